@@ -5,7 +5,7 @@ use crate::domain::SimDuration;
 use crate::domain::pod::IntOrPercent;
 use crate::domain::symbol::Symbol;
 use crate::text::InputError;
-use crate::text::reader::Reader;
+use crate::text::reader::{Fields, Reader};
 use crate::text::tree::Node;
 
 /// A count, or a percentage of at most 100.
@@ -20,6 +20,20 @@ pub(super) fn int_or_share(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> 
             .help("write a count, or a percentage from `0%` to `100%`")),
         own => Ok(own),
     }
+}
+
+/// Replicas that a workload may have at most: far above the 150,000 pods up to which Kubernetes is tested
+/// (<https://kubernetes.io/docs/setup/best-practices/cluster-large/>), and few enough to be simulated.
+const REPLICAS_MAX: i64 = 1_000_000;
+
+/// A number of replicas under `key`.
+pub(super) fn replicas(
+    reader: &Reader<'_>,
+    fields: Fields<'_, '_>,
+    key: &'static str,
+) -> Result<Option<u32>, InputError> {
+    let number = fields.optional(key, |n, what| reader.integer(n, what, 0, REPLICAS_MAX))?;
+    Ok(number.and_then(|number| u32::try_from(number).ok()))
 }
 
 /// A span of time in the units that Karpenter's objects take: hours, minutes and, unless they are counted in `whole_minutes`, seconds.

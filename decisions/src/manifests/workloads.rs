@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::bounds::int_or_share;
+use super::bounds::{int_or_share, replicas};
 use super::common::{count, int_or_percent, label_selector, metadata};
 use super::pod::{OBJECT, priority, template};
 use super::storage;
@@ -139,7 +139,7 @@ pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     let (max_surge, max_unavailable) = strategy(reader, spec)?;
     Ok(Deployment {
         name,
-        replicas: count(reader, spec, "replicas")?,
+        replicas: replicas(reader, spec, "replicas")?,
         selector,
         template: Arc::new(template),
         max_surge,
@@ -176,7 +176,7 @@ pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Re
     };
     Ok(StatefulSet {
         name,
-        replicas: count(reader, spec, "replicas")?,
+        replicas: replicas(reader, spec, "replicas")?,
         selector,
         template: Arc::new(template),
         parallel: spec.optional("podManagementPolicy", |n, what| reader.choice(n, what, POLICIES))?.unwrap_or(false),

@@ -357,7 +357,7 @@ kind! {
 
 section! {
     OUTPUT: "`output`", "`output`";
-    example "output: { directory: results/black-friday, open_metrics: 30s }
+    example "output: { directory: results/black-friday, open_metrics: 30s, sample_every: 10s }
 ";
     #[derive(Eq)]
     pub default struct OutputSettings {
@@ -366,6 +366,9 @@ section! {
         /// Whether reports of `run` and `compare` have a `metrics.om` for Prometheus ([metrics.md](metrics.md)), or
         /// the time between its samples, from `1s` to `4m`; `true` is `1m`. `--open-metrics` takes another.
         open_metrics: OpenMetrics = None;
+        /// Time between the samples of timeline.csv, workloads.csv, metrics.csv and queues.csv, and of the curves of the page,
+        /// at least `1s`.
+        sample_every: SampleEvery, or "at most some 2,000 samples and a million lines of workloads.csv";
     }
 }
 
@@ -374,6 +377,17 @@ impl OutputSettings {
     pub const STEP: SimDuration = SimDuration::from_secs(60);
     /// The least and the most time between samples. Prometheus forgets a series five minutes after its last sample.
     pub const STEPS: (SimDuration, SimDuration) = (SimDuration::from_secs(1), SimDuration::from_secs(240));
+}
+
+kind! {
+    /// A span of time of a second or more.
+    SampleEvery: SimDuration => SimDuration, |reading, node, what, span| {
+        if span >= SimDuration::from_secs(1) {
+            return Ok(span);
+        }
+        let error = reading.error(node.at, format!("`{what}` is {span}"));
+        Err(error.because("too short").help("write a time between samples of at least `1s`"))
+    }
 }
 
 kind! {
