@@ -54,7 +54,20 @@ pub fn write(
     metrics: Option<open_metrics::Settings>,
     out: &Path,
 ) -> Result<PathBuf, ReportError> {
-    let directory = OutputDirectory::begin(out)?;
+    write_to(OutputDirectory::begin(out)?, outcome, summary, command, metrics)
+}
+
+/// [`write`] into a directory that was begun before.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_to(
+    directory: OutputDirectory,
+    outcome: &Outcome,
+    summary: &Summary,
+    command: &str,
+    metrics: Option<open_metrics::Settings>,
+) -> Result<PathBuf, ReportError> {
     write_into(&directory, "", outcome, summary, command, metrics)?;
     Ok(directory.commit()?)
 }

@@ -7,10 +7,12 @@
 mod beside;
 mod checkers;
 mod conclusion;
+mod forecast;
 pub mod outcome;
 mod resolve;
 mod usable_types;
 
+pub use forecast::Forecast;
 pub use outcome::Outcome;
 pub use resolve::{Resolved, resolve};
 pub use usable_types::usable_types;

@@ -10,7 +10,7 @@ use nodecast::experiment::{Cell as Simulation, Point};
 use nodecast::program::compare::{Compare, Compared, Precision, Request as CompareRequest};
 use nodecast::program::simulations::simulate;
 use nodecast::program::sweep::{Request as SweepRequest, Sweep as Question, Swept};
-use nodecast::program::{Audience, Failure};
+use nodecast::program::{self, Audience, Failure};
 use nodecast::report::tables::{Cell, Kind, Sink};
 use pyo3::prelude::*;
 
@@ -142,7 +142,8 @@ impl Comparison {
 
     /// Writes the report into a directory.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        py.detach(|| self.compared.write(&directory, self.threads)).or_raise(py)?;
+        py.detach(|| program::compare::begin(&directory).and_then(|own| self.compared.write(own, self.threads)))
+            .or_raise(py)?;
         Ok(())
     }
 }
@@ -239,6 +240,6 @@ impl Sweep {
 
     /// Writes the report into a directory.
     fn write(&self, py: Python<'_>, directory: PathBuf) -> PyResult<()> {
-        py.detach(|| self.swept.write(&directory)).or_raise(py)
+        py.detach(|| program::sweep::begin(&directory).and_then(|own| self.swept.write(own))).or_raise(py)
     }
 }

@@ -7,7 +7,7 @@ use nodecast::program::run::{self as program, Request, metrics_step};
 use nodecast::program::{Failure, edits};
 use nodecast::report::open_metrics;
 use nodecast::report::tables::{self, Output};
-use nodecast::report::{Summary, terminal};
+use nodecast::report::{OutputDirectory, Summary, terminal};
 use nodecast::simulation::Outcome;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -109,7 +109,8 @@ impl Run {
             let step = open_metrics.as_deref().map(metrics_step).transpose();
             let step = step.map_err(|problem| argument("open_metrics", &problem))?;
             let samples_max = open_metrics::Settings::SAMPLES_MAX;
-            self.run.write((&self.outcome, &self.summary), step, samples_max, &directory).map(|_| ())
+            let directory = OutputDirectory::begin(&directory).map_err(Failure::of_report)?;
+            self.run.write((&self.outcome, &self.summary), step, samples_max, directory).map(|_| ())
         });
         written.or_raise(py)
     }

@@ -9,9 +9,8 @@ use crate::domain::SimDuration;
 use crate::experiment::backtest::Mode;
 use crate::program::Failure;
 use crate::program::backtest::bill::BillRequest;
-use crate::program::backtest::{Backtest, Request, check_replaceable};
+use crate::program::backtest::{Backtest, Request, begin};
 use crate::program::edits::time;
-use crate::report::OutputDirectory;
 
 /// Hold a forecast against what a cluster recorded, figure by figure
 ///
@@ -105,10 +104,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         pricing_data: common.pricing_data.clone(),
     })?;
     let out = arguments.out.clone().unwrap_or_else(|| backtest.output_directory());
-    OutputDirectory::check_if(&out, check_replaceable).map_err(Failure::of_report)?;
+    let directory = begin(&out)?;
     let answered = backtest.answer(common.threads, &mut Bar::new(console, common))?;
     let Some(answered) = answered else { return Err(Failure::silent(Failure::INTERRUPTED)) };
-    answered.write(&out)?;
+    answered.write(directory)?;
     match arguments.format {
         Format::Table => console.data(&answered.table())?,
         Format::Json => console.data(&answered.json()?)?,

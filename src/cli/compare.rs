@@ -8,7 +8,7 @@ use super::{Console, Format};
 use crate::experiment::Cell;
 use crate::experiment::presentation::table;
 use crate::program::Failure;
-use crate::program::compare::{Compare, Compared, Precision, Request, check_replaceable, output_directory};
+use crate::program::compare::{Compare, Compared, Precision, Request, begin, output_directory};
 use crate::report::OutputDirectory;
 
 /// Compare the policies of a scenario over many seeds, with confidence intervals
@@ -77,18 +77,19 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         return experiment::run_part(question, shard, (&one, common), out, &compare.scenario, console);
     }
     let out = arguments.out.clone().unwrap_or_else(|| output_directory(&compare.scenario));
-    OutputDirectory::check_if(&out, check_replaceable).map_err(Failure::of_report)?;
+    let directory = begin(&out)?;
     let precision = arguments.precision;
     let precision = precision.map(|share| Precision { share, replications_max: arguments.replications_max });
     let compared = compare.answer(precision, common.threads, &mut Bar::new(console, common))?;
-    conclude(&compared, (&out, arguments.format, common.quiet), common.threads, console)?;
+    conclude(&compared, (directory, &out), (arguments.format, common.quiet), common.threads, console)?;
     if compared.is_whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
 }
 
 /// Writes the report on as many threads as are asked for, and prints the answer.
 pub(super) fn conclude(
     compared: &Compared,
-    (out, format, quiet): (&Path, Format, bool),
+    (directory, out): (OutputDirectory, &Path),
+    (format, quiet): (Format, bool),
     threads: Option<u16>,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
@@ -97,7 +98,7 @@ pub(super) fn conclude(
         console.tell("stopped before one replication was whole: there is nothing to report");
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
-    let notes = compared.write(out, threads)?;
+    let notes = compared.write(directory, threads)?;
     match format {
         Format::Table => console.data(&table::table(comparison))?,
         Format::Json => console.data(&comparison.to_json().map_err(Failure::of_report)?)?,

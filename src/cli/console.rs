@@ -142,6 +142,30 @@ type Each<'w> = dyn Fn(usize, &Point) + Sync + 'w;
 pub struct Watch<'w> {
     bar: ProgressBar,
     each: Box<Each<'w>>,
+    stop: Stop,
+}
+
+/// What Ctrl-C asks for: to stop and leave nothing behind.
+#[derive(Clone, Copy, Debug)]
+pub struct Stop(());
+
+impl Stop {
+    /// Takes Ctrl-C from now on; the second time it ends the process.
+    pub fn on_interrupt() -> Self {
+        // Where the system takes no handler, Ctrl-C ends the process as it always did.
+        let _ = ctrlc::try_set_handler(|| {
+            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+                std::process::exit(i32::from(Failure::INTERRUPTED));
+            }
+        });
+        Self(())
+    }
+
+    /// Whether it has been pressed.
+    #[expect(clippy::unused_self, reason = "only who has taken it may ask")]
+    pub fn is_wanted(self) -> bool {
+        INTERRUPTED.load(Ordering::Relaxed)
+    }
 }
 
 impl Console<'_> {
@@ -154,13 +178,7 @@ impl Console<'_> {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        // Where the system takes no handler, Ctrl-C ends the process as it always did.
-        let _ = ctrlc::try_set_handler(|| {
-            if INTERRUPTED.swap(true, Ordering::Relaxed) {
-                std::process::exit(i32::from(Failure::INTERRUPTED));
-            }
-        });
-        Watch { bar, each: Box::new(each) }
+        Watch { bar, each: Box::new(each), stop: Stop::on_interrupt() }
     }
 }
 
@@ -171,7 +189,7 @@ impl Watcher for Watch<'_> {
     }
 
     fn stopped(&self) -> bool {
-        INTERRUPTED.load(Ordering::Relaxed)
+        self.stop.is_wanted()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::experiment::question::Part;
 use crate::experiment::{Question, Shard};
 use crate::program::simulations::{self, One};
 use crate::program::{Audience, Failure};
-use crate::report::{OutputError, ReportError};
+use crate::report::directory;
 use crate::scenario::Scenario;
 
 /// Options of every experiment.
@@ -195,21 +195,7 @@ fn write_part(
 
 /// Writes a file that appears whole or not at all; its directory is made.
 pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let failed = |action: &'static str| {
-        move |reason| Failure::of_report(ReportError::Output(OutputError::Io { action, path: path.to_owned(), reason }))
-    };
-    std::fs::create_dir_all(parent).map_err(failed("create the directory of"))?;
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".partial-{}", std::process::id()));
-    let partial = parent.join(name);
-    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
-    if written.is_err() {
-        // Nothing half-written stays behind; should even this fail, the first error is the one to tell.
-        let _ = std::fs::remove_file(&partial);
-    }
-    written.map_err(failed("write"))
+    directory::write_whole(path, text).map_err(Failure::of_report)
 }
 
 #[cfg(test)]

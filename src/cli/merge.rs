@@ -6,9 +6,8 @@ use super::{Console, Format, compare};
 use crate::domain::words::refusal;
 use crate::experiment::inspection::inputs;
 use crate::experiment::question::{Kind, Part, merge};
-use crate::program::compare::{Compare, check_replaceable, output_directory};
+use crate::program::compare::{Compare, begin, output_directory};
 use crate::program::{Failure, Prices, edits};
-use crate::report::OutputDirectory;
 
 /// Put the parts that `--shard` wrote together: the same bytes as from one machine
 ///
@@ -70,9 +69,9 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     match question.kind {
         Kind::Compare => {
             let out = arguments.out.clone().unwrap_or_else(|| output_directory(&scenario));
-            OutputDirectory::check_if(&out, check_replaceable).map_err(Failure::of_report)?;
+            let directory = begin(&out)?;
             let compared = Compare::merged(question, (scenario, &warnings), prices, points)?;
-            compare::conclude(&compared, (&out, output.0, output.1), None, console)
+            compare::conclude(&compared, (directory, &out), output, None, console)
         }
         Kind::Sweep => super::sweep::conclude_merged(
             question,

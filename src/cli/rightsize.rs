@@ -10,8 +10,7 @@ use super::{Console, Format};
 use crate::experiment::presentation::rightsizing;
 use crate::experiment::rightsizing::Sizing;
 use crate::program::Failure;
-use crate::program::rightsize::{Request, RightSize, check_replaceable};
-use crate::report::OutputDirectory;
+use crate::program::rightsize::{Request, RightSize, begin};
 
 /// Show requests against use, and what the cluster would cost with requests that fit
 ///
@@ -81,9 +80,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         edits: arguments.edits.parse()?,
         pricing_data: common.pricing_data.clone(),
     })?;
-    if let Some(folder) = &arguments.write {
-        OutputDirectory::check_if(folder, check_replaceable).map_err(Failure::of_report)?;
-    }
+    let patches = arguments.write.as_deref().map(|folder| begin(folder).map(|own| (own, folder))).transpose()?;
     let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
     if found.answer.replications == 0 {
         console.tell("stopped before one seed was whole: there is nothing to report");
@@ -93,8 +90,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         Format::Table => console.data(&rightsizing::table(&found.answer))?,
         Format::Json => console.data(&found.answer.to_json().map_err(Failure::of_report)?)?,
     }
-    if let Some(folder) = &arguments.write {
-        let changed = found.write(folder, arguments.size.sizing())?;
+    if let Some((directory, folder)) = patches {
+        let changed = found.write(directory, arguments.size.sizing())?;
         if !common.quiet {
             let count = crate::domain::words::counted(changed.len() as u64, "workload", "workloads");
             console.tell(&format!("patches of {count}: {}", folder.join("kustomization.yaml").display()));

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use super::console::Stop;
 use super::edits::{self, Edits};
 use super::watch::Watch;
 use super::{Console, Format};
@@ -68,11 +69,11 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         pricing_data: arguments.pricing_data.clone(),
     })?;
     let out = arguments.out.clone().unwrap_or_else(|| run.output_directory());
-    OutputDirectory::check(&out).map_err(Failure::of_report)?;
+    let directory = OutputDirectory::begin(&out).map_err(Failure::of_report)?;
     let Some(outcome) = simulate(arguments, &run, console)? else {
         return Err(Failure::silent(Failure::INTERRUPTED));
     };
-    conclude(arguments, &run, &outcome, &out, console)
+    conclude(arguments, &run, &outcome, (directory, &out), console)
 }
 
 /// Simulates, and shows how far it is.
@@ -92,9 +93,10 @@ fn simulate(arguments: &Arguments, run: &Run, console: &mut Console<'_>) -> Resu
     if arguments.check {
         return run.simulate_checked(&mut show).map(Some);
     }
+    let stop = Stop::on_interrupt();
     run.simulate(&mut |moment| {
         show(moment);
-        ControlFlow::Continue(())
+        if stop.is_wanted() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
 }
 
@@ -103,11 +105,11 @@ fn conclude(
     arguments: &Arguments,
     run: &Run,
     outcome: &Outcome,
-    out: &Path,
+    (directory, out): (OutputDirectory, &Path),
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let summary = Summary::of(outcome);
-    let metrics = run.write((outcome, &summary), arguments.open_metrics, arguments.open_metrics_samples, out)?;
+    let metrics = run.write((outcome, &summary), arguments.open_metrics, arguments.open_metrics_samples, directory)?;
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {
         Format::Table => {

@@ -17,7 +17,7 @@ use crate::experiment::model::MODEL;
 use crate::experiment::presentation::sweep_table;
 use crate::experiment::{Cell, Point, Question};
 use crate::program::simulations::simulate;
-use crate::program::sweep::{Request, Sweep, Swept, check_replaceable, output_directory};
+use crate::program::sweep::{Request, Sweep, Swept, begin, output_directory};
 use crate::program::{Audience, Failure, Prices};
 use crate::report::{OutputDirectory, OutputError};
 use crate::scenario::Scenario;
@@ -116,13 +116,13 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         return experiment::run_part(question, shard, (&one, &arguments.common), out, &sweep.scenario, console);
     }
     let out = arguments.out.clone().unwrap_or_else(|| output_directory(&sweep.scenario));
-    OutputDirectory::check_if(&out, check_replaceable).map_err(Failure::of_report)?;
+    let directory = begin(&out)?;
     let store = Store::open(&unfinished(&out), &sweep.question, arguments.restart)?;
     let Some(points) = finish(arguments, &sweep, &store, console)? else {
         console.tell("stopped; the same command goes on from here");
         return Err(Failure::silent(Failure::INTERRUPTED));
     };
-    conclude(&sweep.answer(&points)?, &out, (arguments.format, arguments.common.quiet), console)?;
+    conclude(&sweep.answer(&points)?, (directory, &out), (arguments.format, arguments.common.quiet), console)?;
     store.remove()
 }
 
@@ -164,19 +164,19 @@ pub(super) fn conclude_merged(
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let out = out.map_or_else(|| output_directory(&scenario), Path::to_owned);
-    OutputDirectory::check_if(&out, check_replaceable).map_err(Failure::of_report)?;
+    let directory = begin(&out)?;
     let swept = Sweep::of(question, scenario, prices)?.answer(&points)?;
-    conclude(&swept, &out, output, console)
+    conclude(&swept, (directory, &out), output, console)
 }
 
 /// Writes the report and prints the answer.
 fn conclude(
     swept: &Swept,
-    out: &Path,
+    (directory, out): (OutputDirectory, &Path),
     (format, quiet): (Format, bool),
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    swept.write(out)?;
+    swept.write(directory)?;
     match format {
         Format::Table => console.data(&sweep_table::table(&swept.answer))?,
         Format::Json => console.data(&swept.answer.to_json().map_err(Failure::of_report)?)?,

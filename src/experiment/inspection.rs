@@ -8,7 +8,7 @@ use crate::domain::{SimDuration, SimTime};
 use crate::report::summary::InputSummary;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{PolicyVariant, Scenario};
-use crate::simulation::{Resolved, Simulation, resolve};
+use crate::simulation::{Forecast, Resolved, Simulation, resolve};
 
 /// By when controllers have made the pods that there are from the start; autoscalers have not acted by then.
 const START: SimDuration = SimDuration::from_millis(500);
@@ -65,6 +65,8 @@ pub struct PolicyInspection {
     pub replica_autoscalers: usize,
     /// Pods that workload controllers make as the run begins, those of DaemonSets left out.
     pub pods_at_start: u32,
+    /// What a run is expected to come to.
+    pub expected: Forecast,
 }
 
 /// Sets up every policy of `scenario`; with it what is left out, each warning once.
@@ -76,7 +78,8 @@ pub fn inspect(scenario: &Scenario, catalog: &Catalog) -> Result<(Inspection, Ve
     let mut policies = Vec::new();
     for policy in &scenario.policies {
         let resolved = resolve(scenario, policy, catalog, scenario.seed)?;
-        policies.push(of_policy(policy, &resolved));
+        let forecast = Forecast::of(scenario, policy, resolved.setup.sample_interval);
+        policies.push(of_policy(policy, &resolved, forecast));
         for warning in resolved.warnings {
             if !warnings.contains(&warning) {
                 warnings.push(warning);
@@ -107,7 +110,7 @@ pub fn inputs(scenario: &Scenario) -> Vec<InputSummary> {
     inputs.map(|input| InputSummary { path: input.path.clone(), sha256: input.sha256.clone() }).collect()
 }
 
-fn of_policy(policy: &PolicyVariant, resolved: &Resolved) -> PolicyInspection {
+fn of_policy(policy: &PolicyVariant, resolved: &Resolved, forecast: Forecast) -> PolicyInspection {
     let manifests = &policy.manifests;
     let mut simulation = Simulation::new(&resolved.setup);
     simulation.step_until(SimTime::ZERO + START);
@@ -122,6 +125,7 @@ fn of_policy(policy: &PolicyVariant, resolved: &Resolved) -> PolicyInspection {
         daemon_sets: manifests.daemon_sets.len(),
         replica_autoscalers: manifests.autoscalers.len() + manifests.scaled_objects.len(),
         pods_at_start: pods.pending + pods.starting + pods.ready,
+        expected: forecast,
     }
 }
 

@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
+use super::figures::FIGURES;
 use super::points::{Cell, Plan, Point, seeds};
 use crate::report::summary::{InputSummary, PROGRAM};
 
 /// Version of the form of a part's file.
-const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION: u32 = 3;
 
 /// What an experiment asks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -81,6 +83,7 @@ impl Shard {
 
 /// Some of the points of an experiment.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Part {
     /// Version of this form.
     pub schema_version: u32,
@@ -92,8 +95,12 @@ pub struct Part {
     pub question: Question,
     /// Which share this is.
     pub shard: Shard,
+    /// How many figures each point has.
+    pub figures: usize,
     /// Points with the numbers of their cells.
     pub points: Vec<(usize, Point)>,
+    /// SHA-256 of the part as it is written with nothing here, in hexadecimal.
+    pub sha256: String,
 }
 
 /// Why parts do not make a whole.
@@ -123,6 +130,15 @@ pub enum MergeError {
         /// The first file.
         first: String,
     },
+    /// A file that is not as it was written.
+    #[error("`{file}` is damaged: {reason}")]
+    #[diagnostic(help("run this part again"))]
+    Damaged {
+        /// The file.
+        file: String,
+        /// What shows it.
+        reason: String,
+    },
     /// Simulations that no part holds.
     #[error("{missing} of {whole} simulations are in no part: {shards}")]
     #[diagnostic(help("run the missing parts, or name their files too"))]
@@ -148,20 +164,71 @@ pub enum MergeError {
 impl Part {
     /// The part `shard` of the answer to `question`.
     pub fn new(question: Question, shard: Shard, points: Vec<(usize, Point)>) -> Self {
-        Self {
+        let mut part = Self {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),
             program_version: env!("CARGO_PKG_VERSION").to_owned(),
             question,
             shard,
+            figures: FIGURES.len(),
             points,
+            sha256: String::new(),
+        };
+        part.sha256 = part.checksum();
+        part
+    }
+
+    /// What `sha256` is to be. Numbers are written so that they read back as they were, and so does the part.
+    fn checksum(&self) -> String {
+        let unsigned = Self { sha256: String::new(), ..self.clone() };
+        // A part is text, numbers and lists of them; none of it can fail to become JSON, and an empty text would not agree either.
+        let text = serde_json::to_string(&unsigned).unwrap_or_default();
+        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// What shows that the part is not as it was written, if anything does.
+    fn damage(&self) -> Option<String> {
+        if self.figures != FIGURES.len() {
+            return Some(format!("it has {} figures a simulation, and there are {}", self.figures, FIGURES.len()));
         }
+        let plan = self.question.plan();
+        let cells: Vec<Cell<'_>> = plan.cells().collect();
+        for (index, point) in &self.points {
+            let Some(cell) = cells.get(*index) else {
+                return Some(format!("it has a simulation {index}, and there are {}", cells.len()));
+            };
+            if (cell.setting, cell.policy, cell.seed) != (point.setting, point.policy.as_str(), point.seed) {
+                return Some(format!("simulation {index} is of another policy, seed or setting"));
+            }
+            if let Some(reason) = figures_damage(point) {
+                return Some(format!("policy {}, seed {}: {reason}", point.policy, point.seed));
+            }
+        }
+        (self.sha256 != self.checksum()).then(|| "its checksum is another".to_owned())
     }
 
     /// The usual name of its file.
     pub fn file_name(&self) -> String {
         format!("part-{}-of-{}.json", self.shard.number, self.shard.count)
     }
+}
+
+/// More than any cluster costs or holds, in any unit; beyond it sums would no longer be numbers.
+const FIGURE_MAX: f64 = 1e15;
+
+/// What is wrong with the figures of a simulation, if anything is.
+fn figures_damage(point: &Point) -> Option<String> {
+    if point.figures.len() != FIGURES.len() {
+        return Some(format!("it has {} figures, and there are {}", point.figures.len(), FIGURES.len()));
+    }
+    FIGURES.iter().zip(&point.figures).find_map(|(figure, value)| {
+        let (least, most) = figure.unit.range();
+        match value {
+            Some(value) if (least..=most.min(FIGURE_MAX)).contains(value) => None,
+            Some(value) => Some(format!("`{}` is {value}", figure.name)),
+            None => (figure.name == "cost").then(|| "it has no cost".to_owned()),
+        }
+    })
 }
 
 /// Puts parts, each with the name of its file, together: the question and every point in the order of its cells.
@@ -183,6 +250,9 @@ pub fn merge(parts: Vec<(String, Part)>) -> Result<(Question, Vec<Point>), Merge
                 found,
                 ours: format!("{} {} (form {})", ours.1, ours.2, ours.0),
             });
+        }
+        if let Some(reason) = part.damage() {
+            return Err(MergeError::Damaged { file, reason });
         }
         if part.question != question {
             return Err(MergeError::OtherQuestion { file, first });
@@ -210,13 +280,12 @@ pub fn merge(parts: Vec<(String, Part)>) -> Result<(Question, Vec<Point>), Merge
         let shards = format!("see shard {}", names.join(", "));
         return Err(MergeError::Missing { missing: missing.len(), whole: plan.len(), shards });
     }
-    points.retain(|index, _| *index < plan.len());
     Ok((question, points.into_values().collect()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, MergeError, Part, Question, Shard, merge};
+    use super::{FIGURES, Kind, MergeError, Part, Question, Shard, merge};
     use crate::experiment::points::Point;
 
     fn question() -> Question {
@@ -246,7 +315,7 @@ mod tests {
                     setting: cell.setting,
                     policy: cell.policy.to_owned(),
                     seed: cell.seed,
-                    figures: vec![Some(cell.index as f64 / 3.0), None],
+                    figures: FIGURES.iter().map(|_| Some(cell.index as f64 / 30.0)).collect(),
                     objectives: Vec::new(),
                     event_hash: String::new(),
                     unconfirmed: 0.1,
@@ -282,7 +351,37 @@ mod tests {
         assert_eq!(error.to_string(), "3 of 8 simulations are in no part: see shard 2/3");
         assert_eq!(merge(Vec::new()).unwrap_err(), MergeError::Nothing);
         let mut other = part(2);
-        other.1.question.first_seed = 9;
+        other.1.question.replications = 5;
+        other.1.sha256 = other.1.checksum();
         assert!(matches!(merge(vec![part(1), other]).unwrap_err(), MergeError::OtherQuestion { .. }));
+    }
+
+    #[test]
+    fn damage_is_told_with_the_file_whether_or_not_the_checksum_was_made_again() {
+        type Harm = fn(&mut Part);
+        let harms: [(Harm, &str); 7] = [
+            (|part| part.points[0].1.figures[0] = Some(-5.0), "`cost` is -5"),
+            (|part| part.points[0].1.figures[0] = Some(1e308), "`cost` is 1000"),
+            (|part| part.points[0].1.figures[0] = None, "it has no cost"),
+            (|part| part.points[0].1.figures.push(Some(0.5)), "figures, and there are"),
+            (|part| part.figures += 1, "figures a simulation"),
+            (|part| part.points[0].0 = 99, "a simulation 99"),
+            (|part| part.points[0].1.seed = 77, "of another policy, seed or setting"),
+        ];
+        for (harm, expected) in harms {
+            for again in [false, true] {
+                let mut damaged = part(2);
+                harm(&mut damaged.1);
+                if again {
+                    damaged.1.sha256 = damaged.1.checksum();
+                }
+                let text = merge(vec![part(1), damaged, part(3)]).unwrap_err().to_string();
+                assert!(text.starts_with("`2.json` is damaged: ") && text.contains(expected), "{text}");
+            }
+        }
+        let mut quiet = part(2);
+        quiet.1.points[0].1.figures[0] = Some(0.3);
+        let text = merge(vec![part(1), quiet, part(3)]).unwrap_err().to_string();
+        assert_eq!(text, "`2.json` is damaged: its checksum is another");
     }
 }

@@ -382,12 +382,11 @@ impl Answered {
         serde_json::to_string_pretty(&self.answer).map(|json| json + "\n").map_err(Failure::of_report)
     }
 
-    /// Writes backtest.html and backtest.json into the directory `out`.
+    /// Writes backtest.html and backtest.json into a directory that was [begun](begin).
     ///
     /// # Errors
-    /// If they cannot be written; what stood at `out` is then as it was.
-    pub fn write(&self, out: &Path) -> Result<(), Failure> {
-        let directory = OutputDirectory::begin_if(out, check_replaceable).map_err(Failure::of_report)?;
+    /// If they cannot be written; what stood there is then as it was.
+    pub fn write(&self, directory: OutputDirectory) -> Result<(), Failure> {
         let json = self.json()?;
         let page = backtest_page::render(&self.answer, &self.curves, self.stretch.recorded, &self.command);
         directory.file("backtest.json", |output| output.write_all(json.as_bytes())).map_err(Failure::of_report)?;
@@ -396,10 +395,18 @@ impl Answered {
     }
 }
 
+/// Begins the directory of a report, in place of an earlier back-test.
+///
+/// # Errors
+/// If something else stands there, another run writes there, or the system refuses.
+pub fn begin(out: &Path) -> Result<OutputDirectory, Failure> {
+    OutputDirectory::begin_if(out, check_replaceable).map_err(Failure::of_report)
+}
+
 /// Whether `target` may go: an earlier back-test, with nothing added.
 ///
 /// # Errors
 /// If it may not, or cannot be looked into.
-pub fn check_replaceable(target: &Path) -> Result<(), OutputError> {
+fn check_replaceable(target: &Path) -> Result<(), OutputError> {
     check_written(target, "backtest.json", &|_, name| name == "backtest.html")
 }

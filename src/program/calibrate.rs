@@ -1,16 +1,15 @@
 //! What a scenario assumes, fitted to records, and what each value changes.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use nodecast_observed::claims::{self, History, Instant, Sources, Window};
 
 use super::simulations::simulate;
 use super::{Audience, Failure, Prices, edits};
-use crate::domain::words::refusal;
 use crate::experiment::calibration::{Calibration, Effect, effect, fit, fragment};
 use crate::experiment::points::{self, Cell, Plan, Point, seeds};
+use crate::report::directory::write_whole;
 use crate::scenario::{Edit, Limits, Scenario};
 
 /// What to fit to what.
@@ -52,14 +51,6 @@ struct Backwards {
 #[error("`{0}` is there and no calibration")]
 #[diagnostic(help("name another file with --out; only a file that `nodecast calibrate` wrote is replaced"))]
 struct NotOurs(String);
-
-/// What the system refused.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("cannot write `{path}`: {reason}")]
-struct Refused {
-    path: String,
-    reason: String,
-}
 
 impl Calibrate {
     /// Reads scenario and records, and fits.
@@ -144,17 +135,7 @@ impl Calibrate {
             about.push(format!("from {}: {}, {} entries", source.file, source.kind, source.taken));
         }
         let text = fragment::yaml(&self.calibration, &about);
-        let refused =
-            |error: io::Error| Failure::system(Refused { path: out.display().to_string(), reason: refusal(&error) });
-        let mut stage = out.as_os_str().to_owned();
-        stage.push(format!(".{}.part", std::process::id()));
-        let stage = PathBuf::from(stage);
-        fs::write(&stage, text).map_err(refused)?;
-        fs::rename(&stage, out).map_err(|error| {
-            // What is left of it is in nobody's way, and the first error is the one to tell.
-            let _ = fs::remove_file(&stage);
-            refused(error)
-        })
+        write_whole(out, &text).map_err(Failure::of_report)
     }
 }
 

@@ -257,12 +257,11 @@ pub struct Compared {
 }
 
 impl Compared {
-    /// Writes the report into the directory `out`, made on so many threads or one for each processor; says what is left out of it.
+    /// Writes the report into a directory that was [begun](begin), made on so many threads or one for each processor; says what is left out of it.
     ///
     /// # Errors
-    /// If the report cannot be made or written; what stood at `out` is then as it was.
-    pub fn write(&self, out: &Path, threads: Option<u16>) -> Result<Vec<String>, Failure> {
-        let directory = OutputDirectory::begin_if(out, check_replaceable).map_err(Failure::of_report)?;
+    /// If the report cannot be made or written; what stood there is then as it was.
+    pub fn write(&self, directory: OutputDirectory, threads: Option<u16>) -> Result<Vec<String>, Failure> {
         let json = self.comparison.to_json().map_err(Failure::of_report)?;
         directory.file("comparison.json", |output| output.write_all(json.as_bytes())).map_err(Failure::of_report)?;
         let policies = self.question.policies.par_iter().with_max_len(1);
@@ -344,11 +343,19 @@ pub fn output_directory(scenario: &Scenario) -> PathBuf {
     Path::new("reports").join(format!("{}-compared", scenario.name))
 }
 
+/// Begins the directory of a report, in place of an earlier comparison.
+///
+/// # Errors
+/// If something else stands there, another run writes there, or the system refuses.
+pub fn begin(out: &Path) -> Result<OutputDirectory, Failure> {
+    OutputDirectory::begin_if(out, check_replaceable).map_err(Failure::of_report)
+}
+
 /// Whether `target` may go: an earlier comparison, with nothing added.
 ///
 /// # Errors
 /// If it may not, or cannot be looked into.
-pub fn check_replaceable(target: &Path) -> Result<(), OutputError> {
+fn check_replaceable(target: &Path) -> Result<(), OutputError> {
     check_written(target, "comparison.json", &|entry, name| {
         matches!(name, "comparison.html" | "replications.csv") || is_report(entry)
     })

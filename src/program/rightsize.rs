@@ -135,14 +135,13 @@ fn by_sizing(points: Vec<(usize, Point)>, mut kept: Vec<(usize, Aside)>, seeds: 
 }
 
 impl RightSized {
-    /// Writes a kustomize component with the patches of a sizing, and the answer beside it, into a folder of its own; the names of the
+    /// Writes a kustomize component with the patches of a sizing, and the answer beside it, into a folder of its own that was [begun](begin); the names of the
     /// workloads that change.
     ///
     /// # Errors
-    /// If the folder holds anything that this program has not written, or cannot be written.
-    pub fn write(&self, folder: &Path, sizing: Sizing) -> Result<Vec<String>, Failure> {
+    /// If the folder cannot be written.
+    pub fn write(&self, directory: OutputDirectory, sizing: Sizing) -> Result<Vec<String>, Failure> {
         let patches = patches(&self.scenario, &self.policy, &self.measured, sizing);
-        let directory = OutputDirectory::begin_if(folder, check_replaceable).map_err(Failure::of_report)?;
         let json = self.answer.to_json().map_err(Failure::of_report)?;
         let text = |name: &str, text: &str| directory.file(name, |output| output.write_all(text.as_bytes()));
         text(MARKER, &json).map_err(Failure::of_report)?;
@@ -154,10 +153,18 @@ impl RightSized {
     }
 }
 
+/// Begins the folder of patches, in place of earlier ones.
+///
+/// # Errors
+/// If something else stands there, another run writes there, or the system refuses.
+pub fn begin(folder: &Path) -> Result<OutputDirectory, Failure> {
+    OutputDirectory::begin_if(folder, check_replaceable).map_err(Failure::of_report)
+}
+
 /// Whether patches may be written into a folder: it holds nothing, or an earlier answer.
 ///
 /// # Errors
 /// If it holds anything else.
-pub fn check_replaceable(folder: &Path) -> Result<(), OutputError> {
+fn check_replaceable(folder: &Path) -> Result<(), OutputError> {
     check_written(folder, MARKER, &|entry, name| name.ends_with(".yaml") && !entry.is_dir())
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::simulations::{shell_line, warning_lines};
 use super::{Failure, Prices, edits, prices};
 use crate::domain::SimDuration;
-use crate::report::{self, Summary, open_metrics};
+use crate::report::{self, OutputDirectory, Summary, open_metrics};
 use crate::scenario::definition::OutputSettings;
 use crate::scenario::{Edit, PolicyVariant, Scenario, Warning};
 use crate::simulation::{self, CheckedError, Moment, Outcome};
@@ -113,20 +113,20 @@ impl Run {
         shell_line(&words)
     }
 
-    /// Writes the report into the directory `out`. `metrics` is the step of `metrics.om` that is asked for.
+    /// Writes the report into a directory that was begun. `metrics` is the step of `metrics.om` that is asked for.
     ///
     /// # Errors
-    /// If the report cannot be made or written; what stood at `out` is then as it was.
+    /// If the report cannot be made or written; what stood there is then as it was.
     pub fn write(
         &self,
         (outcome, summary): (&Outcome, &Summary),
         metrics: Option<SimDuration>,
         samples_max: u64,
-        out: &Path,
+        directory: OutputDirectory,
     ) -> Result<Option<open_metrics::Settings>, Failure> {
         let command = self.command(outcome, metrics);
         let metrics = metrics.or(self.metrics_step()).map(|step| open_metrics::Settings { step, samples_max });
-        report::write(outcome, summary, &command, metrics, out).map_err(Failure::of_report)?;
+        report::write_to(directory, outcome, summary, &command, metrics).map_err(Failure::of_report)?;
         Ok(metrics)
     }
 

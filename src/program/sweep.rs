@@ -123,14 +123,13 @@ pub struct Swept {
 }
 
 impl Swept {
-    /// Writes the report into the directory `out`.
+    /// Writes the report into a directory that was [begun](begin).
     ///
     /// # Errors
-    /// If the report cannot be made or written; what stood at `out` is then as it was.
-    pub fn write(&self, out: &Path) -> Result<(), Failure> {
+    /// If the report cannot be made or written; what stood there is then as it was.
+    pub fn write(&self, directory: OutputDirectory) -> Result<(), Failure> {
         let json = self.answer.to_json().map_err(Failure::of_report)?;
         let write = || {
-            let directory = OutputDirectory::begin_if(out, check_replaceable)?;
             directory.file("sweep.json", |output| output.write_all(json.as_bytes()))?;
             let page = sweep_page::render(&self.answer, &command(&self.question));
             directory.file("sweep.html", |output| output.write_all(page.as_bytes()))?;
@@ -267,10 +266,18 @@ pub fn output_directory(scenario: &Scenario) -> PathBuf {
     Path::new("reports").join(format!("{}-swept", scenario.name))
 }
 
+/// Begins the directory of a report, in place of an earlier sweep.
+///
+/// # Errors
+/// If something else stands there, another run writes there, or the system refuses.
+pub fn begin(out: &Path) -> Result<OutputDirectory, Failure> {
+    OutputDirectory::begin_if(out, check_replaceable).map_err(Failure::of_report)
+}
+
 /// Whether `target` may go: an earlier sweep, with nothing added.
 ///
 /// # Errors
 /// If it may not, or cannot be looked into.
-pub fn check_replaceable(target: &Path) -> Result<(), OutputError> {
+fn check_replaceable(target: &Path) -> Result<(), OutputError> {
     check_written(target, "sweep.json", &|_, name| matches!(name, "sweep.html" | "sweep.csv"))
 }

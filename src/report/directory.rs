@@ -1,15 +1,31 @@
 //! An output directory that appears whole or not at all.
 //!
-//! Files are written into a hidden sibling of the target; when all are there, the sibling takes the target's place by
-//! renaming. What stood there before goes only then, and only if this program wrote it.
+//! Files are written into a hidden sibling of the target; when all are there, the two change places. What stood there before goes only
+//! then, and only if this program wrote it and nobody has changed it since: `written.json` in a directory says what was written.
+//!
+//! A run holds the sibling from its beginning to its end, so that a second one into the same directory is told at once. What a killed
+//! run has left the next one into the same directory clears away.
 
-use std::ffi::OsString;
+mod building;
+mod whole_file;
+mod written;
+
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-use super::summary::PROGRAM;
+use building::Building;
+pub use building::hold_scratch;
+pub use whole_file::write_whole;
+use written::{Hashing, manifest};
+pub use written::{MANIFEST_FILE, check_written};
+
 use crate::domain::words::refusal;
+
+/// Names of the plots that a report may hold.
+const PLOT_FILES: [&str; 6] = ["replicas.svg", "metrics.svg", "queues.svg", "nodes.svg", "pending.svg", "latency.svg"];
 
 /// Names of the files that a report may hold beside its plots.
 pub const TABLE_FILES: [&str; 12] = [
@@ -51,6 +67,17 @@ pub enum OutputError {
         /// Why.
         why: &'static str,
     },
+    /// Another run is at work there, or was and could not clean up.
+    #[error("another run writes into `{}`", path.display())]
+    #[diagnostic(help(
+        "wait for it, or choose another directory with --out; if there is none, remove `{}`", building.display()
+    ))]
+    Busy {
+        /// The target.
+        path: PathBuf,
+        /// Where the other run writes until it is done.
+        building: PathBuf,
+    },
     /// The system refused.
     #[diagnostic(help("name another place, or make this one writable"))]
     #[error("cannot {action} `{}`: {}", path.display(), refusal(reason))]
@@ -74,8 +101,9 @@ impl OutputError {
 #[derive(Debug)]
 pub struct OutputDirectory {
     target: PathBuf,
-    parent: PathBuf,
-    building: Option<PathBuf>,
+    building: Building,
+    /// Digests of the files written so far.
+    files: Mutex<BTreeMap<String, String>>,
     check: fn(&Path) -> Result<(), OutputError>,
 }
 
@@ -83,8 +111,8 @@ impl OutputDirectory {
     /// Begins a directory that will stand at `target`. Nothing is written at `target` itself before `commit`.
     ///
     /// # Errors
-    /// If `target` is a file, holds anything but a report of this program, is or contains the current directory, or its
-    /// parent cannot be written to.
+    /// If `target` is a file, holds anything but a report of this program, is or contains the current directory, another run
+    /// writes there, or its parent cannot be written to.
     pub fn begin(target: &Path) -> Result<Self, OutputError> {
         Self::begin_if(target, check_replaceable)
     }
@@ -94,27 +122,23 @@ impl OutputDirectory {
     /// # Errors
     /// As [`begin`](Self::begin), with `check` in place of its rule on what may be replaced.
     pub fn begin_if(target: &Path, check: fn(&Path) -> Result<(), OutputError>) -> Result<Self, OutputError> {
-        let (target, parent) = resolve(target)?;
+        // Before anything is made: what cannot be an output directory leaves no trace.
+        check_name(target)?;
+        check(target)?;
+        let target = resolve(target)?;
+        let building = Building::claim(&target)?;
+        // A killed run may have left what stood here aside, and it is back now.
         check(&target)?;
-        let building = create_sibling(&parent, &target, "partial")?;
-        Ok(Self { target, parent, building: Some(building), check })
+        Ok(Self { target, building, files: Mutex::default(), check })
     }
 
-    /// Whether `begin` would refuse `target`; creates nothing, so that it can be asked before long work.
+    /// Whether `begin` would refuse `target`; creates nothing.
     ///
     /// # Errors
     /// As [`begin`](Self::begin), but for what only writing can tell.
     pub fn check(target: &Path) -> Result<(), OutputError> {
-        Self::check_if(target, check_replaceable)
-    }
-
-    /// As [`check`](Self::check), for a directory of another kind.
-    ///
-    /// # Errors
-    /// As [`begin_if`](Self::begin_if), but for what only writing can tell.
-    pub fn check_if(target: &Path, check: fn(&Path) -> Result<(), OutputError>) -> Result<(), OutputError> {
         check_name(target)?;
-        check(target)
+        check_replaceable(target)
     }
 
     /// Writes one file; a folder in its name is made.
@@ -122,62 +146,32 @@ impl OutputDirectory {
     /// # Errors
     /// Whatever the system or `content` returns.
     pub fn file(&self, name: &str, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), OutputError> {
-        let Some(building) = &self.building else { return Ok(()) };
-        let path = building.join(name);
+        let digest = self.put(name, content)?;
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), digest);
+        Ok(())
+    }
+
+    /// Writes one file; its digest.
+    fn put(&self, name: &str, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<String, OutputError> {
+        let path = self.building.path().join(name);
         let failed = |reason| OutputError::Io { action: "write", path: self.target.join(name), reason };
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
-        let mut output = BufWriter::with_capacity(WRITTEN_AT_ONCE, fs::File::create(&path).map_err(failed)?);
-        content(&mut output).and_then(|()| output.flush()).map_err(failed)
+        let file = Hashing::new(fs::File::create(&path).map_err(failed)?);
+        let mut output = BufWriter::with_capacity(WRITTEN_AT_ONCE, file);
+        content(&mut output).map_err(failed)?;
+        output.into_inner().map(Hashing::digest).map_err(|error| failed(error.into_error()))
     }
 
     /// Puts the directory in place and removes the one that stood there.
     ///
     /// # Errors
-    /// Whatever the system returns; what stood there before then still stands.
-    pub fn commit(mut self) -> Result<PathBuf, OutputError> {
-        let Some(building) = self.building.take() else { return Ok(self.target.clone()) };
-        let replaced = self.set_aside().and_then(|aside| {
-            let renamed = fs::rename(&building, &self.target).map_err(OutputError::io("create", &self.target));
-            if let (Err(_), Some(aside)) = (&renamed, &aside) {
-                // The first error is the one to tell; should this fail too, the old report is still beside the target.
-                let _ = fs::rename(aside, &self.target);
-            }
-            renamed.map(|()| aside)
-        });
-        match replaced {
-            Ok(aside) => {
-                if let Some(aside) = aside {
-                    fs::remove_dir_all(&aside).map_err(OutputError::io("remove", &aside))?;
-                }
-                Ok(self.target.clone())
-            }
-            Err(error) => {
-                // Drop then removes what was built.
-                self.building = Some(building);
-                Err(error)
-            }
-        }
-    }
-
-    /// Renames what stands at the target, if anything does.
-    fn set_aside(&self) -> Result<Option<PathBuf>, OutputError> {
-        if !self.target.exists() {
-            return Ok(None);
-        }
-        (self.check)(&self.target)?;
-        let aside = create_sibling(&self.parent, &self.target, "replaced")?;
-        // A directory may be renamed onto an empty one.
-        fs::rename(&self.target, &aside).map_err(OutputError::io("replace", &self.target))?;
-        Ok(Some(aside))
-    }
-}
-
-impl Drop for OutputDirectory {
-    fn drop(&mut self) {
-        if let Some(building) = self.building.take() {
-            // Nobody is left to tell; a hidden directory staying behind does no harm.
-            let _ = fs::remove_dir_all(building);
-        }
+    /// Whatever the system returns, and if what stands there may not go any more; it still stands then.
+    pub fn commit(self) -> Result<PathBuf, OutputError> {
+        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.put(MANIFEST_FILE, |output| output.write_all(manifest(&files).as_bytes()))?;
+        let Self { target, building, check, .. } = self;
+        building.put_in_place(&target, check)?;
+        Ok(target)
     }
 }
 
@@ -195,91 +189,23 @@ fn check_name(target: &Path) -> Result<(), OutputError> {
     Ok(())
 }
 
-/// The target without links and its parent, which is made if it is missing.
-fn resolve(target: &Path) -> Result<(PathBuf, PathBuf), OutputError> {
-    check_name(target)?;
-    let unusable = || OutputError::Unusable { path: target.to_owned(), why: "it has no name" };
+/// The target without links.
+fn resolve(target: &Path) -> Result<PathBuf, OutputError> {
     if target.exists() {
-        let resolved = fs::canonicalize(target).map_err(OutputError::io("read", target))?;
-        let parent = resolved.parent().map(Path::to_owned).ok_or_else(unusable)?;
-        return Ok((resolved, parent));
+        return fs::canonicalize(target).map_err(OutputError::io("read", target));
     }
-    let name = target.file_name().ok_or_else(unusable)?;
-    let parent = match target.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(parent).map_err(OutputError::io("create", parent))?;
-    let parent = fs::canonicalize(parent).map_err(OutputError::io("read", parent))?;
-    Ok((parent.join(name), parent))
-}
-
-fn create_sibling(parent: &Path, target: &Path, purpose: &str) -> Result<PathBuf, OutputError> {
-    for attempt in 0_u32.. {
-        let mut name = OsString::from(".");
-        name.push(target.file_name().unwrap_or_default());
-        name.push(format!(".{purpose}-{}-{attempt}", std::process::id()));
-        let path = parent.join(name);
-        match fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1_000 => {}
-            Err(error) => return Err(OutputError::io("create a directory in", parent)(error)),
-        }
-    }
-    Err(OutputError::Unusable { path: target.to_owned(), why: "too many unfinished directories stand beside it" })
+    // Its parent may be missing; then it lies below what there is.
+    std::path::absolute(target).map_err(OutputError::io("read", target))
 }
 
 /// Whether `target` may go: it does not exist, is empty, or is a report that this program wrote, with nothing added.
 fn check_replaceable(target: &Path) -> Result<(), OutputError> {
     check_written(target, "summary.json", &|entry, name| {
-        (TABLE_FILES.contains(&name) || name.ends_with(".svg")) && !entry.is_dir()
+        (TABLE_FILES.contains(&name) || PLOT_FILES.contains(&name)) && !entry.is_dir()
     })
-}
-
-/// Whether `target` may go: it does not exist, is empty, or holds `marker`, a JSON file that names this program, and
-/// nothing else but what is `known`.
-///
-/// # Errors
-/// If it may not, or cannot be looked into.
-pub fn check_written(target: &Path, marker: &str, known: &dyn Fn(&Path, &str) -> bool) -> Result<(), OutputError> {
-    let not_ours = |why: String| OutputError::NotOurs { path: target.to_owned(), why };
-    if !target.exists() {
-        return Ok(());
-    }
-    if !target.is_dir() {
-        return Err(not_ours("it is a file".to_owned()));
-    }
-    let mut strangers = Vec::new();
-    let mut entries = 0_usize;
-    for entry in fs::read_dir(target).map_err(OutputError::io("read", target))? {
-        let entry = entry.map_err(OutputError::io("read", target))?;
-        entries += 1;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name != marker && !known(&entry.path(), &name) {
-            strangers.push(name);
-        }
-    }
-    if entries == 0 {
-        return Ok(());
-    }
-    if !names_us(&target.join(marker)) {
-        return Err(not_ours(format!("it is not empty and holds no {marker} of nodecast")));
-    }
-    strangers.sort_unstable();
-    match strangers.first() {
-        None => Ok(()),
-        Some(first) => Err(not_ours(format!("`{first}` in it was not written by nodecast"))),
-    }
 }
 
 /// Whether `folder` is a report that this program wrote, with nothing added.
 pub fn is_report(folder: &Path) -> bool {
     folder.is_dir() && check_replaceable(folder).is_ok()
-}
-
-/// Whether the JSON file at `path` says that this program wrote it.
-fn names_us(path: &Path) -> bool {
-    let Ok(text) = fs::read_to_string(path) else { return false };
-    let Ok(summary) = serde_json::from_str::<serde_json::Value>(&text) else { return false };
-    summary.get("program").and_then(serde_json::Value::as_str) == Some(PROGRAM)
 }

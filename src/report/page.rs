@@ -4,6 +4,7 @@ mod answers;
 mod churn;
 pub(crate) mod data;
 mod html;
+mod policy;
 mod sections;
 
 use super::plots::Plots;
@@ -25,7 +26,8 @@ const RUN_SCRIPT: [&str; 3] =
 pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str) -> String {
     let about = &summary.about;
     let mut page = Html::new();
-    begin(&mut page, &format!("{}, policy {}", about.scenario, about.policy), "");
+    let scripts = [&CHART_SCRIPT[..], &RUN_SCRIPT[..]].concat();
+    begin(&mut page, &format!("{}, policy {}", about.scenario, about.policy), "", &scripts);
     sections::heading(&mut page, summary);
     answers::answers(&mut page, summary);
     sections::warnings(&mut page, summary);
@@ -43,25 +45,39 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     sections::assumptions(&mut page, summary);
     page.raw("</main>\n");
     sections::footer(&mut page, summary, command);
-    script(&mut page, &data::of(outcome), &[&CHART_SCRIPT[..], &RUN_SCRIPT[..]].concat());
+    script(&mut page, &data::of(outcome), &scripts);
     page.raw("</body>\n</html>\n");
     page.finish()
 }
 
-/// The head of a page with charts, up to the beginning of its content.
-pub(crate) fn begin(page: &mut Html, title: &str, own_style: &str) {
+/// The head of a page with charts, up to the beginning of its content; `scripts` are all that it may run.
+pub(crate) fn begin(page: &mut Html, title: &str, own_style: &str, scripts: &[&str]) {
+    head(page, title, &[STYLE, CHART_STYLE, own_style], scripts);
+}
+
+/// The head of a page with these styles, up to the beginning of its content. Its policy lets the browser apply them and run `scripts`,
+/// and nothing else, whatever else the page may come to hold.
+pub(crate) fn head(page: &mut Html, title: &str, styles: &[&str], scripts: &[&str]) {
+    let style = format!("\n{}", styles.concat());
+    let policy = policy::of(&style, (!scripts.is_empty()).then(|| script_text(scripts)).as_deref());
     page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
+    page.raw(&format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/>\n"));
     page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
     page.raw("<meta name=\"color-scheme\" content=\"light dark\"/>\n");
     page.raw(&format!("<title>{} \u{2013} nodecast</title>\n", text(title)));
-    page.raw(&format!("<style>\n{STYLE}{CHART_STYLE}{own_style}</style>\n</head>\n<body>\n<main>\n"));
+    page.raw(&format!("<style>{style}</style>\n</head>\n<body>\n<main>\n"));
 }
 
 /// The data of a page and what is done with it.
 pub(crate) fn script(page: &mut Html, data: &str, parts: &[&str]) {
     page.raw(&format!("<script type=\"application/json\" id=\"data\">{data}</script>\n"));
+    page.raw(&format!("<script>{}</script>\n", script_text(parts)));
+}
+
+/// What stands in the page's one script.
+fn script_text(parts: &[&str]) -> String {
     // A function of its own keeps the script's names out of the page's.
-    page.raw(&format!("<script>\n(() => {{\n\"use strict\";\n{}}})();\n</script>\n", parts.concat()));
+    format!("\n(() => {{\n\"use strict\";\n{}}})();\n", parts.concat())
 }
 
 #[cfg(test)]

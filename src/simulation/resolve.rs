@@ -12,6 +12,7 @@ mod vertical;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::forecast::{self, Forecast};
 use crate::actors::{
     Action, Autoscaler, ClusterAutoscalerSettings, KarpenterSettings, LoadPart, LoadPlan, LoadStep, QueuePlan, Setup,
     Step,
@@ -56,6 +57,7 @@ pub fn resolve<'s>(
     let karpenter = policy.autoscaler.is_karpenter();
     let mut warnings = Vec::new();
     let node_pools = if karpenter { pools::at_start(scenario, policy, &mut warnings) } else { Vec::new() };
+    let (sample_interval, thinned) = forecast::sample_interval(scenario, policy);
     let initial = initial::initial(scenario, policy, &region, &mut warnings);
     let setup = Setup {
         scenario,
@@ -77,8 +79,10 @@ pub fn resolve<'s>(
         usages: usage::plans(scenario, Streams::new(seed)),
         timeline: timeline(scenario, policy, initial.is_some(), &mut warnings),
         initial,
-        sample_interval: sample_interval(scenario.duration),
+        sample_interval,
     };
+    warnings.extend(thinned);
+    warnings.extend(Forecast::of(scenario, policy, sample_interval).warning());
     warn_about_objects(manifests, policy, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     usage::warn(&setup, &mut warnings);
@@ -131,12 +135,6 @@ fn group_ranks(manifests: &Manifests) -> Option<GroupRanks> {
     let stated = manifests.group_ranks.as_ref()?;
     let pairs = stated.iter().flat_map(|(rank, names)| names.iter().map(|name| (*rank, name.as_str())));
     GroupRanks::new(pairs).ok()
-}
-
-/// At most some two thousand samples, whole seconds apart, at least five.
-fn sample_interval(duration: SimDuration) -> SimDuration {
-    let seconds = duration.as_secs().div_euclid(2_000) + 1;
-    SimDuration::from_secs(seconds.max(5))
 }
 
 fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {

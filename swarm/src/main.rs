@@ -11,6 +11,7 @@
 mod case;
 mod checks;
 mod generate;
+mod kills;
 mod mutants;
 mod random;
 mod report;
@@ -56,6 +57,9 @@ struct Arguments {
     /// Plants errors in the reports of the cases, which the checkers have to find
     #[arg(long)]
     mutants: bool,
+    /// Kills so many commands that write reports, at random moments, and looks at what is left
+    #[arg(long, value_name = "N", conflicts_with = "mutants")]
+    kills: Option<u64>,
     /// Leaves cases that fail as they are
     #[arg(long)]
     no_shrink: bool,
@@ -69,8 +73,32 @@ fn main() -> ExitCode {
         debug: arguments.debug.clone().map(absolute),
         patience: Duration::from_secs(arguments.patience),
     };
-    let failed = if arguments.mutants { plant(&arguments, &programs) } else { attack(&arguments, &programs) };
+    let failed = match arguments.kills {
+        Some(count) => kill(&arguments, &programs, count),
+        None if arguments.mutants => plant(&arguments, &programs),
+        None => attack(&arguments, &programs),
+    };
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Kills commands at random moments; whether anything was lost by it.
+fn kill(arguments: &Arguments, programs: &Programs, count: u64) -> bool {
+    match kills::kills(programs, arguments.seed, count) {
+        Err(error) => {
+            println!("{error}");
+            true
+        }
+        Ok(tally) => {
+            tally.faults.iter().for_each(|fault| println!("{fault}"));
+            println!(
+                "{count} commands, {} killed at work, after {} of them the new report stood; {} faults",
+                tally.killed,
+                tally.new,
+                tally.faults.len()
+            );
+            !tally.faults.is_empty()
+        }
+    }
 }
 
 /// Runs the cases; whether one failed.

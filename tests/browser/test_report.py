@@ -187,6 +187,34 @@ class Report(unittest.TestCase):
                 # The first screen answers; on a phone it scrolls.
                 self.assertGreaterEqual(self.browser.run("return document.querySelectorAll('.answer').length"), 5)
 
+    def test_nothing_runs_or_is_shown_but_what_the_page_brings(self):
+        """The policy of a page lets nothing else load, run or paint, even if something comes to stand in it as markup."""
+        pages = [(directory, name) for directory in DIRECTORIES for name in ("report.html", "comparison.html", "sweep.html")
+                 if (directory / name).exists()]
+        script = """const made = (name, keys) => Object.assign(document.createElement(name), keys);
+            document.head.append(made('script', {textContent: 'window.taken = 1'}),
+                made('style', {textContent: 'body { outline: 7px solid red }'}));
+            document.body.insertAdjacentHTML('beforeend', '<p id="planted" style="position: fixed" onclick="window.taken = 1">');
+            document.querySelector('#planted').click();
+            const style = getComputedStyle(document.body);
+            return [window.taken === undefined, style.outlineWidth !== '7px', style.display,
+                getComputedStyle(document.querySelector('#planted')).position, document.querySelectorAll('main img, main iframe').length]"""
+        for directory, name in pages:
+            with self.subTest(report=directory.name, page=name):
+                self.browser.open(directory / name, WIDTHS["desktop"])
+                self.assertEqual(self.browser.complaints(), [], "its own style and script are let through")
+                self.assertEqual(self.browser.run(script), [True, True, "block", "static", 0])
+                refused = self.browser.complaints()
+                self.assertTrue(refused and all("Content Security Policy" in str(own) for own in refused), refused)
+
+    def test_hostile_texts_are_text(self):
+        for directory in [own for own in REPORTS if own.name == "hostile"]:
+            self.browser.open(directory / "report.html", WIDTHS["desktop"])
+            says = self.browser.run("return [window.taken === undefined, document.body.textContent]")
+            self.assertTrue(says[0])
+            for text in ("</script><script>window.taken = 1</script>", "<img src=x onerror='window.taken = 1'>", "{{7*7}}"):
+                self.assertIn(text, says[1])
+
     def test_the_figures_are_those_of_the_summary(self):
         script = "return [...document.querySelectorAll('[data-figure]')].map(e => [e.dataset.figure, e.dataset.value, e.textContent])"
         for directory in self.pages():

@@ -285,3 +285,17 @@ fn imports_within_a_room_and_circles_are_seen() {
     let way = circle(&imports(&[("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")])).unwrap();
     assert_eq!(way, ["b", "c", "d", "b"]);
 }
+
+/// The workspace forbids it, and no crate goes its own way.
+#[test]
+fn no_crate_may_hold_unsafe_code() {
+    let whole = std::fs::read_to_string("Cargo.toml").unwrap();
+    assert!(whole.contains("\nunsafe_code = \"forbid\"\n"));
+    let members = whole.lines().find_map(|line| line.strip_prefix("members = ")).unwrap();
+    let members: Vec<&str> = members.split('"').skip(1).step_by(2).chain(["."]).collect();
+    assert!(members.len() > 5, "{members:?}");
+    for member in members {
+        let manifest = std::fs::read_to_string(format!("{member}/Cargo.toml")).unwrap();
+        assert!(manifest.contains("\n[lints]\nworkspace = true\n"), "{member} has lints of its own");
+    }
+}

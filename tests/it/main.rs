@@ -61,6 +61,7 @@ mod network_bill;
 mod newcomers;
 mod node_groups;
 mod node_overlays;
+mod nonsense;
 mod nothing_vanished;
 mod observe;
 mod open_metrics;

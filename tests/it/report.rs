@@ -314,6 +314,60 @@ fn what_is_not_ours_is_refused_and_left_alone() {
 }
 
 #[test]
+fn what_somebody_has_put_beside_a_report_or_changed_in_it_keeps_it_from_being_replaced() {
+    let place = tempfile::tempdir().expect("a directory");
+    let report = place.path().join("report");
+    write(&synthetic::outcome(), &report).expect("written");
+    let refused = |name: &str, content: &str, why: &str| {
+        let before = fs::read(report.join(name)).ok();
+        fs::write(report.join(name), content).expect("written");
+        let error = write(&synthetic::empty(), &report).expect_err("refused").to_string();
+        assert!(error.ends_with(why), "{error}");
+        assert_eq!(fs::read_to_string(report.join(name)).expect("still there"), content);
+        match before {
+            Some(before) => fs::write(report.join(name), before).expect("written"),
+            None => fs::remove_file(report.join(name)).expect("removed"),
+        }
+    };
+    refused("sketch.svg", "<svg/>", "`sketch.svg` in it was not written by nodecast");
+    refused("nodes.csv", "one,two\n", "`nodes.csv` in it has been changed since nodecast wrote it");
+    write(&synthetic::empty(), &report).expect("as it was, it may go");
+}
+
+#[test]
+fn of_two_runs_into_one_directory_one_wins_and_the_other_is_told() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("report");
+    let first = OutputDirectory::begin(&path).expect("begun");
+    let error = write(&synthetic::outcome(), &path).expect_err("refused").to_string();
+    assert!(error.starts_with("another run writes into"), "{error}");
+    first.file("summary.json", |output| output.write_all(b"{\"program\": \"nodecast\"}")).expect("written");
+    first.commit().expect("in place");
+    assert_eq!(contents(&path).len(), 2);
+    write(&synthetic::outcome(), &path).expect("nobody is at work any more");
+    assert_eq!(contents(place.path()).len(), 1, "nothing stays beside it");
+}
+
+/// A run that is killed leaves its hidden directory, whose lock the system takes back.
+#[test]
+fn what_a_killed_run_has_left_the_next_one_clears_away() {
+    let place = tempfile::tempdir().expect("a directory");
+    let path = place.path().join("report");
+    let hidden = place.path().join(".report.partial");
+    fs::create_dir_all(hidden.join("karpenter")).expect("made");
+    fs::write(hidden.join("karpenter/pods.csv"), "half a li").expect("written");
+    write(&synthetic::outcome(), &path).expect("written");
+    assert_eq!(contents(place.path()).len(), 1);
+
+    // Killed after it had taken the place of an earlier report, into which somebody had put something meanwhile.
+    fs::rename(&path, &hidden).expect("moved");
+    fs::write(hidden.join("mine.txt"), "mine").expect("written");
+    write(&synthetic::outcome(), &path).expect("written");
+    let kept = place.path().join("report.kept-1");
+    assert_eq!(fs::read_to_string(kept.join("mine.txt")).expect("kept"), "mine");
+}
+
+#[test]
 fn a_report_given_up_half_way_leaves_nothing() {
     let place = tempfile::tempdir().expect("a directory");
     let directory = OutputDirectory::begin(&place.path().join("report")).expect("begun");

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::bounds::replicas;
 use super::common::{count, metadata};
 use super::pod::{OBJECT, template};
 use crate::domain::SimDuration;
@@ -98,7 +99,7 @@ fn calendar<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(String, Op
 pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<JobSpec, InputError> {
     let spec = reader.fields(node, &JOB)?;
     let template = template(reader, spec.required(reader, "template")?, OwnerKind::Job)?;
-    let parallelism = count(reader, spec, "parallelism")?;
+    let parallelism = replicas(reader, spec, "parallelism")?;
     let completions = count(reader, spec, "completions")?;
     Ok(JobSpec {
         template: Arc::new(template),

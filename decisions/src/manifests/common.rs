@@ -117,6 +117,10 @@ pub fn labels(reader: &Reader<'_>, fields: Fields<'_, '_>, key: &'static str) ->
         } else {
             reader.symbol(&entry.value, &entry.key)?
         };
+        // Annotations, tags and the like have other rules.
+        if matches!(key, "labels" | "matchLabels" | "nodeSelector") {
+            super::names::check_label(reader, entry, value.as_str())?;
+        }
         result.set(Symbol::new(&entry.key), value);
     }
     Ok(result)

@@ -9,7 +9,7 @@ use crate::domain::hpa::{
     SelectPolicy,
 };
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, LabelSelector, ResourceName, SimDuration, Symbol};
+use crate::domain::{HorizontalPodAutoscaler, LabelSelector, Quantity, ResourceName, SimDuration, Symbol};
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
@@ -208,8 +208,22 @@ fn scaling_rules<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Scaling
         stabilization_window: window.map(SimDuration::from_secs),
         select_policy: fields.optional("selectPolicy", |n, what| reader.choice(n, what, SELECT))?,
         policies,
-        tolerance: fields.optional("tolerance", |n, what| reader.quantity(n, what))?,
+        tolerance: fields.optional("tolerance", |n, what| tolerance(reader, n, what))?,
     })
+}
+
+/// How far a metric may be off before anybody acts.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/autoscaling/validation/validation.go`, `validateScalingRules`.
+fn tolerance(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<Quantity, InputError> {
+    let tolerance = reader.quantity(node, what)?;
+    if tolerance.nanos() >= 0 {
+        return Ok(tolerance);
+    }
+    Err(reader
+        .error(node.at, format!("`{what}` is negative"))
+        .because("below zero")
+        .help("write a share of 0 or more: `0.05`"))
 }
 
 fn scaling_policy<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScalingPolicy, InputError> {

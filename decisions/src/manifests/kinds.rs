@@ -5,7 +5,7 @@ use super::foreign::{Foreign, foreign, group_of, is_namesake};
 use super::pod::OBJECT;
 use super::{
     Manifests, Namespace, admission, balancers, batch, capacity_buffer, config_map, eksctl, hpa, keda, keda_jobs,
-    legacy, monitor, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout, scheduler, storage,
+    legacy, monitor, names, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout, scheduler, storage,
     vertical, workloads,
 };
 use crate::text::InputError;
@@ -244,6 +244,7 @@ fn one<'s>(
         return Ok(());
     }
     check_api_version(reader, object, kind);
+    names::check(reader, object, kind)?;
     manifests.note_origin(reader, object, kind);
     match kind {
         "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),

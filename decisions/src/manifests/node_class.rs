@@ -1,5 +1,6 @@
 //! Karpenter's EC2NodeClass, `karpenter.k8s.aws/v1` and `v1beta1`.
 
+use super::bounds::{volume_size, volume_type};
 use super::common::{labels, metadata, resources};
 use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
 use crate::domain::{NodeClass, Symbol, well_known};
@@ -370,14 +371,13 @@ pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -
     for node in items {
         let fields = reader.fields(node, &BLOCK_DEVICE)?;
         let ebs = fields.get("ebs").map(|n| reader.fields(n, &EBS)).transpose()?;
-        let text = |key| match ebs {
-            Some(ebs) => ebs.optional(key, |n, what| reader.symbol(n, what)),
-            None => Ok(None),
+        let volume_type = match ebs {
+            Some(ebs) => ebs.optional("volumeType", |n, what| volume_type(reader, n, what))?,
+            None => None,
         };
-        let volume_type = text("volumeType")?.unwrap_or_else(|| Symbol::new("gp3"));
         let size = ebs.and_then(|ebs| ebs.get("volumeSize"));
         let size_bytes = match size {
-            Some(node) => reader.quantity(node, "volumeSize")?.value(),
+            Some(node) => volume_size(reader, node)?,
             None => {
                 let message = "a block device without `volumeSize` has the size of its snapshot, which is not known";
                 reader.warn(node.at, message, "20Gi assumed", "add `volumeSize`");
@@ -388,10 +388,25 @@ pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -
             device: fields.optional("deviceName", |n, what| reader.text(n, what))?.unwrap_or_default().to_owned(),
             size_bytes,
             root: fields.optional("rootVolume", |n, what| reader.truth(n, what))?.unwrap_or(false),
-            volume_type,
+            volume_type: volume_type.unwrap_or_else(|| Symbol::new("gp3")),
         });
     }
+    refuse_two_roots(reader, items, &devices)?;
     Ok(devices)
+}
+
+/// Only one volume can be the root.
+///
+/// Source: Karpenter AWS provider v1.13 `pkg/apis/crds/karpenter.k8s.aws_ec2nodeclasses.yaml`, `blockDeviceMappings`.
+fn refuse_two_roots(reader: &Reader<'_>, items: &[Node<'_>], devices: &[BlockDevice]) -> Result<(), InputError> {
+    let mut roots = items.iter().zip(devices).filter(|(_, device)| device.root);
+    match (roots.next(), roots.next()) {
+        (Some(_), Some((node, _))) => Err(reader
+            .error(node.at, "two of `blockDeviceMappings` are the root volume")
+            .because("the second")
+            .help("keep `rootVolume: true` at one of them")),
+        _ => Ok(()),
+    }
 }
 
 /// Zones of the subnets and architectures of the images, which the controller writes into `status`.

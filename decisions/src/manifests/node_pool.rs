@@ -1,13 +1,15 @@
 //! Karpenter's NodePool, `karpenter.sh/v1` and `v1beta1`.
 
-use super::common::{current_label, int_or_percent, labels, metadata_and_life, resources, symbols, taints};
+use super::bounds::{int_or_share, span};
+use super::common::{current_label, labels, metadata_and_life, resources, symbols, taints};
 use super::offered::{warn_of_unknown_label, warn_of_unknown_values};
 use crate::domain::labels::normalized_key;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, Disruption, DisruptionReason};
 use crate::domain::requirements::Operator;
 use crate::domain::words::counted;
-use crate::domain::{NodePool, Requirement, SimDuration};
+use crate::domain::{NodePool, Requirement, SimDuration, Symbol};
 use crate::policy::auto_mode;
+use crate::policy::replicas::keda::CronSchedule;
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
@@ -116,10 +118,10 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     if let Some(node) = inner.get("expireAfter") {
         pool.expire_after = duration_or_never(reader, node, "expireAfter")?;
     }
-    let grace = inner.optional("terminationGracePeriod", |n, what| reader.duration(n, what))?;
+    let grace = inner.optional("terminationGracePeriod", |n, what| span(reader, n, what, false))?;
     pool.termination_grace_period = grace.or(pool.termination_grace_period);
     if let Some(node) = spec.get("disruption") {
-        disruption(reader, node, &mut pool)?;
+        disruption(reader, node, &mut pool, object.get("status").is_some())?;
         warn_of_older_name(reader, object, node);
         warn_of_what_is_required(reader, object, node);
     }
@@ -170,7 +172,7 @@ pub(super) fn weight(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<i32,
 
 /// A duration, or `Never`.
 fn duration_or_never(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<Option<SimDuration>, InputError> {
-    if node.as_text() == Some("Never") { Ok(None) } else { reader.duration(node, what).map(Some) }
+    if node.as_text() == Some("Never") { Ok(None) } else { span(reader, node, what, false).map(Some) }
 }
 
 /// The requirements under `key`, renamed label keys rewritten.
@@ -212,10 +214,19 @@ fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requireme
         warn_of_unknown_values(reader, key, &values, nodes);
     }
     let min_values = fields.optional("minValues", |n, what| reader.integer(n, what, 1, 50))?;
+    if let (Some(least), Operator::In) = (min_values, operator) {
+        refuse_too_few(reader, fields, &values, least)?;
+    }
     Ok(Requirement::new(key, operator, values).with_min_values(min_values.and_then(|n| u32::try_from(n).ok())))
 }
 
-fn disruption<'s>(reader: &mut Reader<'s>, node: &Node<'s>, pool: &mut NodePool) -> Result<(), InputError> {
+/// Reads `disruption`; one that was `found` in a cluster may have a schedule that the API server takes and Karpenter cannot read.
+fn disruption<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    pool: &mut NodePool,
+    found: bool,
+) -> Result<(), InputError> {
     const POLICIES: &[(&str, ConsolidationPolicy)] = &[
         ("WhenEmpty", ConsolidationPolicy::WhenEmpty),
         ("WhenEmptyOrUnderutilized", ConsolidationPolicy::WhenEmptyOrUnderutilized),
@@ -236,27 +247,27 @@ fn disruption<'s>(reader: &mut Reader<'s>, node: &Node<'s>, pool: &mut NodePool)
     // An empty list is a list: it removes the default budget.
     if let Some(node) = fields.get("budgets") {
         let budgets = reader.list(node, "budgets")?;
-        disruption.budgets = budgets.iter().map(|node| budget(reader, node)).collect::<Result<_, _>>()?;
+        disruption.budgets = budgets.iter().map(|node| budget(reader, node, found)).collect::<Result<_, _>>()?;
     }
     pool.disruption = disruption;
     Ok(())
 }
 
-fn budget<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Budget, InputError> {
+fn budget<'s>(reader: &mut Reader<'s>, node: &Node<'s>, found: bool) -> Result<Budget, InputError> {
     const REASONS: &[(&str, DisruptionReason)] = &[
         ("Underutilized", DisruptionReason::Underutilized),
         ("Empty", DisruptionReason::Empty),
         ("Drifted", DisruptionReason::Drifted),
     ];
     let fields = reader.fields(node, &BUDGET)?;
-    let nodes = int_or_percent(reader, fields.required(reader, "nodes")?, "nodes")?;
+    let nodes = int_or_share(reader, fields.required(reader, "nodes")?, "nodes")?;
     let reasons = fields.optional("reasons", |n, what| reader.list(n, what))?;
     let reasons = reasons
         .filter(|given| !given.is_empty())
         .map(|given| given.iter().map(|n| reader.choice(n, "reasons", REASONS)).collect::<Result<_, _>>())
         .transpose()?;
-    let schedule = fields.get("schedule").map(|n| cron(reader, n)).transpose()?;
-    let duration = fields.optional("duration", |n, what| reader.duration(n, what))?;
+    let schedule = fields.get("schedule").map(|n| cron(reader, n, found)).transpose()?;
+    let duration = fields.optional("duration", |n, what| span(reader, n, what, true))?;
     if schedule.is_some() != duration.is_some() {
         return Err(reader
             .error(fields.at, "a budget needs both `schedule` and `duration`, or neither")
@@ -266,15 +277,38 @@ fn budget<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Budget, InputE
     Ok(Budget { nodes, reasons, schedule, duration })
 }
 
-/// A cron expression, checked for its form only.
-fn cron(reader: &Reader<'_>, node: &Node<'_>) -> Result<String, InputError> {
-    let text = reader.text(node, "schedule")?;
-    let words = text.split_whitespace().count();
-    if words == 5 || (words == 1 && text.starts_with('@')) {
-        return Ok(text.to_owned());
+/// A requirement cannot leave fewer values than it demands.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, the rules of `requirements`.
+fn refuse_too_few(
+    reader: &Reader<'_>,
+    fields: Fields<'_, '_>,
+    values: &[Symbol],
+    least: i64,
+) -> Result<(), InputError> {
+    if i64::try_from(values.len()).is_ok_and(|count| count >= least) {
+        return Ok(());
     }
+    let at = fields.get("minValues").map_or(fields.at, |node| node.at);
     Err(reader
-        .error(node.at, "`schedule` is not a cron expression")
-        .because(format!("has {words} fields"))
-        .help("write minute, hour, day of month, month and day of week, for example `0 9 * * mon-fri`, or `@daily`"))
+        .error(at, format!("`minValues` is {least}, of {}", counted(values.len() as u64, "value", "values")))
+        .because("more than there are")
+        .help("add values, or lower `minValues`"))
+}
+
+/// A cron expression. The API server looks at no more than that it has five fields; Karpenter then says that the pool is not valid
+/// and launches nothing from it. One of a cluster keeps it, with a warning, and closes its pool as it does there.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool_validation.go`, `RuntimeValidate`, and `pkg/apis/v1/nodepool.go`, `IsActive`, which
+/// has the parser `cron.ParseStandard`.
+fn cron(reader: &mut Reader<'_>, node: &Node<'_>, found: bool) -> Result<String, InputError> {
+    let text = reader.text(node, "schedule")?.to_owned();
+    let Err(problem) = CronSchedule::parse_named(&text) else { return Ok(text) };
+    let help = "write minute, hour, day of month, month and day of week, for example `0 9 * * mon-fri`, or `@daily`";
+    let message = format!("`schedule` is not a cron expression: {problem}");
+    if found {
+        reader.warn(node.at, message, "closes the pool to disruption", help);
+        return Ok(text);
+    }
+    Err(reader.error(node.at, message).because("cannot be read").help(help))
 }

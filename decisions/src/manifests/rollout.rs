@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use super::common::{count, int_or_percent, metadata};
+use super::bounds::replicas;
+use super::common::{int_or_percent, metadata};
 use super::pod::OBJECT;
 use super::workloads::{PROGRESS_DEADLINE, selected_pods};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
@@ -59,7 +60,7 @@ pub(super) fn rollout<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
     let (max_surge, max_unavailable) = strategy(reader, spec)?;
     Ok(Some(Deployment {
         name,
-        replicas: count(reader, spec, "replicas")?,
+        replicas: replicas(reader, spec, "replicas")?,
         selector,
         template: Arc::new(template),
         max_surge,

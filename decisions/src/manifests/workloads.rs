@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::bounds::{int_or_share, replicas};
 use super::common::{count, int_or_percent, label_selector, metadata};
 use super::pod::{OBJECT, priority, template};
 use super::storage;
@@ -138,7 +139,7 @@ pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     let (max_surge, max_unavailable) = strategy(reader, spec)?;
     Ok(Deployment {
         name,
-        replicas: count(reader, spec, "replicas")?,
+        replicas: replicas(reader, spec, "replicas")?,
         selector,
         template: Arc::new(template),
         max_surge,
@@ -175,7 +176,7 @@ pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Re
     };
     Ok(StatefulSet {
         name,
-        replicas: count(reader, spec, "replicas")?,
+        replicas: replicas(reader, spec, "replicas")?,
         selector,
         template: Arc::new(template),
         parallel: spec.optional("podManagementPolicy", |n, what| reader.choice(n, what, POLICIES))?.unwrap_or(false),
@@ -198,7 +199,7 @@ fn stateful_update<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<
     let rolling = reader.fields(node, &PARTITION)?;
     Ok(StatefulUpdate::Rolling {
         partition: count(reader, rolling, "partition")?.unwrap_or(0),
-        max_unavailable: rolling.optional("maxUnavailable", |n, what| int_or_percent(reader, n, what))?.unwrap_or(one),
+        max_unavailable: rolling.optional("maxUnavailable", |n, what| int_or_share(reader, n, what))?.unwrap_or(one),
     })
 }
 
@@ -233,7 +234,7 @@ fn daemon_update<'s>(
     }
     let Some(node) = fields.get("rollingUpdate") else { return Ok((one, none)) };
     let rolling = reader.fields(node, &DAEMON_ROLLING)?;
-    let limit = |key| rolling.optional(key, |n, what| int_or_percent(reader, n, what));
+    let limit = |key| rolling.optional(key, |n, what| int_or_share(reader, n, what));
     let (unavailable, surge) = (limit("maxUnavailable")?.or(one), limit("maxSurge")?.unwrap_or(none));
     let some = |limit: IntOrPercent| limit.of_rounded_up(100) > 0;
     if let Some(node) = rolling.get("maxSurge").filter(|_| some(surge) && unavailable.is_some_and(some)) {
@@ -281,8 +282,29 @@ fn strategy<'s>(
     }
     let Some(node) = fields.get("rollingUpdate") else { return Ok((quarter, quarter)) };
     let fields = reader.fields(node, &ROLLING_UPDATE)?;
-    let limit = |key| fields.optional(key, |n, what| int_or_percent(reader, n, what));
-    Ok((limit("maxSurge")?.or(quarter), limit("maxUnavailable")?.or(quarter)))
+    let surge = fields.optional("maxSurge", |n, what| int_or_percent(reader, n, what))?;
+    let unavailable = fields.optional("maxUnavailable", |n, what| int_or_share(reader, n, what))?;
+    refuse_standstill(reader, fields, surge, unavailable)?;
+    Ok((surge.or(quarter), unavailable.or(quarter)))
+}
+
+/// A rollout that may neither add a pod nor take one away would never go on.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/apps/validation/validation.go`, `ValidateRollingUpdateDeployment`.
+fn refuse_standstill(
+    reader: &Reader<'_>,
+    fields: Fields<'_, '_>,
+    surge: Option<IntOrPercent>,
+    unavailable: Option<IntOrPercent>,
+) -> Result<(), InputError> {
+    let none = |limit: Option<IntOrPercent>| matches!(limit, Some(IntOrPercent::Count(0) | IntOrPercent::Percent(0)));
+    if !(none(surge) && none(unavailable)) {
+        return Ok(());
+    }
+    Err(reader
+        .error(fields.at, "`maxSurge` and `maxUnavailable` of a rollout are both 0")
+        .because("no pod could be replaced")
+        .help("raise one of them; both are 25% unless they are given"))
 }
 
 /// A PodDisruptionBudget object.
@@ -293,7 +315,7 @@ pub(super) fn pod_disruption_budget<'s>(
     let fields = reader.fields(object, &OBJECT)?;
     let ObjectName { namespace, name } = metadata(reader, fields.get("metadata"))?.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &DISRUPTION_BUDGET)?;
-    let limit = |key| spec.optional(key, |n, what| int_or_percent(reader, n, what));
+    let limit = |key| spec.optional(key, |n, what| int_or_share(reader, n, what));
     let rule = match (limit("minAvailable")?, limit("maxUnavailable")?) {
         (Some(_), Some(_)) => {
             return Err(reader
@@ -312,15 +334,46 @@ pub(super) fn pod_disruption_budget<'s>(
     Ok(PodDisruptionBudget { namespace, name, selector, rule, always_allow_unhealthy })
 }
 
+/// The highest priority that a class of one's own may have.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/scheduling/types.go`, `HighestUserDefinablePriority`.
+const HIGHEST_OF_ONES_OWN: i32 = 1_000_000_000;
+
+/// Refuses a class that takes the priority or the name of Kubernetes' own.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/scheduling/validation/validation.go`, `ValidatePriorityClass`.
+fn refuse_as_systems(reader: &Reader<'_>, fields: Fields<'_, '_>, name: &str, value: i32) -> Result<(), InputError> {
+    if super::SYSTEM_CLASSES.contains(&(name, value)) {
+        return Ok(());
+    }
+    let at = |key| fields.get(key).map_or(fields.at, |node: &Node<'_>| node.at);
+    if name.starts_with("system-") {
+        let at = fields.get("metadata").and_then(|own| own.get("name")).map_or(fields.at, |node| node.at);
+        return Err(reader
+            .error(at, format!("a PriorityClass cannot be called `{name}`"))
+            .because("kept for Kubernetes' own")
+            .help("choose a name that does not begin with `system-`"));
+    }
+    if value > HIGHEST_OF_ONES_OWN {
+        return Err(reader
+            .error(at("value"), format!("the priority of the class `{name}` is {value}"))
+            .because("kept for Kubernetes' own")
+            .help(format!("write at most {HIGHEST_OF_ONES_OWN}")));
+    }
+    Ok(())
+}
+
 /// A PriorityClass object.
 pub(super) fn priority_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PriorityClass, InputError> {
     let fields = reader.fields(object, &PRIORITY_CLASS)?;
     let name = metadata(reader, fields.get("metadata"))?.name.name;
+    let value = priority(reader, fields, "value")?.unwrap_or(0);
+    refuse_as_systems(reader, fields, name.as_str(), value)?;
     let preemption =
         [("PreemptLowerPriority", PreemptionPolicy::PreemptLowerPriority), ("Never", PreemptionPolicy::Never)];
     Ok(PriorityClass {
         name,
-        value: priority(reader, fields, "value")?.unwrap_or(0),
+        value,
         global_default: fields.optional("globalDefault", |n, what| reader.truth(n, what))?.unwrap_or(false),
         preemption_policy: fields
             .optional("preemptionPolicy", |n, what| reader.choice(n, what, &preemption))?

@@ -40,11 +40,12 @@ impl Observation {
     /// Writes its files into `folder`, which is made if it is missing. What an earlier observation left there goes.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If a file of one of its names is no observation's, or the system refuses.
     pub fn write(&self, folder: &Path) -> Result<(), InputError> {
         let unwritable = |path: &Path, error: &std::io::Error| {
             InputError::new(format!("cannot write {}: {}", path.display(), refusal(error)))
         };
+        refuse_others(folder)?;
         std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
         let files = self.files();
         // Everything is there before anything takes its place.
@@ -97,6 +98,21 @@ impl Observation {
             spot_prices: rows(folder, "spot_prices.csv")?,
             events: events(folder)?,
         })
+    }
+}
+
+/// A folder that is no observation's may hold files of the same names, which are somebody else's.
+fn refuse_others(folder: &Path) -> Result<(), InputError> {
+    let about = std::fs::read_to_string(folder.join(ABOUT_FILE)).ok();
+    if about.is_some_and(|text| serde_json::from_str::<serde_json::Value>(&text).is_ok()) {
+        return Ok(());
+    }
+    match NAMES.iter().find(|name| std::fs::symlink_metadata(folder.join(name)).is_ok()) {
+        None => Ok(()),
+        Some(name) => {
+            Err(InputError::new(format!("`{name}` in {} was not written by nodecast observe", folder.display()))
+                .help("name another folder with --out, or remove the file yourself"))
+        }
     }
 }
 

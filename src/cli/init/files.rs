@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::domain::words::refusal;
 use crate::program::Failure;
+use crate::report::directory::hold_scratch;
 use crate::scenario::draft::Draft;
 
 /// A file that would be overwritten, or a directory that cannot be one.
@@ -39,6 +40,8 @@ pub(super) struct Staged {
     directory: PathBuf,
     /// Where they are.
     stage: PathBuf,
+    /// Held for as long as they are there.
+    _lock: fs::File,
     names: Vec<String>,
     /// Directories made on the way, outermost first.
     made: Vec<PathBuf>,
@@ -61,14 +64,15 @@ pub(super) fn stage(directory: &Path, draft: &Draft, overwrite: bool) -> Result<
             return Err(Failure::bad_input(Taken::File(path.display().to_string())));
         }
     }
-    let stage = directory.join(format!(".nodecast-init-{}", std::process::id()));
+    let stage = directory.join(".nodecast-init");
     let missing = directory.ancestors().filter(|path| !path.as_os_str().is_empty() && !path.exists());
     let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
     made.reverse();
     let names = draft.files.iter().map(|file| file.name.clone().into_owned()).collect();
-    let staged = Staged { directory: directory.to_owned(), stage, names, made, in_place: false };
-    fs::create_dir_all(&staged.directory).map_err(refused("create", directory))?;
-    fs::create_dir(&staged.stage).map_err(refused("create", &staged.stage))?;
+    let made_whole = fs::create_dir_all(directory).map_err(refused("create", directory));
+    let lock = made_whole.and_then(|()| hold_scratch(directory, &stage).map_err(Failure::of_report));
+    let lock = lock.inspect_err(|_| made.iter().rev().for_each(|own| drop(fs::remove_dir(own))))?;
+    let staged = Staged { directory: directory.to_owned(), stage, _lock: lock, names, made, in_place: false };
     for file in &draft.files {
         fs::write(staged.path(&file.name), &file.text).map_err(refused("write", &directory.join(&*file.name)))?;
     }
@@ -107,7 +111,7 @@ impl Staged {
 
 impl Drop for Staged {
     fn drop(&mut self) {
-        // Nobody is left to tell; a hidden folder that stays behind does no harm.
+        // Nobody is left to tell; the next one clears away what stays behind.
         let _ = fs::remove_dir_all(&self.stage);
         if !self.in_place {
             for directory in self.made.iter().rev() {

@@ -43,7 +43,7 @@ td.agrees { color: var(--good); } td.differs { color: var(--bad); font-weight: 6
 /// The page. `command` is the command line that repeats it; curves are of `window` of the record, nodes first.
 pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) -> String {
     let mut page = Html::new();
-    begin(&mut page, &format!("{}, held against what happened", answer.scenario), OWN_STYLE);
+    begin(&mut page, &format!("{}, held against what happened", answer.scenario), OWN_STYLE, &[]);
     page.element("h1", &format!("{}: held against what happened", answer.scenario));
     let seeds = counted(answer.replications, "seed", "seeds");
     let about = format!("{}, policy {}, {seeds}; recorded in {}", stretch(answer), answer.policy, answer.recorded);
@@ -195,7 +195,9 @@ fn drawing(page: &mut Html, curve: &Curve, window: Window, answer: &Answer) {
     page.element("strong", &curve.name);
     page.raw("</figcaption>\n");
     let label = text(&format!("{}: recorded and simulated", curve.name));
-    page.raw(&format!("<svg style=\"height:{HEIGHT}px\" role=\"img\" aria-label=\"{label}\" font-size=\"13\">\n"));
+    page.raw(&format!(
+        "<svg class=\"fixed\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\" font-size=\"13\">\n"
+    ));
     for tick in ticks(Unit::Count, 0.0, high) {
         let at = y(tick);
         page.raw(&format!("<line class=\"grid\" x1=\"{LEFT}%\" y1=\"{at:.1}\" x2=\"100%\" y2=\"{at:.1}\"/>\n"));

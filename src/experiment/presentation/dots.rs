@@ -29,7 +29,7 @@ pub(super) fn draw(rows: &[Row<'_>], title: &str, unit: Unit, say: &dyn Fn(f64) 
     let x = |value: f64| MARGIN + (value - low) / (high - low) * (100.0 - 2.0 * MARGIN);
     let height = ROW * rows.len() as f64 + BELOW;
     let mut svg = format!(
-        "<svg class=\"dots\" style=\"height:{height}px\" role=\"img\" aria-label=\"{}\" font-size=\"13\">\n",
+        "<svg class=\"dots fixed\" height=\"{height}\" role=\"img\" aria-label=\"{}\" font-size=\"13\">\n",
         text(title)
     );
     let base = height - BELOW;

@@ -34,6 +34,10 @@ pub fn table(inspection: &Inspection) -> String {
     let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
     rows.extend(inspection.policies.iter().map(row));
     lines.extend(aligned(&rows));
+    let largest = inspection.policies.iter().map(|policy| policy.expected).max_by_key(|own| own.memory_bytes);
+    if let Some(expected) = largest {
+        lines.extend([String::new(), format!("a run is expected to have {expected}")]);
+    }
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 

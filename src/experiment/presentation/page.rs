@@ -43,7 +43,7 @@ figure svg.dots { min-width: 0; overflow: visible; }
 pub fn render(comparison: &Comparison, command: &str, runs: &[(&str, &Outcome)]) -> String {
     let about = &comparison.about;
     let mut page = Html::new();
-    begin(&mut page, &format!("{}, compared", about.scenario), OWN_STYLE);
+    begin(&mut page, &format!("{}, compared", about.scenario), OWN_STYLE, &CHART_SCRIPT);
     heading(&mut page, comparison);
     page.raw("<div class=\"verdict\">\n");
     for sentence in verdict(comparison) {

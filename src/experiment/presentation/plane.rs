@@ -95,7 +95,7 @@ pub(super) fn figure(page: &mut Html, sweep: &Sweep) {
 
 /// The title and the labels of the upright axis.
 fn scale(y: &Axis<'_>) -> String {
-    let mut svg = format!("<svg class=\"scale\" style=\"height:{HEIGHT}px\" font-size=\"13\" aria-hidden=\"true\">\n");
+    let mut svg = format!("<svg class=\"scale fixed\" height=\"{HEIGHT}\" font-size=\"13\" aria-hidden=\"true\">\n");
     let (middle, title) = ((TOP + HEIGHT - BELOW) / 2.0, y.title());
     svg += &format!(
         "<text class=\"axis\" transform=\"translate(14 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{title}</text>\n"
@@ -110,7 +110,7 @@ fn scale(y: &Axis<'_>) -> String {
 fn field(sweep: &Sweep, places: &[Place<'_>], x: &Axis<'_>, y: &Axis<'_>) -> String {
     let label = text(&format!("cost against {}", latency_label(sweep)));
     let mut svg = format!(
-        "<svg class=\"field\" style=\"height:{HEIGHT}px\" role=\"img\" aria-label=\"{label}\" font-size=\"13\">\n"
+        "<svg class=\"field fixed\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\" font-size=\"13\">\n"
     );
     grid(&mut svg, x, y);
     let (below, title) = (HEIGHT - 8.0, x.title());

@@ -4,7 +4,7 @@ use super::sweep_table::{answer, columns, header, own_objectives, row, short_pat
 use super::{plane, stacked};
 use crate::experiment::sweep::{SettingResult, Sweep};
 use crate::report::format::{counted, instant_for_people, span, warm_up};
-use crate::report::page::{Html, STYLE, sentence, text};
+use crate::report::page::{Html, STYLE, head, sentence, text};
 
 const OWN_STYLE: &str = "\
 svg .other { fill: var(--faint); fill-opacity: 0.7; }
@@ -48,11 +48,7 @@ const ROWS_MAX: usize = 1_000;
 pub fn render(sweep: &Sweep, command: &str) -> String {
     let about = &sweep.about;
     let mut page = Html::new();
-    page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
-    page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
-    page.raw("<meta name=\"color-scheme\" content=\"light dark\"/>\n");
-    page.raw(&format!("<title>{}, swept \u{2013} nodecast</title>\n", text(&about.scenario)));
-    page.raw(&format!("<style>\n{STYLE}{OWN_STYLE}</style>\n</head>\n<body>\n<main>\n"));
+    head(&mut page, &format!("{}, swept", about.scenario), &[STYLE, OWN_STYLE], &[]);
     page.element("h1", &format!("{}: settings swept", about.scenario));
     let settings = counted(sweep.results.len() as u64, "setting", "settings");
     let replications = counted(about.replications, "replication", "replications");

@@ -176,7 +176,10 @@ function fitted(pen, text, width) {
 function element(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) {
-    if (value !== null && value !== undefined) made.setAttribute(name, value);
+    if (value === null || value === undefined) continue;
+    // The page's policy lets no attribute state a style; what a script sets goes another way.
+    if (name === "style") made.style.cssText = value;
+    else made.setAttribute(name, value);
   }
   made.append(...children);
   return made;

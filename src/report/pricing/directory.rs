@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::SCHEMA_VERSION;
 use crate::catalog::import::{FileAccount, Imported, RegionAccount};
-use crate::report::directory::{OutputDirectory, OutputError};
+use crate::report::directory::{MANIFEST_FILE, OutputDirectory, OutputError};
 use crate::report::format::counted;
 use crate::report::summary::PROGRAM;
 
@@ -86,7 +86,7 @@ pub fn check_import(target: &Path) -> Result<(), OutputError> {
         return not_ours(format!("it is not empty and holds no {RECORD_FILE} of nodecast"));
     };
     files.sort_unstable();
-    for file in files.iter().filter(|file| *file != RECORD_FILE) {
+    for file in files.iter().filter(|file| *file != RECORD_FILE && *file != MANIFEST_FILE) {
         let Some(expected) = record.tables.get(file) else {
             return not_ours(format!("`{file}` in it was not written by nodecast"));
         };

@@ -19,6 +19,8 @@ use crate::scenario::tree::{Location, Node};
 
 /// Most steps of one rate curve.
 const STEPS_MAX: usize = 10_000_000;
+/// Most steps of a rate by formula, and of the noise on one: each is drawn, kept and looked up, for every seed.
+const FORMULA_STEPS_MAX: usize = 1_000_000;
 
 /// The time that one load has.
 #[derive(Clone, Copy)]
@@ -302,6 +304,10 @@ pub(in crate::scenario) fn uncertainty(
             .help("write for example `uncertainty: { factor: 20%, noise: 10% }`"));
     }
     let (factor, noise) = (own.factor.unwrap_or(0.0), own.noise.unwrap_or(0.0));
+    if noise > 0.0 {
+        let at = fields.get("noise_every").map_or(fields.at, |node| node.at);
+        check_count(reading, at, own.noise_every, 1)?;
+    }
     Ok(Uncertainty { factor, noise, noise_every: own.noise_every })
 }
 
@@ -319,11 +325,13 @@ fn check_count_over(
     each: usize,
 ) -> Result<(), ScenarioError> {
     let rounds = length.as_micros() / every.as_micros().max(1);
-    if every > SimDuration::ZERO && usize::try_from(rounds).unwrap_or(usize::MAX).saturating_mul(each) <= STEPS_MAX {
+    if every > SimDuration::ZERO
+        && usize::try_from(rounds).unwrap_or(usize::MAX).saturating_mul(each) <= FORMULA_STEPS_MAX
+    {
         return Ok(());
     }
     Err(reading
-        .error(at, format!("{every} cuts the run into more than ten million steps"))
+        .error(at, format!("{every} cuts the run into more than a million steps"))
         .because("too short")
         .help("write a longer span"))
 }

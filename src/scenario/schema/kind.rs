@@ -231,8 +231,19 @@ kind! {
 }
 
 kind! {
+    /// A number of something, 0 or more, as it is written.
+    NotNegative: Count => crate::domain::Quantity, |reading, node, what, amount| {
+        if amount.nanos() >= 0 {
+            return Ok(amount);
+        }
+        let error = reading.error(node.at, format!("`{what}` is negative"));
+        Err(error.because("below zero").help("write a number of 0 or more"))
+    }
+}
+
+kind! {
     /// A sum in the region's currency.
-    Cost: Count => Money, |_, _, _, amount| Ok(Money::from_nanos(amount.nanos()))
+    Cost: NotNegative => Money, |_, _, _, amount| Ok(Money::from_nanos(amount.nanos()))
 }
 
 kind! {

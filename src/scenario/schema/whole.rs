@@ -10,7 +10,7 @@ use super::cluster::{Cluster, NodeGroups, VersionsKeys};
 use super::ec2::Ec2;
 use super::fargate::FargateKeys;
 use super::faults::FaultEntry;
-use super::kind::{Bytes, Cost, Count, File, FolderName, Name, Placed, Scalar, Text, Whole, kind};
+use super::kind::{Bytes, Cost, File, FolderName, Name, NotNegative, Placed, Scalar, Text, Whole, kind};
 use super::load::LoadEntry;
 use super::metrics::{ExternalMetrics, MetricsServer, Phases, Queues};
 use super::names::AnyWorkload;
@@ -292,7 +292,7 @@ section! {
     pub default struct Objectives {
         /// Replicas of Deployments and StatefulSets that are wanted and not Ready, times the minutes for which they
         /// are not, summed. A pod whose node dies is missing from that instant on. Placeholders are left out.
-        unavailable_pod_minutes["pod-minutes"]: Count, or "no limit";
+        unavailable_pod_minutes["pod-minutes"]: NotNegative, or "no limit";
         /// Time for which a Deployment or StatefulSet wants replicas and has none Ready, summed over the run; the
         /// longest of all.
         at_zero: SimDuration, or "no limit";
@@ -357,7 +357,7 @@ kind! {
 
 section! {
     OUTPUT: "`output`", "`output`";
-    example "output: { directory: results/black-friday, open_metrics: 30s }
+    example "output: { directory: results/black-friday, open_metrics: 30s, sample_every: 10s }
 ";
     #[derive(Eq)]
     pub default struct OutputSettings {
@@ -366,6 +366,9 @@ section! {
         /// Whether reports of `run` and `compare` have a `metrics.om` for Prometheus ([metrics.md](metrics.md)), or
         /// the time between its samples, from `1s` to `4m`; `true` is `1m`. `--open-metrics` takes another.
         open_metrics: OpenMetrics = None;
+        /// Time between the samples of timeline.csv, workloads.csv, metrics.csv and queues.csv, and of the curves of the page,
+        /// at least `1s`.
+        sample_every: SampleEvery, or "at most some 2,000 samples and a million lines of workloads.csv";
     }
 }
 
@@ -374,6 +377,17 @@ impl OutputSettings {
     pub const STEP: SimDuration = SimDuration::from_secs(60);
     /// The least and the most time between samples. Prometheus forgets a series five minutes after its last sample.
     pub const STEPS: (SimDuration, SimDuration) = (SimDuration::from_secs(1), SimDuration::from_secs(240));
+}
+
+kind! {
+    /// A span of time of a second or more.
+    SampleEvery: SimDuration => SimDuration, |reading, node, what, span| {
+        if span >= SimDuration::from_secs(1) {
+            return Ok(span);
+        }
+        let error = reading.error(node.at, format!("`{what}` is {span}"));
+        Err(error.because("too short").help("write a time between samples of at least `1s`"))
+    }
 }
 
 kind! {

@@ -276,10 +276,10 @@ impl Flags {
 
     /// Where the value of a flag goes; `None` for a flag that does not exist in the release.
     fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
-        use Slot::{Chain, Duration, Gpu, Group, Integer, Limit, Number, Symbols, Tags, Truth};
+        use Slot::{Chain, Count, Duration, Gpu, Group, Integer, Interval, Limit, Number, Symbols, Tags, Truth};
         let minor = self.version.minor();
         Some(match name {
-            "scan-interval" => Duration(&mut self.scan_interval),
+            "scan-interval" => Interval(&mut self.scan_interval),
             "frequent-loops-enabled" => Truth(&mut self.frequent_loops),
             "expander" => Chain(&mut self.expander),
             "node-group-auto-discovery" => Tags(&mut self.discovery),
@@ -290,11 +290,11 @@ impl Flags {
             "memory-difference-ratio" => Number(&mut self.similarity.memory_difference),
             "max-allocatable-difference-ratio" => Number(&mut self.similarity.allocatable_difference),
             "max-free-difference-ratio" => Number(&mut self.similarity.free_difference),
-            "max-nodes-total" => Integer(&mut self.max_nodes_total),
+            "max-nodes-total" => Count(&mut self.max_nodes_total),
             "cores-total" => Limit(&mut self.resource_limits, Limited::Cores, 1),
             "memory-total" => Limit(&mut self.resource_limits, Limited::Memory, 1 << 30),
             "gpu-total" => Gpu(&mut self.resource_limits),
-            "max-nodes-per-scaleup" => Integer(&mut self.max_nodes_per_scaleup),
+            "max-nodes-per-scaleup" => Count(&mut self.max_nodes_per_scaleup),
             "fastpath-binpacking-enabled" if minor >= 35 => Truth(&mut self.fastpath_binpacking),
             "parallel-scale-up" => Truth(&mut self.parallel_scale_up),
             "salvo-scale-up" if minor >= 36 => Truth(&mut self.salvo_scale_up),
@@ -307,14 +307,14 @@ impl Flags {
             "initial-node-group-backoff-duration" => Duration(&mut self.initial_backoff),
             "max-node-group-backoff-duration" => Duration(&mut self.max_backoff),
             "node-group-backoff-reset-timeout" => Duration(&mut self.backoff_reset),
-            "ok-total-unready-count" => Integer(&mut self.ok_total_unready_count),
+            "ok-total-unready-count" => Count(&mut self.ok_total_unready_count),
             "max-total-unready-percentage" => Number(&mut self.max_total_unready_percentage),
             _ => return self.scale_down_slot(name),
         })
     }
 
     fn scale_down_slot(&mut self, name: &str) -> Option<Slot<'_>> {
-        use Slot::{Duration, Integer, Number, OptionalDuration, Seconds, Truth};
+        use Slot::{Count, Duration, Number, OptionalDuration, Seconds, Truth};
         let minor = self.version.minor();
         Some(match name {
             "scale-down-enabled" => Truth(&mut self.scale_down_enabled),
@@ -329,8 +329,8 @@ impl Flags {
             "scale-down-gpu-utilization-threshold" => Number(&mut self.scale_down_gpu_utilization_threshold),
             "ignore-daemonsets-utilization" => Truth(&mut self.ignore_daemonsets_utilization),
             "ignore-mirror-pods-utilization" => Truth(&mut self.ignore_mirror_pods_utilization),
-            "max-scale-down-parallelism" => Integer(&mut self.max_scale_down_parallelism),
-            "max-drain-parallelism" => Integer(&mut self.max_drain_parallelism),
+            "max-scale-down-parallelism" => Count(&mut self.max_scale_down_parallelism),
+            "max-drain-parallelism" => Count(&mut self.max_drain_parallelism),
             "unremovable-node-recheck-timeout" => Duration(&mut self.unremovable_node_recheck_timeout),
             "max-graceful-termination-sec" => Seconds(&mut self.max_graceful_termination),
             "max-binpacking-time" => Duration(&mut self.max_binpacking_time),
@@ -340,7 +340,7 @@ impl Flags {
             "node-delete-delay-after-taint" => Duration(&mut self.node_delete_delay_after_taint),
             "node-deletion-delay-timeout" => Duration(&mut self.node_deletion_delay_timeout),
             "node-deletion-batcher-interval" => Duration(&mut self.node_deletion_batcher_interval),
-            "max-bulk-soft-taint-count" => Integer(&mut self.max_bulk_soft_taint_count),
+            "max-bulk-soft-taint-count" => Count(&mut self.max_bulk_soft_taint_count),
             "cordon-node-before-terminating" => Truth(&mut self.cordon_node_before_terminating),
             "skip-nodes-with-system-pods" => Truth(&mut self.skip_nodes_with_system_pods),
             "skip-nodes-with-local-storage" => Truth(&mut self.skip_nodes_with_local_storage),
@@ -348,7 +348,7 @@ impl Flags {
             "blocking-system-pod-distruption-timeout" if minor >= 33 => {
                 OptionalDuration(&mut self.blocking_system_pod_timeout)
             }
-            "min-replica-count" => Integer(&mut self.min_replica_count),
+            "min-replica-count" => Count(&mut self.min_replica_count),
             "daemonset-eviction-for-empty-nodes" => Truth(&mut self.daemonset_eviction_for_empty_nodes),
             "daemonset-eviction-for-occupied-nodes" => Truth(&mut self.daemonset_eviction_for_occupied_nodes),
             _ => return self.other_slot(name),
@@ -389,6 +389,27 @@ mod tests {
         {
             assert!(Flags::parse(KubernetesVersion::default(), [(flag, value)]).is_err(), "{flag}={value}");
         }
+    }
+
+    #[test]
+    fn what_is_below_zero_is_refused_but_for_a_priority() {
+        let of = |flag, value| Flags::parse(KubernetesVersion::default(), [(flag, value)]);
+        for (flag, value) in [
+            ("scan-interval", "-1s"),
+            ("scan-interval", "0s"),
+            ("max-nodes-total", "-5"),
+            ("scale-down-unneeded-time", "-1m"),
+            ("max-graceful-termination-sec", "-1"),
+            ("scale-down-utilization-threshold", "-0.5"),
+            ("blocking-system-pod-distruption-timeout", "-1h"),
+        ] {
+            assert!(of(flag, value).is_err(), "{flag}={value}");
+        }
+        assert_eq!(
+            of("expendable-pods-priority-cutoff", "-20").map(|own| own.expendable_pods_priority_cutoff),
+            Ok(-20)
+        );
+        assert_eq!(of("max-nodes-total", "0").map(|own| own.max_nodes_total), Ok(0));
     }
 
     #[test]

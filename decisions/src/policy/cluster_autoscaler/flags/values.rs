@@ -8,9 +8,13 @@ use crate::policy::cluster_autoscaler::quotas::{Limited, ResourceLimit};
 /// Where a value goes.
 pub(super) enum Slot<'a> {
     Truth(&'a mut bool),
+    /// A number that may be negative.
     Integer(&'a mut i64),
+    Count(&'a mut i64),
     Number(&'a mut f64),
     Duration(&'a mut SimDuration),
+    /// A span above 0.
+    Interval(&'a mut SimDuration),
     OptionalDuration(&'a mut Option<SimDuration>),
     Seconds(&'a mut SimDuration),
     Symbols(&'a mut Vec<Symbol>),
@@ -29,16 +33,12 @@ impl Slot<'_> {
         match self {
             Self::Truth(slot) => **slot = truth(text)?,
             Self::Integer(slot) => **slot = integer(text)?,
-            Self::Number(slot) => {
-                **slot = text
-                    .parse()
-                    .ok()
-                    .filter(|number: &f64| number.is_finite())
-                    .ok_or_else(|| format!("`{text}` is not a number"))?;
-            }
-            Self::Duration(slot) => **slot = duration(text)?,
-            Self::OptionalDuration(slot) => **slot = Some(duration(text)?),
-            Self::Seconds(slot) => **slot = SimDuration::from_secs(integer(text)?),
+            Self::Count(slot) => **slot = count(text)?,
+            Self::Number(slot) => **slot = number(text)?,
+            Self::Duration(slot) => **slot = span(text)?,
+            Self::Interval(slot) => **slot = interval(text)?,
+            Self::OptionalDuration(slot) => **slot = Some(span(text)?),
+            Self::Seconds(slot) => **slot = SimDuration::from_secs(count(text)?),
             Self::Symbols(slot) => slot.extend(text.split(',').filter(|name| !name.is_empty()).map(Symbol::new)),
             Self::Chain(slot) => **slot = text.parse()?,
             Self::Tags(slot) => slot.add_tags(text)?,
@@ -87,6 +87,34 @@ fn truth(text: &str) -> Result<bool, String> {
 
 fn integer(text: &str) -> Result<i64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number"))
+}
+
+/// A whole number of 0 or more. The program itself takes any: what is below zero has no meaning there, or that of none.
+fn count(text: &str) -> Result<i64, String> {
+    let number = integer(text)?;
+    if number < 0 { Err(format!("{text} is below zero")) } else { Ok(number) }
+}
+
+/// A finite number of 0 or more.
+fn number(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    match number {
+        number if !number.is_finite() => Err(format!("`{text}` is not a number")),
+        number if number < 0.0 => Err(format!("{text} is below zero")),
+        number => Ok(number),
+    }
+}
+
+/// A span of 0 or more.
+fn span(text: &str) -> Result<SimDuration, String> {
+    let span = duration(text)?;
+    if span < SimDuration::ZERO { Err(format!("{text} is below zero")) } else { Ok(span) }
+}
+
+/// A span above 0: without one a loop would never come to an end.
+fn interval(text: &str) -> Result<SimDuration, String> {
+    let span = span(text)?;
+    if span == SimDuration::ZERO { Err(format!("{text} is no time at all")) } else { Ok(span) }
 }
 
 /// A span as Go writes it: `10m`, `1h30m`, `1.5s`.
