@@ -2,6 +2,7 @@
 //!
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/config`, `pkg/updater/config`.
 
+use super::histogram::Counted;
 use super::release::Behaviour;
 use crate::domain::vertical::{UpdateMode, UpdatePolicy};
 use crate::domain::{Resources, SimDuration, VerticalPodAutoscalerVersion};
@@ -94,6 +95,14 @@ impl RecommenderSettings {
         }
     }
 
+    /// In which time the weight of a sample of a resource halves.
+    pub(super) fn half_life(&self, counted: Counted) -> SimDuration {
+        match counted {
+            Counted::Cores => self.cpu_half_life,
+            Counted::Bytes => self.memory_half_life,
+        }
+    }
+
     pub(super) fn uses_per_vpa_config(&self) -> bool {
         self.per_vpa_config && self.behaviour.knows_per_vpa_config
     }
@@ -148,9 +157,14 @@ impl UpdaterSettings {
     }
 
     /// How soon after its start a kill for memory is a quick one.
-    pub(super) fn quick_oom(&self, policy: &UpdatePolicy) -> SimDuration {
+    pub fn quick_oom(&self, policy: &UpdatePolicy) -> SimDuration {
         let stated = policy.evict_after_oom.filter(|_| self.per_vpa_config && self.behaviour.knows_per_vpa_config);
         stated.unwrap_or(self.quick_oom)
+    }
+
+    /// Whether resizes that restart no container need no budget.
+    pub fn skips_budget(&self) -> bool {
+        self.skip_disruption_budget && self.behaviour.knows_skipped_budget
     }
 
     /// The mode of a policy.
