@@ -12,6 +12,7 @@
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/main.go`, `pkg/updater/main.go`; periods as their flags have them.
 
 mod following;
+pub mod inquiry;
 mod observing;
 mod recommending;
 mod resizing;
@@ -38,13 +39,11 @@ use crate::policy::vertical::{
     AdmittedContainer, Bounds, ContainerSlot, ContainerState, Estimates, LastTermination, NamespaceLimits, OutOfMemory,
     Recommender, RecommenderSettings, Updater, UpdaterSettings, admit as admission,
 };
+use crate::scenario::definition::VerticalSettings;
 use crate::scenario::manifests::Manifests;
 use crate::world::record::EventKind;
 
 use resizing::Resizes;
-
-/// `--recommender-interval` and `--updater-interval`.
-const PERIOD: SimDuration = SimDuration::from_secs(60);
 
 /// The three programs and what they remember.
 #[derive(Debug)]
@@ -120,7 +119,7 @@ struct ReadContainer {
 
 impl Vertical {
     pub(super) fn new(setup: &Setup<'_>) -> Self {
-        let (recommending, updating) = (RecommenderSettings::default(), UpdaterSettings::default());
+        let VerticalSettings { recommender: recommending, updater: updating } = (*setup.policy.vertical).clone();
         Self {
             autoscalers: Vec::new(),
             of_workloads: BTreeMap::new(),
@@ -223,8 +222,12 @@ fn begin(context: &mut Context<'_>) {
     if std::mem::replace(&mut context.vertical.begun, true) {
         return;
     }
-    for (event, program) in [(VerticalEvent::Recommend, "recommender"), (VerticalEvent::Update, "updater")] {
-        let phase = context.streams.stream("vpa-phase", program).span_up_to(PERIOD);
+    let loops = [
+        (VerticalEvent::Recommend, "recommender", context.vertical.recommending.interval),
+        (VerticalEvent::Update, "updater", context.vertical.updating.interval),
+    ];
+    for (event, program, interval) in loops {
+        let phase = context.streams.stream("vpa-phase", program).span_up_to(interval);
         context.queue.schedule_in(phase, class::REPLICA_AUTOSCALER, event);
     }
 }

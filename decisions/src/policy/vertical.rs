@@ -24,6 +24,7 @@ mod capping;
 mod checkpoint;
 mod container;
 mod estimate;
+pub mod flags;
 mod histogram;
 mod kept;
 mod limits;

@@ -1,6 +1,6 @@
 //! The recommender's loop. It looks at what pods use every minute; what follows from it is worked out where somebody reads it.
 
-use super::{Autoscaler, PERIOD, Vertical, observing};
+use super::{Autoscaler, Vertical, observing};
 use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::domain::vertical::ContainerRecommendation;
@@ -9,7 +9,8 @@ use crate::world::record::EventKind;
 
 /// The recommender's loop: it reads what pods use, and recommends.
 pub(in crate::actors) fn recommend(context: &mut Context<'_>, now: SimTime) {
-    context.queue.schedule_in(PERIOD, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
+    let interval = context.vertical.recommending.interval;
+    context.queue.schedule_in(interval, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
     context.vertical.catch_up(&context.world);
     for place in 0..context.vertical.autoscalers.len() {
         let own = &mut context.vertical.autoscalers[place];
@@ -79,7 +80,10 @@ impl Vertical {
             return;
         }
         let whole = check.compares().then(|| own.recommender.clone());
+        let searched = own.estimates.searched();
         let recommended = own.recommender.recommend_again(&mut own.estimates, &own.spec, &own.selector);
+        // Who rested on the percentiles as they were is to look again.
+        own.quiet = own.quiet.filter(|_| own.estimates.searched() == searched);
         if let Some(mut whole) = whole {
             let whole = whole.recommend(&own.spec, &own.selector);
             check.hold(whole == recommended, || {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{PERIOD, Vertical, acts, container_states, resizing};
+use super::{Vertical, acts, container_states, resizing};
 use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::actors::eviction;
@@ -18,7 +18,7 @@ use crate::world::record::VerticalMeans;
 
 /// One pass over the pods of every VerticalPodAutoscaler.
 pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
-    context.queue.schedule_in(PERIOD, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
+    context.queue.schedule_in(context.vertical.updating.interval, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
     resizing::try_again(context, now);
     context.vertical.catch_up(&context.world);
     for place in 0..context.vertical.autoscalers.len() {
@@ -188,8 +188,18 @@ fn name_of(context: &Context<'_>, pod: PodId) -> ObjectName {
     known.map_or_else(|| ObjectName { namespace: state.namespace, name: name() }, |known| known.name)
 }
 
+/// What tells a pod from others of its name.
+pub(super) fn uid_of(context: &Context<'_>, pod: PodId) -> u64 {
+    pod_uid(context, pod)
+}
+
+/// The pods of a workload with their names.
+pub(super) fn named_pods(context: &Context<'_>, target: WorkloadId) -> Vec<(ObjectName, PodId)> {
+    context.world.workload(target).pods.iter().map(|&pod| (name_of(context, pod), pod)).collect()
+}
+
 /// The pods of a workload by what controls each: its ReplicaSets, or itself.
-fn groups(context: &Context<'_>, target: WorkloadId) -> Vec<PodGroup> {
+pub(super) fn groups(context: &Context<'_>, target: WorkloadId) -> Vec<PodGroup> {
     let workload = context.world.workload(target);
     let mut of_revision: BTreeMap<u32, Vec<PodToUpdate>> = BTreeMap::new();
     for &pod in &workload.pods {

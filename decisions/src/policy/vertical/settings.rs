@@ -8,6 +8,7 @@ use crate::domain::vertical::{UpdateMode, UpdatePolicy};
 use crate::domain::{Resources, SimDuration, VerticalPodAutoscalerVersion};
 
 const DAY: SimDuration = SimDuration::from_secs(86_400);
+const MINUTE: SimDuration = SimDuration::from_secs(60);
 
 /// Which parts of the weight make a target and its bounds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -31,6 +32,8 @@ impl Default for Percentiles {
 pub struct RecommenderSettings {
     /// What its release does.
     pub behaviour: &'static Behaviour,
+    /// `--recommender-interval`: from look to look.
+    pub interval: SimDuration,
     /// `--recommendation-margin-fraction`.
     pub margin: f64,
     /// Of CPU.
@@ -74,6 +77,7 @@ impl RecommenderSettings {
     pub fn of(release: VerticalPodAutoscalerVersion) -> Self {
         Self {
             behaviour: Behaviour::of(release),
+            interval: MINUTE,
             margin: 0.15,
             cpu: Percentiles::default(),
             memory: Percentiles::default(),
@@ -119,6 +123,8 @@ impl Default for RecommenderSettings {
 pub struct UpdaterSettings {
     /// What its release does.
     pub behaviour: &'static Behaviour,
+    /// `--updater-interval`: from look to look.
+    pub interval: SimDuration,
     /// `--min-replicas`: smaller groups are left alone.
     pub min_replicas: i32,
     /// `--eviction-tolerance`: the part of a group that may be missing.
@@ -144,6 +150,7 @@ impl UpdaterSettings {
     pub fn of(release: VerticalPodAutoscalerVersion) -> Self {
         Self {
             behaviour: Behaviour::of(release),
+            interval: MINUTE,
             min_replicas: 2,
             eviction_tolerance: 0.5,
             update_threshold: 0.1,
