@@ -129,6 +129,11 @@ class Run(_Answer):
         return self._native.table("queues")
 
     @cached_property
+    def recommendations(self) -> Table:
+        """What VerticalPodAutoscalers recommend for each container, every ten minutes at most."""
+        return self._native.table("recommendations")
+
+    @cached_property
     def pods(self) -> Table:
         """A row for each pod."""
         return self._native.table("pods")

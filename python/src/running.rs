@@ -26,11 +26,12 @@ pub struct Run {
 }
 
 /// The tables by name.
-const TABLES: [(&str, tables::Table); 8] = [
+const TABLES: [(&str, tables::Table); 9] = [
     ("timeline", tables::timeline),
     ("workloads", tables::workloads),
     ("metrics", tables::metrics),
     ("queues", tables::queues),
+    ("recommendations", tables::recommendations),
     ("pods", tables::pods),
     ("nodes", tables::nodes),
     ("bill", tables::bill),

@@ -68,6 +68,13 @@ def test_a_table_holds_what_its_file_holds(run, tmp_path_factory, name):
             assert same(rows[number][column], value), (name, number, rows[number][column], value)
 
 
+def test_what_vertical_autoscalers_recommend_is_a_table():
+    changes = {"duration": "2h", "warm_up": "0s"}
+    run = nodecast.run("scenarios/right-sizing/scenario.yaml", policy="in-place", set=changes)
+    rows = pyarrow.table(run.recommendations).to_pylist()
+    assert {row["container"] for row in rows} == {"app"} and len({row["workload"] for row in rows}) == 8
+
+
 def test_events_hold_what_their_file_holds(run, tmp_path):
     run.write(tmp_path / "report")
     lines = [json.loads(line) for line in open(tmp_path / "report" / "events.jsonl")]

@@ -30,6 +30,13 @@ pub(super) fn ask(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &
     ask_within(context, now, pod, grace, reason)
 }
 
+/// Whether the pod's budgets would allow its eviction now.
+pub(super) fn is_allowed(context: &mut Context<'_>, pod: PodId) -> bool {
+    let state = context.world.pod(pod);
+    let budgets = context.protections.of_pod(&context.world, state);
+    matches!(eviction_answer(&context.world, &statuses(context), state, &budgets), EvictionAnswer::Evicted { .. })
+}
+
 fn ask_within(context: &mut Context<'_>, now: SimTime, pod: PodId, grace: SimDuration, reason: &str) -> EvictionAnswer {
     let state = context.world.pod(pod);
     let budgets = context.protections.of_pod(&context.world, state);

@@ -6,4 +6,5 @@ pub use super::cluster_autoscaler::inquiry::{
 };
 pub use super::karpenter::inquiry::{node, pod, removal};
 pub use super::scheduler_loop::inquire as kube_scheduler;
+pub use super::vertical::inquiry::{ContainerAnswer, VerticalAnswer, vertical};
 pub use crate::policy::karpenter::inquiry::{Destination, Launch, NodeAnswer, PodAnswer, Removal};

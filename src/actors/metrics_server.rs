@@ -13,6 +13,8 @@ mod settled;
 
 use std::collections::BTreeSet;
 
+use smallvec::SmallVec;
+
 use settled::{NodeReadings, Place, Settled};
 
 use super::context::Context;
@@ -58,8 +60,10 @@ pub(super) struct MetricsServer {
     places: Vec<Option<Place>>,
     /// What one worker of a queue uses, by workload.
     workers: Vec<(WorkloadId, CpuUse)>,
-    /// What the scenario states that one replica uses beside, by its place in the setup.
-    usages: Vec<(usize, WorkloadId, CpuUse)>,
+    /// What the scenario states that one replica uses beside, by its place in the setup; `None` before it was told.
+    usages: Vec<Option<CpuUse>>,
+    /// The places of a workload's.
+    usages_of: Vec<SmallVec<[usize; 2]>>,
 }
 
 /// What reading the pods of a workload takes.
@@ -141,6 +145,7 @@ impl MetricsServer {
             places: Vec::new(),
             workers: Vec::new(),
             usages: Vec::new(),
+            usages_of: Vec::new(),
         }
     }
 
@@ -203,24 +208,32 @@ impl MetricsServer {
 
     /// One replica of `workload` uses `rate` millionths of a CPU from now on, by the usage at a place in the setup.
     pub(super) fn set_usage(&mut self, (usage, workload): (usize, WorkloadId), rate: i64, now: SimTime) {
-        match self.usages.iter_mut().find(|(own, ..)| *own == usage) {
-            Some((.., cpu)) => cpu.set_rate(rate, now),
-            None => {
-                let mut cpu = CpuUse::read_every(self.resolution);
-                cpu.set_rate(rate, now);
-                self.usages.push((usage, workload, cpu));
-            }
+        if self.usages.len() <= usage {
+            self.usages.resize(usage + 1, None);
         }
+        if self.usages_of.len() <= workload.index() {
+            self.usages_of.resize_with(workload.index() + 1, SmallVec::new);
+        }
+        // A workload that is deleted and made again is another.
+        if !self.usages_of[workload.index()].contains(&usage) {
+            self.usages_of[workload.index()].push(usage);
+        }
+        self.usages[usage].get_or_insert_with(|| CpuUse::read_every(self.resolution)).set_rate(rate, now);
+    }
+
+    fn usages_of(&self, workload: WorkloadId) -> impl Iterator<Item = &CpuUse> {
+        let places = self.usages_of.get(workload.index()).map_or(&[][..], SmallVec::as_slice);
+        places.iter().filter_map(|&usage| self.usages[usage].as_ref())
     }
 
     /// CPU that a replica that was always Ready has used by that usage, in millionths of a CPU times microseconds.
     pub(super) fn used_by_usage(&self, usage: usize, now: SimTime) -> i128 {
-        self.usages.iter().find(|(own, ..)| *own == usage).map_or(0, |(.., cpu)| cpu.by(now))
+        self.usages.get(usage).and_then(Option::as_ref).map_or(0, |cpu| cpu.by(now))
     }
 
     /// CPU that one replica of `workload` uses at present as the scenario states it, in millionths of a CPU.
     pub(super) fn usage_rate(&self, workload: WorkloadId) -> i64 {
-        self.usages.iter().filter(|(_, own, _)| *own == workload).map(|(.., cpu)| cpu.rate()).sum()
+        self.usages_of(workload).map(CpuUse::rate).sum()
     }
 
     /// CPU that a pod has used, given what a replica that was always Ready has; `None` before it was Ready.
@@ -242,8 +255,7 @@ impl MetricsServer {
 
     fn used_beside_requests(&self, workload: WorkloadId, now: SimTime) -> i128 {
         let workers = self.workers.iter().filter(|(own, _)| *own == workload).map(|(_, cpu)| cpu.by(now));
-        let usages = self.usages.iter().filter(|(_, own, _)| *own == workload).map(|(.., cpu)| cpu.by(now));
-        workers.chain(usages).sum()
+        workers.chain(self.usages_of(workload).map(|cpu| cpu.by(now))).sum()
     }
 
     /// The same of all requests and messages, without counting anything up to `now`, for those who only look.
@@ -411,7 +423,8 @@ pub(super) fn end_serving(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// CPU that a replica of the workload that was always Ready would have used by `now`, in millionths of a CPU times microseconds.
 pub(super) fn used_by_replica(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) -> i128 {
     context.metrics.count_up_to(&mut context.loads, now);
-    context.metrics.used_by_one(workload, context.loads.iter(), now)
+    let load = context.loads_of.of(workload).first().map(|&load| &context.loads[load]);
+    context.metrics.used_by_one(workload, load.into_iter(), now)
 }
 
 /// Memory in bytes that a pod uses for requests; `None` if the scenario does not say what they need.

@@ -174,7 +174,11 @@ pub(super) fn divided(shared: i64, own: &[i64], weights: &[i64]) -> SmallVec<[i6
 /// which of them uses.
 pub(super) fn weights(context: &Context<'_>, pod: PodId, resource: ResourceName) -> SmallVec<[i64; 2]> {
     let state = context.world.pod(pod);
-    let template = context.world.template_of(state.workload, state.revision);
+    weights_of(context.world.template_of(state.workload, state.revision), resource)
+}
+
+/// What the containers of a template request of a resource.
+pub(super) fn weights_of(template: &PodSpec, resource: ResourceName) -> SmallVec<[i64; 2]> {
     template.containers.iter().map(|own| own.effective_requests().get(resource)).collect()
 }
 
@@ -186,18 +190,30 @@ pub(super) fn memory_of_containers(
 ) -> Option<SmallVec<[i64; 2]>> {
     let state = context.world.pod(pod);
     let ready = context.world.workload(state.workload).ready;
-    let mut own: SmallVec<[i64; 2]> = state.spec.containers.iter().map(|_| 0).collect();
+    let usages = context.usages.iter().filter(|usage| usage.id == Some(state.workload));
+    let weights = || weights(context, pod, ResourceName::MEMORY);
+    memory_by(usages, (&state.spec, ready), for_requests, weights)
+}
+
+/// The same by what is stated of the pod's workload, of which so many pods are Ready.
+pub(super) fn memory_by<'u, W: AsRef<[i64]>>(
+    usages: impl Iterator<Item = &'u UsageLoop>,
+    (spec, ready): (&PodSpec, u32),
+    for_requests: Option<i64>,
+    weights: impl FnOnce() -> W,
+) -> Option<SmallVec<[i64; 2]>> {
+    let mut own: SmallVec<[i64; 2]> = spec.containers.iter().map(|_| 0).collect();
     let (mut shared, mut known) = (for_requests.unwrap_or(0), for_requests.is_some());
-    for usage in context.usages.iter().filter(|usage| usage.id == Some(state.workload) && usage.states_memory) {
+    for usage in usages.filter(|usage| usage.states_memory) {
         known = true;
         let amount = usage.share(usage.memory, ready);
-        let place = usage.container.and_then(|name| place_of(&state.spec, name));
+        let place = usage.container.and_then(|name| place_of(spec, name));
         match place {
             Some(place) => own[place] += amount,
             None => shared += amount,
         }
     }
-    known.then(|| divided(shared, &own, &weights(context, pod, ResourceName::MEMORY)))
+    known.then(|| divided(shared, &own, weights().as_ref()))
 }
 
 /// The place of a container in its pod.

@@ -11,40 +11,48 @@
 //!
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/main.go`, `pkg/updater/main.go`; periods as their flags have them.
 
+mod following;
+pub mod inquiry;
 mod observing;
+mod recommending;
 mod resizing;
 mod updating;
 
 pub(super) use observing::end;
 pub use observing::known as known_use;
+pub(super) use recommending::recommend;
 pub(super) use updating::update;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::context::Context;
 use super::event::{VerticalEvent, class};
 use super::setup::Setup;
-use crate::cluster::{PodPhase, SpecId, WorkloadKind};
+use crate::cluster::{Position, SpecId, WorkloadKind};
 use crate::domain::vertical::{UpdateMode, VerticalPodAutoscaler};
 use crate::domain::workload::ObjectName;
-use crate::domain::{Container, PodId, PodSpec, ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{Container, LabelSelector, PodId, PodSpec, Resources, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::vertical::{
-    AdmittedContainer, Bounds, ContainerState, LastTermination, NamespaceLimits, OutOfMemory, Recommender,
-    RecommenderSettings, Updater, UpdaterSettings, admit as admission,
+    AdmittedContainer, Bounds, ContainerSlot, ContainerState, Estimates, LastTermination, NamespaceLimits, OutOfMemory,
+    Recommender, RecommenderSettings, Updater, UpdaterSettings, admit as admission,
 };
+use crate::scenario::definition::VerticalSettings;
 use crate::scenario::manifests::Manifests;
 use crate::world::record::EventKind;
 
 use resizing::Resizes;
 
-/// `--recommender-interval` and `--updater-interval`.
-const PERIOD: SimDuration = SimDuration::from_secs(60);
-
 /// The three programs and what they remember.
 #[derive(Debug)]
 pub(super) struct Vertical {
     autoscalers: Vec<Autoscaler>,
+    /// Whose pods they are for.
+    of_workloads: BTreeMap<WorkloadId, SmallVec<[usize; 1]>>,
+    /// Up to where the changes of the cluster have been seen.
+    seen: Position,
     limits: BTreeMap<Symbol, NamespaceLimits>,
     recommending: RecommenderSettings,
     updating: UpdaterSettings,
@@ -66,7 +74,19 @@ struct Autoscaler {
     /// Its position in the record.
     facts: Option<usize>,
     recommender: Recommender,
+    /// What the recommender knows of its percentiles.
+    estimates: Estimates,
+    /// That of the target.
+    selector: LabelSelector,
+    /// Whether the recommendation is that of the look before the last.
+    looked: bool,
     pods: BTreeMap<PodId, Tracked>,
+    /// Whether some of them may be others, or run otherwise, than when they were last gone through.
+    pods_changed: bool,
+    /// Until when no pod wants a change while its pods and the percentiles stay what they are; `None` where that is not known.
+    quiet: Option<SimTime>,
+    /// The usages that are stated of the target, by their places in the setup.
+    usages: SmallVec<[usize; 2]>,
     /// Whether it is known what its pods use: CPU, memory.
     known: (bool, bool),
     /// What the recommender saw when it last looked.
@@ -77,16 +97,33 @@ struct Autoscaler {
 #[derive(Debug)]
 struct Tracked {
     name: ObjectName,
-    spec: SpecId,
+    /// What it was last told of it; `None` if nothing yet.
+    spec: Option<SpecId>,
+    revision: u32,
+    /// When it was started, if it runs and is to stay.
+    runs_since: Option<SimTime>,
     /// When it was last read, and what it had used by then.
     read: Option<(SimTime, i128)>,
+    containers: SmallVec<[ReadContainer; 2]>,
+}
+
+/// A container that is read, by its position in its pod.
+#[derive(Debug)]
+struct ReadContainer {
+    slot: ContainerSlot,
+    /// Its place among what was seen of containers.
+    seen: usize,
+    /// Memory that it can use, in bytes.
+    limit: i64,
 }
 
 impl Vertical {
     pub(super) fn new(setup: &Setup<'_>) -> Self {
-        let (recommending, updating) = (RecommenderSettings::default(), UpdaterSettings::default());
+        let VerticalSettings { recommender: recommending, updater: updating } = (*setup.policy.vertical).clone();
         Self {
             autoscalers: Vec::new(),
+            of_workloads: BTreeMap::new(),
+            seen: Position::default(),
             limits: namespace_limits(&setup.policy.manifests),
             recommending,
             updater: Updater::new(updating.clone()),
@@ -105,7 +142,8 @@ impl Vertical {
 
     /// The one that a workload's pods belong to: of several the oldest, then the first by name.
     fn of(&self, workload: WorkloadId) -> Option<usize> {
-        let own = self.autoscalers.iter().enumerate().filter(|(_, own)| own.target == Some(workload) && !own.retired);
+        let all = self.of_workloads.get(&workload)?.iter().map(|&place| (place, &self.autoscalers[place]));
+        let own = all.filter(|(_, own)| !own.retired);
         own.min_by_key(|(_, own)| (own.spec.created, own.spec.name)).map(|(place, _)| place)
     }
 
@@ -135,16 +173,30 @@ pub(super) fn apply(context: &mut Context<'_>, now: SimTime, spec: &VerticalPodA
     let target = context.workload_named(ObjectName { namespace: name.namespace, name: spec.target.name });
     let target = target.filter(|&id| context.world.workload(id).kind.as_str() == spec.target.kind.as_str());
     context.world.note(now, EventKind::ManifestApplied, target, format!("VerticalPodAutoscaler {name}"));
-    let vertical = &mut context.vertical;
-    if let Some(known) = vertical.autoscalers.iter_mut().find(|own| !own.retired && own.spec.name == name) {
-        let recommendation = known.spec.recommendation.take();
-        known.spec = VerticalPodAutoscaler { recommendation, ..spec.clone() };
-        known.target = target;
-        return;
-    }
-    let mode = vertical.updating.mode(&spec.update);
-    let facts = target.map(|target| context.world.add_vertical(name, target, mode));
-    let known = observing::known(context.setup, ObjectName { namespace: name.namespace, name: spec.target.name });
+    let named = |own: &Autoscaler| !own.retired && own.spec.name == name;
+    let known = context.vertical.autoscalers.iter().position(named);
+    let place = known.unwrap_or_else(|| add(context, spec, target));
+    // What was recommended before was by the form before.
+    context.vertical.bring_up(place, context.setup.check);
+    let selector = target.map(|target| context.world.workload(target).selector.clone()).unwrap_or_default();
+    let of_target = ObjectName { namespace: name.namespace, name: spec.target.name };
+    let usages = context.setup.usages.iter().enumerate().filter(|(_, plan)| plan.workload == of_target);
+    let own = &mut context.vertical.autoscalers[place];
+    own.usages = usages.map(|(usage, _)| usage).collect();
+    let recommendation = own.spec.recommendation.take();
+    own.spec = VerticalPodAutoscaler { recommendation, ..spec.clone() };
+    (own.selector, own.estimates, own.target) = (selector, Estimates::default(), target);
+    (own.pods_changed, own.quiet) = (true, None);
+    context.vertical.index();
+    begin(context);
+}
+
+/// A VerticalPodAutoscaler that was not there; its place.
+fn add(context: &mut Context<'_>, spec: &VerticalPodAutoscaler, target: Option<WorkloadId>) -> usize {
+    let mode = context.vertical.updating.mode(&spec.update);
+    let facts = target.map(|target| context.world.add_vertical(spec.name, target, mode));
+    let of_target = ObjectName { namespace: spec.name.namespace, name: spec.target.name };
+    let known = observing::known(context.setup, of_target);
     let vertical = &mut context.vertical;
     vertical.autoscalers.push(Autoscaler {
         spec: spec.clone(),
@@ -152,11 +204,17 @@ pub(super) fn apply(context: &mut Context<'_>, now: SimTime, spec: &VerticalPodA
         retired: false,
         facts,
         recommender: Recommender::new(vertical.recommending.clone()),
+        estimates: Estimates::default(),
+        selector: LabelSelector::default(),
+        looked: false,
         pods: BTreeMap::new(),
+        pods_changed: true,
+        quiet: None,
+        usages: SmallVec::new(),
         known,
         observed: observing::Observed::default(),
     });
-    begin(context);
+    vertical.autoscalers.len() - 1
 }
 
 /// The loops begin with the first VerticalPodAutoscaler, each at a phase of its own.
@@ -164,8 +222,12 @@ fn begin(context: &mut Context<'_>) {
     if std::mem::replace(&mut context.vertical.begun, true) {
         return;
     }
-    for (event, program) in [(VerticalEvent::Recommend, "recommender"), (VerticalEvent::Update, "updater")] {
-        let phase = context.streams.stream("vpa-phase", program).span_up_to(PERIOD);
+    let loops = [
+        (VerticalEvent::Recommend, "recommender", context.vertical.recommending.interval),
+        (VerticalEvent::Update, "updater", context.vertical.updating.interval),
+    ];
+    for (event, program, interval) in loops {
+        let phase = context.streams.stream("vpa-phase", program).span_up_to(interval);
         context.queue.schedule_in(phase, class::REPLICA_AUTOSCALER, event);
     }
 }
@@ -175,53 +237,6 @@ pub(super) fn retire(context: &mut Context<'_>, name: ObjectName) -> bool {
     let all = &mut context.vertical.autoscalers;
     let found = all.iter_mut().find(|own| !own.retired && own.spec.name == name);
     found.map(|own| own.retired = true).is_some()
-}
-
-/// The recommender's loop: it reads what pods use, and recommends.
-pub(super) fn recommend(context: &mut Context<'_>, now: SimTime) {
-    context.queue.schedule_in(PERIOD, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
-    for place in 0..context.vertical.autoscalers.len() {
-        let own = &context.vertical.autoscalers[place];
-        let Some(target) = own.target.filter(|_| !own.retired) else { continue };
-        // Another recommender is asked, which nobody simulates.
-        let asks_another =
-            !own.spec.recommenders.is_empty() && own.spec.recommenders.iter().all(|name| name.as_str() != "default");
-        if asks_another || own.known == (false, false) {
-            continue;
-        }
-        observing::follow_pods(context, now, (place, target));
-        observing::read(context, now, (place, target));
-        conclude(context, now, (place, target));
-    }
-}
-
-/// What is recommended now.
-fn conclude(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let selector = context.world.workload(target).selector.clone();
-    let at = context.vertical.calendar(now);
-    let own = &mut context.vertical.autoscalers[place];
-    own.recommender.forget(at);
-    let mut recommended = own.recommender.recommend(&own.spec, &selector);
-    let unknown = [(ResourceName::CPU, own.known.0), (ResourceName::MEMORY, own.known.1)];
-    for (resource, _) in unknown.into_iter().filter(|(_, known)| !known) {
-        for container in &mut recommended {
-            for amounts in [
-                &mut container.target,
-                &mut container.lower_bound,
-                &mut container.upper_bound,
-                &mut container.uncapped_target,
-            ] {
-                amounts.remove(resource);
-            }
-        }
-    }
-    let first = own.spec.recommendation.as_ref().is_none_or(Vec::is_empty) && !recommended.is_empty();
-    own.spec.recommendation = Some(recommended);
-    if first {
-        let message = format!("VerticalPodAutoscaler {}", own.spec.name);
-        context.world.note(now, EventKind::RecommendationProvided, Some(target), message);
-    }
-    observing::note(context, now, (place, target));
 }
 
 /// What the containers of a pod request and where their limits are.
@@ -257,6 +272,7 @@ pub(super) fn admit(context: &mut Context<'_>, pod: PodId) {
     let state = context.world.pod(pod);
     let controlled = context.world.workload(state.workload).kind != WorkloadKind::Pods;
     let Some(place) = context.vertical.of(state.workload) else { return };
+    context.vertical.bring_up(place, context.setup.check);
     let own = &context.vertical.autoscalers[place];
     let limits = context.vertical.limits_of(state.namespace);
     let admitted = admission(&own.spec, &container_states(&state.spec), controlled, &limits);
@@ -287,7 +303,10 @@ pub(super) fn out_of_memory(context: &mut Context<'_>, now: SimTime, pod: PodId,
     ended.retain(|last| last.container != name);
     ended.push(LastTermination { container: name, out_of_memory: true, ran_for });
     let at = vertical.calendar(now);
+    // What the last look recommends knows nothing of this.
+    vertical.bring_up(place, context.setup.check);
     let own = &mut vertical.autoscalers[place];
+    own.quiet = None;
     let policy = own.spec.policy_of(name).cloned();
     if let Some(tracked) = own.pods.get(&pod) {
         let kill = OutOfMemory { at, request_bytes };
@@ -302,10 +321,4 @@ pub(super) fn out_of_memory(context: &mut Context<'_>, now: SimTime, pod: PodId,
 /// Whether the updater does anything in this mode.
 const fn acts(mode: UpdateMode) -> bool {
     !matches!(mode, UpdateMode::Off | UpdateMode::Initial)
-}
-
-/// Whether a pod runs and is to stay.
-fn runs(context: &Context<'_>, pod: PodId) -> bool {
-    let state = context.world.pod(pod);
-    state.phase == PodPhase::Running && state.is_active()
 }

@@ -7,10 +7,12 @@ mod groups;
 mod moment;
 pub mod standing;
 mod subjects;
+mod vertical;
 
 pub use groups::{GroupFigures, OptionFigures, RoundFigures, ScaleDownFigures, ScaleUpFigures};
 pub use moment::{Moment, MomentError};
 use serde::Serialize;
+pub use vertical::{ResourceFigures, VerticalFigures};
 
 use crate::actors::Setup;
 use crate::actors::inquiry::{Destination, PodAnswer, Removal};
@@ -240,6 +242,8 @@ pub struct PodExplanation {
     pub grown_at_seconds: Option<f64>,
     /// The decision that removed its node.
     pub evicted_by: Option<String>,
+    /// What the VerticalPodAutoscaler makes of it that is for it.
+    pub vertical: Option<VerticalFigures>,
 }
 
 /// What kube-scheduler says of a node.

@@ -25,6 +25,7 @@ use crate::policy::fargate::Profile;
 use crate::policy::instance_types::Measured;
 use crate::policy::karpenter::{ImageReleases, KarpenterSettings};
 use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
+use crate::policy::vertical::{RecommenderSettings, UpdaterSettings};
 
 /// What adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,6 +58,15 @@ pub struct AutoMode {
     pub agents: Vec<String>,
     /// NodePools that it does not see, because their node class is not one of its own.
     pub foreign_pools: Vec<Symbol>,
+}
+
+/// How the Vertical Pod Autoscaler's programs are set up.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct VerticalSettings {
+    /// The recommender.
+    pub recommender: RecommenderSettings,
+    /// The updater.
+    pub updater: UpdaterSettings,
 }
 
 /// EKS on Fargate as a policy has it.

@@ -26,6 +26,7 @@ mod reading;
 mod records;
 pub(in crate::scenario) mod timeline;
 pub(in crate::scenario) mod usage;
+mod vertical;
 
 use std::collections::BTreeSet;
 use std::path::Path;

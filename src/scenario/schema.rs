@@ -307,11 +307,14 @@ pub(in crate::scenario) mod rates;
 pub mod reference;
 pub(in crate::scenario) mod timeline;
 pub(in crate::scenario) mod usage;
+pub(in crate::scenario) mod vertical;
 pub mod whole;
 
 use super::reader::{Fields, Shape};
 use super::tree::Node;
-use crate::domain::versions::{ClusterAutoscalerVersion, KarpenterVersion, KubernetesVersion};
+use crate::domain::versions::{
+    ClusterAutoscalerVersion, KarpenterVersion, KubernetesVersion, VerticalPodAutoscalerVersion,
+};
 
 /// A map with fixed keys.
 #[derive(Debug)]
@@ -454,6 +457,8 @@ pub enum Program {
     ClusterAutoscaler,
     /// KEDA.
     Keda,
+    /// The Vertical Pod Autoscaler.
+    VerticalPodAutoscaler,
 }
 
 /// The release of KEDA that is reproduced.
@@ -468,6 +473,7 @@ impl Program {
             Self::Kubernetes => minors(KubernetesVersion::OLDEST),
             Self::ClusterAutoscaler => minors(ClusterAutoscalerVersion::OLDEST),
             Self::Keda => vec![KEDA.to_owned()],
+            Self::VerticalPodAutoscaler => VerticalPodAutoscalerVersion::all().map(|own| own.to_string()).collect(),
         }
     }
 }
@@ -486,6 +492,7 @@ pub static SECTIONS: &[&Section] = &[
     &fargate::FARGATE,
     &fargate::PROFILE,
     &fargate::SELECTOR,
+    &vertical::VERTICAL,
     &policies::HANDLER,
     &policies::CONTROLLER_TIME,
     &policies::CONTROLLER_MANAGER_TIME,

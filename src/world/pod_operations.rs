@@ -156,6 +156,7 @@ impl World {
             revision,
             job: None,
             requests,
+            requested_before: Vec::new(),
             priority,
             placeholder,
             created: at,
@@ -240,7 +241,9 @@ impl World {
     pub fn resize_pod(&mut self, id: PodId, spec: Arc<PodSpec>, at: SimTime, message: &str) {
         self.settle_node_of(id, at);
         self.cluster.resize_pod(id, spec);
-        self.record.pods[id.index()].requests = Arc::clone(&self.cluster.spec_of(id).requests);
+        let facts = &mut self.record.pods[id.index()];
+        let before = std::mem::replace(&mut facts.requests, Arc::clone(&self.cluster.spec_of(id).requests));
+        facts.requested_before.push((at, before));
         self.pod_event(at, EventKind::PodResized, id, message);
     }
 

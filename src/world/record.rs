@@ -139,8 +139,10 @@ pub struct PodFacts {
     pub revision: u32,
     /// The position of its Job in [`Record::jobs`].
     pub job: Option<u32>,
-    /// What the scheduler counted for it.
+    /// What the scheduler counted for it last.
     pub requests: Arc<Resources>,
+    /// What it counted before, each with the instant at which the pod was resized where it runs, in order.
+    pub requested_before: Vec<(SimTime, Arc<Resources>)>,
     /// Its priority.
     pub priority: i32,
     /// Whether it holds room for others and does nothing itself.
@@ -171,6 +173,30 @@ pub struct PodFacts {
     pub grace: Option<SimDuration>,
     /// When it took its share of simulated requests or messages; nothing where there are none for its workload.
     pub serving: Vec<ServingSpell>,
+}
+
+impl PodFacts {
+    /// What the scheduler counted for it at an instant; just as it was resized, the new amounts.
+    pub fn requests_at(&self, at: SimTime) -> &Resources {
+        self.requested_before.iter().find(|(until, _)| at < *until).map_or(&self.requests, |(_, before)| before)
+    }
+
+    /// The spans between two instants in which it requested the same, with their ends.
+    pub fn requests_between(
+        &self,
+        from: SimTime,
+        until: SimTime,
+    ) -> impl Iterator<Item = (SimTime, SimTime, &Resources)> {
+        let last = std::iter::once((SimTime::FAR_FUTURE, &*self.requests));
+        let all = self.requested_before.iter().map(|(until, before)| (*until, &**before)).chain(last);
+        let spans = all.scan(SimTime::from_micros(i64::MIN), |start, (end, requests)| {
+            let own = (*start, end, requests);
+            *start = end;
+            Some(own)
+        });
+        let cut = spans.map(move |(start, end, requests)| (start.max(from), end.min(until), requests));
+        cut.filter(|(start, end, _)| start < end)
+    }
 }
 
 /// What a claim of Karpenter's states.

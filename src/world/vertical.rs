@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::World;
 use crate::domain::vertical::UpdateMode;
 use crate::domain::workload::ObjectName;
-use crate::domain::{ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{Resources, SimDuration, SimTime, Symbol, WorkloadId};
 
 const MEBIBYTE: i64 = 1 << 20;
 
@@ -105,19 +105,25 @@ impl World {
         &mut self.record.verticals[position].means
     }
 
-    /// Counts what a container was seen to use.
-    pub fn note_use(&mut self, position: usize, container: Symbol, seen: &Resources) {
+    /// Counts so many looks at which a container was seen to use so much: thousandths of a CPU, bytes. With none it only appears.
+    pub fn note_use(
+        &mut self,
+        position: usize,
+        container: Symbol,
+        (milli, bytes): (Option<i64>, Option<i64>),
+        looks: u64,
+    ) {
         let used = &mut self.record.verticals[position].used;
         let known = used.iter().position(|own| own.container == container);
         let at = known.unwrap_or_else(|| {
             used.push(UseOfContainer { container, cpu: BTreeMap::new(), memory: BTreeMap::new() });
             used.len() - 1
         });
-        if let Some(milli) = seen.find(ResourceName::CPU) {
-            *used[at].cpu.entry(milli).or_insert(0) += 1;
+        if let (Some(milli), 1..) = (milli, looks) {
+            *used[at].cpu.entry(milli).or_insert(0) += looks;
         }
-        if let Some(bytes) = seen.find(ResourceName::MEMORY) {
-            *used[at].memory.entry(bytes.div_euclid(MEBIBYTE) + i64::from(bytes % MEBIBYTE > 0)).or_insert(0) += 1;
+        if let (Some(bytes), 1..) = (bytes, looks) {
+            *used[at].memory.entry(bytes.div_euclid(MEBIBYTE) + i64::from(bytes % MEBIBYTE > 0)).or_insert(0) += looks;
         }
     }
 

@@ -226,6 +226,35 @@ fn yaml_and_json_of_one_cluster_make_the_same_scenario() {
 }
 
 #[test]
+fn a_dump_tells_how_the_vertical_pod_autoscaler_is_started_and_what_pods_use() {
+    let recommender = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: vpa-recommender, namespace: kube-system}\nspec:\n  \
+        selector: {matchLabels: {app: vpa}}\n  template:\n    metadata: {labels: {app: vpa}}\n    spec: {containers: [{name: recommender, \
+        image: \"registry.k8s.io/autoscaling/vpa-recommender:1.4.2\", args: [--v=4, --target-cpu-percentile=0.95, --storage=prometheus]}]}\n";
+    let used = |pod: &str, cpu: &str| {
+        format!(
+            "---\napiVersion: metrics.k8s.io/v1beta1\nkind: PodMetrics\nmetadata: {{name: {pod}, namespace: default}}\n\
+             containers: [{{name: postgres, usage: {{cpu: {cpu}, memory: 524288Ki}}}}]\n"
+        )
+    };
+    let text = [&*small_yaml(), recommender, &used("postgres-0", "200000000n"), &used("postgres-1", "400m")].join("\n");
+    let draft = drafted(&text).unwrap();
+    let scenario = &draft.files[0].text;
+    for line in [
+        "\n  vertical-pod-autoscaler: \"1.4\"\n",
+        "\nvertical_pod_autoscaler:            # as its programs were started\n  recommender: { target-cpu-percentile: \"0.95\" }\n",
+        "\n  - { workload: default/postgres, container: postgres, cpu: { constant: 0.300 }, memory: { constant: 512 } }   # 2 pods\n",
+    ] {
+        assert!(scenario.contains(line), "{line}\n{scenario}");
+    }
+    let warned = |words: &str| draft.warnings.iter().any(|own| own.message().contains(words));
+    assert!(
+        warned("the flag `--storage` of vpa-recommender is left out") && !warned("PodMetrics"),
+        "{:?}",
+        draft.warnings
+    );
+}
+
+#[test]
 fn a_dump_without_its_time_and_of_an_unknown_karpenter_says_what_stands_in() {
     let dump = fs::read_to_string(DUMP).unwrap().replace("lastHeartbeatTime", "lastUpdateTime");
     let tag = dump.split("karpenter/controller:").nth(1).and_then(|rest| rest.split(['@', '\n', '"']).next()).unwrap();

@@ -179,6 +179,7 @@ fn pod(name: &str, workload: u32, created: i64, scheduled: Option<i64>, node: u3
         job: None,
         requests: if workload == 0 { Resources::cpu_memory(1_000, GIB) } else { Resources::cpu_memory(100, GIB / 8) }
             .into(),
+        requested_before: Vec::new(),
         priority: 0,
         placeholder: false,
         created: at(created),

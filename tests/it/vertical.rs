@@ -1,10 +1,14 @@
 //! The Vertical Pod Autoscaler in a running simulation.
 
-use nodecast::domain::{ResourceName, Symbol};
+use nodecast::catalog::Catalog;
+use nodecast::domain::{ResourceName, SimDuration, SimTime, Symbol};
+use nodecast::experiment::explanation::{Explanation, Subject, VerticalFigures, explain};
+use nodecast::experiment::presentation::explanation::text;
+use nodecast::report::summary::Summary;
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, VerticalFacts};
 
-use crate::keda::{cluster, deployment, run};
+use crate::keda::{cluster, deployment, load, run};
 
 fn vpa(name: &str, mode: &str) -> String {
     format!(
@@ -145,4 +149,67 @@ fn a_container_that_is_named_uses_what_is_stated_of_it_and_others_share_the_rest
         (own.used.get(ResourceName::CPU), own.used.memory_bytes() >> 20)
     };
     assert_eq!((last("proxy"), last("app")), ((200, 90), (600, 500)));
+}
+
+/// What `explain` says at an hour of the first pod that had been made by then and was not to go yet.
+fn explained(mode: &str, replicas: u32, rest: &str, hour: i64) -> (Explanation, VerticalFigures) {
+    let manifests = format!("{}{}{}{rest}", cluster(0), large("web", replicas), vpa("web", mode));
+    let scenario = load("1d", USAGE, &manifests, &[]);
+    let at = SimTime::ZERO + SimDuration::from_secs(hour * 3_600);
+    let outcome = crate::keda::simulate(&scenario, scenario.seed);
+    let there = |pod: &&nodecast::world::record::PodFacts| {
+        pod.created <= at && pod.deletion_requested.is_none_or(|asked| asked > at) && pod.name.starts_with("web")
+    };
+    let name = outcome.record.pods.iter().find(there).unwrap().name.clone();
+    let policy = scenario.for_policy(None).unwrap();
+    let subject = Subject::Pod { name, at: Some(at) };
+    let answer = explain(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &subject).unwrap();
+    let vertical = answer.pod.as_ref().unwrap().vertical.clone().unwrap();
+    (answer, vertical)
+}
+
+#[test]
+fn explain_says_why_a_pod_requests_what_it_does() {
+    let (answer, off) = explained("\"Off\"", 4, "", 6);
+    assert!(!off.changes && off.because.contains("in this mode nobody"), "{}", off.because);
+    let cpu = off.resources.iter().find(|own| own.resource == "cpu").unwrap();
+    assert_eq!((cpu.request, cpu.target, cpu.lower_bound.unwrap() < 350), (Some(1_000), 350, true));
+    let told = text(&answer);
+    assert!(told.contains("VerticalPodAutoscaler default/web (mode Off) after 6h"), "{told}");
+    assert!(told.contains("app cpu: requests 1, recommended 350m"), "{told}");
+    let (_, alone) = explained("Recreate", 1, "", 20);
+    assert!(alone.because.contains("fewer pods than the updater touches: 1 of at least 2"), "{}", alone.because);
+    let (_, done) = explained("InPlaceOrRecreate", 4, "", 20);
+    assert!(!done.changes && done.because.contains("within the bounds"), "{}", done.because);
+    let budget = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}\n";
+    let (_, refused) = explained("Recreate", 4, budget, 20);
+    assert!(refused.because.contains("a PodDisruptionBudget refuses"), "{}", refused.because);
+}
+
+#[test]
+fn releases_and_flags_of_its_programs_are_stated() {
+    let manifests = format!("{}{}{}", cluster(0), large("web", 4), vpa("web", "Recreate"));
+    let with = |rest: &str| run("6h", &format!("{USAGE}\n{rest}"), &manifests, &[]);
+    let flags =
+        "vertical_pod_autoscaler: {recommender: {recommendation-margin-fraction: 0.5}, updater: {min-replicas: 5}}";
+    let outcome = with(flags);
+    assert_eq!(target(&outcome).0, 457, "one and a half times the edge of the bucket");
+    assert_eq!(requests(&outcome), [(1_000, 1 << 30); 4], "four are too few");
+    // Up to 1.3 a sample weighs what is requested; of equal samples that changes nothing.
+    assert_eq!(target(&with("versions: {vertical-pod-autoscaler: \"1.3\"}")).0, 350);
+}
+
+#[test]
+fn what_is_requested_by_nobody_follows_requests_while_pods_are_resized() {
+    let outcome = simulated("InPlaceOrRecreate", "2d");
+    let resized = outcome.record.pods.iter().find(|pod| !pod.requested_before.is_empty()).unwrap();
+    let (at, before) = &resized.requested_before[0];
+    let just_before = *at - SimDuration::from_micros(1);
+    assert_eq!(resized.requests_at(just_before), &**before);
+    assert_ne!(resized.requests_at(*at), resized.requests_at(just_before));
+    let spans: Vec<_> =
+        resized.requests_between(SimTime::ZERO, SimTime::ZERO + SimDuration::from_secs(172_800)).collect();
+    assert!(spans.windows(2).all(|pair| pair[0].1 == pair[1].0) && spans.len() == resized.requested_before.len() + 1);
+    let summary = Summary::of(&outcome);
+    assert!(summary.cost.total > 0.0);
 }

@@ -135,6 +135,8 @@ pub struct Versions {
     pub kubernetes: KubernetesVersion,
     /// Cluster Autoscaler.
     pub cluster_autoscaler: ClusterAutoscalerVersion,
+    /// Vertical Pod Autoscaler.
+    pub vertical: VerticalPodAutoscalerVersion,
 }
 
 #[cfg(test)]

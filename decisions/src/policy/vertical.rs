@@ -24,7 +24,9 @@ mod capping;
 mod checkpoint;
 mod container;
 mod estimate;
+pub mod flags;
 mod histogram;
+mod kept;
 mod limits;
 mod post_processing;
 mod recommender;
@@ -36,8 +38,9 @@ pub use admission::{Admission, AdmittedContainer, NotAdmitted, Written, admit, c
 pub use capping::{Cap, Capped, CappingCrash, ContainerState, cap};
 pub use checkpoint::{Checkpoint, HistogramCheckpoint};
 pub use container::OutOfMemory;
+pub use kept::Estimates;
 pub use limits::{Bounds, NamespaceLimits};
-pub use recommender::{NotTaken, Recommender};
+pub use recommender::{ContainerSlot, NotTaken, Recommender};
 pub use release::{Behaviour, InPlaceGate};
 pub use settings::{Percentiles, RecommenderSettings, UpdaterSettings};
 pub use updater::{

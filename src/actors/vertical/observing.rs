@@ -1,10 +1,8 @@
 //! What the recommender learns of pods, and what of it stands in the report.
 
-use std::collections::BTreeMap;
-
 use smallvec::SmallVec;
 
-use super::{Tracked, runs};
+use super::{Autoscaler, ReadContainer, Tracked};
 use crate::actors::context::Context;
 use crate::actors::setup::Setup;
 use crate::actors::{metrics_server, usage_loop};
@@ -24,10 +22,62 @@ const WHOLE: i128 = 1_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     /// What a replica that was always Ready had used, and of that by each usage that names a container.
-    totals: Option<(i128, Vec<i128>)>,
-    /// What containers used then, added up over pods, and over how many.
-    used: Vec<(Symbol, Resources, i64)>,
+    totals: Option<(i128, SmallVec<[i128; 2]>)>,
+    /// What containers used then, in order of appearance.
+    used: Vec<Seen>,
+    rates: Rates,
     reported: Option<SimTime>,
+}
+
+/// What a container was seen to use.
+#[derive(Debug)]
+struct Seen {
+    container: Symbol,
+    /// At the last look, added up over pods: thousandths of a CPU, bytes.
+    sum: (i64, Option<i64>),
+    /// Over how many pods.
+    pods: i64,
+    /// The same amount again and again, and how often: mostly all replicas use the same, and go on to.
+    run: ((Option<i64>, Option<i64>), u64),
+}
+
+/// The last use of CPU over a span that was worked out, for each container: mostly the next is the same.
+#[derive(Debug, Default)]
+struct Rates {
+    used: i128,
+    micros: i64,
+    /// The part of each container.
+    parts: SmallVec<[i64; 2]>,
+    /// In thousandths of a CPU.
+    milli: SmallVec<[i64; 2]>,
+}
+
+impl Rates {
+    /// So many millionths of a CPU times microseconds in so many microseconds, as parts of it are used by the containers: rounded up to
+    /// thousandths of a CPU, as metrics-server does.
+    fn of(&mut self, used: i128, micros: i64, parts: &[i64]) -> &[i64] {
+        if (self.used, self.micros) != (used, micros) || self.parts[..] != *parts {
+            let milli = |part: &i64| {
+                let milli = (used * i128::from(*part)).div_euclid(WHOLE).div_euclid(i128::from(micros)) + 999;
+                i64::try_from(milli / 1_000).unwrap_or(i64::MAX)
+            };
+            self.milli = parts.iter().map(milli).collect();
+            (self.used, self.micros) = (used, micros);
+            self.parts = SmallVec::from_slice(parts);
+        }
+        &self.milli
+    }
+}
+
+impl Observed {
+    /// The place of a container among those that were seen.
+    fn place(&mut self, container: Symbol) -> usize {
+        let known = self.used.iter().position(|own| own.container == container);
+        known.unwrap_or_else(|| {
+            self.used.push(Seen { container, sum: (0, None), pods: 0, run: ((None, None), 0) });
+            self.used.len() - 1
+        })
+    }
 }
 
 /// Whether the setup says what the pods of a workload use of CPU and of memory.
@@ -43,26 +93,38 @@ pub fn known(setup: &Setup<'_>, workload: ObjectName) -> (bool, bool) {
 /// Tells the recommender which pods there are, and what each requests.
 pub(super) fn follow_pods(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
     let at = context.vertical.calendar(now);
-    let pods = &context.world.workload(target).pods;
-    let own = &mut context.vertical.autoscalers[place];
+    let Context { world, vertical, .. } = context;
+    let pods = &world.workload(target).pods;
+    let own = &mut vertical.autoscalers[place];
     let gone: SmallVec<[PodId; 4]> = own.pods.keys().filter(|pod| !pods.contains(pod)).copied().collect();
     for pod in gone {
         if let Some(tracked) = own.pods.remove(&pod) {
             own.recommender.remove_pod(tracked.name);
-            context.vertical.terminations.remove(&pod);
+            vertical.terminations.remove(&pod);
         }
     }
     for &pod in pods {
-        let state = context.world.pod(pod);
-        if own.pods.get(&pod).is_some_and(|known| known.spec == state.spec_id) {
+        let state = world.pod(pod);
+        let name = || ObjectName { namespace: state.namespace, name: Symbol::new(world.pod_name(pod)) };
+        let tracked = own.pods.entry(pod).or_insert_with(|| Tracked::new(name(), state.revision));
+        let runs = state.phase == PodPhase::Running && state.is_active();
+        tracked.runs_since = state.started.filter(|_| runs);
+        if tracked.spec == Some(state.spec_id) {
             continue;
         }
-        let name = || ObjectName { namespace: state.namespace, name: Symbol::new(context.world.pod_name(pod)) };
-        let tracked = own.pods.entry(pod).or_insert_with(|| Tracked { name: name(), spec: state.spec_id, read: None });
-        tracked.spec = state.spec_id;
-        let containers = state.spec.containers.iter();
-        let requests = containers.map(|own| (Symbol::new(&own.name), own.effective_requests().cpu_milli()));
+        tracked.spec = Some(state.spec_id);
+        let containers = || state.spec.containers.iter();
+        let requests = containers().map(|own| (Symbol::new(&own.name), own.effective_requests().cpu_milli()));
         own.recommender.add_pod(tracked.name, &labels(&state.spec.labels, state.revision), requests, at);
+        let read = containers().filter_map(|container| {
+            let name = Symbol::new(&container.name);
+            Some(ReadContainer {
+                slot: own.recommender.slot(tracked.name, name)?,
+                seen: own.observed.place(name),
+                limit: container.limits.find(ResourceName::MEMORY).unwrap_or(i64::MAX),
+            })
+        });
+        tracked.containers = read.collect();
     }
 }
 
@@ -73,117 +135,145 @@ fn labels(template: &Labels, revision: u32) -> Labels {
     labels
 }
 
-/// How the use of CPU since the last look divides among containers, in millionths; `None` where nothing was used.
+/// How the use of CPU since the last look divides among containers, in millionths.
 fn division(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId), pod: PodId) -> Division {
     let total = metrics_server::used_by_replica(context, now, target);
-    let naming = context.usages.iter().enumerate();
-    let naming = naming.filter(|(_, own)| own.id == Some(target)).filter_map(|(at, own)| Some((at, own.container?)));
+    let own = &context.vertical.autoscalers[place];
+    let naming = own.usages.iter().filter_map(|&at| Some((at, context.usages[at].container?)));
     let naming: SmallVec<[(usize, Symbol); 2]> = naming.collect();
-    let used: Vec<i128> = naming.iter().map(|(at, _)| context.metrics.used_by_usage(*at, now)).collect();
+    let used: SmallVec<[i128; 2]> = naming.iter().map(|(at, _)| context.metrics.used_by_usage(*at, now)).collect();
     let spec = &context.world.pod(pod).spec;
-    let mut own: SmallVec<[i64; 2]> = spec.containers.iter().map(|_| 0).collect();
+    let mut stated: SmallVec<[i64; 2]> = spec.containers.iter().map(|_| 0).collect();
     let mut shared = WHOLE as i64;
-    let observed = &context.vertical.autoscalers[place].observed;
-    if let Some((before, by_usage)) = &observed.totals
+    if let Some((before, by_usage)) = &own.observed.totals
         && total > *before
         && by_usage.len() == used.len()
     {
         for ((&(_, container), used), before_it) in naming.iter().zip(&used).zip(by_usage) {
             let part = ((used - before_it) * WHOLE / (total - before)).clamp(0, WHOLE) as i64;
             if let Some(at) = usage_loop::place_of(spec, container) {
-                own[at] += part;
+                stated[at] += part;
                 shared -= part;
             }
         }
     }
-    let weights = usage_loop::weights(context, pod, ResourceName::CPU);
-    let parts = usage_loop::divided(shared.max(0), &own, &weights);
+    let parts = match &stated[..] {
+        [only] => SmallVec::from_slice(&[only + shared.max(0)]),
+        all => usage_loop::divided(shared.max(0), all, &usage_loop::weights(context, pod, ResourceName::CPU)),
+    };
     Division { total, used, parts }
 }
 
 struct Division {
     total: i128,
-    used: Vec<i128>,
+    used: SmallVec<[i128; 2]>,
     parts: SmallVec<[i64; 2]>,
+}
+
+/// Memory of the containers of a pod: mostly that of the pod before.
+#[derive(Default)]
+struct MemoryOf {
+    revision: Option<u32>,
+    for_requests: Option<i64>,
+    bytes: Option<SmallVec<[i64; 2]>>,
 }
 
 /// Reads what pods used since the last look and what memory they use, and tells the recommender.
 pub(super) fn read(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let pods: SmallVec<[PodId; 16]> = context.world.workload(target).pods.iter().copied().collect();
-    let Some(&first) = pods.first() else { return };
+    let Some(&first) = context.world.workload(target).pods.first() else { return };
     let Division { total, used, parts } = division(context, now, (place, target), first);
-    let mut sums: BTreeMap<Symbol, (Resources, i64)> = BTreeMap::new();
-    for pod in pods {
-        if !runs(context, pod) {
-            if let Some(tracked) = context.vertical.autoscalers[place].pods.get_mut(&pod) {
-                tracked.read = None;
-            }
-            continue;
+    let at = context.vertical.calendar(now);
+    let Context { world, metrics, loads, loads_of, usages, vertical, .. } = context;
+    let load = loads_of.of(target).first().map(|&load| &loads[load]);
+    let ready = world.workload(target).ready;
+    let own = &mut vertical.autoscalers[place];
+    let Autoscaler { pods, recommender, observed, known, .. } = own;
+    observed.used.iter_mut().for_each(|seen| (seen.sum, seen.pods) = ((0, None), 0));
+    let mut memory = MemoryOf::default();
+    for (&pod, tracked) in pods {
+        let used = metrics.used_by_pod(pod, total).unwrap_or(0);
+        let Some((since, before)) = tracked.read_before(now, used) else { continue };
+        let milli = observed.rates.of(used - before, (now - since).as_micros().max(1), &parts);
+        let for_requests = load.and_then(|load| load.memory_of(used));
+        if known.1 && (memory.revision, memory.for_requests) != (Some(tracked.revision), for_requests) {
+            let stated = own.usages.iter().map(|&at| &usages[at]).filter(|usage| usage.id == Some(target));
+            let weights = || usage_loop::weights_of(world.template_of(target, tracked.revision), ResourceName::MEMORY);
+            let bytes = usage_loop::memory_by(stated, (&world.pod(pod).spec, ready), for_requests, weights);
+            memory = MemoryOf { revision: Some(tracked.revision), for_requests, bytes };
         }
-        read_pod(context, now, (place, pod), (total, &parts), &mut sums);
+        for (position, container) in tracked.containers.iter().enumerate() {
+            let bytes = memory.bytes.as_ref().and_then(|bytes| bytes.get(position));
+            let bytes = bytes.map(|bytes| (*bytes).min(container.limit));
+            let milli = known.0.then(|| milli.get(position).copied().unwrap_or(0));
+            // A sample that is no younger than the last one does not count.
+            if let Some(milli) = milli {
+                let _ = recommender.cpu_sample_of(container.slot, at, milli, at);
+            }
+            if let Some(bytes) = bytes {
+                let _ = recommender.memory_sample_of(container.slot, at, bytes, at);
+            }
+            let seen = &mut observed.used[container.seen];
+            seen.add((milli, bytes), |name, amounts, looks| {
+                if let Some(facts) = own.facts {
+                    world.note_use(facts, name, amounts, looks);
+                }
+            });
+        }
     }
-    let observed = &mut context.vertical.autoscalers[place].observed;
     observed.totals = Some((total, used));
-    observed.used = sums.into_iter().map(|(container, (sum, pods))| (container, sum, pods)).collect();
 }
 
-fn read_pod(
-    context: &mut Context<'_>,
-    now: SimTime,
-    (place, pod): (usize, PodId),
-    (total, parts): (i128, &[i64]),
-    sums: &mut BTreeMap<Symbol, (Resources, i64)>,
-) {
-    let state = context.world.pod(pod);
-    let Some(started) = state.started else { return };
-    let used = context.metrics.used_by_pod(pod, total).unwrap_or(0);
-    let load = context.loads_of.of(state.workload).first().map(|&load| &context.loads[load]);
-    let for_requests = load.and_then(|load| load.memory_of(used));
-    let memory = usage_loop::memory_of_containers(context, pod, for_requests);
-    let at = context.vertical.calendar(now);
-    let own = &mut context.vertical.autoscalers[place];
-    let Some(tracked) = own.pods.get_mut(&pod) else { return };
-    let before = match tracked.read {
-        // Its containers have been started anew since: their counters began at zero.
-        Some((_, before)) if before > used => None,
-        Some(before) => Some(before),
-        None => Some((started, 0)).filter(|(started, _)| now - *started >= FIRST_READING),
-    };
-    let Some((since, before)) = before else {
-        tracked.read = tracked.read.map(|_| (now, used));
-        return;
-    };
-    tracked.read = Some((now, used));
-    let micros = i128::from((now - since).as_micros().max(1));
-    let facts = own.facts;
-    let mut all_seen: SmallVec<[(Symbol, Resources); 2]> = SmallVec::new();
-    for (position, container) in state.spec.containers.iter().enumerate() {
-        let name = Symbol::new(&container.name);
-        let (sum, pods) = sums.entry(name).or_insert_with(|| (Resources::new(), 0));
-        *pods += 1;
-        let mut seen = Resources::new();
-        if own.known.0 {
-            let part = i128::from(parts.get(position).copied().unwrap_or(0));
-            // Millionths of a CPU times microseconds times millionths: rounded up to a thousandth of a CPU, as metrics-server does.
-            let milli = ((used - before) * part).div_euclid(WHOLE).div_euclid(micros) + 999;
-            let milli = i64::try_from(milli / 1_000).unwrap_or(i64::MAX);
-            // A sample that is no younger than the last one does not count.
-            let _ = own.recommender.cpu_sample((tracked.name, name), at, milli, at);
-            seen.set(ResourceName::CPU, milli);
+impl Seen {
+    /// One more pod was seen to use so much; what ends a run of looks is noted.
+    fn add(&mut self, amounts: (Option<i64>, Option<i64>), note: impl FnOnce(Symbol, (Option<i64>, Option<i64>), u64)) {
+        self.pods += 1;
+        self.sum.0 += amounts.0.unwrap_or(0);
+        if let Some(bytes) = amounts.1 {
+            *self.sum.1.get_or_insert(0) += bytes;
         }
-        if let (true, Some(memory)) = (own.known.1, memory.as_ref().and_then(|memory| memory.get(position))) {
-            let limit = container.limits.find(ResourceName::MEMORY).unwrap_or(i64::MAX);
-            let bytes = (*memory).min(limit);
-            let _ = own.recommender.memory_sample((tracked.name, name), at, bytes, at);
-            seen.set(ResourceName::MEMORY, bytes);
+        if self.run.1 > 0 && self.run.0 == amounts {
+            self.run.1 += 1;
+        } else {
+            // The first of all is noted at once as none, so that containers stand in the order in which they appear.
+            note(self.container, self.run.0, self.run.1);
+            self.run = (amounts, 1);
         }
-        sum.add(&seen);
-        all_seen.push((name, seen));
     }
-    for (name, seen) in &all_seen {
-        if let Some(facts) = facts {
-            context.world.note_use(facts, *name, seen);
+
+    /// What a container used in the mean of the pods.
+    fn mean(&self, knows_cpu: bool) -> Resources {
+        let mut mean = Resources::new();
+        if self.pods > 0 && knows_cpu {
+            mean.set(ResourceName::CPU, self.sum.0 / self.pods);
         }
+        if let Some(bytes) = self.sum.1 {
+            mean.set(ResourceName::MEMORY, bytes / self.pods.max(1));
+        }
+        mean
+    }
+}
+
+impl Tracked {
+    fn new(name: ObjectName, revision: u32) -> Self {
+        Self { name, spec: None, revision, runs_since: None, read: None, containers: SmallVec::new() }
+    }
+
+    /// The reading before this one, at which it has used so much; `None` where there is none to count from.
+    fn read_before(&mut self, now: SimTime, used: i128) -> Option<(SimTime, i128)> {
+        let Some(started) = self.runs_since else {
+            self.read = None;
+            return None;
+        };
+        let before = match self.read {
+            // Its containers have been started anew since: their counters began at zero.
+            Some((_, before)) if before > used => None,
+            Some(before) => Some(before),
+            None => Some((started, 0)).filter(|(started, _)| now - *started >= FIRST_READING),
+        };
+        if before.is_some() || self.read.is_some() {
+            self.read = Some((now, used));
+        }
+        before
     }
 }
 
@@ -199,6 +289,7 @@ pub(super) fn note(context: &mut Context<'_>, now: SimTime, (place, target): (us
 }
 
 fn write(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
+    context.vertical.bring_up(place, context.setup.check);
     let own = &context.vertical.autoscalers[place];
     let Some(facts) = own.facts else { return };
     let mut samples = Vec::new();
@@ -215,13 +306,13 @@ fn write(context: &mut Context<'_>, now: SimTime, (place, target): (usize, Workl
                 request.add(&Resources::cpu_memory(requests.cpu_milli(), requests.memory_bytes()));
             }
         }
-        let used = own.observed.used.iter().find(|(container, ..)| *container == recommended.container);
+        let used = own.observed.used.iter().find(|seen| seen.container == recommended.container);
         samples.push(RecommendationSample {
             at: now,
             container: recommended.container,
             pods: u32::try_from(pods).unwrap_or(u32::MAX),
             request: mean(&request, pods),
-            used: used.map_or_else(Resources::new, |(_, sum, pods)| mean(sum, *pods)),
+            used: used.map_or_else(Resources::new, |seen| seen.mean(own.known.0)),
             target: recommended.target.clone(),
             lower_bound: recommended.lower_bound.clone(),
             upper_bound: recommended.upper_bound.clone(),
@@ -246,6 +337,13 @@ pub(in crate::actors) fn end(context: &mut Context<'_>, now: SimTime) {
         let own = &context.vertical.autoscalers[place];
         if let Some(target) = own.target.filter(|_| !own.retired && own.observed.reported != Some(now)) {
             write(context, now, (place, target));
+        }
+        let Context { world, vertical, .. } = context;
+        let own = &vertical.autoscalers[place];
+        for seen in &own.observed.used {
+            if let Some(facts) = own.facts {
+                world.note_use(facts, seen.container, seen.run.0, seen.run.1);
+            }
         }
     }
 }

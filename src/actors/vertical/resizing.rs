@@ -65,6 +65,26 @@ fn lowers_memory_limit(before: &PodSpec, after: &PodSpec) -> bool {
     before.containers.iter().zip(&after.containers).any(|(before, after)| limit(after) < limit(before))
 }
 
+/// What a pod is with other requests and limits, if the API server takes them; nothing where they are those that it has.
+fn taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) -> Result<Option<PodSpec>, Refused> {
+    let release: KubernetesVersion = context.control_plane;
+    let state = context.world.pod(pod);
+    let Some(wanted) = respecified(&state.spec, containers) else { return Ok(None) };
+    let lowers = lowers_memory_limit(&state.spec, &wanted) && release.minor() < LOWERS_MEMORY_FROM;
+    if release.minor() < RESIZES_FROM || lowers || !keeps_quality(&state.spec, &wanted) {
+        return Err(Refused);
+    }
+    Ok(Some(wanted))
+}
+
+/// The API server refuses a resize.
+struct Refused;
+
+/// Whether the API server would take new requests and limits of a running pod.
+pub(super) fn is_taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) -> bool {
+    taken(context, pod, containers).is_ok()
+}
+
 /// Somebody writes new requests and limits into a running pod; whether the API server takes them.
 pub(super) fn ask(
     context: &mut Context<'_>,
@@ -73,13 +93,11 @@ pub(super) fn ask(
     containers: &[AdmittedContainer],
     (reason, means): (&str, &mut VerticalMeans),
 ) -> bool {
-    let release: KubernetesVersion = context.control_plane;
-    let state = context.world.pod(pod);
-    let Some(wanted) = respecified(&state.spec, containers) else { return true };
-    let lowers = lowers_memory_limit(&state.spec, &wanted) && release.minor() < LOWERS_MEMORY_FROM;
-    if release.minor() < RESIZES_FROM || lowers || !keeps_quality(&state.spec, &wanted) {
-        return false;
-    }
+    let wanted = match taken(context, pod, containers) {
+        Ok(Some(wanted)) => wanted,
+        Ok(None) => return true,
+        Err(Refused) => return false,
+    };
     let wanted = Arc::new(wanted);
     let condition = condition(context, now, pod, &wanted);
     match condition {

@@ -216,6 +216,7 @@ impl Inquiry<'_> {
             grown_at_seconds: grown.as_ref().map(|(_, at)| at.as_secs_f64()),
             grown_by: grown.map(|(id, _)| id),
             evicted_by: self.evicted_by(pod),
+            vertical: self.vertical(pod, until),
         };
         Ok((now, explanation))
     }

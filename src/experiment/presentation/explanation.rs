@@ -2,10 +2,11 @@
 
 mod groups;
 
+use crate::domain::{ResourceName, Symbol};
 use crate::experiment::explanation::standing::StandingExplanation;
 use crate::experiment::explanation::{
     DecisionExplanation, EventFigures, Explanation, NodeExplanation, PodExplanation, PodFigures, RemovalFigures,
-    SchedulerFigures,
+    SchedulerFigures, VerticalFigures,
 };
 use crate::report::format::{counted, money, span};
 
@@ -212,6 +213,31 @@ fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
     lines.extend(verdicts.lines().map(|line| format!("  {line}")));
     if let Some(decision) = &pod.evicted_by {
         lines.push(format!("  evicted because decision {decision} removed its node"));
+    }
+    if let Some(vertical) = &pod.vertical {
+        about_requests(vertical, lines);
+    }
+}
+
+/// What is recommended for the containers of a pod, and what becomes of it.
+fn about_requests(own: &VerticalFigures, lines: &mut Vec<String>) {
+    let at = span(own.at_seconds);
+    lines.push(format!("  VerticalPodAutoscaler {} (mode {:?}) after {at}: {}", own.autoscaler, own.mode, own.because));
+    for resource in &own.resources {
+        let name = ResourceName(Symbol::new(&resource.resource));
+        let text = |amount: Option<i64>| amount.map_or_else(|| "nothing".to_owned(), |amount| name.format(amount));
+        let capped = match &resource.capped_by[..] {
+            [] => String::new(),
+            by => format!(", {} but for {}", text(resource.uncapped_target), by.join(" and ")),
+        };
+        lines.push(format!(
+            "    {} {name}: requests {}, recommended {} (bounds {} to {}){capped}",
+            resource.container,
+            text(resource.request),
+            name.format(resource.target),
+            text(resource.lower_bound),
+            text(resource.upper_bound)
+        ));
     }
 }
 

@@ -182,12 +182,15 @@ fn requests(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let mut spans = Spans::default();
     for (id, pod) in lives.pods() {
         let container = container(lives, pod);
-        for (resource, amount) in pod.requests.iter().filter(|(name, _)| *name != ResourceName::PODS) {
-            let mut labels = named(lives, pod);
-            labels.extend([("container", container.clone()), ("node", value_of_node(lives, pod))]);
-            labels.extend(resource_labels(resource));
-            let from = pod.scheduled.unwrap_or(pod.created);
-            spans.add(labels, (from, lives.gone(id, pod)), amount as f64 / scale(resource));
+        let (from, gone) = (pod.scheduled.unwrap_or(pod.created), lives.gone(id, pod));
+        for (from, until, requests) in pod.requests_between(from, gone.unwrap_or(SimTime::FAR_FUTURE)) {
+            let until = Some(until).filter(|until| *until < SimTime::FAR_FUTURE);
+            for (resource, amount) in requests.iter().filter(|(name, _)| *name != ResourceName::PODS) {
+                let mut labels = named(lives, pod);
+                labels.extend([("container", container.clone()), ("node", value_of_node(lives, pod))]);
+                labels.extend(resource_labels(resource));
+                spans.add(labels, (from, until), amount as f64 / scale(resource));
+            }
         }
     }
     out.spans(spans, true)

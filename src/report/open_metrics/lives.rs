@@ -161,10 +161,13 @@ impl<'o> Lives<'o> {
         for (id, pod) in self.pods() {
             let (Some(node), Some(from)) = (pod.node, pod.scheduled) else { continue };
             let own = changes.entry(node).or_default();
-            for (resource, amount) in amounts(&pod.requests, 1) {
-                let changes = own.entry(resource).or_default();
-                changes.push((from, amount));
-                changes.extend(self.room_until(id, pod).map(|until| (until, -amount)));
+            let end = self.room_until(id, pod).unwrap_or(SimTime::FAR_FUTURE);
+            for (from, until, requests) in pod.requests_between(from, end) {
+                for (resource, amount) in amounts(requests, 1) {
+                    let changes = own.entry(resource).or_default();
+                    changes.push((from, amount));
+                    changes.extend((until < SimTime::FAR_FUTURE).then_some((until, -amount)));
+                }
             }
         }
         let levels = |own: BTreeMap<_, _>| own.into_iter().map(|(name, changes)| (name, Level::of(changes))).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{CostSummary, HOURS_PER_MONTH, Part, PhaseCost, Share, SpotRangeSummary, rounded};
 use crate::cloud::{BillItem, BillLine};
-use crate::domain::{Money, NodeId, SimDuration, SimTime};
+use crate::domain::{Money, NodeId, Resources, SimDuration, SimTime};
 use crate::simulation::Outcome;
 use crate::world::record::{NodeFacts, PodFacts};
 
@@ -189,19 +189,24 @@ fn weights_by_node(outcome: &Outcome) -> Vec<BTreeMap<u32, i128>> {
 }
 
 /// The largest of a pod's shares of its node's CPU, memory and accelerators, in billionths, times the microseconds it held
-/// them.
+/// them; one that was resized where it runs held one size after the other.
 fn pod_weight(pod: &PodFacts, node: &NodeFacts, end: SimTime) -> i128 {
     let from = pod.scheduled.max(node.running).unwrap_or(end);
     let until = pod.removed.unwrap_or(end).min(node.terminating.unwrap_or(end));
+    let spans = pod.requests_between(from, until);
+    spans.map(|(from, until, requests)| largest_share(requests, node) * i128::from((until - from).as_micros())).sum()
+}
+
+/// The largest of the shares that requests have of a node's CPU, memory and accelerators, in billionths.
+fn largest_share(requests: &Resources, node: &NodeFacts) -> i128 {
     let share = |requested: i64, allocatable: i64| {
         if allocatable <= 0 { 0 } else { i128::from(requested) * BILLION / i128::from(allocatable) }
     };
-    let accelerators = pod.requests.iter().filter(|(name, _)| name.is_accelerator());
+    let accelerators = requests.iter().filter(|(name, _)| name.is_accelerator());
     let of_accelerators = accelerators.map(|(name, amount)| share(amount, node.allocatable.get(name))).max();
-    let largest = share(pod.requests.cpu_milli(), node.allocatable.cpu_milli())
-        .max(share(pod.requests.memory_bytes(), node.allocatable.memory_bytes()))
-        .max(of_accelerators.unwrap_or(0));
-    largest * i128::from(until.saturating_since(from).as_micros())
+    share(requests.cpu_milli(), node.allocatable.cpu_milli())
+        .max(share(requests.memory_bytes(), node.allocatable.memory_bytes()))
+        .max(of_accelerators.unwrap_or(0))
 }
 
 /// Splits what the compute of nodes costs net at the instants at which they became Ready and were told to go. The parts sum

@@ -22,6 +22,8 @@ mod passing;
 mod rebuilt;
 mod regrouping;
 mod text;
+mod usages;
+mod vertical;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,6 +126,8 @@ struct Dump<'s> {
     ended: Vec<Object<'s>>,
     /// HorizontalPodAutoscalers with their status, those of KEDA too.
     autoscalers: Vec<Object<'s>>,
+    /// What metrics-server said of pods.
+    metrics: Vec<Object<'s>>,
     /// What is not simulated.
     left_out: Vec<Object<'s>>,
     /// What made the pods and workloads that there are.
@@ -158,6 +162,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     cluster.reach(groups.iter().flat_map(|group| &group.zones));
     let mut demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
     let replayed = observed::loads(wishes.observed.as_ref(), &manifests, &mut demand, &mut notes);
+    let used = usages::usages(&dump, &manifests, (&demand, &replayed), &mut notes);
     let files: Vec<DraftFile> = manifest_files(&dump);
     let running = found::objects(&dump);
     // A mistake is shown where the dump has it, not when a run begins with it.
@@ -181,6 +186,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         regrouped: &regrouped,
         demand: &demand,
         replayed: &replayed,
+        used: &used,
         images: &images::sizes(&dump),
         notes: &notes,
         remark: remark.as_deref(),
@@ -267,6 +273,7 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
     let controlled = object.controller().is_some();
     match object.kind.as_str() {
         "Node" => return dump.nodes.push(object),
+        "PodMetrics" => return dump.metrics.push(object),
         "NodeClaim" | "Machine" => return dump.claims.push(object),
         "Pod" => {
             let phase = object.text(&["status", "phase"]).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What a policy may state anew: releases, Karpenter's settings, the termination handler, and how long controllers take.
 
-use super::{Reading, ScenarioError, auto_mode, fargate, optional};
+use super::{Reading, ScenarioError, auto_mode, fargate, optional, vertical};
 use crate::domain::controller_time::CallRate;
 use crate::domain::{ControllerTime, FeatureGates, KubernetesVersion, TerminationHandler, Versions};
 use crate::scenario::definition::{FargateSettings, KarpenterOptions};
@@ -12,6 +12,7 @@ use crate::scenario::schema::fargate::FargateKeys;
 use crate::scenario::schema::policies::{
     AutoModeKeys, ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, Stated,
 };
+use crate::scenario::schema::vertical::VerticalKeys;
 use crate::scenario::tree::Location;
 
 /// What is stated for all policies, or holds under one.
@@ -29,6 +30,8 @@ pub(super) struct Overlay {
     pub(super) auto_mode: auto_mode::Stated,
     /// EKS on Fargate.
     pub(super) fargate: FargateSettings,
+    /// The flags of the Vertical Pod Autoscaler's programs.
+    pub(super) vertical: vertical::Flags,
     /// How long controllers take.
     pub(super) controller_time: ControllerTime,
     /// The termination handler, with the place that names its DaemonSet.
@@ -47,6 +50,7 @@ impl Overlay {
             gates: FeatureGates::default(),
             auto_mode: auto_mode::Stated::default(),
             fargate: FargateSettings::default(),
+            vertical: vertical::Flags::default(),
             controller_time: ControllerTime::default(),
             handler: None,
         }
@@ -64,6 +68,7 @@ impl Overlay {
             lay(&mut self.versions.cluster_autoscaler, stated.cluster_autoscaler);
             // One release of KEDA is reproduced: once it is read nothing is left to say.
             lay(&mut (), stated.keda);
+            lay(&mut self.versions.vertical, stated.vertical);
         }
         if let Some(stated) = optional::<KarpenterKeys>(reading, fields, "karpenter")? {
             lay(&mut self.queue, stated.interruption_queue);
@@ -84,6 +89,9 @@ impl Overlay {
         }
         if let Some(stated) = optional::<FargateKeys>(reading, fields, "fargate")? {
             fargate::lay_over(reading, fields, &mut self.fargate, stated)?;
+        }
+        if let Some(stated) = optional::<VerticalKeys>(reading, fields, "vertical_pod_autoscaler")? {
+            self.vertical.lay(reading, fields, stated)?;
         }
         if let Some(Handler { daemon_set: (daemon_set, at), rebalance }) =
             optional::<Handler>(reading, fields, "node_termination_handler")?

@@ -56,6 +56,7 @@ pub(super) fn read<'s>(
             controller_time: overlay.controller_time,
             auto_mode: None,
             fargate: None,
+            vertical: Arc::default(),
             flags: None,
             manifests: Arc::default(),
         };
@@ -93,6 +94,7 @@ fn completed(
         termination_handler: overlay.handler_in(&reading.reader, &manifests)?,
         controller_time: overlay.controller_time,
         auto_mode,
+        vertical: Arc::new(overlay.vertical.settings(overlay.versions.vertical)?),
         fargate: Some(overlay.fargate).filter(|own| !own.profiles.is_empty()).map(Arc::new),
         manifests: Arc::new(manifests),
         ..policy

@@ -7,7 +7,7 @@ use super::names::{KedaRelease, Zone};
 use crate::domain::node_group::{NodeGroup, SpotStrategy};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::versions::ClusterAutoscalerVersion;
-use crate::domain::{KarpenterVersion, KubernetesVersion, Labels, Symbol};
+use crate::domain::{KarpenterVersion, KubernetesVersion, Labels, Symbol, VerticalPodAutoscalerVersion};
 use crate::manifests::AMI_FAMILIES;
 use crate::manifests::node_group::STRATEGIES;
 use crate::scenario::error::nearest;
@@ -17,7 +17,7 @@ section! {
     /// Behaviour that differs between releases follows these. An unknown release is an error that names the known
     /// ones. A policy may state its own.
     VERSIONS: "`versions`", "`versions`: releases";
-    example "versions: { karpenter: v1.13, kubernetes: \"1.36\", cluster-autoscaler: \"1.36\", keda: \"2.20\" }
+    example "versions: { karpenter: v1.13, kubernetes: \"1.36\", cluster-autoscaler: \"1.36\", keda: \"2.20\", vertical-pod-autoscaler: \"1.7\" }
 ";
     struct VersionsKeys {
         /// Karpenter. NodePools are of v1.x, Provisioners of v0.x.
@@ -29,6 +29,8 @@ section! {
         "cluster-autoscaler" as cluster_autoscaler: ClusterAutoscalerVersion, over ClusterAutoscalerVersion::default();
         /// KEDA.
         keda: KedaRelease, over ();
+        /// The Vertical Pod Autoscaler; its flags have the defaults of this release.
+        "vertical-pod-autoscaler" as vertical: VerticalPodAutoscalerVersion, over VerticalPodAutoscalerVersion::default();
     }
 }
 

@@ -6,7 +6,7 @@ use crate::catalog::Region;
 use crate::cloud::faults::matches_pattern;
 use crate::domain::versions::{ClusterAutoscalerVersion, UnknownVersion};
 use crate::domain::workload::ObjectName;
-use crate::domain::{KarpenterVersion, KubernetesVersion};
+use crate::domain::{KarpenterVersion, KubernetesVersion, VerticalPodAutoscalerVersion};
 use crate::scenario::error::{ScenarioError, listed, nearest};
 use crate::scenario::manifests::check_query;
 
@@ -178,7 +178,8 @@ macro_rules! releases {
 releases! {
     KarpenterVersion: Program::Karpenter,
     KubernetesVersion: Program::Kubernetes,
-    ClusterAutoscalerVersion: Program::ClusterAutoscaler
+    ClusterAutoscalerVersion: Program::ClusterAutoscaler,
+    VerticalPodAutoscalerVersion: Program::VerticalPodAutoscaler
 }
 
 /// A minor release without quotes would be a number to other readers of YAML: 1.20 is 1.2.
@@ -191,7 +192,9 @@ fn nearest_release(error: &UnknownVersion, key: &str) -> String {
     let Some(nearest) = &error.nearest else { return format!("known are {}", error.known) };
     let nearest = quoted(nearest);
     let place = match key {
-        "karpenter" | "kubernetes" | "cluster-autoscaler" => format!("`versions: {{ {key}: {nearest} }}`"),
+        "karpenter" | "kubernetes" | "cluster-autoscaler" | "vertical-pod-autoscaler" => {
+            format!("`versions: {{ {key}: {nearest} }}`")
+        }
         _ => nearest,
     };
     format!("write {place}, the nearest that is reproduced; known are {}", error.known)

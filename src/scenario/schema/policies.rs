@@ -10,13 +10,14 @@ use super::fargate::FargateKeys;
 use super::kind::{
     File, FolderName, Kind, Number, OneOrMore, Placed, Positive, Read, Scalar, Share, Show, Whole, kind, words,
 };
+use super::vertical::VerticalKeys;
 use crate::domain::controller_time::ControllerTime;
 use crate::domain::workload::ObjectName;
 use crate::domain::{FeatureGates, RebalanceReaction, Symbol, TerminationHandler, Versions};
 use crate::policy::auto_mode::BuiltIn;
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
-use crate::scenario::definition::{AutoMode, Autoscaler, FargateSettings, KarpenterOptions};
+use crate::scenario::definition::{AutoMode, Autoscaler, FargateSettings, KarpenterOptions, VerticalSettings};
 use crate::scenario::file::Reading;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::tree::Node;
@@ -51,6 +52,10 @@ section! {
   - name: jobs-on-fargate
     autoscaler: static
     fargate: { profiles: [{ name: jobs, selectors: [{ namespace: jobs }] }] }
+  - name: hasty
+    autoscaler: static
+    versions: { vertical-pod-autoscaler: \"1.6\" }
+    vertical_pod_autoscaler: { updater: { in-recommendation-bounds-eviction-lifetime-threshold: 1h } }
   - { name: fixed, autoscaler: static }
 ";
     pub struct PolicyVariant: {
@@ -75,6 +80,8 @@ section! {
         eks_auto_mode: AutoModeKeys, or "that of the scenario";
         /// EKS on Fargate under this policy.
         fargate: FargateKeys, or "that of the scenario";
+        /// Flags of the Vertical Pod Autoscaler's programs under this policy.
+        vertical_pod_autoscaler: VerticalKeys, or "those of the scenario";
         /// AWS Node Termination Handler under this policy.
         node_termination_handler: Handler, or "that of the scenario";
         /// How long controllers take under this policy.
@@ -101,6 +108,8 @@ section! {
         pub auto_mode: Option<AutoMode>,
         /// EKS on Fargate, if there is a profile.
         pub fargate: Option<Arc<FargateSettings>>,
+        /// How the Vertical Pod Autoscaler's programs are set up.
+        pub vertical: Arc<VerticalSettings>,
         /// The flags of the Cluster Autoscaler, if that is the autoscaler.
         pub flags: Option<Arc<Flags>>,
         /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.

@@ -17,6 +17,7 @@ use super::names::AnyWorkload;
 use super::policies::{AutoModeKeys, ControllerTimes, Handler, KarpenterKeys, Policies, Stated};
 use super::timeline::StepEntry;
 use super::usage::UsageEntry;
+use super::vertical::VerticalKeys;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
 use crate::scenario::definition::{
@@ -74,6 +75,8 @@ assumptions:
         eks_auto_mode: AutoModeKeys, or "as EKS sets it up";
         /// EKS on Fargate, for all policies.
         fargate: FargateKeys, or "no pod runs on Fargate";
+        /// Flags of the Vertical Pod Autoscaler's programs, for all policies.
+        vertical_pod_autoscaler: VerticalKeys, or "the defaults of the release";
         /// AWS Node Termination Handler, for all policies.
         node_termination_handler: Handler, or "not installed";
         /// How long controllers take, and how fast they may call the API server, for all policies.

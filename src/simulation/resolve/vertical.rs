@@ -67,13 +67,22 @@ fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<S
 fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<String>) {
     let name = vpa.name;
     let kubernetes = setup.policy.versions.kubernetes;
+    let updater = &setup.policy.vertical.updater;
     match vpa.update.mode {
         Some(UpdateMode::InPlaceOrRecreate) if kubernetes.minor() < RESIZES_FROM => told.push(format!(
             "VerticalPodAutoscaler {name}: Kubernetes {kubernetes} resizes no running pods (1.{RESIZES_FROM} does), so its pods are evicted"
         )),
-        Some(UpdateMode::InPlace) => told.push(format!(
+        Some(UpdateMode::InPlace) if !(updater.in_place && updater.behaviour.knows_in_place) => told.push(format!(
             "VerticalPodAutoscaler {name}: the mode InPlace is behind a feature gate that is off by default, so running pods stay as they are"
         )),
+        Some(UpdateMode::InPlaceOrRecreate)
+            if !updater.behaviour.in_place_or_recreate.is_on(updater.in_place_or_recreate) =>
+        {
+            told.push(format!(
+                "VerticalPodAutoscaler {name}: the Vertical Pod Autoscaler {} does not resize running pods as it is started, so its pods are evicted",
+                setup.policy.versions.vertical
+            ));
+        }
         _ => {}
     }
     if !vpa.recommenders.is_empty() && vpa.recommenders.iter().all(|own| own.as_str() != "default") {

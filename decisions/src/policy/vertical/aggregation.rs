@@ -2,6 +2,7 @@
 //!
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/model/aggregate_container_state.go`.
 
+use super::estimate::Extent;
 use super::histogram::{Counted, Histogram};
 use super::settings::RecommenderSettings;
 use crate::domain::{SimDuration, SimTime};
@@ -18,12 +19,8 @@ pub(super) struct Aggregation {
     pub cpu: Histogram,
     /// Peaks of memory, in bytes.
     pub memory: Histogram,
-    /// When the first CPU sample was taken.
-    pub first: Option<SimTime>,
-    /// When the last one was.
-    pub last: Option<SimTime>,
-    /// How many CPU samples there were.
-    pub samples: u64,
+    /// From when to when it reaches.
+    pub extent: Extent,
     /// When it began.
     pub created: SimTime,
 }
@@ -32,12 +29,26 @@ impl Aggregation {
     /// An empty one.
     pub(super) fn new(settings: &RecommenderSettings, now: SimTime) -> Self {
         Self {
-            cpu: Histogram::new(Counted::Cores, settings.cpu_half_life),
-            memory: Histogram::new(Counted::Bytes, settings.memory_half_life),
-            first: None,
-            last: None,
-            samples: 0,
+            cpu: Histogram::new(Counted::Cores, settings.half_life(Counted::Cores)),
+            memory: Histogram::new(Counted::Bytes, settings.half_life(Counted::Bytes)),
+            extent: Extent::default(),
             created: now,
+        }
+    }
+
+    /// The histogram of a resource.
+    pub(super) fn histogram(&self, counted: Counted) -> &Histogram {
+        match counted {
+            Counted::Cores => &self.cpu,
+            Counted::Bytes => &self.memory,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(super) fn histogram_mut(&mut self, counted: Counted) -> &mut Histogram {
+        match counted {
+            Counted::Cores => &mut self.cpu,
+            Counted::Bytes => &mut self.memory,
         }
     }
 
@@ -47,9 +58,7 @@ impl Aggregation {
         let by_request = settings.behaviour.weighs_cpu_by_request;
         let weight = if by_request { cores(request_milli).max(CPU_WEIGHT) } else { CPU_WEIGHT };
         self.cpu.add(cores(milli), weight, at);
-        self.first = Some(self.first.map_or(at, |first| first.min(at)));
-        self.last = Some(self.last.map_or(at, |last| last.max(at)));
-        self.samples += 1;
+        self.extent = self.extent.with(Extent { first: Some(at), last: Some(at), samples: 1 });
     }
 
     /// Adds the peak of a window that ends at an instant.
@@ -66,14 +75,13 @@ impl Aggregation {
     pub(super) fn merge(&mut self, other: &mut Self) {
         self.cpu.merge(&mut other.cpu);
         self.memory.merge(&mut other.memory);
-        self.first = [self.first, other.first].into_iter().flatten().min();
-        self.last = self.last.max(other.last);
-        self.samples += other.samples;
+        self.extent = self.extent.with(other.extent);
     }
 
     /// Whether it tells nothing and belongs to nobody, or tells only of what is too long ago.
     pub(super) fn is_forgotten(&self, now: SimTime, in_use: bool, history: SimDuration) -> bool {
-        let latest = if self.samples == 0 { self.created } else { self.last.unwrap_or(self.created) };
-        (self.samples == 0 && !in_use) || now - latest >= history
+        let Extent { last, samples, .. } = self.extent;
+        let latest = if samples == 0 { self.created } else { last.unwrap_or(self.created) };
+        (samples == 0 && !in_use) || now - latest >= history
     }
 }

@@ -3,6 +3,7 @@
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/checkpoint`, `VerticalPodAutoscalerCheckpoint`.
 
 use super::aggregation::Aggregation;
+use super::estimate::Extent;
 use super::histogram::{Counted, Histogram};
 use super::settings::RecommenderSettings;
 use crate::domain::{SimTime, Symbol};
@@ -41,19 +42,17 @@ impl Checkpoint {
             container,
             cpu: aggregation.cpu.checkpoint(),
             memory: aggregation.memory.checkpoint(),
-            first_sample: aggregation.first,
-            last_sample: aggregation.last,
-            samples: aggregation.samples,
+            first_sample: aggregation.extent.first,
+            last_sample: aggregation.extent.last,
+            samples: aggregation.extent.samples,
         }
     }
 
     pub(super) fn restored(&self, settings: &RecommenderSettings) -> Aggregation {
         Aggregation {
-            cpu: Histogram::restored(Counted::Cores, settings.cpu_half_life, &self.cpu),
-            memory: Histogram::restored(Counted::Bytes, settings.memory_half_life, &self.memory),
-            first: self.first_sample,
-            last: self.last_sample,
-            samples: self.samples,
+            cpu: Histogram::restored(Counted::Cores, settings.half_life(Counted::Cores), &self.cpu),
+            memory: Histogram::restored(Counted::Bytes, settings.half_life(Counted::Bytes), &self.memory),
+            extent: Extent { first: self.first_sample, last: self.last_sample, samples: self.samples },
             created: self.last_sample.unwrap_or_default(),
         }
     }

@@ -7,10 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::aggregation::Aggregation;
 use super::checkpoint::Checkpoint;
 use super::container::{OutOfMemory, TrackedContainer};
-use super::estimate::estimate;
-use super::post_processing::post_process;
 use super::settings::RecommenderSettings;
-use crate::domain::vertical::{ContainerPolicy, ContainerRecommendation};
+use crate::domain::vertical::ContainerPolicy;
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, Labels, SimDuration, SimTime, Symbol, VerticalPodAutoscaler};
 
@@ -30,41 +28,92 @@ pub enum NotTaken {
 
 /// Whose history it is: namespace, name of the container, labels of the pod.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Key {
+pub(super) struct Key {
     namespace: Symbol,
-    container: Symbol,
+    pub(super) container: Symbol,
     labels: Vec<(Symbol, Symbol)>,
+}
+
+impl Key {
+    pub(super) fn is_selected(&self, vpa: &VerticalPodAutoscaler, selector: &LabelSelector) -> bool {
+        let labels: Labels = self.labels.iter().copied().collect();
+        self.namespace == vpa.name.namespace && selector.matches(&labels)
+    }
 }
 
 #[derive(Clone, Debug)]
 struct TrackedPod {
     labels: Labels,
-    containers: BTreeMap<Symbol, Tracked>,
+    containers: Vec<(Symbol, ContainerSlot)>,
 }
 
-/// A container with what its history goes by.
+/// A container with the place of its history.
 #[derive(Clone, Debug)]
 struct Tracked {
-    key: Key,
+    history: usize,
     own: TrackedContainer,
 }
+
+/// A container of a pod that the recommender was told of: by it samples are taken without looking for names. It is that container's until
+/// its pod is removed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ContainerSlot(u32);
 
 /// The recommender.
 #[derive(Clone, Debug)]
 pub struct Recommender {
-    settings: RecommenderSettings,
+    pub(super) settings: RecommenderSettings,
     pods: BTreeMap<ObjectName, TrackedPod>,
-    histories: BTreeMap<Key, Aggregation>,
+    /// By slot; those of pods that are gone are given out again.
+    tracked: Vec<Tracked>,
+    free: Vec<ContainerSlot>,
+    pub(super) histories: Histories,
     /// What was restored from checkpoints, by VerticalPodAutoscaler and container.
-    restored: BTreeMap<ObjectName, BTreeMap<Symbol, Aggregation>>,
+    pub(super) restored: BTreeMap<ObjectName, BTreeMap<Symbol, Aggregation>>,
     last_forgetting: Option<SimTime>,
+}
+
+/// Histories by whose they are; those that are forgotten leave their places.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Histories {
+    pub(super) places: BTreeMap<Key, usize>,
+    pub(super) all: Vec<Option<Aggregation>>,
+    /// How often one began, was forgotten or was taken up again.
+    pub(super) changed: u64,
+}
+
+impl Histories {
+    /// The place of a history, which begins now if there is none.
+    fn begin(&mut self, key: Key, settings: &RecommenderSettings, now: SimTime) -> usize {
+        let next = self.all.len();
+        let place = *self.places.entry(key).or_insert(next);
+        if place == next {
+            self.all.push(None);
+        }
+        self.at(place, settings, now);
+        place
+    }
+
+    /// The history at a place; one that was forgotten begins anew.
+    fn at(&mut self, place: usize, settings: &RecommenderSettings, now: SimTime) -> &mut Aggregation {
+        let own = &mut self.all[place];
+        self.changed += u64::from(own.is_none());
+        own.get_or_insert_with(|| Aggregation::new(settings, now))
+    }
 }
 
 impl Recommender {
     /// One that has been told nothing yet.
     pub fn new(settings: RecommenderSettings) -> Self {
-        let (pods, histories, restored) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { settings, pods, histories, restored, last_forgetting: None }
+        Self {
+            settings,
+            pods: BTreeMap::new(),
+            tracked: Vec::new(),
+            free: Vec::new(),
+            histories: Histories::default(),
+            restored: BTreeMap::new(),
+            last_forgetting: None,
+        }
     }
 
     /// A pod is there, with its labels, its containers and what each requests of CPU, in thousandths; to be said again when one of them
@@ -76,35 +125,44 @@ impl Recommender {
         containers: impl IntoIterator<Item = (Symbol, i64)>,
         now: SimTime,
     ) {
-        let none = || TrackedPod { labels: labels.clone(), containers: BTreeMap::new() };
-        let tracked = self.pods.entry(pod).or_insert_with(none);
-        let mut fresh = BTreeSet::new();
+        let Self { settings, pods, tracked, free, histories, .. } = self;
+        let none = || TrackedPod { labels: labels.clone(), containers: Vec::new() };
+        let known = pods.entry(pod).or_insert_with(none);
         for (container, request_milli) in containers {
-            if let Some(known) = tracked.containers.get_mut(&container) {
-                known.own.request_milli = request_milli;
-            } else {
-                let key = key(pod.namespace, container, labels);
-                tracked.containers.insert(container, Tracked { key, own: TrackedContainer::new(request_milli) });
-                fresh.insert(container);
+            if let Some((_, slot)) = known.containers.iter().find(|(own, _)| *own == container) {
+                tracked[slot.0 as usize].own.request_milli = request_milli;
+                continue;
             }
+            let history = histories.begin(key(pod.namespace, container, labels), settings, now);
+            let fresh = Tracked { history, own: TrackedContainer::new(request_milli) };
+            let slot = free.pop().unwrap_or(ContainerSlot(tracked.len() as u32));
+            match tracked.get_mut(slot.0 as usize) {
+                Some(place) => *place = fresh,
+                None => tracked.push(fresh),
+            }
+            known.containers.push((container, slot));
         }
         // With other labels it is of another history from now on.
-        if tracked.labels != *labels {
-            tracked.labels = labels.clone();
-            for (container, known) in &mut tracked.containers {
-                known.key = key(pod.namespace, *container, labels);
-                fresh.insert(*container);
+        if known.labels != *labels {
+            known.labels = labels.clone();
+            for (container, slot) in &known.containers {
+                let history = histories.begin(key(pod.namespace, *container, labels), settings, now);
+                tracked[slot.0 as usize].history = history;
             }
-        }
-        for container in fresh {
-            let key = key(pod.namespace, container, labels);
-            self.histories.entry(key).or_insert_with(|| Aggregation::new(&self.settings, now));
         }
     }
 
     /// A pod is gone; what it used counts until it is forgotten.
     pub fn remove_pod(&mut self, pod: ObjectName) {
-        self.pods.remove(&pod);
+        if let Some(gone) = self.pods.remove(&pod) {
+            self.free.extend(gone.containers.into_iter().map(|(_, slot)| slot));
+        }
+    }
+
+    /// The slot of a container of a pod.
+    pub fn slot(&self, pod: ObjectName, container: Symbol) -> Option<ContainerSlot> {
+        let containers = &self.pods.get(&pod)?.containers;
+        containers.iter().find(|(own, _)| *own == container).map(|(_, slot)| *slot)
     }
 
     /// A container was seen to use so many thousandths of a CPU; `now` is when that is learned.
@@ -118,7 +176,22 @@ impl Recommender {
         milli: i64,
         now: SimTime,
     ) -> Result<(), NotTaken> {
-        self.with(pod, container, now, |tracked, told| tracked.cpu(told, at, milli))
+        let slot = self.slot(pod, container).ok_or(NotTaken::UnknownContainer)?;
+        self.cpu_sample_of(slot, at, milli, now)
+    }
+
+    /// The same of the container of a slot.
+    ///
+    /// # Errors
+    /// If the sample is no younger than its last one.
+    pub fn cpu_sample_of(
+        &mut self,
+        slot: ContainerSlot,
+        at: SimTime,
+        milli: i64,
+        now: SimTime,
+    ) -> Result<(), NotTaken> {
+        self.tell(slot, now, |tracked, told| tracked.cpu(told, at, milli))
     }
 
     /// A container was seen to use so many bytes.
@@ -132,7 +205,22 @@ impl Recommender {
         bytes: i64,
         now: SimTime,
     ) -> Result<(), NotTaken> {
-        self.with(pod, container, now, |tracked, told| tracked.memory(told, at, bytes))
+        let slot = self.slot(pod, container).ok_or(NotTaken::UnknownContainer)?;
+        self.memory_sample_of(slot, at, bytes, now)
+    }
+
+    /// The same of the container of a slot.
+    ///
+    /// # Errors
+    /// If the sample is older than its last one.
+    pub fn memory_sample_of(
+        &mut self,
+        slot: ContainerSlot,
+        at: SimTime,
+        bytes: i64,
+        now: SimTime,
+    ) -> Result<(), NotTaken> {
+        self.tell(slot, now, |tracked, told| tracked.memory(told, at, bytes))
     }
 
     /// A container was killed for lack of memory; `policy` is that of the VerticalPodAutoscaler for it.
@@ -146,40 +234,20 @@ impl Recommender {
         policy: Option<&ContainerPolicy>,
         now: SimTime,
     ) -> Result<(), NotTaken> {
-        self.with(pod, container, now, |tracked, told| tracked.out_of_memory(told, kill, policy))
+        let slot = self.slot(pod, container).ok_or(NotTaken::UnknownContainer)?;
+        self.tell(slot, now, |tracked, told| tracked.out_of_memory(told, kill, policy))
     }
 
-    fn with(
+    #[inline]
+    fn tell(
         &mut self,
-        pod: ObjectName,
-        container: Symbol,
+        slot: ContainerSlot,
         now: SimTime,
         tell: impl FnOnce(&mut TrackedContainer, (&mut Aggregation, &RecommenderSettings)) -> Result<(), NotTaken>,
     ) -> Result<(), NotTaken> {
-        let tracked = self.pods.get_mut(&pod).ok_or(NotTaken::UnknownContainer)?;
-        let tracked = tracked.containers.get_mut(&container).ok_or(NotTaken::UnknownContainer)?;
-        if let Some(history) = self.histories.get_mut(&tracked.key) {
-            return tell(&mut tracked.own, (history, &self.settings));
-        }
-        // One that was forgotten begins anew.
-        let none = || Aggregation::new(&self.settings, now);
-        let history = self.histories.entry(tracked.key.clone()).or_insert_with(none);
-        tell(&mut tracked.own, (history, &self.settings))
-    }
-
-    /// What is recommended for the containers of the pods that `selector` selects in the namespace of the VerticalPodAutoscaler, in
-    /// order of name. Containers of which nothing is known or that are off are not among them.
-    ///
-    /// Histories that decay are brought to the same reference here, which is why they change.
-    pub fn recommend(&mut self, vpa: &VerticalPodAutoscaler, selector: &LabelSelector) -> Vec<ContainerRecommendation> {
-        let mut merged = self.merged(vpa, selector);
-        merged.retain(|container, _| vpa.policy_of(*container).is_none_or(|policy| !policy.off));
-        let containers = merged.len();
-        let recommended = merged.iter().map(|(container, history)| {
-            let estimated = estimate(&self.settings, *container, history, containers);
-            post_process(&self.settings, vpa, estimated)
-        });
-        recommended.collect()
+        let Self { settings, tracked, histories, .. } = self;
+        let tracked = tracked.get_mut(slot.0 as usize).ok_or(NotTaken::UnknownContainer)?;
+        tell(&mut tracked.own, (histories.at(tracked.history, settings, now), settings))
     }
 
     /// What is written down to survive a restart: everything but the peaks of windows that are open.
@@ -194,8 +262,9 @@ impl Recommender {
             .pods
             .iter()
             .filter(|(name, pod)| name.namespace == vpa.name.namespace && selector.matches(&pod.labels));
-        for (container, tracked) in selected.flat_map(|(_, pod)| &pod.containers) {
-            if let (Some(history), Some((end, peak))) = (merged.get_mut(container), tracked.own.open_peak(now)) {
+        for (container, slot) in selected.flat_map(|(_, pod)| &pod.containers) {
+            let open = self.tracked[slot.0 as usize].own.open_peak(now);
+            if let (Some(history), Some((end, peak))) = (merged.get_mut(container), open) {
                 history.subtract_peak(end, peak);
             }
         }
@@ -208,6 +277,7 @@ impl Recommender {
         for checkpoint in checkpoints {
             restored.insert(checkpoint.container, checkpoint.restored(&self.settings));
         }
+        self.histories.changed += 1;
     }
 
     /// Forgets histories that are too old or of no use any more, once an hour.
@@ -216,12 +286,16 @@ impl Recommender {
             return;
         }
         self.last_forgetting = Some(now);
-        let used = self.pods.iter().flat_map(|(name, pod)| {
-            pod.containers.keys().map(|container| key(name.namespace, *container, &pod.labels))
-        });
-        let used: BTreeSet<Key> = used.collect();
-        let history = self.settings.memory_interval * self.settings.memory_interval_count;
-        self.histories.retain(|key, aggregation| !aggregation.is_forgotten(now, used.contains(key), history));
+        let slots = self.pods.values().flat_map(|pod| &pod.containers);
+        let used: BTreeSet<usize> = slots.map(|(_, slot)| self.tracked[slot.0 as usize].history).collect();
+        let long_ago = self.settings.memory_interval * self.settings.memory_interval_count;
+        for (place, history) in self.histories.all.iter_mut().enumerate() {
+            let in_use = used.contains(&place);
+            if history.as_ref().is_some_and(|history| history.is_forgotten(now, in_use, long_ago)) {
+                *history = None;
+                self.histories.changed += 1;
+            }
+        }
     }
 
     fn merged(&mut self, vpa: &VerticalPodAutoscaler, selector: &LabelSelector) -> BTreeMap<Symbol, Aggregation> {
@@ -230,9 +304,8 @@ impl Recommender {
         let mut add = |container: Symbol, history: &mut Aggregation| {
             merged.entry(container).or_insert_with(|| Aggregation::new(settings, history.created)).merge(history);
         };
-        for (key, history) in &mut self.histories {
-            let labels: Labels = key.labels.iter().copied().collect();
-            if key.namespace == vpa.name.namespace && selector.matches(&labels) {
+        for (key, place) in &self.histories.places {
+            if let (true, Some(history)) = (key.is_selected(vpa, selector), &mut self.histories.all[*place]) {
                 add(key.container, history);
             }
         }

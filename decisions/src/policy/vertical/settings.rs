@@ -2,11 +2,13 @@
 //!
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/config`, `pkg/updater/config`.
 
+use super::histogram::Counted;
 use super::release::Behaviour;
 use crate::domain::vertical::{UpdateMode, UpdatePolicy};
 use crate::domain::{Resources, SimDuration, VerticalPodAutoscalerVersion};
 
 const DAY: SimDuration = SimDuration::from_secs(86_400);
+const MINUTE: SimDuration = SimDuration::from_secs(60);
 
 /// Which parts of the weight make a target and its bounds.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -30,6 +32,8 @@ impl Default for Percentiles {
 pub struct RecommenderSettings {
     /// What its release does.
     pub behaviour: &'static Behaviour,
+    /// `--recommender-interval`: from look to look.
+    pub interval: SimDuration,
     /// `--recommendation-margin-fraction`.
     pub margin: f64,
     /// Of CPU.
@@ -73,6 +77,7 @@ impl RecommenderSettings {
     pub fn of(release: VerticalPodAutoscalerVersion) -> Self {
         Self {
             behaviour: Behaviour::of(release),
+            interval: MINUTE,
             margin: 0.15,
             cpu: Percentiles::default(),
             memory: Percentiles::default(),
@@ -94,6 +99,14 @@ impl RecommenderSettings {
         }
     }
 
+    /// In which time the weight of a sample of a resource halves.
+    pub(super) fn half_life(&self, counted: Counted) -> SimDuration {
+        match counted {
+            Counted::Cores => self.cpu_half_life,
+            Counted::Bytes => self.memory_half_life,
+        }
+    }
+
     pub(super) fn uses_per_vpa_config(&self) -> bool {
         self.per_vpa_config && self.behaviour.knows_per_vpa_config
     }
@@ -110,6 +123,8 @@ impl Default for RecommenderSettings {
 pub struct UpdaterSettings {
     /// What its release does.
     pub behaviour: &'static Behaviour,
+    /// `--updater-interval`: from look to look.
+    pub interval: SimDuration,
     /// `--min-replicas`: smaller groups are left alone.
     pub min_replicas: i32,
     /// `--eviction-tolerance`: the part of a group that may be missing.
@@ -135,6 +150,7 @@ impl UpdaterSettings {
     pub fn of(release: VerticalPodAutoscalerVersion) -> Self {
         Self {
             behaviour: Behaviour::of(release),
+            interval: MINUTE,
             min_replicas: 2,
             eviction_tolerance: 0.5,
             update_threshold: 0.1,
@@ -148,9 +164,14 @@ impl UpdaterSettings {
     }
 
     /// How soon after its start a kill for memory is a quick one.
-    pub(super) fn quick_oom(&self, policy: &UpdatePolicy) -> SimDuration {
+    pub fn quick_oom(&self, policy: &UpdatePolicy) -> SimDuration {
         let stated = policy.evict_after_oom.filter(|_| self.per_vpa_config && self.behaviour.knows_per_vpa_config);
         stated.unwrap_or(self.quick_oom)
+    }
+
+    /// Whether resizes that restart no container need no budget.
+    pub fn skips_budget(&self) -> bool {
+        self.skip_disruption_budget && self.behaviour.knows_skipped_budget
     }
 
     /// The mode of a policy.

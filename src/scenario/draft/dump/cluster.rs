@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::objects::{COMMAND, Object};
+use super::vertical::Vertical;
 use super::{Dump, Notes};
 use crate::catalog::{Catalog, Region};
 use crate::domain::versions::{ClusterAutoscalerVersion, major_and_minor};
@@ -28,6 +29,8 @@ pub(super) struct Cluster {
     pub karpenter: KarpenterVersion,
     /// Who launches nodes.
     pub launcher: Launcher,
+    /// The Vertical Pod Autoscaler.
+    pub vertical: Vertical,
     /// When the cluster was looked at, to the minute; `None` if nothing tells.
     pub seen: Option<jiff::Timestamp>,
 }
@@ -75,6 +78,7 @@ impl Cluster {
             kubernetes: kubernetes(dump, notes),
             karpenter: karpenter(dump, wishes, notes),
             launcher: launcher(dump, notes),
+            vertical: Vertical::of(dump, notes),
         })
     }
 }
@@ -250,10 +254,7 @@ fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
 fn flags(deployment: &Object<'_>, notes: &mut Notes) -> Vec<(String, String)> {
     const OF_GROUPS: [&str; 2] = ["nodes", "node-group-auto-discovery"];
     let mut flags: Vec<(String, String)> = Vec::new();
-    let containers = deployment.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
-    let lists = containers.iter().flat_map(|container| [container.get("command"), container.get("args")]).flatten();
-    let words: Vec<&str> = lists.flat_map(Node::items).filter_map(Node::as_text).collect();
-    for (name, value) in stated_flags(&words) {
+    for (name, value) in stated_by(deployment) {
         if OF_GROUPS.contains(&name) || WITHOUT_EFFECT.contains(&name) || flags.iter().any(|(known, _)| known == name) {
             continue;
         }
@@ -265,6 +266,14 @@ fn flags(deployment: &Object<'_>, notes: &mut Notes) -> Vec<(String, String)> {
         }
     }
     flags
+}
+
+/// The flags with which the containers of a Deployment are started.
+pub(super) fn stated_by<'o>(deployment: &'o Object<'_>) -> Vec<(&'o str, &'o str)> {
+    let containers = deployment.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
+    let lists = containers.iter().flat_map(|container| [container.get("command"), container.get("args")]).flatten();
+    let words: Vec<&str> = lists.flat_map(Node::items).filter_map(Node::as_text).collect();
+    stated_flags(&words)
 }
 
 /// The flags among the words of a command line: `--flag=value`, `--flag value`, and `--flag` for one that is true.

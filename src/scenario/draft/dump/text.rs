@@ -11,6 +11,7 @@ use super::migration::{FILE as KARPENTER, Migration, NODES};
 use super::observed;
 use super::passing::FILE as PASSING;
 use super::regrouping;
+use super::usages::{self, Used};
 use super::yaml::{quoted, word};
 use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, ObservedLoad, Wishes};
@@ -40,6 +41,8 @@ pub(super) struct Facts<'f> {
     pub demand: &'f Demand,
     /// Loads that were observed.
     pub replayed: &'f [&'f ObservedLoad],
+    /// What pods used where nothing else says so.
+    pub used: &'f [Used],
     /// Sizes of images in bytes.
     pub images: &'f [(String, i64)],
     pub notes: &'f Notes,
@@ -82,6 +85,7 @@ pub(super) fn scenario(facts: &Facts<'_>) -> String {
     head(facts, &mut text);
     groups(facts, &mut text);
     loads(facts, &mut text);
+    usages::text(facts.used, &mut text);
     metrics(facts.demand, &mut text);
     images(facts.images, &mut text);
     policies(facts, &mut text);
@@ -154,6 +158,8 @@ fn versions(cluster: &Cluster, text: &mut String) {
         }
         Launcher::ClusterAutoscaler { version: None, .. } | Launcher::EksAutoMode | Launcher::Nobody => {}
     }
+    cluster.vertical.version_line(text);
+    cluster.vertical.write(text);
 }
 
 /// The node groups, as they were; where a policy does away with all but one, the others stand with the policies that keep them.

@@ -20,7 +20,7 @@ impl Group {
     /// The group as it is at the start of a pass; `None` where it is left alone.
     pub(super) fn of(group: &PodGroup, min_replicas: i32, way: Way, settings: &UpdaterSettings) -> Option<Self> {
         let alive = group.pods.len() as i64;
-        let skips_budget = way == Way::ResizeOrEvict && skips_budget(settings);
+        let skips_budget = way == Way::ResizeOrEvict && settings.skips_budget();
         let below_minimum = alive < i64::from(min_replicas);
         let wanted = match group.controller {
             ControllerKind::Replicated(wanted) => wanted,
@@ -52,9 +52,4 @@ impl Group {
     pub(super) fn lets_pending_go(&self) -> bool {
         !self.below_minimum
     }
-}
-
-/// Whether resizes that restart no container need no budget.
-pub(super) fn skips_budget(settings: &UpdaterSettings) -> bool {
-    settings.skip_disruption_budget && settings.behaviour.knows_skipped_budget
 }

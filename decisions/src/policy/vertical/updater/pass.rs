@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use super::super::admission::updated;
 use super::super::capping::{Capped, cap};
-use super::group::{Group, skips_budget};
+use super::group::Group;
 use super::{
     Answers, PodToUpdate, Priority, RankedPod, Resize, ResizeCondition, Updater, UpdaterView, Verdict, Way, acceptance,
     priority,
@@ -185,7 +185,7 @@ impl Pass<'_, '_> {
             _ if pod.pending => Decision::Wait,
             Some(resize) if self.is_given_up(pod, resize, group) => Decision::Evict,
             Some(_) => Decision::Wait,
-            None if skips_budget(&self.updater.settings) && !pod.restarts_on_resize => Decision::Resize,
+            None if self.updater.settings.skips_budget() && !pod.restarts_on_resize => Decision::Resize,
             None if group.is_disruptable() => Decision::Resize,
             None => Decision::Wait,
         }

@@ -1,0 +1,107 @@
+//! What people ask of the Vertical Pod Autoscaler in a running simulation: what it would make of a pod if its updater looked now.
+
+use super::{container_states, resizing, updating};
+use crate::actors::context::Context;
+use crate::actors::eviction;
+use crate::domain::vertical::{ContainerRecommendation, UpdateMode};
+use crate::domain::workload::ObjectName;
+use crate::domain::{PodId, ResourceName, Resources, SimTime, Symbol, VerticalPodAutoscaler};
+use crate::policy::vertical::{Answers, Cap, Priority, Resize, ResizeCondition, UpdaterView, Verdict, cap};
+
+/// What a VerticalPodAutoscaler makes of one of its pods.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VerticalAnswer {
+    /// Its namespace and name.
+    pub name: ObjectName,
+    /// Its mode, that of the release where it states none.
+    pub mode: UpdateMode,
+    /// Each container of the pod.
+    pub containers: Vec<ContainerAnswer>,
+    /// What the updater would do with the pod in a look at this instant.
+    pub verdict: Verdict,
+    /// How much the pod wants a change.
+    pub priority: Priority,
+    /// How far the kubelet is with a resize of the pod.
+    pub resize: Option<ResizeCondition>,
+    /// Pods of its workload that the updater sees, and how many it wants at least to touch any.
+    pub pods: (usize, i32),
+}
+
+/// What is recommended for a container of a pod.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ContainerAnswer {
+    /// Its name.
+    pub name: Symbol,
+    /// What it requests.
+    pub requests: Resources,
+    /// What is recommended, as narrowed to the pod; `None` for nothing.
+    pub recommended: Option<ContainerRecommendation>,
+    /// What changed the target.
+    pub caps: Vec<(ResourceName, Cap)>,
+}
+
+/// The API server, asked and not told.
+struct Asked<'a, 's> {
+    context: &'a mut Context<'s>,
+    pods: Vec<(ObjectName, PodId)>,
+}
+
+impl Asked<'_, '_> {
+    fn id(&self, pod: ObjectName) -> Option<PodId> {
+        self.pods.iter().find(|(name, _)| *name == pod).map(|(_, id)| *id)
+    }
+}
+
+impl Answers for Asked<'_, '_> {
+    fn evict(&mut self, pod: ObjectName) -> bool {
+        self.id(pod).is_some_and(|id| eviction::is_allowed(self.context, id))
+    }
+
+    fn resize(&mut self, resize: Resize) -> bool {
+        let id = self.id(resize.pod);
+        id.is_some_and(|id| resizing::is_taken(self.context, id, &resize.containers))
+    }
+}
+
+/// What the VerticalPodAutoscaler that a pod belongs to makes of it; `None` if it belongs to none.
+pub fn vertical(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<VerticalAnswer> {
+    let workload = context.world.pod(pod).workload;
+    let place = context.vertical.of(workload)?;
+    context.vertical.bring_up(place, context.setup.check);
+    let vpa = context.vertical.autoscalers[place].spec.clone();
+    let groups = updating::groups(context, workload);
+    let all = groups.iter().flat_map(|group| &group.pods);
+    let seen = all.clone().count();
+    let own = all.clone().find(|own| own.uid == updating::uid_of(context, pod));
+    let (resize, name) = (own.and_then(|own| own.resize), own.map(|own| own.name));
+    let limits = context.vertical.limits_of(vpa.name.namespace);
+    let view = UpdaterView { now: context.vertical.calendar(now), vpa: &vpa, limits: &limits, groups: &groups };
+    let mut updater = context.vertical.updater.clone();
+    let pods = updating::named_pods(context, workload);
+    let ranked = updater.run(&view, &mut Asked { context, pods });
+    let found = ranked.into_iter().find(|own| Some(own.pod) == name);
+    let (verdict, priority) = found.map_or((Verdict::Filtered, Priority::default()), |own| (own.verdict, own.priority));
+    let settings = &context.vertical.updating;
+    Some(VerticalAnswer {
+        name: vpa.name,
+        mode: settings.mode(&vpa.update),
+        containers: containers(context, pod, &vpa),
+        verdict,
+        priority,
+        resize,
+        pods: (seen, vpa.update.min_replicas.unwrap_or(settings.min_replicas)),
+    })
+}
+
+fn containers(context: &Context<'_>, pod: PodId, vpa: &VerticalPodAutoscaler) -> Vec<ContainerAnswer> {
+    let states = container_states(&context.world.pod(pod).spec);
+    let limits = context.vertical.limits_of(vpa.name.namespace);
+    let capped = cap(vpa.recommendation.as_deref().unwrap_or_default(), vpa, &states, &limits).unwrap_or_default();
+    let answer = |own: &super::ContainerState| ContainerAnswer {
+        name: own.name,
+        requests: own.requests.clone(),
+        recommended: capped.of(own.name).cloned(),
+        caps: capped.caps.iter().filter(|(name, ..)| *name == own.name).map(|(_, name, cap)| (*name, *cap)).collect(),
+    };
+    states.iter().map(answer).collect()
+}
