@@ -10,8 +10,7 @@ use crate::domain::SimDuration;
 use crate::experiment::presentation::{recommendation, recommendation_page};
 use crate::experiment::recommendation::Kind;
 use crate::program::Failure;
-use crate::program::recommend::{Recommend, Request, check_replaceable};
-use crate::report::OutputDirectory;
+use crate::program::recommend::{Recommend, Request, begin};
 
 /// Find what to change so that the cluster costs less and keeps its objectives
 ///
@@ -92,9 +91,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         edits: arguments.edits.parse()?,
         pricing_data: common.pricing_data.clone(),
     })?;
-    if let Some(folder) = &arguments.write {
-        OutputDirectory::check_if(folder, check_replaceable).map_err(Failure::of_report)?;
-    }
+    let folder = arguments.write.as_deref().map(|folder| begin(folder).map(|own| (own, folder))).transpose()?;
     let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
     match arguments.format {
         Format::Table => console.data(&recommendation::text(&found.answer))?,
@@ -106,8 +103,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
             console.tell(&format!("page: {}", file.display()));
         }
     }
-    if let Some(folder) = &arguments.write {
-        let written = found.write(folder)?;
+    if let Some((directory, folder)) = folder {
+        let written = found.write(directory, folder)?;
         if !common.quiet {
             let count = crate::domain::words::counted(written.objects as u64, "changed object", "changed objects");
             console.tell(&format!("{count}: {}\nconfirm: {}", folder.display(), written.confirm));

@@ -25,7 +25,7 @@ use crate::report::Summary;
 use crate::scenario::{Edit, Scenario, Warning};
 use crate::simulation::Outcome;
 use assembly::Assembly;
-pub use files::{Written, check_replaceable};
+pub use files::{Written, begin};
 use simulated::Simulated;
 
 /// What to ask.

@@ -5,8 +5,8 @@ use super::foreign::{Foreign, foreign, group_of, is_namesake};
 use super::pod::OBJECT;
 use super::{
     Manifests, Namespace, admission, balancers, batch, capacity_buffer, config_map, eksctl, hpa, keda, keda_jobs,
-    legacy, monitor, names, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout, scheduler, storage,
-    vertical, workloads,
+    legacy, monitor, names, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout, scheduler,
+    storage, vertical, workloads,
 };
 use crate::text::InputError;
 use crate::text::error::{listed, nearest};

@@ -5,7 +5,7 @@ use super::signed_percent;
 use crate::domain::words::counted;
 use crate::experiment::recommendation::{FamilyCurve, Recommendation, Tried};
 use crate::report::format::span;
-use crate::report::page::{Html, STYLE, text};
+use crate::report::page::{Html, STYLE, head, text};
 
 const OWN_STYLE: &str = "\
 svg .other { fill: var(--faint); fill-opacity: 0.55; }
@@ -36,11 +36,7 @@ const ROWS: usize = 12;
 /// The page of an answer.
 pub fn render(answer: &Recommendation) -> String {
     let mut page = Html::new();
-    page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
-    page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
-    page.raw("<meta name=\"color-scheme\" content=\"light dark\"/>\n");
-    page.raw(&format!("<title>{}, recommended \u{2013} nodecast</title>\n", text(&answer.scenario)));
-    page.raw(&format!("<style>\n{STYLE}{OWN_STYLE}</style>\n</head>\n<body>\n<main>\n"));
+    head(&mut page, &format!("{}, recommended", answer.scenario), &[STYLE, OWN_STYLE], &[]);
     page.element("h1", &format!("{}: what to change", answer.scenario));
     page.raw("<div class=\"verdict\">\n");
     page.element("p", &sentence(answer));

@@ -3,7 +3,7 @@
 //! The scenario there stands alone: it has copies of the files that it names, under names of their own.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Recommended;
 use crate::domain::{ResourceName, Resources};
@@ -37,16 +37,16 @@ pub struct Written {
 }
 
 impl Recommended {
-    /// Writes the answer, the changed objects, and the scenario with today's policy and the recommended one.
+    /// Writes the answer, the changed objects, and the scenario with today's policy and the recommended one, into `folder`, which was
+    /// [begun](begin).
     ///
     /// # Errors
-    /// If the folder holds anything that this program has not written, or cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<Written, Failure> {
+    /// If the folder cannot be written, or a file that the scenario names cannot be read again.
+    pub fn write(&self, directory: OutputDirectory, folder: &Path) -> Result<Written, Failure> {
         let (before, after) = (self.documents(&Setting::new())?, self.documents(&self.setting)?);
         let objects = changed(&before, &after);
         let copies = self.copies()?;
         let (scenario, whole) = self.scenarios(&before, &after, (&copies, !objects.is_empty()));
-        let directory = OutputDirectory::begin_if(folder, check_replaceable).map_err(Failure::of_report)?;
         let text = |name: &str, bytes: &[u8]| {
             directory.file(name, |output| output.write_all(bytes)).map_err(Failure::of_report)
         };
@@ -190,10 +190,15 @@ pub(super) fn requests_of(own: &Patch) -> Setting {
     setting
 }
 
-/// Whether an answer may be written into a folder: it holds nothing, or an earlier answer.
+/// Begins the folder of an answer, in place of an earlier one.
 ///
 /// # Errors
-/// If it holds anything else.
-pub fn check_replaceable(folder: &Path) -> Result<(), OutputError> {
-    check_written(folder, MARKER, &|entry, _| !PathBuf::from(entry).is_dir())
+/// If something else stands there, another run writes there, or the system refuses.
+pub fn begin(folder: &Path) -> Result<OutputDirectory, Failure> {
+    OutputDirectory::begin_if(folder, check_replaceable).map_err(Failure::of_report)
+}
+
+/// Whether an answer may be written into a folder: it holds nothing, or an earlier answer.
+fn check_replaceable(folder: &Path) -> Result<(), OutputError> {
+    check_written(folder, MARKER, &|_, name| matches!(name, OBJECTS | SCENARIO | AFTER))
 }
