@@ -78,7 +78,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
                 target,
                 original: target.map(|target| replicas_of(context, target)),
                 created: context.setup.whole_seconds(now),
-                last_active: None,
+                last_active: last_active(context, now, plan),
                 memory: vec![TriggerMemory::default(); object.triggers.len()],
                 next_poll: None,
                 drift,
@@ -105,6 +105,13 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
             ("autoscaling.keda.sh/paused-replicas", ""),
         );
     }
+}
+
+/// When an object that is there from the start was last active, if it says so: not after the start, whatever it says.
+fn last_active(context: &Context<'_>, now: SimTime, plan: &ScalingPlan) -> Option<SimTime> {
+    let stated = plan.object.last_active.filter(|_| now == SimTime::ZERO)?;
+    let start = context.setup.scenario.start.as_microsecond();
+    Some(SimTime::from_micros(stated.as_micros() - start)).filter(|own| *own <= now)
 }
 
 /// The ScaledObject of this name is deleted, and the autoscaler that it owns; whether there is one. Its target keeps its replicas unless it

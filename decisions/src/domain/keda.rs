@@ -15,7 +15,7 @@ use super::hpa::{Behavior, ScaleTargetRef};
 use super::labels::Labels;
 use super::quantity::Quantity;
 use super::symbol::Symbol;
-use super::time::SimDuration;
+use super::time::{SimDuration, SimTime};
 use super::workload::JobSpec;
 
 /// A ScaledObject: scales a workload between zero (or idle) and its minimum, and has a HorizontalPodAutoscaler do the rest.
@@ -53,6 +53,8 @@ pub struct ScaledObject {
     pub triggers: Vec<Trigger>,
     /// What its annotations ask for.
     pub annotations: ScalingAnnotations,
+    /// `status.lastActiveTime` of one that ran already, since 1970.
+    pub last_active: Option<SimTime>,
 }
 
 impl ScaledObject {
@@ -75,6 +77,7 @@ impl ScaledObject {
             scaling_modifiers: None,
             triggers,
             annotations: ScalingAnnotations::default(),
+            last_active: None,
         }
     }
 }

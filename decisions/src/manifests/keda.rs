@@ -5,7 +5,7 @@
 //!
 //! Source: KEDA 2.20 `apis/keda/v1alpha1`, `scaledobject_types.go` and `scaledobject_webhook.go`.
 
-use super::common::{Metadata, labels, metadata};
+use super::common::{Metadata, instant, labels, metadata};
 use super::hpa::{behavior, int32};
 use super::keda_keys::METADATA_KEYS;
 use super::pod::OBJECT;
@@ -125,6 +125,9 @@ pub(super) fn scaled_object<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> R
     result.cooldown_period = seconds("cooldownPeriod")?.unwrap_or(result.cooldown_period);
     result.initial_cooldown_period = seconds("initialCooldownPeriod")?.unwrap_or(result.initial_cooldown_period);
     counts(reader, spec, &mut result)?;
+    if let Some(node) = fields.get("status").and_then(|status| status.get("lastActiveTime")) {
+        result.last_active = Some(instant(reader, node, "lastActiveTime")?);
+    }
     if let Some(node) = spec.get("fallback") {
         result.fallback = Some(fallback(reader, node, &result.triggers)?);
     }

@@ -1,7 +1,7 @@
 //! Objects as their authors wrote them: without what the cluster keeps in them, and without what may be secret.
 
 use super::objects::{find_mut, remove};
-use crate::scenario::tree::{Node, NodeKind};
+use crate::scenario::tree::{Entry, Node, NodeKind};
 
 /// Keys of an object's metadata that the API server and controllers keep.
 const METADATA: [&str; 9] = [
@@ -46,7 +46,14 @@ const TEMPLATE_METADATA: [&[&str]; 3] = [
 
 /// Takes out of an object what its author did not write, and the environment of its containers.
 pub(super) fn clean(object: &mut Node<'_>) {
+    // When KEDA last saw its object active is all of a status that a run goes on from.
+    let active = object.get("status").and_then(|status| status.get("lastActiveTime")).cloned();
     remove(object, &["status"]);
+    if let (Some(active), NodeKind::Map(entries)) = (active, &mut object.kind) {
+        let own = Entry::new("lastActiveTime".into(), active.at, active);
+        let status = Node { at: own.key_at, kind: NodeKind::Map(vec![own]) };
+        entries.push(Entry::new("status".into(), status.at, status));
+    }
     if let Some(metadata) = find_mut(object, &["metadata"]) {
         clean_metadata(metadata);
     }
