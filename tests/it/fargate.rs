@@ -253,8 +253,7 @@ fn a_compute_savings_plan_covers_pods_where_it_says_its_discount_on_fargate() {
 
 #[test]
 fn a_plan_for_a_family_has_no_discount_on_fargate() {
-    let plan =
-        "ec2: { billing: { savings_plans: [{ family: m5, commitment: 1, discount: 30%, fargate_discount: 20% }] } }";
+    let plan = "duration: 1h\nec2: { billing: { savings_plans: [{ family: m5, commitment: 1, discount: 30%, fargate_discount: 20% }] } }";
     let error = load(JOBS, plan, &deployment("jobs", "web", 1, "cpu: 1", "")).unwrap_err();
     assert!(error.contains("a plan for m5 does not cover Fargate"), "{error}");
 }
