@@ -73,12 +73,16 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
         ends.push(lines.len());
     }
     lines.extend(reserved.lines());
-    let mut net = net_compute(ec2, &instances, (&ends, &mut lines), &reserved, (end, beside.into_hour));
-    let listed = lines.len();
-    lines.extend(beside.managed.lines(ec2.region(), &instances, end));
-    if let Some((pods, prices)) = &beside.fargate {
-        lines.extend(fargate::lines(pods, prices, end));
+    let of_fargate = beside.fargate.as_ref().map_or_else(Vec::new, |(pods, prices)| fargate::lines(pods, prices, end));
+    let on_fargate = of_fargate.iter().map(|line| line.amount).sum();
+    let mut net = net_compute(ec2, &instances, (&ends, &mut lines, on_fargate), &reserved, (end, beside));
+    let managed = beside.managed.lines(ec2.region(), &instances, end);
+    if let Some(net) = &mut net {
+        net.extend_from_slice(&managed);
     }
+    lines.extend(managed);
+    lines.extend(of_fargate);
+    let listed = lines.len();
     if currency == Currency::Usd {
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
         let volumes = ListedVolumes::of(ec2.region().volumes, settings.volume_per_month);
@@ -114,13 +118,13 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
 
 /// Adds what commitments cost and cover to the lines, and works out what compute comes to net; `None` where the lines of the
 /// bill are that already. `lives` are the lines so far and where those of each instance end; `when` is the end of the run and
-/// how far into a clock hour it began.
+/// how far into a clock hour it began. Pods on Fargate, which cost `on_fargate` without commitments, are part of what it comes to.
 fn net_compute(
     ec2: &Ec2,
     instances: &[Instance],
-    (ends, lines): (&[usize], &mut Vec<BillLine>),
+    (ends, lines, on_fargate): (&[usize], &mut Vec<BillLine>, Money),
     reserved: &ReservedLives,
-    (end, into_hour): (SimTime, SimDuration),
+    (end, beside): (SimTime, &Beside),
 ) -> Option<Vec<BillLine>> {
     let billing = &ec2.settings().billing;
     let is_spread = billing.discount_permille > 0
@@ -130,13 +134,16 @@ fn net_compute(
     if !is_spread {
         return None;
     }
-    let (coverage, fees) = commitments(ec2, instances, reserved, end, into_hour);
+    let (coverage, fees) = commitments(ec2, instances, reserved, end, beside);
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let lives = instances.iter().zip(starts.zip(ends).map(|(from, &to)| &lines[from..to]));
-    let net = net::compute(lives, reserved, instances, &coverage);
+    let mut net = net::compute(lives, reserved, instances, &coverage);
+    if let Some((pods, prices)) = &beside.fargate {
+        net.extend(fargate::net_lines(pods, prices, &coverage, end));
+    }
     if !billing.commitments.is_empty() {
         // Both sides have what instances and reservations cost; the fees stand on one side only.
-        let charged: Money = lines.iter().map(|line| line.amount).sum();
+        let charged = lines.iter().map(|line| line.amount).sum::<Money>() + on_fargate;
         let is_fee =
             |item| matches!(item, BillItem::ReservedInstances | BillItem::SavingsPlans | BillItem::UnusedCommitment);
         let left: Money = net.iter().filter(|line| !is_fee(line.item)).map(|line| line.amount).sum();
@@ -327,15 +334,17 @@ fn commitments(
     instances: &[Instance],
     reserved: &ReservedLives,
     end: SimTime,
-    into_hour: SimDuration,
+    beside: &Beside,
 ) -> (Coverage, Fees) {
     let bought = &ec2.settings().billing.commitments;
-    let mut coverage = Coverage::new(instances.len(), ec2.settings().reservations.len());
+    let fargate = beside.fargate.as_ref().filter(|_| bought.plans.iter().any(|plan| plan.fargate_permille.is_some()));
+    let pods = fargate.map_or(0, |(pods, _)| pods.len());
+    let mut coverage = Coverage::new(instances.len(), ec2.settings().reservations.len(), pods);
     let mut fees = Fees::default();
     let is_on_demand = |(_, instance): &(usize, &Instance)| instance.pool.capacity_type != well_known::SPOT;
     let on_demand: Vec<(usize, &Instance)> = instances.iter().enumerate().filter(is_on_demand).collect();
     let mut from = SimTime::ZERO;
-    let mut to = SimTime::ZERO + (HOUR - into_hour);
+    let mut to = SimTime::ZERO + (HOUR - beside.into_hour);
     while from < end && !bought.is_empty() {
         to = to.min(end);
         let running: Vec<(usize, Stretch, Usage)> = on_demand
@@ -343,15 +352,22 @@ fn commitments(
             .filter_map(|&(number, instance)| usage_within(number, instance, reserved, from, to))
             .collect();
         let held: Vec<(usize, Usage)> = reserved.usage(from, to);
-        let usage: Vec<Usage> = running.iter().map(|own| own.2).chain(held.iter().map(|own| own.1)).collect();
+        let on_fargate: Vec<(usize, Stretch, Usage)> =
+            fargate.map_or_else(Vec::new, |(pods, prices)| fargate::usage(pods, prices, (from, to)).collect());
+        let of_instances = running.iter().map(|own| own.2).chain(held.iter().map(|own| own.1));
+        let usage: Vec<Usage> = of_instances.chain(on_fargate.iter().map(|own| own.2)).collect();
         let hour = cover(bought, &usage, to - from);
         let piece = |(from, to): Stretch, usage: &Usage, share: CoveredShare| Piece { from, to, ran: usage.ran, share };
-        let (of_running, of_held) = hour.shares.split_at(running.len());
+        let (of_running, of_others) = hour.shares.split_at(running.len());
+        let (of_held, of_fargate) = of_others.split_at(held.len());
         for ((number, stretch, usage), share) in running.iter().zip(of_running) {
             coverage.note_instance(*number, piece(*stretch, usage, *share));
         }
         for ((number, usage), share) in held.iter().zip(of_held) {
             coverage.note_reservation(*number, piece((from, to), usage, *share));
+        }
+        for ((number, stretch, usage), share) in on_fargate.iter().zip(of_fargate) {
+            coverage.note_pod(*number, piece(*stretch, usage, *share));
         }
         let unused = hour.reserved_unused + hour.plan_unused;
         coverage.note_unused(from, to, unused);

@@ -8,6 +8,9 @@
 
 use crate::domain::{Accrual, HourlyRate, Money, SimDuration, Symbol};
 
+/// What usage of Fargate, which has no instance type, is called.
+pub const FARGATE: &str = "fargate";
+
 /// What has been bought in advance.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Commitments {
@@ -48,20 +51,28 @@ pub struct SavingsPlan {
     pub discount_permille: u32,
     /// Families with another discount.
     pub family_discounts: Vec<(Symbol, u32)>,
+    /// Discount of a Compute plan on vCPUs and memory of Fargate, in thousandths; `None` where it is not used for them.
+    pub fargate_permille: Option<u32>,
 }
 
 impl SavingsPlan {
-    /// The discount on a type of `family`, in thousandths.
-    fn discount(&self, family: &str) -> u32 {
+    /// The discount on a type of `family`, or on Fargate, in thousandths; `None` where the plan is not for it.
+    fn discount(&self, family: &str) -> Option<u32> {
+        if self.family.is_some_and(|own| own.as_str() != family) {
+            return None;
+        }
+        if family == FARGATE {
+            return self.fargate_permille;
+        }
         let own = self.family_discounts.iter().find(|(name, _)| name.as_str() == family);
-        own.map_or(self.discount_permille, |&(_, discount)| discount).min(1_000)
+        Some(own.map_or(self.discount_permille, |&(_, discount)| discount).min(1_000))
     }
 }
 
 /// On-Demand running time of one instance within one clock hour.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
-    /// Instance type.
+    /// Instance type; [`FARGATE`] for a pod there.
     pub instance_type: Symbol,
     /// Zone.
     pub zone: Symbol,
@@ -175,12 +186,10 @@ fn apply_plan(
 ) {
     let family = |name: Symbol| name.as_str().split('.').next().unwrap_or_default();
     let discount = |one: &Usage| plan.discount(family(one.instance_type));
-    let plan_rate = |one: &Usage| one.rate.scaled(1_000 - i64::from(discount(one)), 1_000);
+    let plan_rate = |one: &Usage| one.rate.scaled(1_000 - i64::from(discount(one).unwrap_or(0)), 1_000);
     let total = i128::from(plan.commitment.as_nanos()) * i128::from(hour.as_micros());
     let mut free = total;
-    let mut order: Vec<usize> = (0..usage.len())
-        .filter(|&at| plan.family.is_none_or(|own| own.as_str() == family(usage[at].instance_type)))
-        .collect();
+    let mut order: Vec<usize> = (0..usage.len()).filter(|&at| discount(&usage[at]).is_some()).collect();
     order.sort_by_key(|&at| (std::cmp::Reverse(discount(&usage[at])), plan_rate(&usage[at]), at));
     let mut weights = vec![0; order.len()];
     for (&at, weight) in order.iter().zip(&mut weights) {
@@ -251,7 +260,13 @@ mod tests {
 
     fn plan(family: Option<&str>, commitment: &str, discount_permille: u32) -> SavingsPlan {
         let commitment = HourlyRate::parse(commitment).unwrap();
-        SavingsPlan { family: family.map(Symbol::new), commitment, discount_permille, family_discounts: Vec::new() }
+        SavingsPlan {
+            family: family.map(Symbol::new),
+            commitment,
+            discount_permille,
+            family_discounts: Vec::new(),
+            fargate_permille: None,
+        }
     }
 
     /// What `usage` would have cost at On-Demand prices for the time that is covered.
@@ -291,6 +306,20 @@ mod tests {
         assert_eq!(hour.shares[1].by_plans, hour.plan_fees, "what is covered bears the plan");
         assert_eq!(hour.plan_fees.to_string(), "0.100000000");
         assert_eq!((hour.reserved_unused + hour.plan_unused).to_string(), "0.000000000");
+    }
+
+    #[test]
+    fn only_a_compute_plan_that_says_its_discount_covers_fargate() {
+        let two = [usage("m5.xlarge", "0.20"), usage(super::FARGATE, "0.10")];
+        let with = |plan| cover(&Commitments { reserved: Vec::new(), plans: vec![plan] }, &two, HOUR);
+        let on_fargate = |plan| with(plan).shares[1].covered;
+        assert_eq!(on_fargate(plan(None, "1", 300)), SimDuration::ZERO);
+        assert_eq!(on_fargate(plan(Some("m5"), "1", 300)), SimDuration::ZERO);
+        assert_eq!(on_fargate(SavingsPlan { fargate_permille: Some(200), ..plan(None, "1", 300) }), HOUR);
+        // 0.14 goes to the instance, whose discount is higher, and 0.04 is half of what Fargate costs under the plan.
+        let short = SavingsPlan { fargate_permille: Some(200), ..plan(None, "0.18", 300) };
+        assert_eq!(on_fargate(short.clone()), SimDuration::from_secs(1_800));
+        assert_eq!(with(short).shares[1].by_plans.to_string(), "0.040000000");
     }
 
     #[test]

@@ -188,6 +188,45 @@ metadata: {name: acme-secret-project}
     assert_eq!(summary["pods"]["pending_at_end"], 0, "selectors, tolerations and claims still match");
 }
 
+/// Objects that no dump of the test data has: what Karpenter believes of prices, and room that it keeps.
+const OVERLAYS: &str = "---
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {name: acme-discount}
+spec:
+  requirements: [{key: karpenter.k8s.aws/instance-family, operator: In, values: [m5]}]
+  priceAdjustment: \"-12.5%\"
+  weight: 3
+---
+apiVersion: autoscaling.x-k8s.io/v1beta1
+kind: CapacityBuffer
+metadata: {name: acme-room, namespace: shop}
+spec:
+  provisioningStrategy: buffer.x-k8s.io/active-capacity
+  scalableRef: {apiGroup: apps, kind: Deployment, name: storefront}
+  replicas: 3
+";
+
+#[test]
+fn overlays_and_buffers_say_the_same_of_other_names() {
+    let place = Place::new();
+    place.put("cluster.yaml", &(fs::read_to_string(DUMP).unwrap() + OVERLAYS));
+    let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml", "--anonymise"]);
+    assert_eq!(code, Some(0), "{err}");
+    let all = fs::read_to_string(place.path("own/anonymous.yaml")).unwrap();
+    assert!(!all.contains("acme") && !all.contains("storefront"));
+    for kept in ["-12.5%", "buffer.x-k8s.io/active-capacity", "autoscaling.x-k8s.io/v1beta1", "apiGroup: apps"] {
+        assert!(all.contains(kept), "{kept}");
+    }
+    let gates = "policies[0].karpenter={feature_gates: {node_overlay: true, capacity_buffer: true}}";
+    let release = "versions.karpenter=v1.14";
+    let words = ["run", "own/scenario.yaml", "--policy", "today", "--duration", "5m", "--set", release, "--set", gates];
+    let (out, err, code) = place.nodecast(&words);
+    assert_eq!(code, Some(0), "{err}");
+    let said = out + &err;
+    assert!(!said.contains("CapacityBuffer") && !said.contains("unknown kind"), "the Deployment is found: {said}");
+}
+
 /// The figures of a run that say nothing of names.
 fn figures(place: &Place, policy: &str) -> Value {
     let words = [

@@ -219,3 +219,41 @@ fn sidecars_make_pods_larger_and_dearer() {
     let (alone, beside) = (rate(JOBS), rate(&format!("{JOBS}, sidecar_cpu: 200m, sidecar_memory: 128Mi")));
     assert_eq!(beside, alone.scaled(2, 1), "two vCPUs for one");
 }
+
+#[test]
+fn a_compute_savings_plan_covers_pods_where_it_says_its_discount_on_fargate() {
+    let objects = deployment("jobs", "web", 2, "cpu: 1, memory: 2Gi", "");
+    let with = |plan: &str| {
+        let rest = format!("duration: 3h\nec2: {{ billing: {{ savings_plans: [{{ {plan} }}] }} }}");
+        run(JOBS, &rest, &objects)
+    };
+    let sum = |lines: &[BillLine], items: &[BillItem]| -> Money {
+        lines.iter().filter(|line| items.contains(&line.item)).map(|line| line.amount).sum()
+    };
+    let pods = [BillItem::FargateCpu, BillItem::FargateMemory];
+    let without = with("commitment: 1, discount: 30%");
+    assert_eq!(sum(&without.bill.lines, &[BillItem::SavingsPlans, BillItem::Covered]), Money::ZERO);
+    let outcome = with("commitment: 1, discount: 30%, fargate_discount: 20%");
+    let listed = sum(&outcome.bill.lines, &pods).as_f64();
+    assert!(listed > 0.2, "{listed}");
+    let used = sum(&outcome.bill.lines, &[BillItem::SavingsPlans]).as_f64();
+    assert!((used - listed * 0.8).abs() < 1e-4, "{used} of {listed}");
+    // Only what rounding up to seconds adds is left at the price of the list.
+    assert!(sum(outcome.bill.net(), &pods).as_f64() < 1e-4);
+    // A commitment of less than they cost is used up, and the rest of them stays at the list's price.
+    let short = with("commitment: 0.04, discount: 30%, fargate_discount: 20%");
+    assert!((sum(&short.bill.lines, &[BillItem::SavingsPlans]).as_f64() - 0.12).abs() < 2e-3);
+    let left = sum(short.bill.net(), &pods).as_f64();
+    assert!((left - (listed - 0.15)).abs() < 3e-3, "{left} of {listed}");
+    for own in [&without, &outcome, &short] {
+        let net: Money = own.bill.net().iter().map(|line| line.amount).sum();
+        assert_eq!((net, own.bill.lines.iter().map(|line| line.amount).sum()), (own.bill.total(), net));
+    }
+}
+
+#[test]
+fn a_plan_for_a_family_has_no_discount_on_fargate() {
+    let plan = "duration: 1h\nec2: { billing: { savings_plans: [{ family: m5, commitment: 1, discount: 30%, fargate_discount: 20% }] } }";
+    let error = load(JOBS, plan, &deployment("jobs", "web", 1, "cpu: 1", "")).unwrap_err();
+    assert!(error.contains("a plan for m5 does not cover Fargate"), "{error}");
+}

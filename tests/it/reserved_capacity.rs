@@ -222,6 +222,16 @@ fn a_capacity_block_is_left_ten_minutes_before_ec2_takes_it_back_and_costs_its_o
 }
 
 #[test]
+fn nobody_leaves_an_ordinary_reservation_before_it_ends() {
+    let reserved = "capacity_reservations: [{ id: cr-1, type: m5.xlarge, zone: us-east-1a, count: 4, until: 3h }]";
+    let outcome =
+        run_for("4h", &pool("reserved, on-demand", "[{ id: cr-1 }]"), &format!("ec2: {{ {QUIET}, {reserved} }}"));
+    assert_eq!(launched(&outcome, "reserved").count(), 4);
+    let end = nodecast::domain::SimTime::ZERO + nodecast::domain::SimDuration::from_secs(3 * 3_600);
+    assert!(launched(&outcome, "reserved").all(|node| node.deletion_requested.is_none_or(|at| at >= end)));
+}
+
+#[test]
 fn what_still_runs_in_a_capacity_block_is_taken_back_half_an_hour_before_its_end() {
     let block = "capacity_reservations: [{ id: cb-1, type: m5.xlarge, zone: us-east-1a, count: 6, reservation_type: capacity-block, until: 2h }]";
     let stays = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: { name: work }\nspec: { maxUnavailable: 0, selector: { matchLabels: { app: work } } }\n";

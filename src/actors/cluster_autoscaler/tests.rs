@@ -44,6 +44,8 @@ fn setup(scenario: &Scenario) -> Setup<'_> {
         scheduler: SchedulerConfig { version: policy.versions.kubernetes, ..SchedulerConfig::default() },
         node_pools: Vec::new(),
         node_classes: Vec::new(),
+        node_overlays: Vec::new(),
+        buffers: Vec::new(),
         storage: Storage::default(),
         prometheus: None,
         queues: Vec::new(),

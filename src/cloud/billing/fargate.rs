@@ -3,12 +3,14 @@
 //! Source: AWS price lists of EKS and ECS as quoted in public repositories (2026-07 to 2026-09), Linux on x86. By the second with a minimum
 //! of a minute, from the start of the image pull until the pod is deleted.
 //!
-//! Deviation: no Savings Plan covers Fargate here; Compute Savings Plans do.
+//! Deviation: a Compute Savings Plan covers Fargate only where its `fargate_discount` is stated, at that one for vCPUs and memory.
 
-use super::{billed_time, blank, charge};
+use super::net::{Coverage, Piece, of_life};
+use super::{Stretch, billed_time, blank, charge};
 use crate::catalog::PriceQuality;
 use crate::cloud::bill::{BillItem, BillLine};
-use crate::domain::{HourlyRate, NodeId, SimTime, Symbol};
+use crate::cloud::commitments::{CoveredShare, FARGATE, Usage};
+use crate::domain::{HourlyRate, Money, NodeId, SimTime, Symbol};
 
 /// Regions whose prices of a vCPU and a GB for an hour are on record, in nano-dollars, and whether a price list has been quoted.
 const LISTED: [(&str, i64, i64, bool); 9] = [
@@ -113,6 +115,49 @@ fn of_pod(pod: &FargatePod, prices: &FargatePrices, end: SimTime) -> impl Iterat
         quality,
         ..blank(item, None, from, to)
     })
+}
+
+/// What each pod used within a stretch of what Savings Plans may cover, with its position.
+pub(super) fn usage(
+    pods: &[FargatePod],
+    prices: &FargatePrices,
+    (from, to): Stretch,
+) -> impl Iterator<Item = (usize, Stretch, Usage)> {
+    pods.iter().enumerate().filter_map(move |(number, pod)| {
+        let (began, ended) = (pod.from.max(from), pod.until.unwrap_or(to).min(to));
+        let rate = prices.hourly(pod.cpu_milli, pod.memory_mib, 0);
+        let usage = |ran| Usage { instance_type: Symbol::new(FARGATE), zone: pod.zone, rate, ran, reserved: false };
+        (began < ended).then(|| (number, (began, ended), usage(ended - began)))
+    })
+}
+
+/// The lines less what is covered of them, and what the plans cost for that. Storage is covered by none.
+pub(super) fn net_lines(
+    pods: &[FargatePod],
+    prices: &FargatePrices,
+    coverage: &Coverage,
+    end: SimTime,
+) -> Vec<BillLine> {
+    let pods = pods.iter().enumerate().filter(|(_, own)| own.from < end);
+    let net = pods.flat_map(|(number, pod)| {
+        let pieces = coverage.of_pod(number).unwrap_or_default();
+        of_pod(pod, prices, end).flat_map(|line| net_of(line, pieces)).collect::<Vec<BillLine>>()
+    });
+    net.collect()
+}
+
+fn net_of(line: BillLine, pieces: &[Piece]) -> Vec<BillLine> {
+    match line.item {
+        _ if pieces.is_empty() => vec![line],
+        BillItem::FargateCpu => of_life(line.rate, std::slice::from_ref(&line), pieces),
+        BillItem::FargateMemory => {
+            // What the plans cost stands beside the vCPUs.
+            let free = |own: &Piece| Piece { share: CoveredShare { by_plans: Money::ZERO, ..own.share }, ..*own };
+            let pieces: Vec<Piece> = pieces.iter().map(free).collect();
+            of_life(line.rate, std::slice::from_ref(&line), &pieces)
+        }
+        _ => vec![line],
+    }
 }
 
 #[cfg(test)]

@@ -33,30 +33,31 @@ pub(super) struct Coverage {
     instances: Vec<Vec<Piece>>,
     /// For each capacity reservation, clock hour by clock hour.
     reservations: Vec<Vec<Piece>>,
+    /// For each pod on Fargate, as for instances.
+    pods: Vec<Vec<Piece>>,
     /// What was bought and covered nothing, by the time for which it was paid.
     unused: Vec<(SimTime, SimTime, Money)>,
 }
 
 impl Coverage {
-    /// Room for so many instances and reservations.
-    pub(super) fn new(instances: usize, reservations: usize) -> Self {
+    /// Room for so many instances, reservations and pods on Fargate.
+    pub(super) fn new(instances: usize, reservations: usize, pods: usize) -> Self {
         Self {
             instances: vec![Vec::new(); instances],
             reservations: vec![Vec::new(); reservations],
+            pods: vec![Vec::new(); pods],
             unused: Vec::new(),
         }
     }
 
     /// Notes the next piece of an instance's life.
     pub(super) fn note_instance(&mut self, number: usize, piece: Piece) {
-        let nothing = CoveredShare::default();
-        match self.instances[number].last_mut() {
-            Some(last) if last.to == piece.from && last.share == nothing && piece.share == nothing => {
-                last.to = piece.to;
-                last.ran += piece.ran;
-            }
-            _ => self.instances[number].push(piece),
-        }
+        note(&mut self.instances[number], piece);
+    }
+
+    /// Notes the next piece of the life of a pod on Fargate.
+    pub(super) fn note_pod(&mut self, number: usize, piece: Piece) {
+        note(&mut self.pods[number], piece);
     }
 
     /// Notes a clock hour of a reservation.
@@ -78,9 +79,29 @@ impl Coverage {
 
     /// The pieces of an instance's life, if anything is covered of it.
     fn of_instance(&self, number: usize) -> Option<&[Piece]> {
-        let pieces = self.instances.get(number)?;
-        pieces.iter().any(|piece| piece.share != CoveredShare::default()).then_some(pieces)
+        covered(self.instances.get(number)?)
     }
+
+    /// The pieces of the life of a pod on Fargate, if anything is covered of it.
+    pub(super) fn of_pod(&self, number: usize) -> Option<&[Piece]> {
+        covered(self.pods.get(number)?)
+    }
+}
+
+/// Adds a piece; one of which nothing is covered goes on where the last is like it.
+fn note(pieces: &mut Vec<Piece>, piece: Piece) {
+    let nothing = CoveredShare::default();
+    match pieces.last_mut() {
+        Some(last) if last.to == piece.from && last.share == nothing && piece.share == nothing => {
+            last.to = piece.to;
+            last.ran += piece.ran;
+        }
+        _ => pieces.push(piece),
+    }
+}
+
+fn covered(pieces: &[Piece]) -> Option<&[Piece]> {
+    pieces.iter().any(|piece| piece.share != CoveredShare::default()).then_some(pieces)
 }
 
 /// Net compute: what instances, reservations and commitments come to for whom. `lives` are the lines of each instance.
@@ -95,7 +116,7 @@ pub(super) fn compute<'a>(
         let is_free = lines.iter().any(|line| line.item == BillItem::FreeFirstHour);
         match coverage.of_instance(number) {
             _ if is_free => {}
-            Some(pieces) => net.extend(of_life(instance, lines, pieces)),
+            Some(pieces) => net.extend(of_life(instance.rate, lines, pieces)),
             None => net.extend_from_slice(lines),
         }
     }
@@ -108,14 +129,14 @@ pub(super) fn compute<'a>(
     net
 }
 
-/// What is left of an instance's life at On-Demand prices, and what the commitments cost that cover the rest.
-fn of_life(instance: &Instance, lines: &[BillLine], pieces: &[Piece]) -> Vec<BillLine> {
+/// What is left of a life at this On-Demand price, and what the commitments cost that cover the rest.
+pub(super) fn of_life(on_demand: HourlyRate, lines: &[BillLine], pieces: &[Piece]) -> Vec<BillLine> {
     let Some(first) = lines.iter().find(|line| line.rate != HourlyRate::ZERO) else { return lines.to_vec() };
     let gross: Money = lines.iter().map(|line| line.amount).sum();
     let ran = pieces.iter().fold(SimDuration::ZERO, |sum, piece| sum + piece.ran);
     // Rounding up to a second and the minimum of a minute are covered by nobody.
-    let mut added = (gross - charge(instance.rate, ran)).max(Money::ZERO);
-    let mut meter = Meter::new(instance.rate);
+    let mut added = (gross - charge(on_demand, ran)).max(Money::ZERO);
+    let mut meter = Meter::new(on_demand);
     let mut left = gross;
     let mut net = Vec::new();
     for (number, piece) in pieces.iter().enumerate() {
@@ -126,7 +147,7 @@ fn of_life(instance: &Instance, lines: &[BillLine], pieces: &[Piece]) -> Vec<Bil
         amount = amount.min(left);
         left = left - amount;
         let rate = if piece.share.covered == SimDuration::ZERO && piece.ran == piece.to - piece.from {
-            instance.rate
+            on_demand
         } else {
             mean_rate(amount, piece.to - piece.from)
         };

@@ -160,6 +160,7 @@ fn a_plan_is_paid_by_the_clock_hour_and_what_it_does_not_cover_is_shown() {
         commitment: HourlyRate::parse("0.048").unwrap(),
         discount_permille: 500,
         family_discounts: Vec::new(),
+        fargate_permille: None,
     };
     let commitments = Commitments { plans: vec![plan], ..Commitments::default() };
     let mut ec2 = account(BillingSettings { commitments, ..BillingSettings::default() });
@@ -245,6 +246,7 @@ fn a_plan_discounts_a_reservation_used_or_not_and_a_zonal_reserved_instance_does
         commitment: HourlyRate::parse("1.00").unwrap(),
         discount_permille: 500,
         family_discounts: Vec::new(),
+        fargate_permille: None,
     };
     let zonal = ReservedInstances {
         instance_type: Symbol::new("m4.large"),
@@ -318,8 +320,6 @@ fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
         class: DiskClass { volume_type: volume_type.map(Symbol::new), ..more },
         from: at(0),
         until: None,
-        block: false,
-        per_hour: None,
     };
     let ordered = DiskClass { iops: 4_000, throughput_mib: 225, ..DiskClass::default() };
     let each = DiskClass { iops_per_gib: 20, ..DiskClass::default() };

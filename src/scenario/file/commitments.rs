@@ -55,8 +55,15 @@ pub(in crate::scenario) fn plan<'s>(
         }
         (discount, _) => return Err(one_of(reading, fields, "discount", discount.is_some())),
     };
+    let fargate_permille = own.fargate_discount;
+    if let Some((family, node)) = own.family.zip(fields.get("fargate_discount")) {
+        return Err(reading
+            .error(node.at, format!("a plan for {family} does not cover Fargate"))
+            .because("EC2 Instance Savings Plans are for instances of one family")
+            .help("leave `family` out for a Compute Savings Plan, or `fargate_discount`"));
+    }
     let (family, commitment, family_discounts) = (own.family, own.commitment, own.family_discounts);
-    Ok(SavingsPlan { family, commitment, discount_permille, family_discounts })
+    Ok(SavingsPlan { family, commitment, discount_permille, family_discounts, fargate_permille })
 }
 
 /// What AWS's rates for the family save on On-Demand, in ten-thousandths, for so many years and with all paid ahead or nothing.

@@ -24,7 +24,7 @@ section! {
       - { type: m5.large, zone: us-east-1a, count: 4, per_hour: 0.06 }
       - { type: m7g.large, count: 2, term: 1y, payment: no_upfront }
     savings_plans:
-      - { commitment: 1.5, discount: 27% }
+      - { commitment: 1.5, discount: 27%, fargate_discount: 20% }
       - { family: m5, commitment: 2, discount: 37%, family_discounts: { c5: 30% } }
       - { family: c7g, commitment: 2, term: 3y, payment: all_upfront }
     load_balancers: { count: 2, per_hour: 0.0225, capacity_units: 3, per_unit_hour: 0.006, bytes_per_request: 20k, connections_per_request: 0.1 }
@@ -111,6 +111,8 @@ section! {
         payment: Payment, or "required with `term`";
         /// Families with another discount.
         family_discounts["instance family"]: FamilyDiscounts = Vec::new(), or "none";
+        /// Discount of a Compute plan on vCPUs and memory of pods on Fargate.
+        fargate_discount: Permille, or "it is not used for Fargate";
     }
 }
 

@@ -322,7 +322,7 @@ section! {
         tags["tag"]: Labels = Labels::new(), or "none";
         /// When it begins.
         "at" as from: Moment = SimTime::ZERO;
-        /// When it ends; both count from the start of the run.
+        /// When it ends; both count from the start of the run. A Capacity Block needs it.
         until: Moment, or "it stays";
         /// Whether it is a Capacity Block, which is paid for up front and whose instances EC2 takes back half an hour before it ends; only
         /// launches that name it use it.

@@ -38,6 +38,7 @@ fn plan() -> impl Strategy<Value = SavingsPlan> {
             commitment: HourlyRate::from_nanos(commitment),
             discount_permille: discount,
             family_discounts: vec![(Symbol::new("c5"), own)],
+            fargate_permille: None,
         },
     )
 }
@@ -147,6 +148,7 @@ fn a_node_bears_what_the_plan_costs_that_covers_it_and_the_discount_on_both() {
         commitment: HourlyRate::parse("0.024").unwrap(),
         discount_permille: 500,
         family_discounts: Vec::new(),
+        fargate_permille: None,
     };
     let commitments = Commitments { plans: vec![plan], ..Commitments::default() };
     let billing = BillingSettings { commitments, discount_permille: 250, ..BillingSettings::default() };

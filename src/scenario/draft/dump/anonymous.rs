@@ -282,7 +282,7 @@ impl Names {
             "topologyKey" => self.label_key(text),
             "formula" => self.formula(text),
             "podSelector" => self.selector_text(text),
-            "apiVersion" | "group" if words::is_known_group(text) => text.to_string(),
+            "apiVersion" | "apiGroup" | "group" if words::is_known_group(text) => text.to_string(),
             "kind" if words::is_known_kind(text) => text.to_string(),
             "osImage" if words::is_known_system(text) => text.to_string(),
             "driver" | "provisioner" if words::is_known_driver(text) => text.to_string(),

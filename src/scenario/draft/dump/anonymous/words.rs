@@ -29,7 +29,7 @@ const STAYING: [&str; 11] = [
     "by-tags",
 ];
 /// Labels whose values name nobody: what a node is, and what controllers number their pods by.
-const KNOWN_VALUES: [&str; 28] = [
+const KNOWN_VALUES: [&str; 29] = [
     "istio-injection",
     "kubernetes_executor",
     "linkerd.io/inject",
@@ -53,6 +53,7 @@ const KNOWN_VALUES: [&str; 28] = [
     "eks.amazonaws.com/capacityType",
     "eks.amazonaws.com/compute-type",
     "karpenter.sh/capacity-type",
+    "karpenter.k8s.aws/capacity-reservation-type",
     "karpenter.sh/initialized",
     "karpenter.sh/registered",
     "pod-template-hash",
@@ -161,7 +162,10 @@ const DROPPED: [&str; 48] = [
     "workingDir",
 ];
 /// Keys whose values are words of an API, or are written in a form of their own.
-const ENUMERATIONS: [&str; 61] = [
+const ENUMERATIONS: [&str; 64] = [
+    "provisioningStrategy",
+    "price",
+    "priceAdjustment",
     "scopeName",
     "scopes",
     "type",
@@ -298,10 +302,11 @@ const KINDS: [&str; 33] = [
     "Ingress",
 ];
 /// Groups of APIs.
-const GROUPS: [&str; 14] = [
+const GROUPS: [&str; 15] = [
     "apps",
     "batch",
     "autoscaling",
+    "autoscaling.x-k8s.io",
     "policy",
     "storage.k8s.io",
     "scheduling.k8s.io",
