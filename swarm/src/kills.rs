@@ -182,7 +182,7 @@ impl Work {
 
     /// Half of the kills at any moment, half near the end, where files are written and change their places.
     fn moment(&self, random: &mut Random, number: u64) -> Duration {
-        let (from, to) = if number / WORKS.len() as u64 % 2 == 0 { (0.0, 1.0) } else { (0.7, 1.1) };
+        let (from, to) = if (number / WORKS.len() as u64).is_multiple_of(2) { (0.0, 1.0) } else { (0.7, 1.1) };
         self.takes.mul_f64(from + (to - from) * (random.between(0, 1_000) as f64 / 1_000.0))
     }
 
