@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", visible_alias = "policies")]
     policy: Option<String>,
     /// Most simulations; the same number gives the same answer on every machine
-    #[arg(long, value_name = "N", default_value = "600", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    #[arg(long, value_name = "N", default_value = "600", value_parser = clap::value_parser!(u32).range(150..=1_000_000))]
     simulations: u32,
     /// Try nothing further after this time; the answer names the --simulations that repeat it
     #[arg(long, value_name = "TIME", value_parser = crate::program::edits::time)]
@@ -107,7 +107,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         let written = found.write(directory, folder)?;
         if !common.quiet {
             let count = crate::domain::words::counted(written.objects as u64, "changed object", "changed objects");
-            console.tell(&format!("{count}: {}\nconfirm: {}", folder.display(), written.confirm));
+            console.tell(&format!("{count} and the scenario with what is recommended: {}", folder.display()));
+            console.tell(&format!("confirm: {}", written.confirm));
         }
     }
     Ok(())

@@ -9,6 +9,7 @@ use crate::report::format::{self, money_among};
 /// Most lines of one change's diff; the JSON has all.
 const EDITS: usize = 12;
 const NAME: usize = 34;
+const WIDTH: usize = 118;
 
 /// The answer as people read it.
 pub fn text(answer: &Recommendation) -> String {
@@ -59,7 +60,8 @@ pub(super) fn money(answer: &Recommendation, amount: f64) -> String {
 /// A mean with half the width of its interval.
 pub(super) fn with_interval(own: &Estimate, shown: impl Fn(f64) -> String) -> String {
     match own.half_width() {
-        Some(half) if half > 0.0 => format!("{} \u{b1} {}", shown(own.mean), shown(half)),
+        // Half a cent either way is nothing.
+        Some(half) if shown(half) != shown(0.0) => format!("{} \u{b1} {}", shown(own.mean), shown(half)),
         _ => shown(own.mean),
     }
 }
@@ -126,13 +128,15 @@ fn costs(answer: &Recommendation, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
+/// A figure: its name, where it stands, and how it reads.
+type Row<'s> = (&'s str, fn(&Figures) -> Option<Estimate>, &'s dyn Fn(f64) -> String);
+
 /// What each figure is today and as it would be.
 pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String)> {
     let (Some(today), Some(own)) = (&answer.today, &answer.recommended) else { return Vec::new() };
     let money = |amount: f64| money(answer, amount);
     let number = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format::whole(value) };
-    type Shown<'s> = &'s dyn Fn(f64) -> String;
-    let rows: [(&str, fn(&Figures) -> Option<Estimate>, Shown<'_>); 6] = [
+    let rows: [Row<'_>; 6] = [
         ("cost per month", |own| own.cost_per_month, &money),
         ("pods wait for a node, p99", |own| own.pending_p99, &format::span),
         ("replicas missing, pod-minutes", |own| own.unavailable_pod_minutes, &number),
@@ -140,7 +144,7 @@ pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String
         ("Spot interruptions", |own| own.interruptions, &number),
         ("response time, p99", |own| own.request_p99, &format::span),
     ];
-    let row = |(name, of, shown): (&str, fn(&Figures) -> Option<Estimate>, Shown<'_>)| {
+    let row = |(name, of, shown): Row<'_>| {
         let (before, after) = (of(today)?, of(own)?);
         let cell = |own: &Estimate| with_interval(own, shown);
         Some((name.to_owned(), cell(&before), cell(&after)))
@@ -197,12 +201,24 @@ fn commitments(answer: &Recommendation, lines: &mut Vec<String>) {
 }
 
 fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
-    let tried: Vec<String> =
-        answer.levers.iter().map(|own| format!("{} ({}): {}", own.subject, own.lever, own.tried.join(" | "))).collect();
-    lines.push(
-        format!("tried, beside what there is: {}", if tried.is_empty() { "nothing" } else { "" }).trim_end().to_owned(),
-    );
-    lines.extend(tried.iter().map(|own| format!("  {own}")));
+    lines.push(if answer.levers.is_empty() {
+        "nothing could be tried".to_owned()
+    } else {
+        "what was tried:".to_owned()
+    });
+    let mut kinds: Vec<&str> = Vec::new();
+    for own in &answer.levers {
+        if !kinds.contains(&own.lever.as_str()) {
+            kinds.push(&own.lever);
+        }
+    }
+    for kind in kinds {
+        let subjects: Vec<&str> =
+            answer.levers.iter().filter(|own| own.lever == kind).map(|own| own.subject.as_str()).collect();
+        let line = format!("  {kind} of {}", subjects.join(", "));
+        let options = textwrap::Options::new(WIDTH).subsequent_indent("    ");
+        lines.extend(textwrap::wrap(&line, options).into_iter().map(String::from));
+    }
     if answer.effort.spent {
         lines.push(format!(
             "the search ended with its simulations; --simulations {} looks further",
@@ -210,6 +226,6 @@ fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
         ));
     }
     for warning in &answer.warnings {
-        lines.extend(textwrap::wrap(&format!("warning: {warning}"), 118).into_iter().map(String::from));
+        lines.extend(textwrap::wrap(&format!("warning: {warning}"), WIDTH).into_iter().map(String::from));
     }
 }

@@ -60,29 +60,33 @@ pub struct Effort<'e> {
 
 /// Seeds beyond which no setting is looked at while settings are chosen.
 const SEEDS_MAX: usize = 8;
-/// Seeds of the first look.
-pub(super) const FIRST_LOOK: usize = 2;
-/// Seeds of the second look, and how many settings of a round get one.
-const SECOND_LOOK: usize = 4;
+/// Seeds of the looks before the last one, and how many settings of a round get each but the first, which all get.
+const LOOKS: [(usize, usize); 3] = [(1, usize::MAX), (2, 24), (4, 12)];
+/// Seeds of the last of these looks: what has had it counts as known.
+const KNOWN_WITH: usize = 4;
+/// How many settings get the last look.
+const LAST_LOOK: usize = 4;
 /// Share of the search that settings drawn at random may take.
-const DRAWN: f64 = 0.2;
+const DRAWN: f64 = 0.15;
+/// A change that alone costs more than this share of today's cost is not tried again beside others.
+const HOPELESS: f64 = 0.03;
 /// A setting takes the place of the best only if it saves so much more, as a share of today's cost.
 const STEP: f64 = 0.001;
 
 impl Effort<'_> {
     /// Seeds with which each change is taken out of what was chosen.
     pub fn support_seeds(&self) -> usize {
-        (self.simulations / 40).clamp(5, 16)
+        (self.simulations / 60).clamp(4, 12)
     }
 
     /// Seeds with which what is recommended is held against today.
     pub fn confirmation_seeds(&self) -> usize {
-        (self.simulations / 12).clamp(10, 40)
+        (self.simulations / 15).clamp(10, 40)
     }
 
     /// Simulations that are kept for looking again.
     pub fn reserve(&self) -> usize {
-        self.support_seeds() * (self.changes_max + 4) * 2 + self.confirmation_seeds() * 2
+        self.support_seeds() * (self.changes_max + 2) * 2 + self.confirmation_seeds() * 2
     }
 }
 
@@ -177,25 +181,35 @@ impl<'p, P: Problem> Search<'p, P> {
     pub fn open_lever(&mut self, lever: usize, levels: usize, best: &mut Choice) -> Result<(), P::Error> {
         self.levels[lever] = levels;
         let candidates: Vec<Choice> = (1..levels).map(|level| with(best, lever, level)).collect();
-        let seeds: Vec<u64> = self.seeds(SECOND_LOOK).collect();
+        let seeds: Vec<u64> = self.seeds(KNOWN_WITH).collect();
         let all: Vec<Choice> = candidates.iter().chain(std::iter::once(&*best)).cloned().collect();
         let missing = self.missing(&all, &seeds);
         self.ask(missing)?;
-        for candidate in self.leading(&candidates, SECOND_LOOK, 1) {
-            self.take_if_better(best, candidate, SECOND_LOOK);
+        for candidate in self.leading(&candidates, KNOWN_WITH, 1) {
+            self.take_if_better(best, candidate, KNOWN_WITH);
         }
         Ok(())
     }
 
     fn choose(&mut self, best: &mut Choice) -> Looked<(), P::Error> {
-        self.look(std::slice::from_ref(best), SECOND_LOOK)?;
+        self.look(std::slice::from_ref(best), KNOWN_WITH)?;
         let singles = self.neighbours(best);
-        self.look(&singles, FIRST_LOOK)?;
-        let open = self.leading(&singles, FIRST_LOOK, singles.len() / 2 + 1);
-        self.look(&open, SECOND_LOOK)?;
+        self.narrow(singles)?;
         self.put_together(best)?;
         self.draw(best)?;
         self.climb(best)
+    }
+
+    /// Looks at all of `choices` with one seed, at fewer and fewer with more; those that are left.
+    fn narrow(&mut self, choices: Vec<Choice>) -> Looked<Vec<Choice>, P::Error> {
+        let mut open = choices;
+        for (seeds, count) in LOOKS {
+            let known =
+                if seeds == 1 { open } else { self.leading(&open, seeds / 2, count.min(open.len().div_ceil(2))) };
+            self.look(&known, seeds)?;
+            open = known;
+        }
+        Ok(open)
     }
 
     /// Takes the best level of each lever, the one that saves most first, as long as they go together.
@@ -204,7 +218,7 @@ impl<'p, P: Problem> Search<'p, P> {
         let mut good: Vec<(f64, usize, usize)> = Vec::new();
         for (lever, levels) in self.levels.iter().enumerate() {
             let of_lever = (1..*levels).filter_map(|level| {
-                let standing = self.standing(&with(&today, lever, level), SECOND_LOOK)?;
+                let standing = self.standing(&with(&today, lever, level), KNOWN_WITH)?;
                 (standing.strain <= 0.0 && standing.saving > 0.0).then_some((standing.saving, lever, level))
             });
             let mut of_lever: Vec<_> = of_lever.collect();
@@ -214,15 +228,15 @@ impl<'p, P: Problem> Search<'p, P> {
         good.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)).then(one.2.cmp(&other.2)));
         for (_, lever, level) in good {
             let candidate = with(best, lever, level);
-            self.look(&[best.clone(), candidate.clone()], SECOND_LOOK)?;
-            self.take_if_better(best, candidate, SECOND_LOOK);
+            self.look(&[best.clone(), candidate.clone()], KNOWN_WITH)?;
+            self.take_if_better(best, candidate, KNOWN_WITH);
         }
         Ok(())
     }
 
     /// Looks at settings drawn at random: changes that save only together are not found one by one.
     fn draw(&mut self, best: &mut Choice) -> Looked<(), P::Error> {
-        let count = libm::floor(self.limit as f64 * DRAWN) as usize / FIRST_LOOK;
+        let count = libm::floor(self.limit as f64 * DRAWN / 2.0) as usize;
         let levels = self.levels.clone();
         let mut stream = Streams::new(self.effort.first_seed).stream("recommend", "drawn");
         let mut pick = |of: usize| (libm::floor(stream.uniform() * of as f64) as usize).min(of.saturating_sub(1));
@@ -246,7 +260,8 @@ impl<'p, P: Problem> Search<'p, P> {
     fn climb(&mut self, best: &mut Choice) -> Looked<(), P::Error> {
         loop {
             let before = best.clone();
-            let neighbours = self.neighbours(best);
+            let mut neighbours = self.neighbours(best);
+            neighbours.retain(|choice| !self.is_hopeless(choice, &before));
             self.race(&neighbours, best)?;
             if *best == before {
                 return Ok(());
@@ -254,12 +269,18 @@ impl<'p, P: Problem> Search<'p, P> {
         }
     }
 
-    /// Holds settings against the best: all with few seeds, those that lead with more.
+    /// Whether the change that leads from `best` to `choice` costs much by itself.
+    fn is_hopeless(&self, choice: &Choice, best: &Choice) -> bool {
+        let changed = choice.iter().zip(best).position(|(own, best)| own != best);
+        let Some(lever) = changed.filter(|lever| choice[*lever] != 0) else { return false };
+        let alone = self.standing(&with(&self.today(), lever, choice[lever]), 1);
+        alone.is_some_and(|own| own.saving < -HOPELESS * self.mean_today(1))
+    }
+
+    /// Holds settings against the best: all with one seed, those that lead with more.
     fn race(&mut self, choices: &[Choice], best: &mut Choice) -> Looked<(), P::Error> {
-        self.look(choices, FIRST_LOOK)?;
-        let mut open = self.leading(choices, FIRST_LOOK, 8);
-        let mut seeds = SECOND_LOOK;
-        while seeds <= SEEDS_MAX {
+        let mut open = self.narrow(choices.to_vec())?;
+        for (seeds, count) in [(KNOWN_WITH, LAST_LOOK), (SEEDS_MAX, 1)] {
             self.look(&open, seeds)?;
             self.look(std::slice::from_ref(best), seeds)?;
             let of_best = self.standing(best, seeds);
@@ -267,8 +288,7 @@ impl<'p, P: Problem> Search<'p, P> {
             open.retain(|choice| {
                 self.standing(choice, seeds).zip(of_best).is_some_and(|(own, best)| own.is_better_than(&best, step))
             });
-            open = self.leading(&open, seeds, open.len().div_ceil(2));
-            seeds *= 2;
+            open = self.leading(&open, seeds, count);
         }
         if let Some(first) = open.into_iter().next() {
             self.take_if_better(best, first, SEEDS_MAX);
@@ -308,7 +328,7 @@ impl<'p, P: Problem> Search<'p, P> {
     }
 
     /// The seeds with which settings are chosen.
-    pub(super) fn seeds(&self, count: usize) -> impl Iterator<Item = u64> + use<P> {
+    fn seeds(&self, count: usize) -> impl Iterator<Item = u64> + use<P> {
         let first = self.effort.first_seed;
         (0..count as u64).map(move |ordinal| first.wrapping_add(ordinal))
     }
@@ -344,6 +364,18 @@ impl<'p, P: Problem> Search<'p, P> {
         let seeds: Vec<u64> = self.seeds(seeds).collect();
         // Half of what is allowed: what only just holds with few seeds does not hold with others.
         self.standing_over(choice, &seeds, 0.5)
+    }
+
+    /// How much one setting saves more than another over the most of the first seeds with which both were tried.
+    pub(super) fn saves_more(&self, own: &Choice, other: &Choice) -> Option<f64> {
+        let mut seeds = SEEDS_MAX;
+        while seeds > 0 {
+            if let Some((own, other)) = self.standing(own, seeds).zip(self.standing(other, seeds)) {
+                return Some(own.saving - other.saving);
+            }
+            seeds /= 2;
+        }
+        None
     }
 
     /// How a setting stands over these seeds, with so much of the limits' slack.

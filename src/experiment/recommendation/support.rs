@@ -8,6 +8,9 @@ use crate::experiment::statistics::{Estimate, Paired};
 /// as many replications.
 const APART: u64 = 1_000_000;
 
+/// What each change adds to the saving: the lever, and the cost without the change less the cost with it.
+pub type Shares = Vec<(usize, Estimate)>;
+
 /// What was chosen, after the second look.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verdict {
@@ -16,7 +19,7 @@ pub struct Verdict {
     /// What comes of it.
     pub advice: Advice,
     /// What each change adds to the saving: the lever, and the cost without the change less the cost with it.
-    pub shares: Vec<(usize, Estimate)>,
+    pub shares: Shares,
     /// What all of them save, as a cost against today's: negative where it is less. `None` if nothing was left to confirm.
     pub cost: Option<Paired>,
     /// The seeds that it was confirmed with.
@@ -65,7 +68,7 @@ impl<P: Problem> Search<'_, P> {
     }
 
     /// `choice` without the changes that do not save enough, and what each of the rest saves.
-    fn supported(&mut self, choice: Choice) -> Result<(Choice, Vec<(usize, Estimate)>), P::Error> {
+    fn supported(&mut self, choice: Choice) -> Result<(Choice, Shares), P::Error> {
         let seeds = self.fresh(1, self.effort.support_seeds());
         let mut choice = self.thinned(choice);
         loop {
@@ -76,7 +79,7 @@ impl<P: Problem> Search<'_, P> {
             let without: Vec<Choice> = changed.iter().map(|lever| with(&choice, *lever, 0)).collect();
             let all: Vec<Choice> = without.iter().chain(std::iter::once(&choice)).cloned().collect();
             self.know(&all, &seeds)?;
-            let shares: Vec<(usize, Estimate)> = changed
+            let shares: Shares = changed
                 .iter()
                 .zip(&without)
                 .filter_map(|(lever, without)| Some((*lever, self.share(&choice, without, &seeds)?)))
@@ -114,14 +117,9 @@ impl<P: Problem> Search<'_, P> {
 
     /// `choice` without changes that the search itself saw to save next to nothing, and with no more than can be looked at.
     fn thinned(&self, choice: Choice) -> Choice {
-        let seeds: Vec<u64> = self.seeds(super::search::FIRST_LOOK).collect();
-        let Some(own) = self.standing_over(&choice, &seeds, 1.0) else { return choice };
         let mut shares: Vec<(f64, usize)> = (0..choice.len())
             .filter(|lever| choice[*lever] != 0)
-            .map(|lever| {
-                let without = self.standing_over(&with(&choice, lever, 0), &seeds, 1.0);
-                (without.map_or(f64::INFINITY, |without| own.saving - without.saving), lever)
-            })
+            .map(|lever| (self.saves_more(&choice, &with(&choice, lever, 0)).unwrap_or(f64::INFINITY), lever))
             .collect();
         shares.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
         let surplus = shares.len().saturating_sub(self.effort.changes_max + 2);
