@@ -223,6 +223,11 @@ fn list_item(item: &Content, indent: usize, text: &mut String) {
     }
 }
 
+/// Whether a list holds maps, of which each may differ by itself.
+fn is_of_maps(items: &[Content]) -> bool {
+    items.iter().all(|item| matches!(item, Content::Map(_)))
+}
+
 fn differ(path: &str, before: Option<&Content>, after: Option<&Content>, all: &mut Vec<Difference>) {
     let below = |key: &str| {
         let step = if key.contains('.') { format!("[{key}]") } else { format!(".{key}") };
@@ -235,6 +240,11 @@ fn differ(path: &str, before: Option<&Content>, after: Option<&Content>, all: &m
             for (key, _) in one.iter().chain(added) {
                 let of = |entries: &'_ [(String, Content)]| entries.iter().position(|(own, _)| own == key);
                 differ(&below(key), of(one).map(|at| &one[at].1), of(other).map(|at| &other[at].1), all);
+            }
+        }
+        (Some(Content::List(one)), Some(Content::List(other))) if one.len() == other.len() && is_of_maps(one) => {
+            for (number, (one, other)) in one.iter().zip(other).enumerate() {
+                differ(&format!("{path}[{number}]"), Some(one), Some(other), all);
             }
         }
         // Below a key that was not there, what is new is told, not each of its parents.

@@ -79,6 +79,7 @@ mod public_surface;
 mod queues;
 mod quotas;
 mod random_streams;
+mod recommend;
 mod regrouping;
 mod report;
 mod report_page;

@@ -54,7 +54,6 @@ const NONSENSE: &[(&str, &str, &str, &str, &str)] = &[
     ("cluster.yaml", "duration: 8h", "duration: 90s", "15:62", "`duration` is `90s`"),
     ("cluster.yaml", "expireAfter: 720h", "expireAfter: 30d", "9:20", "`expireAfter` is `30d`"),
     ("cluster.yaml", "consolidateAfter: 30s", "consolidateAfter: 500ms", "14:23", "`consolidateAfter` is `500ms`"),
-    ("cluster.yaml", "minValues: 1", "minValues: 3", "12:109", "`minValues` is 3, of 2 values"),
     ("cluster.yaml", "team: web", "team: a b", "7:33", "the value of a label cannot be `a b`"),
     ("cluster.yaml", "team: web", "<b>: web", "7:27", "the key of a label cannot be `<b>`"),
     ("cluster.yaml", "maxUnavailable: 0", "maxUnavailable: 101%", "31:64", "`maxUnavailable` is 101%"),
@@ -120,6 +119,16 @@ fn nonsense_is_refused_at_its_place() {
 }
 
 /// A cluster may hold a NodePool that its API server has taken and Karpenter calls invalid. A dump of it is read all the same.
+#[test]
+fn values_that_are_fewer_than_demanded_are_warned_of() {
+    let text =
+        fs::read_to_string(Path::new(FOLDER).join("cluster.yaml")).unwrap().replace("minValues: 1", "minValues: 3");
+    let source = nodecast::scenario::Source::new("cluster.yaml", text);
+    let manifests = nodecast::scenario::manifests::read_manifests(&source).unwrap();
+    let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.iter().any(|own| own.contains("`minValues` is 3, of 2 values")), "{warnings:?}");
+}
+
 #[test]
 fn a_schedule_of_a_real_cluster_that_karpenter_cannot_read_is_a_warning() {
     let place = tempfile::tempdir().unwrap();

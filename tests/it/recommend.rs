@@ -1,9 +1,12 @@
-//! `nodecast recommend` on shipped scenarios that were made dearer on purpose: what was planted has to be found again.
+//! `nodecast recommend` on a shipped scenario that was made dearer on purpose: what was planted has to be found again.
 
-use std::path::Path;
 use std::process::Command;
 
-use nodecast::experiment::recommendation::Recommendation;
+use nodecast::experiment::recommendation::{Advice, Recommendation};
+
+const SCENARIO: &str = "scenarios/consolidation-tuning/scenario.yaml";
+/// Half of the scenario's time, one load that varies less, and few levers: the search of a user takes minutes.
+const LENGTH: &str = "duration=4h";
 
 /// What the program prints, and its exit code.
 fn nodecast(arguments: &[&str]) -> (String, String, Option<i32>) {
@@ -16,13 +19,73 @@ fn nodecast(arguments: &[&str]) -> (String, String, Option<i32>) {
     (text(output.stdout), text(output.stderr), output.status.code())
 }
 
-/// What is recommended for a scenario with `set`.
-fn recommended(scenario: &str, set: &[&str], more: &[&str]) -> Recommendation {
-    let path = format!("scenarios/{scenario}/scenario.yaml");
-    let mut arguments = vec!["recommend", &path, "--format", "json", "--quiet"];
+/// What is recommended with `levers` for a scenario with `set`, as it is printed.
+fn recommended(levers: &str, set: &[&str], more: &[&str]) -> String {
+    let mut arguments = vec!["recommend", SCENARIO, "--format", "json", "--quiet", "--simulations", "150"];
+    arguments.extend(["--set", LENGTH, "--levers", levers]);
     set.iter().for_each(|own| arguments.extend(["--set", own]));
     arguments.extend(more);
     let (out, err, code) = nodecast(&arguments);
     assert_eq!(code, Some(0), "{err}");
-    serde_json::from_str(&out).unwrap()
+    out
+}
+
+const PLANTED: [&str; 2] = [
+    "NodePool[spot].spec.disruption.consolidationPolicy=WhenEmpty",
+    "NodePool[on-demand].spec.disruption.consolidationPolicy=WhenEmpty",
+];
+
+#[test]
+fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("recommended");
+    let folder = folder.to_str().unwrap();
+    let text = recommended("consolidation", &PLANTED, &["--write", folder]);
+    let answer: Recommendation = serde_json::from_str(&text).unwrap();
+    assert_eq!(answer.advice, Advice::Change, "{text}");
+    let saving = answer.saving().unwrap();
+    assert!(saving.low.unwrap() > 0.03, "{saving:?}");
+    assert!(answer.changes.iter().any(|own| own.subject == "NodePool spot" && own.to == "WhenEmptyOrUnderutilized"));
+    assert!(answer.changes.iter().all(|own| own.saves_per_month.low.unwrap() > 0.0), "each change saves");
+    assert!(answer.effort.used <= 150 && answer.limits.iter().all(|own| own.kept));
+    let edit = &answer.changes[0].edits[0];
+    let (before, after) = (edit.before.as_deref(), edit.after.as_deref());
+    assert_eq!(
+        (edit.path.as_str(), before, after),
+        ("spec.disruption.consolidationPolicy", Some("WhenEmpty"), Some("WhenEmptyOrUnderutilized"))
+    );
+
+    // What was written confirms it.
+    let scenario = format!("{folder}/scenario.yaml");
+    let (out, err, code) = nodecast(&["validate", &scenario]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let out_dir = place.path().join("compared");
+    let compare =
+        ["compare", &scenario, "--policies", "after-1m,recommended", "--replications", "2", "--format", "json"];
+    let (out, err, code) = nodecast(&[&compare[..], &["--quiet", "--out", out_dir.to_str().unwrap()]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let compared: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(compared.to_string().contains("recommended"));
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bytes_and_no_lever_gives_no_change() {
+    let one = recommended("budgets", &[], &["--threads", "1"]);
+    assert_eq!(one, recommended("budgets", &[], &["--threads", "8"]));
+    let answer: Recommendation = serde_json::from_str(&one).unwrap();
+    assert_eq!(answer.advice, Advice::NothingSaves, "{one}");
+    assert!(answer.changes.is_empty() && answer.cost_per_month.is_none());
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused() {
+    for (arguments, expected) in [
+        (vec!["--levers", "luck"], "there are consolidation"),
+        (vec!["--least-saving", "2"], "write for example 1%"),
+        (vec!["--simulations", "10"], "150"),
+        (vec!["--policy", "none"], "none"),
+    ] {
+        let (_, err, code) = nodecast(&[&["recommend", SCENARIO][..], &arguments].concat());
+        assert!(code == Some(2) && err.contains(expected), "{code:?}: {err}");
+    }
 }

@@ -125,7 +125,7 @@ pub(super) fn scaled_object<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> R
     result.cooldown_period = seconds("cooldownPeriod")?.unwrap_or(result.cooldown_period);
     result.initial_cooldown_period = seconds("initialCooldownPeriod")?.unwrap_or(result.initial_cooldown_period);
     counts(reader, spec, &mut result)?;
-    if let Some(node) = fields.get("status").and_then(|status| status.get("lastActiveTime")) {
+    if let Some(node) = object.get("status").and_then(|status| status.get("lastActiveTime")) {
         result.last_active = Some(instant(reader, node, "lastActiveTime")?);
     }
     if let Some(node) = spec.get("fallback") {

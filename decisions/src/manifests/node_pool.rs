@@ -215,7 +215,7 @@ fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requireme
     }
     let min_values = fields.optional("minValues", |n, what| reader.integer(n, what, 1, 50))?;
     if let (Some(least), Operator::In) = (min_values, operator) {
-        refuse_too_few(reader, fields, &values, least)?;
+        warn_of_too_few(reader, fields, &values, least);
     }
     Ok(Requirement::new(key, operator, values).with_min_values(min_values.and_then(|n| u32::try_from(n).ok())))
 }
@@ -277,23 +277,17 @@ fn budget<'s>(reader: &mut Reader<'s>, node: &Node<'s>, found: bool) -> Result<B
     Ok(Budget { nodes, reasons, schedule, duration })
 }
 
-/// A requirement cannot leave fewer values than it demands.
+/// Warns of a requirement that leaves fewer values than it demands: the API server refuses it since its rule is there, and Karpenter launches
+/// nothing for one that is older.
 ///
 /// Source: Karpenter core v1.13 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, the rules of `requirements`.
-fn refuse_too_few(
-    reader: &Reader<'_>,
-    fields: Fields<'_, '_>,
-    values: &[Symbol],
-    least: i64,
-) -> Result<(), InputError> {
+fn warn_of_too_few(reader: &mut Reader<'_>, fields: Fields<'_, '_>, values: &[Symbol], least: i64) {
     if i64::try_from(values.len()).is_ok_and(|count| count >= least) {
-        return Ok(());
+        return;
     }
     let at = fields.get("minValues").map_or(fields.at, |node| node.at);
-    Err(reader
-        .error(at, format!("`minValues` is {least}, of {}", counted(values.len() as u64, "value", "values")))
-        .because("more than there are")
-        .help("add values, or lower `minValues`"))
+    let message = format!("`minValues` is {least}, of {}", counted(values.len() as u64, "value", "values"));
+    reader.warn(at, message, "the API server refuses it", "add values, or lower `minValues`");
 }
 
 /// A cron expression. The API server looks at no more than that it has five fields; Karpenter then says that the pool is not valid

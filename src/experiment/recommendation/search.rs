@@ -86,7 +86,7 @@ impl Effort<'_> {
 
     /// Simulations that are kept for looking again.
     pub fn reserve(&self) -> usize {
-        self.support_seeds() * (self.changes_max + 2) * 2 + self.confirmation_seeds() * 2
+        self.support_seeds() * (self.changes_max + 2) * 2 + self.confirmation_seeds() * 2 + 3 * KNOWN_WITH
     }
 }
 

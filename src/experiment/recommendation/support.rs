@@ -7,6 +7,13 @@ use crate::experiment::statistics::{Estimate, Paired};
 /// How far the seeds of the second look are from those of the search, and those of the confirmation from them: no scenario has
 /// as many replications.
 const APART: u64 = 1_000_000;
+/// Seeds with which each change is taken out at most.
+const SUPPORT_SEEDS_MAX: usize = 16;
+/// The look that confirms, after those that choose and support.
+const CONFIRMED: u64 = 2;
+/// How often a choice that does not keep the limits is tried again with a change less. Each time with seeds of its own, so that each claim is as
+/// sure as the first; of all there are at most so many more.
+const RETRIES: u64 = 2;
 
 /// What each change adds to the saving: the lever, and the cost without the change less the cost with it.
 pub type Shares = Vec<(usize, Estimate)>;
@@ -41,17 +48,32 @@ pub enum Advice {
 }
 
 impl<P: Problem> Search<'_, P> {
-    /// Takes out of `choice` what does not save enough, and confirms the rest.
+    /// Takes out of `choice` what does not save enough, and confirms the rest; what then breaks a limit goes, too, if the rest keeps them.
     ///
     /// # Errors
     /// If a simulation cannot be run.
     pub fn verdict(&mut self, choice: Choice) -> Result<Verdict, P::Error> {
-        let (choice, shares) = self.supported(choice)?;
-        let nothing = |choice, advice| Verdict { choice, advice, shares: Vec::new(), cost: None, seeds: Vec::new() };
-        if choice == self.today() {
-            return Ok(nothing(choice, Advice::NothingSaves));
+        let (mut choice, mut shares) = self.supported(choice)?;
+        let mut look = CONFIRMED;
+        loop {
+            let verdict = self.confirmed(choice, shares, look)?;
+            look += 1;
+            if verdict.advice != Advice::BeyondLimits || look > CONFIRMED + RETRIES {
+                return Ok(verdict);
+            }
+            // One change less, and seeds that this choice has not seen either.
+            let Some(lever) = self.most_straining(&verdict)? else { return Ok(verdict) };
+            (choice, shares) = self.supported(with(&verdict.choice, lever, 0))?;
         }
-        let seeds = self.fresh(2, self.effort.confirmation_seeds());
+    }
+
+    /// Holds a choice against today with the seeds of a look of its own.
+    fn confirmed(&mut self, choice: Choice, shares: Shares, look: u64) -> Result<Verdict, P::Error> {
+        if choice == self.today() {
+            let (advice, seeds) = (Advice::NothingSaves, Vec::new());
+            return Ok(Verdict { choice, advice, shares: Vec::new(), cost: None, seeds });
+        }
+        let seeds = self.fresh(look, self.effort.confirmation_seeds());
         self.know(std::slice::from_ref(&choice), &seeds)?;
         let costs = |choice: &Choice| -> Vec<f64> {
             self.samples(choice, &seeds).unwrap_or_default().iter().map(|sample| sample.cost).collect()
@@ -67,10 +89,30 @@ impl<P: Problem> Search<'_, P> {
         Ok(Verdict { choice, advice, shares, cost, seeds })
     }
 
+    /// The change without which the limits are kept best; `None` if there is no other change, or too few simulations are left to look.
+    fn most_straining(&mut self, verdict: &Verdict) -> Result<Option<usize>, P::Error> {
+        let changed: Vec<usize> = (0..verdict.choice.len()).filter(|lever| verdict.choice[*lever] != 0).collect();
+        let seeds = &verdict.seeds[..verdict.seeds.len() / 2];
+        let again = 2 * changed.len() * SUPPORT_SEEDS_MAX;
+        let needed = changed.len() * seeds.len() + again + 2 * self.effort.confirmation_seeds();
+        if changed.len() < 2 || self.used() + needed > self.effort.simulations {
+            return Ok(None);
+        }
+        let without: Vec<Choice> = changed.iter().map(|lever| with(&verdict.choice, *lever, 0)).collect();
+        self.know(&without, seeds)?;
+        let standings = changed.iter().zip(&without).filter_map(|(lever, without)| {
+            let standing = self.standing_over(without, seeds, 1.0)?;
+            Some((standing.strain, -standing.saving, *lever))
+        });
+        let best = standings.min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
+        Ok(best.map(|own| own.2))
+    }
+
     /// `choice` without the changes that do not save enough, and what each of the rest saves.
     fn supported(&mut self, choice: Choice) -> Result<(Choice, Shares), P::Error> {
-        let seeds = self.fresh(1, self.effort.support_seeds());
         let mut choice = self.thinned(choice);
+        let seeds = self.fresh(1, self.support_seeds(&choice));
+        let mut last = Shares::new();
         loop {
             let changed: Vec<usize> = (0..choice.len()).filter(|lever| choice[*lever] != 0).collect();
             if changed.is_empty() {
@@ -78,6 +120,13 @@ impl<P: Problem> Search<'_, P> {
             }
             let without: Vec<Choice> = changed.iter().map(|lever| with(&choice, *lever, 0)).collect();
             let all: Vec<Choice> = without.iter().chain(std::iter::once(&choice)).cloned().collect();
+            let needed = self.missing(&all, &seeds).len() + 2 * self.effort.confirmation_seeds();
+            if self.used() + needed > self.effort.simulations {
+                // What is left goes as it was seen last, or, never looked at, not at all.
+                last.retain(|(lever, _)| choice[*lever] != 0);
+                let choice = if last.is_empty() { self.today() } else { choice };
+                return Ok((choice, last));
+            }
             self.know(&all, &seeds)?;
             let shares: Shares = changed
                 .iter()
@@ -89,7 +138,15 @@ impl<P: Problem> Search<'_, P> {
                 return Ok((choice, shares));
             }
             choice = self.without_weak(choice, &weak, &seeds)?;
+            last = shares;
         }
+    }
+
+    /// With how many seeds each change is taken out: with more where the search has left simulations over, twice for each change.
+    fn support_seeds(&self, choice: &Choice) -> usize {
+        let changed = choice.iter().filter(|level| **level != 0).count();
+        let left = self.effort.simulations.saturating_sub(self.used() + 2 * self.effort.confirmation_seeds());
+        (left / (2 * (changed + 2))).clamp(self.effort.support_seeds(), SUPPORT_SEEDS_MAX)
     }
 
     /// `choice` without half of the `weak` changes, the weakest first. Where two do each other's work, each is weak while the other is there:

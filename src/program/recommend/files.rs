@@ -45,7 +45,7 @@ impl Recommended {
     pub fn write(&self, directory: OutputDirectory, folder: &Path) -> Result<Written, Failure> {
         let (before, after) = (self.documents(&Setting::new())?, self.documents(&self.setting)?);
         let objects = changed(&before, &after);
-        let copies = self.copies()?;
+        let copies = self.copies(&before)?;
         let (scenario, whole) = self.scenarios(&before, &after, (&copies, !objects.is_empty()));
         let text = |name: &str, bytes: &[u8]| {
             directory.file(name, |output| output.write_all(bytes)).map_err(Failure::of_report)
@@ -79,20 +79,36 @@ impl Recommended {
     }
 
     /// The files that the scenario names, by the name that it has for each: what each is called in the folder, and what it holds.
-    fn copies(&self) -> Result<BTreeMap<String, (String, Vec<u8>)>, Failure> {
+    fn copies(&self, before: &[Document]) -> Result<BTreeMap<String, (String, Vec<u8>)>, Failure> {
         let directory = self.request.scenario.parent().map(Path::to_path_buf).unwrap_or_default();
         let mut copies: BTreeMap<String, (String, Vec<u8>)> = BTreeMap::new();
         let mut taken: Vec<String> = [MARKER, OBJECTS, SCENARIO, AFTER].map(str::to_owned).into();
         // The first is the scenario itself.
         for input in self.scenario.inputs.iter().skip(1) {
             let path = directory.join(&input.path);
-            let bytes = std::fs::read(&path)
-                .map_err(|reason| Failure::of_report(OutputError::Io { action: "read", path: path.clone(), reason }))?;
+            let bytes = match self.edited(&input.path, before) {
+                Some(text) => text.into_bytes(),
+                None => std::fs::read(&path)
+                    .map_err(|reason| Failure::of_report(OutputError::Io { action: "read", path, reason }))?,
+            };
             let name = free_name(&input.path, &taken);
             taken.push(name.clone());
             copies.insert(input.path.clone(), (name, bytes));
         }
         Ok(copies)
+    }
+
+    /// A file of manifests as `--set` has it; `None` for a file of another kind, and where nothing was set.
+    fn edited(&self, file: &str, before: &[Document]) -> Option<String> {
+        let mut documents: Vec<&Content> = Vec::new();
+        for own in before.iter().filter(|own| own.file.as_deref() == Some(file)) {
+            // A file that several policies name is read for each.
+            if !documents.contains(&&own.content) {
+                documents.push(&own.content);
+            }
+        }
+        let texts: Vec<String> = documents.into_iter().map(Content::to_yaml).collect();
+        (!self.request.edits.is_empty() && !texts.is_empty()).then(|| texts.join("---\n"))
     }
 
     /// The scenario with today's policy and the recommended one, and, where more changes than a policy can state, the scenario as it would
