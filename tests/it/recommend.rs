@@ -40,7 +40,7 @@ fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() 
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("recommended");
     let folder = folder.to_str().unwrap();
-    let text = recommended("consolidation", &PLANTED, &["--write", folder]);
+    let text = recommended("consolidation,hpa-targets", &PLANTED, &["--write", folder]);
     let answer: Recommendation = serde_json::from_str(&text).unwrap();
     assert_eq!(answer.advice, Advice::Change, "{text}");
     let saving = answer.saving().unwrap();
@@ -48,7 +48,8 @@ fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() 
     assert!(answer.changes.iter().any(|own| own.subject == "NodePool spot" && own.to == "WhenEmptyOrUnderutilized"));
     assert!(answer.changes.iter().all(|own| own.saves_per_month.low.unwrap() > 0.0), "each change saves");
     assert!(answer.effort.used <= 150 && answer.limits.iter().all(|own| own.kept));
-    let edit = &answer.changes[0].edits[0];
+    let planted = answer.changes.iter().find(|own| own.lever == "consolidation").unwrap();
+    let edit = &planted.edits[0];
     let (before, after) = (edit.before.as_deref(), edit.after.as_deref());
     assert_eq!(
         (edit.path.as_str(), before, after),
