@@ -57,10 +57,10 @@ pub fn write(
     write_to(OutputDirectory::begin(out)?, outcome, summary, command, metrics)
 }
 
-/// [`write`] into a directory that was begun before.
+/// [`write()`] into a directory that was begun before.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_to(
     directory: OutputDirectory,
     outcome: &Outcome,
