@@ -375,13 +375,14 @@ mod tests {
                 if again {
                     damaged.1.sha256 = damaged.1.checksum();
                 }
-                let text = merge(vec![part(1), damaged, part(3)]).unwrap_err().to_string();
+                let text =
+                    merge(vec![part(1), damaged, part(3)]).map_or_else(|error| error.to_string(), |_| String::new());
                 assert!(text.starts_with("`2.json` is damaged: ") && text.contains(expected), "{text}");
             }
         }
         let mut quiet = part(2);
         quiet.1.points[0].1.figures[0] = Some(0.3);
-        let text = merge(vec![part(1), quiet, part(3)]).unwrap_err().to_string();
+        let text = merge(vec![part(1), quiet, part(3)]).map_or_else(|error| error.to_string(), |_| String::new());
         assert_eq!(text, "`2.json` is damaged: its checksum is another");
     }
 }

@@ -226,7 +226,7 @@ mod tests {
             memory_bytes: 78_000_000,
         };
         assert_eq!(small.warning(), None);
-        let large = Forecast { pods: 2_000_000, ..small }.warning().unwrap();
+        let large = Forecast { pods: 2_000_000, ..small }.warning().unwrap_or_default();
         assert!(large.contains("output.sample_every") && large.contains("21 MB"), "{large}");
         assert_eq!((bytes(1), bytes(5_300_000_000)), ("1 kB".to_owned(), "6 GB".to_owned()));
         assert_eq!(samples(SimDuration::from_secs(60), SimDuration::from_secs(5)), 13);

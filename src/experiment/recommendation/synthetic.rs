@@ -110,7 +110,7 @@ fn claims_are_true_and_intervals_cover_the_truth() {
         falsely += usize::from(verdict.advice == Advice::Change && truth >= 0.0);
         if let Some(cost) = &verdict.cost {
             confirmed += 1;
-            let (low, high) = (cost.difference.low.unwrap(), cost.difference.high.unwrap());
+            let Some((low, high)) = cost.difference.low.zip(cost.difference.high) else { panic!("no interval") };
             covered += usize::from(low <= truth && truth <= high);
         }
     }

@@ -249,26 +249,28 @@ mod tests {
     use super::{Building, by_two_renames, sibling};
 
     #[test]
-    fn what_stood_there_is_brought_back_after_a_crash_between_two_renames() {
-        let place = tempfile::tempdir().unwrap();
+    fn what_stood_there_is_brought_back_after_a_crash_between_two_renames() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
         let target = place.path().join("report");
-        fs::create_dir(sibling(&target, "replaced")).unwrap();
-        fs::write(sibling(&target, "replaced").join("summary.json"), "{}").unwrap();
-        let building = Building::claim(&target).unwrap();
+        fs::create_dir(sibling(&target, "replaced"))?;
+        fs::write(sibling(&target, "replaced").join("summary.json"), "{}")?;
+        let building = Building::claim(&target)?;
         assert!(target.join("summary.json").exists());
         drop(building);
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "nothing hidden stays");
+        assert_eq!(fs::read_dir(place.path())?.count(), 1, "nothing hidden stays");
+        Ok(())
     }
 
     #[test]
-    fn two_renames_come_to_the_same_as_an_exchange() {
-        let place = tempfile::tempdir().unwrap();
+    fn two_renames_come_to_the_same_as_an_exchange() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
         let target = place.path().join("report");
-        fs::create_dir(&target).unwrap();
-        fs::write(target.join("old"), "").unwrap();
-        let building = Building::claim(&target).unwrap();
-        fs::write(building.path().join("new"), "").unwrap();
-        let aside = by_two_renames(building.path(), &target).unwrap();
+        fs::create_dir(&target)?;
+        fs::write(target.join("old"), "")?;
+        let building = Building::claim(&target)?;
+        fs::write(building.path().join("new"), "")?;
+        let aside = by_two_renames(building.path(), &target)?;
         assert!(target.join("new").exists() && aside.join("old").exists());
+        Ok(())
     }
 }

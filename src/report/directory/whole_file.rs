@@ -56,12 +56,13 @@ mod tests {
     use super::write_whole;
 
     #[test]
-    fn what_a_killed_process_has_left_is_taken_over() {
-        let place = tempfile::tempdir().unwrap();
+    fn what_a_killed_process_has_left_is_taken_over() -> Result<(), Box<dyn std::error::Error>> {
+        let place = tempfile::tempdir()?;
         let path = place.path().join("part.json");
-        fs::write(place.path().join(".part.json.partial"), "a longer text, cut o").unwrap();
-        write_whole(&path, "whole").unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        fs::write(place.path().join(".part.json.partial"), "a longer text, cut o")?;
+        write_whole(&path, "whole")?;
+        assert_eq!(fs::read_to_string(&path)?, "whole");
+        assert_eq!(fs::read_dir(place.path())?.count(), 1);
+        Ok(())
     }
 }

@@ -227,7 +227,7 @@ fn own_events(bursts: bool, seeds: u64) -> (Vec<f64>, Vec<f64>) {
         let reclaims = Reclaims::new(region(), Streams::new(seed), CapacityModel::Static, interruptions, days(60));
         let kind = type_of_band(4, 0);
         let pool = spot(kind.as_str(), "us-east-1a");
-        let own = reclaims.region.instance_type(kind).unwrap();
+        let Some(own) = reclaims.region.instance_type(kind) else { panic!("the region has {kind}") };
         let events = reclaims.events("reclaim", pool, own, 0.01);
         counts.push(events.len() as f64);
         gaps.extend(events.windows(2).map(|pair| (pair[1].warning - pair[0].warning).as_secs_f64() / 3_600.0));
