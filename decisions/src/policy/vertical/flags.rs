@@ -111,6 +111,20 @@ fn unknown(flag: &str) -> VerticalFlagError {
     wrong(flag, true, "the program has no such flag, or none that is reproduced")
 }
 
+/// `settings` with flags over them, each but those without effect taken by `take`.
+fn over<'f, S>(
+    mut settings: S,
+    flags: impl IntoIterator<Item = (&'f str, &'f str)>,
+    take: impl Fn(&mut S, &str, &str) -> Result<(), VerticalFlagError>,
+) -> Result<S, VerticalFlagError> {
+    for (flag, value) in flags {
+        if !WITHOUT_EFFECT.contains(&flag) {
+            take(&mut settings, flag, value)?;
+        }
+    }
+    Ok(settings)
+}
+
 impl RecommenderSettings {
     /// The defaults of a release, and over them flags; their names are written without dashes in front.
     ///
@@ -120,17 +134,10 @@ impl RecommenderSettings {
         release: VerticalPodAutoscalerVersion,
         flags: impl IntoIterator<Item = (&'f str, &'f str)>,
     ) -> Result<Self, VerticalFlagError> {
-        let mut settings = Self::of(release);
-        for (flag, value) in flags {
-            settings.take(flag, value)?;
-        }
-        Ok(settings)
+        over(Self::of(release), flags, Self::take)
     }
 
     fn take(&mut self, flag: &str, value: &str) -> Result<(), VerticalFlagError> {
-        if WITHOUT_EFFECT.contains(&flag) {
-            return Ok(());
-        }
         let maximum = match flag {
             "container-recommendation-max-allowed-cpu" => Some(ResourceName::CPU),
             "container-recommendation-max-allowed-memory" => Some(ResourceName::MEMORY),
@@ -186,17 +193,10 @@ impl UpdaterSettings {
         release: VerticalPodAutoscalerVersion,
         flags: impl IntoIterator<Item = (&'f str, &'f str)>,
     ) -> Result<Self, VerticalFlagError> {
-        let mut settings = Self::of(release);
-        for (flag, value) in flags {
-            settings.take(flag, value)?;
-        }
-        Ok(settings)
+        over(Self::of(release), flags, Self::take)
     }
 
     fn take(&mut self, flag: &str, value: &str) -> Result<(), VerticalFlagError> {
-        if WITHOUT_EFFECT.contains(&flag) {
-            return Ok(());
-        }
         if flag == "feature-gates" {
             return gates(value, |gate, on| match gate {
                 "InPlaceOrRecreate" => {
