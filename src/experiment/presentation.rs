@@ -110,6 +110,18 @@ fn interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
     }
 }
 
+/// A mean with half the width of its interval, or with its ends where one of them is much further off; alone where the interval is nothing in
+/// the words of `say`.
+fn with_interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
+    let mean = say(estimate.mean);
+    match estimate.half_width() {
+        Some(half) if say(half) == say(0.0) => mean,
+        Some(_) if estimate.is_lopsided() => format!("{mean} ({})", interval(estimate, say)),
+        Some(half) => format!("{mean} \u{b1} {}", say(half)),
+        None => mean,
+    }
+}
+
 /// Aligned columns, the first to the left.
 fn aligned(rows: &[Vec<String>]) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

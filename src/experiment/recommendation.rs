@@ -18,7 +18,7 @@ mod synthetic;
 pub use answer::{
     Change, EffortMade, Figures, LeverTried, LimitKept, Recommendation, SCHEMA_VERSION, Tried, ValueChange,
 };
-pub use commitments::{CurvePoint, FamilyCurve, curves, hours, lever as commitments_lever};
+pub use commitments::{CurvePoint, FamilyCurve, curves, dearest_family, hours, lever as commitments_lever};
 pub use levers::{Kind, Known, Level, Lever, Requirements, levers, requirements, setting};
 pub use limits::{Limit, limits, measures, strain};
 pub use robustness::{Robustness, Stress};

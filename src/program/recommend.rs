@@ -12,13 +12,13 @@ use rayon::prelude::*;
 use super::simulations::{on_threads, simulate};
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::catalog::{Catalog, Region};
-use crate::domain::{SimTime, Symbol};
+use crate::domain::SimTime;
 use crate::experiment::axes::Setting;
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::{
     Choice, Effort, FamilyCurve, Kind, Known, Level, Lever, Recommendation, Requirements, Robustness, Search, Stress,
-    Verdict, commitments_lever, curves, hours, levers, limits, requirements, setting,
+    Verdict, commitments_lever, curves, dearest_family, hours, levers, limits, requirements, setting,
 };
 use crate::experiment::rightsizing::{Sizing, measure, observed, patches};
 use crate::report::Summary;
@@ -285,16 +285,4 @@ impl Recommend {
         };
         stresses.iter().map(of).collect()
     }
-}
-
-/// The family that the nodes of a run cost most of.
-fn dearest_family(outcome: &Outcome, end: SimTime) -> Option<Symbol> {
-    let mut sums: std::collections::BTreeMap<Symbol, f64> = std::collections::BTreeMap::new();
-    for node in &outcome.record.nodes {
-        let Some((kind, running)) = node.instance_type.zip(node.running) else { continue };
-        let end = node.terminating.unwrap_or(end);
-        let family = Symbol::new(kind.as_str().split('.').next().unwrap_or_default());
-        *sums.entry(family).or_insert(0.0) += node.rate.as_f64() * end.saturating_since(running).as_secs_f64();
-    }
-    sums.into_iter().max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0))).map(|own| own.0)
 }

@@ -3,14 +3,7 @@
 //!
 //! Scalars keep the form in which they were written, so that what is written means what was read; comments are lost.
 
-use std::path::Path;
-
-use super::edits::Edit;
-use super::error::ScenarioError;
-use super::source::Limits;
 use super::tree::{Entry, Node, NodeKind};
-use crate::catalog::Catalog;
-use crate::scenario::Scenario;
 
 /// A document of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -259,21 +252,6 @@ fn differ(path: &str, before: Option<&Content>, after: Option<&Content>, all: &m
     }
 }
 
-impl Scenario {
-    /// The documents of the scenario at `path` and of all manifests that it names, after `edits`: the scenario itself first.
-    ///
-    /// # Errors
-    /// As [`Scenario::load_edited`].
-    pub fn documents(
-        path: &Path,
-        catalog: &Catalog,
-        limits: &Limits,
-        edits: &[Edit],
-    ) -> Result<Vec<Document>, ScenarioError> {
-        Self::load_keeping(path, catalog, limits, edits)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Content;
@@ -282,8 +260,10 @@ mod tests {
 
     fn read(text: &str) -> Content {
         let source = Source::new("a.yaml".to_owned(), text.to_owned());
-        let documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
-        Content::of(&documents[0])
+        match tree::parse(&source, &Variables::new(), &Limits::default()) {
+            Ok(documents) => Content::of(&documents[0]),
+            Err(error) => panic!("{error}: {text}"),
+        }
     }
 
     const TEXT: &str = "kind: NodePool\nmetadata: { name: a, namespace: web }\nspec:\n  at: '0644'\n  on: true\n  none: ~\n  empty: {}\n  \

@@ -103,8 +103,11 @@ impl Scenario {
         Self::load_whole(Path::new(name), catalog, &Limits::default(), (&[], Some(held)), None)
     }
 
-    /// The documents of a scenario and its manifests, after `edits`.
-    pub(super) fn load_keeping(
+    /// The documents of the scenario at `path` and of all manifests that it names, after `edits`: the scenario itself first.
+    ///
+    /// # Errors
+    /// As [`Scenario::load_edited`].
+    pub fn documents(
         path: &Path,
         catalog: &Catalog,
         limits: &Limits,

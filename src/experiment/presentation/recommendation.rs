@@ -1,6 +1,6 @@
 //! What `recommend` prints.
 
-use super::signed_percent;
+use super::{signed_percent, with_interval};
 use crate::domain::words::counted;
 use crate::experiment::recommendation::{Advice, Change, Figures, LimitKept, Recommendation, Robustness, ValueChange};
 use crate::experiment::statistics::Estimate;
@@ -55,15 +55,6 @@ fn monthly(answer: &Recommendation) -> String {
 pub(super) fn money(answer: &Recommendation, amount: f64) -> String {
     let today = answer.today.as_ref().and_then(|own| own.cost_per_month);
     money_among(&answer.currency, amount, today.map_or(amount, |own| own.mean))
-}
-
-/// A mean with half the width of its interval.
-pub(super) fn with_interval(own: &Estimate, shown: impl Fn(f64) -> String) -> String {
-    match own.half_width() {
-        // Half a cent either way is nothing.
-        Some(half) if shown(half) != shown(0.0) => format!("{} \u{b1} {}", shown(own.mean), shown(half)),
-        _ => shown(own.mean),
-    }
 }
 
 fn heading(answer: &Recommendation, lines: &mut Vec<String>) {
@@ -221,7 +212,7 @@ fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
     }
     if answer.effort.spent {
         lines.push(format!(
-            "the search ended with its simulations; --simulations {} looks further",
+            "the search ended before it was through; --simulations {} looks further",
             answer.effort.simulations * 2
         ));
     }

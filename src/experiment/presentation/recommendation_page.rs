@@ -1,7 +1,7 @@
 //! The page of `recommend`: the answer, what it costs in what, and the curves that it was chosen from.
 
-use super::recommendation::{comparison, diff, money, sentence, with_interval};
-use super::signed_percent;
+use super::recommendation::{comparison, diff, money, sentence};
+use super::{signed_percent, with_interval};
 use crate::domain::words::counted;
 use crate::experiment::recommendation::{FamilyCurve, Recommendation, Tried};
 use crate::report::format::span;

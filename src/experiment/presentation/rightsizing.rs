@@ -1,6 +1,6 @@
 //! The tables that `rightsize` prints, and the files of its patches.
 
-use super::signed_percent;
+use super::{signed_percent, with_interval};
 use crate::domain::{ResourceName, Resources};
 use crate::experiment::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
 use crate::experiment::statistics::Estimate;
@@ -30,13 +30,9 @@ fn heading(answer: &RightSizing, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
-/// A mean with half the width of its interval.
-fn with_interval(estimate: Option<&Estimate>, shown: impl Fn(f64) -> String) -> String {
-    let Some(estimate) = estimate else { return "-".to_owned() };
-    match estimate.half_width() {
-        Some(half) if half > 0.0 => format!("{} \u{b1} {}", shown(estimate.mean), shown(half)),
-        _ => shown(estimate.mean),
-    }
+/// A mean with its interval; a dash without one.
+fn mean_or_dash(estimate: Option<&Estimate>, shown: impl Fn(f64) -> String) -> String {
+    estimate.map_or_else(|| "-".to_owned(), |estimate| with_interval(estimate, shown))
 }
 
 fn label(name: &str) -> String {
@@ -79,9 +75,9 @@ fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> String {
     format!(
         "{:<NAME$}{:>22}{against:>18}{:>16}{:>15}{:>11}{:>11}{:>8}",
         label(&own.name),
-        with_interval(own.cost_per_month.as_ref(), money),
-        with_interval(own.out_of_memory.as_ref(), number),
-        with_interval(own.throttled_hours.as_ref(), number),
+        mean_or_dash(own.cost_per_month.as_ref(), money),
+        mean_or_dash(own.out_of_memory.as_ref(), number),
+        mean_or_dash(own.throttled_hours.as_ref(), number),
         own.pending_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
         own.request_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
         own.pods_pending.as_ref().map_or_else(|| "-".to_owned(), |own| number(own.mean)),

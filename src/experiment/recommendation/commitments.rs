@@ -48,6 +48,22 @@ pub struct FamilyCurve {
 /// On-Demand usage of one hour at On-Demand prices, by family.
 pub type Hour = BTreeMap<Symbol, f64>;
 
+/// The family of an instance type: what stands before the dot.
+fn family_of(kind: Symbol) -> Symbol {
+    Symbol::new(kind.as_str().split('.').next().unwrap_or_default())
+}
+
+/// The family that the nodes of a run which ended at `end` cost most of.
+pub fn dearest_family(outcome: &Outcome, end: SimTime) -> Option<Symbol> {
+    let mut sums: BTreeMap<Symbol, f64> = BTreeMap::new();
+    for node in &outcome.record.nodes {
+        let Some((kind, running)) = node.instance_type.zip(node.running) else { continue };
+        let ran = node.terminating.unwrap_or(end).saturating_since(running).as_secs_f64();
+        *sums.entry(family_of(kind)).or_insert(0.0) += node.rate.as_f64() * ran;
+    }
+    sums.into_iter().max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0))).map(|own| own.0)
+}
+
 /// The On-Demand usage of each hour of a run.
 pub fn hours(outcome: &Outcome, scenario: &Scenario) -> Vec<Hour> {
     let whole = (scenario.duration.as_secs_f64() / 3_600.0).max(1e-9);
@@ -57,7 +73,7 @@ pub fn hours(outcome: &Outcome, scenario: &Scenario) -> Vec<Hour> {
         if node.capacity_type.is_none_or(|own| own.as_str() != "on-demand") {
             continue;
         }
-        let family = Symbol::new(kind.as_str().split('.').next().unwrap_or_default());
+        let family = family_of(kind);
         let end = node.terminating.unwrap_or(SimTime::ZERO + scenario.duration);
         let at = |time: SimTime| time.as_secs_f64() / 3_600.0;
         let (from, to) = (at(running), at(end).min(whole));

@@ -51,15 +51,17 @@ fn targets_of(own: &HorizontalPodAutoscaler, known: &Known<'_>) -> Option<Lever>
     let older = format!("{}.spec.targetCPUUtilizationPercentage", object(own));
     let path = [newer, older].into_iter().find(|path| (known.can_set)(&vec![(path.clone(), today.to_string())]))?;
     let tried = [50, 60, 70, 80, 90].into_iter().filter(|share| *share != today);
-    let levels = tried.map(|share: i32| Level::of(format!("{share} %"), [(path.clone(), share.to_string().as_str())]));
-    Some(lever(Kind::HpaTargets, own, format!("{today} %"), levels.collect()))
+    let levels =
+        tried.map(|share: i32| Level::of(format!("aims at {share} %"), [(path.clone(), share.to_string().as_str())]));
+    Some(lever(Kind::HpaTargets, own, format!("aims at {today} %"), levels.collect()))
 }
 
 fn minimum(own: &HorizontalPodAutoscaler) -> Lever {
     let today = own.min_replicas.unwrap_or(1);
     let path = format!("{}.spec.minReplicas", object(own));
-    let levels = fewer(today).map(|count| Level::of(count.to_string(), [(path.clone(), count.to_string().as_str())]));
-    lever(Kind::HpaMinimum, own, today.to_string(), levels.collect())
+    let levels = fewer(today)
+        .map(|count| Level::of(format!("minReplicas {count}"), [(path.clone(), count.to_string().as_str())]));
+    lever(Kind::HpaMinimum, own, format!("minReplicas {today}"), levels.collect())
 }
 
 /// Half and a quarter of a number of replicas.
@@ -77,7 +79,9 @@ fn behavior(own: &HorizontalPodAutoscaler) -> Lever {
     let today = stated.map_or_else(|| "5m".to_owned(), |window| window.to_string());
     let path = format!("{}.spec.behavior.scaleDown.stabilizationWindowSeconds", object(own));
     let tried = [("1m", "60"), ("5m", "300"), ("10m", "600")].into_iter().filter(|(shown, _)| *shown != today);
-    let levels = tried.map(|(shown, seconds)| Level::of(shown, [(path.clone(), seconds)])).collect();
+    let levels = tried
+        .map(|(shown, seconds)| Level::of(format!("scales down after {shown}"), [(path.clone(), seconds)]))
+        .collect();
     lever(Kind::HpaBehavior, own, format!("scales down after {today}"), levels)
 }
 
