@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     /// Most simulations; the same number gives the same answer on every machine
     #[arg(long, value_name = "N", default_value = "600", value_parser = clap::value_parser!(u32).range(150..=1_000_000))]
     simulations: u32,
-    /// Try nothing further after this time; the answer names the --simulations that repeat it
+    /// Try nothing further after this time, and look again at what was found: the answer then depends on the machine
     #[arg(long, value_name = "TIME", value_parser = crate::program::edits::time)]
     budget: Option<SimDuration>,
     /// What may be changed [default: everything but architectures, which images have to allow]
