@@ -110,16 +110,22 @@ fn interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// A mean with half the width of its interval, or with its ends where one of them is much further off; alone where the interval is nothing in
-/// the words of `say`.
-fn with_interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
+/// A mean with half the width of its interval; alone where that is nothing in the words of `say`.
+fn plus_minus(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
     let mean = say(estimate.mean);
     match estimate.half_width() {
-        Some(half) if say(half) == say(0.0) => mean,
-        Some(_) if estimate.is_lopsided() => format!("{mean} ({})", interval(estimate, say)),
-        Some(half) => format!("{mean} \u{b1} {}", say(half)),
-        None => mean,
+        Some(half) if say(half) != say(0.0) => format!("{mean} \u{b1} {}", say(half)),
+        _ => mean,
     }
+}
+
+/// The same, with the ends of the interval where one of them is much further off than the other.
+fn with_interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
+    let varies = estimate.half_width().is_some_and(|half| say(half) != say(0.0));
+    if varies && estimate.is_lopsided() {
+        return format!("{} ({})", say(estimate.mean), interval(estimate, say));
+    }
+    plus_minus(estimate, say)
 }
 
 /// Aligned columns, the first to the left.

@@ -1,6 +1,6 @@
 //! What `recommend` prints.
 
-use super::{signed_percent, with_interval};
+use super::{aligned, signed_percent, with_interval};
 use crate::domain::words::counted;
 use crate::experiment::recommendation::{Advice, Change, Figures, LimitKept, Recommendation, Robustness, ValueChange};
 use crate::experiment::statistics::Estimate;
@@ -8,7 +8,6 @@ use crate::report::format::{self, money_among};
 
 /// Most lines of one change's diff; the JSON has all.
 const EDITS: usize = 12;
-const NAME: usize = 34;
 const WIDTH: usize = 118;
 
 /// The answer as people read it.
@@ -112,8 +111,9 @@ fn costs(answer: &Recommendation, lines: &mut Vec<String>) {
         return;
     }
     let tried = if answer.is_change() { "recommended" } else { "best that was tried" };
-    lines.push(format!("{:<NAME$}{:>22}{tried:>22}", "", "today"));
-    lines.extend(rows.into_iter().map(|(name, before, after)| format!("{name:<NAME$}{before:>22}{after:>22}")));
+    let head = ["", "today", tried].map(str::to_owned).to_vec();
+    let rows = rows.into_iter().map(|(name, before, after)| vec![name, before, after]);
+    lines.extend(aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
     lines.push(String::new());
     lines.extend(answer.limits.iter().filter_map(limit));
     lines.push(String::new());

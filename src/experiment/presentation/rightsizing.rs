@@ -1,6 +1,6 @@
 //! The tables that `rightsize` prints, and the files of its patches.
 
-use super::{signed_percent, with_interval};
+use super::{plus_minus, signed_percent};
 use crate::domain::{ResourceName, Resources};
 use crate::experiment::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
 use crate::experiment::statistics::Estimate;
@@ -30,9 +30,9 @@ fn heading(answer: &RightSizing, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
-/// A mean with its interval; a dash without one.
+/// A mean with half the width of its interval; a dash without a mean.
 fn mean_or_dash(estimate: Option<&Estimate>, shown: impl Fn(f64) -> String) -> String {
-    estimate.map_or_else(|| "-".to_owned(), |estimate| with_interval(estimate, shown))
+    estimate.map_or_else(|| "-".to_owned(), |estimate| plus_minus(estimate, shown))
 }
 
 fn label(name: &str) -> String {
