@@ -1,10 +1,12 @@
 //! What a run emits: summary, tables, plots, pages. Everything here is made from an [`Outcome`] alone, so that equal
 //! runs leave equal bytes; nothing here knows a clock, a scenario file or the terminal it is printed on.
 
+pub mod answers;
 mod curves;
 pub mod directory;
 pub mod drain;
 pub mod format;
+pub mod markdown;
 pub mod observed;
 pub mod open_metrics;
 pub mod pack;
@@ -16,6 +18,7 @@ mod sparklines;
 pub mod summary;
 pub mod tables;
 pub mod terminal;
+pub mod warnings;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

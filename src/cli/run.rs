@@ -8,9 +8,10 @@ use super::edits::{self, Edits};
 use super::watch::Watch;
 use super::{Console, Format};
 use crate::domain::SimDuration;
+use crate::experiment;
 use crate::program::Failure;
 use crate::program::run::{Request, Run, metrics_step};
-use crate::report::{self, OutputDirectory, Summary, open_metrics, terminal};
+use crate::report::{self, OutputDirectory, Summary, markdown, open_metrics, terminal};
 use crate::simulation::{Moment, Outcome};
 
 /// From this share of the bill at estimated prices on, people are told how to get AWS's.
@@ -47,6 +48,9 @@ pub(super) struct Arguments {
     /// Give the series of single nodes or pods in metrics.om fewer samples, or none, where they would have more than this
     #[arg(long, value_name = "N", default_value_t = open_metrics::Settings::SAMPLES_MAX)]
     open_metrics_samples: u64,
+    /// Write the answers as Markdown too, for a comment on a pull request
+    #[arg(long, value_name = "FILE")]
+    summary_md: Option<PathBuf>,
     /// Show the simulation's clock, its nodes and the pods that wait for one while it runs
     #[arg(long, conflicts_with = "quiet")]
     watch: bool,
@@ -110,6 +114,9 @@ fn conclude(
 ) -> Result<(), Failure> {
     let summary = Summary::of(outcome);
     let metrics = run.write((outcome, &summary), arguments.open_metrics, arguments.open_metrics_samples, directory)?;
+    if let Some(path) = &arguments.summary_md {
+        experiment::write_whole(path, &markdown::render(&summary, &run.command(outcome, None)))?;
+    }
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {
         Format::Table => {

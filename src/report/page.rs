@@ -6,6 +6,7 @@ pub(crate) mod data;
 mod html;
 mod policy;
 mod sections;
+mod short;
 
 use super::plots::Plots;
 use super::summary::Summary;
@@ -19,8 +20,12 @@ pub(crate) const CHART_STYLE: &str = include_str!("page/charts.css");
 /// What every page with charts runs.
 pub(crate) const CHART_SCRIPT: [&str; 2] = [include_str!("page/core.js"), include_str!("page/charts.js")];
 /// What the page of a run has beside its charts.
-const RUN_SCRIPT: [&str; 3] =
-    [include_str!("page/replay.js"), include_str!("page/strips.js"), include_str!("page/decisions.js")];
+const RUN_SCRIPT: [&str; 4] = [
+    include_str!("page/replay.js"),
+    include_str!("page/strips.js"),
+    include_str!("page/decisions.js"),
+    include_str!("page/folds.js"),
+];
 
 /// The page of a run. `command` is the command line that repeats it.
 pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str) -> String {
@@ -30,24 +35,41 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     begin(&mut page, &format!("{}, policy {}", about.scenario, about.policy), "", &scripts);
     sections::heading(&mut page, summary);
     answers::answers(&mut page, summary);
-    sections::warnings(&mut page, summary);
     sections::timeline(&mut page, outcome, plots);
-    sections::waiting(&mut page, summary);
-    sections::requests(&mut page, summary);
-    sections::queues(&mut page, summary);
-    sections::replicas(&mut page, summary);
-    sections::vertical(&mut page, summary);
-    sections::scaling(&mut page, summary);
-    sections::cost(&mut page, summary);
-    sections::bill(&mut page, outcome);
-    sections::nodes(&mut page, outcome, summary);
-    churn::section(&mut page, summary);
-    sections::assumptions(&mut page, summary);
+    fold(&mut page, ("cost", "Cost", short::cost(summary)), |page| {
+        sections::cost(page, summary);
+        sections::bill(page, outcome);
+    });
+    fold(&mut page, ("waiting", "Waiting and availability", short::waiting(summary)), |page| {
+        sections::waiting(page, summary);
+        sections::replicas(page, summary);
+        sections::requests(page, summary);
+        sections::queues(page, summary);
+    });
+    fold(&mut page, ("nodes", "Nodes and churn", short::nodes(summary)), |page| {
+        sections::nodes(page, outcome, summary);
+        churn::section(page, summary);
+    });
+    fold(&mut page, ("scaling", "Scaling", short::scaling(summary)), |page| {
+        sections::scaling(page, summary);
+        sections::vertical(page, summary);
+    });
+    fold(&mut page, ("rests-on", "What it rests on", short::rests_on(summary)), |page| {
+        sections::warnings(page, summary);
+        sections::assumptions(page, summary);
+    });
     page.raw("</main>\n");
     sections::footer(&mut page, summary, command);
     script(&mut page, &data::of(outcome), &scripts);
     page.raw("</body>\n</html>\n");
     page.finish()
+}
+
+/// A part that is folded: its id, its question and its answer in short, and what is in it.
+fn fold(page: &mut Html, (id, question, answer): (&str, &str, String), part: impl FnOnce(&mut Html)) {
+    page.fold(id, question, &answer);
+    part(page);
+    page.end_fold();
 }
 
 /// The head of a page with charts, up to the beginning of its content; `scripts` are all that it may run.

@@ -7,6 +7,7 @@ mod vertical;
 use super::format::{self, money, money_among, percent, span};
 use super::sparklines;
 use super::summary::{Distribution, Part, Summary, WorkloadWaits};
+use super::warnings::ranked;
 use crate::simulation::Outcome;
 
 /// Workloads whose requests are printed; the page has all.
@@ -319,7 +320,9 @@ fn warnings(summary: &Summary, lines: &mut Vec<String>) {
     }
     lines.push(String::new());
     lines.push(format!("{}:", format::counted(summary.warnings.len() as u64, "warning", "warnings")));
-    lines.extend(summary.warnings.iter().take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
+    let ranked = ranked(&summary.warnings);
+    let all = ranked.telling.iter().chain(&ranked.harmless);
+    lines.extend(all.take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
     if summary.warnings.len() > WARNINGS_MAX {
         lines.push(format!("  and {} more in the report", summary.warnings.len() - WARNINGS_MAX));
     }

@@ -214,6 +214,8 @@ class ChartView {
   }
 
   draw() {
+    // What is folded has no size, and is drawn when it is opened.
+    if (this.figure.offsetParent === null && this.figure.clientWidth === 0) return;
     this.width = Math.max(this.figure.clientWidth, 200);
     const drawn = this.series.filter((series) => series.shown);
     // The cursor moves often, the curves seldom.
@@ -464,7 +466,10 @@ function highestInstant() {
 
 for (const place of document.querySelectorAll(".scroll")) hintAtScroll(place);
 const chartPlace = document.getElementById("panels");
-if (chartPlace) for (const chart of data.charts) new ChartView(chart, chartPlace);
+// What the reader sees first; a page that folds nothing has no place for it.
+const firstPlace = document.getElementById("first-panels");
+const isFirst = (chart) => firstPlace && ["nodes", "pending"].includes(chart.id);
+if (chartPlace) for (const chart of data.charts) new ChartView(chart, isFirst(chart) ? firstPlace : chartPlace);
 // A page without a replay has these alone.
 const zoomPlace = document.getElementById("zoom");
 if (zoomPlace) {

@@ -14,7 +14,7 @@ pub(super) fn section(page: &mut Html, summary: &Summary) {
     if churn.evictions == 0 && churn.replacements.is_empty() && churn.blocked.is_empty() && churn.decisions.is_empty() {
         return;
     }
-    page.element("h2 id=\"churn\"", "Churn");
+    page.element("h3 id=\"churn\"", "Churn");
     page.element("p", &what_it_cost(summary));
     replacements(page, &churn.replacements);
     cycles(page, churn);
@@ -58,7 +58,7 @@ fn cycles(page: &mut Html, churn: &ChurnSummary) {
     if churn.cycles.is_empty() {
         return;
     }
-    page.element("h3", "Limit cycles");
+    page.element("h4", "Limit cycles");
     let sentences: Vec<String> =
         churn.cycles.iter().map(|own: &CycleFigures| format!("{}, {}", own.kind, own.sentence())).collect();
     page.list(&sentences);

@@ -13,7 +13,7 @@ function decodedDecisions(encoded) {
 }
 
 const decisions = data.decisions ? decodedDecisions(data.decisions) : [];
-const ROWS = 40;
+const ROWS = 12;
 const GROUPS = { replicas: "Replica counts", launches: "Launches", removals: "Removals", outside: "From outside" };
 
 class DecisionTable {
@@ -33,7 +33,7 @@ class DecisionTable {
     this.search.addEventListener("input", () => this.restart());
     this.inWindow.addEventListener("change", () => this.restart());
     this.more.addEventListener("click", () => {
-      this.rows += 5 * ROWS;
+      this.rows += 10 * ROWS;
       this.state = null;
       changed();
     });
@@ -83,7 +83,11 @@ class DecisionTable {
 
   row(own) {
     const jump = element("button", { type: "button", class: "link" }, moment(own.at, true));
-    jump.addEventListener("click", () => setAt(own.at));
+    jump.addEventListener("click", () => {
+      const replay = document.getElementById("replay");
+      if (replay) replay.open = true;
+      setAt(own.at);
+    });
     return element("tr", {}, element("td", {}, jump), element("td", {}, span(own.at)), element("td", {}, own.kind), element("td", {}, own.subject), element("td", { class: "cause" }, unbroken(own.cause)));
   }
 }

@@ -1,7 +1,9 @@
 //! Writes HTML: escaping and tables.
 
-/// Rows that a table of the page shows.
-const ROWS_MAX: usize = 100;
+/// Rows that a table of the page holds.
+const ROWS_MAX: usize = 200;
+/// Rows of it that are seen before the reader asks for others.
+pub(crate) const ROWS_SEEN: usize = 12;
 
 /// How a column of a table is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,8 +100,22 @@ impl Html {
         self.page.push_str(&format!("<{tag}>{}</{name}>\n", text(content)));
     }
 
+    /// Begins a part that is folded: a question, and in short what the answer is, as markup.
+    pub(crate) fn fold(&mut self, id: &str, question: &str, answer: &str) {
+        self.raw(&format!(
+            "<details class=\"fold\" id=\"{id}\">\n<summary><h2>{}</h2> <span class=\"short\">{}</span></summary>\n",
+            text(question),
+            unbroken(answer)
+        ));
+    }
+
+    /// Ends it.
+    pub(crate) fn end_fold(&mut self) {
+        self.raw("</details>\n");
+    }
+
     /// Adds a table that scrolls sideways where the screen is narrow. Without rows nothing is added; of many rows the
-    /// first are shown, and `whole` named as the file that has all.
+    /// first are seen, further ones are looked for or asked for, and `whole` is named as the file that has all.
     pub(crate) fn table(&mut self, columns: &[Column], rows: &[Vec<String>], whole: &str) {
         if rows.is_empty() {
             return;
@@ -112,8 +128,8 @@ impl Html {
             }
         }
         self.raw("</tr></thead>\n<tbody>\n");
-        for row in rows.iter().take(ROWS_MAX) {
-            self.raw("<tr>");
+        for (position, row) in rows.iter().take(ROWS_MAX).enumerate() {
+            self.raw(if position < ROWS_SEEN { "<tr>" } else { "<tr class=\"rest\">" });
             for (column, cell) in columns.iter().zip(row) {
                 match column {
                     Column::Text(_) => self.raw(&format!("<td>{}</td>", text(cell))),
@@ -126,6 +142,11 @@ impl Html {
         if rows.len() > ROWS_MAX {
             let note = format!("The first {ROWS_MAX} of {}; {whole} has all.", rows.len());
             self.element("p class=\"note\"", &note);
+        } else if rows.len() > ROWS_SEEN {
+            // Without a script nothing shows the others.
+            self.raw("<noscript>");
+            self.element("p class=\"note\"", &format!("{ROWS_SEEN} of {}; {whole} has all.", rows.len()));
+            self.raw("</noscript>\n");
         }
     }
 

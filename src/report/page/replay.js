@@ -122,6 +122,7 @@ class Replay {
   }
 
   draw() {
+    if (this.canvas.parentElement.clientWidth === 0) return;
     const at = view.at;
     const width = Math.max(this.canvas.parentElement.clientWidth, 200);
     this.layout = layout(Math.max(this.places, 1), width, width < 500 ? 460 : 560);

@@ -15,8 +15,9 @@ use crate::cloud::BillLine;
 use crate::domain::{Money, SimDuration, SimTime, Symbol};
 use crate::report::format;
 use crate::report::plots::Plots;
-use crate::report::summary::{Distribution, Part, Summary};
+use crate::report::summary::{Distribution, Part, RequestFigures, Summary};
 use crate::report::tables;
+use crate::report::warnings::ranked;
 use crate::simulation::Outcome;
 use crate::world::record::NodeFacts;
 
@@ -41,43 +42,34 @@ pub(super) fn heading(page: &mut Html, summary: &Summary) {
     if let Some(warm_up) = format::warm_up(about.warm_up_seconds) {
         page.element("p class=\"faint\" id=\"warm-up\"", &warm_up);
     }
-    page.raw("<nav aria-label=\"parts of the report\">");
-    for (id, name) in PARTS {
-        page.raw(&format!("<a href=\"#{id}\">{name}</a> "));
-    }
-    page.raw("</nav>\n");
 }
-
-/// Parts of the page that its head leads to.
-const PARTS: [(&str, &str); 7] = [
-    ("charts", "Over time"),
-    ("replay", "Replay"),
-    ("lives", "Node lives"),
-    ("decisions", "Decisions"),
-    ("cost", "Cost"),
-    ("bill", "Bill"),
-    ("assumptions", "Assumptions"),
-];
 
 pub(super) fn warnings(page: &mut Html, summary: &Summary) {
     if summary.warnings.is_empty() {
         return;
     }
-    page.element("h2 id=\"warnings\"", &format::counted(summary.warnings.len() as u64, "warning", "warnings"));
+    let ranked = ranked(&summary.warnings);
+    page.element("h3 id=\"warnings\"", &format::counted(summary.warnings.len() as u64, "warning", "warnings"));
     page.raw("<div class=\"warnings\">\n");
-    page.list(&summary.warnings);
+    page.list(&ranked.telling);
+    if !ranked.harmless.is_empty() {
+        let count = format::counted(ranked.harmless.len() as u64, "further one, hardly", "further ones, hardly");
+        page.raw(&format!("<details><summary>{count} of weight</summary>\n"));
+        page.list(&ranked.harmless);
+        page.end_fold();
+    }
     page.raw("</div>\n");
 }
 
 /// Everything that moves with the clock: the charts, the replay, the lives of nodes, the decisions. The page's script
 /// fills it.
 pub(super) fn timeline(page: &mut Html, outcome: &Outcome, plots: &Plots) {
-    page.raw("<div id=\"timeline\">\n<div id=\"player\" role=\"group\" aria-label=\"time\"></div>\n");
-    page.raw("<h2 id=\"charts\">Over time</h2>\n<noscript><p class=\"warnings\">");
+    page.raw("<div id=\"timeline\">\n<div id=\"player\" role=\"group\" aria-label=\"time\"></div>\n<noscript><p class=\"warnings\">");
     page.raw(&text(
         "Charts, replay and decisions need JavaScript. The SVG files beside this page show the same curves.",
     ));
-    page.raw("</p></noscript>\n");
+    page.raw("</p></noscript>\n<div id=\"first-panels\" class=\"panels\"></div>\n");
+    page.fold("charts", "More charts", "");
     for sentence in &plots.left_out {
         page.element("p class=\"note\"", sentence);
     }
@@ -87,17 +79,23 @@ pub(super) fn timeline(page: &mut Html, outcome: &Outcome, plots: &Plots) {
     if outcome.about.counts_from() > SimTime::ZERO {
         page.element("p class=\"note\"", "The grey band is the warm-up, which no figure of waiting or churn counts.");
     }
-    page.raw("<div id=\"panels\"></div>\n<h2 id=\"replay\">The cluster at one instant</h2>\n");
+    page.raw("<div id=\"panels\" class=\"panels\"></div>\n");
+    page.end_fold();
+    page.fold("replay", "Replay", "the cluster at one instant, and the lives of nodes");
     if outcome.record.nodes.is_empty() {
         page.element("p class=\"note\"", "The run had no node.");
     }
     page.raw("<div id=\"replay-stage\"></div>\n<div id=\"ticker\" aria-label=\"latest decisions\"></div>\n");
-    page.raw("<h2 id=\"lives\">Lives of nodes</h2>\n<div id=\"strips\"></div>\n");
-    page.raw("<h2 id=\"decisions\">Every decision and its cause</h2>\n<div id=\"decisions-table\"></div>\n</div>\n");
+    page.raw("<h3 id=\"lives\">Lives of nodes</h3>\n<div id=\"strips\"></div>\n");
+    page.end_fold();
+    page.fold("decisions", "Decisions", "each with its cause");
+    page.raw("<div id=\"decisions-table\"></div>\n");
+    page.end_fold();
+    page.raw("</div>\n");
 }
 
 pub(super) fn waiting(page: &mut Html, summary: &Summary) {
-    page.element("h2", "How long things took");
+    page.element("h3", "How long things took");
     let pods = &summary.pods;
     let spans = [
         ("Pod created to bound to a node", &pods.wait_for_node),
@@ -143,11 +141,14 @@ fn cells_of(name: String, spans: &Distribution) -> Vec<String> {
 
 pub(super) fn requests(page: &mut Html, summary: &Summary) {
     if !summary.requests.is_empty() {
-        page.element("h2", "Requests");
+        page.element("h3", "Requests");
     }
-    let rows: Vec<Vec<String>> = summary
-        .requests
-        .iter()
+    // The slowest comes first.
+    let mut requests: Vec<&RequestFigures> = summary.requests.iter().collect();
+    let p99 = |figures: &RequestFigures| figures.p99_seconds.unwrap_or(-1.0);
+    requests.sort_by(|one, other| p99(other).total_cmp(&p99(one)));
+    let rows: Vec<Vec<String>> = requests
+        .into_iter()
         .map(|figures| {
             vec![
                 figures.workload.clone(),
@@ -239,7 +240,7 @@ pub(super) fn queues(page: &mut Html, summary: &Summary) {
     if summary.queues.is_empty() {
         return;
     }
-    page.element("h2", "Queues");
+    page.element("h3", "Queues");
     let span = |seconds: Option<f64>| seconds.map_or_else(|| "never".to_owned(), format::span);
     let rows: Vec<Vec<String>> = summary
         .queues
@@ -275,7 +276,6 @@ pub(super) fn queues(page: &mut Html, summary: &Summary) {
 }
 
 pub(super) fn cost(page: &mut Html, summary: &Summary) {
-    page.element("h2 id=\"cost\"", "What it cost");
     let cost = &summary.cost;
     let money = |amount| format::money_among(&summary.about.currency, amount, cost.total);
     let phases = format!(
@@ -354,7 +354,7 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
 type BillKey = (&'static str, Option<Symbol>, Option<Symbol>, Option<Symbol>);
 
 pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
-    page.element("h2 id=\"bill\"", "The bill");
+    page.element("h3 id=\"bill\"", "The bill");
     let mut groups: BTreeMap<BillKey, (u64, SimDuration, Money)> = BTreeMap::new();
     for line in &outcome.bill.lines {
         let key = |line: &BillLine| (line.item.as_str(), line.instance_type, line.capacity_type, line.zone);
@@ -364,6 +364,8 @@ pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
     let currency = outcome.bill.currency.code();
     let cell = |symbol: Option<Symbol>| symbol.map_or_else(String::new, |symbol| symbol.to_string());
     let bought = |symbol: Option<Symbol>| symbol.map_or("", |symbol| format::bought_as(symbol.as_str())).to_owned();
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, (.., amount))| std::cmp::Reverse(*amount));
     let rows: Vec<Vec<String>> = groups
         .into_iter()
         .map(|((item, instance_type, capacity_type, zone), (lines, billed, amount))| {
@@ -396,7 +398,6 @@ pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
 }
 
 pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
-    page.element("h2", "Nodes");
     let nodes = &summary.nodes;
     let ends: Vec<String> =
         nodes.terminations.iter().map(|end| format!("{} {}", format::count(end.count), end.name)).collect();
@@ -425,8 +426,10 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     let end = SimTime::ZERO + outcome.about.duration;
     let costs = tables::node_costs(outcome);
     let cost_cell = |cost: Money| format::money_among(&summary.about.currency, cost.as_f64(), summary.cost.total);
-    let rows: Vec<Vec<String>> =
-        outcome.record.nodes.iter().zip(costs).map(|(node, cost)| node_row(node, &cost_cell(cost), end)).collect();
+    // The dearest comes first.
+    let mut nodes: Vec<(&NodeFacts, Money)> = outcome.record.nodes.iter().zip(costs).collect();
+    nodes.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
+    let rows: Vec<Vec<String>> = nodes.into_iter().map(|(node, cost)| node_row(node, &cost_cell(cost), end)).collect();
     let columns = [
         Column::Text("node"),
         Column::Text("instance type"),
@@ -468,7 +471,7 @@ fn node_row(node: &NodeFacts, cost: &str, end: SimTime) -> Vec<String> {
 }
 
 pub(super) fn assumptions(page: &mut Html, summary: &Summary) {
-    page.element("h2 id=\"assumptions\"", "Assumptions");
+    page.element("h3 id=\"assumptions\"", "Assumptions");
     page.list(&summary.about.assumptions);
     if let Some(hint) = summary.hint_on_daemons() {
         page.element("p class=\"note\"", hint);

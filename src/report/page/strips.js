@@ -59,6 +59,7 @@ class Strips {
   }
 
   draw() {
+    if (this.canvas.parentElement.clientWidth === 0) return;
     const width = Math.max(this.canvas.parentElement.clientWidth, 200);
     const most = Math.max(this.rows.length, 1);
     this.rowHeight = clamp(Math.floor(560 / most), 2, 15);

@@ -9,8 +9,15 @@ pub(in super::super) fn replicas(page: &mut Html, summary: &Summary) {
     if summary.scaling.workloads.is_empty() {
         return;
     }
-    page.element("h2 id=\"replicas\"", "Replicas");
-    let rows: Vec<Vec<String>> = summary.scaling.workloads.iter().map(|own| row(summary, own)).collect();
+    page.element("h3 id=\"replicas\"", "Replicas");
+    // What was missing most comes first.
+    let missing = |own: &WorkloadScaling| {
+        let found = summary.availability.workloads.iter().find(|found| found.workload == own.workload);
+        found.map_or(0.0, |found| found.unavailable_pod_minutes)
+    };
+    let mut workloads: Vec<&WorkloadScaling> = summary.scaling.workloads.iter().collect();
+    workloads.sort_by(|one, other| missing(other).total_cmp(&missing(one)));
+    let rows: Vec<Vec<String>> = workloads.into_iter().map(|own| row(summary, own)).collect();
     let columns = [
         Column::Text("workload"),
         Column::Figure("missing, pod-minutes"),

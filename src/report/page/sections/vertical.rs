@@ -8,7 +8,7 @@ pub(in super::super) fn vertical(page: &mut Html, summary: &Summary) {
     if summary.vertical.is_empty() {
         return;
     }
-    page.element("h2 id=\"vertical\"", "Requests and recommendations");
+    page.element("h3 id=\"vertical\"", "Requests and recommendations");
     let columns = [
         Column::Text("workload"),
         Column::Text("container"),

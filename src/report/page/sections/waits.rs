@@ -14,10 +14,13 @@ pub(super) fn tables(page: &mut Html, summary: &Summary) {
     table(page, "wait for a node, by priority", priorities.collect());
 }
 
-fn table(page: &mut Html, of_what: &'static str, all: Vec<(String, &WaitFigures)>) {
+fn table(page: &mut Html, of_what: &'static str, mut all: Vec<(String, &WaitFigures)>) {
     if all.len() < 2 {
         return;
     }
+    // Who waited longest comes first.
+    let p99 = |waits: &WaitFigures| waits.wait_for_node.as_ref().map_or(-1.0, |own| own.p99_seconds);
+    all.sort_by(|one, other| p99(other.1).total_cmp(&p99(one.1)));
     let row = |(name, waits): (String, &WaitFigures)| {
         let mut cells = cells_of(name, waits.wait_for_node.as_ref()?);
         cells.insert(2, waits.waited.to_string());

@@ -1,0 +1,219 @@
+//! The answers that come first, wherever people read them: what it costs, who waited, what broke, and what it rests on.
+//!
+//! What must not live here: how they are drawn (`page`, `markdown`).
+
+use super::format;
+use super::summary::{Distribution, ObjectiveResult, RequestFigures, Summary};
+use super::warnings::ranked;
+use crate::scenario::definition::Calibrated;
+
+/// Objectives that an answer names at most.
+const NAMED_MAX: usize = 3;
+
+/// A question with its answer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Answer {
+    /// The question.
+    pub question: &'static str,
+    /// The answer in a few words.
+    pub value: Piece,
+    /// What is to be said of it.
+    pub clauses: Vec<Vec<Piece>>,
+}
+
+/// A part of what is said.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Piece {
+    /// Words.
+    Plain(String),
+    /// A figure of the summary: its key, its value, and as people read it.
+    Figure(&'static str, f64, String),
+    /// Words that lead to a part of the report: its id and the words.
+    Link(&'static str, String),
+    /// How an objective stands: whether it is kept, `None` where nothing was measured; and the word for it.
+    Verdict(Option<bool>, &'static str),
+}
+
+impl Piece {
+    /// As words alone.
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Plain(words) | Self::Figure(.., words) | Self::Link(_, words) => words,
+            Self::Verdict(_, word) => word,
+        }
+    }
+}
+
+fn plain(words: impl Into<String>) -> Piece {
+    Piece::Plain(words.into())
+}
+
+impl Answer {
+    fn new(question: &'static str, value: Piece) -> Self {
+        Self { question, value, clauses: Vec::new() }
+    }
+
+    fn say(self, words: impl Into<String>) -> Self {
+        let words = words.into();
+        if words.is_empty() { self } else { self.with([plain(words)]) }
+    }
+
+    fn with(mut self, pieces: impl IntoIterator<Item = Piece>) -> Self {
+        self.clauses.push(pieces.into_iter().collect());
+        self
+    }
+}
+
+/// The four answers.
+pub fn answers(summary: &Summary) -> [Answer; 4] {
+    [cost(summary), waited(summary), broke(summary), rests_on(summary)]
+}
+
+fn cost(summary: &Summary) -> Answer {
+    let cost = &summary.cost;
+    let currency = &summary.about.currency;
+    let money = |amount| format::money(currency, amount);
+    let idle = format!("{} of it for capacity that nobody requested", format::percent(cost.idle.share));
+    let (Some(hour), Some(month)) = (cost.per_hour, cost.per_month) else {
+        let value = Piece::Figure("cost.total", cost.total, money(cost.total));
+        return Answer::new("What it costs", value).say(currency).say(idle);
+    };
+    let span = format::span(summary.about.duration_seconds);
+    let value = Piece::Figure("cost.per_month", month, format!("{} a month", money(month)));
+    Answer::new("What it costs", value)
+        .with([
+            plain(format!("{currency} per month of 730 h, ")),
+            Piece::Figure("cost.per_hour", hour, money(hour)),
+            plain(" per hour, "),
+            Piece::Figure("cost.total", cost.total, money(cost.total)),
+            plain(format!(" for the {span} simulated")),
+        ])
+        .say(idle)
+}
+
+fn waited(summary: &Summary) -> Answer {
+    let Some(waits) = summary.pods.wait_for_node.as_ref() else {
+        return response(Answer::new("Who waited", plain("Nobody")).say("no pod was created"), summary);
+    };
+    let p99 = waits.p99_seconds;
+    let value = Piece::Figure("pods.wait_for_node.p99_seconds", p99, format::span(p99));
+    let answer =
+        Answer::new("Who waited", value).say(format!("pods for a node, 99th percentile ({})", in_figures(waits)));
+    response(answer, summary)
+}
+
+fn in_figures(spans: &Distribution) -> String {
+    format!(
+        "p50 {}, p95 {}, longest {}",
+        format::span(spans.p50_seconds),
+        format::span(spans.p95_seconds),
+        format::span(spans.max_seconds)
+    )
+}
+
+/// The slowest workload stands for all; the table of requests has the others.
+fn response(answer: Answer, summary: &Summary) -> Answer {
+    let p99 = |figures: &RequestFigures| figures.p99_seconds.unwrap_or(-1.0);
+    // Of equals the first.
+    let slowest = |one: &&RequestFigures, other: &&RequestFigures| {
+        p99(one).total_cmp(&p99(other)).then(std::cmp::Ordering::Greater)
+    };
+    let Some(figures) = summary.requests.iter().max_by(slowest) else { return answer };
+    let which = match summary.requests.len() {
+        1 => String::new(),
+        all => format!(", the slowest of {all}"),
+    };
+    let of = |seconds| format::span_or_dash(seconds);
+    let spans = format!("p50 {}, p99 {}", of(figures.p50_seconds), of(figures.p99_seconds));
+    answer.say(format!("requests to {}{which}: {spans}", figures.workload))
+}
+
+/// Objectives that are missed, replicas that were, pods that are left, requests that failed.
+fn broke(summary: &Summary) -> Answer {
+    let objectives = &summary.objectives;
+    let missed = objectives.iter().filter(|own| own.met == Some(false)).count();
+    let pending = summary.pods.pending_at_end;
+    let own = &summary.availability;
+    let value = match (objectives.len(), missed) {
+        (0, _) if pending > 0 => format!("{} pending", format::counted(pending, "pod", "pods")),
+        (0, _) => format::objective(format::POD_MINUTES, own.unavailable_pod_minutes),
+        (_, 0) => "Nothing".to_owned(),
+        (all, missed) => format!("{missed} of {all} missed"),
+    };
+    let mut answer = Answer::new("What broke", plain(value));
+    for objective in objectives.iter().filter(|own| own.met != Some(true)).take(NAMED_MAX) {
+        answer.clauses.push(verdict(objective));
+    }
+    let kept: Vec<&str> =
+        objectives.iter().filter(|own| own.met == Some(true)).map(|own| objective_name(&own.name)).collect();
+    if !kept.is_empty() {
+        answer = answer.with([Piece::Verdict(Some(true), "kept"), plain(format!(" {}", kept.join(", ")))]);
+    }
+    if let Some(share) = own.unavailable_share {
+        let missing = own.unavailable_pod_minutes;
+        let shown = format::objective(format::POD_MINUTES, missing);
+        let figure = Piece::Figure("availability.unavailable_pod_minutes", missing, shown);
+        let link = Piece::Link("replicas", "replicas".to_owned());
+        answer = answer.with([
+            link,
+            plain(" wanted and not Ready: "),
+            figure,
+            plain(format!(", {}", format::percent(share))),
+        ]);
+    }
+    if let Some(own) = own.worst().into_iter().find(|own| own.at_zero_seconds > 0.0) {
+        answer = answer.say(format!("none Ready: {}", own.at_zero_words()));
+    }
+    if pending > 0 && !objectives.is_empty() {
+        answer = answer.say(format!("{} without a node at the end", format::counted(pending, "pod", "pods")));
+    }
+    let failed = summary.requests.iter().find_map(|own| Some(format!("{}: {}", own.workload, own.failed()?)));
+    answer.say(failed.unwrap_or_default())
+}
+
+fn verdict(objective: &ObjectiveResult) -> Vec<Piece> {
+    let word = match objective.met {
+        Some(true) => "kept",
+        Some(false) => "missed",
+        None => "nothing measured",
+    };
+    let value = |value| format::objective(&objective.unit, value);
+    let limit = value(objective.limit);
+    let against = match objective.actual {
+        Some(actual) => format!("{} against at most {limit}", value(actual)),
+        None => format!("at most {limit} wanted"),
+    };
+    let because = objective.because.as_ref().map_or_else(String::new, |because| format!(" ({because})"));
+    vec![
+        Piece::Verdict(objective.met, word),
+        plain(format!(" {}: {against}{because}", objective_name(&objective.name))),
+    ]
+}
+
+fn objective_name(name: &str) -> &str {
+    match name {
+        "unavailable_pod_minutes" => "replicas wanted and not Ready",
+        "at_zero" => "a workload without a Ready replica",
+        "at_max" => "an autoscaler at its maximum",
+        "pending_p95" => "wait for a node, p95",
+        "pending_p99" => "wait for a node, p99",
+        "request_p99" => "response time, p99",
+        "cost" => "cost of the run",
+        other => other,
+    }
+}
+
+/// Prices, load and start; and what the program is not sure of.
+fn rests_on(summary: &Summary) -> Answer {
+    let count = summary.about.assumptions.len() as u64;
+    let unconfirmed = &summary.cost.unconfirmed;
+    let share = Piece::Figure("cost.unconfirmed.share", unconfirmed.share, format::percent(unconfirmed.share));
+    let value = Piece::Link("assumptions", format::counted(count, "assumption", "assumptions"));
+    let answer = Answer::new("What it rests on", value)
+        .with([share, plain(" of the bill at estimated prices")])
+        .say(summary.about.calibration.as_ref().map_or_else(String::new, Calibrated::in_short));
+    let ranked = ranked(&summary.warnings);
+    let Some(first) = ranked.telling.first().or(ranked.harmless.first()) else { return answer };
+    let warnings = format::counted(summary.warnings.len() as u64, "warning", "warnings");
+    answer.with([Piece::Link("warnings", warnings), plain(format!(": {first}"))])
+}

@@ -1,0 +1,59 @@
+// Parts that are folded, and tables of which the first rows are seen.
+
+/** Rows of a table that are seen before the reader asks for others. */
+const SEEN = 12;
+
+/** Opens what an address leads to. */
+function openAddressed() {
+  const target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+  if (!target) return;
+  for (let part = target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  target.scrollIntoView();
+}
+
+/** A search over all rows of a table, and a button that shows all. */
+function makeFinder(scroll) {
+  const rows = [...scroll.querySelectorAll("tbody tr")];
+  if (rows.length <= SEEN) return;
+  let all = false;
+  const search = element("input", { type: "search", placeholder: `Search ${amount(rows.length, true)} rows`, "aria-label": "Search the table" });
+  const button = element("button", { type: "button" }, "");
+  const show = () => {
+    const wanted = search.value.toLowerCase();
+    let seen = 0;
+    for (const row of rows) {
+      const found = wanted === "" || row.textContent.toLowerCase().includes(wanted);
+      row.classList.toggle("rest", !found || (!all && seen >= SEEN));
+      if (found) seen += 1;
+    }
+    button.textContent = all ? `Show ${SEEN}` : `Show all ${amount(seen, true)}`;
+    button.hidden = seen <= SEEN;
+  };
+  search.addEventListener("input", show);
+  button.addEventListener("click", () => {
+    all = !all;
+    show();
+  });
+  scroll.before(element("div", { class: "finder" }, search, button));
+  show();
+}
+
+const folds = [...document.querySelectorAll("details.fold")];
+for (const fold of folds) fold.addEventListener("toggle", changed);
+for (const scroll of document.querySelectorAll(".fold .scroll")) if (!scroll.querySelector(".decisions")) makeFinder(scroll);
+addEventListener("hashchange", openAddressed);
+// A link to where the address leads already is followed as well.
+document.addEventListener("click", (event) => {
+  const link = event.target.closest?.('a[href^="#"]');
+  if (link && link.getAttribute("href") === location.hash) openAddressed();
+});
+openAddressed();
+// On paper nothing can be opened.
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = folds.filter((fold) => !fold.open);
+  for (const fold of opened) fold.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const fold of opened) fold.open = false;
+});
