@@ -8,7 +8,6 @@ use super::edits::{self, Edits};
 use super::watch::Watch;
 use super::{Console, Format};
 use crate::domain::SimDuration;
-use crate::experiment;
 use crate::program::Failure;
 use crate::program::run::{Request, Run, metrics_step};
 use crate::report::{self, OutputDirectory, Summary, markdown, open_metrics, terminal};
@@ -115,7 +114,7 @@ fn conclude(
     let summary = Summary::of(outcome);
     let metrics = run.write((outcome, &summary), arguments.open_metrics, arguments.open_metrics_samples, directory)?;
     if let Some(path) = &arguments.summary_md {
-        experiment::write_whole(path, &markdown::render(&summary, &run.command(outcome, None)))?;
+        super::experiment::write_whole(path, &markdown::render(&summary, &run.command(outcome, None)))?;
     }
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {

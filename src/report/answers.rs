@@ -72,7 +72,7 @@ pub fn answers(summary: &Summary) -> [Answer; 4] {
 fn cost(summary: &Summary) -> Answer {
     let cost = &summary.cost;
     let currency = &summary.about.currency;
-    let money = |amount| format::money(currency, amount);
+    let money = |amount| format::money_in_short(currency, amount);
     let idle = format!("{} of it for capacity that nobody requested", format::percent(cost.idle.share));
     let (Some(hour), Some(month)) = (cost.per_hour, cost.per_month) else {
         let value = Piece::Figure("cost.total", cost.total, money(cost.total));
@@ -80,13 +80,17 @@ fn cost(summary: &Summary) -> Answer {
     };
     let span = format::span(summary.about.duration_seconds);
     let value = Piece::Figure("cost.per_month", month, format!("{} a month", money(month)));
+    let off = cost.spot_range.filter(|_| cost.total > 0.0).map_or_else(String::new, |range| {
+        let of_month = |total: f64| money(month * total / cost.total);
+        format!("{} to {} if Spot prices are off", of_month(range.total_low), of_month(range.total_high))
+    });
     Answer::new("What it costs", value)
+        .say(off)
         .with([
-            plain(format!("{currency} per month of 730 h, ")),
             Piece::Figure("cost.per_hour", hour, money(hour)),
             plain(" per hour, "),
             Piece::Figure("cost.total", cost.total, money(cost.total)),
-            plain(format!(" for the {span} simulated")),
+            plain(format!(" for the {span} simulated ({currency}; a month has 730 h)")),
         ])
         .say(idle)
 }
@@ -136,7 +140,10 @@ fn broke(summary: &Summary) -> Answer {
     let own = &summary.availability;
     let value = match (objectives.len(), missed) {
         (0, _) if pending > 0 => format!("{} pending", format::counted(pending, "pod", "pods")),
-        (0, _) => format::objective(format::POD_MINUTES, own.unavailable_pod_minutes),
+        (0, _) if own.unavailable_pod_minutes > 0.0 => {
+            format!("{} missing", format::objective(format::POD_MINUTES, own.unavailable_pod_minutes))
+        }
+        (0, _) => "Nothing".to_owned(),
         (_, 0) => "Nothing".to_owned(),
         (all, missed) => format!("{missed} of {all} missed"),
     };
@@ -195,9 +202,9 @@ fn objective_name(name: &str) -> &str {
         "unavailable_pod_minutes" => "replicas wanted and not Ready",
         "at_zero" => "a workload without a Ready replica",
         "at_max" => "an autoscaler at its maximum",
-        "pending_p95" => "wait for a node, p95",
-        "pending_p99" => "wait for a node, p99",
-        "request_p99" => "response time, p99",
+        "pending_p95" => "p95 wait for a node",
+        "pending_p99" => "p99 wait for a node",
+        "request_p99" => "p99 response time",
         "cost" => "cost of the run",
         other => other,
     }

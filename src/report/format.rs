@@ -77,6 +77,18 @@ pub fn money(currency: &str, amount: f64) -> String {
     money_among(currency, amount, amount)
 }
 
+/// An amount of money as people say it: whole from a hundred on, with two decimals from one on.
+pub fn money_in_short(currency: &str, amount: f64) -> String {
+    let decimals = match amount.abs() {
+        size if size >= 99.995 => 0,
+        size if size >= 1.0 => 2,
+        _ => return money(currency, amount),
+    };
+    let sign = Currency::from_code(currency).map_or("", Currency::sign);
+    let minus = if amount < 0.0 { MINUS } else { "" };
+    format!("{minus}{sign}{}", grouped(&format!("{:.decimals$}", amount.abs())))
+}
+
 /// As [`money`], with as many decimals as `largest` has, so that amounts beside each other can be compared.
 pub fn money_among(currency: &str, amount: f64, largest: f64) -> String {
     let sign = Currency::from_code(currency).map_or("", Currency::sign);
@@ -209,7 +221,8 @@ impl Calendar {
 #[cfg(test)]
 mod tests {
     use super::{
-        Calendar, ExactSeconds, counted, grouped, instant_for_people, moment, money, money_among, percent, span,
+        Calendar, ExactSeconds, counted, grouped, instant_for_people, moment, money, money_among, money_in_short,
+        percent, span,
     };
     use crate::domain::SimTime;
 
@@ -239,6 +252,10 @@ mod tests {
         assert_eq!(money("USD", 1_234_567.891), "$1,234,567.89");
         assert_eq!(money("USD", 0.041_6), "$0.0416");
         assert_eq!(money_among("USD", 0.041_6, 400.0), "$0.04");
+        assert_eq!(
+            [1_682.03, 99.996, 5.5, -0.041_6].map(|own| money_in_short("USD", own)),
+            ["$1,682", "$100", "$5.50", "\u{2212}$0.0416"]
+        );
         assert_eq!(money("CNY", -12.5), "\u{2212}¥12.50");
         assert_eq!([percent(0.1234), percent(-0.5), percent(12.5)], ["12.3 %", "\u{2212}50.0 %", "1,250.0 %"]);
         assert_eq!(grouped("-123"), "-123");

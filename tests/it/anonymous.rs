@@ -257,9 +257,9 @@ fn a_run_has_the_same_figures_under_other_names() {
             assert_eq!(own["nodes"][figure], other["nodes"][figure], "{figure} of {dump}, {policy}");
         }
         let cost = |summary: &Value| summary["cost"]["total"].as_f64().unwrap();
-        // How long a machine takes to start or to end is drawn by its name.
+        // How long a machine takes to start or to end is drawn by its name; so are the nodes on which pods meet, and pull an image once.
         let off = (cost(&own) - cost(&other)).abs() / cost(&own);
-        let drawn = if policy == "today" && dump == SMALL { 0.0 } else { 0.001 };
+        let drawn = if policy == "today" && dump == SMALL { 0.0 } else { 0.01 };
         assert!(off <= drawn, "{dump}, {policy}: {} against {}", cost(&own), cost(&other));
     }
 }

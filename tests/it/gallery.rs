@@ -11,6 +11,7 @@ mod multi_architecture;
 mod pod_trace;
 mod replica_trace;
 mod right_sizing;
+mod shop_day;
 mod worldcup_week;
 mod zone_outage;
 

@@ -53,7 +53,7 @@ fn node_groups_take_the_place_of_karpenter_without_an_edit() {
     assert_eq!(code, Some(0), "{err}");
     let (mut scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let names: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
-    assert_eq!(names, ["today", "cost-aware", "cluster-autoscaler"]);
+    assert_eq!(names, ["today", "cost-aware", "cluster-autoscaler", "auto-mode"]);
     let groups = &scenario.policies[2].manifests.node_groups;
     let sizes: Vec<_> =
         groups.iter().map(|own| (own.name.as_str(), own.min_size, own.desired_size, own.max_size)).collect();
@@ -106,4 +106,108 @@ fn a_comparison_with_node_groups_places_every_pod_of_a_big_cluster() {
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("cluster-autoscaler is ") || out.contains("cluster-autoscaler costs "), "{out}");
     assert!(!out.contains("pending at the end"), "{out}");
+}
+
+/// The objects as EKS Auto Mode has them: its labels, its class, and no Karpenter of one's own.
+fn of_auto_mode(dump: &str) -> String {
+    let own = dump.replace(
+        "karpenter.sh/nodepool: general",
+        "karpenter.sh/nodepool: general, eks.amazonaws.com/compute-type: auto",
+    );
+    own.replace("group: karpenter.k8s.aws, kind: EC2NodeClass", "group: eks.amazonaws.com, kind: NodeClass")
+        .replace("karpenter.k8s.aws/instance-", "eks.amazonaws.com/instance-")
+        .replace("public.ecr.aws/karpenter/controller:1.8.2", "operator")
+        .replace("name: karpenter", "name: operator")
+        .replace("expireAfter: 720h", "expireAfter: 336h")
+}
+
+/// With requirements on what only one of the two calls so, a life that Auto Mode refuses, and a pod that asks for a label.
+fn demanding() -> String {
+    let requirements = "requirements: [{key: karpenter.k8s.aws/instance-category, operator: In, values: [m]}, {key: karpenter.k8s.aws/instance-capability-flex, operator: NotIn, values: [\"true\"]}, ";
+    let text = dump(false).replacen("requirements: [", requirements, 1);
+    let text = text.replacen("      taints: [{key: shared", "      expireAfter: 720h\n      taints: [{key: shared", 1);
+    text.replace("team: shop}, tolerations", "team: shop, karpenter.k8s.aws/instance-category: m}, tolerations")
+}
+
+#[test]
+fn auto_mode_takes_the_place_of_karpenter_without_an_edit() {
+    let place = Place::new();
+    place.put("cluster.yaml", &demanding());
+    let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (mut scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let policy = scenario.policies.iter().find(|own| own.name == "auto-mode").unwrap();
+    let general = policy.manifests.node_pools.iter().find(|own| own.name.as_str() == "general").unwrap();
+    assert!(general.auto_mode && general.taints[0].key.as_str() == "shared");
+    let keys: Vec<&str> = general.requirements.iter().map(|own| own.key.as_str()).collect();
+    assert_eq!(keys, ["eks.amazonaws.com/instance-category", "karpenter.sh/capacity-type"]);
+    assert_eq!(general.expire_after, Some(nodecast::domain::SimDuration::from_secs(336 * 3_600)));
+    let text = std::fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
+    for said in
+        ["EKS Auto Mode lets none live for more than", "nothing asks for karpenter.k8s.aws/instance-capability-flex"]
+    {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    scenario.duration = nodecast::domain::SimDuration::from_secs(3_600);
+    let managed = outcome(&scenario, "auto-mode");
+    assert_eq!(waiting(&managed), 0);
+    let of_pools = managed.record.nodes.iter().filter(|own| own.origin.name().as_str() == "general");
+    assert!(
+        of_pools.clone().count() > 0 && of_pools.clone().all(|own| own.requested > nodecast::domain::SimTime::ZERO)
+    );
+    assert!(managed.bill.lines.iter().any(|line| line.item == nodecast::cloud::BillItem::AutoModeFee));
+    let running = managed.record.pods.iter().filter(|pod| pod.name.starts_with("karpenter") && pod.removed.is_none());
+    assert_eq!(running.count(), 0, "AWS runs it");
+}
+
+#[test]
+fn karpenter_of_ones_own_takes_the_place_of_auto_mode_without_an_edit() {
+    let place = Place::new();
+    place.put(
+        "cluster.yaml",
+        &of_auto_mode(
+            &demanding().replace(
+                "{key: karpenter.k8s.aws/instance-capability-flex, operator: NotIn, values: [\"true\"]}, ",
+                "",
+            ),
+        ),
+    );
+    let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (mut scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let names: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
+    assert_eq!(names, ["today", "karpenter"]);
+    let general = scenario.policies[1].manifests.node_pools.iter().find(|own| own.name.as_str() == "general").unwrap();
+    assert!(!general.auto_mode);
+    assert_eq!(general.requirements[0].key.as_str(), "karpenter.k8s.aws/instance-category");
+    scenario.duration = nodecast::domain::SimDuration::from_secs(3_600);
+    let (today, own) = (outcome(&scenario, "today"), outcome(&scenario, "karpenter"));
+    assert_eq!((waiting(&today), waiting(&own)), (0, 0));
+    let launched = |outcome: &Outcome| {
+        let launched = outcome.record.nodes.iter().filter(|own| own.requested > nodecast::domain::SimTime::ZERO);
+        launched.filter(|own| own.origin.name().as_str() == "general").count()
+    };
+    assert_eq!(launched(&today), 0, "a run that changes nothing begins quiet");
+    assert!(launched(&own) > 0);
+    assert!(!own.bill.lines.iter().any(|line| line.item == nodecast::cloud::BillItem::AutoModeFee));
+    let agents = own.record.pods.iter().filter(|pod| pod.name.starts_with("aws-node")).count();
+    assert!(agents >= launched(&own), "each node has the network plugin's pod: {agents}");
+}
+
+#[test]
+fn what_the_bill_has_beside_nodes_follows_from_their_addresses() {
+    let place = Place::new();
+    let written = |dump: &str| {
+        place.put("cluster.yaml", dump);
+        let _ = std::fs::remove_dir_all(place.path("own"));
+        let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
+        assert_eq!(code, Some(0), "{err}");
+        std::fs::read_to_string(place.path("own/scenario.yaml")).unwrap()
+    };
+    let private = written(&dump(false));
+    assert!(private.contains("    nat_gateways: { count: 3 }"), "{private}");
+    assert!(private.contains("pull images through 3 NAT gateways, one in each zone"), "{private}");
+    let addresses = "status:\n  addresses: [{type: ExternalIP, address: 203.0.113.7}]\n  capacity";
+    let public = written(&dump(false).replace("status:\n  capacity", addresses));
+    assert!(public.contains("    public_ipv4: 0.005") && !public.contains("nat_gateways"), "{public}");
 }

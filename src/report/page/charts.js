@@ -468,8 +468,12 @@ for (const place of document.querySelectorAll(".scroll")) hintAtScroll(place);
 const chartPlace = document.getElementById("panels");
 // What the reader sees first; a page that folds nothing has no place for it.
 const firstPlace = document.getElementById("first-panels");
-const isFirst = (chart) => firstPlace && ["nodes", "pending"].includes(chart.id);
-if (chartPlace) for (const chart of data.charts) new ChartView(chart, isFirst(chart) ? firstPlace : chartPlace);
+const FIRST = ["nodes", "pending"];
+if (firstPlace) for (const id of FIRST) for (const chart of data.charts.filter((own) => own.id === id)) new ChartView(chart, firstPlace);
+const others = data.charts.filter((chart) => !firstPlace || !FIRST.includes(chart.id));
+if (chartPlace) for (const chart of others) new ChartView(chart, chartPlace);
+const moreCharts = document.querySelector("#charts > summary .short");
+if (moreCharts) moreCharts.textContent = others.map((chart) => chart.title).join(", ");
 // A page without a replay has these alone.
 const zoomPlace = document.getElementById("zoom");
 if (zoomPlace) {

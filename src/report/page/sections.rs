@@ -278,6 +278,12 @@ pub(super) fn queues(page: &mut Html, summary: &Summary) {
 pub(super) fn cost(page: &mut Html, summary: &Summary) {
     let cost = &summary.cost;
     let money = |amount| format::money_among(&summary.about.currency, amount, cost.total);
+    let whole = |amount| format::money(&summary.about.currency, amount);
+    let mut all = format!("All of it: {}", whole(cost.total));
+    if let (Some(hour), Some(month)) = (cost.per_hour, cost.per_month) {
+        all += &format!(", {} per hour, {} per month of 730 h", whole(hour), whole(month));
+    }
+    page.element("p", &(all + "."));
     let phases = format!(
         "Compute of nodes cost {} while starting, {} while Ready, {} while draining.",
         money(cost.phases.starting),

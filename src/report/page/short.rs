@@ -50,7 +50,7 @@ pub(super) fn nodes(summary: &Summary) -> String {
 pub(super) fn scaling(summary: &Summary) -> String {
     let scaling = &summary.scaling;
     let rescales = figure("scaling.rescales", scaling.rescales as f64, &format::count(scaling.rescales));
-    let mut words = format!("{rescales} by autoscalers");
+    let mut words = format!("replica counts changed {rescales} times by autoscalers");
     if let Some(own) = summary.availability.full().into_iter().next() {
         words += &text(&format!(", at the maximum: {}", own.words()));
     }

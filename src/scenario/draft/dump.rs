@@ -4,7 +4,9 @@
 //! What must not live here: values that are neither in the dump nor written into the scenario where they can be changed.
 
 mod anonymous;
+mod auto_mode;
 mod aws;
+mod bill;
 mod clean;
 mod cluster;
 mod demand;
@@ -36,7 +38,7 @@ use crate::scenario::manifests::{Foreign, Manifests, foreign, read_documents};
 use crate::scenario::source::{Limits, Source};
 use crate::scenario::tree::{self, Node, Variables};
 use aws::Described;
-use cluster::Cluster;
+use cluster::{Cluster, Launcher};
 use makers::Makers;
 use migration::Migration;
 use objects::{COMMAND, Object};
@@ -173,7 +175,14 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let migration = Migration::of(&dump, &cluster, &groups);
     let regrouped = regrouping::groups(&dump, &cluster, &mut notes);
     let autoscaler = (!regrouped.is_empty()).then(|| regrouping::file(&dump));
-    let karpenter = migration.map(|migration| migration::file(&dump, &groups, migration, &mut notes));
+    let to_auto_mode = auto_mode::has_counterpart(&dump, &cluster);
+    let managed = to_auto_mode.then(|| auto_mode::file(&dump, &manifests, &groups, &mut notes));
+    let karpenter = match (migration, &cluster.launcher) {
+        (Some(migration), _) => Some(migration::file(&dump, &groups, migration, &mut notes)),
+        (None, Launcher::EksAutoMode) => Some(auto_mode::self_run(&dump, &cluster, &mut notes)),
+        (None, _) => None,
+    };
+    let bill = bill::Stated::of(&dump, &cluster, demand.loads.len() + replayed.len(), &mut notes);
     let remark = inventory::sentence(&dump, &cluster.region);
     let scenario = text::scenario(&text::Facts {
         wishes,
@@ -184,6 +193,8 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         migration,
         groups: &groups,
         regrouped: &regrouped,
+        to_auto_mode,
+        bill,
         demand: &demand,
         replayed: &replayed,
         used: &used,
@@ -200,6 +211,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
             .chain(trace)
             .chain(karpenter)
             .chain(autoscaler)
+            .chain(managed)
             .chain(anonymous)
             .collect(),
         warnings: notes.warnings,

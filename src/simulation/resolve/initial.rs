@@ -83,7 +83,7 @@ fn nodes_of_manifests(manifests: &Manifests) -> Vec<NodeWithPods> {
 }
 
 /// Whose node it is; `None` if another policy has its NodePool or group and this one has done away with it. The Cluster Autoscaler
-/// knows no NodePools: where it runs, they are gone.
+/// knows no NodePools: where it runs, they are gone. A NodePool of EKS Auto Mode is another one than that of its name of Karpenter's own.
 fn origin(labels: &Labels, scenario: &Scenario, policy: &PolicyVariant) -> Option<NodeOrigin> {
     let others = || scenario.policies.iter().map(|policy| &*policy.manifests);
     let origin = match labels.get(well_known::NODEPOOL) {
@@ -93,8 +93,9 @@ fn origin(labels: &Labels, scenario: &Scenario, policy: &PolicyVariant) -> Optio
             NodeOrigin::NodeGroup(Symbol::new(&name))
         }
     };
+    let auto_mode = labels.get(well_known::EKS_COMPUTE_TYPE) == Some(well_known::AUTO);
     let has = |own: &Manifests| match origin {
-        NodeOrigin::NodePool(pool) => own.node_pools.iter().any(|own| own.name == pool),
+        NodeOrigin::NodePool(pool) => own.node_pools.iter().any(|own| own.name == pool && own.auto_mode == auto_mode),
         NodeOrigin::NodeGroup(group) => own.node_groups.iter().any(|own| own.name == group),
         NodeOrigin::Fargate(_) => false,
     };

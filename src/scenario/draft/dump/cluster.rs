@@ -212,7 +212,7 @@ fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVe
 }
 
 /// Whether a NodePool is one of EKS Auto Mode.
-fn is_of_auto_mode(pool: &Object<'_>) -> bool {
+pub(super) fn is_of_auto_mode(pool: &Object<'_>) -> bool {
     pool.text(&["spec", "template", "spec", "nodeClassRef", "group"]) == Some("eks.amazonaws.com")
 }
 

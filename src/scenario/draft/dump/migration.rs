@@ -193,7 +193,7 @@ fn node_class(name: &str, alias: &str, volume: Option<i64>, text: &mut String) {
 }
 
 /// Karpenter itself: on the group that stays, never on a node of its own.
-fn karpenter(home: &Group, text: &mut String) {
+pub(super) fn karpenter(home: &Group, text: &mut String) {
     *text += "---\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: karpenter\n  namespace: kube-system\nspec:\n  replicas: 2\n  selector:\n    matchLabels: { app.kubernetes.io/name: karpenter }\n  template:\n    metadata:\n      labels: { app.kubernetes.io/name: karpenter }\n    spec:\n      priorityClassName: system-cluster-critical\n";
     *text += "      affinity:\n        nodeAffinity:\n          requiredDuringSchedulingIgnoredDuringExecution:\n            nodeSelectorTerms:\n            - matchExpressions:\n              - { key: karpenter.sh/nodepool, operator: DoesNotExist }\n      tolerations:\n      - { key: CriticalAddonsOnly, operator: Exists }\n";
     for [key, ..] in home.taints.iter().filter(|[key, ..]| key != "CriticalAddonsOnly") {

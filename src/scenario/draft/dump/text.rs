@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use super::Notes;
+use super::auto_mode::{self, FILE as AUTO_MODE};
+use super::bill;
 use super::cluster::{Cluster, Launcher};
 use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST, Read};
 use super::found::FILE as FOUND;
@@ -38,6 +40,10 @@ pub(super) struct Facts<'f> {
     pub groups: &'f [Group],
     /// The groups of the policy with the Cluster Autoscaler, for a cluster with Karpenter.
     pub regrouped: &'f [Group],
+    /// Whether there is a policy with EKS Auto Mode, for a cluster with Karpenter.
+    pub to_auto_mode: bool,
+    /// What the bill has beside the nodes.
+    pub bill: bill::Stated,
     pub demand: &'f Demand,
     /// Loads that were observed.
     pub replayed: &'f [&'f ObservedLoad],
@@ -56,12 +62,20 @@ impl Facts<'_> {
         if self.wishes.observed.is_some() { observed::WARM_UP } else { WARM_UP }
     }
 
-    /// The policy that has to launch its nodes first, and the nodes that it begins without.
-    fn newcomer(&self) -> Option<(&'static str, &'static str)> {
-        if self.migration.is_some() {
-            return Some(("karpenter", "of the groups that it has not"));
+    /// The policies that have to launch their nodes first, and the nodes that they begin without.
+    fn newcomers(&self) -> Option<(&'static str, &'static str)> {
+        match (self.regrouped.is_empty(), self.to_auto_mode) {
+            _ if self.migration.is_some() => Some(("the policy `karpenter` begins", "of the groups that it has not")),
+            _ if self.cluster.launcher == Launcher::EksAutoMode && self.found => {
+                Some(("the policy `karpenter` begins", "of EKS Auto Mode"))
+            }
+            (false, true) => {
+                Some(("the policies `cluster-autoscaler` and `auto-mode` begin", "that Karpenter launched"))
+            }
+            (false, false) => Some(("the policy `cluster-autoscaler` begins", "that Karpenter launched")),
+            (true, true) => Some(("the policy `auto-mode` begins", "that Karpenter launched")),
+            (true, false) => None,
         }
-        (!self.regrouped.is_empty()).then_some(("cluster-autoscaler", "that Karpenter launched"))
     }
 }
 
@@ -86,6 +100,7 @@ pub(super) fn scenario(facts: &Facts<'_>) -> String {
     groups(facts, &mut text);
     loads(facts, &mut text);
     usages::text(facts.used, &mut text);
+    facts.bill.text(&mut text);
     metrics(facts.demand, &mut text);
     images(facts.images, &mut text);
     policies(facts, &mut text);
@@ -128,10 +143,10 @@ fn head(facts: &Facts<'_>, text: &mut String) {
 
 /// How much of the run is left out of figures of waiting.
 fn warm_up(facts: &Facts<'_>, text: &mut String) {
-    if let Some((policy, nodes)) = facts.newcomer() {
+    if let Some((begin, nodes)) = facts.newcomers() {
         let _ = writeln!(
             text,
-            "warm_up: {}                        # the policy `{policy}` begins without the nodes {nodes}, so",
+            "warm_up: {}                        # {begin} without the nodes {nodes}, so",
             facts.warm_up()
         );
         *text += "                                    # their pods wait at first; waits, churn and response times count from then on (0s: all count)\n";
@@ -334,13 +349,21 @@ fn policies(facts: &Facts<'_>, text: &mut String) {
             if !facts.regrouped.is_empty() {
                 regrouping::policy(facts.regrouped, facts.cluster, text, |group, text| one_group(group, 6, text));
             }
+            if facts.to_auto_mode {
+                *text +=
+                    "  - name: auto-mode                   # nodes that AWS runs, with NodePools of the same names\n";
+                let _ = writeln!(text, "    autoscaler: eks-auto-mode\n    manifests: [{AUTO_MODE}]");
+            }
             *text +=
                 "  # another setting:  - { name: later, autoscaler: karpenter, manifests: [nodepools-later.yaml] }\n";
         }
         Launcher::EksAutoMode => {
             *text += "  - { name: today, autoscaler: eks-auto-mode }\n";
-            *text += "  # Karpenter that you run yourself, with NodePools and EC2NodeClasses of its own, in which `karpenter.k8s.aws/instance-…`\n";
-            *text += "  # stands for `eks.amazonaws.com/instance-…`:  - { name: self-run, autoscaler: karpenter, manifests: [karpenter.yaml] }\n";
+            let _ = writeln!(text, "  - name: karpenter                   # Karpenter of your own: edit {KARPENTER}");
+            let _ = writeln!(text, "    autoscaler: karpenter\n    manifests: [{KARPENTER}]");
+            *text += "    nodeGroups:                       # for Karpenter itself\n";
+            let others = facts.groups.iter().filter(|group| group.name != auto_mode::HOME);
+            others.chain(std::iter::once(&auto_mode::home(facts.cluster))).for_each(|group| one_group(group, 6, text));
         }
         Launcher::ClusterAutoscaler { flags, .. } => of_autoscaler(facts, flags, text),
         Launcher::Nobody => {
@@ -390,8 +413,12 @@ fn assumptions(facts: &Facts<'_>, text: &mut String) {
             all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot."));
         }
     }
-    if let Some((policy, _)) = facts.newcomer() {
-        all.push(format!("Waits, churn and response times of the first {} do not count: the policy {policy} has to launch its nodes.", facts.warm_up()));
+    if let Some((begin, nodes)) = facts.newcomers() {
+        all.push(format!(
+            "Waits, churn and response times of the first {} do not count: {} without the nodes {nodes}.",
+            facts.warm_up(),
+            begin.replace('`', "")
+        ));
     }
     all.push(if facts.found {
         "The run begins with the nodes and pods of the dump; what controllers keep in memory alone begins anew."
