@@ -10,12 +10,15 @@ pub mod availability;
 pub mod commands;
 pub mod controller_loops;
 pub mod event_kind;
+pub mod events;
 pub mod found;
 pub mod jobs;
 pub mod meters;
 pub mod node_operations;
 pub mod obstacles;
+mod packed;
 pub mod pod_operations;
+pub mod pods;
 pub mod record;
 pub mod vertical;
 
@@ -69,9 +72,8 @@ impl From<Fact> for EventKind {
     }
 }
 
-/// Pods and events for which room is made for each hour of a run.
+/// Pods for which room is made for each hour of a run.
 const PODS_AN_HOUR: usize = 1_024;
-const EVENTS_AN_HOUR: usize = 4_096;
 /// Hours for which room is made at most.
 const HOURS_MAX: usize = 48;
 
@@ -83,8 +85,7 @@ impl World {
         let hours = usize::try_from(micros / 3_600_000_000).unwrap_or(0).min(HOURS_MAX);
         let samples = usize::try_from(micros / sample_interval.as_micros().max(1)).unwrap_or(0).min(hours * 3_600);
         let mut world = Self { cluster: Cluster::with_capacity(hours * PODS_AN_HOUR), ..Self::default() };
-        world.record.pods = Vec::with_capacity(hours * PODS_AN_HOUR);
-        world.record.events = Vec::with_capacity(hours * EVENTS_AN_HOUR);
+        world.record.pods = record::Pods::with_capacity(hours * PODS_AN_HOUR);
         world.record.samples = Vec::with_capacity(samples + 2);
         world
     }
@@ -96,7 +97,7 @@ impl World {
 
     /// The name of a pod.
     pub fn pod_name(&self, id: PodId) -> &str {
-        &self.record.pods[id.index()].name
+        self.record.pods.name(id).unwrap_or_default()
     }
 
     /// What Karpenter tells of something.
@@ -123,8 +124,9 @@ impl World {
     }
 
     /// Records something that concerns the cluster as a whole or a workload.
-    pub fn note(&mut self, at: SimTime, kind: EventKind, workload: Option<WorkloadId>, message: impl Into<Box<str>>) {
-        self.record.event(Event { at, kind, pod: None, node: None, workload, command: None, message: message.into() });
+    pub fn note(&mut self, at: SimTime, kind: EventKind, workload: Option<WorkloadId>, message: impl AsRef<str>) {
+        let message = message.as_ref();
+        self.record.events.push(Event { at, kind, pod: None, node: None, workload, command: None, message });
     }
 
     /// Records that something was noticed about a pod.

@@ -11,6 +11,7 @@
 pub mod derived;
 pub mod journal;
 mod nodes;
+mod pod_table;
 mod pods;
 pub mod specs;
 pub mod state;
@@ -23,6 +24,8 @@ pub use specs::{Spec, SpecId, Specs};
 pub use state::{DrawnNames, Node, NodeEnd, NodeOrigin, NodePhase, Pod, PodPhase, Workload, WorkloadKind};
 pub use workloads::NewWorkload;
 
+use pod_table::PodTable;
+
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Check, NodeId, PodId, WorkloadId};
@@ -31,7 +34,7 @@ use crate::domain::{Check, NodeId, PodId, WorkloadId};
 #[derive(Debug, Default)]
 pub struct Cluster {
     specs: Specs,
-    pods: Vec<Pod>,
+    pods: PodTable,
     nodes: Vec<Node>,
     workloads: Vec<Workload>,
     live_nodes: Vec<NodeId>,
@@ -57,7 +60,7 @@ pub struct Counts {
 impl Cluster {
     /// An empty cluster with room for so many pods.
     pub fn with_capacity(pods: usize) -> Self {
-        Self { pods: Vec::with_capacity(pods), ..Self::default() }
+        Self { pods: PodTable::with_capacity(pods), ..Self::default() }
     }
 
     /// Whether values that are [derived](Derived) from it are made from nothing too at each use, and compared.
@@ -75,9 +78,9 @@ impl Cluster {
         &self.specs
     }
 
-    /// The pod `id`, which may be gone.
+    /// The pod `id`, which may be gone. Of one that is, where it ran and when is forgotten once the journal does not name it any more.
     pub fn pod(&self, id: PodId) -> &Pod {
-        &self.pods[id.index()]
+        &self.pods[id]
     }
 
     /// How many pods there have been.
@@ -169,7 +172,7 @@ impl Cluster {
         match change {
             Change::Placement(pod) => {
                 self.placement = self.journal.end();
-                if let Some(node) = self.pods[pod.index()].node {
+                if let Some(node) = self.pods[pod].node {
                     self.nodes[node.index()].pods_changed = self.placement;
                 }
             }

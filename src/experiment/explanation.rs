@@ -398,7 +398,7 @@ impl<'q> Inquiry<'q> {
 
     fn workload_of(&self, pod: PodId) -> String {
         let record = &self.outcome.record;
-        let workload = record.pods.get(pod.index()).and_then(|facts| record.workloads.get(facts.workload.index()));
+        let workload = record.pods.get(pod).and_then(|facts| record.workloads.get(facts.workload.index()));
         workload.map_or_else(String::new, |facts| facts.name.to_string())
     }
 
@@ -408,8 +408,8 @@ impl<'q> Inquiry<'q> {
             removal,
             |node| self.node_name(node),
             |pod| {
-                let facts = self.outcome.record.pods.get(pod.index());
-                (facts.map_or_else(String::new, |facts| facts.name.clone()), self.workload_of(pod))
+                let name = self.outcome.record.pods.name(pod).unwrap_or_default().to_owned();
+                (name, self.workload_of(pod))
             },
         )
     }

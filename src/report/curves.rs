@@ -239,7 +239,7 @@ pub(super) fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
 pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
     let end = SimTime::ZERO + outcome.about.duration;
     let pods = || outcome.record.pods.iter().filter(|pod| !is_daemon(outcome, pod));
-    let waits = pods().map(|pod| (pod.created, pod.created + wait_for_node(pod, end)));
+    let waits = pods().map(|pod| (pod.created, pod.created + wait_for_node(&pod, end)));
     let starts = pods().filter_map(|pod| {
         let over = [pod.ready, pod.deletion_requested, pod.removed];
         Some((pod.scheduled?, over.into_iter().flatten().min().unwrap_or(end)))

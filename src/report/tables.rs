@@ -221,7 +221,7 @@ pub fn pods(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
         let node = pod.node.and_then(|node| outcome.record.nodes.get(node.index()));
         row.text(&pod.name)
             .text(names.get(pod.workload.index()).map_or("", String::as_str))
-            .flag(is_daemon(outcome, pod))
+            .flag(is_daemon(outcome, &pod))
             .optional_text(node.map(|node| node.name.as_str()))
             .whole(pod.requests.cpu_milli())
             .whole(pod.requests.memory_bytes())
@@ -236,7 +236,7 @@ pub fn pods(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
             .whole(pod.priority)
             .flag(pod.placeholder)
             .instant(pod.cut_off)
-            .span(Some(wait_for_node(pod, end)))
+            .span(Some(wait_for_node(&pod, end)))
             .span(pod.ready.map(|ready| ready - pod.created));
     })
 }

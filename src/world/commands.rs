@@ -134,15 +134,8 @@ impl World {
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         let message = format!("{reason}: {names}{instead}{why}");
         let node = nodes.first().copied();
-        self.record.event(Event {
-            at,
-            kind,
-            pod: None,
-            node,
-            workload: None,
-            command: Some(id),
-            message: message.into(),
-        });
+        let (command, message) = (Some(id), message.as_str());
+        self.record.events.push(Event { at, kind, pod: None, node, workload: None, command, message });
     }
 }
 

@@ -96,7 +96,7 @@ impl World {
     pub fn place_found_pod(&mut self, id: PodId, created: SimTime, found: FoundPod) {
         let start = SimTime::ZERO;
         self.cluster.bind_pod(id, found.node);
-        let facts = &mut self.record.pods[id.index()];
+        let facts = self.record.pods.change(id);
         (facts.created, facts.found) = (start, true);
         (facts.scheduled, facts.node) = (Some(start), Some(found.node));
         if found.running {
@@ -105,7 +105,7 @@ impl World {
         }
         self.note_pod(id, start, EventKind::PodFound, &age(start, created));
         if found.running && found.ready {
-            self.record.pods[id.index()].ready = Some(start);
+            self.record.pods.change(id).ready = Some(start);
             self.cluster.ready_pod(id, created);
             self.count_replicas(self.cluster.pod(id).workload, start);
         }

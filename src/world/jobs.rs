@@ -54,7 +54,7 @@ impl World {
 
     /// The pod belongs to the Job at this position of the record.
     pub fn assign_to_job(&mut self, pod: PodId, job: usize) {
-        self.record.pods[pod.index()].job = u32::try_from(job).ok();
+        self.record.pods.change(pod).job = u32::try_from(job).ok();
     }
 
     /// The Jobs of a workload are deleted, those that have not ended.

@@ -65,13 +65,13 @@ pub struct BudgetSample {
 impl World {
     /// The pod takes its share of the work from now on; its meter reads so much.
     pub fn begin_serving(&mut self, id: PodId, at: SimTime, cpu_of_replica: i128) {
-        let spells = &mut self.record.pods[id.index()].serving;
+        let spells = &mut self.record.pods.change(id).serving;
         spells.push(ServingSpell { from: at, cpu_from: cpu_of_replica, until: None });
     }
 
     /// The pod takes no share of the work any more; its meter reads so much.
     pub fn end_serving(&mut self, id: PodId, at: SimTime, cpu_of_replica: i128) {
-        let last = self.record.pods[id.index()].serving.last_mut();
+        let last = self.record.pods.change(id).serving.last_mut();
         if let Some(spell) = last.filter(|spell| spell.until.is_none()) {
             spell.until = Some((at, cpu_of_replica));
         }

@@ -270,15 +270,8 @@ impl World {
     }
 
     fn node_event(&mut self, at: SimTime, kind: EventKind, id: NodeId, message: &str) {
-        self.record.event(Event {
-            at,
-            kind,
-            pod: None,
-            node: Some(id),
-            workload: None,
-            command: None,
-            message: message.into(),
-        });
+        let node = Some(id);
+        self.record.events.push(Event { at, kind, pod: None, node, workload: None, command: None, message });
     }
 }
 

@@ -178,7 +178,7 @@ impl World {
 
     /// The scheduler found no node for the pod; `message` is asked for only if that is news.
     pub fn mark_unschedulable(&mut self, id: PodId, at: SimTime, message: impl FnOnce() -> String) {
-        self.record.pods[id.index()].unschedulable.get_or_insert(at);
+        self.record.pods.change(id).unschedulable.get_or_insert(at);
         if self.cluster.mark_unschedulable(id) {
             self.pod_event(at, EventKind::PodUnschedulable, id, &message());
         }
@@ -188,7 +188,7 @@ impl World {
     pub fn bind_pod(&mut self, id: PodId, node: NodeId, at: SimTime) {
         self.settle_node(node, at);
         self.cluster.bind_pod(id, node);
-        let facts = &mut self.record.pods[id.index()];
+        let facts = self.record.pods.change(id);
         facts.scheduled = Some(at);
         facts.node = Some(node);
         self.pod_event(at, EventKind::PodScheduled, id, "");
@@ -197,7 +197,7 @@ impl World {
     /// The pod's containers run.
     pub fn start_pod(&mut self, id: PodId, at: SimTime) {
         self.cluster.start_pod(id, at);
-        self.record.pods[id.index()].started.get_or_insert(at);
+        self.record.pods.change(id).started.get_or_insert(at);
         self.pod_event(at, EventKind::PodStarted, id, "");
     }
 
@@ -205,7 +205,7 @@ impl World {
     pub fn ready_pod(&mut self, id: PodId, at: SimTime) {
         self.cluster.ready_pod(id, at);
         self.count_replicas(self.cluster.pod(id).workload, at);
-        let facts = &mut self.record.pods[id.index()];
+        let facts = self.record.pods.change(id);
         facts.ready.get_or_insert(at);
         facts.cut_off = None;
         self.pod_event(at, EventKind::PodReady, id, "");
@@ -234,14 +234,14 @@ impl World {
     /// Changes what the pod is by itself, its annotations for instance; what it requests, only before it has a node.
     pub fn respecify_pod(&mut self, id: PodId, spec: Arc<PodSpec>) {
         self.cluster.respecify_pod(id, spec);
-        self.record.pods[id.index()].requests = Arc::clone(&self.cluster.spec_of(id).requests);
+        self.record.pods.change(id).requests = Arc::clone(&self.cluster.spec_of(id).requests);
     }
 
     /// Changes what a pod on a node requests and what limits it, where it runs.
     pub fn resize_pod(&mut self, id: PodId, spec: Arc<PodSpec>, at: SimTime, message: &str) {
         self.settle_node_of(id, at);
         self.cluster.resize_pod(id, spec);
-        let facts = &mut self.record.pods[id.index()];
+        let facts = self.record.pods.change(id);
         let before = std::mem::replace(&mut facts.requests, Arc::clone(&self.cluster.spec_of(id).requests));
         facts.requested_before.push((at, before));
         self.pod_event(at, EventKind::PodResized, id, message);
@@ -255,7 +255,7 @@ impl World {
         if !self.cluster.request_pod_deletion(id, at, whole + grace) {
             return;
         }
-        let facts = &mut self.record.pods[id.index()];
+        let facts = self.record.pods.change(id);
         facts.deletion_requested = Some(at);
         facts.evicted = evicted;
         facts.grace = Some(grace);
@@ -267,8 +267,9 @@ impl World {
         self.lose_readiness(id, at);
         self.settle_node_of(id, at);
         self.cluster.remove_pod(id);
-        self.record.pods[id.index()].removed = Some(at);
+        self.record.pods.change(id).removed = Some(at);
         self.pod_event(at, EventKind::PodRemoved, id, "");
+        self.record.pods.end(id);
     }
 
     /// The room of the pod on its node is about to be free, unless the pod has ended before.
@@ -283,7 +284,7 @@ impl World {
         if self.cluster.lose_readiness(id) {
             let pod = self.cluster.pod(id);
             if pod.deletion_requested.is_none() {
-                self.record.pods[id.index()].cut_off = Some(at);
+                self.record.pods.change(id).cut_off = Some(at);
             }
             self.count_replicas(pod.workload, at);
         }
@@ -293,7 +294,7 @@ impl World {
     pub(super) fn pod_event(&mut self, at: SimTime, kind: EventKind, id: PodId, message: &str) {
         let pod = self.cluster.pod(id);
         let (node, workload) = (pod.node, Some(pod.workload));
-        self.record.event(Event { at, kind, pod: Some(id), node, workload, command: None, message: message.into() });
+        self.record.events.push(Event { at, kind, pod: Some(id), node, workload, command: None, message });
     }
 }
 

@@ -7,9 +7,11 @@ pub use super::availability::AvailabilityFacts;
 pub use super::commands::{CommandFacts, ReplacementFacts};
 pub use super::controller_loops::{ControllerLoop, ControllerLoops, LoopFacts};
 pub use super::event_kind::EventKind;
+pub use super::events::{Event, EventIter, Events};
 pub use super::jobs::{JobFacts, JobOutcome, JobOutcomeKind};
 pub use super::meters::{BudgetSample, Meter, ReplicaMemory, ServingSpell};
 pub use super::obstacles::Obstacles;
+pub use super::pods::{PodIter, Pods};
 pub use super::vertical::{RecommendationSample, ThrottledFacts, UseOfContainer, VerticalFacts, VerticalMeans};
 pub use crate::cluster::{NodeEnd, NodeOrigin, WorkloadKind};
 pub use crate::domain::CommandId;
@@ -18,8 +20,7 @@ use std::sync::Arc;
 
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    HourlyRate, KubernetesVersion, Money, NodeId, PodId, ResourceName, Resources, SimDuration, SimTime, Symbol,
-    WorkloadId,
+    HourlyRate, KubernetesVersion, Money, NodeId, ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId,
 };
 
 /// Everything recorded about one run.
@@ -30,7 +31,7 @@ pub struct Record {
     /// How many of the replicas that each workload wants served, by [`WorkloadId`]; from the end of the warm-up on.
     pub availability: Vec<AvailabilityFacts>,
     /// One entry for each pod ever created, by [`PodId`].
-    pub pods: Vec<PodFacts>,
+    pub pods: Pods,
     /// One entry for each node or node claim ever created, by [`NodeId`].
     pub nodes: Vec<NodeFacts>,
     /// Jobs, in the order in which they began.
@@ -48,7 +49,7 @@ pub struct Record {
     /// Scale-ups of the Cluster Autoscaler, in order.
     pub scale_ups: Vec<ScaleUpFacts>,
     /// What happened, in order.
-    pub events: Vec<Event>,
+    pub events: Events,
     /// The cluster at regular instants.
     pub samples: Vec<Sample>,
     /// VerticalPodAutoscalers, in order of application.
@@ -315,25 +316,6 @@ pub struct ScaleUpFacts {
     pub failure: Option<&'static str>,
 }
 
-/// Something that happened, and why.
-#[derive(Clone, Debug)]
-pub struct Event {
-    /// When.
-    pub at: SimTime,
-    /// What.
-    pub kind: EventKind,
-    /// The pod concerned.
-    pub pod: Option<PodId>,
-    /// The node concerned.
-    pub node: Option<NodeId>,
-    /// The workload concerned.
-    pub workload: Option<WorkloadId>,
-    /// The command of Karpenter's disruption concerned.
-    pub command: Option<CommandId>,
-    /// The cause, in the words of the decision.
-    pub message: Box<str>,
-}
-
 /// The cluster at one instant.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
@@ -434,11 +416,4 @@ pub struct WorkloadSample {
     pub latency_mean_seconds: Option<f64>,
     /// 99th percentile of the response time in seconds, `None` when no request was served.
     pub latency_p99_seconds: Option<f64>,
-}
-
-impl Record {
-    /// Appends an event.
-    pub fn event(&mut self, event: Event) {
-        self.events.push(event);
-    }
 }

@@ -67,7 +67,7 @@ fn first_node(outcome: &Outcome) -> &NodeFacts {
 }
 
 /// The pods that were on the node, without daemons.
-fn pods_on(outcome: &Outcome, node: usize) -> Vec<&PodFacts> {
+fn pods_on(outcome: &Outcome, node: usize) -> Vec<PodFacts> {
     outcome.record.pods.iter().filter(|pod| pod.node.is_some_and(|own| own.index() == node)).collect()
 }
 
@@ -196,7 +196,7 @@ fn a_deleted_deployment_goes_with_its_pods_and_may_come_back() {
     assert_eq!(deleted, 4);
     let empty = outcome.record.nodes.iter().filter(|node| node.end == Some(NodeEnd::Empty));
     assert!(empty.clone().count() >= 1 && empty.clone().all(|node| node.terminated.unwrap() < minutes(30)));
-    let made: Vec<&PodFacts> = outcome.record.pods.iter().filter(|pod| pod.created >= minutes(20)).collect();
+    let made: Vec<PodFacts> = outcome.record.pods.iter().filter(|pod| pod.created >= minutes(20)).collect();
     assert_eq!(made.len(), 2, "nobody makes them again before it is applied again");
     assert!(made.iter().all(|pod| pod.created >= minutes(40) && pod.scheduled.is_some()));
 }
@@ -263,7 +263,7 @@ fn of_a_deleted_node_of_a_group_the_instance_stays_and_costs() {
     let node = first_node(&outcome);
     assert_eq!(node.terminating, None);
     assert_eq!(outcome.record.nodes.len(), 3, "nobody makes another");
-    let moved: Vec<&PodFacts> = pods_on(&outcome, 0).into_iter().filter(|pod| pod.removed.is_some()).collect();
+    let moved: Vec<PodFacts> = pods_on(&outcome, 0).into_iter().filter(|pod| pod.removed.is_some()).collect();
     assert!(!moved.is_empty());
     for pod in moved {
         let after = seconds(pod.removed.unwrap()) - 1_200.0;

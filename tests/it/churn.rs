@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nodecast::domain::node_pool::DisruptionReason;
-use nodecast::domain::{Currency, HourlyRate, NodeId, SimDuration, SimTime, Symbol};
+use nodecast::domain::{Currency, HourlyRate, NodeId, PodId, SimDuration, SimTime, Symbol};
 use nodecast::policy::disruption::Obstacle;
 use nodecast::report::{Summary, page, plots::Plots, terminal};
 use nodecast::simulation::Outcome;
@@ -50,7 +50,7 @@ fn round_and_round() -> Outcome {
             removed: ends(1),
             node: Some(NodeId(round as u32)),
             evicted: round < ROUNDS,
-            ..outcome.record.pods[0].clone()
+            ..outcome.record.pods.of(PodId(0))
         });
     }
     let removed = (0..ROUNDS as u32).map(|round| {
@@ -59,7 +59,7 @@ fn round_and_round() -> Outcome {
         CommandFacts { started: Some(started), succeeded: Some(started), made, ..command(round, started) }
     });
     outcome.record.commands = removed.collect();
-    (outcome.record.nodes, outcome.record.pods) = (nodes, pods);
+    (outcome.record.nodes, outcome.record.pods) = (nodes, pods.into_iter().collect());
     outcome
 }
 
@@ -129,7 +129,7 @@ fn pods_that_go_round_are_a_cycle_with_its_period_workload_and_nodes() {
     assert_eq!((cycle.nodes[0].as_str(), cycle.nodes.len()), ("default-00000", 5));
     // Pods that leave once and stay away are none.
     let mut once = round_and_round();
-    once.record.pods[2].node = None;
+    once.record.pods.change(PodId(2)).node = None;
     assert_eq!(Summary::of(&once).churn.cycles, []);
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn scaled(steps: &[(i64, u32)]) -> String {
     format!("timeline: [{}]", steps.collect::<Vec<_>>().join(", "))
 }
 
-fn events(outcome: &Outcome, kind: EventKind) -> Vec<&Event> {
+fn events(outcome: &Outcome, kind: EventKind) -> Vec<Event<'_>> {
     outcome.record.events.iter().filter(|event| event.kind == kind).collect()
 }
 

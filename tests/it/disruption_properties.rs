@@ -114,9 +114,9 @@ impl Cluster {
 
     /// After an eviction, whoever was evicted, at most one pod of a guarded Deployment is missing.
     fn keeps_pod_budgets(&self, world: &World, from: usize) {
-        for event in &world.record().events[from..] {
+        for event in world.record().events.since(from) {
             let (Some(pod), EventKind::PodEvicted) = (event.pod, event.kind) else { continue };
-            if world.record().pods[pod.index()].ready.is_none() {
+            if world.record().pods.of(pod).ready.is_none() {
                 continue;
             }
             let workload = world.workload(world.pod(pod).workload);

@@ -2,7 +2,7 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::cloud::{BillItem, BillLine};
-use nodecast::domain::{HourlyRate, Money, NodeId, SimDuration, SimTime};
+use nodecast::domain::{HourlyRate, Money, NodeId, PodId, SimDuration, SimTime};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeOrigin, PodFacts};
@@ -58,7 +58,7 @@ fn at(seconds: i64) -> SimTime {
 /// From a pod's creation to the pull of its images, in seconds.
 fn waits(outcome: &Outcome) -> Vec<f64> {
     let wait = |pod: &PodFacts| (pod.scheduled.unwrap() - pod.created).as_secs_f64();
-    outcome.record.pods.iter().filter(|pod| pod.scheduled.is_some()).map(wait).collect()
+    outcome.record.pods.iter().filter(|pod| pod.scheduled.is_some()).map(|pod| wait(&pod)).collect()
 }
 
 #[test]
@@ -111,7 +111,8 @@ fn a_pod_that_no_profile_takes_is_left_to_kube_scheduler() {
     let objects = deployment("jobs", "api", 1, "cpu: 250m", "") + &deployment("jobs", "web", 1, "cpu: 250m", "");
     let outcome = run(labelled, "duration: 20m", &objects);
     let scheduled: Vec<bool> = outcome.record.pods.iter().map(|pod| pod.scheduled.is_some()).collect();
-    let names: Vec<&str> = outcome.record.pods.iter().map(|pod| pod.name.split('-').next().unwrap()).collect();
+    let ids = (0..outcome.record.pods.len()).map(PodId::from_index);
+    let names: Vec<&str> = ids.map(|id| outcome.record.pods.name(id).unwrap().split('-').next().unwrap()).collect();
     assert_eq!(names.iter().zip(scheduled).filter(|(_, own)| *own).map(|(name, _)| *name).collect::<Vec<_>>(), ["api"]);
 }
 

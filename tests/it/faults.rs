@@ -21,7 +21,7 @@ fn at(minutes: i64) -> SimTime {
     SimTime::ZERO + SimDuration::from_secs(minutes * 60)
 }
 
-fn events(outcome: &Outcome, kind: EventKind) -> Vec<&nodecast::world::record::Event> {
+fn events(outcome: &Outcome, kind: EventKind) -> Vec<nodecast::world::record::Event<'_>> {
     outcome.record.events.iter().filter(|event| event.kind == kind).collect()
 }
 
@@ -41,7 +41,7 @@ fn a_zone_without_power_is_noticed_after_the_grace_period_and_its_pods_move_when
     assert!(lost.iter().all(|event| event.at == at(20) + SimDuration::from_secs(50)), "since 1.32");
     let evicted = events(&outcome, EventKind::PodEvicted);
     assert!(!evicted.is_empty());
-    let unreachable = |event: &&nodecast::world::record::Event| event.message.contains("unreachable");
+    let unreachable = |event: &nodecast::world::record::Event<'_>| event.message.contains("unreachable");
     for event in evicted.into_iter().filter(unreachable) {
         assert_eq!(event.at, at(20) + SimDuration::from_secs(350));
     }

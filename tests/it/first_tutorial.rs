@@ -34,13 +34,13 @@ fn minutes(minutes: i64) -> SimTime {
     SimTime::ZERO + SimDuration::from_secs(minutes * 60)
 }
 
-fn events(outcome: &Outcome, kind: EventKind) -> Vec<&Event> {
+fn events(outcome: &Outcome, kind: EventKind) -> Vec<Event<'_>> {
     outcome.record.events.iter().filter(|event| event.kind == kind).collect()
 }
 
 /// The vCPUs of the node that was launched for the three pods that found no room, and what was asked for.
 fn second_launch(outcome: &Outcome) -> (u32, String) {
-    let claims: Vec<&Event> =
+    let claims: Vec<Event<'_>> =
         events(outcome, EventKind::ClaimCreated).into_iter().filter(|event| event.at > minutes(10)).collect();
     let node = &outcome.record.nodes[claims[0].node.unwrap().index()];
     let region = Catalog::embedded().unwrap().region(&outcome.about.region).unwrap();
@@ -84,8 +84,8 @@ fn s0_c_one_replica_then_six_end_on_two_nodes_with_three_each() {
 #[test]
 fn s0_d_scaling_back_empties_one_node_which_goes_thirty_seconds_later() {
     let outcome = as_observed();
-    let within = |event: &&Event| event.at >= minutes(25) && event.at < minutes(40);
-    let removed: Vec<&Event> = events(outcome, EventKind::NodeDisrupted).into_iter().filter(within).collect();
+    let within = |event: &Event<'_>| event.at >= minutes(25) && event.at < minutes(40);
+    let removed: Vec<Event<'_>> = events(outcome, EventKind::NodeDisrupted).into_iter().filter(within).collect();
     assert_eq!(removed.len(), 1, "one of the two nodes is empty");
     let stamped =
         events(outcome, EventKind::NodeEmpty).into_iter().find(|event| event.node == removed[0].node).unwrap();

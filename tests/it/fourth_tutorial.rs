@@ -22,8 +22,8 @@ fn minutes(minutes: i64) -> SimTime {
     SimTime::ZERO + SimDuration::from_secs(minutes * 60)
 }
 
-fn events_in(outcome: &Outcome, kind: EventKind, from: i64, until: i64) -> Vec<&Event> {
-    let within = |event: &&Event| event.kind == kind && (minutes(from)..minutes(until)).contains(&event.at);
+fn events_in(outcome: &Outcome, kind: EventKind, from: i64, until: i64) -> Vec<Event<'_>> {
+    let within = |event: &Event<'_>| event.kind == kind && (minutes(from)..minutes(until)).contains(&event.at);
     outcome.record.events.iter().filter(within).collect()
 }
 
@@ -128,7 +128,7 @@ fn an_empty_node_goes_after_the_provisioners_own_ten_seconds_in_the_logs_order()
 fn pods_that_refuse_the_nodes_that_karpenter_launches_get_none() {
     let refused = events_in(outcome(), EventKind::PodUnschedulable, 100, 103);
     assert_eq!(refused.len(), 1);
-    assert!(outcome().record.pods[refused[0].pod.unwrap().index()].node.is_none());
+    assert!(outcome().record.pods.of(refused[0].pod.unwrap()).node.is_none());
     assert!(events_in(outcome(), EventKind::ClaimsComputed, 100, 105).is_empty());
 }
 

@@ -39,7 +39,7 @@ struct Run {
 
 impl Run {
     /// The pods of a workload that are created after `minutes`.
-    fn pods(&self, workload: &str, minutes: i64) -> Vec<&PodFacts> {
+    fn pods(&self, workload: &str, minutes: i64) -> Vec<PodFacts> {
         let record = &self.outcome.record;
         let of = |pod: &PodFacts| record.workloads[pod.workload.index()].name.to_string();
         let from = SimTime::ZERO + SimDuration::from_secs(minutes * 60);
@@ -54,7 +54,7 @@ impl Run {
             until.saturating_since(pod.created).as_secs_f64()
         };
         let pods = workloads.iter().flat_map(|workload| self.pods(workload, minutes));
-        pods.map(wait).fold(0.0, f64::max)
+        pods.map(|pod| wait(&pod)).fold(0.0, f64::max)
     }
 
     /// Requests that got no answer.

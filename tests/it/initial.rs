@@ -114,19 +114,19 @@ fn large_cluster(place: &Place) {
 
 /// Every pod of the dump is on its node from the first instant on, and the bill is that of the nodes.
 fn every_pod_is_where_it_was(outcome: &Outcome, objects: &[Value]) {
-    let found: BTreeMap<(&str, SimTime), &str> = outcome
+    let found: BTreeMap<(String, SimTime), &str> = outcome
         .record
         .pods
         .iter()
         .filter_map(|pod| {
             let node = &outcome.record.nodes[pod.node?.index()];
-            Some(((pod.name.as_str(), pod.scheduled?), node.name.as_str()))
+            Some(((pod.name, pod.scheduled?), node.name.as_str()))
         })
         .collect();
     let mut pods = 0;
     for pod in objects.iter().filter(|own| own["kind"] == "Pod") {
         let name = pod["metadata"]["name"].as_str().unwrap();
-        assert_eq!(found.get(&(name, SimTime::ZERO)).copied(), pod["spec"]["nodeName"].as_str(), "{name}");
+        assert_eq!(found.get(&(name.to_owned(), SimTime::ZERO)).copied(), pod["spec"]["nodeName"].as_str(), "{name}");
         pods += 1;
     }
     assert!(pods > 0);
@@ -156,8 +156,8 @@ fn a_large_cluster_goes_on_as_it_was_at_the_end_of_a_day() {
     );
     let before = simulation.context().world.record().events.len();
     while simulation.step().is_some() {}
-    let later = &simulation.context().world.record().events[before..];
-    let launched = |kind: EventKind| later.iter().filter(|event| event.kind == kind).count();
+    let later = simulation.context().world.record().events.since(before);
+    let launched = |kind: EventKind| later.clone().filter(|event| event.kind == kind).count();
     let now = outcome(&place, "now/scenario.yaml");
     every_pod_is_where_it_was(&now, &objects);
     let found = count(&now, EventKind::NodeFound);
@@ -236,7 +236,7 @@ fn told(outcome: &Outcome, kind: EventKind) -> Vec<String> {
     let own = outcome.record.events.iter().filter(|event| event.kind == kind);
     own.map(|event| {
         let node = event.node.map_or("", |node| outcome.record.nodes[node.index()].name.as_str());
-        let pod = event.pod.map_or("", |pod| outcome.record.pods[pod.index()].name.as_str());
+        let pod = event.pod.and_then(|pod| outcome.record.pods.name(pod)).unwrap_or_default();
         format!("{node} {pod}: {}", event.message).trim().to_owned()
     })
     .collect()

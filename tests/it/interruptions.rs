@@ -51,11 +51,11 @@ fn victim(outcome: &Outcome) -> &NodeFacts {
     outcome.record.nodes.iter().find(|node| matches!(node.origin, NodeOrigin::NodePool(_))).unwrap()
 }
 
-fn events(outcome: &Outcome, kind: EventKind) -> Vec<&Event> {
+fn events(outcome: &Outcome, kind: EventKind) -> Vec<Event<'_>> {
     all(outcome, kind).filter(|event| event.at >= minutes(30)).collect()
 }
 
-fn all(outcome: &Outcome, kind: EventKind) -> impl Iterator<Item = &Event> {
+fn all(outcome: &Outcome, kind: EventKind) -> impl Iterator<Item = Event<'_>> {
     outcome.record.events.iter().filter(move |event| event.kind == kind)
 }
 
@@ -73,7 +73,7 @@ fn the_handler_may_drain_on_the_recommendation_already() {
 #[test]
 fn the_handler_may_only_cordon_on_the_recommendation() {
     let outcome = handled("cordon", "");
-    let cordoned: Vec<&Event> = events(&outcome, EventKind::NodeTainted);
+    let cordoned: Vec<Event<'_>> = events(&outcome, EventKind::NodeTainted);
     assert_eq!(cordoned.len(), 1, "the notice finds it cordoned");
     assert!(cordoned[0].at < minutes(31));
     let evicted = events(&outcome, EventKind::PodEvicted);

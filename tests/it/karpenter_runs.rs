@@ -146,10 +146,10 @@ fn pods_that_trigger_during_a_launch_wait_for_the_next_trigger() {
     let outcome = cluster.with(steps).run();
     let passes = times(&outcome, EventKind::ClaimsComputed);
     let first_launch = outcome.record.nodes[0].launched.unwrap();
-    let second = outcome.record.pods[1].unschedulable.unwrap();
+    let second = outcome.record.pods.of(nodecast::domain::PodId(1)).unschedulable.unwrap();
     assert!(second + SimDuration::from_secs(1) < first_launch, "the launch was over before the second window closed");
     // The first pod still has no Ready node, so it triggers again after ten seconds, and takes the second one along.
-    let first = outcome.record.pods[0].unschedulable.unwrap();
+    let first = outcome.record.pods.of(nodecast::domain::PodId(0)).unschedulable.unwrap();
     assert!((11_000..=11_080).contains(&millis(passes[1] - first)), "{}", passes[1] - first);
     assert_eq!((outcome.record.nodes.len(), outcome.record.nodes[1].requested), (2, passes[1]));
 }

@@ -135,7 +135,7 @@ fn karpenter_takes_the_place_of_the_groups_without_an_edit() {
     assert_eq!(origins(&today), ["group batch", "group system", "group workers"]);
     assert_eq!(origins(&karpenter), ["NodePool batch", "NodePool workers", "group system"]);
     for outcome in [&today, &karpenter] {
-        let waits = |pod: &&nodecast::world::record::PodFacts| pod.scheduled.is_none() && pod.removed.is_none();
+        let waits = |pod: &nodecast::world::record::PodFacts| pod.scheduled.is_none() && pod.removed.is_none();
         assert_eq!(outcome.record.pods.iter().filter(waits).count(), 0);
         assert!(outcome.record.nodes.iter().filter(|node| node.origin.name().as_str() == "system").count() <= 2);
     }

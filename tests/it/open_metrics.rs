@@ -206,7 +206,7 @@ fn what_would_be_too_much_is_left_out_and_said() {
 fn where_a_sample_each_minute_is_too_much_there_is_one_every_four() {
     let mut outcome = synthetic::outcome();
     // More of them than of anything else.
-    let one = outcome.record.pods[0].clone();
+    let one = outcome.record.pods.of(nodecast::domain::PodId(0));
     let more =
         (0..60).map(|number| nodecast::world::record::PodFacts { name: format!("more-{number}"), ..one.clone() });
     outcome.record.pods.extend(more);

@@ -234,7 +234,7 @@ fn a_job_whose_pod_fails_is_given_up_after_its_limit_and_keda_makes_another_for_
     assert!(first.message.starts_with("BackoffLimitExceeded"), "{}", first.message);
     assert_eq!(pods.iter().filter(|pod| pod.created < first.at).count(), 30, "three pods for each of ten Jobs");
     let waits = [10, 20].map(|wait| {
-        let again = |pod: &&&nodecast::world::record::PodFacts| {
+        let again = |pod: &&nodecast::world::record::PodFacts| {
             pods.iter().any(|before| before.removed.is_some_and(|ended| (pod.created - ended).as_secs() == wait))
         };
         pods.iter().filter(again).count()

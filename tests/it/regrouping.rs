@@ -17,7 +17,7 @@ fn outcome(scenario: &Scenario, policy: &str) -> Outcome {
 }
 
 fn waiting(outcome: &Outcome) -> usize {
-    let waits = |pod: &&PodFacts| pod.scheduled.is_none() && pod.removed.is_none();
+    let waits = |pod: &PodFacts| pod.scheduled.is_none() && pod.removed.is_none();
     outcome.record.pods.iter().filter(waits).count()
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use nodecast::domain::{ResourceName, SimDuration};
+use nodecast::domain::{PodId, ResourceName, SimDuration};
 use nodecast::report::{self, OutputDirectory, Summary, page, plots::Plots, tables, terminal};
 use nodecast::simulation::Outcome;
 use nodecast::simulation::outcome::Objectives;
@@ -84,8 +84,8 @@ fn a_node_whose_gpus_are_all_taken_is_not_idle() {
     let node = &mut outcome.record.nodes[0];
     node.allocatable = node.allocatable.clone().with(gpus, 2);
     node.requested_accelerators = vec![(gpus, 2 * 3_600 * 1_000_000)];
-    let requests = (*outcome.record.pods[0].requests).clone().with(gpus, 2);
-    outcome.record.pods[0].requests = requests.into();
+    let pod = outcome.record.pods.change(PodId(0));
+    pod.requests = (*pod.requests).clone().with(gpus, 2).into();
     let cost = Summary::of(&outcome).cost;
     near(before - cost.idle.amount, (0.096 + 0.002_191_781) * 0.5);
     near(cost.by_workload.iter().map(|part| part.amount).sum(), cost.total);
@@ -170,7 +170,8 @@ fn a_run_without_anything_still_makes_a_report() {
 #[test]
 fn a_plot_without_data_is_left_out_and_the_page_says_so() {
     let mut outcome = synthetic::outcome();
-    for pod in &mut outcome.record.pods {
+    for id in (0..outcome.record.pods.len()).map(PodId::from_index) {
+        let pod = outcome.record.pods.change(id);
         (pod.scheduled, pod.ready) = (Some(pod.created), Some(pod.created));
     }
     let plots = Plots::of(&outcome).expect("plots");

@@ -141,9 +141,8 @@ fn no_name_and_no_cause_becomes_markup_or_script() {
     outcome.about.start = hostile.to_owned();
     outcome.about.assumptions = vec![hostile.to_owned()];
     outcome.warnings = vec![hostile.to_owned()];
-    for event in &mut outcome.record.events {
-        event.message = hostile.into();
-    }
+    let events = outcome.record.events.clone();
+    outcome.record.events = events.iter().map(|event| Event { message: hostile, ..event }).collect();
     for node in &mut outcome.record.nodes {
         node.name = hostile.to_owned();
     }
@@ -200,7 +199,7 @@ fn large() -> Outcome {
             own
         })
         .collect();
-    let pod = record.pods[0].clone();
+    let pod = record.pods.of(PodId(0));
     record.pods = (0..14_000_u32)
         .map(|n| {
             let mut own = pod.clone();
@@ -238,16 +237,21 @@ fn large_sample(like: &Sample, n: i64) -> Sample {
 }
 
 fn large_events(outcome: &mut Outcome) {
-    let like = outcome.record.events[0].clone();
-    let mut events = Vec::new();
-    for n in 0..7_200_i64 {
-        let mut event = like.clone();
-        (event.at, event.workload) = (at(n * 12), Some(WorkloadId((n % 50) as u32)));
-        event.message = format!(
+    let events = outcome.record.events.clone();
+    let Some(like) = events.get(0) else { panic!("nothing happens") };
+    let rescaled = |n: i64| {
+        format!(
             "{} to {} replicas: cpu resource utilization (percentage of request) above target (cpu {}%/60%, asks for {})",
-            5 + n % 40, 6 + n % 40, 61 + n % 37, 6 + n % 40
-        ).into();
-        events.push(event);
+            5 + n % 40,
+            6 + n % 40,
+            61 + n % 37,
+            6 + n % 40
+        )
+    };
+    let messages: Vec<String> = (0..7_200).map(rescaled).collect();
+    let mut events = Vec::new();
+    for (n, message) in (0_i64..).zip(&messages) {
+        events.push(Event { at: at(n * 12), workload: Some(WorkloadId((n % 50) as u32)), message, ..like });
     }
     for n in 0..480_u32 {
         for (kind, message) in [
@@ -258,15 +262,12 @@ fn large_events(outcome: &mut Outcome) {
             (EventKind::InstanceLaunched, "spot c5.large in us-east-1b at $0.0400 per hour"),
             (EventKind::NodeDisrupted, "Underutilized"),
         ] {
-            let mut event = like.clone();
-            (event.at, event.kind, event.node, event.pod) =
-                (at(i64::from(n) * 180), kind, Some(NodeId(n)), Some(PodId(n)));
-            event.message = message.into();
-            events.push(event);
+            let (node, pod) = (Some(NodeId(n)), Some(PodId(n)));
+            events.push(Event { at: at(i64::from(n) * 180), kind, node, pod, message, ..like });
         }
     }
     events.sort_by_key(|event| event.at);
-    outcome.record.events = events;
+    outcome.record.events = events.into_iter().collect();
 }
 
 /// A chart of the page and what is in one of its curves: instants in tenths of a second and values.
@@ -319,14 +320,14 @@ fn manifests_of_one_instant_are_one_row_of_the_decisions() {
     let mut outcome = synthetic::outcome();
     let rows = |outcome: &Outcome| data(&html(outcome))["decisions"]["rows"].as_array().unwrap().len();
     let before = rows(&outcome);
-    let one = outcome.record.events[0].clone();
-    let applied =
-        |at, message: &str| Event { at, kind: EventKind::ManifestApplied, message: message.into(), ..one.clone() };
+    let told = outcome.record.events.clone();
+    let one = told.get(0).unwrap();
+    let applied = |at, message| Event { at, kind: EventKind::ManifestApplied, message, ..one };
     let mut events = vec![applied(SimTime::ZERO, "Deployment"); 40];
-    events.append(&mut outcome.record.events);
+    events.extend(&told);
     let last = events.last().unwrap().at;
     events.push(applied(last, "DaemonSet"));
-    outcome.record.events = events;
+    outcome.record.events = events.into_iter().collect();
     let page = data(&html(&outcome));
     assert_eq!(rows(&outcome), before + 2, "{}", page["decisions"]);
     assert_eq!(page["decisions"]["in_all"], before + 2, "nothing is missing");
@@ -354,15 +355,16 @@ fn a_run_of_any_size_fits_into_a_megabyte() {
     let mut outcome = large();
     let record = &mut outcome.record;
     for copy in 1..6_u32 {
-        let pods: Vec<PodFacts> = record.pods[..14_000].to_vec();
+        let pods: Vec<PodFacts> = record.pods.iter().take(14_000).collect();
         record.pods.extend(pods.into_iter().enumerate().map(|(n, mut pod)| {
             pod.ready = pod.ready.map(|ready| ready + SimDuration::from_millis(i64::from(copy) * 137 + n as i64 % 900));
             pod
         }));
-        let events: Vec<Event> = record.events[..8_000].to_vec();
-        record.events.extend(events);
     }
-    record.events.sort_by_key(|event| event.at);
+    let told = record.events.clone();
+    let mut events: Vec<Event<'_>> = told.iter().chain((1..6).flat_map(|_| told.iter().take(8_000))).collect();
+    events.sort_by_key(|event| event.at);
+    record.events = events.into_iter().collect();
     let in_all = record.events.len();
     let page = html(&outcome);
     assert!(page.len() < BYTES_MAX, "{} bytes", page.len());

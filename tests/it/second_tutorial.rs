@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use nodecast::domain::{PodId, SimDuration, SimTime};
+use nodecast::domain::{SimDuration, SimTime};
 use nodecast::report::{Summary, page, plots::Plots, tables, terminal};
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{Event, EventKind, NodeOrigin};
@@ -22,7 +22,7 @@ fn minutes(minutes: i64) -> SimTime {
     SimTime::ZERO + SimDuration::from_secs(minutes * 60)
 }
 
-fn rescales(outcome: &Outcome) -> Vec<&Event> {
+fn rescales(outcome: &Outcome) -> Vec<Event<'_>> {
     outcome.record.events.iter().filter(|event| event.kind == EventKind::Rescaled).collect()
 }
 
@@ -65,14 +65,14 @@ fn s1_c_pods_that_request_nothing_wait_for_pod_slots_and_a_node_is_launched_for_
     let group = record.nodes.iter().position(|node| matches!(node.origin, NodeOrigin::NodeGroup(_))).unwrap();
     let refused = record.events.iter().find(|event| event.kind == EventKind::PodUnschedulable).unwrap();
     assert_eq!(&*refused.message, "0/1 nodes are available: 1 Too many pods.", "{}", refused.at);
-    let waiting = &record.pods[refused.pod.unwrap().index()];
+    let waiting = record.pods.of(refused.pod.unwrap());
     assert_eq!((waiting.requests.cpu_milli(), waiting.requests.memory_bytes()), (0, 0));
     // Seventeen pods are on the worker group's node, and never more.
     let there = |pod: &nodecast::world::record::PodFacts| pod.node.is_some_and(|node| node.index() == group);
     assert_eq!(record.pods.iter().filter(|pod| there(pod)).count(), 17);
     let launched = record.nodes.iter().find(|node| matches!(node.origin, NodeOrigin::NodePool(_))).unwrap();
     assert!(launched.requested > refused.at && launched.requested - refused.at < SimDuration::from_secs(15));
-    let placed = &record.pods[PodId::index(refused.pod.unwrap())];
+    let placed = record.pods.of(refused.pod.unwrap());
     assert_eq!(placed.node.map(|node| record.nodes[node.index()].name.clone()), Some(launched.name.clone()));
     assert!(record.pods.iter().all(|pod| pod.ready.is_some()));
 }

@@ -45,9 +45,9 @@ pub fn outcome() -> Outcome {
             scale_ups: Vec::new(),
             workloads: workloads(),
             availability: availability(),
-            pods: pods(),
+            pods: pods().into_iter().collect(),
             nodes: nodes(),
-            events: events(),
+            events: events().into_iter().collect(),
             jobs: Vec::new(),
             metrics: metrics(),
             replica_changes: vec![ReplicaChange {
@@ -323,16 +323,17 @@ fn bill() -> Bill {
     Bill::plain(Currency::Usd, lines)
 }
 
-fn events() -> Vec<Event> {
-    let event = |seconds, kind, pod: Option<u32>, node: Option<u32>, workload: Option<u32>, message: &str| Event {
-        at: at(seconds),
-        kind,
-        pod: pod.map(PodId),
-        node: node.map(NodeId),
-        workload: workload.map(WorkloadId),
-        command: None,
-        message: message.into(),
-    };
+fn events() -> Vec<Event<'static>> {
+    let event =
+        |seconds, kind, pod: Option<u32>, node: Option<u32>, workload: Option<u32>, message: &'static str| Event {
+            at: at(seconds),
+            kind,
+            pod: pod.map(PodId),
+            node: node.map(NodeId),
+            workload: workload.map(WorkloadId),
+            command: None,
+            message,
+        };
     vec![
         event(600, EventKind::Rescaled, None, None, Some(0), "1 to 2: CPU 160 % of the 80 % wanted"),
         event(600, EventKind::PodUnschedulable, Some(1), None, Some(0), "0/1 nodes: 1 Insufficient cpu"),

@@ -38,7 +38,7 @@ fn minutes(minutes: i64) -> SimTime {
     SimTime::ZERO + SimDuration::from_secs(minutes * 60)
 }
 
-fn events(outcome: &Outcome, kind: EventKind) -> Vec<&Event> {
+fn events(outcome: &Outcome, kind: EventKind) -> Vec<Event<'_>> {
     outcome.record.events.iter().filter(|event| event.kind == kind && event.at >= minutes(30)).collect()
 }
 
@@ -147,20 +147,20 @@ fn the_release_that_the_tutorial_names_launches_on_demand_and_is_not_interrupted
 fn s2_b_eight_pods_do_not_fit_a_c1_xlarge() {
     let c1 = Symbol::new("c1.xlarge");
     assert_eq!(vcpus(c1), 8);
-    let first_types = |event: &Event| -> Vec<Symbol> {
+    let first_types = |event: &Event<'_>| -> Vec<Symbol> {
         let list = event.message.split("from types ").nth(1).unwrap().split(" and ").next().unwrap();
         list.split(", ").map(Symbol::new).collect()
     };
-    let claims = |outcome: &'static Outcome, pods: &str| -> Vec<&'static Event> {
+    let claims = |outcome: &'static Outcome, pods: &str| -> Vec<Event<'static>> {
         let created = outcome.record.events.iter().filter(|event| event.kind == EventKind::ClaimCreated);
         created.filter(|event| event.message.starts_with(pods)).collect()
     };
     // Types come in the order of their size, so that a smaller one that would do stood first.
     for claim in claims(unhandled(), "8 pods").into_iter().chain(claims(handler(), "8 pods")) {
-        assert!(first_types(claim).into_iter().all(|name| vcpus(name) == 16), "{}", claim.message);
+        assert!(first_types(&claim).into_iter().all(|name| vcpus(name) == 16), "{}", claim.message);
     }
     let [five] = claims(handler(), "5 pods")[..] else { panic!("five are left when EC2 takes the node") };
-    assert_eq!(first_types(five)[0], c1);
+    assert_eq!(first_types(&five)[0], c1);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn run(karpenter: &str, images: &str) -> Outcome {
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
 }
 
-fn events(outcome: &Outcome, kind: EventKind) -> Vec<&Event> {
+fn events(outcome: &Outcome, kind: EventKind) -> Vec<Event<'_>> {
     outcome.record.events.iter().filter(|event| event.kind == kind).collect()
 }
 

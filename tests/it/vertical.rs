@@ -95,7 +95,7 @@ fn a_kill_for_memory_raises_the_recommendation_and_the_limit_follows_in_proporti
     let means = facts(&outcome).means;
     assert!(means.out_of_memory >= 2, "{means:?}");
     assert!(target(&outcome).1 >= 350 << 20);
-    let last_kill = outcome.record.events.iter().rfind(|event| event.kind == EventKind::PodKilled);
+    let last_kill = outcome.record.events.rfind(|event| event.kind == EventKind::PodKilled);
     assert!(last_kill.is_some_and(|kill| kill.at.as_secs() < 2 * 3_600 + 1_200), "then limits are high enough");
 }
 
@@ -157,7 +157,7 @@ fn explained(mode: &str, replicas: u32, rest: &str, hour: i64) -> (Explanation, 
     let scenario = load("1d", USAGE, &manifests, &[]);
     let at = SimTime::ZERO + SimDuration::from_secs(hour * 3_600);
     let outcome = crate::keda::simulate(&scenario, scenario.seed);
-    let there = |pod: &&nodecast::world::record::PodFacts| {
+    let there = |pod: &nodecast::world::record::PodFacts| {
         pod.created <= at && pod.deletion_requested.is_none_or(|asked| asked > at) && pod.name.starts_with("web")
     };
     let name = outcome.record.pods.iter().find(there).unwrap().name.clone();

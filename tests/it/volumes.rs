@@ -1,7 +1,7 @@
 //! Persistent volumes in whole runs: where they let pods run, how many a node attaches, and what their detaching holds up.
 
 use nodecast::cloud::BillItem;
-use nodecast::domain::{SimDuration, SimTime};
+use nodecast::domain::{PodId, SimDuration, SimTime};
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts, PodFacts};
 
@@ -71,16 +71,20 @@ fn node_of<'o>(outcome: &'o Outcome, pod: &PodFacts) -> &'o NodeFacts {
     &outcome.record.nodes[pod.node.expect("the pod has a node").index()]
 }
 
+fn first(outcome: &Outcome) -> PodFacts {
+    outcome.record.pods.of(PodId(0))
+}
+
 fn zone_of(outcome: &Outcome, pod: &PodFacts) -> String {
     node_of(outcome, pod).zone.expect("the node has a zone").to_string()
 }
 
-fn named<'o>(outcome: &'o Outcome, name: &str) -> Vec<&'o PodFacts> {
+fn named(outcome: &Outcome, name: &str) -> Vec<PodFacts> {
     outcome.record.pods.iter().filter(|pod| pod.name == name).collect()
 }
 
 fn messages(outcome: &Outcome, kind: EventKind) -> Vec<&str> {
-    outcome.record.events.iter().filter(|event| event.kind == kind).map(|event| &*event.message).collect()
+    outcome.record.events.iter().filter(|event| event.kind == kind).map(|event| event.message).collect()
 }
 
 fn seconds(from: Option<SimTime>, to: Option<SimTime>) -> f64 {
@@ -92,8 +96,8 @@ fn a_pod_runs_where_its_volume_is() {
     for zone in ["us-east-1a", "us-east-1b", "us-east-1c"] {
         let manifests = format!("{GP3}{}{}", bound(zone), deployment("", ""));
         let outcome = karpenter(ANYWHERE, "expireAfter: Never", ON_DEMAND, &manifests);
-        assert_eq!(zone_of(&outcome, &outcome.record.pods[0]), zone);
-        assert!(outcome.record.pods[0].ready.is_some());
+        assert_eq!(zone_of(&outcome, &first(&outcome)), zone);
+        assert!(first(&outcome).ready.is_some());
     }
 }
 
@@ -135,7 +139,7 @@ fn a_class_that_binds_at_once_draws_a_zone_that_it_allows() {
         + "allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [us-east-1c]}]}]\n";
     let outcome =
         karpenter(ANYWHERE, "expireAfter: Never", ON_DEMAND, &format!("{class}{CLAIM}{}", deployment("", "")));
-    assert_eq!(zone_of(&outcome, &outcome.record.pods[0]), "us-east-1c");
+    assert_eq!(zone_of(&outcome, &first(&outcome)), "us-east-1c");
     assert!(messages(&outcome, EventKind::ProvisioningSucceeded).is_empty(), "the volume was there before");
 }
 
@@ -148,10 +152,10 @@ fn the_cluster_autoscaler_grows_the_group_where_the_volume_is() {
     for (zone, name) in [("us-east-1a", "in-a"), ("us-east-1b", "in-b")] {
         let manifests = format!("{GP3}{}{}", bound(zone), deployment("", ""));
         let outcome = run(&autoscaler_scenario(&groups, "expander: least-waste", ""), &manifests);
-        let pod = &outcome.record.pods[0];
+        let pod = first(&outcome);
         assert!(pod.ready.is_some());
-        assert_eq!((zone_of(&outcome, pod), outcome.record.nodes.len()), (zone.to_owned(), 1));
-        assert_eq!(node_of(&outcome, pod).origin.name().as_str(), name);
+        assert_eq!((zone_of(&outcome, &pod), outcome.record.nodes.len()), (zone.to_owned(), 1));
+        assert_eq!(node_of(&outcome, &pod).origin.name().as_str(), name);
     }
 }
 
@@ -173,7 +177,7 @@ fn leaving(own: &str, stop: &str, manifests: &str) -> (NodeFacts, PodFacts) {
     let times = format!("{ON_DEMAND}\nworkloads: [{{ name: default/db, shutdown_time: {stop} }}]");
     let outcome = karpenter("us-east-1a", &format!("expireAfter: 10m\n      {own}"), &times, manifests);
     let node = outcome.record.nodes.iter().find(|node| node.end == Some(NodeEnd::Expired)).unwrap().clone();
-    let pod = outcome.record.pods.iter().find(|pod| pod.node == outcome.record.pods[0].node).unwrap().clone();
+    let pod = outcome.record.pods.iter().find(|pod| pod.node == first(&outcome).node).unwrap();
     (node, pod)
 }
 
@@ -202,7 +206,7 @@ fn an_instance_is_terminated_when_its_volumes_are_detached_or_its_time_is_up() {
 fn a_pod_starts_once_its_volume_is_attached() {
     let starts = |manifests: &str| {
         let outcome = karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, manifests);
-        let pod = &outcome.record.pods[0];
+        let pod = first(&outcome);
         seconds(pod.scheduled, pod.started)
     };
     let without = deployment("", "").replace("volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]", "");
@@ -220,7 +224,7 @@ fn a_volume_of_a_lost_node_comes_free_after_six_minutes() {
     let outcome = karpenter("us-east-1a", "expireAfter: Never", spot, &format!("{GP3}{}", stateful(1, "gp3", "", "")));
     let pods = named(&outcome, "db-0");
     assert_eq!(pods.len(), 2);
-    let (lost, next) = (pods[0], pods[1]);
+    let (lost, next) = (&pods[0], &pods[1]);
     assert!(lost.removed.is_some_and(|at| at >= minutes(12)));
     assert!(next.scheduled.unwrap() < lost.removed.unwrap() + SimDuration::from_secs(240), "the node is there before");
     let wait = seconds(lost.removed, next.started);
@@ -237,7 +241,8 @@ fn a_second_pod_of_a_claim_starts_beside_the_first_and_on_no_other_node() {
     for (spec, starts) in [("", true), (apart, false)] {
         let manifests = format!("{GP3}{CLAIM}{}", deployment(spec, ""));
         let outcome = karpenter("us-east-1a", "expireAfter: Never", &scaled, &manifests);
-        let [first, second] = outcome.record.pods.as_slice() else { panic!("{} pods", outcome.record.pods.len()) };
+        let pods: Vec<PodFacts> = outcome.record.pods.iter().collect();
+        let [first, second] = pods.as_slice() else { panic!("{} pods", pods.len()) };
         assert!(first.ready.is_some());
         assert_eq!((second.node == first.node, second.ready.is_some()), (starts, starts));
         assert_eq!(messages(&outcome, EventKind::FailedAttachVolume).is_empty(), starts);

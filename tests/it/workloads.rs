@@ -27,7 +27,7 @@ pub fn workload(outcome: &Outcome, name: &str) -> WorkloadId {
     WorkloadId::from_index(place)
 }
 
-pub fn pods<'o>(outcome: &'o Outcome, name: &str) -> Vec<&'o PodFacts> {
+pub fn pods(outcome: &Outcome, name: &str) -> Vec<PodFacts> {
     let own = workload(outcome, name);
     outcome.record.pods.iter().filter(|pod| pod.workload == own).collect()
 }
@@ -37,14 +37,14 @@ pub fn at(seconds: i64) -> SimTime {
 }
 
 /// Pods that have been created and not been asked to go, and those of them that are Ready.
-pub fn there(pods: &[&PodFacts], now: SimTime) -> (usize, usize) {
-    let active = |pod: &&&PodFacts| pod.created <= now && pod.deletion_requested.is_none_or(|gone| gone > now);
-    let ready = |pod: &&&PodFacts| active(pod) && pod.ready.is_some_and(|ready| ready <= now);
+pub fn there(pods: &[PodFacts], now: SimTime) -> (usize, usize) {
+    let active = |pod: &&PodFacts| pod.created <= now && pod.deletion_requested.is_none_or(|gone| gone > now);
+    let ready = |pod: &&PodFacts| active(pod) && pod.ready.is_some_and(|ready| ready <= now);
     (pods.iter().filter(active).count(), pods.iter().filter(ready).count())
 }
 
 /// The most and the fewest pods, and the fewest Ready ones, at any tenth of a second from ten minutes on.
-pub fn extremes(pods: &[&PodFacts]) -> (usize, usize, usize) {
+pub fn extremes(pods: &[PodFacts]) -> (usize, usize, usize) {
     let instants = (6_000..12_000).map(|tenth| SimTime::from_micros(tenth * 100_000));
     let counts: Vec<(usize, usize)> = instants.map(|now| there(pods, now)).collect();
     let most = counts.iter().map(|count| count.0).max().unwrap();
@@ -213,9 +213,10 @@ fn a_pod_that_nothing_controls_runs_and_is_not_made_again() {
     let owned = pod("owned").replace("labels:", "ownerReferences: [{kind: Job, name: j, controller: true}], labels:");
     let manifests = format!("{}{}{}{owned}", cluster(1), pod("one"), pod("two"));
     let outcome = run("20m", "", &manifests, &[]);
-    let names: Vec<&str> = pods(&outcome, "(pods)").iter().map(|pod| pod.name.as_str()).collect();
+    let pods = pods(&outcome, "(pods)");
+    let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
     assert_eq!(names, ["one", "two"]);
-    assert!(pods(&outcome, "(pods)").iter().all(|pod| pod.ready.is_some()));
+    assert!(pods.iter().all(|pod| pod.ready.is_some()));
     assert!(outcome.warnings.iter().any(|warning| warning.starts_with("1 Pod is left out: ended, or controlled")));
 }
 

@@ -36,6 +36,11 @@ pub struct Journal {
 }
 
 impl Journal {
+    /// The position before the first change that is still held.
+    pub const fn start(&self) -> Position {
+        Position(self.start)
+    }
+
     /// The position behind the last change.
     pub const fn end(&self) -> Position {
         Position(self.start + self.changes.len() as u64)

@@ -49,12 +49,12 @@ impl Cluster {
 
     /// The specification that a pod was made from.
     pub fn spec_of(&self, id: PodId) -> &Spec {
-        self.specs.get(self.pods[id.index()].spec_id)
+        self.specs.get(self.pods[id].spec_id)
     }
 
     /// The scheduler found no node for the pod; whether that is news.
     pub fn mark_unschedulable(&mut self, id: PodId) -> bool {
-        let news = !std::mem::replace(&mut self.pods[id.index()].unschedulable, true);
+        let news = !std::mem::replace(&mut self.pods[id].unschedulable, true);
         if news {
             self.note_change(Change::Pod(id));
         }
@@ -63,7 +63,7 @@ impl Cluster {
 
     /// Binds the pod to a node.
     pub fn bind_pod(&mut self, id: PodId, node: NodeId) {
-        let pod = &mut self.pods[id.index()];
+        let pod = &mut self.pods[id];
         assert_eq!(pod.phase, PodPhase::Pending, "{id:?} is bound once");
         pod.phase = PodPhase::Starting;
         pod.node = Some(node);
@@ -78,7 +78,7 @@ impl Cluster {
 
     /// The pod's containers run.
     pub fn start_pod(&mut self, id: PodId, at: SimTime) {
-        let pod = &mut self.pods[id.index()];
+        let pod = &mut self.pods[id];
         pod.phase = PodPhase::Running;
         pod.started = Some(at);
         self.note_change(Change::Pod(id));
@@ -86,7 +86,7 @@ impl Cluster {
 
     /// The pod is Ready.
     pub fn ready_pod(&mut self, id: PodId, at: SimTime) {
-        let pod = &mut self.pods[id.index()];
+        let pod = &mut self.pods[id];
         pod.ready_since = Some(at);
         let (daemon, workload) = (pod.daemon, pod.workload);
         self.workloads[workload.index()].ready += 1;
@@ -99,7 +99,7 @@ impl Cluster {
 
     /// The pod answers no more; whether it did.
     pub fn lose_readiness(&mut self, id: PodId) -> bool {
-        let pod = &mut self.pods[id.index()];
+        let pod = &mut self.pods[id];
         if pod.ready_since.take().is_none() {
             return false;
         }
@@ -115,7 +115,7 @@ impl Cluster {
 
     /// The pod's containers, which are Ready no more, were killed and are to start again.
     pub fn restart_pod(&mut self, id: PodId) {
-        let pod = &mut self.pods[id.index()];
+        let pod = &mut self.pods[id];
         pod.phase = PodPhase::Starting;
         pod.started = None;
         pod.restarts += 1;
@@ -126,14 +126,14 @@ impl Cluster {
     pub fn finish_pod(&mut self, id: PodId) {
         self.free_room(id);
         self.lose_active(id);
-        self.pods[id.index()].finished = true;
+        self.pods[id].finished = true;
         self.note_change(Change::Placement(id));
     }
 
     /// Changes what the pod is by itself, its annotations for instance.
     pub fn respecify_pod(&mut self, id: PodId, spec: Arc<PodSpec>) {
         let spec_id = self.specs.intern(spec);
-        let pod = &mut self.pods[id.index()];
+        let pod = &mut self.pods[id];
         pod.spec_id = spec_id;
         let spec = self.specs.get(spec_id);
         (pod.spec, pod.requests) = (Arc::clone(&spec.pod), Arc::clone(&spec.requests));
@@ -144,7 +144,7 @@ impl Cluster {
     pub fn resize_pod(&mut self, id: PodId, spec: Arc<PodSpec>) {
         self.free_room(id);
         self.respecify_pod(id, spec);
-        let pod = &self.pods[id.index()];
+        let pod = &self.pods[id];
         if let (Some(node), false) = (pod.node, pod.finished) {
             self.nodes[node.index()].requested.add(&pod.requests);
         }
@@ -152,11 +152,11 @@ impl Cluster {
 
     /// Asks for the deletion of the pod, which is to be gone when its grace period ends; whether that is asked for the first time.
     pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, ends: SimTime) -> bool {
-        self.pods[id.index()].deletion_ends = Some(ends);
-        let first = self.pods[id.index()].deletion_requested.is_none();
+        self.pods[id].deletion_ends = Some(ends);
+        let first = self.pods[id].deletion_requested.is_none();
         if first {
             self.lose_active(id);
-            self.pods[id.index()].deletion_requested = Some(at);
+            self.pods[id].deletion_requested = Some(at);
         }
         self.note_change(Change::Placement(id));
         first
@@ -165,21 +165,23 @@ impl Cluster {
     /// The pod, which is Ready no more, is gone; its room on the node is free.
     pub fn remove_pod(&mut self, id: PodId) {
         self.free_room(id);
-        if let Some(node) = self.pods[id.index()].node {
+        if let Some(node) = self.pods[id].node {
             self.nodes[node.index()].pods.retain(|&pod| pod != id);
         }
         self.lose_active(id);
-        let pod = &mut self.pods[id.index()];
+        let pod = &mut self.pods[id];
         let (before, daemon, workload) = (pod.phase, pod.daemon, pod.workload);
         pod.phase = PodPhase::Gone;
         self.workloads[workload.index()].pods.retain(|&own| own != id);
         self.recount(daemon, Some(before), None);
         self.note_change(Change::Placement(id));
+        self.pods.note_gone(id, self.journal.end());
+        self.pods.forget(self.journal.start());
     }
 
     /// Gives back what the pod has requested of its node, unless it has ended before.
     fn free_room(&mut self, id: PodId) {
-        let pod = &self.pods[id.index()];
+        let pod = &self.pods[id];
         if let (Some(node), false) = (pod.node, pod.finished) {
             self.nodes[node.index()].requested.subtract(&pod.requests);
         }
@@ -187,7 +189,7 @@ impl Cluster {
 
     /// The pod is about to be active no more, if it still is.
     fn lose_active(&mut self, id: PodId) {
-        let pod = &self.pods[id.index()];
+        let pod = &self.pods[id];
         if pod.is_active() {
             self.workloads[pod.workload.index()].revisions[pod.revision as usize].active -= 1;
         }

@@ -168,7 +168,7 @@ impl History {
     /// The history of a simulation.
     pub fn of(outcome: &Outcome) -> Self {
         let record = &outcome.record;
-        let is_judged = |pod: &&crate::world::record::PodFacts| !pod.placeholder && !is_daemon(outcome, pod);
+        let is_judged = |pod: &crate::world::record::PodFacts| !pod.placeholder && !is_daemon(outcome, pod);
         let pods = record.pods.iter().filter(is_judged).map(|pod| PodLife {
             created: pod.created,
             unschedulable: pod.unschedulable,

@@ -107,7 +107,7 @@ pub struct ScaleDownFigures {
 struct Decided<'r> {
     /// The place of the first event in the record.
     first: usize,
-    events: Vec<&'r Event>,
+    events: Vec<Event<'r>>,
 }
 
 impl Inquiry<'_> {
@@ -118,10 +118,10 @@ impl Inquiry<'_> {
 
     /// The removals of nodes in the run: those that began at one instant are one decision.
     fn removals(&self) -> Vec<Decided<'_>> {
-        self.decided(|event| event.kind == EventKind::NodeTainted && &*event.message == TO_BE_DELETED)
+        self.decided(|event| event.kind == EventKind::NodeTainted && event.message == TO_BE_DELETED)
     }
 
-    fn decided(&self, is_it: impl Fn(&Event) -> bool) -> Vec<Decided<'_>> {
+    fn decided(&self, is_it: impl Fn(&Event<'_>) -> bool) -> Vec<Decided<'_>> {
         let mut found: Vec<Decided<'_>> = Vec::new();
         for (first, event) in self.outcome.record.events.iter().enumerate().filter(|(_, event)| is_it(event)) {
             match found.last_mut() {
@@ -172,7 +172,7 @@ impl Inquiry<'_> {
             scale_down.extend(answer.map(|answer| self.scale_down_figures(node, &answer)));
         }
         let facts = |node: &NodeId| self.outcome.record.nodes.get(node.index());
-        let given_back = self.outcome.record.events[decided.first..].iter().find(|event| {
+        let given_back = self.outcome.record.events.since(decided.first).find(|event| {
             event.kind == EventKind::NodeUntainted && event.node.is_some_and(|node| nodes.contains(&node))
         });
         let gone = nodes.iter().filter_map(facts).all(|facts| facts.terminated.is_some());
@@ -218,9 +218,10 @@ impl Inquiry<'_> {
     /// The last growth for a pod before it was bound: its id, its time, and what was weighed.
     pub(super) fn growth_for(&self, pod: PodId, until: SimTime) -> Option<(String, SimTime, ScaleUpFigures)> {
         let events = &self.outcome.record.events;
-        let is_it =
-            |event: &Event| event.kind == EventKind::TriggeredScaleUp && event.pod == Some(pod) && event.at <= until;
-        let triggered = events.iter().rfind(|event| is_it(event))?;
+        let is_it = |event: &Event<'_>| {
+            event.kind == EventKind::TriggeredScaleUp && event.pod == Some(pod) && event.at <= until
+        };
+        let triggered = events.rfind(is_it)?;
         let growths = self.growths();
         let index = growths.iter().position(|own| own.events[0].at == triggered.at)?;
         let (mut run, at) = self.run_before(|record| record.events.len() > growths[index].first);
@@ -277,10 +278,7 @@ impl Inquiry<'_> {
 
     /// What the Cluster Autoscaler makes of a node, for people and programs.
     pub(super) fn scale_down_figures(&self, node: NodeId, answer: &ScaleDownAnswer) -> ScaleDownFigures {
-        let pod_name = |pod: PodId| {
-            let facts = self.outcome.record.pods.get(pod.index());
-            facts.map_or_else(String::new, |facts| facts.name.clone())
-        };
+        let pod_name = |pod: PodId| self.outcome.record.pods.name(pod).unwrap_or_default().to_owned();
         let used = answer.utilization;
         ScaleDownFigures {
             node: self.node_name(node),

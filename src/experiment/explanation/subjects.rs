@@ -133,7 +133,7 @@ impl Inquiry<'_> {
             scale_up: None,
             scale_down: Vec::new(),
             launched: facts.made.iter().map(|&node| self.what_became_of(node)).collect(),
-            events: events.map(|event| self.event(event)).collect(),
+            events: events.map(|event| self.event(&event)).collect(),
         };
         Ok((at, decision))
     }
@@ -146,8 +146,8 @@ impl Inquiry<'_> {
         let moves = of_nodes.flat_map(|removal| &removal.moves);
         moves
             .filter_map(|own| {
-                let node = pods[own.successor?.index()].node?;
-                Some((pods[own.pod.index()].name.clone(), self.node_name(node)))
+                let node = pods.get(own.successor?)?.node?;
+                Some((pods.name(own.pod)?.to_owned(), self.node_name(node)))
             })
             .collect()
     }
@@ -162,7 +162,7 @@ impl Inquiry<'_> {
         }
     }
 
-    pub(super) fn event(&self, event: &Event) -> EventFigures {
+    pub(super) fn event(&self, event: &Event<'_>) -> EventFigures {
         EventFigures {
             at_seconds: event.at.as_secs_f64(),
             kind: event.kind.as_str(),
@@ -177,16 +177,14 @@ impl Inquiry<'_> {
         let until = at.unwrap_or_else(|| self.end());
         self.inside(until)?;
         let pod = self.pod_named(name, until)?;
-        let facts = &record.pods[pod.index()];
+        let facts = record.pods.of(pod);
         if facts.created > until {
             let help = format!("it is created {}", self.when(facts.created));
             return Err(ExplainError::NotThere { kind: "pod", name: name.to_owned(), at: self.when(until), help });
         }
         let bound = facts.scheduled.filter(|scheduled| *scheduled <= until);
         let (mut run, now) = match bound {
-            Some(_) => {
-                self.run_before(|record| record.pods.get(pod.index()).is_some_and(|own| own.scheduled.is_some()))
-            }
+            Some(_) => self.run_before(|record| record.pods.get(pod).is_some_and(|own| own.scheduled.is_some())),
             None => (self.run_to(until), until),
         };
         let (claimed, karpenter) = match facts.node.filter(|_| bound.is_some()) {
@@ -207,7 +205,7 @@ impl Inquiry<'_> {
             name: facts.name.clone(),
             workload: self.workload_of(pod),
             node: facts.node.filter(|_| bound.is_some()).map(|node| self.node_name(node)),
-            events: events.map(|event| self.event(event)).collect(),
+            events: events.map(|event| self.event(&event)).collect(),
             kube_scheduler: self.verdicts(&run, pod),
             karpenter: karpenter.as_ref().map(|answer| karpenter_says(answer, |node| self.node_name(node))),
             claimed_at_seconds: claimed.map(SimTime::as_secs_f64),
@@ -224,7 +222,7 @@ impl Inquiry<'_> {
     /// When Karpenter made the claim of the node that a pod was bound to, and what it says of the pod just before that; `None` if
     /// the pod did not wait then, or had a place already.
     fn claim_of(&self, pod: PodId, node: NodeId) -> Option<(SimTime, PodAnswer)> {
-        let (claimed, of) = (&self.outcome.record.nodes.get(node.index())?, &self.outcome.record.pods[pod.index()]);
+        let (claimed, of) = (&self.outcome.record.nodes.get(node.index())?, self.outcome.record.pods.of(pod));
         if !matches!(claimed.origin, NodeOrigin::NodePool(_)) || of.created > claimed.requested {
             return None;
         }
@@ -243,15 +241,17 @@ impl Inquiry<'_> {
             let of_namespace = |wanted: &str| workload.is_some_and(|own| own.name.namespace.as_str() == wanted);
             pod.name == own && namespace.is_none_or(of_namespace)
         };
-        let named: Vec<usize> = (0..record.pods.len()).filter(|&index| is_it(&record.pods[index])).collect();
-        let before = |index: &&usize| record.pods[**index].created <= at;
-        let there = |index: &&usize| record.pods[**index].removed.is_none_or(|removed| removed > at);
+        let all = record.pods.iter().enumerate().filter(|(_, pod)| is_it(pod));
+        let named: Vec<(usize, PodFacts)> = all.collect();
+        let before = |(_, pod): &&(usize, PodFacts)| pod.created <= at;
+        let there = |(_, pod): &&(usize, PodFacts)| pod.removed.is_none_or(|removed| removed > at);
         let alive = named.iter().filter(before).rfind(there);
         let found = alive.or_else(|| named.iter().rfind(before)).or_else(|| named.first());
-        found.map(|&index| PodId::from_index(index)).ok_or_else(|| ExplainError::Unknown {
+        let ids = (0..record.pods.len()).map(PodId::from_index);
+        found.map(|(index, _)| PodId::from_index(*index)).ok_or_else(|| ExplainError::Unknown {
             kind: "pod",
             name: name.to_owned(),
-            help: names_near(own, record.pods.iter().map(|facts| facts.name.as_str())),
+            help: names_near(own, ids.filter_map(|id| record.pods.name(id))),
         })
     }
 
@@ -273,7 +273,7 @@ impl Inquiry<'_> {
     /// The decision that removed the node from which a pod was evicted.
     fn evicted_by(&self, pod: PodId) -> Option<String> {
         let record = &self.outcome.record;
-        let facts = &record.pods[pod.index()];
+        let facts = record.pods.of(pod);
         let node = facts.node.filter(|_| facts.evicted)?;
         let removed = |command: &crate::world::record::CommandFacts| {
             command.nodes.contains(&node) && command.succeeded.is_some_and(|at| facts.deletion_requested >= Some(at))

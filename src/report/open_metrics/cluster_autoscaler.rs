@@ -88,7 +88,7 @@ fn waiting(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let labels = || vec![("type", "unschedulable".to_owned())];
     let mut pods = Changes::default();
     pods.there_is(labels());
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         if let Some(from) = pod.unschedulable {
             pods.between(labels(), from, earliest([pod.scheduled, lives.active_until(id, pod)]), 1);
         }
@@ -133,7 +133,7 @@ fn scale_downs(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let labels = || vec![("eviction_result", "succeeded".to_owned())];
     let mut evicted = Changes::default();
     evicted.there_is(labels());
-    for (_, pod) in lives.pods().filter(|(_, pod)| pod.evicted) {
+    for (_, ref pod) in lives.pods().filter(|(_, pod)| pod.evicted) {
         let removal = lives.node_of(pod).filter(|node| chosen(node).is_some()).and_then(|node| node.deletion_requested);
         if let (Some(at), Some(removal)) = (pod.deletion_requested, removal)
             && removal <= at

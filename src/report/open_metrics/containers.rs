@@ -23,14 +23,14 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>, metered: &Meter
     let workloads: BTreeSet<WorkloadId> = metered.workloads().collect();
     let pods = || lives.pods().filter(|(_, pod)| workloads.contains(&pod.workload));
     out.family(Family::counter("container_cpu_usage_seconds", "CPU time that the container has used."));
-    for (id, pod) in pods() {
+    for (id, ref pod) in pods() {
         let Some(from) = pod.started else { continue };
         out.living(&labels(lives, id, pod), (from, lives.room_until(id, pod)), |at| {
             Some(metered.cpu_used(pod, at) as f64 / CPU_SECOND)
         })?;
     }
     out.family(Family::gauge("container_memory_working_set_bytes", "Memory in use, what cannot be given back."));
-    for (id, pod) in pods() {
+    for (id, ref pod) in pods() {
         let Some(from) = pod.started else { continue };
         out.living(&labels(lives, id, pod), (from, lives.room_until(id, pod)), |at| {
             metered.memory(pod, at).map(|bytes| bytes as f64)

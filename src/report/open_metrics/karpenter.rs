@@ -274,7 +274,7 @@ fn evictions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     };
     let mut evicted = Changes::default();
     evicted.there_is(vec![("code", "200".to_owned())]);
-    for (_, pod) in lives.pods().filter(|(_, pod)| pod.evicted) {
+    for (_, ref pod) in lives.pods().filter(|(_, pod)| pod.evicted) {
         let Some(node) = lives.node_of(pod).filter(|node| pool_of(node).is_some()) else { continue };
         if let (Some(at), Some(removal)) = (pod.deletion_requested, node.deletion_requested)
             && removal <= at
@@ -393,7 +393,7 @@ fn of_node(lives: &Lives<'_>, node: &NodeFacts, resource: ResourceName) -> Label
 /// Families with series for each pod.
 pub(super) fn write_pods(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Result<()> {
     let mut spans = Spans::default();
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         let Some(own) = lives.workload_of(pod) else { continue };
         let namespace = own.name.namespace;
         let (kind, name) = owners.of(lives, pod);

@@ -56,7 +56,7 @@ pub(super) fn life_of(facts: &JobFacts) -> Life {
 
 fn jobs<'l>(lives: &'l Lives<'_>) -> Vec<Shown<'l>> {
     let mut changes: BTreeMap<usize, [Vec<(SimTime, i64)>; 3]> = BTreeMap::new();
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         let Some(job) = pod.job else { continue };
         let [active, succeeded, failed] = changes.entry(job as usize).or_default();
         let over = lives.active_until(id, pod);

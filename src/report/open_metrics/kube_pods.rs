@@ -33,7 +33,7 @@ pub(super) fn named(lives: &Lives<'_>, pod: &PodFacts) -> Labels {
 fn info(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Result<()> {
     out.family(Family::gauge("kube_pod_info", "1 for each pod that has a node, with what made it."));
     let mut spans = Spans::default();
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         let (Some(from), Some(node)) = (pod.scheduled, lives.node_of(pod)) else { continue };
         let mut labels = named(lives, pod);
         let (kind, name) = owners.of(lives, pod);
@@ -46,7 +46,7 @@ fn info(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Res
 fn owner(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Result<()> {
     out.family(Family::gauge("kube_pod_owner", "1 for each pod, with the object that made it."));
     let mut spans = Spans::default();
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         let mut labels = named(lives, pod);
         labels.extend(owner_labels(owners.of(lives, pod)));
         spans.add(labels, (pod.created, lives.gone(id, pod)), 1.0);
@@ -57,7 +57,7 @@ fn owner(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Re
 fn unschedulable(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     out.family(Family::gauge("kube_pod_status_unschedulable", "1 while the scheduler has found no node for the pod."));
     let mut spans = Spans::default();
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         if let Some(from) = pod.unschedulable {
             spans.add(named(lives, pod), (from, earliest([pod.scheduled, lives.gone(id, pod)])), 1.0);
         }
@@ -91,7 +91,7 @@ fn times(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     for (name, help, of) in families {
         out.family(Family::gauge(name, help));
         let mut spans = Spans::default();
-        for (id, pod) in lives.pods() {
+        for (id, ref pod) in lives.pods() {
             let mut labels = named(lives, pod);
             if name == "kube_pod_container_state_started" {
                 labels.push(("container", container(lives, pod)));
@@ -110,7 +110,7 @@ fn deletions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let help = "When a pod that is being deleted is to be gone, in Unix time.";
     out.family(Family::gauge("kube_pod_deletion_timestamp", help));
     let mut spans = Spans::default();
-    for (_, pod) in lives.pods() {
+    for (_, ref pod) in lives.pods() {
         if let Some(from) = pod.deletion_requested {
             let over = from + pod.grace.unwrap_or(SimDuration::ZERO);
             spans.add(named(lives, pod), (from, pod.removed), out.unix_seconds(over) as f64);
@@ -147,7 +147,7 @@ fn phases(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
         "1 for the phase that the pod is in, 0 for one that it has left.",
     ));
     let mut spans = Spans::default();
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         for (phase, life) in phases_of(lives, id, pod) {
             let mut labels = named(lives, pod);
             labels.push(("phase", phase.to_owned()));
@@ -160,7 +160,7 @@ fn phases(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
 fn readiness(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     out.family(Family::gauge("kube_pod_status_ready", "Whether the pod's condition Ready has this status."));
     let mut spans = Spans::default();
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         let until = lives.active_until(id, pod);
         let began = pod.ready.filter(|from| until.is_none_or(|until| *from < until));
         let ready = began.into_iter().flat_map(|from| [(Some(from), 1), (until, -1)]);
@@ -180,7 +180,7 @@ fn requests(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let help = "What the pod requests, as if it had one container.";
     out.family(Family::gauge("kube_pod_container_resource_requests", help));
     let mut spans = Spans::default();
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         let container = container(lives, pod);
         let (from, gone) = (pod.scheduled.unwrap_or(pod.created), lives.gone(id, pod));
         for (from, until, requests) in pod.requests_between(from, gone.unwrap_or(SimTime::FAR_FUTURE)) {

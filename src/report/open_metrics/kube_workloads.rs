@@ -69,7 +69,7 @@ fn of_kind(out: &mut Exposition<'_>, lives: &Lives<'_>, names: &Names) -> io::Re
         }
     }
     let (mut there, mut ready, mut missing) = (Changes::default(), Changes::default(), Changes::default());
-    for (id, pod) in lives.pods() {
+    for (id, ref pod) in lives.pods() {
         if lives.workload_of(pod).is_none_or(|own| own.kind != names.kind) {
             continue;
         }
@@ -156,7 +156,7 @@ fn autoscalers(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     out.family(Family::gauge("kube_horizontalpodautoscaler_status_current_replicas", "Replicas that it counts."));
     for scaler in own() {
         let mut there = Changes::default();
-        for (id, pod) in lives.pods().filter(|(_, pod)| pod.workload == scaler.workload) {
+        for (id, ref pod) in lives.pods().filter(|(_, pod)| pod.workload == scaler.workload) {
             there.between(labels(scaler.name), pod.created, lives.active_until(id, pod), 1);
         }
         out.changes(there, 1.0)?;

@@ -52,7 +52,7 @@ impl<'o> Lives<'o> {
     }
 
     /// The pods with their ids.
-    pub(super) fn pods(&self) -> impl Iterator<Item = (PodId, &'o PodFacts)> + use<'o> {
+    pub(super) fn pods(&self) -> impl Iterator<Item = (PodId, PodFacts)> + use<'o> {
         self.outcome.record.pods.iter().enumerate().map(|(index, pod)| (PodId::from_index(index), pod))
     }
 
@@ -158,7 +158,7 @@ impl<'o> Lives<'o> {
     /// What pods request on each node over time, `pods` among the resources.
     pub(super) fn requested(&self) -> BTreeMap<NodeId, BTreeMap<ResourceName, Level>> {
         let mut changes: BTreeMap<NodeId, BTreeMap<ResourceName, Vec<(SimTime, i64)>>> = BTreeMap::new();
-        for (id, pod) in self.pods() {
+        for (id, ref pod) in self.pods() {
             let (Some(node), Some(from)) = (pod.node, pod.scheduled) else { continue };
             let own = changes.entry(node).or_default();
             let end = self.room_until(id, pod).unwrap_or(SimTime::FAR_FUTURE);

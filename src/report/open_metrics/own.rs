@@ -76,7 +76,7 @@ fn bill(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
 
 fn evictions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let mut evicted = Changes::default();
-    for (_, pod) in lives.pods().filter(|(_, pod)| pod.evicted && !is_daemon(lives.outcome, pod)) {
+    for (_, ref pod) in lives.pods().filter(|(_, pod)| pod.evicted && !is_daemon(lives.outcome, pod)) {
         if let Some(at) = pod.deletion_requested {
             evicted.add(lives.workload_labels(pod.workload, "workload"), at, 1);
         }

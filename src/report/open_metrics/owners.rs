@@ -24,7 +24,7 @@ pub(super) struct Owners {
 impl Owners {
     pub(super) fn of_run(lives: &Lives<'_>) -> Self {
         let mut replica_sets: BTreeMap<(WorkloadId, u32), (String, SimTime)> = BTreeMap::new();
-        for (_, pod) in lives.pods() {
+        for (_, ref pod) in lives.pods() {
             let Some(own) = lives.workload_of(pod).filter(|own| own.kind == WorkloadKind::Deployment) else { continue };
             let name = || (found_name(own, pod).unwrap_or_else(|| drawn_name(own, pod.revision)), pod.created);
             replica_sets.entry((pod.workload, pod.revision)).or_insert_with(name);

@@ -180,7 +180,7 @@ fn weights_by_node(outcome: &Outcome) -> Vec<BTreeMap<u32, i128>> {
     let mut weights = vec![BTreeMap::new(); nodes.len()];
     for pod in &outcome.record.pods {
         let Some(node) = pod.node.map(NodeId::index).filter(|&node| node < nodes.len()) else { continue };
-        let weight = pod_weight(pod, &nodes[node], end);
+        let weight = pod_weight(&pod, &nodes[node], end);
         if weight > 0 {
             *weights[node].entry(pod.workload.0).or_insert(0) += weight;
         }

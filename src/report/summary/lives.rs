@@ -26,38 +26,59 @@ pub(super) fn counts_wait(outcome: &Outcome, pod: &PodFacts, end: SimTime) -> bo
     !pod.found && pod.created + wait_for_node(pod, end) >= outcome.about.counts_from()
 }
 
+/// How many pods there were of one sort, and what became of them.
+#[derive(Default)]
+struct PodCounts {
+    created: u64,
+    pending_at_end: u64,
+    never_scheduled: u64,
+    evicted: u64,
+}
+
+impl PodCounts {
+    fn add(&mut self, pod: &PodFacts, (counts_from, end): (SimTime, SimTime)) {
+        let (waits, unwanted) = (pod.scheduled.is_none(), pod.deletion_requested.is_some() || pod.removed.is_some());
+        self.created += 1;
+        self.pending_at_end += u64::from(waits && !unwanted);
+        self.never_scheduled += u64::from(waits && unwanted);
+        self.evicted += u64::from(pod.evicted && left(pod, end) >= counts_from);
+    }
+}
+
 pub(super) fn pods(outcome: &Outcome) -> PodSummary {
-    let end = SimTime::ZERO + outcome.about.duration;
-    let (daemons, pods): (Vec<&PodFacts>, Vec<&PodFacts>) =
-        outcome.record.pods.iter().partition(|pod| is_daemon(outcome, pod));
-    let (placeholders, pods): (Vec<&PodFacts>, Vec<&PodFacts>) = pods.into_iter().partition(|pod| pod.placeholder);
-    let count =
-        |pods: &[&PodFacts], matches: &dyn Fn(&PodFacts) -> bool| pods.iter().filter(|pod| matches(pod)).count() as u64;
-    let counts_from = outcome.about.counts_from();
-    let unwanted = |pod: &PodFacts| pod.deletion_requested.is_some() || pod.removed.is_some();
-    let pending = |pod: &PodFacts| pod.scheduled.is_none() && !unwanted(pod);
-    let evicted = |pod: &PodFacts| pod.evicted && left(pod, end) >= counts_from;
-    let waits = waits::of_placeholders(outcome, false);
-    let made = pods.iter().filter(|pod| !pod.found);
-    let ready = made.filter_map(|pod| Some((pod.created, pod.ready?)));
-    let readiness = ready.filter(|(_, ready)| *ready >= counts_from).map(|(created, ready)| ready - created).collect();
+    let (counts_from, end) = (outcome.about.counts_from(), SimTime::ZERO + outcome.about.duration);
+    let (mut daemons, mut own, mut placeholders) = (0, PodCounts::default(), PodCounts::default());
+    let mut readiness = Vec::new();
+    for pod in &outcome.record.pods {
+        if is_daemon(outcome, &pod) {
+            daemons += 1;
+        } else if pod.placeholder {
+            placeholders.add(&pod, (counts_from, end));
+        } else {
+            own.add(&pod, (counts_from, end));
+            let ready = pod.ready.filter(|ready| !pod.found && *ready >= counts_from);
+            readiness.extend(ready.map(|ready| ready - pod.created));
+        }
+    }
+    let waits = waits::Waits::of(outcome);
+    let of_own = waits.of_placeholders(false);
     PodSummary {
-        created: pods.len() as u64,
-        daemon_pods_created: daemons.len() as u64,
-        pending_at_end: count(&pods, &pending),
-        never_scheduled: count(&pods, &|pod| pod.scheduled.is_none() && unwanted(pod)),
-        evicted: count(&pods, &evicted),
+        created: own.created,
+        daemon_pods_created: daemons,
+        pending_at_end: own.pending_at_end,
+        never_scheduled: own.never_scheduled,
+        evicted: own.evicted,
         restarts: events(outcome, EventKind::PodKilled),
-        waited: waits.waited,
-        wait_for_node: waits.wait_for_node,
+        waited: of_own.waited,
+        wait_for_node: of_own.wait_for_node,
         created_to_ready: Distribution::of(&SortedSpans::new(readiness)),
-        by_workload: waits::by_workload(outcome),
-        by_priority: waits::by_priority(outcome),
+        by_workload: waits.by_workload(outcome),
+        by_priority: waits.by_priority(),
         placeholders: PlaceholderSummary {
-            created: placeholders.len() as u64,
-            pending_at_end: count(&placeholders, &pending),
-            evicted: count(&placeholders, &evicted),
-            waits: waits::of_placeholders(outcome, true),
+            created: placeholders.created,
+            pending_at_end: placeholders.pending_at_end,
+            evicted: placeholders.evicted,
+            waits: waits.of_placeholders(true),
         },
     }
 }

@@ -10,7 +10,6 @@ use super::service::workload_name;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::report::percentile::SortedSpans;
 use crate::simulation::Outcome;
-use crate::world::record::PodFacts;
 
 /// A pod that has its node later than this has waited: the scheduler's own work takes less.
 const WAITED: SimDuration = SimDuration::from_secs(1);
@@ -59,38 +58,57 @@ impl WaitFigures {
     }
 }
 
-/// Every wait that counts, with its pod; daemons' are left out.
-fn all(outcome: &Outcome) -> impl Iterator<Item = (&PodFacts, SimDuration)> {
-    let end = SimTime::ZERO + outcome.about.duration;
-    let pods = outcome.record.pods.iter().filter(move |pod| !is_daemon(outcome, pod) && counts_wait(outcome, pod, end));
-    pods.map(move |pod| (pod, wait_for_node(pod, end)))
+/// Every wait that counts, in order of creation of the pods; daemons' are left out.
+pub(super) struct Waits(Vec<Wait>);
+
+/// The wait of a pod.
+struct Wait {
+    workload: WorkloadId,
+    priority: i32,
+    placeholder: bool,
+    waited: SimDuration,
 }
 
-/// The waits of placeholders, or of all others.
-pub(super) fn of_placeholders(outcome: &Outcome, placeholders: bool) -> WaitFigures {
-    WaitFigures::of(all(outcome).filter(|(pod, _)| pod.placeholder == placeholders).map(|(_, wait)| wait).collect())
-}
-
-/// Waits by workload, in order of id. A workload of which some pods are placeholders and some are not has two entries.
-pub(super) fn by_workload(outcome: &Outcome) -> Vec<WorkloadWaits> {
-    let mut found: BTreeMap<(WorkloadId, bool), Vec<SimDuration>> = BTreeMap::new();
-    for (pod, wait) in all(outcome) {
-        found.entry((pod.workload, pod.placeholder)).or_default().push(wait);
+impl Waits {
+    /// Those of a run.
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        let end = SimTime::ZERO + outcome.about.duration;
+        let pods = outcome.record.pods.iter();
+        let own = pods.filter(|pod| !is_daemon(outcome, pod) && counts_wait(outcome, pod, end)).map(|pod| Wait {
+            workload: pod.workload,
+            priority: pod.priority,
+            placeholder: pod.placeholder,
+            waited: wait_for_node(&pod, end),
+        });
+        Self(own.collect())
     }
-    let figures = |((workload, placeholder), waits)| WorkloadWaits {
-        workload: workload_name(outcome, workload),
-        placeholder,
-        waits: WaitFigures::of(waits),
-    };
-    found.into_iter().map(figures).collect()
-}
 
-/// Waits by priority, the highest first.
-pub(super) fn by_priority(outcome: &Outcome) -> Vec<PriorityWaits> {
-    let mut found: BTreeMap<i32, Vec<SimDuration>> = BTreeMap::new();
-    for (pod, wait) in all(outcome).filter(|(pod, _)| !pod.placeholder) {
-        found.entry(pod.priority).or_default().push(wait);
+    /// The waits of placeholders, or of all others.
+    pub(super) fn of_placeholders(&self, placeholders: bool) -> WaitFigures {
+        WaitFigures::of(self.0.iter().filter(|own| own.placeholder == placeholders).map(|own| own.waited).collect())
     }
-    let figures = |(priority, waits)| PriorityWaits { priority, waits: WaitFigures::of(waits) };
-    found.into_iter().rev().map(figures).collect()
+
+    /// Waits by workload, in order of id. A workload of which some pods are placeholders and some are not has two entries.
+    pub(super) fn by_workload(&self, outcome: &Outcome) -> Vec<WorkloadWaits> {
+        let mut found: BTreeMap<(WorkloadId, bool), Vec<SimDuration>> = BTreeMap::new();
+        for own in &self.0 {
+            found.entry((own.workload, own.placeholder)).or_default().push(own.waited);
+        }
+        let figures = |((workload, placeholder), waits)| WorkloadWaits {
+            workload: workload_name(outcome, workload),
+            placeholder,
+            waits: WaitFigures::of(waits),
+        };
+        found.into_iter().map(figures).collect()
+    }
+
+    /// Waits by priority, the highest first.
+    pub(super) fn by_priority(&self) -> Vec<PriorityWaits> {
+        let mut found: BTreeMap<i32, Vec<SimDuration>> = BTreeMap::new();
+        for own in self.0.iter().filter(|own| !own.placeholder) {
+            found.entry(own.priority).or_default().push(own.waited);
+        }
+        let figures = |(priority, waits)| PriorityWaits { priority, waits: WaitFigures::of(waits) };
+        found.into_iter().rev().map(figures).collect()
+    }
 }

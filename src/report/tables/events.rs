@@ -39,10 +39,10 @@ fn rows(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
             .time(calendar.instant(event.at))
             .text(event.kind.as_str())
             .optional_text(event.workload.map(|own| workloads.get(own.index()).map_or("", String::as_str)))
-            .optional_text(event.pod.and_then(|pod| record.pods.get(pod.index())).map(|pod| pod.name.as_str()))
+            .optional_text(event.pod.and_then(|pod| record.pods.name(pod)))
             .optional_text(event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()))
             .optional_shown(event.command)
-            .text(&event.message);
+            .text(event.message);
     })
 }
 
@@ -71,10 +71,10 @@ fn lines(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
             text(&mut line, name)
         };
         name(",\"workload\":", event.workload.map(|own| workloads.get(own.index()).map_or("", String::as_str)))?;
-        name(",\"pod\":", event.pod.and_then(|pod| record.pods.get(pod.index())).map(|pod| pod.name.as_str()))?;
+        name(",\"pod\":", event.pod.and_then(|pod| record.pods.name(pod)))?;
         name(",\"node\":", event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()))?;
         name(",\"decision\":", event.command.map(|command| command.to_string()).as_deref())?;
-        name(",\"message\":", Some(&event.message))?;
+        name(",\"message\":", Some(event.message))?;
         line.extend_from_slice(b"}\n");
         output.write_all(&line)?;
     }

@@ -210,6 +210,6 @@ fn an_instance_ends_when_its_node_is_drained_or_with_its_pods_after_two_minutes(
     let node = interrupted(&stuck);
     assert_eq!(node.terminating.unwrap() - notice, SimDuration::from_secs(120));
     assert!(stuck.record.events.iter().any(|event| event.kind == EventKind::InstanceReclaimed));
-    let pod = &stuck.record.pods[0];
+    let pod = stuck.record.pods.of(nodecast::domain::PodId(0));
     assert!(pod.removed >= node.terminating, "the pod is lost with its node");
 }

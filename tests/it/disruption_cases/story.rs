@@ -224,7 +224,7 @@ impl Told {
     }
 
     /// A pod by its name.
-    pub fn pod(&self, name: &str) -> &PodFacts {
+    pub fn pod(&self, name: &str) -> PodFacts {
         self.record.pods.iter().find(|pod| pod.name == name).unwrap_or_else(|| panic!("no pod {name}"))
     }
 
@@ -279,6 +279,6 @@ impl Told {
 
     /// What was said of the first event of a kind.
     pub fn said(&self, kind: EventKind) -> Option<&str> {
-        self.record.events.iter().find(|event| event.kind == kind).map(|event| &*event.message)
+        self.record.events.iter().find(|event| event.kind == kind).map(|event| event.message)
     }
 }

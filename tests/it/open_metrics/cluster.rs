@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use nodecast::domain::SimTime;
+use nodecast::domain::{PodId, SimTime};
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{NodeOrigin, PodFacts, WorkloadKind};
 
@@ -35,8 +35,8 @@ fn series<'e>(
     })
 }
 
-fn pods(outcome: &Outcome) -> BTreeMap<&str, &PodFacts> {
-    outcome.record.pods.iter().map(|pod| (pod.name.as_str(), pod)).collect()
+fn pods(outcome: &Outcome) -> BTreeMap<String, PodFacts> {
+    outcome.record.pods.iter().map(|pod| (pod.name.clone(), pod)).collect()
 }
 
 /// Unix time in whole seconds.
@@ -84,12 +84,13 @@ fn a_pod_leads_to_its_replica_set_and_that_to_its_deployment() {
 #[test]
 fn a_template_anew_is_another_replica_set() {
     let mut outcome = crate::synthetic::outcome();
-    outcome.record.pods[2].revision = 1;
+    outcome.record.pods.change(PodId(2)).revision = 1;
     let found = metrics(&outcome, 60);
     let sets: BTreeSet<&str> = series(&found, "kube_replicaset_owner").map(|(own, _)| own["replicaset"]).collect();
     assert_eq!(sets.len(), 2, "{sets:?}");
     // What a dump calls a pod tells its ReplicaSet.
-    for pod in &mut outcome.record.pods[..3] {
+    for id in [0, 1, 2].map(PodId) {
+        let pod = outcome.record.pods.change(id);
         (pod.found, pod.name) = (true, format!("frontend-6d4cf56db6-{}", &pod.name[9..]));
     }
     let found = metrics(&outcome, 60);
@@ -111,7 +112,7 @@ fn instants_of_pods_are_those_of_the_record_to_the_second() {
     for (name, of) in families {
         let mut seen = 0;
         for (own, samples) in series(found, name) {
-            let wanted = second(outcome, of(pods[own["pod"]]).unwrap());
+            let wanted = second(outcome, of(&pods[own["pod"]]).unwrap());
             assert!(samples.iter().all(|(_, value)| *value == wanted), "{name} {own:?}");
             seen += 1;
         }
@@ -122,7 +123,7 @@ fn instants_of_pods_are_those_of_the_record_to_the_second() {
 #[test]
 fn a_pod_that_is_being_deleted_tells_when_its_grace_period_ends() {
     let mut outcome = crate::synthetic::outcome();
-    outcome.record.pods[1].grace = Some(nodecast::domain::SimDuration::from_secs(45));
+    outcome.record.pods.change(PodId(1)).grace = Some(nodecast::domain::SimDuration::from_secs(45));
     let found = metrics(&outcome, 15);
     let told =
         |seconds: f64| found.at("kube_pod_deletion_timestamp", &[("pod", "frontend-b")], unix(&outcome, seconds));
@@ -135,7 +136,7 @@ fn pods_without_a_place_are_counted_at_every_instant() {
     let mut most = 0.0_f64;
     for minute in 0..240 {
         let at = SimTime::from_micros(minute * 60_000_000);
-        let waits = |pod: &&PodFacts| {
+        let waits = |pod: &PodFacts| {
             let until = pod.scheduled.or(pod.removed);
             pod.unschedulable.is_some_and(|from| from <= at) && until.is_none_or(|until| at < until)
         };
@@ -169,7 +170,8 @@ fn containers_and_requests_count_what_was_used_and_answered() {
         }
         assert!((used / answered / cpu_per_request - 1.0).abs() < 0.005, "{name}: {used} s for {answered} requests");
     }
-    let pod = pods(outcome)["front-00000"];
+    let pods = pods(outcome);
+    let pod = &pods["front-00000"];
     let spells: i128 = pod.serving.iter().map(|own| own.until.map_or(0, |(_, cpu)| cpu) - own.cpu_from).sum();
     if pod.serving.iter().all(|own| own.until.is_some()) {
         let told = series(found, "container_cpu_usage_seconds_total").find(|(own, _)| own["pod"] == "front-00000");
@@ -218,7 +220,7 @@ fn jobs_are_shown_with_who_made_them_and_how_they_went() {
         (value("kube_job_status_active", 120.0), value("kube_job_status_succeeded", 120.0)),
         (vec![0.0], vec![6.0])
     );
-    let lost = |pod: &&PodFacts| pod.job == Some(0) && pod.deletion_requested.is_some_and(|at| at < over);
+    let lost = |pod: &PodFacts| pod.job == Some(0) && pod.deletion_requested.is_some_and(|at| at < over);
     let failed = outcome.record.pods.iter().filter(lost).count() as f64;
     assert_eq!(found.at("kube_job_status_failed", &only, second(outcome, over) + 120.0), [failed]);
     assert_eq!(found.sum("kube_job_complete", &[only[1], ("condition", "true")], second(outcome, over) + 120.0), 1.0);

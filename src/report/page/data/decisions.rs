@@ -105,19 +105,23 @@ impl Decisions {
     /// The decisions of `outcome` in about `bytes` bytes; where they are too many, those of the most frequent kinds end early.
     pub(super) fn of(outcome: &Outcome, bytes: usize) -> Self {
         let record = &outcome.record;
-        let decided = folded(record.events.iter().filter(|event| group(event.kind).is_some()));
-        let decided: Vec<&Event> = decided.iter().map(Cow::as_ref).collect();
-        let mut found = Self { in_all: decided.len(), kinds: Vec::new(), patterns: Vec::new(), rows: Vec::new() };
+        let decided = || folded(record.events.iter().filter(|event| group(event.kind).is_some()));
+        let costs: Vec<(EventKind, usize)> = decided().map(|(event, message)| (event.kind, cost(&message))).collect();
+        let mut kept = kept(&costs, bytes).into_iter().peekable();
+        let mut found = Self { in_all: costs.len(), kinds: Vec::new(), patterns: Vec::new(), rows: Vec::new() };
         let (mut kinds, mut patterns) = (BTreeMap::new(), FxHashMap::default());
         let (mut pattern, mut gaps) = (String::new(), Vec::new());
         let mut before = 0;
-        for event in kept(&decided, bytes) {
+        for (position, (event, message)) in decided().enumerate() {
+            if kept.next_if_eq(&position).is_none() {
+                continue;
+            }
             let at = tenths(event.at);
             let kind = *kinds.entry(event.kind).or_insert_with(|| {
                 found.kinds.push((event.kind.as_str(), group(event.kind).unwrap_or_default()));
                 found.kinds.len() - 1
             });
-            take_apart(&event.message, &mut pattern, &mut gaps);
+            take_apart(&message, &mut pattern, &mut gaps);
             let known = patterns.get(pattern.as_str()).copied();
             let pattern = known.unwrap_or_else(|| {
                 patterns.insert(pattern.clone(), found.patterns.len());
@@ -140,46 +144,53 @@ impl Decisions {
     }
 }
 
+/// An event, and what is told of it.
+type Told<'e> = (Event<'e>, Cow<'e, str>);
+
 /// The events with the manifests of one instant in one: a cluster begins with dozens of them.
-fn folded<'e>(events: impl Iterator<Item = &'e Event> + Clone) -> Vec<Cow<'e, Event>> {
+fn folded<'e>(events: impl Iterator<Item = Event<'e>> + Clone) -> impl Iterator<Item = Told<'e>> {
     let mut applied: BTreeMap<SimTime, u64> = BTreeMap::new();
     for event in events.clone().filter(|event| event.kind == EventKind::ManifestApplied) {
         *applied.entry(event.at).or_default() += 1;
     }
-    let of_one_instant = |event: &'e Event| {
+    let of_one_instant = move |event: Event<'e>| {
         if event.kind != EventKind::ManifestApplied {
-            return Some(Cow::Borrowed(event));
+            return Some((event, Cow::Borrowed(event.message)));
         }
         match applied.get_mut(&event.at).map_or(0, std::mem::take) {
             0 => None,
-            1 => Some(Cow::Borrowed(event)),
+            1 => Some((event, Cow::Borrowed(event.message))),
             count => {
                 let message = format!("{} applied", counted(count, "manifest", "manifests"));
-                Some(Cow::Owned(Event { workload: None, message: message.into(), ..event.clone() }))
+                Some((Event { workload: None, ..event }, Cow::Owned(message)))
             }
         }
     };
-    events.filter_map(of_one_instant).collect()
+    events.filter_map(of_one_instant)
 }
 
-/// The events that fit, in order: all of the rarest kind, then of the next, until there is no room.
-fn kept<'e>(events: &[&'e Event], bytes: usize) -> Vec<&'e Event> {
+/// About how many bytes an event with this message takes.
+fn cost(message: &str) -> usize {
+    15 + 3 * message.bytes().filter(u8::is_ascii_digit).count() / 2
+}
+
+/// The positions of the events that fit, in order: all of the rarest kind, then of the next, until there is no room.
+fn kept(events: &[(EventKind, usize)], bytes: usize) -> Vec<usize> {
     let mut by_kind: BTreeMap<EventKind, Vec<usize>> = BTreeMap::new();
-    for (position, event) in events.iter().enumerate() {
-        by_kind.entry(event.kind).or_default().push(position);
+    for (position, (kind, _)) in events.iter().enumerate() {
+        by_kind.entry(*kind).or_default().push(position);
     }
     let mut by_kind: Vec<Vec<usize>> = by_kind.into_values().collect();
     by_kind.sort_by_key(Vec::len);
     let mut room = bytes;
     let mut positions: Vec<usize> = Vec::new();
     for position in by_kind.into_iter().flatten() {
-        let cost = 15 + 3 * events[position].message.bytes().filter(u8::is_ascii_digit).count() / 2;
-        let Some(left) = room.checked_sub(cost) else { break };
+        let Some(left) = room.checked_sub(events[position].1) else { break };
         room = left;
         positions.push(position);
     }
     positions.sort_unstable();
-    positions.into_iter().map(|position| events[position]).collect()
+    positions
 }
 
 /// Puts `cause` with a gap for each run of digits into `pattern`, and what stands in the gaps into `gaps`.

@@ -8,7 +8,7 @@ use super::Names;
 use super::encode::{Runs, differences, tenths};
 use crate::domain::{NodeId, Resources, SimTime, WorkloadId};
 use crate::simulation::Outcome;
-use crate::world::record::{EventKind, NodeFacts, PodFacts};
+use crate::world::record::{EventKind, NodeFacts, Pods};
 
 /// Nodes that the page knows; more boxes than this cannot be told apart.
 const NODES_MAX: usize = 1_500;
@@ -146,12 +146,12 @@ fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec
 type Counted = (i64, BTreeMap<Life, u32>);
 
 /// Rows of pods on the first `drawn` nodes, as exact as the page has room for; `None` if it has none however coarse they are.
-fn fitting(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize, rows: usize) -> Option<Counted> {
+fn fitting(pods: &Pods, sizes: &BTreeMap<Size, usize>, drawn: usize, rows: usize) -> Option<Counted> {
     TICKS.into_iter().find_map(|tick| Some((tick, lives(pods, sizes, (drawn, rows), tick)?)))
 }
 
 /// The same as coarse as they get, however many they are.
-fn coarsest(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize) -> Option<Counted> {
+fn coarsest(pods: &Pods, sizes: &BTreeMap<Size, usize>, drawn: usize) -> Option<Counted> {
     let tick = *TICKS.last()?;
     Some((tick, lives(pods, sizes, (drawn, usize::MAX), tick)?))
 }
@@ -159,7 +159,7 @@ fn coarsest(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize) -> O
 /// Pods counted by their lives in whole ticks, nothing before it happened; those that lived between two ticks are not seen.
 /// `None` as soon as there are more than `rows`.
 fn lives(
-    pods: &[PodFacts],
+    pods: &Pods,
     sizes: &BTreeMap<Size, usize>,
     (drawn, rows): (usize, usize),
     tick: i64,

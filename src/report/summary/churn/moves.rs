@@ -46,14 +46,14 @@ impl Removal<'_> {
     /// The nodes to which its pods' successors went.
     pub(crate) fn destinations(&self) -> impl Iterator<Item = NodeId> {
         let pods = &self.outcome.record.pods;
-        self.moves.iter().filter_map(|own| pods[own.successor?.index()].node)
+        self.moves.iter().filter_map(|own| pods.get(own.successor?)?.node)
     }
 }
 
 /// Every node that ran and ended, in order of the decision, and the time for which pods that had to leave since figures count
 /// were missing, summed.
 pub(crate) fn removals(outcome: &Outcome) -> (Vec<Removal<'_>>, SimDuration) {
-    let (by_node, lost) = moves(outcome);
+    let (mut by_node, lost) = moves(outcome);
     let record = &outcome.record;
     let started = decided(outcome);
     let mut found: Vec<Removal<'_>> = record
@@ -65,7 +65,7 @@ pub(crate) fn removals(outcome: &Outcome) -> (Vec<Removal<'_>>, SimDuration) {
             let end = facts.end.filter(|_| facts.registered.is_some())?;
             let asked = facts.deletion_requested.or(facts.terminating).or(facts.terminated)?;
             let (at, made) = started.get(&node).copied().unwrap_or((asked, &[]));
-            let moves = by_node.get(&node).cloned().unwrap_or_default();
+            let moves = by_node.remove(&node).unwrap_or_default();
             Some(Removal { node, end, at, moves, replacements: made.to_vec(), outcome })
         })
         .collect();
@@ -92,33 +92,34 @@ fn decided(outcome: &Outcome) -> BTreeMap<NodeId, (SimTime, &[NodeId])> {
     found
 }
 
+/// Pods of a workload: each with when it was made, and those that had to leave with when that was.
+type Changes = (Vec<(SimTime, PodId)>, Vec<(SimTime, PodId)>);
+
 /// Pods that had to leave, by node, and the time for which they were missing.
 fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
     let end = SimTime::ZERO + outcome.about.duration;
     let pods = &outcome.record.pods;
-    let mut by_workload: BTreeMap<WorkloadId, (Vec<PodId>, Vec<PodId>)> = BTreeMap::new();
+    let mut by_workload: BTreeMap<WorkloadId, Changes> = BTreeMap::new();
     for (index, pod) in pods.iter().enumerate().filter(|(_, pod)| !is_daemon(outcome, pod)) {
         let (made, left) = by_workload.entry(pod.workload).or_default();
-        made.push(PodId::from_index(index));
+        made.push((pod.created, PodId::from_index(index)));
         if pod.evicted {
-            left.push(PodId::from_index(index));
+            left.push((pod.deletion_requested.unwrap_or(end), PodId::from_index(index)));
         }
     }
     let (mut by_node, mut lost): (BTreeMap<NodeId, Vec<Move>>, _) = (BTreeMap::new(), SimDuration::ZERO);
     for (workload, (made, mut left)) in by_workload {
-        let leaves = |pod: &PodId| pods[pod.index()].deletion_requested.unwrap_or(end);
-        left.sort_by_key(|pod| (leaves(pod), *pod));
+        left.sort_unstable();
         let mut next = made.into_iter().peekable();
-        for pod in left {
-            let facts = &pods[pod.index()];
-            while next.next_if(|own| pods[own.index()].created < leaves(&pod) || *own <= pod).is_some() {}
-            let soon = |own: &PodId| pods[own.index()].created - leaves(&pod) <= SUCCEEDS_WITHIN;
-            let successor = next.next_if(soon);
+        for (leaves, pod) in left {
+            let facts = pods.of(pod);
+            while next.next_if(|(created, own)| *created < leaves || *own <= pod).is_some() {}
+            let successor = next.next_if(|(created, _)| *created - leaves <= SUCCEEDS_WITHIN).map(|(_, own)| own);
             if let Some(successor) = successor
                 && !facts.placeholder
-                && lives::left(facts, end) >= outcome.about.counts_from()
+                && lives::left(&facts, end) >= outcome.about.counts_from()
             {
-                lost += missing(outcome, facts, &pods[successor.index()], end);
+                lost += missing(outcome, &facts, &pods.of(successor), end);
             }
             if let Some(node) = facts.node {
                 by_node.entry(node).or_default().push(Move { pod, workload, successor });
