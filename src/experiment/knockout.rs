@@ -99,8 +99,7 @@ fn may_meet(own: &Contender<'_>) -> bool {
     let points = &own.group.points;
     let count = points.first().map_or(0, |point| point.objectives.len());
     let may = |position: usize| {
-        let verdicts: Vec<bool> =
-            points.iter().filter_map(|point| point.objectives.get(position)?.met).collect();
+        let verdicts: Vec<bool> = points.iter().filter_map(|point| point.objectives.get(position)?.met).collect();
         let met = verdicts.iter().filter(|met| **met).count() as u64;
         share(met, verdicts.len() as u64).is_none_or(|own| own.high.is_none_or(|high| high >= MET_IN))
     };

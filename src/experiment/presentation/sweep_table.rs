@@ -216,7 +216,9 @@ fn knocked_out(sweep: &Sweep) -> Option<String> {
     let run: u64 = sweep.results.iter().map(|result| seeds_of(sweep, result)).sum();
     let all = sweep.about.replications * sweep.results.len() as u64;
     let settings = counted(after.len() as u64, "setting was", "settings were");
-    Some(format!("{settings} clearly worse than another after {span} and got no more: {run} of {all} simulations were run."))
+    Some(format!(
+        "{settings} clearly worse than another after {span} and got no more: {run} of {all} simulations were run."
+    ))
 }
 
 /// How many settings cannot be compared, and why.
