@@ -33,6 +33,11 @@ pub(super) struct Arguments {
     /// Run until every cost difference is known to this share of the first policy's cost on either side, for example 2%
     #[arg(long, value_name = "PERCENT", value_parser = percentage, conflicts_with = "shard")]
     precision: Option<f64>,
+    /// Run until each cost difference is known by its sign, or to be below this share of the first policy's cost: looks after 5, 10, 20 ...
+    /// of the replications
+    #[arg(long, value_name = "PERCENT", value_parser = percentage, num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "1%", conflicts_with_all = ["shard", "precision"])]
+    until_sure: Option<f64>,
     /// How many replications to stop at if the precision is not reached
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "precision")]
     replications_max: u32,
@@ -80,7 +85,11 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let directory = begin(&out)?;
     let precision = arguments.precision;
     let precision = precision.map(|share| Precision { share, replications_max: arguments.replications_max });
-    let compared = compare.answer(precision, common.threads, &mut Bar::new(console, common))?;
+    let mut bar = Bar::new(console, common);
+    let compared = match arguments.until_sure {
+        Some(share) => compare.answer_when_sure(share, common.threads, &mut bar)?,
+        None => compare.answer(precision, common.threads, &mut bar)?,
+    };
     conclude(&compared, (directory, &out), (arguments.format, common.quiet), common.threads, console)?;
     if compared.is_whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
 }

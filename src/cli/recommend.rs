@@ -10,7 +10,7 @@ use crate::domain::SimDuration;
 use crate::experiment::presentation::{recommendation, recommendation_page};
 use crate::experiment::recommendation::Kind;
 use crate::program::Failure;
-use crate::program::recommend::{Recommend, Request, begin};
+use crate::program::recommend::{Recommend, Request, SIMULATIONS_MIN, begin};
 
 /// Find what to change so that the cluster costs less and keeps its objectives
 ///
@@ -25,9 +25,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", visible_alias = "policies")]
     policy: Option<String>,
     /// Most simulations; the same number gives the same answer on every machine
-    #[arg(long, value_name = "N", default_value = "600", value_parser = clap::value_parser!(u32).range(150..=1_000_000))]
+    #[arg(long, value_name = "N", default_value = "600", value_parser = clap::value_parser!(u32).range(i64::from(SIMULATIONS_MIN)..=1_000_000))]
     simulations: u32,
-    /// Try nothing further after this time, and look again at what was found: the answer then depends on the machine
+    /// Try nothing further after this time: the answer is that of as many simulations as there was time for, and says how many
     #[arg(long, value_name = "TIME", value_parser = crate::program::edits::time)]
     budget: Option<SimDuration>,
     /// What may be changed [default: everything but architectures, which images have to allow]

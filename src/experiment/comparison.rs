@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::FIGURES;
 use super::points::Point;
+use super::sequential::Sequential;
 use super::statistics::{Estimate, Paired, share};
 use super::undone::{MEASURES, Measure};
 use super::uneven::Uneven;
@@ -32,6 +33,9 @@ pub struct Comparison {
     /// What makes the policies uneven.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uneven: Vec<Uneven>,
+    /// How it went, where it was to end when differences are sure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequential: Option<Sequential>,
     /// What the model left out and could change the answer, under any policy.
     pub warnings: Vec<String>,
 }
@@ -152,6 +156,7 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
         policies: results,
         points,
         uneven: Vec::new(),
+        sequential: None,
         warnings: all_warnings,
     }
 }

@@ -52,6 +52,11 @@ pub struct Estimate {
 impl Estimate {
     /// The mean of `values` with its interval; `None` without values.
     pub fn of(values: &[f64]) -> Option<Self> {
+        Self::with_confidence(values, CONFIDENCE)
+    }
+
+    /// The same with an interval that covers the true value in this share of cases.
+    pub fn with_confidence(values: &[f64], confidence: f64) -> Option<Self> {
         let mean = mean(values)?;
         let bare = Self { count: values.len() as u64, mean, low: None, high: None, method: Method::None };
         if values.iter().all(|value| value.to_bits() == values[0].to_bits()) {
@@ -61,10 +66,10 @@ impl Estimate {
             return Some(if values.len() < 2 { equal } else { exact });
         }
         let (below, above, method) = if values.len() >= RESAMPLED_FROM && skewness(values, mean).abs() > SKEWED {
-            let (below, above) = bootstrap_t(values, mean);
+            let (below, above) = bootstrap_t(values, mean, confidence);
             (below, above, Method::Bootstrap)
         } else {
-            let reach = student_t_quantile(0.5 + CONFIDENCE / 2.0, (values.len() - 1) as f64);
+            let reach = student_t_quantile(0.5 + confidence / 2.0, (values.len() - 1) as f64);
             (reach, reach, Method::StudentT)
         };
         let error = standard_error(values, mean);
@@ -131,7 +136,7 @@ const ERROR_MIN: f64 = 0.1;
 ///
 /// Source: B. Efron and R. Tibshirani, An Introduction to the Bootstrap, chapter 12. The resamples are drawn from a fixed
 /// stream: equal values always have equal intervals.
-fn bootstrap_t(values: &[f64], mean: f64) -> (f64, f64) {
+fn bootstrap_t(values: &[f64], mean: f64, confidence: f64) -> (f64, f64) {
     let mut stream = Streams::new(values.len() as u64).stream("bootstrap", "");
     let whole = standard_error(values, mean);
     let mut statistics = Vec::with_capacity(RESAMPLES);
@@ -149,7 +154,7 @@ fn bootstrap_t(values: &[f64], mean: f64) -> (f64, f64) {
             statistics.push((own_mean - mean) / error);
         }
     }
-    let (low, high) = (0.5 - CONFIDENCE / 2.0, 0.5 + CONFIDENCE / 2.0);
+    let (low, high) = (0.5 - confidence / 2.0, 0.5 + confidence / 2.0);
     if ((RESAMPLES - statistics.len()) as f64) > low * RESAMPLES as f64 {
         return (-quantile(&mut shifts, low), quantile(&mut shifts, high));
     }

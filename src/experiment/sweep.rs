@@ -70,6 +70,10 @@ pub struct SettingResult {
     pub undone: Vec<Undone>,
     /// Its cost against that of `cheapest`, seed by seed; `null` for that one itself, and where costs cannot be compared.
     pub against_cheapest: Option<Paired>,
+    /// After so many seeds it was clearly worse than another, and got no more; it is then neither on the front nor the cheapest. Absent where it
+    /// got all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knocked_out_after: Option<u64>,
 }
 
 /// What an objective measures under one setting.
@@ -106,16 +110,21 @@ impl SettingResult {
     pub fn is_comparable(&self) -> bool {
         self.undone.is_empty()
     }
+
+    /// Whether it can be the cheapest, or on the front.
+    fn is_contender(&self) -> bool {
+        self.is_comparable() && self.knocked_out_after.is_none()
+    }
 }
 
 /// The points of one setting under one policy, in order of seeds.
-struct Group<'a> {
+pub(super) struct Group<'a> {
     setting: usize,
     policy: &'a str,
-    points: Vec<&'a Point>,
+    pub(super) points: Vec<&'a Point>,
 }
 
-/// Sums up the points of a sweep, of which all are there. `latency` is the number of the figure to hold cost against.
+/// Sums up the points of a sweep, of which all are there but those of settings that were [knocked out](super::knockout). `latency` is the number of the figure to hold cost against.
 pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point], mut warnings: Vec<String>) -> Sweep {
     let paths = question.settings.first().map(|setting| setting.iter().map(|(path, _)| path.clone()).collect());
     let groups = groups(question, points);
@@ -139,7 +148,7 @@ pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point]
     let not_told_apart = rivals.filter(|(_, own)| alike(own)).map(|(number, _)| number).collect();
     let costs: Vec<Option<(f64, f64)>> = results
         .iter()
-        .map(|result| Some((result.mean(cost)?, result.mean(latency)?)).filter(|_| result.is_comparable()))
+        .map(|result| Some((result.mean(cost)?, result.mean(latency)?)).filter(|_| result.is_contender()))
         .collect();
     Sweep {
         schema_version: SCHEMA_VERSION,
@@ -158,7 +167,7 @@ pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point]
 }
 
 /// The points by setting, then policy.
-fn groups<'a>(question: &'a Question, points: &'a [Point]) -> Vec<Group<'a>> {
+pub(super) fn groups<'a>(question: &'a Question, points: &'a [Point]) -> Vec<Group<'a>> {
     let mut of_setting: Vec<Vec<&Point>> = vec![Vec::new(); question.settings.len()];
     for point in points {
         of_setting.get_mut(point.setting).into_iter().for_each(|own| own.push(point));
@@ -185,6 +194,7 @@ fn result(question: &Question, group: &Group<'_>) -> SettingResult {
         objectives: objectives(&group.points),
         undone: Vec::new(),
         against_cheapest: None,
+        knocked_out_after: (group.points.len() < question.replications as usize).then_some(group.points.len() as u64),
     }
 }
 
@@ -218,7 +228,7 @@ fn mark_undone(results: &mut [SettingResult], groups: &[Group<'_>]) {
 
 /// The number of the cheapest of those that can be compared and are `wanted`; of equals the first.
 fn cheapest(results: &[SettingResult], cost: usize, wanted: &dyn Fn(&SettingResult) -> bool) -> Option<usize> {
-    let known = results.iter().enumerate().filter(|(_, result)| result.is_comparable() && wanted(result));
+    let known = results.iter().enumerate().filter(|(_, result)| result.is_contender() && wanted(result));
     let costs = known.filter_map(|(number, result)| Some((result.mean(cost)?, number)));
     costs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, number)| number)
 }
@@ -234,7 +244,7 @@ fn hold_against(base: usize, results: &mut [SettingResult], groups: &[Group<'_>]
 }
 
 /// Whether each objective was met in enough of the runs that could be judged.
-fn meets(own: &[&Point]) -> Option<bool> {
+pub(super) fn meets(own: &[&Point]) -> Option<bool> {
     let count = own.first()?.objectives.len();
     let mut judged_any = false;
     for position in 0..count {
@@ -270,6 +280,11 @@ pub fn pareto_front(values: &[Option<(f64, f64)>]) -> Vec<usize> {
 }
 
 impl Sweep {
+    /// Whether any setting was knocked out.
+    pub fn is_sequential(&self) -> bool {
+        self.results.iter().any(|result| result.knocked_out_after.is_some())
+    }
+
     /// Whether the scenario states an objective that could be judged under some setting.
     pub fn is_judged(&self) -> bool {
         self.results.iter().any(|result| result.meets_objectives.is_some())

@@ -14,6 +14,7 @@ use crate::experiment::comparison::{About, Comparison, compare};
 use crate::experiment::inspection::inputs;
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
+use crate::experiment::sequential::{self, Sequential};
 use crate::experiment::uneven::{Footing, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
@@ -102,6 +103,44 @@ impl Compare {
             is_whole = points.len() == self.question.plan().len();
             comparison = self.compared(points.clone())?;
         }
+        let Self { prices, scenario, question, .. } = self;
+        Ok(Compared { prices, scenario, question, comparison, is_whole, firsts })
+    }
+
+    /// Runs and compares until each difference of cost is sure or below `share` of the first policy's, with at most the replications of the
+    /// question. Policies get as many seeds as each other.
+    ///
+    /// # Errors
+    /// If a simulation cannot be run.
+    pub fn answer_when_sure(
+        mut self,
+        share: f64,
+        threads: Option<u16>,
+        audience: &mut dyn Audience,
+    ) -> Result<Compared, Failure> {
+        let firsts = Firsts::default();
+        let most = self.question.replications;
+        let looks = sequential::looks(most);
+        let confidence = sequential::confidence(looks.len());
+        let (mut points, mut done) = (Vec::new(), 0);
+        let mut last = None;
+        for look in looks {
+            self.question.replications = look;
+            points.extend(self.run_cells(done, &firsts, threads, audience)?);
+            done = self.question.plan().len();
+            let mut comparison = self.compared(points.clone())?;
+            let is_whole = points.len() == done;
+            let sure = is_whole && sequential::is_sure(&comparison, share, confidence);
+            comparison.sequential = Some(Sequential { share, replications_max: most.into(), confidence, sure });
+            last = Some((comparison, is_whole));
+            if sure || !is_whole {
+                break;
+            }
+        }
+        let (comparison, is_whole) = match last {
+            Some(own) => own,
+            None => (self.compared(Vec::new())?, true),
+        };
         let Self { prices, scenario, question, .. } = self;
         Ok(Compared { prices, scenario, question, comparison, is_whole, firsts })
     }

@@ -75,6 +75,8 @@ pub struct Recommended {
     pub(super) setting: Setting,
 }
 
+/// Fewer simulations than this are no search.
+pub const SIMULATIONS_MIN: u32 = 150;
 /// Seeds of each trial under other conditions.
 const STRESS_SEEDS: u64 = 5;
 /// Seeds whose hours commitments are worked out from.
@@ -106,7 +108,7 @@ impl Recommend {
         let begun = Instant::now();
         let budget = self.request.budget;
         let is_late = move || budget.is_some_and(|budget| begun.elapsed() >= budget);
-        let effort = Effort {
+        let mut effort = Effort {
             simulations: self.request.simulations as usize,
             first_seed: self.seed,
             least_saving: self.request.least_saving,
@@ -127,15 +129,20 @@ impl Recommend {
         });
         let today_requires = self.requirements();
         let run = |cells: &[Cell<'_>], one: &super::simulations::One<'_>| simulate(cells, one, threads, &*watcher);
-        let problem = Simulated::new(&self, levers, today_requires, limits(&today), &run);
+        let problem = Simulated::new(&self, (levers, today_requires, limits(&today)), &run, threads);
         let mut search = Search::new(&problem, effort);
         let mut best = search.best()?;
+        if search.is_late() {
+            // The same search with so many simulations as there was time for. Nearly all of them are at hand.
+            effort = effort.ended_after(search.used(), SIMULATIONS_MIN as usize);
+            search = Search::new(&problem, effort);
+            best = search.best()?;
+        }
         let commitments = self.commit(&region, &problem, &mut search, &mut best)?;
         let verdict = search.verdict(best)?;
         let robustness = self.robustness(&problem, &verdict)?;
-        let (used, spent) = (search.used(), search.is_spent());
         let assembly = Assembly { problem: &problem, search: &search, verdict: &verdict, catalog, region: &region };
-        let mut answer = assembly.answer(&self, commitments, robustness, (used, spent))?;
+        let mut answer = assembly.answer(&self, commitments, robustness, effort.simulations)?;
         answer.warnings.splice(0..0, super::simulations::warning_lines(&self.warnings));
         let setting = problem.setting(&verdict.choice);
         drop(search);

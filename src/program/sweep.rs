@@ -1,5 +1,6 @@
 //! Many settings of one scenario, and which are worth a look.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::compare::about;
@@ -11,9 +12,11 @@ use crate::experiment::axes::{self, Axis, Sampling, Setting};
 use crate::experiment::comparison::About;
 use crate::experiment::figures::{FIGURES, Unit, find};
 use crate::experiment::inspection::inputs;
+use crate::experiment::knockout::Open;
 use crate::experiment::points::PointError;
 use crate::experiment::presentation::{sweep_page, sweep_table};
 use crate::experiment::question::Kind;
+use crate::experiment::sequential;
 use crate::experiment::sweep::{self, sweep};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::check_written;
@@ -97,6 +100,42 @@ impl Sweep {
         points::simulate(&self.scenarios[cell.setting], self.prices.catalog(), cell)
     }
 
+    /// Simulates in rounds, and takes out after each but the last which settings are clearly worse than another, if that is wanted; `run` has what
+    /// a round's cells come to, `None` where it was stopped, and so has this. The points are in order.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn in_rounds(
+        &self,
+        knockout: bool,
+        run: &mut dyn FnMut(&[Cell<'_>]) -> Result<Option<Vec<Point>>, Failure>,
+    ) -> Result<Option<Vec<Point>>, Failure> {
+        let question = &self.question;
+        let plan = question.plan();
+        let looks = if knockout { sequential::looks(question.replications) } else { vec![question.replications] };
+        let confidence = sequential::confidence(looks.len());
+        let latency = latency(question.latency.as_deref().unwrap_or_default())?;
+        let mut open = Open::all(question);
+        let mut points: BTreeMap<usize, Point> = BTreeMap::new();
+        let mut from = 0;
+        for to in looks {
+            let is_due = |cell: &Cell<'_>| {
+                let place = cell.seed.wrapping_sub(question.first_seed);
+                let is_open = open.is_open(question, cell.setting, cell.policy);
+                is_open && (u64::from(from)..u64::from(to)).contains(&place)
+            };
+            let cells: Vec<Cell<'_>> = plan.cells().filter(is_due).collect();
+            let Some(new) = run(&cells)? else { return Ok(None) };
+            points.extend(cells.iter().map(|cell| cell.index).zip(new));
+            if to < question.replications {
+                let known: Vec<Point> = points.values().cloned().collect();
+                open.knock_out(question, latency, &known, confidence);
+            }
+            from = to;
+        }
+        Ok(Some(points.into_values().collect()))
+    }
+
     /// What all of its points, in order, come to.
     ///
     /// # Errors
@@ -131,7 +170,7 @@ impl Swept {
         let json = self.answer.to_json().map_err(Failure::of_report)?;
         let write = || {
             directory.file("sweep.json", |output| output.write_all(json.as_bytes()))?;
-            let page = sweep_page::render(&self.answer, &command(&self.question));
+            let page = sweep_page::render(&self.answer, &command(&self.question, self.answer.is_sequential()));
             directory.file("sweep.html", |output| output.write_all(page.as_bytes()))?;
             directory.file("sweep.csv", |output| sweep_table::csv(&self.answer, output))?;
             directory.commit()
@@ -236,12 +275,13 @@ fn idle_axes(question: &Question, scenarios: &[Scenario], catalog: &Catalog) -> 
 const AXIS_VALUES_MAX: usize = 5;
 
 /// The command line that repeats the sweep.
-fn command(question: &Question) -> String {
+fn command(question: &Question, knockout: bool) -> String {
     let (policies, replications, seed) =
         (question.policies.join(","), question.replications.to_string(), question.first_seed.to_string());
     let mut words = vec!["nodecast", "sweep", &question.scenario];
     words.extend(question.axes.iter().map(String::as_str));
     words.extend(["--policies", &policies, "--replications", &replications, "--seed", &seed]);
+    words.extend(knockout.then_some("--knockout"));
     words.extend(question.latency.iter().flat_map(|name| ["--latency", name.as_str()]));
     words.extend(question.duration.iter().flat_map(|duration| ["--duration", duration.as_str()]));
     words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));

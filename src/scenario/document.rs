@@ -43,7 +43,9 @@ impl Content {
     pub(super) fn of(node: &Node<'_>) -> Self {
         match &node.kind {
             NodeKind::Null => Self::Scalar("null".to_owned()),
-            NodeKind::Scalar { text, plain: true } if is_safe(text) => Self::Scalar(text.to_string()),
+            NodeKind::Scalar { text, plain } if is_safe(text) && (*plain || is_word(text)) => {
+                Self::Scalar(text.to_string())
+            }
             NodeKind::Scalar { text, .. } => Self::text(text),
             NodeKind::Seq(items) => Self::List(items.iter().map(Self::of).collect()),
             NodeKind::Map(entries) => {
@@ -167,9 +169,13 @@ fn is_safe(text: &str) -> bool {
 
 fn key_text(key: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    let starts = key.starts_with(|c: char| c.is_ascii_alphabetic());
-    let word = matches!(key, "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n");
-    if starts && !word && key.chars().all(plain) { key.to_owned() } else { serde_json::Value::from(key).to_string() }
+    if is_word(key) && key.chars().all(plain) { key.to_owned() } else { serde_json::Value::from(key).to_string() }
+}
+
+/// Whether a text means itself without quotes, and no number or truth value of any YAML: `spot`, `c6i`.
+fn is_word(text: &str) -> bool {
+    let others = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && !others.iter().any(|own| text.eq_ignore_ascii_case(own))
 }
 
 fn block(entries: &[(String, Content)], indent: usize, text: &mut String) {
@@ -287,5 +293,13 @@ mod tests {
             .map(|own| format!("{} {:?} {:?}", own.path, own.before.unwrap_or_default(), own.after.unwrap_or_default()))
             .collect();
         assert_eq!(shown, ["a.b \"1\" \"2\"", "a.c \"[x]\" \"[x, y]\"", "a.e.f \"\" \"1\"", "d \"1\" \"\""]);
+    }
+
+    #[test]
+    fn quotes_that_mean_nothing_are_no_difference_and_those_that_do_are() {
+        let of = |one: &str, other: &str| read(one).differences(&read(other)).len();
+        assert_eq!(of("a: [spot, c6i]\n", "a: [\"spot\", 'c6i']\n"), 0);
+        assert_eq!(of("a: 6\n", "a: '6'\n"), 1);
+        assert_eq!(of("a: Yes\n", "a: 'Yes'\n"), 1);
     }
 }

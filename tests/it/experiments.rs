@@ -143,6 +143,63 @@ fn a_precision_is_reached_by_more_replications() {
     assert_eq!(run("0.0001%", "7"), 7);
 }
 
+#[test]
+fn a_comparison_ends_when_its_differences_are_sure() {
+    let place = place();
+    let run = |out: &str, policies: &str, more: &[&str]| {
+        let words = ["compare", "scenario.yaml", "--policies", policies, "--out", out];
+        let (out_text, err, code) = place.nodecast(&[&words[..], more].concat());
+        assert_eq!(code, Some(0), "{err}");
+        (json(&place, &format!("{out}/comparison.json")), out_text)
+    };
+    let (known, text) = run("one", "small,spot", &["--replications", "40", "--until-sure", "--threads", "1"]);
+    let count = known["about"]["replications"].as_u64().unwrap();
+    assert!([5, 10, 20].contains(&count) && known["sequential"]["sure"] == true, "{known}");
+    let sentence = format!("After {count} replications of at most 40 each cost difference is known by its sign");
+    assert!(text.contains(&sentence), "{text}");
+    run("eight", "small,spot", &["--replications", "40", "--until-sure", "--threads", "8"]);
+    assert_eq!(files(&place.path("one")), files(&place.path("eight")));
+    // As many replications at once have the same figures.
+    let (at_once, _) = run("once", "small,spot", &["--replications", &count.to_string()]);
+    assert!(at_once["policies"] == known["policies"] && at_once["sequential"].is_null());
+    // A difference of exactly nothing has no sign, and is below any share.
+    let (same, _) = run("same", "small,same", &["--replications", "40", "--until-sure=0.1%"]);
+    assert!(same["about"]["replications"] == 5 && same["sequential"]["sure"] == true, "{same}");
+    let (few, text) = run("few", "small,spot", &["--replications", "1", "--until-sure"]);
+    assert!(few["sequential"]["sure"] == false && text.contains("not every cost difference"), "{text}");
+}
+
+#[test]
+fn a_sweep_gives_no_more_seeds_to_what_is_clearly_worse() {
+    let place = place();
+    let sweep = |out: &str, more: &[&str]| {
+        let words = [&SWEEP[..6], &["--replications", "12", "--out", out], more].concat();
+        let (text, err, code) = place.nodecast(&words);
+        assert_eq!(code, Some(0), "{err}");
+        (json(&place, &format!("{out}/sweep.json")), text)
+    };
+    let (whole, _) = sweep("whole", &[]);
+    let (knocked, text) = sweep("one", &["--knockout", "--threads", "1"]);
+    sweep("eight", &["--knockout", "--threads", "8"]);
+    assert_eq!(files(&place.path("one")), files(&place.path("eight")));
+    assert_eq!(knocked["cheapest"], whole["cheapest"]);
+    let results = knocked["results"].as_array().unwrap();
+    let after: Vec<u64> = results.iter().filter_map(|own| own["knocked_out_after"].as_u64()).collect();
+    assert!(!after.is_empty() && after.iter().all(|count| [5, 10].contains(count)), "{knocked}");
+    let run: u64 = results.iter().map(|own| own["knocked_out_after"].as_u64().unwrap_or(12)).sum();
+    assert!(text.contains(&format!("{run} of 72 simulations were run")) && text.contains("seeds"), "{text}");
+    // What is left has the figures that it has when nothing is taken out, and what is out is on no front.
+    for (number, (own, of_whole)) in results.iter().zip(whole["results"].as_array().unwrap()).enumerate() {
+        let out = !own["knocked_out_after"].is_null();
+        assert!(out || own["figures"] == of_whole["figures"], "{number}");
+        assert!(!out || !knocked["front"].as_array().unwrap().contains(&number.into()), "{number}");
+    }
+    let csv = fs::read_to_string(place.path("one/sweep.csv")).unwrap();
+    assert!(csv.lines().next().unwrap_or_default().ends_with(",seeds"), "{csv}");
+    let page = fs::read_to_string(place.path("one/sweep.html")).unwrap();
+    assert!(page.contains("--knockout") && page.contains("at most 12 replications"), "{page}");
+}
+
 const SWEEP: [&str; 8] = [
     "sweep",
     "scenario.yaml",

@@ -71,6 +71,7 @@ mod pack_dumps;
 mod packing;
 mod packing_suite;
 mod pass_times;
+mod planted;
 mod pods_under_load;
 mod pool_changes;
 mod pricing;

@@ -21,7 +21,12 @@ fn nodecast(arguments: &[&str]) -> (String, String, Option<i32>) {
 
 /// What is recommended with `levers` for a scenario with `set`, as it is printed.
 fn recommended(levers: &str, set: &[&str], more: &[&str]) -> String {
-    let mut arguments = vec!["recommend", SCENARIO, "--format", "json", "--quiet", "--simulations", "150"];
+    answered(levers, set, &[&["--simulations", "150"], more].concat())
+}
+
+/// The same with the options of the search left to `more`.
+fn answered(levers: &str, set: &[&str], more: &[&str]) -> String {
+    let mut arguments = vec!["recommend", SCENARIO, "--format", "json", "--quiet"];
     arguments.extend(["--set", LENGTH, "--levers", levers]);
     set.iter().for_each(|own| arguments.extend(["--set", own]));
     arguments.extend(more);
@@ -76,6 +81,17 @@ fn any_number_of_threads_gives_the_same_bytes_and_no_lever_gives_no_change() {
     let answer: Recommendation = serde_json::from_str(&one).unwrap();
     assert_eq!(answer.advice, Advice::NothingSaves, "{one}");
     assert!(answer.changes.is_empty() && answer.cost_per_month.is_none());
+}
+
+#[test]
+fn a_search_that_runs_out_of_time_has_the_answer_of_the_simulations_that_it_names() {
+    let text = answered("consolidation,hpa-targets", &PLANTED, &["--budget", "1s", "--simulations", "100000"]);
+    let answer: Recommendation = serde_json::from_str(&text).unwrap();
+    assert!(answer.effort.spent && answer.effort.simulations < 100_000, "{:?}", answer.effort);
+    let simulations = answer.effort.simulations.to_string();
+    assert_eq!(text, answered("consolidation,hpa-targets", &PLANTED, &["--simulations", &simulations]));
+    let printed = nodecast::experiment::presentation::recommendation::text(&answer);
+    assert!(printed.contains(&format!("--simulations {simulations} --seed 1\n")), "{printed}");
 }
 
 #[test]

@@ -210,6 +210,10 @@ fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
         let options = textwrap::Options::new(WIDTH).subsequent_indent("    ");
         lines.extend(textwrap::wrap(&line, options).into_iter().map(String::from));
     }
+    lines.push(format!(
+        "this answer again, on any machine: --simulations {} --seed {}",
+        answer.effort.simulations, answer.effort.first_seed
+    ));
     if answer.effort.spent {
         lines.push(format!(
             "the search ended before it was through; --simulations {} looks further",

@@ -52,8 +52,9 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
     page.element("h1", &format!("{}: settings swept", about.scenario));
     let settings = counted(sweep.results.len() as u64, "setting", "settings");
     let replications = counted(about.replications, "replication", "replications");
+    let most = if sweep.is_sequential() { "at most " } else { "" };
     let scope = format!(
-        "{settings} of {replications} each, {} from {} in {}",
+        "{settings} of {most}{replications} each, {} from {} in {}",
         span(about.duration_seconds),
         instant_for_people(&about.start),
         about.region

@@ -16,8 +16,9 @@ pub fn table(sweep: &Sweep) -> String {
     let about = &sweep.about;
     let settings = counted(sweep.results.len() as u64, "setting", "settings");
     let replications = counted(about.replications, "replication", "replications");
+    let most = if sweep.is_sequential() { "at most " } else { "" };
     let mut lines = vec![
-        format!("{}: {settings} of {replications}, seeds from {}", about.scenario, about.first_seed),
+        format!("{}: {settings} of {most}{replications}, seeds from {}", about.scenario, about.first_seed),
         format!(
             "{} from {} in {}, prices of {}",
             span(about.duration_seconds),
@@ -125,6 +126,7 @@ pub(super) fn header(sweep: &Sweep) -> Vec<String> {
     cells.extend(columns(sweep).into_iter().map(|(_, figure)| figure.label.to_owned()));
     cells.extend(own_objectives(sweep).into_iter().map(str::to_owned));
     cells.extend(["objectives", "cost against the cheapest"].map(str::to_owned));
+    cells.extend(sweep.is_sequential().then(|| "seeds".to_owned()));
     cells
 }
 
@@ -145,7 +147,15 @@ pub(super) fn row(sweep: &Sweep, number: usize, result: &SettingResult) -> Vec<S
         .to_owned(),
     );
     cells.push(against_cheapest(sweep, number, result));
+    if sweep.is_sequential() {
+        cells.push(seeds_of(sweep, result).to_string());
+    }
     cells
+}
+
+/// How many seeds a setting got.
+fn seeds_of(sweep: &Sweep, result: &SettingResult) -> u64 {
+    result.knocked_out_after.unwrap_or(sweep.about.replications)
 }
 
 /// How a setting's cost stands against the cheapest one's, or why it cannot be held against it.
@@ -191,10 +201,24 @@ pub fn answer(sweep: &Sweep) -> Vec<String> {
         );
     }
     sentences.extend(undone(sweep));
+    sentences.extend(knocked_out(sweep));
     if sweep.about.replications < 2 && sweep.results.len() > 1 {
         sentences.push(NO_INTERVAL.to_owned());
     }
     sentences
+}
+
+/// How many settings did not get all seeds.
+fn knocked_out(sweep: &Sweep) -> Option<String> {
+    let after: Vec<u64> = sweep.results.iter().filter_map(|result| result.knocked_out_after).collect();
+    let (least, most) = (after.iter().min()?, after.iter().max()?);
+    let span = if least == most { counted(*most, "seed", "seeds") } else { format!("{least} to {most} seeds") };
+    let run: u64 = sweep.results.iter().map(|result| seeds_of(sweep, result)).sum();
+    let all = sweep.about.replications * sweep.results.len() as u64;
+    let settings = counted(after.len() as u64, "setting was", "settings were");
+    Some(format!(
+        "{settings} clearly worse than another after {span} and got no more: {run} of {all} simulations were run."
+    ))
 }
 
 /// How many settings cannot be compared, and why.
@@ -258,6 +282,7 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
     header.extend(["meets_objectives", "on_front", "comparable"].map(str::to_owned));
     header.extend(["cost_low", "cost_high"].map(str::to_owned));
     header.extend(["", "_low", "_high"].map(|end| format!("cost_against_cheapest{end}")));
+    header.extend(sweep.is_sequential().then(|| "seeds".to_owned()));
     writer.write_record(&header)?;
     for (number, result) in sweep.results.iter().enumerate() {
         let mut row = vec![result.setting.to_string(), result.policy.clone()];
@@ -272,6 +297,7 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
         row.extend(cells_of([cost.and_then(|own| own.low), cost.and_then(|own| own.high)]));
         let ends = [difference.and_then(|own| own.low), difference.and_then(|own| own.high)];
         row.extend(cells_of([difference.map(|own| own.mean), ends[0], ends[1]]));
+        row.extend(sweep.is_sequential().then(|| seeds_of(sweep, result).to_string()));
         writer.write_record(&row)?;
     }
     writer.flush()

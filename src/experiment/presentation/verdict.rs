@@ -31,8 +31,22 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
     sentences.extend(estimated(comparison));
     let objectives = first.objectives.iter().enumerate();
     sentences.extend(objectives.map(|(position, objective)| objective_words(comparison, position, objective)));
+    sentences.extend(sequential(comparison));
     sentences.extend(precision(comparison));
     sentences
+}
+
+/// Why a comparison ended that was to end when differences are sure.
+fn sequential(comparison: &Comparison) -> Option<String> {
+    let (own, first) = (comparison.sequential.as_ref()?, comparison.policies.first()?);
+    let (have, share) = (comparison.about.replications, percent(own.share));
+    let run = format::counted(have, "replication", "replications");
+    let known = format!("known by its sign, or to be below {share} of what {} costs", first.name);
+    Some(if own.sure {
+        format!("After {run} of at most {} each cost difference is {known}.", own.replications_max)
+    } else {
+        format!("After {run} not every cost difference is {known}.")
+    })
 }
 
 fn against_first<'c>(comparison: &'c Comparison, position: usize, figure: &str) -> Option<&'c Paired> {

@@ -80,6 +80,14 @@ pub fn measures(point: &Point, limits: &[Limit]) -> Vec<Option<f64>> {
         .collect()
 }
 
+/// How many of `count` runs may miss an objective that `share` of all runs have to meet. Judged with few runs a share cannot be told to the
+/// run: where all of the slack may be used, a part of a run counts as a whole one, so that one of ten may miss what 95 % have to meet;
+/// otherwise only whole ones count.
+fn misses(count: f64, share: f64, slack: f64) -> f64 {
+    let exact = (1.0 - share) * count;
+    if slack < 1.0 { libm::floor(exact + 1e-9) } else { libm::ceil(exact - 1e-9) }
+}
+
 /// How far beyond a limit runs are, 0 within it: `place` is the limit's among the measures, `slack` how much of what it allows
 /// may be used.
 pub fn strain(limit: &Limit, place: usize, (today, own): (&[&Sample], &[&Sample]), slack: f64) -> f64 {
@@ -89,8 +97,8 @@ pub fn strain(limit: &Limit, place: usize, (today, own): (&[&Sample], &[&Sample]
         Limit::AtMost { limit, share, .. } => {
             let missed =
                 |samples: &[&Sample]| samples.iter().filter_map(measure).filter(|own| own > limit).count() as f64;
-            let allowed = (1.0 - share).max(missed(today) / count);
-            (missed(own) / count - allowed - 1e-9).max(0.0)
+            let allowed = misses(count, *share, slack).max(missed(today));
+            ((missed(own) - allowed) / count).max(0.0)
         }
         Limit::AsToday { slack: least, share, .. } => {
             let mean = |samples: &[&Sample]| samples.iter().filter_map(measure).sum::<f64>() / count;
@@ -111,16 +119,38 @@ mod tests {
     }
 
     fn strained(limit: &Limit, today: &[f64], own: &[f64]) -> bool {
+        strained_with(limit, today, own, 1.0)
+    }
+
+    fn strained_with(limit: &Limit, today: &[f64], own: &[f64], slack: f64) -> bool {
         let (today, own) = (runs(today), runs(own));
-        strain(limit, 0, (&today.iter().collect::<Vec<_>>(), &own.iter().collect::<Vec<_>>()), 1.0) > 0.0
+        strain(limit, 0, (&today.iter().collect::<Vec<_>>(), &own.iter().collect::<Vec<_>>()), slack) > 0.0
+    }
+
+    /// So many runs, `missed` of them beyond a limit of 10.
+    fn of_runs(count: usize, missed: usize) -> Vec<f64> {
+        (0..count).map(|run| if run < missed { 11.0 } else { 9.0 }).collect()
     }
 
     #[test]
     fn a_limit_may_be_missed_as_often_as_today() {
         let limit = Limit::AtMost { name: "wait".into(), limit: 10.0, share: 0.95 };
         assert!(!strained(&limit, &[1.0; 4], &[9.0; 4]));
-        assert!(strained(&limit, &[1.0; 4], &[9.0, 9.0, 9.0, 11.0]));
-        assert!(!strained(&limit, &[1.0, 1.0, 1.0, 12.0], &[9.0, 11.0, 9.0, 9.0]));
+        assert!(strained(&limit, &[1.0; 4], &[9.0, 9.0, 11.0, 11.0]));
+        assert!(!strained(&limit, &[1.0, 1.0, 12.0, 12.0], &[11.0, 11.0, 9.0, 9.0]));
+    }
+
+    #[test]
+    fn a_part_of_a_run_counts_as_a_whole_one_where_it_is_judged_and_not_where_it_is_chosen() {
+        let limit = Limit::AtMost { name: "wait".into(), limit: 10.0, share: 0.95 };
+        // Runs, and how many of them may miss: the share of a twentieth, rounded up and down.
+        for (count, judged, chosen) in [(5, 1, 0), (10, 1, 0), (20, 1, 1), (21, 2, 1), (40, 2, 2)] {
+            let today = vec![1.0; count];
+            for (slack, allowed) in [(1.0, judged), (0.5, chosen)] {
+                let beyond = |missed| strained_with(&limit, &today, &of_runs(count, missed), slack);
+                assert!(!beyond(allowed) && beyond(allowed + 1), "{count} runs, {allowed}");
+            }
+        }
     }
 
     #[test]

@@ -84,6 +84,16 @@ impl Effort<'_> {
         (self.simulations / 15).clamp(10, 40)
     }
 
+    /// The effort whose answer is that of a search which had to end after choosing with `used` simulations: the largest whose search takes
+    /// no more of them, between `least` and its own. Time says nothing in it, so that its answer can be had again.
+    #[must_use]
+    pub fn ended_after(self, used: usize, least: usize) -> Self {
+        let of = |simulations| Self { simulations, is_late: &|| false, ..self };
+        let fits = |effort: &Self| effort.simulations.saturating_sub(effort.reserve()) <= used;
+        let most = self.simulations.max(least);
+        (least..=most).rev().map(of).find(fits).unwrap_or_else(|| of(least))
+    }
+
     /// Simulations that are kept for looking again.
     pub fn reserve(&self) -> usize {
         self.support_seeds() * (self.changes_max + 2) * 2 + self.confirmation_seeds() * 2 + 3 * KNOWN_WITH
@@ -123,6 +133,8 @@ pub struct Search<'p, P: Problem> {
     limit: usize,
     /// Whether a look was given up because there were no more simulations, or no more time.
     spent: bool,
+    /// Whether it was for want of time.
+    late: bool,
 }
 
 /// Why a look was not taken.
@@ -140,7 +152,7 @@ impl<'p, P: Problem> Search<'p, P> {
     pub fn new(problem: &'p P, effort: Effort<'p>) -> Self {
         let limit = effort.simulations.saturating_sub(effort.reserve());
         let levels = problem.levels().to_vec();
-        Self { problem, effort, levels, known: BTreeMap::new(), limit, spent: false }
+        Self { problem, effort, levels, known: BTreeMap::new(), limit, spent: false, late: false }
     }
 
     /// How many simulations there were.
@@ -151,6 +163,11 @@ impl<'p, P: Problem> Search<'p, P> {
     /// Whether it ended because there were no more simulations or no more time, and not because nothing near was better.
     pub fn is_spent(&self) -> bool {
         self.spent
+    }
+
+    /// Whether it ended because there was no more time.
+    pub fn is_late(&self) -> bool {
+        self.late
     }
 
     /// What there is today.
@@ -337,7 +354,11 @@ impl<'p, P: Problem> Search<'p, P> {
     fn look(&mut self, choices: &[Choice], seeds: usize) -> Looked<(), P::Error> {
         let seeds: Vec<u64> = self.seeds(seeds).collect();
         let missing = self.missing(choices, &seeds);
-        if self.used() + missing.len() > self.limit || (!missing.is_empty() && (self.effort.is_late)()) {
+        if self.used() + missing.len() > self.limit {
+            return Err(End::Spent);
+        }
+        if !missing.is_empty() && (self.effort.is_late)() {
+            self.late = true;
             return Err(End::Spent);
         }
         self.ask(missing).map_err(End::Failed)

@@ -91,6 +91,28 @@ fn effort(simulations: usize) -> Effort<'static> {
     Effort { simulations, first_seed: 1, least_saving: 0.01, changes_max: 6, is_late: &|| false }
 }
 
+/// What comes of a search that has to end after `looks` rounds, as whoever has no more time asks for it, and with which effort.
+fn ended_after(problem: &StandIn, simulations: usize, looks: usize) -> (Verdict, usize) {
+    let count = std::cell::Cell::new(0);
+    let is_late = || count.replace(count.get() + 1) >= looks;
+    let late = Effort { is_late: &is_late, ..effort(simulations) };
+    let mut search = Search::new(problem, late);
+    let Ok(_) = search.best();
+    assert!(search.is_late(), "{looks} looks are not all");
+    let ended = late.ended_after(search.used(), 150);
+    (recommended(problem, ended.simulations).0, ended.simulations)
+}
+
+#[test]
+fn a_search_without_time_has_the_answer_of_fewer_simulations() {
+    let problem = StandIn::new(2, true);
+    let efforts = [1, 6, 12].map(|looks| ended_after(&problem, 600, looks));
+    assert!(efforts[0].1 == 150 && efforts[1].1 < efforts[2].1 && efforts[2].1 < 600, "{efforts:?}");
+    for (verdict, simulations) in &efforts {
+        assert!(*verdict == recommended(&problem, *simulations).0);
+    }
+}
+
 fn recommended(problem: &StandIn, simulations: usize) -> (Verdict, usize) {
     let mut search = Search::new(problem, effort(simulations));
     let Ok(best) = search.best();

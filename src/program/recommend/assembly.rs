@@ -36,7 +36,7 @@ impl Assembly<'_> {
         asked: &Recommend,
         commitments: Vec<FamilyCurve>,
         robustness: Vec<Robustness>,
-        (used, spent): (usize, bool),
+        simulations: usize,
     ) -> Result<Recommendation, Failure> {
         let verdict = self.verdict;
         let levers = self.problem.levers();
@@ -74,12 +74,12 @@ impl Assembly<'_> {
             commitments,
             levers: levers.iter().filter(|lever| !lever.levels.is_empty()).map(lever_tried).collect(),
             effort: EffortMade {
-                simulations: asked.request.simulations.into(),
-                used: used as u64,
+                simulations: simulations as u64,
+                used: self.search.used() as u64,
                 settings: self.search.tried().len() as u64,
                 first_seed: asked.seed,
                 confirmed_with: verdict.seeds.len() as u64,
-                spent,
+                spent: self.search.is_spent(),
             },
             warnings,
         })

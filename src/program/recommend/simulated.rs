@@ -1,8 +1,10 @@
 //! The scenario as the search sees it: each choice of levels is a scenario of its own, read once, and each simulation is kept.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use super::Recommend;
 use crate::experiment::axes::Setting;
@@ -12,7 +14,7 @@ use crate::experiment::recommendation::{
     Choice, Lever, Limit, Problem, Requirements, Robustness, Sample, Stress, measures, setting, strain,
 };
 use crate::experiment::statistics::Paired;
-use crate::program::simulations::One;
+use crate::program::simulations::{One, on_threads};
 use crate::program::{Failure, prices};
 use crate::scenario::Scenario;
 
@@ -30,6 +32,7 @@ pub(super) struct Simulated<'a> {
     today: Requirements,
     limits: Vec<Limit>,
     run: &'a Run<'a>,
+    threads: Option<u16>,
     scenarios: RefCell<BTreeMap<Choice, Option<Arc<Scenario>>>>,
     points: RefCell<BTreeMap<(Choice, u64), Point>>,
 }
@@ -45,14 +48,14 @@ pub(super) fn failure(error: PointError) -> Failure {
 impl<'a> Simulated<'a> {
     pub(super) fn new(
         asked: &'a Recommend,
-        levers: Vec<Lever>,
-        today: Requirements,
-        limits: Vec<Limit>,
+        (levers, today, limits): (Vec<Lever>, Requirements, Vec<Limit>),
         run: &'a Run<'a>,
+        threads: Option<u16>,
     ) -> Self {
         let levels = levers.iter().map(|lever| lever.levels.len() + 1).collect();
         let levers = RefCell::new(levers);
-        Self { asked, levers, levels, today, limits, run, scenarios: RefCell::default(), points: RefCell::default() }
+        let (scenarios, points) = (RefCell::default(), RefCell::default());
+        Self { asked, levers, levels, today, limits, run, threads, scenarios, points }
     }
 
     /// The values to set for a choice.
@@ -78,18 +81,24 @@ impl<'a> Simulated<'a> {
         seeds.iter().filter_map(|seed| known.get(&(choice.clone(), *seed)).cloned()).collect()
     }
 
-    /// The scenario of a choice; `None` if its values go not together.
-    fn scenario(&self, choice: &Choice) -> Option<Arc<Scenario>> {
-        if let Some(known) = self.scenarios.borrow().get(choice) {
-            return known.clone();
-        }
-        let own = if choice.iter().all(|level| *level == 0) {
-            Some(Arc::new(self.asked.scenario.clone()))
-        } else {
-            self.asked.with(&self.setting(choice)).map(Arc::new)
+    /// Reads the scenarios of choices that were not read before, side by side.
+    fn read(&self, choices: &BTreeSet<&Choice>) -> Result<(), Failure> {
+        let known = self.scenarios.borrow();
+        let new: Vec<(&Choice, Setting)> = choices
+            .iter()
+            .filter(|choice| !known.contains_key(**choice))
+            .map(|choice| (*choice, self.setting(choice)))
+            .collect();
+        drop(known);
+        let asked = self.asked;
+        let load = |(_, setting): &(&Choice, Setting)| match setting.is_empty() {
+            true => Some(Arc::new(asked.scenario.clone())),
+            false => asked.with(setting).map(Arc::new),
         };
-        self.scenarios.borrow_mut().insert(choice.clone(), own.clone());
-        own
+        let loaded: Vec<Option<Arc<Scenario>>> = on_threads(self.threads, || new.par_iter().map(load).collect())?;
+        let all = new.iter().map(|(choice, _)| (*choice).clone()).zip(loaded);
+        self.scenarios.borrow_mut().extend(all);
+        Ok(())
     }
 
     /// Simulates scenarios with their seeds; the points come in the same order.
@@ -151,25 +160,15 @@ impl Problem for Simulated<'_> {
     }
 
     fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Failure> {
-        let scenarios: Vec<Option<Arc<Scenario>>> = asked.iter().map(|(choice, _)| self.scenario(choice)).collect();
-        let runs: Vec<(&Scenario, u64)> = scenarios
-            .iter()
-            .zip(asked)
-            .filter_map(|(scenario, (_, seed))| Some((scenario.as_deref()?, *seed)))
-            .collect();
-        let mut found = self.run(&runs)?.into_iter();
-        let mut samples = Vec::with_capacity(asked.len());
-        for (scenario, own) in scenarios.iter().zip(asked) {
-            let point = scenario.as_ref().and_then(|_| found.next());
-            samples.push(match point {
-                Some(point) => {
-                    let sample = self.sample(&point);
-                    self.points.borrow_mut().insert(own.clone(), point);
-                    sample
-                }
-                None => Sample { cost: UNUSABLE, measures: vec![None; self.limits.len()] },
-            });
-        }
-        Ok(samples)
+        self.read(&asked.iter().map(|(choice, _)| choice).collect())?;
+        let scenarios = self.scenarios.borrow();
+        let of = |choice: &Choice| scenarios.get(choice).and_then(Option::as_deref);
+        let mut points = self.points.borrow_mut();
+        let new: Vec<&(Choice, u64)> = asked.iter().filter(|own| !points.contains_key(*own)).collect();
+        let (new, runs): (Vec<&(Choice, u64)>, Vec<(&Scenario, u64)>) =
+            new.into_iter().filter_map(|own| Some((own, (of(&own.0)?, own.1)))).unzip();
+        points.extend(new.into_iter().cloned().zip(self.run(&runs)?));
+        let unusable = || Sample { cost: UNUSABLE, measures: vec![None; self.limits.len()] };
+        Ok(asked.iter().map(|own| points.get(own).map_or_else(unusable, |point| self.sample(point))).collect())
     }
 }
