@@ -8,8 +8,7 @@ use crate::report::format::money;
 use crate::scenario::document::Content;
 
 /// So many times the load as it is.
-const FACTORS: [f64; 17] =
-    [0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0];
+const FACTORS: [f64; 17] = [0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0];
 
 fn control(id: &str, (group, label): (&str, &str), today: &str, stops: Vec<Stop>) -> Control {
     Control {
@@ -33,7 +32,8 @@ pub(super) fn commitments(basis: &Basis<'_>) -> Vec<Control> {
     }
     let code = basis.region.currency.code();
     let of_family = |own: &crate::experiment::recommendation::FamilyCurve| {
-        let mut amounts: Vec<f64> = own.curve.iter().map(|point| libm::round(point.per_hour * 1_000.0) / 1_000.0).collect();
+        let mut amounts: Vec<f64> =
+            own.curve.iter().map(|point| libm::round(point.per_hour * 1_000.0) / 1_000.0).collect();
         amounts.push(own.best_per_hour);
         amounts.sort_by(f64::total_cmp);
         amounts.dedup_by(|one, other| (*one - *other).abs() < 5e-4);
@@ -43,8 +43,12 @@ pub(super) fn commitments(basis: &Basis<'_>) -> Vec<Control> {
             effect: Effect { plan: Some((own.family.clone(), *amount)), ..Effect::default() },
         };
         let stops: Vec<Stop> = amounts.iter().map(stop).collect();
-        let mut control =
-            control(&format!("commitments.{}", own.family), ("Savings Plans, 1 year, no upfront", &own.family), "0", stops);
+        let mut control = control(
+            &format!("commitments.{}", own.family),
+            ("Savings Plans, 1 year, no upfront", &own.family),
+            "0",
+            stops,
+        );
         control.circumstance = false;
         control.note = Some(format!(
             "{:.0} % off On-Demand; against today's hours {} an hour costs least",
@@ -73,7 +77,8 @@ fn scales(root: &Content) -> Vec<(String, f64)> {
         }
     };
     let items = |own: &Content, key: &str| own.get(key).map_or_else(Vec::new, |list| list.items().to_vec());
-    for (key, curves) in [("load", &["requests", "cpu"][..]), ("queues", &["messages"]), ("usage", &["cpu", "memory"])] {
+    for (key, curves) in [("load", &["requests", "cpu"][..]), ("queues", &["messages"]), ("usage", &["cpu", "memory"])]
+    {
         for (number, entry) in items(root, key).iter().enumerate() {
             add(&format!("{key}[{number}]"), entry, curves);
         }
@@ -168,7 +173,8 @@ mod tests {
 
     #[test]
     fn a_load_is_scaled_by_what_it_is_scaled_already() {
-        let scales = [("load[0].requests.scale".to_owned(), 0.5), ("load[1].requests.closed_loop.clients".to_owned(), 5.0)];
+        let scales =
+            [("load[0].requests.scale".to_owned(), 0.5), ("load[1].requests.closed_loop.clients".to_owned(), 5.0)];
         let values: Vec<String> = scaled(&scales, 1.2).into_iter().map(|own| own.1).collect();
         assert_eq!(values, ["0.6", "6"]);
     }

@@ -92,7 +92,12 @@ fn path(lever: &Lever) -> Option<&str> {
 }
 
 /// A slider along values of one path. `today` is among them, or is put before the first that is larger by `rank`.
-fn slider(lever: &Lever, today: &str, values: Vec<(String, String)>, rank: impl Fn(&str) -> Option<f64>) -> Option<Control> {
+fn slider(
+    lever: &Lever,
+    today: &str,
+    values: Vec<(String, String)>,
+    rank: impl Fn(&str) -> Option<f64>,
+) -> Option<Control> {
     let path = path(lever)?;
     let mut values = values;
     if values.iter().all(|(value, _)| value != today) {
@@ -187,7 +192,8 @@ fn group_size(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
 
 fn flag(lever: &Lever) -> Option<Control> {
     if lever.subject.ends_with("threshold") {
-        let values = (2..=19).map(|step| f64::from(step) / 20.0).map(|own| (own.to_string(), format!("{:.0} %", own * 100.0)));
+        let values =
+            (2..=19).map(|step| f64::from(step) / 20.0).map(|own| (own.to_string(), format!("{:.0} %", own * 100.0)));
         return slider(lever, &lever.today, values.collect(), number);
     }
     seconds(&lever.today)?;
@@ -243,7 +249,8 @@ fn families(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
     let mut found: BTreeMap<&str, Name> = BTreeMap::new();
     for kind in basis.region.types.iter().filter(|own| own.on_demand.is_some()) {
         let facts = &kind.facts;
-        let free: Vec<Symbol> = BY_NAME.into_iter().chain([well_known::INSTANCE_SIZE, well_known::INSTANCE_CPU]).collect();
+        let free: Vec<Symbol> =
+            BY_NAME.into_iter().chain([well_known::INSTANCE_SIZE, well_known::INSTANCE_CPU]).collect();
         if !allows(pool, facts, &free) {
             continue;
         }

@@ -198,8 +198,10 @@ mod tests {
     #[test]
     fn seeds_are_held_against_the_same_seeds() {
         // Seeds differ by more than the change saves; each saves.
-        let today: Vec<Point> = [100.0, 200.0, 300.0, 400.0, 500.0].iter().enumerate().map(|(n, c)| point(n as u64, *c)).collect();
-        let own: Vec<Point> = today.iter().map(|own| point(own.seed, own.figures[1].unwrap_or(0.0) - 10.0 - own.seed as f64)).collect();
+        let today: Vec<Point> =
+            [100.0, 200.0, 300.0, 400.0, 500.0].iter().enumerate().map(|(n, c)| point(n as u64, *c)).collect();
+        let own: Vec<Point> =
+            today.iter().map(|own| point(own.seed, own.figures[1].unwrap_or(0.0) - 10.0 - own.seed as f64)).collect();
         let (today, own): (Vec<&Point>, Vec<&Point>) = (today.iter().collect(), own.iter().collect());
         let all = held(&today, &own, 20, "USD");
         assert_eq!((all.seeds, all.planned, all.rows.len()), (5, 20, 5));

@@ -114,7 +114,8 @@ impl Origin<'_> {
             all.push(Changed { change, objects: changed(&before, &after), after });
         }
         let own_names = changes.iter().flat_map(|own| [own.objects.clone(), own.after.clone()]);
-        let copies = self.copies(&before, [marker, SCENARIO].map(str::to_owned).into_iter().chain(own_names).collect())?;
+        let copies =
+            self.copies(&before, [marker, SCENARIO].map(str::to_owned).into_iter().chain(own_names).collect())?;
         let (scenario, whole) = self.scenarios(&before, &all, &copies);
         let text = |name: &str, bytes: &[u8]| {
             directory.file(name, |output| output.write_all(bytes)).map_err(Failure::of_report)
@@ -230,8 +231,7 @@ impl Origin<'_> {
     /// The policy as the scenario states it, or as it implies it.
     fn policy_in(&self, root: &Content) -> Content {
         let stated = root.get("policies").map_or(&[][..], Content::items).iter();
-        let mut named =
-            stated.filter(|own| own.get("name").and_then(Content::as_text).as_deref() == Some(self.policy));
+        let mut named = stated.filter(|own| own.get("name").and_then(Content::as_text).as_deref() == Some(self.policy));
         named.next().cloned().unwrap_or_else(|| {
             let word = |text: &str| Content::Scalar(text.to_owned());
             // Where a scenario states no policy, its one is called as its autoscaler is.

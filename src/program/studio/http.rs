@@ -24,9 +24,9 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::guard::{Guard, Shown};
 use super::jobs::{Job, Pool, Side};
+use super::page;
 use super::session::{Session, told};
 use super::writing::Entry;
-use super::page;
 use crate::experiment::controls::State;
 
 /// Bytes of what a page sends at most.
@@ -154,10 +154,7 @@ impl Body for Reply {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.get_mut() {
             Self::Whole(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Self::Events(own) => own.events.poll_recv(context).map(|event| event.map(|event| Ok(Frame::data(event)))),

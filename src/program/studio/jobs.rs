@@ -143,7 +143,9 @@ impl Job {
         let mut events = Vec::new();
         if is_due {
             found.told = whole;
-            let of = |side: usize| -> Vec<&Point> { self.seeds[..whole].iter().filter_map(|seed| found.points[side].get(seed)).map(Arc::as_ref).collect() };
+            let of = |side: usize| -> Vec<&Point> {
+                self.seeds[..whole].iter().filter_map(|seed| found.points[side].get(seed)).map(Arc::as_ref).collect()
+            };
             let held = held(&of(TODAY), &of(OWN), self.seeds.len(), &session.currency);
             let answer = json!({ "held": held, "took_ms": self.begun.elapsed().as_millis() as u64 });
             events.push(("figures", answer.to_string()));
@@ -175,7 +177,6 @@ impl Job {
         let changes = session.changes(setting).unwrap_or_default();
         json!({ "changes": changes, "command": session.command(setting) })
     }
-
 }
 
 /// One event as server-sent events have it; the data is JSON, and so has no line feed.

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::session::Session;
-use crate::report::page::{CHART_SCRIPT, CHART_STYLE, Html, STYLE, script, served_head, text};
 use crate::report::page::data::within_script;
+use crate::report::page::{CHART_SCRIPT, CHART_STYLE, Html, STYLE, script, served_head, text};
 
 const OWN_STYLE: &str = include_str!("page/studio.css");
 const SCRIPT: [&str; 4] = [

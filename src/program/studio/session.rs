@@ -90,7 +90,8 @@ impl Session {
         let (scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
         let policy = scenario.for_policy(request.policy.as_deref())?.name.clone();
         let seed = request.seed.unwrap_or(scenario.seed);
-        let currency = prices.catalog().region(scenario.region.as_str()).map_err(prices::unusable)?.currency.code().to_owned();
+        let currency =
+            prices.catalog().region(scenario.region.as_str()).map_err(prices::unusable)?.currency.code().to_owned();
         let mut session = Self {
             request,
             prices,
@@ -261,7 +262,8 @@ impl Session {
     /// If it cannot be simulated or drawn.
     pub(super) fn report(&self, setting: &Setting, unwanted: &AtomicBool) -> Result<String, Failure> {
         let scenario = self.scenario_of(setting)?;
-        let outcome = self.outcome(&scenario, self.seed, unwanted)?.ok_or_else(|| Failure::silent(Failure::INTERRUPTED))?;
+        let outcome =
+            self.outcome(&scenario, self.seed, unwanted)?.ok_or_else(|| Failure::silent(Failure::INTERRUPTED))?;
         page_of(&outcome, &Summary::of(&outcome), &self.command(setting)).map_err(Failure::of_report)
     }
 }
