@@ -61,7 +61,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let studio = Studio::open(session, arguments.port)?;
     let address = studio.address();
     console.data(&format!("{address}\n"))?;
-    if !arguments.no_open && !open(&address) {
+    // Others on the machine can read what a browser is started with, so it is not the address itself.
+    if !arguments.no_open && !open(&studio.ticket()?) {
         console.tell("no browser could be started: open the address above");
     }
     console.tell("whoever has the address may use the page; Ctrl-C ends it");

@@ -61,6 +61,14 @@ impl Studio {
         self.guard.address()
     }
 
+    /// An address that leads to the page once, for whoever starts a browser with it.
+    ///
+    /// # Errors
+    /// If the system gives no random numbers.
+    pub fn ticket(&self) -> Result<String, Failure> {
+        self.guard.ticket().map_err(|reason| Failure::system(Refused::Randomness(reason)))
+    }
+
     /// Serves until `is_over` says so, and simulates on so many threads; nothing for one less than there are processors.
     ///
     /// # Errors

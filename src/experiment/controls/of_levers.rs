@@ -8,6 +8,7 @@ use crate::domain::labels::karpenter_label;
 use crate::domain::node_pool::NodePool;
 use crate::domain::{SimDuration, Symbol, well_known};
 use crate::experiment::recommendation::{Kind, Level, Lever, Terms};
+use crate::report::format::bought_as;
 
 const TIMES: [&str; 13] = ["0s", "10s", "30s", "1m", "2m", "5m", "10m", "15m", "20m", "30m", "45m", "1h", "2h"];
 /// Stands for no consolidation at all.
@@ -77,13 +78,25 @@ fn control(lever: &Lever, form: Form, today: &str, stops: Vec<Stop>) -> Control 
 
 /// Today and the lever's levels.
 fn choice(lever: &Lever) -> Option<Control> {
-    let mut stops = vec![Stop { value: "today".to_owned(), label: lever.today.clone(), effect: Effect::default() }];
+    let mut stops = vec![Stop { value: "today".to_owned(), label: today_of(lever), effect: Effect::default() }];
     stops.extend(lever.levels.iter().map(|level| Stop {
         value: level.label.clone(),
         label: level.label.clone(),
         effect: Effect::of_level(level.clone()),
     }));
     (lever.kind != Kind::HpaMinimum || stops.len() > 1).then(|| control(lever, Form::Choice, "today", stops))
+}
+
+/// Today's value in the words of the other values, where it reads `label In [value, value]`.
+fn today_of(lever: &Lever) -> String {
+    let listed = lever.today.split_once(" In [").and_then(|(_, values)| values.strip_suffix(']'));
+    let named = |value: &str| if lever.kind == Kind::Spot { bought_as(value).to_owned() } else { value.to_owned() };
+    let mut values: Vec<String> = listed.map_or_else(Vec::new, |own| own.split(' ').map(named).collect());
+    // As the other values have it: Spot first.
+    if lever.kind == Kind::Spot {
+        values.reverse();
+    }
+    if values.is_empty() { lever.today.clone() } else { values.join(" and ") }
 }
 
 /// The path that the levels of a lever set.

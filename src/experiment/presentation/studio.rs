@@ -163,7 +163,7 @@ fn kept(today: &[&Point], own: &[&Point]) -> Vec<Kept> {
     };
     let stated = own.first().map_or(&[][..], |point| &point.objectives);
     let one = |(place, stated): (usize, &crate::experiment::points::Objective)| Kept {
-        name: format!("{} at most {}", stated.name, objective(&stated.unit, stated.limit)),
+        name: format!("{} at most {}", stated.name.replace('_', " "), objective(&stated.unit, stated.limit)),
         own: count(own, place),
         today: count(today, place),
     };

@@ -203,6 +203,15 @@ fn refusal(status: StatusCode, why: &str) -> Response<Reply> {
     as_json(status, &json!({ "why": why }))
 }
 
+/// Where to go instead.
+fn to(address: &str) -> Response<Reply> {
+    let mut response = reply(StatusCode::SEE_OTHER, "text/plain", Reply::Whole(None));
+    if let Ok(place) = HeaderValue::from_str(address) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    response
+}
+
 /// A state, and what it is held against.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -230,6 +239,9 @@ async fn answer(request: Request<Incoming>, site: Site<'_, '_>) -> Response<Repl
         origin: header(header::ORIGIN),
         site: header(HeaderName::from_static("sec-fetch-site")),
     };
+    if let Some(address) = site.guard.redeem(shown) {
+        return to(&address);
+    }
     let Some(place) = site.guard.admit(shown).map(str::to_owned) else {
         return refusal(StatusCode::FORBIDDEN, "open the address that `nodecast studio` printed, whole");
     };

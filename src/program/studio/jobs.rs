@@ -45,6 +45,8 @@ pub(super) struct Job {
     /// What is to be simulated: a side with a seed.
     cells: Vec<(usize, u64)>,
     next: AtomicUsize,
+    /// How many are done.
+    done: AtomicUsize,
     found: Mutex<Found>,
 }
 
@@ -80,6 +82,7 @@ impl Job {
             seeds,
             cells,
             next: AtomicUsize::new(0),
+            done: AtomicUsize::new(0),
             found: Mutex::new(Found { points: Default::default(), told: 0, page: Some(page) }),
         });
         let events = Events::new(events, Arc::clone(&job));
@@ -110,65 +113,68 @@ impl Job {
     }
 
     /// Simulates one cell and tells the page what is new.
-    fn run(&self, session: &Session, (side, seed): (usize, u64)) {
-        let of = |side: usize| {
-            let scenario = || session.scenario_of(&self.sides[side].setting).map_err(|own| told(&own));
-            self.scenarios[side].get_or_init(scenario).clone()
-        };
-        let with_curves = self.seeds.first() == Some(&seed);
-        let key = &self.sides[side].key;
-        match session.answer((key, seed, with_curves), || of(side), &self.unwanted) {
-            Ok(Some((point, curves))) => self.add(session, (side, seed), point, curves.as_deref()),
-            Ok(None) => {}
-            Err(why) => self.fail(&why),
+    fn run(&self, session: &Session, cell: (usize, u64)) {
+        self.answer(session, cell);
+        if self.is_over() {
+            lock(&self.found).page = None;
         }
     }
 
-    /// Tells the page why there is no answer.
-    fn fail(&self, why: &str) {
-        let page = lock(&self.found).page.take();
-        send(page.as_ref(), "failed", &json!({ "why": why }).to_string());
-        self.drop_it();
+    /// Tells the numbers at once, then what takes longer.
+    fn answer(&self, session: &Session, (side, seed): (usize, u64)) {
+        let scenario = || {
+            let load = || session.scenario_of(&self.sides[side].setting).map_err(|own| told(&own));
+            self.scenarios[side].get_or_init(load).clone()
+        };
+        let is_first = self.seeds.first() == Some(&seed);
+        let key = &self.sides[side].key;
+        let (point, drawing) = match session.answer((key, seed, is_first), scenario, &self.unwanted) {
+            Ok(Some(answer)) => answer,
+            Ok(None) => return,
+            Err(why) => return self.fail(&why),
+        };
+        self.add(session, (side, seed), point);
+        if let Some(drawing) = drawing.filter(|_| !self.is_unwanted()) {
+            let curves = session.curves(key, drawing);
+            let name = if side == OWN { "own" } else { "today" };
+            self.tell("curves", &format!("{{\"of\":\"{name}\",\"data\":{curves}}}"));
+        }
+        if is_first && (side == OWN || self.is_today()) && !self.is_unwanted() {
+            self.tell("setting", &self.told_of_setting(session).to_string());
+        }
+        if self.done.fetch_add(1, Ordering::Relaxed) + 1 == self.cells.len() {
+            self.tell("done", "{}");
+            self.over.store(true, Ordering::Relaxed);
+        }
     }
 
-    fn add(&self, session: &Session, (side, seed): (usize, u64), point: Arc<Point>, curves: Option<&str>) {
+    /// Whether nothing stands elsewhere than in what it is held against.
+    fn is_today(&self) -> bool {
+        self.sides[OWN].key == self.sides[TODAY].key
+    }
+
+    fn tell(&self, name: &str, data: &str) {
+        send(lock(&self.found).page.as_ref(), name, data);
+    }
+
+    fn add(&self, session: &Session, (side, seed): (usize, u64), point: Arc<Point>) {
         let mut found = lock(&self.found);
-        if self.sides[OWN].key == self.sides[TODAY].key {
-            found.points[TODAY].insert(seed, Arc::clone(&point));
+        if self.is_today() {
+            found.points[OWN].insert(seed, Arc::clone(&point));
         }
         found.points[side].insert(seed, point);
         // In the order of the seeds, so that the numbers do not depend on which thread was faster.
         let whole = self.seeds.iter().take_while(|seed| found.points.iter().all(|own| own.contains_key(seed))).count();
-        let is_due = whole > found.told && (TOLD_AT.contains(&whole) || whole == self.seeds.len());
-        let mut events = Vec::new();
-        if is_due {
-            found.told = whole;
-            let of = |side: usize| -> Vec<&Point> {
-                self.seeds[..whole].iter().filter_map(|seed| found.points[side].get(seed)).map(Arc::as_ref).collect()
-            };
-            let held = held(&of(TODAY), &of(OWN), self.seeds.len(), &session.currency);
-            let answer = json!({ "held": held, "took_ms": self.begun.elapsed().as_millis() as u64 });
-            events.push(("figures", answer.to_string()));
-            if whole == 1 {
-                events.push(("setting", self.told_of_setting(session).to_string()));
-            }
+        if whole <= found.told || !(TOLD_AT.contains(&whole) || whole == self.seeds.len()) {
+            return;
         }
-        if let Some(curves) = curves {
-            let name = if side == OWN { "own" } else { "today" };
-            events.push(("curves", format!("{{\"of\":\"{name}\",\"data\":{curves}}}")));
-        }
-        if whole == self.seeds.len() {
-            events.push(("done", "{}".to_owned()));
-        }
-        for (name, data) in events {
-            send(found.page.as_ref(), name, &data);
-        }
-        if whole == self.seeds.len() {
-            self.over.store(true, Ordering::Relaxed);
-        }
-        if self.is_over() {
-            found.page = None;
-        }
+        found.told = whole;
+        let of = |side: usize| -> Vec<&Point> {
+            self.seeds[..whole].iter().filter_map(|seed| found.points[side].get(seed)).map(Arc::as_ref).collect()
+        };
+        let held = held(&of(TODAY), &of(OWN), self.seeds.len(), &session.currency);
+        let answer = json!({ "held": held, "took_ms": self.begun.elapsed().as_millis() as u64 });
+        send(found.page.as_ref(), "figures", &answer.to_string());
     }
 
     /// What is set, how it reads in the manifests, and the command that repeats it.
@@ -176,6 +182,13 @@ impl Job {
         let setting = &self.sides[OWN].setting;
         let changes = session.changes(setting).unwrap_or_default();
         json!({ "changes": changes, "command": session.command(setting) })
+    }
+
+    /// Tells the page why there is no answer.
+    fn fail(&self, why: &str) {
+        let page = lock(&self.found).page.take();
+        send(page.as_ref(), "failed", &json!({ "why": why }).to_string());
+        self.drop_it();
     }
 }
 

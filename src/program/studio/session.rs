@@ -49,8 +49,14 @@ const CURVES_MAX: usize = 24;
 /// Points of all curves of one sort together: half of what a screen shows.
 const CURVE_POINTS: usize = 4_000;
 
+/// Curves, or what they are drawn from: the numbers go ahead of them.
+pub(super) enum Drawing {
+    Known(Arc<str>),
+    Of(Box<Outcome>),
+}
+
 /// A setting as a key.
-pub(super) type Key = String;
+pub(super) type Key = Arc<str>;
 
 /// The scenario as it is today, its controls, and what has been simulated.
 pub struct Session {
@@ -66,6 +72,8 @@ pub struct Session {
     pub(super) warnings: Vec<String>,
     /// The curves of today, with the first seed.
     pub(super) today: Arc<str>,
+    /// The documents of today.
+    before: Vec<Document>,
     points: Mutex<Kept<(Key, u64), Arc<Point>>>,
     curves: Mutex<Kept<Key, Arc<str>>>,
 }
@@ -102,6 +110,7 @@ impl Session {
             controls: Controls::default(),
             warnings: warning_lines(&warnings),
             today: Arc::from("{}"),
+            before: Vec::new(),
             points: Mutex::new(Kept::at_most(POINTS_MAX)),
             curves: Mutex::new(Kept::at_most(CURVES_MAX)),
         };
@@ -114,12 +123,12 @@ impl Session {
         let outcome = self.outcome(&self.scenario, self.seed, &never)?;
         let Some(outcome) = outcome else { return Ok(()) };
         let summary = Summary::of(&outcome);
-        let today = self.keep(&String::new(), self.seed, &outcome);
+        let today = self.keep(&Key::from(""), self.seed, &outcome);
         self.today = data::of_one(&outcome, CURVE_POINTS).into();
         self.warnings.extend(today.warnings.iter().cloned());
         let region = self.prices.catalog().region(self.scenario.region.as_str()).map_err(prices::unusable)?;
-        let documents = self.documents(&Setting::new())?;
-        let Some(root) = documents.first() else { return Ok(()) };
+        self.before = self.documents(&Setting::new())?;
+        let Some(root) = self.before.first() else { return Ok(()) };
         let by_workload: BTreeMap<String, f64> =
             summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
         let mut controls = Controls::of(&Basis {
@@ -156,7 +165,7 @@ impl Session {
     /// Why it comes to nothing, for people.
     pub(super) fn setting(&self, state: &State) -> Result<(Setting, Key), String> {
         let setting = self.controls.setting(state).map_err(|misfit| misfit.to_string())?;
-        let key = edits::texts(&setting).join("\n");
+        let key = edits::texts(&setting).join("\n").into();
         Ok((setting, key))
     }
 
@@ -200,8 +209,8 @@ impl Session {
         point
     }
 
-    /// What a setting comes to with a seed, and its curves if those are wanted: as known, or simulated now. Nothing if it became
-    /// `unwanted`.
+    /// What a setting comes to with a seed, and what its curves are drawn from if those are wanted: as known, or simulated now. Nothing if
+    /// it became `unwanted`.
     ///
     /// # Errors
     /// If the scenario cannot be had or simulated.
@@ -210,7 +219,7 @@ impl Session {
         (key, seed, with_curves): (&Key, u64, bool),
         scenario: impl FnOnce() -> Result<Arc<Scenario>, String>,
         unwanted: &AtomicBool,
-    ) -> Result<Option<(Arc<Point>, Option<Arc<str>>)>, String> {
+    ) -> Result<Option<(Arc<Point>, Option<Drawing>)>, String> {
         let known = lock(&self.points).get(&(key.clone(), seed));
         let drawn = match (with_curves, key.is_empty()) {
             (true, true) => Some(Arc::clone(&self.today)),
@@ -218,17 +227,25 @@ impl Session {
             (false, _) => None,
         };
         if let Some(point) = known.filter(|_| drawn.is_some() || !with_curves) {
-            return Ok(Some((point, drawn)));
+            return Ok(Some((point, drawn.map(Drawing::Known))));
         }
         let Some(outcome) = self.outcome(&*scenario()?, seed, unwanted).map_err(|own| told(&own))? else {
             return Ok(None);
         };
         let point = self.keep(key, seed, &outcome);
-        let curves = with_curves.then(|| Arc::<str>::from(data::of_one(&outcome, CURVE_POINTS)));
-        if let Some(curves) = &curves {
-            lock(&self.curves).put(key.clone(), Arc::clone(curves));
+        Ok(Some((point, with_curves.then(|| Drawing::Of(Box::new(outcome))))))
+    }
+
+    /// The curves of a setting with the first seed.
+    pub(super) fn curves(&self, key: &Key, drawing: Drawing) -> Arc<str> {
+        match drawing {
+            Drawing::Known(curves) => curves,
+            Drawing::Of(outcome) => {
+                let curves = Arc::<str>::from(data::of_one(&outcome, CURVE_POINTS));
+                lock(&self.curves).put(key.clone(), Arc::clone(&curves));
+                curves
+            }
         }
-        Ok(Some((point, curves)))
     }
 
     /// The command line that repeats what is shown of a setting with the first seed.
@@ -253,7 +270,7 @@ impl Session {
     /// # Errors
     /// If the values make no scenario.
     pub(super) fn changes(&self, setting: &Setting) -> Result<Vec<ValueChange>, Failure> {
-        Ok(value_changes(&self.documents(&Setting::new())?, &self.documents(setting)?))
+        Ok(value_changes(&self.before, &self.documents(setting)?))
     }
 
     /// The page of a run of a setting with the first seed.

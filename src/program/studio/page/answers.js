@@ -19,15 +19,15 @@ const say = (name, text) => (text === "\u2013" ? text : unbroken(text) + unitOf(
 function numberCard(line, seeds) {
   const own = (kind, text, more) => element("p", { class: `${kind} ${more ?? ""}` }, text);
   const change = line.verdict === "same" ? "as today" : [line.difference ? say(line.name, line.difference) : "", line.relative ? `(${unbroken(line.relative)})` : ""].filter(Boolean).join(" ");
-  const spread = line.spread && line.verdict !== "same" ? `${unbroken(line.spread)}, ${counted(seeds, "seed", "seeds")}` : line.verdict === "same" ? "" : counted(seeds, "seed", "seeds");
   const doubt = line.verdict === "unsure" ? ": may be none" : "";
+  const spread = line.verdict === "same" ? "" : line.spread ? unbroken(line.spread) + doubt : "one seed";
   const card = element(
     "div",
     { class: "number" },
     own("question", QUESTIONS[line.name] ?? sentence(line.label)),
     own("value", say(line.name, line.own.text)),
     own("against", `today ${say(line.name, line.today.text)}`),
-    own("change", change + doubt, line.verdict),
+    own("change", change, line.verdict),
     own("spread", spread),
   );
   card.dataset.figure = line.name;
@@ -122,7 +122,7 @@ function showCurves(own, today) {
   const ids = [...new Set([...today.keys(), ...own.keys()])];
   for (const id of ids) {
     const [front, back] = [own.get(id), today.get(id)];
-    const behind = (back?.series ?? []).map((series) => ({ ...series, name: "today", color: 9, faint: true }));
+    const behind = (back?.series ?? []).map((series) => ({ ...series, name: "today", color: null, faint: true }));
     const first = (front?.series ?? []).map((series) => ({ ...series, name: moved.size > 0 ? "changed" : "today", color: 0 }));
     const chart = { ...(front ?? back), series: moved.size > 0 ? [...behind, ...first] : first };
     let view = views.get(id);

@@ -14,10 +14,10 @@ function slider(control) {
   const today = todayIndex(control);
   const share = last > 0 ? today / last : 0;
   const mark = element("button", { type: "button", class: "mark-today", tabindex: -1, title: "Back to today's value" }, `today ${control.stops[today].label}`);
-  // The thumb's middle is half its width from either end.
-  mark.style.left = share < 0.12 ? "0" : share > 0.88 ? "100%" : `calc(${(share * 100).toFixed(2)}% + ${(8 - share * 16).toFixed(1)}px)`;
-  if (share < 0.12) mark.classList.add("first");
-  if (share > 0.88) mark.classList.add("last");
+  const tick = element("span", { class: "tick-today", "aria-hidden": "true" });
+  // The thumb's middle is half its width from either end; words stay within the track.
+  tick.style.left = mark.style.left = `calc(${(share * 100).toFixed(2)}% + ${(8 - share * 16).toFixed(1)}px)`;
+  mark.style.transform = `translateX(-${Math.round(share * 100)}%)`;
   mark.addEventListener("click", () => move(control.id, control.today));
   input.addEventListener("input", () => move(control.id, control.stops[Number(input.value)].value));
   places.push(() => {
@@ -27,7 +27,7 @@ function slider(control) {
     output.textContent = control.stops[at].label;
   });
   const head = element("div", { class: "head" }, element("label", { for: name }, sentence(control.label)), output);
-  return element("div", { class: "control" }, head, element("div", { class: "track" }, input, mark));
+  return element("div", { class: "control" }, head, element("div", { class: "track" }, input, tick, mark));
 }
 
 function choice(control) {
@@ -94,6 +94,7 @@ function drawControls() {
     place.append(details);
     if (members.some((own) => own.circumstance)) details.append(sameSwitch());
   }
+  if (groups.size > 0) place.prepend(element("p", { class: "note" }, "Marked or underlined: as it is today."));
   if (groups.size === 0) place.append(element("p", { class: "note" }, "Nothing of this scenario can be moved: it has no NodePools, node groups, autoscalers or load that the page knows how to change."));
 }
 
