@@ -29,6 +29,8 @@ mod recommend;
 mod rightsize;
 mod run;
 mod schema;
+#[cfg(feature = "studio")]
+mod studio;
 mod sweep;
 mod validate;
 mod watch;
@@ -62,6 +64,8 @@ enum Command {
     Check(check::Arguments),
     Recommend(recommend::Arguments),
     Rightsize(rightsize::Arguments),
+    #[cfg(feature = "studio")]
+    Studio(studio::Arguments),
     Backtest(backtest::Arguments),
     Calibrate(calibrate::Arguments),
     Explain(explain::Arguments),
@@ -111,6 +115,8 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Check(arguments) => check::execute(&arguments, &mut console),
         Command::Recommend(arguments) => recommend::execute(&arguments, &mut console),
         Command::Rightsize(arguments) => rightsize::execute(&arguments, &mut console),
+        #[cfg(feature = "studio")]
+        Command::Studio(arguments) => studio::execute(&arguments, &mut console),
         Command::Backtest(arguments) => backtest::execute(&arguments, &mut console),
         Command::Calibrate(arguments) => calibrate::execute(&arguments, &mut console),
         Command::Explain(arguments) => explain::execute(&arguments, &mut console),

@@ -11,6 +11,7 @@ pub mod backtest;
 pub mod baseline;
 pub mod calibration;
 pub mod comparison;
+pub mod controls;
 pub mod effects;
 pub mod explanation;
 pub mod figures;

@@ -16,6 +16,8 @@ pub mod remark;
 pub mod rightsize;
 pub mod run;
 pub mod simulations;
+#[cfg(feature = "studio")]
+pub mod studio;
 pub mod sweep;
 
 pub use failure::Failure;

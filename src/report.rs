@@ -75,6 +75,14 @@ pub fn write_to(
     Ok(directory.commit()?)
 }
 
+/// The page of a run alone. `command` is the command line that repeats it.
+///
+/// # Errors
+/// If its plots cannot be drawn.
+pub fn page_of(outcome: &Outcome, summary: &Summary, command: &str) -> Result<String, ReportError> {
+    Ok(page::render(outcome, summary, &plots::Plots::of(outcome)?, command))
+}
+
 /// What writes a file.
 type Content<'c> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'c>;
 

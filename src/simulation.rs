@@ -20,6 +20,7 @@ pub use usable_types::usable_types;
 use std::any::Any;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::checkers::Checkers;
 use crate::actors::{self, Context, Setup};
@@ -142,6 +143,29 @@ pub fn run_while(
     Ok(Some(concluded(simulation, scenario, policy, warnings)))
 }
 
+/// The same as [`run`], unless somebody sets `unwanted`, which is looked at after every event; `None` then.
+///
+/// # Errors
+/// If the catalog has no prices for the scenario's region.
+pub fn run_unless(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    seed: u64,
+    unwanted: &AtomicBool,
+) -> Result<Option<Outcome>, CatalogError> {
+    let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    let mut simulation = Simulation::new(&setup);
+    let mut look = |_: &Moment<'_>| match unwanted.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    if drive_told(&mut simulation, scenario, 1, &mut look).is_break() {
+        return Ok(None);
+    }
+    Ok(Some(concluded(simulation, scenario, policy, warnings)))
+}
+
 /// What a simulation that is over leaves behind.
 fn concluded(
     simulation: Simulation<'_>,
@@ -167,16 +191,32 @@ fn drive(
     scenario: &Scenario,
     progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
+    drive_told(simulation, scenario, PROGRESS_EVERY, progress)
+}
+
+/// The same; `progress` is asked after every so many events.
+fn drive_told(
+    simulation: &mut Simulation<'_>,
+    scenario: &Scenario,
+    every: u64,
+    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let mut events: u64 = 0;
     let mut last = SimTime::ZERO;
     if scenario.warm_up > SimDuration::ZERO {
         let counts_from = SimTime::ZERO + scenario.warm_up;
-        simulation.step_until(counts_from);
+        while simulation.context.queue.next_time().is_some_and(|at| at <= counts_from) {
+            let Some(now) = simulation.step() else { break };
+            if events.is_multiple_of(every) {
+                progress(&Moment { now, world: &simulation.context.world })?;
+            }
+            events += 1;
+        }
         simulation.context.count_requests_anew(counts_from);
         simulation.context.world.count_replicas_anew(counts_from);
     }
     while let Some(now) = simulation.step() {
-        if events.is_multiple_of(PROGRESS_EVERY) {
+        if events.is_multiple_of(every) {
             progress(&Moment { now, world: &simulation.context.world })?;
         }
         (events, last) = (events + 1, now);

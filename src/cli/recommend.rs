@@ -108,7 +108,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         if !common.quiet {
             let count = crate::domain::words::counted(written.objects as u64, "changed object", "changed objects");
             console.tell(&format!("{count} and the scenario with what is recommended: {}", folder.display()));
-            console.tell(&format!("confirm: {}", written.confirm));
+            written.confirm.iter().for_each(|command| console.tell(&format!("confirm: {command}")));
         }
     }
     Ok(())

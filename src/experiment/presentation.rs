@@ -13,6 +13,7 @@ mod plane;
 pub mod recommendation;
 pub mod recommendation_page;
 pub mod rightsizing;
+pub mod studio;
 pub mod sweep_page;
 pub mod sweep_table;
 pub mod table;

@@ -25,6 +25,8 @@ use crate::report::Summary;
 use crate::scenario::{Edit, Scenario, Warning};
 use crate::simulation::Outcome;
 use assembly::Assembly;
+pub(super) use assembly::value_changes;
+pub(super) use files::{Change, Origin};
 pub use files::{Written, begin};
 use simulated::Simulated;
 

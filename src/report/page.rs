@@ -80,8 +80,18 @@ pub(crate) fn begin(page: &mut Html, title: &str, own_style: &str, scripts: &[&s
 /// The head of a page with these styles, up to the beginning of its content. Its policy lets the browser apply them and run `scripts`,
 /// and nothing else, whatever else the page may come to hold.
 pub(crate) fn head(page: &mut Html, title: &str, styles: &[&str], scripts: &[&str]) {
+    head_of(page, title, (styles, scripts), false);
+}
+
+/// The same for a page that this program serves: it may ask for more where it came from.
+#[cfg(feature = "studio")]
+pub(crate) fn served_head(page: &mut Html, title: &str, styles: &[&str], scripts: &[&str]) {
+    head_of(page, title, (styles, scripts), true);
+}
+
+fn head_of(page: &mut Html, title: &str, (styles, scripts): (&[&str], &[&str]), served: bool) {
     let style = format!("\n{}", styles.concat());
-    let policy = policy::of(&style, (!scripts.is_empty()).then(|| script_text(scripts)).as_deref());
+    let policy = policy::of(&style, (!scripts.is_empty()).then(|| script_text(scripts)).as_deref(), served);
     page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
     page.raw(&format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/>\n"));
     page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");

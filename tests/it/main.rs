@@ -98,6 +98,7 @@ mod spot_market;
 mod standing;
 mod standing_groups;
 mod startup;
+mod studio;
 mod sweeps;
 mod synthetic;
 mod third_tutorial;

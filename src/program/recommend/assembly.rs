@@ -218,7 +218,7 @@ fn lever_tried(lever: &Lever) -> LeverTried {
 }
 
 /// The values that differ between documents that stand in the same order.
-fn value_changes(before: &[Document], after: &[Document]) -> Vec<ValueChange> {
+pub(in crate::program) fn value_changes(before: &[Document], after: &[Document]) -> Vec<ValueChange> {
     let mut all: Vec<ValueChange> = Vec::new();
     for (one, other) in before.iter().zip(after).filter(|(one, other)| one != other) {
         let object = one.content.object_name().unwrap_or_else(|| "the scenario".to_owned());

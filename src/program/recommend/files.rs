@@ -1,4 +1,4 @@
-//! The folder that `recommend --write` makes: the changed objects, and the scenario with them as a policy.
+//! The folder that `recommend --write` and `studio` make: the changed objects, and the scenario with them as policies.
 //!
 //! The scenario there stands alone: it has copies of the files that it names, under names of their own.
 
@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Recommended;
+use crate::catalog::Catalog;
 use crate::domain::{ResourceName, Resources};
 use crate::experiment::axes::Setting;
 use crate::experiment::presentation::rightsizing::quantity;
@@ -15,7 +16,7 @@ use crate::program::{Failure, edits};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
 use crate::scenario::document::{Content, Document};
-use crate::scenario::{Limits, Scenario};
+use crate::scenario::{Edit, Limits, Scenario};
 
 /// The file that says whose the folder is.
 const MARKER: &str = "recommendation.json";
@@ -32,8 +33,8 @@ const POLICY: &str = "recommended";
 pub struct Written {
     /// How many objects of manifests changed.
     pub objects: usize,
-    /// The command that confirms the answer.
-    pub confirm: String,
+    /// The commands that confirm the answer.
+    pub confirm: Vec<String>,
 }
 
 impl Recommended {
@@ -43,46 +44,123 @@ impl Recommended {
     /// # Errors
     /// If the folder cannot be written, or a file that the scenario names cannot be read again.
     pub fn write(&self, directory: OutputDirectory, folder: &Path) -> Result<Written, Failure> {
-        let (before, after) = (self.documents(&Setting::new())?, self.documents(&self.setting)?);
-        let objects = changed(&before, &after);
-        let copies = self.copies(&before)?;
-        let (scenario, whole) = self.scenarios(&before, &after, (&copies, !objects.is_empty()));
+        let origin = Origin {
+            file: &self.request.scenario,
+            edits: &self.request.edits,
+            catalog: self.prices.catalog(),
+            scenario: &self.scenario,
+            policy: &self.policy,
+        };
+        let change = Change {
+            policy: POLICY.to_owned(),
+            setting: self.setting.clone(),
+            objects: OBJECTS.to_owned(),
+            after: AFTER.to_owned(),
+        };
+        let answer = self.answer.to_json().map_err(Failure::of_report)?;
+        origin.write((directory, folder), (MARKER, &answer), &[change])
+    }
+}
+
+/// A change of a scenario that becomes a policy.
+pub(in crate::program) struct Change {
+    /// The policy's name.
+    pub policy: String,
+    /// What is set.
+    pub setting: Setting,
+    /// The file of the changed objects.
+    pub objects: String,
+    /// The file of the scenario as it would be, where more changes than a policy can state.
+    pub after: String,
+}
+
+/// The scenario that changes are of.
+pub(in crate::program) struct Origin<'o> {
+    /// Its file.
+    pub file: &'o Path,
+    /// What is changed first, in today's policy too.
+    pub edits: &'o [Edit],
+    /// Prices.
+    pub catalog: &'o Catalog,
+    /// The scenario.
+    pub scenario: &'o Scenario,
+    /// Today's policy.
+    pub policy: &'o str,
+}
+
+/// A change with its documents.
+struct Changed<'c> {
+    change: &'c Change,
+    after: Vec<Document>,
+    objects: Vec<Content>,
+}
+
+impl Origin<'_> {
+    /// Writes a folder: `marker`, a JSON file that names the program, the changed objects of each change, and the scenario with today's
+    /// policy and one for each change.
+    ///
+    /// # Errors
+    /// If the folder cannot be written, or a file that the scenario names cannot be read again.
+    pub(in crate::program) fn write(
+        &self,
+        (directory, folder): (OutputDirectory, &Path),
+        (marker, answer): (&str, &str),
+        changes: &[Change],
+    ) -> Result<Written, Failure> {
+        let before = self.documents(&Setting::new())?;
+        let mut all = Vec::new();
+        for change in changes {
+            let after = self.documents(&change.setting)?;
+            all.push(Changed { change, objects: changed(&before, &after), after });
+        }
+        let own_names = changes.iter().flat_map(|own| [own.objects.clone(), own.after.clone()]);
+        let copies =
+            self.copies(&before, [marker, SCENARIO].map(str::to_owned).into_iter().chain(own_names).collect())?;
+        let (scenario, whole) = self.scenarios(&before, &all, &copies);
         let text = |name: &str, bytes: &[u8]| {
             directory.file(name, |output| output.write_all(bytes)).map_err(Failure::of_report)
         };
-        text(MARKER, self.answer.to_json().map_err(Failure::of_report)?.as_bytes())?;
-        if !objects.is_empty() {
-            let documents: Vec<String> = objects.iter().map(Content::to_yaml).collect();
-            text(OBJECTS, documents.join("---\n").as_bytes())?;
+        text(marker, answer.as_bytes())?;
+        for own in all.iter().filter(|own| !own.objects.is_empty()) {
+            let documents: Vec<String> = own.objects.iter().map(Content::to_yaml).collect();
+            text(&own.change.objects, documents.join("---\n").as_bytes())?;
         }
         for (name, bytes) in copies.values() {
             text(name, bytes)?;
         }
         text(SCENARIO, scenario.to_yaml().as_bytes())?;
-        if let Some(whole) = &whole {
-            text(AFTER, whole.to_yaml().as_bytes())?;
+        for (own, whole) in all.iter().zip(&whole) {
+            whole.as_ref().map_or(Ok(()), |whole| text(&own.change.after, whole.to_yaml().as_bytes()))?;
         }
         directory.commit().map_err(Failure::of_report)?;
         let path = |name: &str| folder.join(name).display().to_string();
-        let policies = format!("{},{POLICY}", self.policy);
-        let confirm = match whole {
-            Some(_) => shell_line(&["nodecast", "diff", &path(SCENARIO), &path(AFTER)]),
-            None => shell_line(&["nodecast", "compare", &path(SCENARIO), "--policies", &policies]),
-        };
-        Ok(Written { objects: objects.len(), confirm })
+        let pairs = || changes.iter().zip(&whole);
+        let within: Vec<&str> = pairs().filter(|own| own.1.is_none()).map(|own| own.0.policy.as_str()).collect();
+        let mut confirm = Vec::new();
+        if !within.is_empty() {
+            let policies = format!("{},{}", self.policy, within.join(","));
+            confirm.push(shell_line(&["nodecast", "compare", &path(SCENARIO), "--policies", &policies]));
+        }
+        let beyond = pairs().filter(|own| own.1.is_some());
+        confirm.extend(beyond.map(|own| shell_line(&["nodecast", "diff", &path(SCENARIO), &path(&own.0.after)])));
+        Ok(Written { objects: all.iter().map(|own| own.objects.len()).sum(), confirm })
     }
 
     fn documents(&self, setting: &Setting) -> Result<Vec<Document>, Failure> {
-        let mut all = self.request.edits.clone();
+        let mut all = self.edits.to_vec();
         all.extend(edits::of_setting(setting)?);
-        Ok(Scenario::documents(&self.request.scenario, self.prices.catalog(), &Limits::default(), &all)?)
+        Ok(Scenario::documents(self.file, self.catalog, &Limits::default(), &all)?)
     }
 
     /// The files that the scenario names, by the name that it has for each: what each is called in the folder, and what it holds.
-    fn copies(&self, before: &[Document]) -> Result<BTreeMap<String, (String, Vec<u8>)>, Failure> {
-        let directory = self.request.scenario.parent().map(Path::to_path_buf).unwrap_or_default();
+    /// Names that are `taken` are another's.
+    fn copies(
+        &self,
+        before: &[Document],
+        mut taken: Vec<String>,
+    ) -> Result<BTreeMap<String, (String, Vec<u8>)>, Failure> {
+        let directory = self.file.parent().map(Path::to_path_buf).unwrap_or_default();
         let mut copies: BTreeMap<String, (String, Vec<u8>)> = BTreeMap::new();
-        let mut taken: Vec<String> = [MARKER, OBJECTS, SCENARIO, AFTER].map(str::to_owned).into();
         // The first is the scenario itself.
         for input in self.scenario.inputs.iter().skip(1) {
             let path = directory.join(&input.path);
@@ -108,52 +186,56 @@ impl Recommended {
             }
         }
         let texts: Vec<String> = documents.into_iter().map(Content::to_yaml).collect();
-        (!self.request.edits.is_empty() && !texts.is_empty()).then(|| texts.join("---\n"))
+        (!self.edits.is_empty() && !texts.is_empty()).then(|| texts.join("---\n"))
     }
 
-    /// The scenario with today's policy and the recommended one, and, where more changes than a policy can state, the scenario as it would
-    /// be.
+    /// The scenario with today's policy and those of all changes, and, for each change that a policy cannot state, the scenario as it
+    /// would be.
     fn scenarios(
         &self,
         before: &[Document],
-        after: &[Document],
-        (copies, has_objects): (&BTreeMap<String, (String, Vec<u8>)>, bool),
-    ) -> (Content, Option<Content>) {
+        all: &[Changed<'_>],
+        copies: &BTreeMap<String, (String, Vec<u8>)>,
+    ) -> (Content, Vec<Option<Content>>) {
         let root = |documents: &[Document]| {
-            documents.first().map_or_else(|| Content::Map(Vec::new()), |own| own.content.clone())
+            let mut root = documents.first().map_or_else(|| Content::Map(Vec::new()), |own| own.content.clone());
+            root.for_each_scalar(&mut |text: &mut String| {
+                let plain = serde_json::from_str::<String>(text).unwrap_or_else(|_| text.clone());
+                if let Some((name, _)) = copies.get(&plain) {
+                    *text = serde_json::Value::from(name.as_str()).to_string();
+                }
+            });
+            root
         };
-        let (mut today, mut changed) = (root(before), root(after));
-        let mut renamed = |text: &mut String| {
-            let plain = serde_json::from_str::<String>(text).unwrap_or_else(|_| text.clone());
-            if let Some((name, _)) = copies.get(&plain) {
-                *text = serde_json::Value::from(name.as_str()).to_string();
+        let mut today = root(before);
+        let mut policies = vec![self.policy_in(&today)];
+        let mut whole = Vec::new();
+        for own in all {
+            let mut changed = root(&own.after);
+            let mut policy = self.policy_in(&changed);
+            policy.set("name", Content::Scalar(own.change.policy.clone()));
+            if !own.objects.is_empty() {
+                let mut files = policy.get("manifests").map_or(&[][..], Content::items).to_vec();
+                files.push(Content::Scalar(own.change.objects.clone()));
+                policy.set("manifests", Content::List(files));
             }
-        };
-        today.for_each_scalar(&mut renamed);
-        changed.for_each_scalar(&mut renamed);
-        let mut recommended = self.policy_in(&changed);
-        recommended.set("name", Content::Scalar(POLICY.to_owned()));
-        if has_objects {
-            let mut files = recommended.get("manifests").map_or(&[][..], Content::items).to_vec();
-            files.push(Content::Scalar(OBJECTS.to_owned()));
-            recommended.set("manifests", Content::List(files));
+            policies.push(policy.clone());
+            changed.set("policies", Content::List(vec![policy]));
+            let differs = today.differences(&changed).iter().any(|own| !own.path.starts_with("policies"));
+            whole.push(differs.then_some(changed));
         }
-        let own = self.policy_in(&today);
-        today.set("policies", Content::List(vec![own, recommended.clone()]));
-        changed.set("policies", Content::List(vec![recommended]));
-        let differs = today.differences(&changed).iter().any(|own| !own.path.starts_with("policies"));
-        (today, differs.then_some(changed))
+        today.set("policies", Content::List(policies));
+        (today, whole)
     }
 
     /// The policy as the scenario states it, or as it implies it.
     fn policy_in(&self, root: &Content) -> Content {
         let stated = root.get("policies").map_or(&[][..], Content::items).iter();
-        let mut named =
-            stated.filter(|own| own.get("name").and_then(Content::as_text).as_deref() == Some(&self.policy));
+        let mut named = stated.filter(|own| own.get("name").and_then(Content::as_text).as_deref() == Some(self.policy));
         named.next().cloned().unwrap_or_else(|| {
             let word = |text: &str| Content::Scalar(text.to_owned());
             // Where a scenario states no policy, its one is called as its autoscaler is.
-            Content::Map(vec![("name".to_owned(), word(&self.policy)), ("autoscaler".to_owned(), word(&self.policy))])
+            Content::Map(vec![("name".to_owned(), word(self.policy)), ("autoscaler".to_owned(), word(self.policy))])
         })
     }
 }

@@ -147,13 +147,22 @@ fn of_room<T>(known: &mut Option<(usize, T)>, room: usize, find: impl FnOnce(usi
 
 /// The data of a page that holds `outcomes` against each other, each under its name.
 pub(crate) fn of_many(outcomes: &[(&str, &Outcome)]) -> String {
+    of_some(outcomes, BUDGETS[0].points)
+}
+
+/// The curves of one run among those that a page holds against each other, with about `points` points in all.
+pub(crate) fn of_one(outcome: &Outcome, points: usize) -> String {
+    of_some(&[("", outcome)], points)
+}
+
+fn of_some(outcomes: &[(&str, &Outcome)], points: usize) -> String {
     let Some((_, first)) = outcomes.first() else { return "null".to_owned() };
     let longest = outcomes.iter().map(|(_, outcome)| outcome.about.duration).max().unwrap_or_default();
     within_script(&Comparison {
         start: first.about.start.clone(),
         duration: tenths(crate::domain::SimTime::ZERO + longest),
         warm_up: outcomes.iter().filter_map(|(_, outcome)| warm_up(outcome)).max(),
-        charts: charts::of_many(outcomes, BUDGETS[0].points),
+        charts: charts::of_many(outcomes, points),
     })
 }
 
@@ -170,7 +179,7 @@ fn workloads(outcome: &Outcome) -> Vec<Workload> {
 }
 
 /// `data` as JSON that cannot end the element it stands in, nor begin another.
-fn within_script(data: &impl Serialize) -> String {
+pub(crate) fn within_script(data: &impl Serialize) -> String {
     // Serialising plain data to memory does not fail; a page without data says so.
     let json = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
     // These occur within strings only.

@@ -5,11 +5,14 @@ use sha2::{Digest, Sha256};
 /// The policy of a page that has this text in its one `style` and, if it has a script, this one in its `script`. It holds wherever the page
 /// is opened from; names and texts of a scenario could not load, run or send anything even if they were taken for markup.
 ///
+/// A page that is `served` by this program may also ask the server that it came from, and frame pages of it.
+///
 /// Source: W3C Content Security Policy Level 3, 2.3.1 and 6.7.3 (hashes of what stands inline).
-pub(super) fn of(style: &str, script: Option<&str>) -> String {
+pub(super) fn of(style: &str, script: Option<&str>, served: bool) -> String {
     let script = script.map_or_else(|| "'none'".to_owned(), hash);
     let style = hash(style);
-    format!("default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'")
+    let own = if served { "connect-src 'self'; frame-src 'self'; " } else { "" };
+    format!("default-src 'none'; script-src {script}; style-src {style}; {own}base-uri 'none'; form-action 'none'")
 }
 
 fn hash(text: &str) -> String {
@@ -43,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_page_without_a_script_runs_none() {
-        let policy = of("", None);
+        let policy = of("", None, false);
         assert!(policy.contains("script-src 'none'"));
         // The digest of nothing.
         assert!(policy.contains("style-src 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"), "{policy}");

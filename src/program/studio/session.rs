@@ -1,0 +1,286 @@
+//! The scenario as it is today, its controls, and what is known of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use miette::GraphicalTheme;
+use rayon::prelude::*;
+
+use super::kept::Kept;
+use crate::experiment::axes::Setting;
+use crate::experiment::controls::{Basis, Controls, State};
+use crate::experiment::effects::digest;
+use crate::experiment::points::{self, Cell, Point};
+use crate::experiment::recommendation::ValueChange;
+use crate::program::recommend::value_changes;
+use crate::program::simulations::{on_threads, shell_line, warning_lines};
+use crate::program::{Failure, Prices, edits, prices};
+use crate::report::page::data;
+use crate::report::{Summary, page_of};
+use crate::scenario::document::Document;
+use crate::scenario::{Edit, Limits, Scenario};
+use crate::simulation::{self, Outcome};
+
+/// What the page is of.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The scenario file.
+    pub scenario: PathBuf,
+    /// The policy to start from; `None` for the first.
+    pub policy: Option<String>,
+    /// The first seed; `None` for the scenario's.
+    pub seed: Option<u64>,
+    /// How many seeds a state is simulated with in the end.
+    pub replications: u32,
+    /// What is changed first: today as the page knows it.
+    pub edits: Vec<Edit>,
+    /// The directory of prices; `None` for the built-in ones.
+    pub pricing_data: Option<PathBuf>,
+    /// The folder that changes are written into; `None` for one named after the scenario.
+    pub folder: Option<PathBuf>,
+}
+
+/// Points that are kept; one has about two kilobytes.
+const POINTS_MAX: usize = 1_500;
+/// Curves that are kept; those of a run have some tens of kilobytes.
+const CURVES_MAX: usize = 24;
+/// Points of all curves of one sort together: half of what a screen shows.
+const CURVE_POINTS: usize = 4_000;
+
+/// Curves, or what they are drawn from: the numbers go ahead of them.
+pub(super) enum Drawing {
+    Known(Arc<str>),
+    Of(Box<Outcome>),
+}
+
+/// A setting as a key.
+pub(super) type Key = Arc<str>;
+
+/// The scenario as it is today, its controls, and what has been simulated.
+pub struct Session {
+    pub(super) request: Request,
+    pub(super) prices: Prices,
+    pub(super) scenario: Arc<Scenario>,
+    pub(super) policy: String,
+    pub(super) seed: u64,
+    /// The currency of every amount.
+    pub(super) currency: String,
+    pub(super) controls: Controls,
+    /// What the model left out, and what the scenario's author should know.
+    pub(super) warnings: Vec<String>,
+    /// The curves of today, with the first seed.
+    pub(super) today: Arc<str>,
+    /// The documents of today.
+    before: Vec<Document>,
+    points: Mutex<Kept<(Key, u64), Arc<Point>>>,
+    curves: Mutex<Kept<Key, Arc<str>>>,
+}
+
+pub(super) fn lock<T>(own: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is kept is whole at any time: nobody panics between two changes that belong together.
+    own.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why there is no answer, for people.
+pub(super) fn told(failure: &Failure) -> String {
+    failure.text(GraphicalTheme::none()).unwrap_or_else(|| "stopped".to_owned())
+}
+
+impl Session {
+    /// Reads the scenario, simulates it once as it is today, and finds out what can be moved.
+    ///
+    /// # Errors
+    /// If the scenario or anything that it names cannot be used.
+    pub fn load(request: Request) -> Result<Self, Failure> {
+        let prices = Prices::open(request.pricing_data.as_deref())?;
+        let (scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
+        let policy = scenario.for_policy(request.policy.as_deref())?.name.clone();
+        let seed = request.seed.unwrap_or(scenario.seed);
+        let currency =
+            prices.catalog().region(scenario.region.as_str()).map_err(prices::unusable)?.currency.code().to_owned();
+        let mut session = Self {
+            request,
+            prices,
+            scenario: Arc::new(scenario),
+            policy,
+            seed,
+            currency,
+            controls: Controls::default(),
+            warnings: warning_lines(&warnings),
+            today: Arc::from("{}"),
+            before: Vec::new(),
+            points: Mutex::new(Kept::at_most(POINTS_MAX)),
+            curves: Mutex::new(Kept::at_most(CURVES_MAX)),
+        };
+        session.find_controls()?;
+        Ok(session)
+    }
+
+    fn find_controls(&mut self) -> Result<(), Failure> {
+        let never = AtomicBool::new(false);
+        let outcome = self.outcome(&self.scenario, self.seed, &never)?;
+        let Some(outcome) = outcome else { return Ok(()) };
+        let summary = Summary::of(&outcome);
+        let today = self.keep(&Key::from(""), self.seed, &outcome);
+        self.today = data::of_one(&outcome, CURVE_POINTS).into();
+        self.warnings.extend(today.warnings.iter().cloned());
+        let region = self.prices.catalog().region(self.scenario.region.as_str()).map_err(prices::unusable)?;
+        self.before = self.documents(&Setting::new())?;
+        let Some(root) = self.before.first() else { return Ok(()) };
+        let by_workload: BTreeMap<String, f64> =
+            summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
+        let mut controls = Controls::of(&Basis {
+            scenario: &self.scenario,
+            root: &root.content,
+            policy: self.scenario.for_policy(Some(&self.policy))?,
+            region: &region,
+            outcome: &outcome,
+            by_origin: &today.cost_by_origin,
+            by_workload: &by_workload,
+            can_set: &|setting| self.scenario_of(setting).is_ok(),
+        });
+        let trials = controls.trials();
+        let now = self.digest(&self.scenario);
+        let works = |(place, value): &(usize, String)| {
+            let setting = controls.setting(&controls.alone(*place, value)).ok();
+            let own = setting.and_then(|setting| self.scenario_of(&setting).ok());
+            own.is_some_and(|own| self.digest(&own) != now)
+        };
+        let works: Vec<bool> = on_threads(None, || trials.par_iter().map(works).collect())?;
+        controls.keep(&trials, &works);
+        self.controls = controls;
+        Ok(())
+    }
+
+    fn digest(&self, scenario: &Scenario) -> Option<u64> {
+        let policy = scenario.for_policy(Some(&self.policy)).ok()?;
+        digest(scenario, policy, self.prices.catalog())
+    }
+
+    /// What is set for a state, as a key too.
+    ///
+    /// # Errors
+    /// Why it comes to nothing, for people.
+    pub(super) fn setting(&self, state: &State) -> Result<(Setting, Key), String> {
+        let setting = self.controls.setting(state).map_err(|misfit| misfit.to_string())?;
+        let key = edits::texts(&setting).join("\n").into();
+        Ok((setting, key))
+    }
+
+    fn edits(&self, setting: &Setting) -> Result<Vec<Edit>, Failure> {
+        let mut all = self.request.edits.clone();
+        all.extend(edits::of_setting(setting)?);
+        Ok(all)
+    }
+
+    /// The scenario with values set; today's without any.
+    ///
+    /// # Errors
+    /// If they make none.
+    pub(super) fn scenario_of(&self, setting: &Setting) -> Result<Arc<Scenario>, Failure> {
+        if setting.is_empty() {
+            return Ok(Arc::clone(&self.scenario));
+        }
+        let (scenario, _) = edits::load(&self.request.scenario, self.prices.catalog(), &self.edits(setting)?)?;
+        Ok(Arc::new(scenario))
+    }
+
+    /// Simulates, as `run` does; nothing if it became `unwanted`.
+    ///
+    /// # Errors
+    /// If the scenario lacks the policy, or there are no prices.
+    pub(super) fn outcome(
+        &self,
+        scenario: &Scenario,
+        seed: u64,
+        unwanted: &AtomicBool,
+    ) -> Result<Option<Outcome>, Failure> {
+        let policy = scenario.for_policy(Some(&self.policy))?;
+        let catalog = self.prices.catalog();
+        simulation::run_unless(scenario, policy, catalog, seed, unwanted).map_err(prices::unusable)
+    }
+
+    fn keep(&self, key: &Key, seed: u64, outcome: &Outcome) -> Arc<Point> {
+        let cell = Cell { index: 0, setting: 0, policy: &self.policy, seed };
+        let point = Arc::new(points::point(cell, outcome));
+        lock(&self.points).put((key.clone(), seed), Arc::clone(&point));
+        point
+    }
+
+    /// What a setting comes to with a seed, and what its curves are drawn from if those are wanted: as known, or simulated now. Nothing if
+    /// it became `unwanted`.
+    ///
+    /// # Errors
+    /// If the scenario cannot be had or simulated.
+    pub(super) fn answer(
+        &self,
+        (key, seed, with_curves): (&Key, u64, bool),
+        scenario: impl FnOnce() -> Result<Arc<Scenario>, String>,
+        unwanted: &AtomicBool,
+    ) -> Result<Option<(Arc<Point>, Option<Drawing>)>, String> {
+        let known = lock(&self.points).get(&(key.clone(), seed));
+        let drawn = match (with_curves, key.is_empty()) {
+            (true, true) => Some(Arc::clone(&self.today)),
+            (true, false) => lock(&self.curves).get(key),
+            (false, _) => None,
+        };
+        if let Some(point) = known.filter(|_| drawn.is_some() || !with_curves) {
+            return Ok(Some((point, drawn.map(Drawing::Known))));
+        }
+        let Some(outcome) = self.outcome(&*scenario()?, seed, unwanted).map_err(|own| told(&own))? else {
+            return Ok(None);
+        };
+        let point = self.keep(key, seed, &outcome);
+        Ok(Some((point, with_curves.then(|| Drawing::Of(Box::new(outcome))))))
+    }
+
+    /// The curves of a setting with the first seed.
+    pub(super) fn curves(&self, key: &Key, drawing: Drawing) -> Arc<str> {
+        match drawing {
+            Drawing::Known(curves) => curves,
+            Drawing::Of(outcome) => {
+                let curves = Arc::<str>::from(data::of_one(&outcome, CURVE_POINTS));
+                lock(&self.curves).put(key.clone(), Arc::clone(&curves));
+                curves
+            }
+        }
+    }
+
+    /// The command line that repeats what is shown of a setting with the first seed.
+    pub(super) fn command(&self, setting: &Setting) -> String {
+        let mut words = vec!["nodecast".to_owned(), "run".to_owned(), self.request.scenario.display().to_string()];
+        words.extend(["--policy".to_owned(), self.policy.clone(), "--seed".to_owned(), self.seed.to_string()]);
+        words.extend(edits::options(&edits::setting(&self.request.edits)));
+        words.extend(edits::options(setting));
+        if let Some(directory) = &self.request.pricing_data {
+            words.extend(["--pricing-data".to_owned(), directory.display().to_string()]);
+        }
+        shell_line(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    fn documents(&self, setting: &Setting) -> Result<Vec<Document>, Failure> {
+        let edits = self.edits(setting)?;
+        Ok(Scenario::documents(&self.request.scenario, self.prices.catalog(), &Limits::default(), &edits)?)
+    }
+
+    /// What changes in which object.
+    ///
+    /// # Errors
+    /// If the values make no scenario.
+    pub(super) fn changes(&self, setting: &Setting) -> Result<Vec<ValueChange>, Failure> {
+        Ok(value_changes(&self.before, &self.documents(setting)?))
+    }
+
+    /// The page of a run of a setting with the first seed.
+    ///
+    /// # Errors
+    /// If it cannot be simulated or drawn.
+    pub(super) fn report(&self, setting: &Setting, unwanted: &AtomicBool) -> Result<String, Failure> {
+        let scenario = self.scenario_of(setting)?;
+        let outcome =
+            self.outcome(&scenario, self.seed, unwanted)?.ok_or_else(|| Failure::silent(Failure::INTERRUPTED))?;
+        page_of(&outcome, &Summary::of(&outcome), &self.command(setting)).map_err(Failure::of_report)
+    }
+}
