@@ -6,6 +6,7 @@ use super::{aligned, signed_percent, value};
 use crate::experiment::baseline::{Movement, Standing};
 use crate::experiment::figures::{Figure, named};
 use crate::report::format::percent;
+use crate::report::markdown::cell;
 
 /// Cells of a row: scenario, policy, figure, what it was, what it is, the change, the tolerance, the verdict.
 fn cells(movement: &Movement, currency: &str) -> Vec<String> {
@@ -70,14 +71,47 @@ pub fn markdown(movements: &[(Movement, String)]) -> String {
         movements.iter().filter(|(movement, _)| movement.standing != Standing::Same).collect();
     moved.sort_by_key(|(movement, _)| movement.standing);
     if moved.is_empty() {
-        return text;
+        return text + &as_it_is(movements);
     }
     text += "\n| scenario / policy | figure | was | is | change | tolerance | |\n|---|---|--:|--:|--:|--:|---|\n";
     for (movement, currency) in moved {
         let row: Vec<String> = cells(movement, currency).iter().map(|cell| cell.replace('|', "\\|")).collect();
         let _ = writeln!(text, "| {} |", row.join(" | "));
     }
-    text
+    text + &as_it_is(movements)
+}
+
+/// Figures that answer what is asked first, in that order.
+const ANSWERS: [&str; 6] =
+    ["cost", "pending_p99", "request_p99", "unavailable_pod_minutes", "evictions", "pods_pending"];
+
+/// What each scenario comes to, moved or not, as a folded table in Markdown.
+fn as_it_is(movements: &[(Movement, String)]) -> String {
+    let has = |name: &&&str| movements.iter().any(|(own, _)| own.figure == **name);
+    let shown: Vec<&str> = ANSWERS.iter().filter(has).copied().collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let labels = shown.iter().map(|name| named(name).map_or(*name, |figure| figure.label));
+    let mut text = format!(
+        "\n<details><summary>As it is</summary>\n\n| scenario / policy | {} |\n|---|{}\n",
+        labels.collect::<Vec<_>>().join(" | "),
+        "--:|".repeat(shown.len())
+    );
+    let same = |one: &(Movement, String), other: &(Movement, String)| {
+        (&one.0.scenario, &one.0.policy) == (&other.0.scenario, &other.0.policy)
+    };
+    for own in movements.chunk_by(same) {
+        let cell_of = |name: &&str| {
+            let found = own.iter().find(|(movement, _)| movement.figure == *name);
+            let said = found.and_then(|(own, currency)| Some(value(named(own.figure)?, currency, own.is?)));
+            said.unwrap_or_else(|| "\u{2013}".to_owned())
+        };
+        let cells: Vec<String> = shown.iter().map(cell_of).collect();
+        let name = cell(&format!("{} / {}", own[0].0.scenario, own[0].0.policy));
+        let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+    }
+    text + "\n</details>\n"
 }
 
 /// One test case for each figure, as CI systems read them.
@@ -169,6 +203,7 @@ mod tests {
         assert!(
             markdown(&movements).contains("| a\\|b<c.yaml / p | cost | $10.00 | $12.50 | +25.0 % | 2.0 % | WORSE |")
         );
+        assert!(markdown(&movements).contains("| a\\|b&lt;c.yaml / p | $12.50 | 4 |\n"));
         assert!(markdown(&movements).contains(" | launches | 2 | 3 | +50.0 % | \u{2013} | not judged |\n"));
         assert!(lines[2].contains("launches") && lines[2].ends_with("\u{2013}   not judged"), "{table}");
         let xml = junit(&movements);
