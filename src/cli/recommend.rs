@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     /// What may not be changed
     #[arg(long, value_name = "LEVERS", value_delimiter = ',', value_parser = lever)]
     without: Vec<Kind>,
-    /// The share of today's cost that each change has to save
+    /// The share of what is left to pay that each change has to save
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     least_saving: f64,
     /// Most changes

@@ -43,7 +43,7 @@ pub struct Request {
     pub budget: Option<Duration>,
     /// What may be changed.
     pub kinds: Vec<Kind>,
-    /// A change has to save this share of today's cost.
+    /// A change has to save this share of what is left to pay.
     pub least_saving: f64,
     /// Most changes.
     pub changes_max: u32,

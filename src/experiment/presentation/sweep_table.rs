@@ -217,7 +217,7 @@ fn knocked_out(sweep: &Sweep) -> Option<String> {
     let all = sweep.about.replications * sweep.results.len() as u64;
     let settings = counted(after.len() as u64, "setting was", "settings were");
     Some(format!(
-        "{settings} clearly worse than another after {span} and got no more: {run} of {all} simulations were run."
+        "{settings} clearly worse than another after {span} and got no more, so their means are over fewer seeds: {run} of {all} simulations were run."
     ))
 }
 

@@ -50,7 +50,7 @@ pub struct Effort<'e> {
     pub simulations: usize,
     /// The first of the seeds with which settings are chosen.
     pub first_seed: u64,
-    /// A change has to save this share of today's cost to be worth anybody's while.
+    /// A change has to save this share of what is left to pay to be worth anybody's while.
     pub least_saving: f64,
     /// Most changes in what is recommended.
     pub changes_max: usize,

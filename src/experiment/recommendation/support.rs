@@ -169,7 +169,7 @@ impl<P: Problem> Search<'_, P> {
         self.know(std::slice::from_ref(&several), seeds)?;
         let saving = |choice: &Choice| self.standing_over(choice, seeds, 1.0).map_or(0.0, |standing| standing.saving);
         let lost = saving(&choice) - saving(&several);
-        Ok(if lost > self.least(seeds) * count as f64 { alone } else { several })
+        Ok(if lost > self.least(&choice, seeds) * count as f64 { alone } else { several })
     }
 
     /// `choice` without changes that the search itself saw to save next to nothing, and with no more than can be looked at.
@@ -201,7 +201,7 @@ impl<P: Problem> Search<'_, P> {
                 .into_iter()
                 .collect();
         }
-        let least = self.least(seeds);
+        let least = self.least(choice, seeds);
         let idle = |share: &Estimate| share.mean < least || share.low.is_none_or(|low| low <= 0.0);
         let mut all: Vec<&(usize, Estimate)> = shares.iter().collect();
         all.sort_by(|(_, one), (_, other)| one.mean.total_cmp(&other.mean));
@@ -210,10 +210,11 @@ impl<P: Problem> Search<'_, P> {
         weak.map(|(_, (lever, _))| *lever).collect()
     }
 
-    /// What a change has to save.
-    fn least(&self, seeds: &[u64]) -> f64 {
-        let today = self.samples(&self.today(), seeds).unwrap_or_default();
-        self.effort.least_saving * today.iter().map(|sample| sample.cost).sum::<f64>() / today.len().max(1) as f64
+    /// What a change of `choice` has to save: a share of what is left to pay. As a share of today's cost it would be less for whoever asks again
+    /// when all is changed, and what was too little before would be found then.
+    fn least(&self, choice: &Choice, seeds: &[u64]) -> f64 {
+        let own = self.samples(choice, seeds).unwrap_or_default();
+        self.effort.least_saving * own.iter().map(|sample| sample.cost).sum::<f64>() / own.len().max(1) as f64
     }
 
     /// What a setting costs less than without one of its changes.
