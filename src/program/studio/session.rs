@@ -209,6 +209,11 @@ impl Session {
         point
     }
 
+    /// What a setting comes to with a seed, if that is known.
+    pub(super) fn known(&self, key: &Key, seed: u64) -> Option<Arc<Point>> {
+        lock(&self.points).get(&(key.clone(), seed))
+    }
+
     /// What a setting comes to with a seed, and what its curves are drawn from if those are wanted: as known, or simulated now. Nothing if
     /// it became `unwanted`.
     ///
@@ -220,7 +225,7 @@ impl Session {
         scenario: impl FnOnce() -> Result<Arc<Scenario>, String>,
         unwanted: &AtomicBool,
     ) -> Result<Option<(Arc<Point>, Option<Drawing>)>, String> {
-        let known = lock(&self.points).get(&(key.clone(), seed));
+        let known = self.known(key, seed);
         let drawn = match (with_curves, key.is_empty()) {
             (true, true) => Some(Arc::clone(&self.today)),
             (true, false) => lock(&self.curves).get(key),
