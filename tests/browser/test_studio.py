@@ -2,7 +2,7 @@
 
     python3 tests/browser/test_studio.py NODECAST SCENARIO SCENARIO
 
-NODECAST is the program. The first scenario has a NodePool whose consolidateAfter can be moved; the second may be any. Needs chromium and chromedriver; of
+NODECAST is the program. The first scenario has a NodePool whose consolidateAfter can be moved, the second Spot instances. Needs chromium and chromedriver; of
 Python only the standard library. STUDIO_MOVES is how many quick moves are made before the memory is looked at (200), STUDIO_PICTURES a folder
 for pictures of the page.
 """
@@ -148,8 +148,9 @@ class StudioPage(unittest.TestCase):
             with self.subTest(scenario=SCENARIOS[number]):
                 self.visit(studio)
                 before = self.browser.run(NUMBERS)
-                control = [own for own in self.sliders() if own["id"].startswith(("consolidate-after", "load", "flags"))][-1]
-                stop = control["stops"][0] if control["stops"][0]["value"] != control["today"] else control["stops"][-1]
+                wanted = ("consolidate-after", "spot-storm")[number]
+                control = [own for own in self.sliders() if own["id"].startswith(wanted)][0]
+                stop = control["stops"][0] if control["stops"][0]["value"] != control["today"] else control["stops"][-2]
                 self.slide(control["id"], stop["label"])
                 self.wait("done")
                 after = self.browser.run(NUMBERS)

@@ -165,7 +165,7 @@ impl Job {
     fn add(&self, session: &Session, (side, seed): (usize, u64), point: Arc<Point>) {
         let mut found = lock(&self.found);
         if self.is_today() {
-            found.points[OWN].insert(seed, Arc::clone(&point));
+            found.points[TODAY].insert(seed, Arc::clone(&point));
         }
         found.points[side].insert(seed, point);
         // In the order of the seeds, so that the numbers do not depend on which thread was faster.

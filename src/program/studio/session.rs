@@ -14,7 +14,7 @@ use crate::experiment::controls::{Basis, Controls, State};
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::ValueChange;
-use crate::program::recommend::value_changes;
+use crate::program::recommend::{seen_by, value_changes};
 use crate::program::simulations::{on_threads, shell_line, warning_lines};
 use crate::program::{Failure, Prices, edits, prices};
 use crate::report::page::data;
@@ -267,7 +267,9 @@ impl Session {
 
     fn documents(&self, setting: &Setting) -> Result<Vec<Document>, Failure> {
         let edits = self.edits(setting)?;
-        Ok(Scenario::documents(&self.request.scenario, self.prices.catalog(), &Limits::default(), &edits)?)
+        let catalog = self.prices.catalog();
+        let documents = Scenario::documents(&self.request.scenario, catalog, &Limits::default(), &edits)?;
+        Ok(seen_by(&self.policy, documents))
     }
 
     /// What changes in which object.
