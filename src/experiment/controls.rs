@@ -9,7 +9,7 @@
 mod circumstances;
 mod of_levers;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -155,6 +155,9 @@ impl Controls {
         all.extend(circumstances::commitments(basis));
         all.extend(circumstances::load(basis));
         all.extend(circumstances::faults(basis));
+        // States name controls by their ids.
+        let mut ids = BTreeSet::new();
+        all.retain(|own| ids.insert(own.id.clone()));
         let faults = basis.root.get("faults").map_or(&[][..], Content::items);
         let faults = faults.iter().map(Content::on_a_line).collect();
         Self { all, today: requirements(basis.policy), faults }

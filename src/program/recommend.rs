@@ -26,7 +26,7 @@ use crate::scenario::{Edit, Scenario, Warning};
 use crate::simulation::Outcome;
 use assembly::Assembly;
 pub(super) use assembly::value_changes;
-pub(super) use files::{Change, Origin};
+pub(super) use files::{Change, Origin, seen_by};
 pub use files::{Written, begin};
 use simulated::Simulated;
 

@@ -2,7 +2,7 @@
 
     python3 tests/browser/test_studio.py NODECAST SCENARIO SCENARIO
 
-NODECAST is the program. The first scenario has a NodePool whose consolidateAfter can be moved; the second may be any. Needs chromium and chromedriver; of
+NODECAST is the program. The first scenario has a NodePool whose consolidateAfter can be moved, the second Spot instances. Needs chromium and chromedriver; of
 Python only the standard library. STUDIO_MOVES is how many quick moves are made before the memory is looked at (200), STUDIO_PICTURES a folder
 for pictures of the page.
 """
@@ -95,6 +95,11 @@ class StudioPage(unittest.TestCase):
         self.assertEqual(self.browser.run(SLIDE, control, label), label)
         self.browser.settle()
 
+    def hash(self):
+        """The state in the address, which follows quick moves after a moment."""
+        time.sleep(0.5)
+        return self.browser.run("return location.hash")
+
     def about(self):
         return json.loads(self.browser.run("return document.getElementById('data').textContent"))
 
@@ -143,8 +148,9 @@ class StudioPage(unittest.TestCase):
             with self.subTest(scenario=SCENARIOS[number]):
                 self.visit(studio)
                 before = self.browser.run(NUMBERS)
-                control = [own for own in self.sliders() if own["id"].startswith(("consolidate-after", "load", "flags"))][-1]
-                stop = control["stops"][0] if control["stops"][0]["value"] != control["today"] else control["stops"][-1]
+                wanted = ("consolidate-after", "spot-storm")[number]
+                control = [own for own in self.sliders() if own["id"].startswith(wanted)][0]
+                stop = control["stops"][0] if control["stops"][0]["value"] != control["today"] else control["stops"][-2]
                 self.slide(control["id"], stop["label"])
                 self.wait("done")
                 after = self.browser.run(NUMBERS)
@@ -166,7 +172,7 @@ class StudioPage(unittest.TestCase):
             self.browser.run(SLIDE, "load", label)
             time.sleep(0.05)
         self.wait("done")
-        self.assertIn("load=0.5", self.browser.run("return location.hash"))
+        self.assertIn("load=0.5", self.hash())
         command = self.browser.run("return document.querySelector('.command').textContent")
         self.assertIn("load[0].requests.scale=0.5", command)
         row = self.browser.run(ROWS)
@@ -179,17 +185,17 @@ class StudioPage(unittest.TestCase):
         control = [own for own in self.sliders() if own["id"].startswith("consolidate-after")][0]
         self.slide(control["id"], "10m")
         self.wait("done")
-        state = self.browser.run("return location.hash")
+        state = self.hash()
         moved = self.browser.run(NUMBERS)
         self.visit(studio, state=state)
         self.assertEqual(self.browser.run(NUMBERS), moved)
         self.slide(control["id"], "20m")
         self.browser.click("#undo")
-        self.assertEqual(self.browser.run("return location.hash"), state)
+        self.assertEqual(self.hash(), state)
         self.browser.click("#redo")
-        self.assertIn("20m", self.browser.run("return location.hash"))
+        self.assertIn("20m", self.hash())
         self.browser.click("#reset")
-        self.assertEqual(self.browser.run("return location.hash"), "")
+        self.assertEqual(self.hash(), "")
         self.visit(studio, state="#load=7&nonsense=1&consolidate-after.NodePool-spot=%00&keep=x")
         self.assertEqual(self.browser.run("return document.querySelectorAll('.control.moved').length"), 0)
         self.assertEqual(self.browser.complaints(), [])
@@ -199,7 +205,7 @@ class StudioPage(unittest.TestCase):
         self.browser.run("document.querySelector('[data-control=load] input').focus()")
         self.browser.type("\ue014")
         self.wait("done")
-        self.assertEqual(self.browser.run("return location.hash"), "#load=1.1")
+        self.assertEqual(self.hash(), "#load=1.1")
         self.browser.type("k")
         self.assertEqual(self.browser.run("return document.querySelectorAll('.kept-list li').length"), 1)
         # The focus is where a person left it, whatever was drawn anew.
@@ -217,7 +223,7 @@ class StudioPage(unittest.TestCase):
         self.wait("done")
         self.browser.click("#keep")
         # What is kept has an address, too.
-        self.visit(self.studios[0], state=self.browser.run("return location.hash"))
+        self.visit(self.studios[0], state=self.hash())
         self.assertEqual(self.browser.run("return document.querySelectorAll('.kept-list li').length"), 2)
         self.browser.click("#write")
         for _ in range(200):

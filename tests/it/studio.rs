@@ -322,6 +322,18 @@ fn what_is_written_is_a_scenario_that_compares() {
         let (out, err, code) = nodecast(&["validate", &format!("{folder}/{file}")]);
         assert_eq!(code, Some(0), "{out}{err}");
     }
+    // What is written comes to what was set, whatever other policies call their objects.
+    let run = |scenario: &str, more: &[&str]| -> Value {
+        let out = place.path().join("run");
+        let leading =
+            ["run", scenario, "--duration", "20m", "--quiet", "--format", "json", "--out", out.to_str().unwrap()];
+        let (out, err, code) = nodecast(&[&leading[..], more].concat());
+        assert_eq!(code, Some(0), "{err}");
+        serde_json::from_str::<Value>(&out).unwrap()["event_hash"].clone()
+    };
+    let set = "NodePool[spot].spec.disruption.consolidateAfter=10m";
+    let stated = run(SCENARIO, &["--policy", "after-1m", "--set", set]);
+    assert_eq!(run(&format!("{folder}/scenario.yaml"), &["--policy", "calm"]), stated);
     let out = place.path().join("compared");
     let arguments = commands[0].strip_prefix("nodecast ").unwrap().split(' ').collect::<Vec<_>>();
     let more =

@@ -29,7 +29,7 @@ pub(super) fn controls(lever: &Lever, basis: &Basis<'_>) -> Vec<Control> {
         Kind::HpaTargets => targets(lever),
         Kind::HpaBehavior => return [window(lever), minimum(lever, basis)].into_iter().flatten().collect(),
         // The least replicas of a HorizontalPodAutoscaler come with its behaviour.
-        Kind::HpaMinimum if lever.subject.starts_with("Horizontal") => None,
+        Kind::HpaMinimum if lever.subject.starts_with("Horizontal") => return Vec::new(),
         Kind::HpaMinimum | Kind::Headroom => counts(lever, lever.today.parse().ok(), u32::MAX),
         Kind::GroupSizes => group_size(lever, basis),
         Kind::Flags => flag(lever),
@@ -84,7 +84,7 @@ fn choice(lever: &Lever) -> Option<Control> {
         label: level.label.clone(),
         effect: Effect::of_level(level.clone()),
     }));
-    (lever.kind != Kind::HpaMinimum || stops.len() > 1).then(|| control(lever, Form::Choice, "today", stops))
+    (stops.len() > 1).then(|| control(lever, Form::Choice, "today", stops))
 }
 
 /// Today's value in the words of the other values, where it reads `label In [value, value]`.

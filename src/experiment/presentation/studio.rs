@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::{interval, signed, signed_percent, value};
-use crate::experiment::figures::{Figure, find, for_people};
+use super::{interval, signed, signed_percent, value, value_among};
+use crate::experiment::figures::{Figure, Unit, find, for_people};
 use crate::experiment::points::Point;
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::report::format::objective;
@@ -125,19 +125,23 @@ fn line((place, figure): (usize, &'static Figure), (today, own): (&[&Point], &[&
     let paired = Paired::of(&before, &after);
     let difference = paired.as_ref().map(|own| own.difference);
     let relative = paired.and_then(|own| own.relative);
-    let of_share = figure.unit == crate::experiment::figures::Unit::Share;
+    // Differences have as many decimals as what differs.
+    let largest = mean(&all(own)).into_iter().chain(mean(&all(today))).fold(0.0, f64::max);
+    let say = |amount: f64| match figure.unit {
+        Unit::Money if amount < 0.0 => value_among(figure, currency, amount, largest),
+        Unit::Money if amount > 0.0 => format!("+{}", value_among(figure, currency, amount, largest)),
+        _ => signed(figure, currency, amount),
+    };
+    let of_share = figure.unit == Unit::Share;
     Line {
         name: figure.name,
         label: figure.label,
         first: FIRST.contains(&figure.name),
         own: said(figure, currency, mean(&all(own))),
         today: said(figure, currency, mean(&all(today))),
-        difference: difference.map(|own| signed(figure, currency, own.mean)),
+        difference: difference.map(|own| say(own.mean)),
         relative: relative.filter(|_| !of_share).map(|own| signed_percent(own.mean)),
-        spread: difference
-            .filter(|own| own.count > 1)
-            .map(|own| interval(&own, |amount| signed(figure, currency, amount)))
-            .filter(|text| !text.is_empty()),
+        spread: difference.filter(|own| own.count > 1).map(|own| interval(&own, say)).filter(|text| !text.is_empty()),
         verdict: difference.map_or("same", |own| verdict(figure, &own)),
     }
 }

@@ -113,7 +113,9 @@ impl Assembly<'_> {
     fn documents(&self, asked: &Recommend, setting: &Setting) -> Result<Vec<Document>, Failure> {
         let mut all = asked.request.edits.clone();
         all.extend(edits::of_setting(setting)?);
-        Ok(Scenario::documents(Path::new(&asked.request.scenario), self.catalog, &Limits::default(), &all)?)
+        let file = Path::new(&asked.request.scenario);
+        let documents = Scenario::documents(file, self.catalog, &Limits::default(), &all)?;
+        Ok(super::files::seen_by(&asked.policy, documents))
     }
 
     fn limits(&self, today: &[Point], own: &[Point]) -> Vec<LimitKept> {

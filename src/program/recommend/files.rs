@@ -2,7 +2,7 @@
 //!
 //! The scenario there stands alone: it has copies of the files that it names, under names of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::Recommended;
@@ -146,10 +146,12 @@ impl Origin<'_> {
         Ok(Written { objects: all.iter().map(|own| own.objects.len()).sum(), confirm })
     }
 
+    /// The documents that the policy sees.
     fn documents(&self, setting: &Setting) -> Result<Vec<Document>, Failure> {
         let mut all = self.edits.to_vec();
         all.extend(edits::of_setting(setting)?);
-        Ok(Scenario::documents(self.file, self.catalog, &Limits::default(), &all)?)
+        let documents = Scenario::documents(self.file, self.catalog, &Limits::default(), &all)?;
+        Ok(seen_by(self.policy, documents))
     }
 
     /// The files that the scenario names, by the name that it has for each: what each is called in the folder, and what it holds.
@@ -238,6 +240,20 @@ impl Origin<'_> {
             Content::Map(vec![("name".to_owned(), word(self.policy)), ("autoscaler".to_owned(), word(self.policy))])
         })
     }
+}
+
+/// The documents without those of files that only other policies name: an object of theirs with the same name is another one.
+pub(in crate::program) fn seen_by(policy: &str, documents: Vec<Document>) -> Vec<Document> {
+    let Some(root) = documents.first().map(|own| &own.content) else { return documents };
+    let named = |own: &Content| -> BTreeSet<String> {
+        own.get("manifests").map_or(&[][..], Content::items).iter().filter_map(Content::as_text).collect()
+    };
+    let is_own = |own: &&Content| own.get("name").and_then(Content::as_text).as_deref() == Some(policy);
+    let policies = root.get("policies").map_or(&[][..], Content::items).iter();
+    let (own, others): (Vec<&Content>, Vec<&Content>) = policies.partition(is_own);
+    let seen: BTreeSet<String> = own.into_iter().chain([root]).flat_map(named).collect();
+    let unseen: BTreeSet<String> = others.into_iter().flat_map(named).filter(|file| !seen.contains(file)).collect();
+    documents.into_iter().filter(|own| own.file.as_ref().is_none_or(|file| !unseen.contains(file))).collect()
 }
 
 /// The objects that changed, as they are to be; each once.

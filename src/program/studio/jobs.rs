@@ -72,6 +72,11 @@ impl Job {
         // First the seed that the page waits for; what it is held against is mostly known.
         let both = |seed: &u64| [(OWN, *seed), (TODAY, *seed)];
         let cells = seeds.iter().flat_map(both).filter(|(side, _)| *side == OWN || !same).collect();
+        // What is known is there from the start, so that the first number waits for one simulation alone.
+        let known = |side: &Side| -> BTreeMap<u64, Arc<Point>> {
+            seeds.iter().filter_map(|seed| Some((*seed, session.known(&side.key, *seed)?))).collect()
+        };
+        let points = [known(&own), known(&today)];
         let (page, events) = unbounded_channel();
         let job = Arc::new(Self {
             unwanted: AtomicBool::new(false),
@@ -83,7 +88,7 @@ impl Job {
             cells,
             next: AtomicUsize::new(0),
             done: AtomicUsize::new(0),
-            found: Mutex::new(Found { points: Default::default(), told: 0, page: Some(page) }),
+            found: Mutex::new(Found { points, told: 0, page: Some(page) }),
         });
         let events = Events::new(events, Arc::clone(&job));
         (job, events)
@@ -160,7 +165,7 @@ impl Job {
     fn add(&self, session: &Session, (side, seed): (usize, u64), point: Arc<Point>) {
         let mut found = lock(&self.found);
         if self.is_today() {
-            found.points[OWN].insert(seed, Arc::clone(&point));
+            found.points[TODAY].insert(seed, Arc::clone(&point));
         }
         found.points[side].insert(seed, point);
         // In the order of the seeds, so that the numbers do not depend on which thread was faster.

@@ -14,7 +14,7 @@ use crate::experiment::controls::{Basis, Controls, State};
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::ValueChange;
-use crate::program::recommend::value_changes;
+use crate::program::recommend::{seen_by, value_changes};
 use crate::program::simulations::{on_threads, shell_line, warning_lines};
 use crate::program::{Failure, Prices, edits, prices};
 use crate::report::page::data;
@@ -209,6 +209,11 @@ impl Session {
         point
     }
 
+    /// What a setting comes to with a seed, if that is known.
+    pub(super) fn known(&self, key: &Key, seed: u64) -> Option<Arc<Point>> {
+        lock(&self.points).get(&(key.clone(), seed))
+    }
+
     /// What a setting comes to with a seed, and what its curves are drawn from if those are wanted: as known, or simulated now. Nothing if
     /// it became `unwanted`.
     ///
@@ -220,7 +225,7 @@ impl Session {
         scenario: impl FnOnce() -> Result<Arc<Scenario>, String>,
         unwanted: &AtomicBool,
     ) -> Result<Option<(Arc<Point>, Option<Drawing>)>, String> {
-        let known = lock(&self.points).get(&(key.clone(), seed));
+        let known = self.known(key, seed);
         let drawn = match (with_curves, key.is_empty()) {
             (true, true) => Some(Arc::clone(&self.today)),
             (true, false) => lock(&self.curves).get(key),
@@ -262,7 +267,9 @@ impl Session {
 
     fn documents(&self, setting: &Setting) -> Result<Vec<Document>, Failure> {
         let edits = self.edits(setting)?;
-        Ok(Scenario::documents(&self.request.scenario, self.prices.catalog(), &Limits::default(), &edits)?)
+        let catalog = self.prices.catalog();
+        let documents = Scenario::documents(&self.request.scenario, catalog, &Limits::default(), &edits)?;
+        Ok(seen_by(&self.policy, documents))
     }
 
     /// What changes in which object.

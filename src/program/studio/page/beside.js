@@ -5,9 +5,11 @@ const frames = [...document.querySelectorAll("iframe")];
 let known = null;
 
 function follow() {
-  const sliders = frames.map((frame) => frame.contentDocument?.getElementById("slider"));
+  const pages = frames.map((frame) => frame.contentDocument);
+  const sliders = pages.map((page) => page?.getElementById("slider"));
   if (sliders.every(Boolean)) {
     const now = sliders.map((slider) => slider.value);
+    if (known === null) for (const page of pages) page.getElementById("replay-stage")?.scrollIntoView();
     // At first the second goes to where the first begins.
     const mover = known === null ? 0 : now.findIndex((value, n) => value !== known[n]);
     if (mover >= 0) {

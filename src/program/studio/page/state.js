@@ -90,7 +90,24 @@ const redo = () => step(after, before);
 
 const encoded = (values) => new URLSearchParams([...values]).toString();
 
+/** Browsers let a page change its address only so often: the last change of a quick row counts. */
+const ADDRESS_EVERY = 300;
+let addressAt = -ADDRESS_EVERY;
+let addressSoon = null;
+
 function writeAddress() {
+  if (addressSoon !== null) return;
+  const wait = Math.max(addressAt + ADDRESS_EVERY - performance.now(), 0);
+  const put = () => {
+    addressSoon = null;
+    addressAt = performance.now();
+    putAddress();
+  };
+  if (wait > 0) addressSoon = setTimeout(put, wait);
+  else put();
+}
+
+function putAddress() {
   const parts = new URLSearchParams([...moved]);
   if (sameCircumstances) parts.set("same", "1");
   for (const own of kept) parts.append("keep", `${own.name}|${encoded(own.values)}`);
