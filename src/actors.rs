@@ -26,6 +26,7 @@ mod keda_loop;
 mod kubectl;
 mod kubelet;
 mod load_loop;
+mod load_steps;
 mod memory_limits;
 mod metrics_server;
 mod names;
@@ -60,10 +61,11 @@ pub use event::{
     NodeEvent, ReplicaEvent, SchedulerEvent, VerticalEvent, WorkloadEvent, class,
 };
 pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
+pub use load_steps::{LoadStep, LoadSteps};
 pub use setup::{
     Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, InitialNode, InitialPlan, JobPlan, KarpenterSettings,
-    LoadPart, LoadPlan, LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step,
-    TriggerReader, TriggerSources, UsagePlan,
+    LoadPart, LoadPlan, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,
+    TriggerSources, UsagePlan,
 };
 pub use vertical::{container_states, known_use, namespace_limits, respecified};
 pub use volumes::AttachmentId;

@@ -24,6 +24,8 @@ pub use specs::{Spec, SpecId, Specs};
 pub use state::{DrawnNames, Node, NodeEnd, NodeOrigin, NodePhase, Pod, PodPhase, Workload, WorkloadKind};
 pub use workloads::NewWorkload;
 
+use std::collections::VecDeque;
+
 use pod_table::PodTable;
 
 use crate::domain::pod::PodDisruptionBudget;
@@ -36,6 +38,8 @@ pub struct Cluster {
     specs: Specs,
     pods: PodTable,
     nodes: Vec<Node>,
+    /// Nodes that are gone and still as they were, each with the position of the change with which it went, in order.
+    gone_nodes: VecDeque<(Position, NodeId)>,
     workloads: Vec<Workload>,
     live_nodes: Vec<NodeId>,
     budgets: Vec<PodDisruptionBudget>,
@@ -71,6 +75,7 @@ impl Cluster {
     /// Says whether they are.
     pub fn set_check(&mut self, check: Check) {
         self.check = check;
+        self.journal.set_check(check);
     }
 
     /// What pods ask for, each once.
@@ -88,7 +93,7 @@ impl Cluster {
         self.pods.len()
     }
 
-    /// The node `id`, which may be gone.
+    /// The node `id`, which may be gone. Of one that is, labels and taints are forgotten once the journal does not name it any more.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
     }

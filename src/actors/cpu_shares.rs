@@ -141,6 +141,10 @@ impl CpuShares {
         left.requested += change * requested;
         if left.count <= 0 {
             pods.remove(place);
+            if pods.is_empty() {
+                // Most nodes that there have been are gone.
+                pods.shrink_to_fit();
+            }
         }
         let own = &mut self.nodes[node.index()];
         own.used = own.used_anew(&self.loads);

@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use super::context::Context;
 use super::cpu_use::CpuUse;
 use super::event::{LoadEvent, class};
-use super::setup::{LoadPart, LoadPlan, LoadStep};
+use super::load_steps::LoadStep;
+use super::setup::{LoadPart, LoadPlan};
 use super::{cpu_shares, prometheus, queue_loop, usage_loop};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
@@ -188,7 +189,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
 pub(super) fn step(context: &mut Context<'_>, now: SimTime, load: u32, step: u32) {
     let setup = context.setup;
     let Some(plan) = setup.loads.get(load as usize) else { return };
-    let Some(&LoadStep { source, part, .. }) = plan.steps.get(step as usize) else { return };
+    let Some(LoadStep { source, part, .. }) = plan.steps.get(step as usize) else { return };
     if let Some(next) = plan.steps.get(step as usize + 1) {
         context.queue.schedule(next.at, class::LOAD, LoadEvent::LoadStep(load, step + 1));
     }

@@ -56,8 +56,6 @@ pub(super) struct MetricsServer {
     nodes: Vec<NodeReadings>,
     /// Of pods that are there.
     pods: Vec<Option<Box<PodMetrics>>>,
-    /// Where pods have settled.
-    places: Vec<Option<Place>>,
     /// What one worker of a queue uses, by workload.
     workers: Vec<(WorkloadId, CpuUse)>,
     /// What the scenario states that one replica uses beside, by its place in the setup; `None` before it was told.
@@ -84,6 +82,8 @@ struct PodMetrics {
     ready: Option<(SimTime, i128)>,
     /// What the pod used in earlier spells of readiness.
     used_before: i128,
+    /// Where the pod has settled.
+    place: Option<Place>,
     /// The last points, newest last; those of a pod that has settled are not kept.
     points: [Option<Point>; 3],
     /// Whether its node reads it by itself.
@@ -142,7 +142,6 @@ impl MetricsServer {
             workloads: Vec::new(),
             nodes: Vec::new(),
             pods: Vec::new(),
-            places: Vec::new(),
             workers: Vec::new(),
             usages: Vec::new(),
             usages_of: Vec::new(),

@@ -92,7 +92,7 @@ fn meter(context: &Context<'_>, now: SimTime, workload: WorkloadId) -> Meter {
         answered: load.map_or(0.0, |load| load.model.completed()),
         refused: load.map_or(0.0, |load| load.model.refused()),
         given_up: load.map_or(0.0, |load| load.model.given_up()),
-        memory: load.and_then(|load| load.memory_of_replica(limit)),
+        memory: load.and_then(|load| load.memory_of_replica(limit)).map(Box::new),
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) struct SchedulerLoop {
     /// Pods that met an error, by when they are tried again: not a moment earlier.
     after_errors: BTreeMap<SimTime, BTreeSet<QueueOrder>>,
     waiting: BTreeMap<PodId, Waiting>,
-    pods: Vec<Option<Known>>,
+    pods: FxHashMap<PodId, Known>,
     /// The shape of the pods of a workload that are alike and whose volumes ask for the same.
     shapes: FxHashMap<(WorkloadId, SpecId, PodVolumes), ShapeId>,
     attempts: u64,
@@ -94,7 +94,7 @@ impl SchedulerLoop {
             backing_off: BTreeMap::new(),
             after_errors: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            pods: Vec::new(),
+            pods: FxHashMap::default(),
             shapes: FxHashMap::default(),
             attempts: 0,
             last_message: None,
@@ -119,15 +119,12 @@ impl SchedulerLoop {
     }
 
     fn known(&self, pod: PodId) -> Option<Known> {
-        self.pods.get(pod.index()).copied().flatten()
+        self.pods.get(&pod).copied()
     }
 
     /// A pod of this shape is there.
     fn know(&mut self, pod: PodId, shape: ShapeId) {
-        if self.pods.len() <= pod.index() {
-            self.pods.resize(pod.index() + 1, None);
-        }
-        self.pods[pod.index()] = Some(Known { shape, failures: 0, errors: 0 });
+        self.pods.insert(pod, Known { shape, failures: 0, errors: 0 });
     }
 
     /// Takes the pod that is next, from the backoff queue too where the release does so.
@@ -278,7 +275,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if !state.spec.volumes.is_empty() {
         // Another pod may have bound a claim since.
         known.shape = shape_of(context, pod);
-        context.scheduler.pods[pod.index()] = Some(known);
+        context.scheduler.pods.insert(pod, known);
     }
     let pending = PendingPod { id: pod, shape: known.shape, pinned_to };
     let scheduler = &mut context.scheduler;
@@ -315,7 +312,7 @@ fn set_aside(context: &mut Context<'_>, now: SimTime, pod: PodId, why: &Unschedu
     let priority = context.world.pod(pod).spec.priority;
     let version = context.setup.scheduler.version;
     let scheduler = &mut context.scheduler;
-    let Some(Some(known)) = scheduler.pods.get_mut(pod.index()) else { return };
+    let Some(known) = scheduler.pods.get_mut(&pod) else { return };
     if why.nodes == 0 {
         known.errors += 1;
         let expiry = backoff_expiry(now, known.errors, version, scheduler.backoff_phase);
@@ -468,7 +465,7 @@ pub(super) fn pod_removed(context: &mut Context<'_>, now: SimTime, pod: PodId, n
     if let (Some(_), Some(known)) = (node, context.scheduler.known(pod)) {
         notify(context, now, ClusterEvent::PodGone(known.shape));
     }
-    context.scheduler.pods[pod.index()] = None;
+    context.scheduler.pods.remove(&pod);
 }
 
 fn notify(context: &mut Context<'_>, now: SimTime, event: ClusterEvent<'_>) {

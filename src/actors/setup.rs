@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::load_steps::{LoadStep, LoadSteps};
 use crate::catalog::Region;
 use crate::cloud::Pool;
 use crate::cluster::NodeOrigin;
@@ -15,7 +16,7 @@ use crate::domain::{
     HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodeGroup, NodeOverlay, NodePool,
     SimDuration, SimTime, Symbol, VerticalPodAutoscaler,
 };
-use crate::load::{Service, Source, Spacing};
+use crate::load::{Service, Spacing};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
 pub use crate::policy::karpenter::KarpenterSettings;
@@ -199,26 +200,15 @@ pub struct LoadPlan {
     /// What a request may cost and how requests may be spaced.
     pub parts: Vec<LoadPart>,
     /// From when on requests come from where, in order of time.
-    pub steps: Vec<LoadStep>,
+    pub steps: LoadSteps,
 }
 
 impl LoadPlan {
     /// Whether clients may give up or be refused from a step on.
-    pub fn may_fail(&self, step: &LoadStep) -> bool {
+    pub fn may_fail(&self, step: LoadStep) -> bool {
         let part = self.parts.get(step.part as usize);
         part.is_some_and(|part| part.service.timeout.is_some() || part.service.queue_per_replica.is_some())
     }
-}
-
-/// From an instant on, requests come from elsewhere or cost something else.
-#[derive(Clone, Copy, Debug)]
-pub struct LoadStep {
-    /// When.
-    pub at: SimTime,
-    /// Where requests come from.
-    pub source: Source,
-    /// What one of them costs and how they are spaced: a place in the plan's `parts`.
-    pub part: u32,
 }
 
 /// What stays the same over many steps of a load.

@@ -218,6 +218,8 @@ impl Curve {
             (before, first) = (step.rate, false);
             news
         });
+        // It stays for the whole run, and was made in room that had grown by doubling.
+        self.steps.shrink_to_fit();
     }
 }
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use super::forecast::{self, Forecast};
 use crate::actors::{
-    Action, Autoscaler, ClusterAutoscalerSettings, KarpenterSettings, LoadPart, LoadPlan, LoadStep, QueuePlan, Setup,
-    Step,
+    Action, Autoscaler, ClusterAutoscalerSettings, KarpenterSettings, LoadPart, LoadPlan, LoadStep, LoadSteps,
+    QueuePlan, Setup, Step,
 };
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::pod::OwnerKind;
@@ -219,7 +219,7 @@ fn warn_about_times(scenario: &Scenario, warnings: &mut Vec<String>) {
 /// As a fluid the clients of a closed loop wait for ever.
 fn warn_about_patience(loads: &[LoadPlan], warnings: &mut Vec<String>) {
     for plan in loads.iter().filter(|plan| !plan.exact) {
-        let closed = |step: &&LoadStep| matches!(step.source, Source::Closed { .. });
+        let closed = |step: &LoadStep| matches!(step.source, Source::Closed { .. });
         if plan.steps.iter().filter(closed).any(|step| plan.may_fail(step)) {
             let workload = plan.workload;
             warnings.push(format!(
@@ -319,12 +319,12 @@ fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<Loa
             Some(known) => &mut plans[known],
             None => {
                 let workload = spec.workload;
-                plans.push(LoadPlan { workload, exact: false, parts: Vec::new(), steps: Vec::new() });
+                plans.push(LoadPlan { workload, exact: false, parts: Vec::new(), steps: LoadSteps::default() });
                 let last = plans.len() - 1;
                 &mut plans[last]
             }
         };
-        plan.steps.retain(|step| step.at < spec.at);
+        plan.steps.end_at(spec.at);
         let end = (SimTime::ZERO + duration).min(spec.until.unwrap_or(SimTime::FAR_FUTURE));
         let part = plan.parts.len() as u32;
         plan.parts.push(LoadPart { service: spec.service, spacing: spacing(spec) });
@@ -353,6 +353,7 @@ fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<Loa
         }
     }
     for plan in &mut plans {
+        plan.steps.shrink();
         plan.exact = is_exact(plan, specs, duration);
     }
     plans

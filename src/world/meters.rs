@@ -7,7 +7,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 
 /// What the requests and messages of a workload came to by the instant of a sample.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Meter {
     /// Which workload.
     pub workload: WorkloadId,
@@ -20,7 +20,7 @@ pub struct Meter {
     /// Requests since the start of the run whose client gave up before they were taken up.
     pub given_up: f64,
     /// Memory of a replica, if the scenario says what requests need.
-    pub memory: Option<ReplicaMemory>,
+    pub memory: Option<Box<ReplicaMemory>>,
 }
 
 /// Memory of a Ready replica at one instant.

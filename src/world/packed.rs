@@ -3,35 +3,38 @@
 //! A run of weeks makes millions of facts that nobody looks at before it is over. As structures they would take ten times the room.
 //! What must not live here: what the numbers mean.
 
+use std::num::NonZeroU64;
+
 /// Bytes of a block; an entry that is longer has a block to itself.
 const BLOCK: usize = 1 << 16;
 
 /// Where an entry begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place(u64);
+pub(super) struct Place(NonZeroU64);
 
 impl Place {
     /// Entries begin within the first [`BLOCK`] bytes of their block.
     const fn of(block: usize, offset: usize) -> Self {
-        Self(((block as u64) << 16) | offset as u64)
+        Self::numbered(((block as u64) << 16) | offset as u64)
     }
 
     const fn block(self) -> usize {
-        (self.0 >> 16) as usize
+        (self.number() >> 16) as usize
     }
 
     const fn offset(self) -> usize {
-        (self.0 & 0xffff) as usize
+        (self.number() & 0xffff) as usize
     }
 
     /// The place as a number, to be kept among others; there are as many as bytes.
     pub(super) const fn number(self) -> u64 {
-        self.0
+        self.0.get() - 1
     }
 
     /// The place that a number stands for.
     pub(super) const fn numbered(number: u64) -> Self {
-        Self(number)
+        // One more, so that a place that may be missing takes no more room.
+        Self(NonZeroU64::MIN.saturating_add(number))
     }
 }
 

@@ -31,12 +31,8 @@ pub struct Pods {
     room: Vec<u8>,
 }
 
-/// Where the facts of a pod are.
-#[derive(Clone, Copy, Debug)]
-enum Slot {
-    Open,
-    Packed(Place),
-}
+/// Where the facts of a pod are: those of a pod that may still change have no place yet.
+type Slot = Option<Place>;
 
 impl Pods {
     /// No pods, and room for so many.
@@ -57,7 +53,7 @@ impl Pods {
     /// Appends a pod.
     pub fn push(&mut self, facts: PodFacts) {
         let id = PodId::from_index(self.slots.len());
-        self.slots.push(Slot::Open);
+        self.slots.push(None);
         self.open.insert(id, facts);
     }
 
@@ -78,8 +74,8 @@ impl Pods {
     /// The name of a pod.
     pub fn name(&self, id: PodId) -> Option<&str> {
         match *self.slots.get(id.index())? {
-            Slot::Open => self.open.get(&id).map(|facts| facts.name.as_str()),
-            Slot::Packed(place) => Some(name(&mut self.packed.at(place))),
+            None => self.open.get(&id).map(|facts| facts.name.as_str()),
+            Some(place) => Some(name(&mut self.packed.at(place))),
         }
     }
 
@@ -93,9 +89,9 @@ impl Pods {
     /// # Panics
     /// If there has been no such pod.
     pub fn change(&mut self, id: PodId) -> &mut PodFacts {
-        if let Slot::Packed(place) = self.slots[id.index()] {
+        if let Some(place) = self.slots[id.index()] {
             let facts = self.unpack(self.packed.at(place));
-            self.slots[id.index()] = Slot::Open;
+            self.slots[id.index()] = None;
             self.open.insert(id, facts);
             self.over.push_back(id);
         }
@@ -115,8 +111,8 @@ impl Pods {
 
     fn read(&self, id: PodId, slot: Slot) -> Option<PodFacts> {
         match slot {
-            Slot::Open => self.open.get(&id).cloned(),
-            Slot::Packed(place) => Some(self.unpack(self.packed.at(place))),
+            None => self.open.get(&id).cloned(),
+            Some(place) => Some(self.unpack(self.packed.at(place))),
         }
     }
 
@@ -126,7 +122,7 @@ impl Pods {
         let mut out = std::mem::take(&mut self.room);
         out.clear();
         self.write(&facts, &mut out);
-        self.slots[id.index()] = Slot::Packed(self.packed.push(&out));
+        self.slots[id.index()] = Some(self.packed.push(&out));
         self.room = out;
     }
 

@@ -51,7 +51,7 @@ fn rate(source: Source) -> f64 {
 /// Requests that arrive up to `seconds` after the start of the run.
 fn arrivals(plan: &LoadPlan, seconds: f64) -> f64 {
     let ends = plan.steps.iter().skip(1).map(|step| step.at.as_secs_f64()).chain([f64::INFINITY]);
-    let stretch = |(step, end): (&nodecast::actors::LoadStep, f64)| {
+    let stretch = |(step, end): (nodecast::actors::LoadStep, f64)| {
         rate(step.source) * (end.min(seconds) - step.at.as_secs_f64()).max(0.0)
     };
     plan.steps.iter().zip(ends).map(stretch).sum()
@@ -104,7 +104,7 @@ fn times_within_a_load_count_from_its_start() {
 #[test]
 fn growth_over_a_year_compounds() {
     let plan = plan("{constant: 100, growth_per_month: 10%}", "366d", 1);
-    let last = rate(plan.steps.last().unwrap().source);
+    let last = rate(plan.steps.iter().last().unwrap().source);
     assert!((last / (100.0 * libm::pow(1.1, 12.0)) - 1.0).abs() < 0.01, "{last}");
 }
 
@@ -143,7 +143,7 @@ fn the_recorded_curves_can_be_read() {
         let kind = if name.contains("requests") { "trace" } else { "csv" };
         let path = folder.join(&name);
         let plan = plan(&format!("{{{kind}: {}}}", path.display()), "14d", 1);
-        assert!(plan.steps.len() > 500 && arrivals(&plan, 14.0 * 86_400.0) > 5_000.0, "{name}");
+        assert!(plan.steps.iter().count() > 500 && arrivals(&plan, 14.0 * 86_400.0) > 5_000.0, "{name}");
     }
 }
 

@@ -3,7 +3,7 @@
 //! A change names what was touched and not how: who catches up looks it up as it is now, so that ten changes of a pod cost
 //! one look, and a reader that sleeps loses nothing but time.
 
-use crate::domain::{NodeId, PodId, WorkloadId};
+use crate::domain::{Check, NodeId, PodId, WorkloadId};
 
 /// A place between two changes: everything before it has been seen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -27,15 +27,30 @@ pub enum Change {
 /// Changes held at most; then the older half is dropped. A reader who is so far behind does better to look at everything.
 const LIMIT: usize = 1 << 16;
 
+/// The same where what is kept is compared with what comes out anew: what rests on changes that are no longer held shows early then.
+const LIMIT_CHECKED: usize = 1 << 10;
+
 /// Changes in order. The oldest are dropped in time; a reader who has not read them is told so rather than served.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Journal {
     /// The position before the first change still held.
     start: u64,
     changes: Vec<Change>,
+    limit: usize,
+}
+
+impl Default for Journal {
+    fn default() -> Self {
+        Self { start: 0, changes: Vec::new(), limit: LIMIT }
+    }
 }
 
 impl Journal {
+    /// Says whether what is kept is compared with what comes out anew.
+    pub(super) fn set_check(&mut self, check: Check) {
+        self.limit = if check.compares() { LIMIT_CHECKED } else { LIMIT };
+    }
+
     /// The position before the first change that is still held.
     pub const fn start(&self) -> Position {
         Position(self.start)
@@ -53,9 +68,10 @@ impl Journal {
     }
 
     pub(super) fn push(&mut self, change: Change) {
-        if self.changes.len() >= LIMIT {
-            self.changes.drain(..LIMIT / 2);
-            self.start += (LIMIT / 2) as u64;
+        if self.changes.len() >= self.limit {
+            let dropped = self.changes.len() - self.limit / 2;
+            self.changes.drain(..dropped);
+            self.start += dropped as u64;
         }
         self.changes.push(change);
     }

@@ -154,6 +154,21 @@ impl Cluster {
     pub fn remove_node(&mut self, id: NodeId) {
         self.live_nodes.retain(|&live| live != id);
         self.change_node(id, |node| node.phase = NodePhase::Gone);
+        self.gone_nodes.push_back((self.journal.end(), id));
+        self.forget_nodes();
+    }
+
+    /// Of nodes that the journal does not name any more, and that no pod is on, labels, annotations and taints are of no use to
+    /// anybody.
+    fn forget_nodes(&mut self) {
+        let until = self.journal.start();
+        while let Some((_, id)) = self.gone_nodes.pop_front_if(|(at, _)| *at <= until) {
+            let node = &mut self.nodes[id.index()];
+            if node.pods.is_empty() {
+                (node.labels, node.annotations) = (Labels::new(), Labels::new());
+                (node.taints, node.startup_taints, node.pods) = (Vec::new(), Vec::new(), Vec::new());
+            }
+        }
     }
 
     fn change_node(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {

@@ -100,11 +100,8 @@ impl MetricsServer {
 
     /// The pod's points are not kept from now on.
     pub(super) fn settle(&mut self, pod: PodId, workload: WorkloadId, place: Place) {
-        self.entry(pod).is_read = false;
-        if self.places.len() <= pod.index() {
-            self.places.resize(pod.index() + 1, None);
-        }
-        self.places[pod.index()] = Some(place);
+        let entry = self.entry(pod);
+        (entry.is_read, entry.place) = (false, Some(place));
         if let Some(Some(metered)) = self.workloads.get_mut(workload.index()) {
             metered.settled.count(place, 1);
         }
@@ -112,9 +109,9 @@ impl MetricsServer {
 
     /// The pod's points are kept again if it had settled.
     pub(super) fn unsettle(&mut self, pod: PodId, workload: WorkloadId, loads: &[LoadLoop]) {
-        let Some(place) = self.places.get_mut(pod.index()).and_then(Option::take) else { return };
-        let entry = self.pods.get_mut(pod.index()).and_then(Option::as_mut);
-        let (Some(entry), Some(Some(metered))) = (entry, self.workloads.get_mut(workload.index())) else { return };
+        let Some(entry) = self.pods.get_mut(pod.index()).and_then(Option::as_mut) else { return };
+        let Some(place) = entry.place.take() else { return };
+        let Some(Some(metered)) = self.workloads.get_mut(workload.index()) else { return };
         metered.settled.count(place, -1);
         let cpu = metered.cpu(loads);
         let node = &mut self.nodes[place.node.index()];
@@ -133,7 +130,7 @@ impl MetricsServer {
     }
 
     pub(super) fn place(&self, pod: PodId) -> Option<Place> {
-        self.places.get(pod.index()).copied().flatten()
+        self.pods.get(pod.index())?.as_ref()?.place
     }
 
     /// What an autoscaler that asks for CPU is told at `now` of the settled pods of a workload.
@@ -167,6 +164,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::actors::load_steps::LoadSteps;
     use crate::actors::metrics_server::Metered;
     use crate::actors::setup::LoadPlan;
     use crate::domain::pod::{Container, PodSpec};
@@ -187,7 +185,7 @@ mod tests {
     impl Rig {
         fn new(settles: bool) -> Self {
             let workload = ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") };
-            let plan = LoadPlan { workload, exact: false, parts: Vec::new(), steps: Vec::new() };
+            let plan = LoadPlan { workload, exact: false, parts: Vec::new(), steps: LoadSteps::default() };
             let mut load = LoadLoop::new(&plan, &Streams::new(1), RESOLUTION);
             load.id = Some(WORKLOAD);
             let metered = Metered { scaled: true, load: Some(0), settles, settled: Settled::default() };

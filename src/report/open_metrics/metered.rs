@@ -64,7 +64,7 @@ impl<'o> Metered<'o> {
     pub(super) fn memory(&self, pod: &PodFacts, at: SimTime) -> Option<i64> {
         let next = self.samples.partition_point(|sample| sample.at <= at);
         let sample = self.samples.get(next.checked_sub(1)?)?;
-        let replica = sample.meters.iter().find(|own| own.workload == pod.workload)?.memory?;
+        let replica = sample.meters.iter().find(|own| own.workload == pod.workload)?.memory.as_deref()?;
         let answered = self.cpu_used(pod, at) / 1_000_000 / i128::from(replica.cpu_per_request.as_micros().max(1));
         let kept = i128::from(replica.kept_per_million) * answered / 1_000_000;
         let bytes = replica.present.saturating_add(i64::try_from(kept).unwrap_or(i64::MAX));

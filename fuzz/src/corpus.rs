@@ -1,0 +1,155 @@
+//! Valid inputs to begin with: the scenarios, tables and records that the repository holds.
+
+use std::path::{Path, PathBuf};
+
+use nodecast::scenario::Scenario;
+
+/// An input as it was written, with what it stands beside.
+#[derive(Clone, Debug)]
+pub struct Seed {
+    /// Where it comes from.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// Other texts that its reader looks for, by path.
+    pub beside: Vec<(String, String)>,
+}
+
+impl Seed {
+    /// A text alone.
+    pub fn alone(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into(), beside: Vec::new() }
+    }
+}
+
+/// The largest text to begin with: what is larger takes long and finds nothing that a smaller one does not.
+const BYTES_MAX: u64 = 64 << 10;
+
+/// The files below a folder whose names end so, in order, those that are text and no larger than [`BYTES_MAX`].
+pub fn files(root: &Path, folder: &str, ends: &[&str]) -> Vec<Seed> {
+    let mut paths = Vec::new();
+    gather(&root.join(folder), &mut paths);
+    paths.sort();
+    let is_meant = |path: &PathBuf| {
+        let name = path.display().to_string();
+        let small = std::fs::metadata(path).is_ok_and(|about| about.len() <= BYTES_MAX);
+        small && ends.iter().any(|end| name.ends_with(end))
+    };
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).ok()?;
+        Some(Seed::alone(path.strip_prefix(root).unwrap_or(&path).display().to_string(), text))
+    };
+    paths.into_iter().filter(is_meant).filter_map(read).collect()
+}
+
+fn gather(folder: &Path, paths: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            gather(&path, paths);
+        } else {
+            paths.push(path);
+        }
+    }
+}
+
+/// The scenarios with every file that they name.
+pub fn scenarios(root: &Path) -> Vec<Seed> {
+    let mut found = Vec::new();
+    for folder in ["scenarios", "tests/data"] {
+        found.extend(files(root, folder, &["scenario.yaml"]));
+    }
+    found.into_iter().filter_map(|seed| with_files(root, seed)).collect()
+}
+
+/// The scenario with the texts of the files that it names; `None` if it cannot be read as it is, or names large files.
+fn with_files(root: &Path, seed: Seed) -> Option<Seed> {
+    let path = root.join(&seed.name);
+    let (scenario, _) = Scenario::load(&path).ok()?;
+    let directory = Path::new(&seed.name).parent()?;
+    let mut beside = Vec::new();
+    for input in &scenario.inputs {
+        let named = directory.join(&input.path);
+        if let Ok(text) = std::fs::read_to_string(root.join(&named)) {
+            beside.push((named.display().to_string(), text));
+        }
+    }
+    let bytes: usize = beside.iter().map(|(_, text)| text.len()).sum();
+    (bytes as u64 <= 2 * BYTES_MAX).then_some(Seed { beside, ..seed })
+}
+
+/// Tables and answers that say how much load there is, or which pods: those of scenarios, and small ones of each form.
+pub fn loads(root: &Path) -> Vec<Seed> {
+    let mut found = Vec::new();
+    for scenario in scenarios(root) {
+        let tables = scenario.beside.iter().filter(|(name, _)| name.ends_with(".csv") || name.ends_with(".json"));
+        for (name, text) in tables.cloned().collect::<Vec<_>>() {
+            let mut beside = scenario.beside.clone();
+            beside.retain(|(own, _)| *own != name);
+            beside.insert(0, (scenario.name.clone(), scenario.text.clone()));
+            found.push(Seed { name, text, beside });
+        }
+    }
+    let rows =
+        |step: f64| -> String { (0..40).map(|row| format!("{},{}\n", row * 60, step * f64::from(row % 7))).collect() };
+    let samples: Vec<String> =
+        (0..40).map(|row| format!("[{}, \"{}\"]", 1_767_225_600 + row * 60, row % 9 * 12)).collect();
+    let answer = format!(
+        "{{\"status\": \"success\", \"data\": {{\"resultType\": \"matrix\", \"result\": [{{\"metric\": {{\"app\": \"web\"}}, \"values\": [{}]}}]}}}}",
+        samples.join(", ")
+    );
+    let forms = [
+        ("load.csv", format!("t_seconds,requests_per_second\n{}", rows(12.5)), "{ csv: load.csv, scale: 2 }"),
+        ("load.csv", format!("t_seconds,count\n{}", rows(3.0)), "{ trace: load.csv }"),
+        ("load.json", answer, "{ prometheus: load.json }"),
+    ];
+    found.extend(forms.map(|(name, text, form)| {
+        let scenario = (SCENARIO.to_owned(), LOADED.replace("FORM", form));
+        Seed { name: name.to_owned(), text, beside: vec![scenario, ("objects.yaml".to_owned(), OBJECTS.to_owned())] }
+    }));
+    found
+}
+
+const SCENARIO: &str = "scenario.yaml";
+
+/// A scenario whose only load is read from a file.
+pub const LOADED: &str = "name: loaded
+region: us-east-1
+duration: 1h
+manifests: [objects.yaml]
+policies: [{ name: only, autoscaler: karpenter }]
+load:
+  - workload: shop/web
+    requests: FORM
+    service: { cpu_per_request: 20ms, concurrency: 16 }
+";
+
+/// A Deployment and what Karpenter needs.
+pub const OBJECTS: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: { name: web, namespace: shop }
+spec:
+  replicas: 2
+  selector: { matchLabels: { app: web } }
+  template:
+    metadata: { labels: { app: web } }
+    spec: { containers: [{ name: web, image: web, resources: { requests: { cpu: 500m, memory: 512Mi } } }] }
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: { name: default }
+spec:
+  template:
+    spec:
+      nodeClassRef: { group: karpenter.k8s.aws, kind: EC2NodeClass, name: default }
+      requirements: [{ key: karpenter.sh/capacity-type, operator: In, values: [on-demand] }]
+---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: { name: default }
+spec:
+  amiSelectorTerms: [{ alias: al2023@latest }]
+  role: node
+  subnetSelectorTerms: [{ tags: { a: b } }]
+  securityGroupSelectorTerms: [{ tags: { a: b } }]
+";

@@ -1,0 +1,71 @@
+//! Texts in pieces: words, numbers, quoted texts, space. What is put in a piece's place is mostly of its kind, so that most of what comes out is
+//! still what its reader expects.
+
+/// What a piece is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// Letters, digits, and what stands between them in names and paths.
+    Word,
+    /// What begins with a digit: numbers, amounts, times, dates.
+    Number,
+    /// A text in quotes.
+    Quoted,
+    /// Spaces and ends of lines.
+    Space,
+    /// One of the others.
+    Sign,
+}
+
+/// The pieces of a text, which they make up.
+pub fn pieces(text: &str) -> Vec<(Kind, &str)> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let kind = kind_of(first);
+        let length = match kind {
+            Kind::Quoted => quoted(rest, first),
+            Kind::Sign => first.len_utf8(),
+            Kind::Space => rest.find(|next: char| !next.is_whitespace()).unwrap_or(rest.len()),
+            Kind::Word | Kind::Number => rest.find(|next| !is_of_word(next)).unwrap_or(rest.len()),
+        };
+        let (piece, after) = rest.split_at(length.max(first.len_utf8()));
+        found.push((kind, piece));
+        rest = after;
+    }
+    found
+}
+
+fn kind_of(first: char) -> Kind {
+    match first {
+        '0'..='9' => Kind::Number,
+        '"' | '\'' => Kind::Quoted,
+        _ if first.is_whitespace() => Kind::Space,
+        _ if is_of_word(first) => Kind::Word,
+        _ => Kind::Sign,
+    }
+}
+
+fn is_of_word(next: char) -> bool {
+    next.is_alphanumeric() || matches!(next, '_' | '-' | '.' | '/')
+}
+
+/// How long a text in quotes is; the quote alone where none ends it on its line.
+fn quoted(rest: &str, quote: char) -> usize {
+    let own = &rest[1..];
+    let line = &own[..own.find('\n').unwrap_or(own.len())];
+    line.find(quote).map_or(1, |end| end + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, pieces};
+
+    #[test]
+    fn the_pieces_make_up_the_text() {
+        let text = "replicas: 10 # caf\u{e9}\n  cpu: \"100m\" it's {a: 'b'}\n";
+        let found = pieces(text);
+        assert_eq!(found.iter().map(|(_, piece)| *piece).collect::<String>(), text);
+        assert!(found.contains(&(Kind::Number, "10")) && found.contains(&(Kind::Quoted, "\"100m\"")));
+        assert!(found.contains(&(Kind::Word, "replicas")) && found.contains(&(Kind::Sign, "'")));
+    }
+}
