@@ -76,7 +76,6 @@ fn a_pod_that_is_gone_takes_no_more_than_a_kilobyte() -> Result<(), Box<dyn Erro
     let ((short, few), (long, many)) = (most(&place, "12h")?, most(&place, "96h")?);
     assert!(few > 4_000 && many > 7 * few, "{few} and {many} pods");
     let each = long.saturating_sub(short) / (many - few);
-    println!("{short} bytes for {few} pods, {long} for {many}: {each} more for each");
     assert!(each < 1_000, "{short} bytes for {few} pods, {long} for {many}: {each} more for each");
     Ok(())
 }
