@@ -246,7 +246,7 @@ mod tests {
         let all: Vec<String> = (0..200).map(|own| changed(text, &stock, &mut Random::new(1, own))).collect();
         let again: Vec<String> = (0..200).map(|own| changed(text, &stock, &mut Random::new(1, own))).collect();
         assert_eq!(all, again);
-        let mut distinct = all.clone();
+        let mut distinct = all;
         distinct.sort_unstable();
         distinct.dedup();
         assert!(distinct.len() > 100, "{} of 200", distinct.len());

@@ -40,7 +40,7 @@ fn simulate(manifests: &str, later: &str, more: &str) -> Outcome {
 /// What nodes were found drifted by.
 fn drifted(outcome: &Outcome) -> Vec<&str> {
     let found = outcome.record.events.iter().filter(|event| event.kind == EventKind::NodeDrifted);
-    let mut reasons: Vec<&str> = found.map(|event| &*event.message).collect();
+    let mut reasons: Vec<&str> = found.map(|event| event.message).collect();
     reasons.dedup();
     reasons
 }

@@ -40,7 +40,7 @@ fn events(outcome: &Outcome, kind: EventKind) -> Vec<Event<'_>> {
 }
 
 fn messages(outcome: &Outcome, kind: EventKind) -> Vec<&str> {
-    events(outcome, kind).into_iter().map(|event| &*event.message).collect()
+    events(outcome, kind).into_iter().map(|event| event.message).collect()
 }
 
 /// Nodes whose end was decided, in order of decision.
@@ -112,7 +112,7 @@ fn a_group_without_capacity_is_left_alone_and_one_of_lower_rank_grows_instead() 
     );
     let failed = events(&outcome, EventKind::FailedToScaleUpGroup);
     assert_eq!(
-        &*failed[0].message,
+        failed[0].message,
         "cheap: EC2 had no capacity for its instances (3 asked for); it is left alone for a while"
     );
     assert!(failed[0].at < minutes(7) + seconds(30), "seen at the next reading of the groups: {:?}", failed[0].at);

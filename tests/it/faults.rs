@@ -64,7 +64,7 @@ fn a_zone_without_power_is_noticed_after_the_grace_period_and_its_pods_move_when
 fn a_call_that_fails_on_ec2s_side_is_made_again() {
     let outcome = shop_with("30m", "  - { at: 0s, for: 3m, api_error: { code: Unavailable, probability: 60% } }");
     let failed = events(&outcome, EventKind::CallFailed);
-    assert!(!failed.is_empty() && failed.iter().all(|event| &*event.message == "Unavailable" && event.at < at(3)));
+    assert!(!failed.is_empty() && failed.iter().all(|event| event.message == "Unavailable" && event.at < at(3)));
     let summary = Summary::of(&outcome);
     assert_eq!((summary.pods.pending_at_end, summary.nodes.calls_throttled), (0, 0));
 }

@@ -31,7 +31,7 @@ fn events_in(outcome: &Outcome, kind: EventKind, from: i64, until: i64) -> Vec<E
 fn launched_in(outcome: &Outcome, from: i64, until: i64) -> (&NodeFacts, &str) {
     let claims = events_in(outcome, EventKind::ClaimCreated, from, until);
     assert_eq!(claims.len(), 1, "one node is enough");
-    (&outcome.record.nodes[claims[0].node.unwrap().index()], &claims[0].message)
+    (&outcome.record.nodes[claims[0].node.unwrap().index()], claims[0].message)
 }
 
 fn vcpus(node: &NodeFacts) -> u32 {
@@ -81,7 +81,7 @@ fn s3_c_three_pods_that_tolerate_the_taint_go_to_the_heavier_provisioner_on_an_x
 fn s3_d_where_a_type_has_run_out_the_other_zone_is_used_and_the_shortage_is_remembered_for_three_minutes() {
     let asked: Vec<(i64, &str)> = events_in(outcome(), EventKind::LaunchRequested, 85, 95)
         .iter()
-        .map(|event| (event.at.as_secs() / 60, &*event.message))
+        .map(|event| (event.at.as_secs() / 60, event.message))
         .collect();
     // Two zones, then the one that is not known to have run out, then both again.
     let over = |pools| format!("on-demand lowest-price over {pools}");
@@ -110,7 +110,7 @@ fn an_empty_node_goes_after_the_provisioners_own_ten_seconds_in_the_logs_order()
         let end: Vec<(EventKind, &str)> = own
             .skip_while(|event| event.kind != EventKind::NodeEmpty)
             .filter(|event| event.pod.is_none())
-            .map(|event| (event.kind, &*event.message))
+            .map(|event| (event.kind, event.message))
             .collect();
         let wanted = [
             (EventKind::NodeEmpty, "added TTL of 10s to the empty node"),

@@ -66,7 +66,7 @@ fn the_handler_may_drain_on_the_recommendation_already() {
     assert!(cordoned <= SimDuration::from_secs(3), "{cordoned}");
     assert!(victim(&outcome).drained.is_some_and(|drained| drained < minutes(37)), "all pods have found another node");
     let evicted = events(&outcome, EventKind::PodEvicted);
-    let drained = evicted.iter().filter(|event| &*event.message == "its node is being drained").count();
+    let drained = evicted.iter().filter(|event| event.message == "its node is being drained").count();
     assert_eq!(drained, 8);
 }
 
@@ -86,7 +86,7 @@ fn where_no_pod_of_the_handler_runs_nothing_is_handled() {
     let outcome = handled("drain", elsewhere);
     assert!(events(&outcome, EventKind::NodeTainted).is_empty() && victim(&outcome).drained.is_none());
     let evicted = events(&outcome, EventKind::PodEvicted);
-    assert!(!evicted.is_empty() && evicted.iter().all(|event| &*event.message == "its node is gone"));
+    assert!(!evicted.is_empty() && evicted.iter().all(|event| event.message == "its node is gone"));
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn a_value_above_its_target_is_divided_among_replicas_and_the_event_says_so() {
     assert_eq!(changes.iter().map(|change| (change.2, change.3)).collect::<Vec<_>>(), [(1, 4), (4, 6)]);
     let event = outcome.record.events.iter().find(|event| event.kind == EventKind::Rescaled).unwrap();
     assert_eq!(
-        &*event.message,
+        event.message,
         "1 to 4 replicas: external metric s0-external(&LabelSelector{MatchLabels:map[string]string{\
          scaledobject.keda.sh/name: worker,},MatchExpressions:[]LabelSelectorRequirement{},}) above target \
          (s0-external 26/5 (avg), asks for 6)"

@@ -115,7 +115,7 @@ fn a_node_is_replaced_by_a_cheaper_one_which_is_there_before_it_goes() {
         assert_eq!(lives(&outcome), [("m5.xlarge", Some(NodeEnd::Underutilized)), ("m5.large", None)], "{karpenter}");
         let [old, new] = &outcome.record.nodes[..] else { panic!("two nodes") };
         let cordoned = outcome.record.events.iter().find(|event| event.kind == EventKind::NodeTainted).unwrap();
-        assert_eq!(&*cordoned.message, "node.kubernetes.io/unschedulable");
+        assert_eq!(cordoned.message, "node.kubernetes.io/unschedulable");
         assert!(cordoned.at <= new.requested && old.deletion_requested >= new.initialized);
     }
 }

@@ -55,6 +55,7 @@ mod kubectl_plugin;
 mod legacy_consolidation;
 mod load;
 mod manifests;
+mod memory;
 mod migration;
 mod net_bill;
 mod network_bill;

@@ -41,7 +41,7 @@ fn a_startup_probe_that_gives_up_too_early_kills_the_container_again_and_again()
         assert_eq!(Summary::of(&outcome).pods.restarts, kills.len() as u64);
         let last = outcome.record.events.rfind(|event| event.kind == EventKind::PodKilled).unwrap();
         assert_eq!(
-            &*last.message,
+            last.message,
             "the startup probe of container app failed 3 times in a row, until 10s after its start, and the application \
              answers after 1m; CrashLoopBackOff, it starts again in 5m1s"
         );

@@ -49,7 +49,7 @@ fn made(outcome: &Outcome, name: &str) -> usize {
 
 fn refusals(outcome: &Outcome) -> Vec<&str> {
     let all = outcome.record.events.iter().filter(|event| event.kind == EventKind::FailedCreate);
-    all.map(|event| &*event.message).collect()
+    all.map(|event| event.message).collect()
 }
 
 #[test]

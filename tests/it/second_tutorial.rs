@@ -64,7 +64,7 @@ fn s1_c_pods_that_request_nothing_wait_for_pod_slots_and_a_node_is_launched_for_
     let record = &outcome().record;
     let group = record.nodes.iter().position(|node| matches!(node.origin, NodeOrigin::NodeGroup(_))).unwrap();
     let refused = record.events.iter().find(|event| event.kind == EventKind::PodUnschedulable).unwrap();
-    assert_eq!(&*refused.message, "0/1 nodes are available: 1 Too many pods.", "{}", refused.at);
+    assert_eq!(refused.message, "0/1 nodes are available: 1 Too many pods.", "{}", refused.at);
     let waiting = record.pods.of(refused.pod.unwrap());
     assert_eq!((waiting.requests.cpu_milli(), waiting.requests.memory_bytes()), (0, 0));
     // Seventeen pods are on the worker group's node, and never more.

@@ -85,7 +85,7 @@ fn without_a_handler_the_node_vanishes_with_its_pods() {
     let lost = nodes(unhandled())[0];
     assert_eq!((lost.end, lost.drained, lost.terminating), (Some(NodeEnd::Interrupted), None, Some(minutes(40))));
     let moved = events(unhandled(), EventKind::PodEvicted);
-    assert!(moved.iter().all(|event| &*event.message == "its node is gone" && Some(event.at) == lost.terminated));
+    assert!(moved.iter().all(|event| event.message == "its node is gone" && Some(event.at) == lost.terminated));
 }
 
 #[test]

@@ -49,10 +49,10 @@ fn releases(outcome: &Outcome) -> Vec<u8> {
 #[test]
 fn karpenter_v1_reads_the_release_at_full_five_minutes_and_replaces_the_nodes_of_the_old_one_by_one() {
     let outcome = run("v1.13", "{alias: al2023@latest}");
-    assert_eq!(&*events(&outcome, EventKind::ControlPlaneUpgraded)[0].message, "1.33 to 1.34");
+    assert_eq!(events(&outcome, EventKind::ControlPlaneUpgraded)[0].message, "1.33 to 1.34");
     let drifted = events(&outcome, EventKind::NodeDrifted);
     assert_eq!(drifted.len(), 2);
-    assert!(drifted.iter().all(|event| event.at == minutes(25) && &*event.message == "AMIDrift"));
+    assert!(drifted.iter().all(|event| event.at == minutes(25) && event.message == "AMIDrift"));
     assert_eq!(releases(&outcome), [33, 33, 34, 34]);
     let old: Vec<&NodeFacts> = outcome.record.nodes.iter().take(2).collect();
     assert!(old.iter().all(|node| node.end == Some(NodeEnd::Drifted)));

@@ -160,7 +160,7 @@ fn explained(mode: &str, replicas: u32, rest: &str, hour: i64) -> (Explanation, 
     let there = |pod: &nodecast::world::record::PodFacts| {
         pod.created <= at && pod.deletion_requested.is_none_or(|asked| asked > at) && pod.name.starts_with("web")
     };
-    let name = outcome.record.pods.iter().find(there).unwrap().name.clone();
+    let name = outcome.record.pods.iter().find(there).unwrap().name;
     let policy = scenario.for_policy(None).unwrap();
     let subject = Subject::Pod { name, at: Some(at) };
     let answer = explain(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &subject).unwrap();

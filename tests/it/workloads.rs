@@ -234,7 +234,7 @@ fn run_job(spec: &str, about: &str) -> Outcome {
 
 pub fn noted(outcome: &Outcome, kind: EventKind) -> Vec<(i64, &str)> {
     let events = outcome.record.events.iter().filter(|event| event.kind == kind);
-    events.map(|event| (event.at.as_secs(), &*event.message)).collect()
+    events.map(|event| (event.at.as_secs(), event.message)).collect()
 }
 
 #[test]
