@@ -57,6 +57,9 @@ struct UnknownFigure {
     known: String,
 }
 
+/// Runs the cells of a round: their points in the same order, `None` if it was stopped.
+pub type RunRound<'r> = dyn FnMut(&[Cell<'_>]) -> Result<Option<Vec<Point>>, Failure> + 'r;
+
 /// A sweep that has been read and can be run.
 pub struct Sweep {
     prices: Prices,
@@ -105,11 +108,7 @@ impl Sweep {
     ///
     /// # Errors
     /// Those of `run`.
-    pub fn in_rounds(
-        &self,
-        knockout: bool,
-        run: &mut dyn FnMut(&[Cell<'_>]) -> Result<Option<Vec<Point>>, Failure>,
-    ) -> Result<Option<Vec<Point>>, Failure> {
+    pub fn in_rounds(&self, knockout: bool, run: &mut RunRound<'_>) -> Result<Option<Vec<Point>>, Failure> {
         let question = &self.question;
         let plan = question.plan();
         let looks = if knockout { sequential::looks(question.replications) } else { vec![question.replications] };

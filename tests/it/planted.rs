@@ -3,6 +3,8 @@
 //! What is true is simulated with seeds that the search never has: how much less the scenario costs without what was planted, and how much less
 //! with what is recommended. Two tests take too long for each change; docs/reliability.md has their commands and what they came to.
 
+#![allow(clippy::print_stdout)] // figures for whoever asks with --nocapture
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;

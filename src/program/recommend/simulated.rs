@@ -164,10 +164,11 @@ impl Problem for Simulated<'_> {
         let scenarios = self.scenarios.borrow();
         let of = |choice: &Choice| scenarios.get(choice).and_then(Option::as_deref);
         let mut points = self.points.borrow_mut();
-        let new: Vec<&(Choice, u64)> = asked.iter().filter(|own| !points.contains_key(*own)).collect();
-        let (new, runs): (Vec<&(Choice, u64)>, Vec<(&Scenario, u64)>) =
-            new.into_iter().filter_map(|own| Some((own, (of(&own.0)?, own.1)))).unzip();
-        points.extend(new.into_iter().cloned().zip(self.run(&runs)?));
+        let is_new = |own: &&(Choice, u64)| !points.contains_key(*own);
+        let new: Vec<(&(Choice, u64), &Scenario)> =
+            asked.iter().filter(is_new).filter_map(|own| Some((own, of(&own.0)?))).collect();
+        let runs: Vec<(&Scenario, u64)> = new.iter().map(|(own, scenario)| (*scenario, own.1)).collect();
+        points.extend(new.iter().map(|(own, _)| (*own).clone()).zip(self.run(&runs)?));
         let unusable = || Sample { cost: UNUSABLE, measures: vec![None; self.limits.len()] };
         Ok(asked.iter().map(|own| points.get(own).map_or_else(unusable, |point| self.sample(point))).collect())
     }
