@@ -90,7 +90,7 @@ fn an_hour_without_power_is_an_hour_without_the_only_replica_on_the_first_screen
     assert!((3_600.0..3_660.0).contains(&db.at_zero_seconds), "{db:?}");
     let page = std::fs::read_to_string(place.path("report/report.html")).unwrap();
     let page = page.replace('\u{a0}', " ");
-    assert!(page.contains("Replicas wanted and not Ready") && page.contains("None Ready: data/db for 1h 00m"));
+    assert!(page.contains("</a> wanted and not Ready: ") && page.contains("none Ready: data/db for 1h 00m"));
 }
 
 #[test]

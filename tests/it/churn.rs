@@ -175,7 +175,7 @@ fn terminal_page_and_reference_tell_of_churn() {
         assert!(table.contains(line), "{line}: {table}");
     }
     let page = page::render(&outcome, &summary, &Plots::of(&outcome).expect("plots"), "nodecast run");
-    assert!(page.contains("<h3>Limit cycles</h3>") && page.contains("<td>d5</td>"));
+    assert!(page.contains("<h4>Limit cycles</h4>") && page.contains("<td>d5</td>"));
     outputs::all_documented(&Summary::of(&outcome));
     outputs::all_documented(&Summary::of(&in_vain()));
     let quiet = Summary::of(&synthetic::empty());
