@@ -175,7 +175,9 @@ impl Controls {
             let others = || own.stops.iter().map(|stop| &stop.value).filter(|value| **value != own.today);
             match own.form {
                 Form::Choice => trials.extend(others().map(|value| (place, value.clone()))),
-                Form::Slider => trials.extend(others().take(1).chain(others().last()).map(|own| (place, own.clone()))),
+                Form::Slider => {
+                    trials.extend(others().take(1).chain(others().next_back()).map(|own| (place, own.clone())))
+                }
                 Form::Chips => trials.extend(own.first_alone().map(|value| (place, value))),
             }
         }

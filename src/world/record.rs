@@ -30,7 +30,7 @@ pub struct Record {
     pub workloads: Vec<WorkloadFacts>,
     /// How many of the replicas that each workload wants served, by [`WorkloadId`]; from the end of the warm-up on.
     pub availability: Vec<AvailabilityFacts>,
-    /// One entry for each pod ever created, by [`PodId`].
+    /// One entry for each pod ever created, by [`PodId`](crate::domain::PodId).
     pub pods: Pods,
     /// One entry for each node or node claim ever created, by [`NodeId`].
     pub nodes: Vec<NodeFacts>,

@@ -210,7 +210,7 @@ class Report(unittest.TestCase):
                     self.assertLessEqual(answers, 900)
 
     def test_folds_open_by_link_address_and_keyboard(self):
-        shown = "return document.querySelector(arguments[0]).getClientRects().length > 0"
+        shown = "return document.querySelector(arguments[0]).checkVisibility()"
         for directory in self.pages(unfolded=False):
             self.assertFalse(self.browser.run(shown, "#assumptions"))
             self.browser.click(".answer a[href='#assumptions']")

@@ -88,6 +88,9 @@ pub(super) fn told(failure: &Failure) -> String {
     failure.text(GraphicalTheme::none()).unwrap_or_else(|| "stopped".to_owned())
 }
 
+/// What a setting comes to with a seed, and what its curves are drawn from.
+type Answered = (Arc<Point>, Option<Drawing>);
+
 impl Session {
     /// Reads the scenario, simulates it once as it is today, and finds out what can be moved.
     ///
@@ -224,7 +227,7 @@ impl Session {
         (key, seed, with_curves): (&Key, u64, bool),
         scenario: impl FnOnce() -> Result<Arc<Scenario>, String>,
         unwanted: &AtomicBool,
-    ) -> Result<Option<(Arc<Point>, Option<Drawing>)>, String> {
+    ) -> Result<Option<Answered>, String> {
         let known = self.known(key, seed);
         let drawn = match (with_curves, key.is_empty()) {
             (true, true) => Some(Arc::clone(&self.today)),
