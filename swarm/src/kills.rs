@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::trial::Programs;
 
 /// A command that writes a report, with its name; it runs in the folder of a case. `{}` is its seed.
-const WORKS: [(&str, &[&str]); 4] = [
+const WORKS: [(&str, &[&str]); 5] = [
     ("run", &["run", "scenario.yaml", "--quiet", "--seed", "{}", "--out", "out"]),
     ("compare", &["compare", "scenario.yaml", "--quiet", "--replications", "2", "--seed", "{}", "--out", "out"]),
     (
@@ -33,7 +33,27 @@ const WORKS: [(&str, &[&str]); 4] = [
         ],
     ),
     ("merge", &["merge", "parts-{}/part-1-of-2.json", "parts-{}/part-2-of-2.json", "--quiet", "--out", "out"]),
+    (
+        "recommend",
+        &[
+            "recommend",
+            "scenario.yaml",
+            "--quiet",
+            "--simulations",
+            "150",
+            "--levers",
+            "spot",
+            "--seed",
+            "{}",
+            "--write",
+            "out",
+        ],
+    ),
 ];
+
+/// A scenario in which there is surely something to recommend, with its objects.
+const PINNED: [(&str, &str); 2] =
+    [("scenario.yaml", include_str!("pinned/scenario.yaml")), ("objects.yaml", include_str!("pinned/objects.yaml"))];
 
 /// What made the parts that `merge` puts together.
 const PART: [&str; 9] =
@@ -99,7 +119,13 @@ impl Work {
         words: &'static [&'static str],
     ) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        generate::case(seed).write(folder.path()).map_err(|error| error.to_string())?;
+        if name == "recommend" {
+            for (file, text) in PINNED {
+                std::fs::write(folder.path().join(file), text).map_err(|error| error.to_string())?;
+            }
+        } else {
+            generate::case(seed).write(folder.path()).map_err(|error| error.to_string())?;
+        }
         std::fs::write(folder.path().join(OWN), "mine").map_err(|error| error.to_string())?;
         let mut work = Self { name, words, folder, reports: Default::default(), stands: 1, takes: Duration::ZERO };
         for (position, seed) in SEEDS.into_iter().enumerate() {
