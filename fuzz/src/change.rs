@@ -113,7 +113,7 @@ pub fn changed(text: &str, stock: &Stock, random: &mut Random) -> String {
     while more > 0 {
         more -= 1;
         text = once(&text, stock, random);
-        if random.happens(35) {
+        if random.happens(25) {
             more += 1;
         }
     }

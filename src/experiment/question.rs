@@ -54,7 +54,16 @@ pub enum Kind {
     Sweep,
 }
 
+/// The most simulations that parts are put together of.
+const SIMULATIONS_MAX: usize = 10_000_000;
+
 impl Question {
+    /// How many simulations answer it; `None` where that is no number any more.
+    fn simulations(&self) -> Option<usize> {
+        let replications = usize::try_from(self.replications).ok()?;
+        self.settings.len().checked_mul(self.policies.len())?.checked_mul(replications)
+    }
+
     /// The simulations that answer it.
     pub fn plan(&self) -> Plan {
         Plan {
@@ -190,6 +199,11 @@ impl Part {
     fn damage(&self) -> Option<String> {
         if self.figures != FIGURES.len() {
             return Some(format!("it has {} figures a simulation, and there are {}", self.figures, FIGURES.len()));
+        }
+        // A part of a hostile hand may ask for more than there is memory.
+        let simulations = self.question.simulations();
+        if simulations.is_none_or(|count| count > SIMULATIONS_MAX) {
+            return Some(format!("its question is of more than {SIMULATIONS_MAX} simulations"));
         }
         let plan = self.question.plan();
         let cells: Vec<Cell<'_>> = plan.cells().collect();
@@ -328,6 +342,17 @@ mod tests {
             })
             .collect();
         (format!("{number}.json"), Part::new(question, shard, points))
+    }
+
+    #[test]
+    fn a_part_of_a_question_beyond_all_memory_is_refused() {
+        for replications in [u32::MAX, 6_000_000] {
+            let question = Question { replications, ..question() };
+            let part = Part::new(question, Shard { number: 1, count: 1 }, Vec::new());
+            let refused = merge(vec![("1.json".to_owned(), part)]);
+            let Err(MergeError::Damaged { reason, .. }) = refused else { panic!("{refused:?}") };
+            assert!(reason.contains("more than 10000000 simulations"), "{reason}");
+        }
     }
 
     #[test]
