@@ -217,7 +217,7 @@ fn rests_on(summary: &Summary) -> Answer {
     let share = Piece::Figure("cost.unconfirmed.share", unconfirmed.share, format::percent(unconfirmed.share));
     let value = Piece::Link("assumptions", format::counted(count, "assumption", "assumptions"));
     let answer = Answer::new("What it rests on", value)
-        .with([share, plain(" of the bill at estimated prices")])
+        .with([share, plain(format!(" of the bill at estimated prices (prices of {})", summary.about.price_date))])
         .say(summary.about.calibration.as_ref().map_or_else(String::new, Calibrated::in_short));
     let ranked = ranked(&summary.warnings);
     let Some(first) = ranked.telling.first().or(ranked.harmless.first()) else { return answer };

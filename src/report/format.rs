@@ -79,21 +79,21 @@ pub fn money(currency: &str, amount: f64) -> String {
 
 /// An amount of money as people say it: whole from a hundred on, with two decimals from one on.
 pub fn money_in_short(currency: &str, amount: f64) -> String {
-    let decimals = match amount.abs() {
-        size if size >= 99.995 => 0,
-        size if size >= 1.0 => 2,
-        _ => return money(currency, amount),
-    };
-    let sign = Currency::from_code(currency).map_or("", Currency::sign);
-    let minus = if amount < 0.0 { MINUS } else { "" };
-    format!("{minus}{sign}{}", grouped(&format!("{:.decimals$}", amount.abs())))
+    match amount.abs() {
+        size if size >= 99.995 => money_with(currency, amount, 0),
+        size if size >= 1.0 => money_with(currency, amount, 2),
+        _ => money(currency, amount),
+    }
 }
 
 /// As [`money`], with as many decimals as `largest` has, so that amounts beside each other can be compared.
 pub fn money_among(currency: &str, amount: f64, largest: f64) -> String {
+    money_with(currency, amount, if largest.abs() < 9.999_95 { 4 } else { 2 })
+}
+
+fn money_with(currency: &str, amount: f64, decimals: usize) -> String {
     let sign = Currency::from_code(currency).map_or("", Currency::sign);
     let minus = if amount < 0.0 { MINUS } else { "" };
-    let decimals = if largest.abs() < 9.999_95 { 4 } else { 2 };
     format!("{minus}{sign}{}", grouped(&format!("{:.decimals$}", amount.abs())))
 }
 

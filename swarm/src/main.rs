@@ -18,6 +18,7 @@ mod report;
 mod shrink;
 mod trial;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +29,7 @@ use clap::Parser;
 
 use self::case::Case;
 use self::report::Report;
-use self::trial::Programs;
+use self::trial::{Programs, Trial};
 
 /// Runs nodecast on random scenarios and checks what it writes.
 #[derive(Parser, Clone, Debug)]
@@ -105,6 +106,7 @@ fn kill(arguments: &Arguments, programs: &Programs, count: u64) -> bool {
 fn attack(arguments: &Arguments, programs: &Programs) -> bool {
     let next = AtomicU64::new(0);
     let failed: Mutex<Vec<(Case, Vec<String>)>> = Mutex::new(Vec::new());
+    let billed: Mutex<BTreeMap<String, u64>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..arguments.jobs.max(1) {
             scope.spawn(|| {
@@ -114,7 +116,10 @@ fn attack(arguments: &Arguments, programs: &Programs) -> bool {
                         return;
                     }
                     let case = generate::case(arguments.seed.wrapping_add(number));
-                    let faults = trial::faults(&case, programs);
+                    let Trial { faults, items } = trial::tried(&case, programs);
+                    let mut all = billed.lock().unwrap_or_else(PoisonError::into_inner);
+                    items.into_iter().for_each(|item| *all.entry(item).or_default() += 1);
+                    drop(all);
                     if !faults.is_empty() {
                         failed.lock().unwrap_or_else(PoisonError::into_inner).push((case, faults));
                     }
@@ -139,6 +144,9 @@ fn attack(arguments: &Arguments, programs: &Programs) -> bool {
             }
         }
     }
+    let billed = billed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let billed: Vec<String> = billed.into_iter().map(|(item, cases)| format!("{item} {cases}")).collect();
+    println!("cases billed for: {}", billed.join(", "));
     println!("{} of {} cases fail", failed.len(), arguments.runs);
     !failed.is_empty()
 }

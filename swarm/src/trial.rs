@@ -1,5 +1,6 @@
 //! What is done with a case: it is run in several ways, and what each writes is looked at.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -74,24 +75,38 @@ fn differences(one: &Path, other: &Path) -> Vec<String> {
     all.into_iter().filter(differs).collect()
 }
 
-/// Everything that is wrong with a case.
-pub fn faults(case: &Case, programs: &Programs) -> Vec<String> {
-    let folder = match tempfile::tempdir() {
-        Ok(folder) => folder,
-        Err(error) => return vec![error.to_string()],
-    };
-    match tried(case, programs, folder.path()) {
-        Ok(faults) => faults,
-        Err(fault) => vec![fault],
-    }
+/// What a case came to.
+#[derive(Clone, Debug, Default)]
+pub struct Trial {
+    /// Everything that is wrong.
+    pub faults: Vec<String>,
+    /// The items of its bill.
+    pub items: BTreeSet<String>,
 }
 
-fn tried(case: &Case, programs: &Programs, folder: &Path) -> Result<Vec<String>, String> {
+/// Everything that is wrong with a case.
+pub fn faults(case: &Case, programs: &Programs) -> Vec<String> {
+    tried(case, programs).faults
+}
+
+/// Tries a case in every way.
+pub fn tried(case: &Case, programs: &Programs) -> Trial {
+    let mut trial = Trial::default();
+    let folder = tempfile::tempdir().map_err(|error| error.to_string());
+    if let Err(fault) = folder.and_then(|folder| try_in(case, programs, folder.path(), &mut trial)) {
+        trial.faults.push(fault);
+    }
+    trial
+}
+
+fn try_in(case: &Case, programs: &Programs, folder: &Path, trial: &mut Trial) -> Result<(), String> {
     case.write(folder).map_err(|error| error.to_string())?;
     let release = |words: &[&str], threads| output(&programs.release, folder, words, threads, programs.patience);
     release(&["run", "scenario.yaml", "--quiet", "--out", "whole"], 1)?;
     let report = Report::read(&folder.join("whole"))?;
-    let mut faults = checks::faults(case, &report);
+    trial.items.extend(report.bill.iter().map(|line| line.item.clone()));
+    let faults = &mut trial.faults;
+    faults.extend(checks::faults(case, &report));
     let mut same = |other: &str, what: &str| {
         let differ = differences(&folder.join("whole"), &folder.join(other));
         if !differ.is_empty() {
@@ -116,7 +131,7 @@ fn tried(case: &Case, programs: &Programs, folder: &Path) -> Result<Vec<String>,
     for name in differences(&folder.join("compared-1"), &folder.join("compared-8")) {
         faults.push(format!("equal bytes: `compare` writes other {name} on eight threads than on one"));
     }
-    Ok(faults)
+    Ok(())
 }
 
 /// Runs the program with these words on so many threads.

@@ -1,0 +1,64 @@
+//! What takes too long for each change: whether the interval that `recommend` tells of a planted saving holds what five hundred fresh seeds say, and
+//! how often a further search over what was recommended finds more. `cargo run --release --example planted -- PROGRAM intervals|again [NAME...]`.
+
+#![allow(clippy::print_stdout)]
+
+#[path = "../tests/it/planted/six.rs"]
+mod six;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use six::{COMMITMENT, CONSOLIDATION, FAMILIES, PIN, Planted, REQUESTS, Result, TARGET};
+
+const SIX: [(&str, &Planted); 6] = [
+    ("consolidation", &CONSOLIDATION),
+    ("families", &FAMILIES),
+    ("requests", &REQUESTS),
+    ("pin", &PIN),
+    ("commitment", &COMMITMENT),
+    ("target", &TARGET),
+];
+/// Seeds that tell the truth.
+const SEEDS: u64 = 500;
+/// Further searches, and how many of them may find anything.
+const SEARCHES: (u64, usize) = (30, 2);
+
+/// The interval of what is saved a month as it is told, and what fresh seeds say; whether it holds that.
+fn interval(program: &Path, (name, own): (&str, &Planted)) -> Result<bool> {
+    let asked = own.asked(program)?;
+    let paired = asked.answer.cost_per_month.as_ref().ok_or("nothing was confirmed")?;
+    let (least, most) = paired.difference.low.zip(paired.difference.high).ok_or("there is no interval")?;
+    let (low, high) = (-most, -least);
+    let [_, planted, recommended] = own.costs(&asked, SEEDS)?;
+    let truth = planted - recommended;
+    println!(
+        "{name}, planted to save {}: {low:.2} to {high:.2} a month are told, {SEEDS} seeds say {truth:.2}",
+        own.lever
+    );
+    Ok((low..=high).contains(&truth))
+}
+
+/// How many further searches find anything; whether few enough do.
+fn again(program: &Path, (name, own): (&str, &Planted)) -> Result<bool> {
+    let found = own.again(program, SEARCHES.0)?;
+    println!("{name}: {found} of {} further searches find more", SEARCHES.0);
+    Ok(found <= SEARCHES.1)
+}
+
+fn main() -> Result<ExitCode> {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let [program, what, names @ ..] = &words[..] else {
+        return Err("planted PROGRAM intervals|again [NAME...]".into());
+    };
+    let program = std::path::absolute(program)?;
+    let mut holds = true;
+    for own in SIX.into_iter().filter(|(name, _)| names.is_empty() || names.iter().any(|wanted| wanted == name)) {
+        holds &= match what.as_str() {
+            "intervals" => interval(&program, own)?,
+            "again" => again(&program, own)?,
+            _ => return Err(format!("`{what}` is neither intervals nor again").into()),
+        };
+    }
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
