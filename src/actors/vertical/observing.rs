@@ -13,8 +13,10 @@ use crate::world::record::RecommendationSample;
 
 /// A container is read for the first time once it has run for so long: metrics-server needs two readings.
 const FIRST_READING: SimDuration = SimDuration::from_secs(30);
-/// The report has a row this often at most.
+/// The report has a row this often at most,
 const REPORTED_EVERY: SimDuration = SimDuration::from_secs(600);
+/// and of a long run no more rows than these for each container: a recommendation takes half a day to move.
+const REPORTED_AT_MOST: i64 = 200;
 /// What divides the use of a pod among its containers: millionths of it.
 const WHOLE: i128 = 1_000_000;
 
@@ -191,7 +193,7 @@ pub(super) fn read(context: &mut Context<'_>, now: SimTime, (place, target): (us
     observed.used.iter_mut().for_each(|seen| (seen.sum, seen.pods) = ((0, None), 0));
     let mut memory = MemoryOf::default();
     for (&pod, tracked) in pods {
-        let used = metrics.used_by_pod(pod, total).unwrap_or(0);
+        let used = metrics.used_by_pod(pod, total, now).unwrap_or(0);
         let Some((since, before)) = tracked.read_before(now, used) else { continue };
         let milli = observed.rates.of(used - before, (now - since).as_micros().max(1), &parts);
         let for_requests = load.and_then(|load| load.memory_of(used));
@@ -277,9 +279,15 @@ impl Tracked {
     }
 }
 
+/// How far rows of the report are apart in a run of this length: whole minutes.
+fn reported_every(duration: SimDuration) -> SimDuration {
+    let minutes = duration.as_secs().div_euclid(REPORTED_AT_MOST * 60) + 1;
+    REPORTED_EVERY.max(SimDuration::from_secs(minutes * 60))
+}
+
 /// Writes down what is recommended, now and then.
 pub(super) fn note(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let every = REPORTED_EVERY.max(context.setup.sample_interval);
+    let every = reported_every(context.setup.scenario.duration).max(context.setup.sample_interval);
     let own = &mut context.vertical.autoscalers[place];
     if own.observed.reported.is_some_and(|last| now - last < every) {
         return;

@@ -80,10 +80,10 @@ impl Vertical {
             return;
         }
         let whole = check.compares().then(|| own.recommender.clone());
-        let searched = own.estimates.searched();
+        let changed = own.estimates.changed();
         let recommended = own.recommender.recommend_again(&mut own.estimates, &own.spec, &own.selector);
         // Who rested on the percentiles as they were is to look again.
-        own.quiet = own.quiet.filter(|_| own.estimates.searched() == searched);
+        own.quiet = own.quiet.filter(|_| own.estimates.changed() == changed);
         if let Some(mut whole) = whole {
             let whole = whole.recommend(&own.spec, &own.selector);
             check.hold(whole == recommended, || {

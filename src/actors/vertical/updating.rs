@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Vertical, acts, container_states, resizing};
+use super::{Autoscaler, Vertical, acts, container_states, resizing};
 use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::actors::eviction;
@@ -41,7 +41,13 @@ const LOOKS_AHEAD: SimDuration = SimDuration::from_secs(3_600);
 fn wants_a_look(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
     let check = context.setup.check;
     let own = &context.vertical.autoscalers[place];
-    let quiet = own.quiet.is_some_and(|until| now < until) && own.recommender.holds(&own.estimates, &own.spec);
+    let is_quiet = |own: &Autoscaler| own.quiet.is_some_and(|until| now < until);
+    let mut quiet = is_quiet(own);
+    if quiet && (check.compares() || !own.recommender.holds(&own.estimates, &own.spec)) {
+        // Percentiles that had to be looked for again are mostly what they were.
+        context.vertical.bring_up(place, check);
+        quiet = is_quiet(&context.vertical.autoscalers[place]);
+    }
     if quiet && !check.compares() {
         return false;
     }

@@ -55,6 +55,11 @@ impl Bases {
             Counted::Bytes => &self.memory,
         }
     }
+
+    /// Whether these others come to the same targets and bounds for any length of history.
+    pub(super) fn says_what(&self, others: &Self) -> bool {
+        self.cpu.amounts() == others.cpu.amounts() && self.memory.amounts() == others.memory.amounts()
+    }
 }
 
 impl Base {
@@ -82,6 +87,10 @@ impl Base {
         let (target, lower, upper) =
             (with_margin(percentiles.target), with_margin(percentiles.lower), with_margin(percentiles.upper));
         Self { target, lower, upper, filled, lasts }
+    }
+
+    fn amounts(&self) -> [i64; 3] {
+        [self.target, self.lower, self.upper]
     }
 
     /// Whether it is still what comes out of histograms that have been through so much.

@@ -20,6 +20,7 @@ pub struct Estimates {
     histories: Option<u64>,
     containers: Vec<OfContainer>,
     searched: u64,
+    changed: u64,
 }
 
 /// A container, with the histories that count for it.
@@ -37,6 +38,12 @@ impl Estimates {
     /// How often the percentiles of a resource of a container were looked for.
     pub fn searched(&self) -> u64 {
         self.searched
+    }
+
+    /// How often percentiles, or the containers that they are of, turned out to be others than before. While it stays the same only the
+    /// length of histories has changed.
+    pub fn changed(&self) -> u64 {
+        self.changed
     }
 }
 
@@ -59,12 +66,15 @@ impl Recommender {
         if !self.knows_all_of(known) {
             known.containers = self.containers(vpa, selector);
             known.histories = Some(self.histories.changed);
+            known.changed += 1;
         }
         for own in &mut known.containers {
             let (cpu, searched_cpu) = self.base(own, vpa, Counted::Cores);
             let (memory, searched_memory) = self.base(own, vpa, Counted::Bytes);
             known.searched += u64::from(searched_cpu) + u64::from(searched_memory);
-            own.bases = Some(Bases { cpu, memory });
+            let bases = Bases { cpu, memory };
+            known.changed += u64::from(own.bases.is_none_or(|before| !before.says_what(&bases)));
+            own.bases = Some(bases);
         }
         self.estimated(known, vpa, |own| Some(self.extent(own, vpa)))
     }
