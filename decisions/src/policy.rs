@@ -14,6 +14,7 @@ pub mod instance_types;
 pub mod interruption;
 pub mod karpenter;
 pub mod kube_scheduler;
+pub mod node_pressure;
 pub mod packing;
 pub mod release;
 pub mod replicas;

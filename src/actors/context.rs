@@ -28,7 +28,7 @@ use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
 use super::terminations::Terminations;
-use super::usage_loop::UsageLoop;
+use super::usage_loop::{NodeLooks, UsageLoop};
 use super::vertical::Vertical;
 use super::volumes::Volumes;
 use super::workload_controllers::Controllers;
@@ -82,6 +82,7 @@ pub struct Context<'s> {
     pub(super) loads_of: LoadsOfWorkloads,
     pub(super) queues: Vec<QueueLoop>,
     pub(super) usages: Vec<UsageLoop>,
+    pub(super) node_looks: NodeLooks,
     pub(super) vertical: Vertical,
     pub(super) prometheus: Prometheus,
     pub(super) counters: RequestCounters,
@@ -171,6 +172,7 @@ impl<'s> Context<'s> {
             loads_of: LoadsOfWorkloads::default(),
             queues: setup.queues.iter().map(QueueLoop::new).collect(),
             usages: setup.usages.iter().map(UsageLoop::new).collect(),
+            node_looks: NodeLooks::default(),
             vertical: Vertical::new(setup),
             prometheus: Prometheus::new(setup.prometheus.as_ref()),
             counters: RequestCounters::default(),

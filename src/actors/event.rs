@@ -147,6 +147,8 @@ pub enum LoadEvent {
     MemoryUsageStep(u32, u32),
     /// The memory that a pod uses beside requests is held against its limits.
     MemoryLook(PodId),
+    /// The memory that the pods of a node use is held against what it offers.
+    NodeMemoryLook(NodeId),
 }
 
 /// Something that happens to those who measure.

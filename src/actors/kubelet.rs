@@ -147,6 +147,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     context.world.start_pod(pod, now);
+    metrics_server::pod_starts_up(context, pod);
     metrics_server::pod_started(context, pod);
     workload_controllers::pod_started(context, now, pod);
     usage_loop::pod_started(context, pod);

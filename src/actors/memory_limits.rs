@@ -1,7 +1,6 @@
 //! Containers that need more memory than their limit: the kernel kills them, and the kubelet starts them again.
 //!
-//! Deviation: containers are looked at every ten seconds; what the killed one worked on is served by the others, and a node
-//! that runs out of memory evicts nobody.
+//! Deviation: containers are looked at every ten seconds; what the killed one worked on is served by the others.
 
 use super::context::Context;
 use super::event::{LoadEvent, class};
@@ -31,6 +30,7 @@ pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
         if state.phase != PodPhase::Running || !state.is_active() {
             continue;
         }
+        usage_loop::look_at_node_of(context, pod);
         if let Some((needed, limit)) = metrics_server::memory_and_limit(context, now, pod)
             && needed > limit
         {

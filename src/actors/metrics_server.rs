@@ -24,7 +24,7 @@ use super::event::{MetricsEvent, class};
 use super::load_loop::{self, LoadLoop};
 use super::queue_loop::QueueLoop;
 use super::setup::{Action, LoadPlan, Setup, Step};
-use super::usage_loop;
+use super::usage_loop::{self, StartUp};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::workload::ObjectName;
@@ -76,7 +76,7 @@ struct Metered {
     settled: Settled,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct PodMetrics {
     /// When it became Ready, and what a replica that was always Ready had used then; `None` while it is not.
     ready: Option<(SimTime, i128)>,
@@ -84,6 +84,8 @@ struct PodMetrics {
     used_before: i128,
     /// Where the pod has settled.
     place: Option<Place>,
+    /// What it uses more as its containers start.
+    start_up: SmallVec<[StartUp; 1]>,
     /// The last points, newest last; those of a pod that has settled are not kept.
     points: [Option<Point>; 3],
     /// Whether its node reads it by itself.
@@ -236,8 +238,13 @@ impl MetricsServer {
     }
 
     /// CPU that a pod has used, given what a replica that was always Ready has; `None` before it was Ready.
-    pub(super) fn used_by_pod(&self, pod: PodId, total: i128) -> Option<i128> {
-        self.pods.get(pod.index())?.as_ref().map(|entry| entry.used(total))
+    pub(super) fn used_by_pod(&self, pod: PodId, total: i128, now: SimTime) -> Option<i128> {
+        self.pods.get(pod.index())?.as_ref().map(|entry| entry.used(total, now))
+    }
+
+    /// A pod's containers start, and use so much more for a while.
+    fn starts_up(&mut self, pod: PodId, start_up: SmallVec<[StartUp; 1]>) {
+        self.entry(pod).start_up = start_up;
     }
 
     /// CPU that a replica of `workload` that was always Ready would have used by `now`, for requests, for messages and as the scenario
@@ -290,7 +297,7 @@ impl MetricsServer {
         let total = self.used_by_one(workload, load.into_iter(), now);
         let (visible, resolution) = (now + self.node(node).age, self.resolution);
         let entry = self.entry(pod);
-        let used = entry.used(total);
+        let used = entry.used(total, now);
         let memory = memory_in_use((load.and_then(|load| load.memory_of(used)), stated_memory), spec);
         entry.keep(Point { at: now, visible, used, memory });
         let settles = settles && entry.has_settled(resolution);
@@ -382,8 +389,12 @@ fn mean_use(used: i128, from: SimTime, at: SimTime) -> Sample {
 
 impl PodMetrics {
     /// CPU that the pod has used, in millionths of a CPU times microseconds, given what a replica that was always Ready has.
-    fn used(&self, total: i128) -> i128 {
-        self.used_before + self.ready.map_or(0, |(_, base)| total - base)
+    fn used(&self, total: i128, now: SimTime) -> i128 {
+        let starting = self.start_up.iter().map(|own| {
+            let time = now.saturating_since(own.from).min(own.length);
+            i128::from(own.rate) * i128::from(time.as_micros())
+        });
+        self.used_before + self.ready.map_or(0, |(_, base)| total - base) + starting.sum::<i128>()
     }
 
     fn keep(&mut self, point: Point) {
@@ -393,7 +404,7 @@ impl PodMetrics {
 }
 
 /// Memory of a pod that uses so much for requests and so much beside, in bytes, at most its limit: at that it is killed.
-fn memory_in_use((requests, stated): (Option<i64>, Option<i64>), spec: &PodSpec) -> Option<i64> {
+pub(super) fn memory_in_use((requests, stated): (Option<i64>, Option<i64>), spec: &PodSpec) -> Option<i64> {
     let memory = [requests, stated].into_iter().flatten().reduce(|one, other| one.saturating_add(other))?;
     Some(spec.limit(ResourceName::MEMORY).map_or(memory, |limit| memory.min(limit)))
 }
@@ -429,9 +440,12 @@ pub(super) fn used_by_replica(context: &mut Context<'_>, now: SimTime, workload:
 /// Memory in bytes that a pod uses for requests; `None` if the scenario does not say what they need.
 pub(super) fn memory_for_requests(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<i64> {
     let workload = context.world.pod(pod).workload;
+    let &load = context.loads_of.of(workload).first()?;
+    // Most loads say nothing of memory.
+    context.loads[load].memory_of(0)?;
     let total = used_by_replica(context, now, workload);
-    let used = context.metrics.used_by_pod(pod, total)?;
-    context.loads_of.of(workload).first().and_then(|&load| context.loads[load].memory_of(used))
+    let used = context.metrics.used_by_pod(pod, total, now)?;
+    context.loads[load].memory_of(used)
 }
 
 /// A pod is about to request something else where it runs: it is read by itself again.
@@ -448,7 +462,7 @@ pub(super) fn memory_and_limit(context: &mut Context<'_>, now: SimTime, pod: Pod
     let limit = state.spec.limit(ResourceName::MEMORY)?;
     let load = context.loads.iter().find(|load| load.id == Some(state.workload))?;
     let total = context.metrics.used_by_one(state.workload, std::iter::once(load), now);
-    let used = context.metrics.entry(pod).used(total);
+    let used = context.metrics.entry(pod).used(total, now);
     Some((load.memory_of(used)?, limit))
 }
 
@@ -459,6 +473,14 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     context.metrics.node(node).age = context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(oldest);
     let wait = context.metrics.until_reading(node, context.queue.now());
     context.queue.schedule_in(wait, class::METRICS, MetricsEvent::MetricsTick(node));
+}
+
+/// A pod's containers have just started, and use more for a while where the scenario states it.
+pub(super) fn pod_starts_up(context: &mut Context<'_>, pod: PodId) {
+    let start_up = usage_loop::start_up(context, pod);
+    if !start_up.is_empty() {
+        context.metrics.starts_up(pod, start_up);
+    }
 }
 
 /// A pod's containers run: its node reads it if an autoscaler asks about it, now or later.

@@ -233,6 +233,8 @@ pub struct UsagePlan {
     pub cpu: Vec<(SimTime, i64)>,
     /// The same of memory, in bytes.
     pub memory: Vec<(SimTime, i64)>,
+    /// How much more CPU each pod uses from its start on, in millionths of a CPU, and for how long.
+    pub start_up: Option<(i64, SimDuration)>,
 }
 
 /// Something that happens from outside.

@@ -1,9 +1,10 @@
 //! What pods use beside requests and messages, as the scenario states it: CPU up to their limit, and memory, for which they are killed
 //! above theirs.
 //!
-//! Deviation: what the scenario states that pods use does not make a node short of CPU for others, and a node that runs out of memory
-//! evicts nobody. Where pods of one workload have different CPU limits, as while they are resized, each is taken to use the mean of what
-//! all may.
+//! Deviation: what the scenario states that pods use does not make a node short of CPU for others. Where pods of one workload have
+//! different CPU limits, as while they are resized, each is taken to use the mean of what all may.
+
+use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
@@ -12,11 +13,39 @@ use super::event::{LoadEvent, class};
 use super::setup::UsagePlan;
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
-use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::policy::node_pressure;
 use crate::world::record::ThrottledFacts;
 
 /// From when a container needs more memory than its limit to its end.
 const LOOK: SimDuration = SimDuration::from_secs(10);
+
+/// Nodes whose kubelets are about to hold what their pods use against what there is.
+#[derive(Debug, Default)]
+pub(super) struct NodeLooks(BTreeSet<NodeId>);
+
+impl NodeLooks {
+    /// The kubelet looks now.
+    pub(super) fn begun(&mut self, node: NodeId) {
+        self.0.remove(&node);
+    }
+
+    /// Whether no look at the node was due; now one is.
+    pub(super) fn is_new(&mut self, node: NodeId) -> bool {
+        self.0.insert(node)
+    }
+}
+
+/// CPU that a pod uses beyond the rest from the start of its containers on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StartUp {
+    /// When they started.
+    pub(super) from: SimTime,
+    /// For how long.
+    pub(super) length: SimDuration,
+    /// In millionths of a CPU.
+    pub(super) rate: i64,
+}
 
 /// What one entry of the scenario states.
 #[derive(Debug)]
@@ -153,6 +182,19 @@ fn cpu_limit(spec: &PodSpec, container: Option<Symbol>) -> Option<i64> {
     own.limits.find(ResourceName::CPU).filter(|limit| *limit > 0)
 }
 
+/// What a pod that starts now uses more for a while: at most what its limit leaves beside what is stated of it at present.
+pub(super) fn start_up(context: &Context<'_>, pod: PodId) -> SmallVec<[StartUp; 1]> {
+    let state = context.world.pod(pod);
+    let plans = context.setup.usages.iter().zip(&context.usages).filter(|(_, own)| own.id == Some(state.workload));
+    let stated = plans.filter_map(|(plan, _)| {
+        let (rate, length) = plan.start_up?;
+        let limit = cpu_limit(&state.spec, plan.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
+        let left = limit.saturating_sub(context.metrics.usage_rate(state.workload)).max(0);
+        Some(StartUp { from: context.queue.now(), length, rate: rate.min(left) })
+    });
+    stated.collect()
+}
+
 /// Memory of one pod that the scenario states, in bytes; `None` where it states none.
 pub(super) fn memory_of_pod(usages: &[UsageLoop], workload: WorkloadId, ready: u32) -> Option<i64> {
     let own = usages.iter().filter(|own| own.id == Some(workload) && own.states_memory);
@@ -213,7 +255,14 @@ pub(super) fn memory_by<'u, W: AsRef<[i64]>>(
             None => shared += amount,
         }
     }
-    known.then(|| divided(shared, &own, weights().as_ref()))
+    known.then(|| match &mut own[..] {
+        // There is nothing to divide.
+        [only] => {
+            *only += shared;
+            own
+        }
+        all => divided(shared, all, weights().as_ref()),
+    })
 }
 
 /// The place of a container in its pod.
@@ -231,6 +280,19 @@ fn look_at_all(context: &mut Context<'_>, workload: WorkloadId) {
 pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
     if over_limit(context, pod).is_some() {
         context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryLook(pod));
+    }
+    let workload = context.world.pod(pod).workload;
+    if context.usages.iter().any(|own| own.id == Some(workload) && own.states_memory) {
+        look_at_node_of(context, pod);
+    }
+}
+
+/// The memory of a running pod may have risen: its node is looked at shortly.
+pub(super) fn look_at_node_of(context: &mut Context<'_>, pod: PodId) {
+    if let Some(node) = context.world.pod(pod).node
+        && context.node_looks.is_new(node)
+    {
+        context.queue.schedule_in(node_pressure::LOOK, class::MACHINES, LoadEvent::NodeMemoryLook(node));
     }
 }
 

@@ -194,6 +194,8 @@ pub fn patches(scenario: &Scenario, policy: &str, measured: &Measured, sizing: S
 pub struct Aside {
     /// Containers killed for lack of memory.
     pub out_of_memory: f64,
+    /// Pods evicted because their node ran out of memory.
+    pub evicted_for_memory: f64,
     /// Hours for which pods wanted more CPU than their limit or their node gave.
     pub throttled_hours: f64,
     /// The bill by workload.
@@ -210,6 +212,7 @@ impl Aside {
         let of_requests: f64 = summary.requests.iter().map(|own| own.throttled_seconds).sum();
         Self {
             out_of_memory: kills.count() as f64,
+            evicted_for_memory: outcome.record.pressed.count() as f64,
             throttled_hours: (of_usage + of_requests) / 3_600.0,
             by_workload: summary.cost.by_workload.iter().map(|part| (part.name.clone(), part.amount)).collect(),
         }

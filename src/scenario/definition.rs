@@ -181,6 +181,17 @@ pub struct UsageSpec {
     pub cpu: Option<OpenRequests>,
     /// Memory, in MiB.
     pub memory: Option<OpenRequests>,
+    /// What each pod uses more as it starts.
+    pub start_up: Option<StartUpUse>,
+}
+
+/// What a pod uses beyond the rest from the start of its containers on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct StartUpUse {
+    /// CPU, in cores.
+    pub cpu: f64,
+    /// For how long.
+    pub length: SimDuration,
 }
 
 /// How closely requests are simulated.

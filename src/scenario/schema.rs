@@ -511,6 +511,7 @@ pub static SECTIONS: &[&Section] = &[
     &load::SERVICE,
     &load::MEMORY,
     &usage::USAGE,
+    &usage::START_UP,
     &timeline::STEP,
     &timeline::SCALE,
     &timeline::SCALE_GROUP,

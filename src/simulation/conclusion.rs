@@ -1,5 +1,6 @@
 //! The end of a run: what is left behind for reports.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use rayon::prelude::*;
@@ -16,13 +17,14 @@ use crate::cloud::billing::{self, Beside, ManagedNodes};
 use crate::cloud::settings::SpotPrices;
 use crate::cluster::NodeOrigin;
 use crate::domain::hpa::HorizontalPodAutoscaler;
+use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, Quantity, SimDuration, SimTime, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::release::Behaviour;
 use crate::scenario::definition::{Calibrated, QueueKind};
 use crate::scenario::{PolicyVariant, Scenario};
-use crate::world::record::{ControllerLoop, ControllerLoops};
+use crate::world::record::{ControllerLoop, ControllerLoops, Record};
 
 /// Brings everything up to the end of the run and gathers the outcome.
 pub(super) fn conclude(
@@ -61,6 +63,7 @@ pub(super) fn conclude(
     let mut record = context.world.into_record(end);
     record.controllers.limits = limits;
     warnings.extend(record.unmet.iter().map(|(at, what)| format!("at {at}: {what}")));
+    warnings.extend(pressed(&record));
     warnings.extend(busy_controllers(&record.controllers, context.setup.scenario.duration));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
@@ -70,6 +73,17 @@ pub(super) fn conclude(
         record.nodes[node.index()].image_bytes = bytes;
     }
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
+}
+
+/// A warning where nodes ran out of memory.
+fn pressed(record: &Record) -> Option<String> {
+    let first = record.pressed.first?;
+    let (most, _) = record.pressed.evicted.iter().max_by_key(|(id, count)| (**count, Reverse(**id)))?;
+    Some(format!(
+        "nodes ran out of memory: kubelets evicted {} from {first} on, most of {}, because pods use more memory than they request",
+        counted(record.pressed.count(), "pod", "pods"),
+        record.workloads[most.index()].name
+    ))
 }
 
 /// The nodes that AWS manages, with what it takes for that.

@@ -12,7 +12,9 @@ pub use super::jobs::{JobFacts, JobOutcome, JobOutcomeKind};
 pub use super::meters::{BudgetSample, Meter, ReplicaMemory, ServingSpell};
 pub use super::obstacles::Obstacles;
 pub use super::pods::{PodIter, Pods};
-pub use super::vertical::{RecommendationSample, ThrottledFacts, UseOfContainer, VerticalFacts, VerticalMeans};
+pub use super::vertical::{
+    PressedFacts, RecommendationSample, ThrottledFacts, UseOfContainer, VerticalFacts, VerticalMeans,
+};
 pub use crate::cluster::{NodeEnd, NodeOrigin, WorkloadKind};
 pub use crate::domain::CommandId;
 
@@ -56,6 +58,8 @@ pub struct Record {
     pub verticals: Vec<VerticalFacts>,
     /// How long containers were held back by their CPU limit, of workloads of which the scenario states what they use.
     pub throttled: Vec<ThrottledFacts>,
+    /// Pods that kubelets evicted because their node ran out of memory.
+    pub pressed: PressedFacts,
     /// Steps of the timeline that found nothing to act on, with their time.
     pub unmet: Vec<(SimTime, String)>,
 }

@@ -91,7 +91,29 @@ pub struct ThrottledFacts {
     pub ready: SimDuration,
 }
 
+/// Pods that kubelets evicted because their node ran out of memory.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PressedFacts {
+    /// How many of each workload.
+    pub evicted: BTreeMap<WorkloadId, u64>,
+    /// When the first was.
+    pub first: Option<SimTime>,
+}
+
+impl PressedFacts {
+    /// How many in all.
+    pub fn count(&self) -> u64 {
+        self.evicted.values().sum()
+    }
+}
+
 impl World {
+    /// Records that a kubelet evicted a pod of a workload because the node ran out of memory.
+    pub fn note_pressed(&mut self, at: SimTime, workload: WorkloadId) {
+        *self.record.pressed.evicted.entry(workload).or_insert(0) += 1;
+        self.record.pressed.first.get_or_insert(at);
+    }
+
     /// Records that a VerticalPodAutoscaler is there; its position in the record.
     pub fn add_vertical(&mut self, name: ObjectName, workload: WorkloadId, mode: UpdateMode) -> usize {
         let means = VerticalMeans::default();

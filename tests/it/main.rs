@@ -62,6 +62,7 @@ mod network_bill;
 mod newcomers;
 mod node_groups;
 mod node_overlays;
+mod node_pressure;
 mod nonsense;
 mod nothing_vanished;
 mod observe;

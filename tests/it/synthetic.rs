@@ -38,6 +38,7 @@ pub fn outcome() -> Outcome {
         record: Record {
             verticals: Vec::new(),
             throttled: Vec::new(),
+            pressed: Default::default(),
             unmet: Vec::new(),
             commands: Vec::new(),
             obstacles: Obstacles::default(),

@@ -120,7 +120,7 @@ impl MetricsServer {
         entry.is_read = true;
         entry.points = [2, 1, 0].map(|back| {
             let at = read - resolution * back;
-            Some(Point { at, visible: at + age, used: entry.used(cpu.map_or(0, |cpu| cpu.by(at))), memory: None })
+            Some(Point { at, visible: at + age, used: entry.used(cpu.map_or(0, |cpu| cpu.by(at)), at), memory: None })
         });
     }
 

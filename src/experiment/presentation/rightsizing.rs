@@ -49,7 +49,7 @@ fn sizings(answer: &RightSizing, lines: &mut Vec<String>) {
         "requests",
         "cost per month",
         "against today",
-        "killed for mem",
+        "killed, evicted",
         "throttled, h",
         "wait p99",
         "resp. p99",
@@ -76,7 +76,11 @@ fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> String {
         "{:<NAME$}{:>22}{against:>18}{:>16}{:>15}{:>11}{:>11}{:>8}",
         label(&own.name),
         mean_or_dash(own.cost_per_month.as_ref(), money),
-        mean_or_dash(own.out_of_memory.as_ref(), number),
+        format!(
+            "{}, {}",
+            mean_or_dash(own.out_of_memory.as_ref(), number),
+            mean_or_dash(own.evicted_for_memory.as_ref(), number)
+        ),
         mean_or_dash(own.throttled_hours.as_ref(), number),
         own.pending_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
         own.request_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),

@@ -69,6 +69,8 @@ pub struct SizingResult {
     pub against_today: Option<Paired>,
     /// Containers killed for lack of memory.
     pub out_of_memory: Option<Estimate>,
+    /// Pods evicted because their node ran out of memory.
+    pub evicted_for_memory: Option<Estimate>,
     /// Hours for which pods wanted more CPU than their limit or their node gave, added up over pods.
     pub throttled_hours: Option<Estimate>,
     /// How long pods wait for a node, 99th percentile, in seconds.
@@ -203,6 +205,7 @@ fn result(sizing: Sizing, own: &[Run], today: &[Run]) -> SizingResult {
         cost_per_month: mean("cost_per_month"),
         against_today: (sizing != Sizing::Today).then(|| Paired::of(&monthly(today), &monthly(own))).flatten(),
         out_of_memory: aside(|aside| aside.out_of_memory),
+        evicted_for_memory: aside(|aside| aside.evicted_for_memory),
         throttled_hours: aside(|aside| aside.throttled_hours),
         pending_p99: mean("pending_p99"),
         pods_pending: mean("pods_pending"),

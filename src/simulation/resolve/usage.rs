@@ -29,6 +29,7 @@ pub(super) fn plans(scenario: &Scenario, streams: Streams) -> Vec<UsagePlan> {
             of_workload: spec.of_workload,
             cpu: steps(&spec.cpu, "cpu", MICRO),
             memory: steps(&spec.memory, "memory", MEBIBYTE),
+            start_up: spec.start_up.map(|own| (libm::round(own.cpu * MICRO) as i64, own.length)),
         }
     };
     scenario.usage.iter().enumerate().map(plan).collect()

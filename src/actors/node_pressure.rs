@@ -1,0 +1,70 @@
+//! Nodes whose pods use more memory than the node offers them: the kubelet evicts one pod after the other, whatever budgets say.
+//!
+//! Deviation: what the machine and its daemons keep for themselves is taken to be what is reserved for them, so that a node is short where
+//! its pods use more than its allocatable memory; a pod of which nothing is said uses none. A node is looked at within ten seconds after
+//! the memory of one of its pods may have risen, not all the time. The condition MemoryPressure and its taint, which keep pods
+//! without requests away for five minutes, are left out, and so are the kernel's kills where memory rises faster than the kubelet looks.
+
+use super::context::Context;
+use super::event::{LoadEvent, class};
+use super::{kubelet, metrics_server, usage_loop};
+use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
+use crate::domain::{NodeId, PodId, ResourceName, SimTime};
+use crate::policy::node_pressure::{GRACE, LOOK, PodMemory, first_to_go};
+
+const MEBIBYTE: i64 = 1 << 20;
+
+/// The kubelet of a node holds what its pods use against what there is.
+pub(super) fn look(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    context.node_looks.begun(node);
+    let state = context.world.node(node);
+    if state.phase != NodePhase::Registered || matches!(state.origin, NodeOrigin::Fargate(_)) {
+        return;
+    }
+    let allocatable = state.allocatable.memory_bytes();
+    let running: Vec<PodId> =
+        state.pods.iter().copied().filter(|&pod| context.world.pod(pod).phase == PodPhase::Running).collect();
+    // Where limits keep pods below it nobody needs to be asked what they use.
+    let limits = running.iter().map(|&pod| context.world.pod(pod).spec.limit(ResourceName::MEMORY));
+    if limits.sum::<Option<i64>>().is_some_and(|most| most <= allocatable) {
+        return;
+    }
+    let used: Vec<i64> = running.iter().map(|&pod| memory_in_use(context, now, pod)).collect();
+    let sum: i64 = used.iter().sum();
+    if sum <= allocatable {
+        return;
+    }
+    // A pod that is on its way out frees its memory by itself.
+    let staying = running.iter().zip(&used).filter(|(pod, _)| context.world.pod(**pod).is_active());
+    let (staying, memory): (Vec<PodId>, Vec<PodMemory>) = staying
+        .map(|(&pod, &used)| {
+            let spec = &context.world.pod(pod).spec;
+            (pod, PodMemory { priority: spec.priority, requested: spec.requests().memory_bytes(), used })
+        })
+        .unzip();
+    if let Some(place) = first_to_go(&memory) {
+        let PodMemory { requested, used, .. } = memory[place];
+        let reason = format!(
+            "the node was low on memory: its pods use {} MiB of {} MiB; this one used {} MiB and requests {} MiB",
+            sum / MEBIBYTE,
+            allocatable / MEBIBYTE,
+            used / MEBIBYTE,
+            requested / MEBIBYTE
+        );
+        let workload = context.world.pod(staying[place]).workload;
+        context.world.note_pressed(now, workload);
+        kubelet::delete_within(context, now, staying[place], GRACE, true, &reason);
+    }
+    if context.node_looks.is_new(node) {
+        context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::NodeMemoryLook(node));
+    }
+}
+
+/// Memory that a pod uses by all that is said of it, in bytes.
+fn memory_in_use(context: &mut Context<'_>, now: SimTime, pod: PodId) -> i64 {
+    let for_requests = metrics_server::memory_for_requests(context, now, pod);
+    let state = context.world.pod(pod);
+    let ready = context.world.workload(state.workload).ready;
+    let stated = usage_loop::memory_of_pod(&context.usages, state.workload, ready);
+    metrics_server::memory_in_use((for_requests, stated), &state.spec).unwrap_or(0)
+}
