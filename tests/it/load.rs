@@ -28,6 +28,13 @@ fn warned_plan(requests: &str, service: &str, duration: &str, seed: u64) -> (Loa
         "answer.json",
         r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[0,"10"],[60,"30"]]}]}}"#,
     );
+    write(
+        "requests.json",
+        r#"{"MetricDataResults":[{"Id":"m","Label":"RequestCount","Timestamps":["2026-07-01T00:01:00Z","2026-07-01T00:00:00Z"],
+            "Values":[1800,600],"StatusCode":"Complete"}]}"#,
+    );
+    write("hits.json", r#"{"series":[{"pointlist":[[1760313600000,10],[1760313660000,30]]}]}"#);
+    write("grafana.csv", "Time,a,requests\n2026-07-01 00:00:00,1,600\n2026-07-01 00:01:00,2,1800\n");
     let text = format!(
         "name: test\nregion: us-east-1\nstart: 2026-07-10T00:00:00Z\nduration: {duration}\nmanifests: [manifests.yaml]\n\
          load:\n  - workload: web\n    at: 1m\n    requests: {requests}\n    \
@@ -87,6 +94,12 @@ fn every_kind_of_load_asks_for_what_it_says() {
         ("{csv: rate.csv, shift: -1m}", 1_800.0),
         ("{trace: arrivals.csv}", 4.0),
         ("{prometheus: answer.json}", 2_400.0),
+        ("{cloudwatch: requests.json}", 2_400.0),
+        ("{cloudwatch: requests.json, values: rates, scale: 0.01}", 1_440.0),
+        ("{datadog: hits.json}", 2_400.0),
+        ("{datadog: hits.json, values: totals}", 40.0),
+        ("{csv: grafana.csv, column: requests, values: totals}", 2_400.0),
+        ("{csv: grafana.csv, column: requests, scale: 0.001}", 144.0),
         ("{sum: [{constant: 5}, {csv: rate.csv, scale: 2}]}", 59.0 * 300.0 + 4_800.0),
     ];
     for (requests, expected) in cases {

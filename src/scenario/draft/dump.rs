@@ -24,6 +24,7 @@ mod passing;
 mod rebuilt;
 mod regrouping;
 mod text;
+mod top;
 mod usages;
 mod vertical;
 mod yaml;
@@ -138,6 +139,8 @@ struct Dump<'s> {
 
 /// The draft of a scenario that is made of `sources`.
 pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> Result<Draft, ScenarioError> {
+    let sources_read = top::read(sources)?;
+    let sources = &*sources_read;
     let (mut all, mut described) = parsed(sources)?;
     let mut notes = Notes::default();
     let mut anonymous = None;
@@ -221,7 +224,8 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
 
 /// Namespace and name of each Deployment, Rollout and StatefulSet.
 pub(super) fn serving_workloads(sources: &[Source]) -> Result<BTreeSet<String>, ScenarioError> {
-    let (all, _) = parsed(sources)?;
+    let sources_read = top::read(sources)?;
+    let (all, _) = parsed(&sources_read)?;
     let serving = all.iter().filter(|own| ["Deployment", "Rollout", "StatefulSet"].contains(&own.kind.as_str()));
     Ok(serving.map(Object::full_name).collect())
 }

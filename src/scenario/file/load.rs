@@ -1,5 +1,6 @@
 //! `load`: requests to workloads, and CPU that they use.
 
+pub(in crate::scenario) mod records;
 pub(in crate::scenario) mod shapes;
 mod tables;
 
@@ -12,10 +13,11 @@ use crate::load::{Curve, Service, Uncertainty};
 use crate::scenario::definition::{LoadSpec, OpenRequests, Requests};
 use crate::scenario::error::listed;
 use crate::scenario::reader::Fields;
-use crate::scenario::schema::kind::{Amount, Kind, Share, Shift};
-use crate::scenario::schema::load::{ClosedLoop, LoadEntry, REQUESTS, Spaced, UncertaintyKeys};
+use crate::scenario::schema::kind::{Amount, Kind, Share, Shift, Text};
+use crate::scenario::schema::load::{ClosedLoop, LoadEntry, REQUESTS, RecordedValues, Spaced, UncertaintyKeys};
 use crate::scenario::schema::rates::{Burst, Diurnal, Ramp, Sine, Steps};
 use crate::scenario::tree::{Location, Node};
+use records::Values;
 
 /// Most steps of one rate curve.
 const STEPS_MAX: usize = 10_000_000;
@@ -217,14 +219,18 @@ fn open<'s>(reading: &mut Reading<'_, 's>, fields: Fields<'_, 's>) -> Result<Ope
         "burst" => curve_alone(Burst::read(reading, value, kind)?),
         "sum" => curve_alone(sum(reading, value)?),
         _ => {
+            let (column, values) = recorded(reading, fields, kind)?;
             let (bytes, shown) = reading.table(value, reading.reader.text(value, kind)?)?;
-            match kind {
-                "csv" => curve_alone(tables::curve_of_rows(&bytes, &shown, reading.measure)?),
-                "prometheus" => {
-                    let curve = tables::curve_of_matrix(&bytes, &shown)?;
-                    let mebibytes = reading.measure == Measure::Mebibytes;
-                    curve_alone(if mebibytes { curve.scaled(1.0 / f64::from(1 << 20)) } else { curve })
-                }
+            let of_bytes = |curve: Curve| {
+                let mebibytes = reading.measure == Measure::Mebibytes;
+                curve_alone(if mebibytes { curve.scaled(1.0 / f64::from(1 << 20)) } else { curve })
+            };
+            match (kind, column) {
+                ("csv", Some(column)) => curve_alone(records::of_table(&bytes, &shown, &column, values)?),
+                ("csv", None) => curve_alone(tables::curve_of_rows(&bytes, &shown, reading.measure)?),
+                ("prometheus", _) => of_bytes(tables::curve_of_matrix(&bytes, &shown)?),
+                ("cloudwatch", _) => of_bytes(records::of_cloudwatch(&bytes, &shown, values)?),
+                ("datadog", _) => of_bytes(records::of_datadog(&bytes, &shown, values)?),
                 _ => tables::of_arrivals(tables::arrivals_of_rows(&bytes, &shown)?),
             }
         }
@@ -262,6 +268,31 @@ fn open<'s>(reading: &mut Reading<'_, 's>, fields: Fields<'_, 's>) -> Result<Ope
         open = curve_alone(open.curve.growing(Share::<1_000>::read(reading, node, "growth_per_month")?, length));
     }
     Ok(open)
+}
+
+/// The column of a table and what its values tell, for a kind of file that has such.
+fn recorded<'s>(
+    reading: &mut Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    kind: &str,
+) -> Result<(Option<String>, Values), ScenarioError> {
+    let column = optional::<Text>(reading, fields, "column")?;
+    let stated = optional::<RecordedValues>(reading, fields, "values")?;
+    let misplaced = match (column.is_some(), stated.is_some()) {
+        (true, _) if kind != "csv" => Some(("column", "a column is one of a `csv`")),
+        (_, true) if !(["cloudwatch", "datadog"].contains(&kind) || column.is_some()) => {
+            Some(("values", "what values tell is said of `cloudwatch`, `datadog` and a `csv` with a `column`"))
+        }
+        _ => None,
+    };
+    if let Some((key, why)) = misplaced {
+        let at = fields.get(key).map_or(fields.at, |node| node.at);
+        let error = reading.error(at, format!("`{kind}` has no `{key}`")).because("would change nothing");
+        return Err(error.help(format!("{why}; leave it out")));
+    }
+    // CloudWatch counts requests by period; what it says of CPU and memory are means.
+    let counts = kind == "cloudwatch" && reading.measure == Measure::Requests;
+    Ok((column, stated.unwrap_or(if counts { Values::Totals } else { Values::Rates })))
 }
 
 fn curve_alone(curve: Curve) -> Open {

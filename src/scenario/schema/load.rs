@@ -1,12 +1,13 @@
 //! Requests: how they arrive and what one costs; and work that is known by the CPU that it takes.
 
-use super::kind::{Amount, File, Memory, Placed, Positive, Share, Shift, Whole, kind, words};
+use super::kind::{Amount, File, Memory, Placed, Positive, Share, Shift, Text, Whole, kind, words};
 use super::names::Serving;
 use super::rates::{Burst, Diurnal, Ramp, Sine, Steps};
 use crate::domain::SimDuration;
 use crate::load::{MemoryUse, Service, Uncertainty};
 use crate::scenario::definition::{Detail, LoadSpec, Requests};
 use crate::scenario::file::load;
+use crate::scenario::file::load::records::Values;
 
 section! {
     /// **Times inside a load count from its own beginning**, not from the start of the run: a load with `at: 10m`
@@ -74,10 +75,13 @@ section! {
   - { workload: shop/web, at: 5h, requests: { csv: rate.csv, speed_up: 4, repeat: 7d, shift: -6h, scale: 1.5 }, service: *service }
   - { workload: shop/web, at: 6h, requests: { trace: arrivals.csv }, service: *service }
   - { workload: shop/web, at: 7h, requests: { prometheus: answer.json }, service: *service }
+  - { workload: shop/web, at: 7h10m, requests: { cloudwatch: requests.json, values: totals }, service: *service }
+  - { workload: shop/web, at: 7h20m, requests: { datadog: hits.json }, service: *service }
+  - { workload: shop/web, at: 7h30m, requests: { csv: grafana.csv, column: requests, scale: 0.001 }, service: *service }
   - { workload: shop/web, at: 8h, requests: { sum: [{ constant: 5 }, { csv: rate.csv, scale: 0.2 }] }, service: *service }
   - { workload: shop/web, at: 9h, requests: { closed_loop: { clients: 100, requests: 10000, think_time: 2s } }, service: *service }
 ";
-    one_of ["closed_loop", "constant", "steps", "ramp", "sine", "diurnal", "burst", "csv", "trace", "prometheus", "sum"];
+    one_of ["closed_loop", "constant", "steps", "ramp", "sine", "diurnal", "burst", "csv", "trace", "prometheus", "cloudwatch", "datadog", "sum"];
     struct RequestsKeys: {} aside {
         /// Clients that each ask again when they are answered, until all requests are done (as `ab -c 100 -n 10000`
         /// does). None of the changes below apply.
@@ -101,6 +105,16 @@ section! {
         trace: File, or "-";
         /// The JSON answer to a range query; its series are added up.
         prometheus: File, or "-";
+        /// The JSON that `aws cloudwatch get-metric-data` prints; its results are added up.
+        cloudwatch: File, or "-";
+        /// The JSON answer of Datadog's `/api/v1/query`; its series are added up.
+        datadog: File, or "-";
+        /// A column of the `csv` whose values count, whatever its title; instants are then read from a column `timestamp`, `time`, `date` or
+        /// `datetime`, and counted from the first.
+        column: Text, or "`csv` has the columns `t_seconds` and `requests_per_second`";
+        /// What each value of `cloudwatch`, `datadog` or such a `csv` tells of its period: how much there was in it, or a mean or a rate per
+        /// second.
+        values: RecordedValues, or "`totals` of requests in `cloudwatch`, else `rates`";
         /// The sum of rates, each with changes of its own; `uncertainty` and `arrivals` belong to the whole.
         sum: Vec<RequestsKeys>, or "-";
         /// The shape takes so many times less time; rates stay.
@@ -182,6 +196,11 @@ section! {
         /// What stays for every million requests answered: a cache that fills, or a leak.
         kept_per_million["bytes"]: Memory = 0;
     }
+}
+
+words! {
+    /// What a value that was recorded tells.
+    RecordedValues: Values, "totals" => Values::Totals, "rates" => Values::Rates
 }
 
 words! {

@@ -1,4 +1,4 @@
-//! What pods used as the dump was made: PodMetrics of metrics-server, as the use of workloads of which nothing else says what they use.
+//! What pods used as the dump was made, by PodMetrics of metrics-server or what `kubectl top pods` prints, as the use of workloads of which nothing else says what they use.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -19,7 +19,8 @@ use crate::scenario::tree::Node;
 pub(super) struct Used {
     /// Namespace and name of the workload.
     workload: String,
-    container: String,
+    /// `None` where only the pod's use is known.
+    container: Option<String>,
     cores: f64,
     bytes: f64,
     pods: u32,
@@ -42,13 +43,13 @@ pub(super) fn usages(
         demand.loads.iter().any(|load| load.workload.to_string() == workload)
             || replayed.iter().any(|load| load.workload == workload)
     };
-    let mut sums: BTreeMap<(String, String), (f64, f64, u32)> = BTreeMap::new();
+    let mut sums: BTreeMap<(String, Option<String>), (f64, f64, u32)> = BTreeMap::new();
     for pod in &dump.metrics {
         let Some(workload) = owners.get(&pod.full_name()).filter(|own| serving.contains(own) && !has_load(own)) else {
             continue;
         };
         for (container, cores, bytes) in pod.at(&["containers"]).map_or(&[][..], Node::items).iter().filter_map(read) {
-            let sum = sums.entry((workload.clone(), container.to_owned())).or_insert((0.0, 0.0, 0));
+            let sum = sums.entry((workload.clone(), container.map(str::to_owned))).or_insert((0.0, 0.0, 0));
             *sum = (sum.0 + cores, sum.1 + bytes, sum.2 + 1);
         }
     }
@@ -59,15 +60,16 @@ pub(super) fn usages(
     let used: Vec<Used> = used.collect();
     if !used.is_empty() {
         let containers = counted(used.len() as u64, "container uses", "containers use");
-        notes.assume(format!("{containers} all day what PodMetrics showed as the dump was made."));
+        notes
+            .assume(format!("{containers} all day what PodMetrics or `kubectl top pods` showed as the dump was made."));
     }
     used
 }
 
 /// A container with its cores and bytes.
-fn read<'n>(container: &'n Node<'_>) -> Option<(&'n str, f64, f64)> {
+fn read<'n>(container: &'n Node<'_>) -> Option<(Option<&'n str>, f64, f64)> {
     let amount = |name| container.get("usage")?.get(name)?.as_text()?.parse::<Quantity>().ok().map(Quantity::as_f64);
-    Some((container.get("name")?.as_text()?, amount("cpu")?, amount("memory")?))
+    Some((container.get("name").and_then(Node::as_text), amount("cpu")?, amount("memory")?))
 }
 
 /// The section of the scenario.
@@ -80,9 +82,9 @@ pub(super) fn text(used: &[Used], text: &mut String) {
     for own in used {
         let _ = writeln!(
             text,
-            "  - {{ workload: {}, container: {}, cpu: {{ constant: {:.3} }}, memory: {{ constant: {:.0} }} }}   # {}",
+            "  - {{ workload: {}, {}cpu: {{ constant: {:.3} }}, memory: {{ constant: {:.0} }} }}   # {}",
             word(&own.workload),
-            word(&own.container),
+            own.container.as_ref().map_or_else(String::new, |name| format!("container: {}, ", word(name))),
             own.cores,
             own.bytes / f64::from(1 << 20),
             counted(u64::from(own.pods), "pod", "pods")
