@@ -188,6 +188,30 @@ fn an_ingress_names_a_service_and_that_is_a_guess() {
 }
 
 #[test]
+fn what_envoy_calls_a_cluster_names_the_service_or_the_route_in_front() {
+    for cluster in [
+        "outbound|80||web.shop.svc.cluster.local",
+        "shop_web_80",
+        "shop/web/80/da39a3ee5e",
+        "httproute/shop/web/rule/0",
+    ] {
+        let labels = format!(r#""envoy_cluster_name":"{cluster}""#);
+        let own = Folder::new()
+            .put("replicas_wanted", 60, &[(r#""namespace":"shop","deployment":"web""#, &[(0, 3.0)])])
+            .put(
+                "requests_envoy",
+                60,
+                &[(&*labels, &[(0, 2.0)]), (r#""envoy_cluster_name":"xds-grpc""#, &[(0, 9.0)])],
+            )
+            .import()
+            .unwrap();
+        let with = own.workloads.iter().find_map(|own| own.requests_per_second);
+        assert_eq!((with, own.workloads[0].workload.as_str()), (Some(2.0), "shop/web"), "{cluster}");
+        assert_eq!(own.about.quantities[0].grade, Grade::Derived);
+    }
+}
+
+#[test]
 fn an_upgrade_of_karpenter_within_the_window_counts_every_launch_once() {
     let own = Folder::new()
         .put("claims_created", 300, &[(r#""nodepool":"default","instance":"b""#, &[(1_800, 0.0), (2_100, 3.0)])])

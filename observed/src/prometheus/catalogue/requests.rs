@@ -2,7 +2,8 @@
 //! data is taken: an ingress does not see what is called inside the cluster.
 //!
 //! Sources: OpenTelemetry semantic conventions 1.23 (HTTP metrics), istio.io "Istio standard metrics", linkerd.io "Proxy metrics",
-//! ingress-nginx `docs/user-guide/monitoring.md`, doc.traefik.io "Metrics".
+//! ingress-nginx `docs/user-guide/monitoring.md`, doc.traefik.io "Metrics", envoyproxy.io "Cluster statistics"; names of clusters as Istio, Contour and
+//! Envoy Gateway make them.
 
 use super::{Asking, DAY};
 
@@ -27,6 +28,9 @@ pub enum Served {
     },
     /// `NAMESPACE-NAME-PORT@kubernetes` in one label.
     TraefikService,
+    /// What a controller of Envoy calls a cluster of endpoints, which names a Service or a route: `outbound|80||NAME.NAMESPACE.svc.cluster.local`,
+    /// `NAMESPACE_NAME_80`, `httproute/NAMESPACE/NAME/rule/0`.
+    EnvoyCluster,
 }
 
 /// A counter of requests.
@@ -60,7 +64,7 @@ const fn of_istio(name: &'static str, matchers: &'static [&'static str]) -> Prod
 
 /// Who may count, in the order in which they are believed. Of Istio's two reporters one counts: both see each request, and a mesh
 /// of gateways alone has only the second.
-pub const PRODUCERS: [Producer; 10] = [
+pub const PRODUCERS: [Producer; 11] = [
     of_pod("otel", "http_server_request_duration_seconds_count"),
     of_pod("spring", "http_server_requests_seconds_count"),
     of_pod("http", "http_requests_total"),
@@ -92,6 +96,14 @@ pub const PRODUCERS: [Producer; 10] = [
         by: "service, exported_service",
         namespace: "",
     },
+    Producer {
+        name: "envoy",
+        metric: "envoy_cluster_upstream_rq_total",
+        matchers: &[],
+        served: Served::EnvoyCluster,
+        by: "envoy_cluster_name",
+        namespace: "",
+    },
 ];
 
 /// The producer of an answer with this role: what follows `requests_`, or, of an answer that was saved under another name, the one
@@ -102,7 +114,7 @@ pub fn producer_of(suffix: &str, labels: &std::collections::BTreeMap<String, Str
         PRODUCERS.iter().find(|own| match own.served {
             Served::Workload { name, .. } => labels.contains_key(name),
             Served::Pod => labels.contains_key("pod"),
-            Served::Service { .. } | Served::TraefikService => false,
+            Served::Service { .. } | Served::TraefikService | Served::EnvoyCluster => false,
         })
     })
 }

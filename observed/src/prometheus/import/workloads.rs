@@ -113,7 +113,9 @@ impl Workloads {
                 self.warnings
                     .push(format!("{role}: {series} of requests name no workload that was seen, and count nowhere"));
             }
-            let is_guess = matches!(PRODUCERS[rank].served, Served::Service { .. } | Served::TraefikService);
+            let served_by = PRODUCERS[rank].served;
+            let is_guess =
+                matches!(served_by, Served::Service { .. } | Served::TraefikService | Served::EnvoyCluster);
             for (workload, curve) in curves {
                 // A counter that stands still may be of an endpoint that nobody calls.
                 let counts = curve.values().any(|rate| *rate > 0.0);
@@ -193,7 +195,20 @@ fn served(served: Served, own: &Series, owners: &Owners, names: &BTreeSet<String
             // The longest: `shop-web-admin-80` is of `shop/web-admin` where there is `shop/web` too.
             names.iter().filter(is_of).max_by_key(|name| name.len()).cloned()
         }
+        Served::EnvoyCluster => behind_envoy(own.label("envoy_cluster_name"), names),
     }
+}
+
+/// The workload that stands behind what Envoy calls a cluster, by the names in it.
+fn behind_envoy(cluster: &str, names: &BTreeSet<String>) -> Option<String> {
+    let words: Vec<&str> = cluster.split(['/', '|', '_', ':']).filter(|word| !word.is_empty()).collect();
+    let of_address = |word: &&str| {
+        let mut parts = word.split('.');
+        let (name, namespace) = (parts.next()?, parts.next()?);
+        (parts.next() == Some("svc")).then(|| format!("{namespace}/{name}"))
+    };
+    let pairs = words.windows(2).map(|pair| format!("{}/{}", pair[0], pair[1]));
+    words.iter().filter_map(of_address).chain(pairs).find(|name| names.contains(name))
 }
 
 /// Adds a series to a curve; what is no number counts nothing.
