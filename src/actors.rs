@@ -33,6 +33,7 @@ mod names;
 mod node_autoscaler;
 mod node_groups;
 mod node_life;
+mod node_pressure;
 mod node_templates;
 mod pod_trace;
 mod probes;
@@ -176,6 +177,7 @@ fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
         LoadEvent::CpuUsageStep(usage, step) => usage_loop::cpu_step(context, now, usage, step),
         LoadEvent::MemoryUsageStep(usage, step) => usage_loop::memory_step(context, usage, step),
         LoadEvent::MemoryLook(pod) => memory_limits::look(context, now, pod),
+        LoadEvent::NodeMemoryLook(node) => node_pressure::look(context, now, node),
     }
 }
 
