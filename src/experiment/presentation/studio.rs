@@ -210,7 +210,7 @@ mod tests {
         let cost = &all.figures[0];
         assert_eq!((cost.name, cost.verdict), ("cost_per_month", "better"));
         assert_eq!(cost.own.value, Some(288.0));
-        assert_eq!(cost.difference.as_deref(), Some("\u{2212}$12.00"));
+        assert_eq!(cost.difference.as_deref(), Some("\u{2212}$12"));
         // With one seed there is no interval, and the number is that of the seed.
         let one = held(&today[..1], &own[..1], 20, "USD");
         assert_eq!((one.figures[0].own.value, one.figures[0].spread.as_deref()), (Some(90.0), None));

@@ -118,9 +118,8 @@ impl Known {
         if scale.rounded(reach) <= 0.0 {
             return None;
         }
-        // Something is not said to be nothing because it is smaller than its reach.
-        let is_something = Scale { last: least, ..scale }.rounded(size) > 0.0;
-        while is_something && scale.rounded(size) <= 0.0 {
+        // A further place where rounding would say what is not so: that something is nothing, or may be nothing.
+        while scale.last > least && !self.is_told_rightly(reach, &scale, Scale { last: least, ..scale }) {
             scale.last -= 1;
         }
         // Nobody writes tenths of a dollar.
@@ -128,6 +127,16 @@ impl Known {
             scale.last = -2;
         }
         Some((scale, reach))
+    }
+
+    /// Whether rounding leaves something more than nothing, and an interval without zero one without zero, as far as `finest` does.
+    fn is_told_rightly(&self, reach: f64, scale: &Scale, finest: Scale) -> bool {
+        let as_said = |scale: &Scale| {
+            let (size, reach) = (scale.rounded(self.mean.abs()), scale.rounded(reach));
+            let end = |value: Option<f64>| scale.rounded(value.unwrap_or(self.mean).abs()) > 0.0;
+            (size > 0.0, if self.ends { end(self.low) && end(self.high) } else { size > reach })
+        };
+        as_said(scale) == as_said(&finest)
     }
 
     fn number(&self, scale: &Scale) -> String {
@@ -279,6 +288,8 @@ mod tests {
         assert_eq!(own.text(DOLLARS), "+$0.20 (\u{2212}3.00 to +7.00)");
         let own = Known { signed: true, ..known(4.0, 38.0) };
         assert_eq!(own.text(Measure::Count), "+4 \u{b1} 38");
+        assert_eq!(known(1.04, 0.96).text(Measure::Share), "104 \u{b1} 96 %");
+        assert_eq!(known(0.96, 1.04).text(Measure::Share), "100 \u{b1} 100 %");
         let long = Known { mean: 300.0, low: Some(240.0), high: Some(600.0), ends: true, signed: false };
         assert_eq!(long.text(Measure::Seconds), "5m 00s (4m 00s to 10m 00s)");
     }
