@@ -18,7 +18,6 @@ mod sparklines;
 pub mod summary;
 pub mod tables;
 pub mod terminal;
-pub mod warnings;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@
 //!
 //! What must not: any decision, any simulated time passing, any printing. Warnings are returned, never shown.
 
+mod caveat;
 pub mod definition;
 pub mod document;
 pub mod draft;
@@ -19,12 +20,13 @@ pub mod source;
 pub use crate::manifests;
 pub use nodecast_decisions::text::{reader, tree};
 
+pub use caveat::{Caveat, Caveats};
 pub use definition::{
     Action, Autoscaler, Detail, Ec2Settings, InputFile, LoadSpec, Objectives, OpenRequests, OutputSettings,
     PolicyVariant, Requests, Scenario, TimedAction,
 };
 pub use draft::{Draft, DraftFile};
 pub use edits::Edit;
-pub use error::{ScenarioError, Warning};
+pub use error::{Effect, ScenarioError, Warning};
 pub use packing_question::Circumstances;
 pub use source::{Limits, Source};

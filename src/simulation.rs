@@ -28,7 +28,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::cluster::NodePhase;
 use crate::domain::{Check, Disagreement, SimDuration, SimTime};
 use crate::engine::EventHash;
-use crate::scenario::{PolicyVariant, Scenario};
+use crate::scenario::{Caveats, PolicyVariant, Scenario};
 use crate::world::World;
 
 /// A simulation that can be stepped through.
@@ -154,7 +154,13 @@ pub fn run_unless(
     seed: u64,
     unwanted: &AtomicBool,
 ) -> Result<Option<Outcome>, CatalogError> {
+    if unwanted.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
     let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    if unwanted.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
     let mut simulation = Simulation::new(&setup);
     let mut look = |_: &Moment<'_>| match unwanted.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),
@@ -167,12 +173,7 @@ pub fn run_unless(
 }
 
 /// What a simulation that is over leaves behind.
-fn concluded(
-    simulation: Simulation<'_>,
-    scenario: &Scenario,
-    policy: &PolicyVariant,
-    warnings: Vec<String>,
-) -> Outcome {
+fn concluded(simulation: Simulation<'_>, scenario: &Scenario, policy: &PolicyVariant, warnings: Caveats) -> Outcome {
     let Simulation { context, hash, .. } = simulation;
     conclusion::conclude(context, scenario, policy, warnings, hash.value())
 }

@@ -198,11 +198,7 @@ fn what_envoy_calls_a_cluster_names_the_service_or_the_route_in_front() {
         let labels = format!(r#""envoy_cluster_name":"{cluster}""#);
         let own = Folder::new()
             .put("replicas_wanted", 60, &[(r#""namespace":"shop","deployment":"web""#, &[(0, 3.0)])])
-            .put(
-                "requests_envoy",
-                60,
-                &[(&*labels, &[(0, 2.0)]), (r#""envoy_cluster_name":"xds-grpc""#, &[(0, 9.0)])],
-            )
+            .put("requests_envoy", 60, &[(&*labels, &[(0, 2.0)]), (r#""envoy_cluster_name":"xds-grpc""#, &[(0, 9.0)])])
             .import()
             .unwrap();
         let with = own.workloads.iter().find_map(|own| own.requests_per_second);

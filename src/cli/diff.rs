@@ -14,9 +14,9 @@ use crate::experiment::question::Kind;
 use crate::experiment::uneven::{Footing, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::program::compare::about;
-use crate::program::simulations::{shell_line, warning_lines};
+use crate::program::simulations::shell_line;
 use crate::program::{Failure, Prices, edits, prices};
-use crate::scenario::{Edit, Scenario, Warning};
+use crate::scenario::{Caveats, Edit, Scenario, Warning};
 
 /// Show what an edit of a scenario changes in cost, waiting and churn
 ///
@@ -106,12 +106,11 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let question = question(arguments, &before, &after);
     let points = run(arguments, &question, [&before, &after], catalog, console)?;
     let whole = points.len() == question.plan().len();
-    let mut warnings = warning_lines(&before.warnings);
-    warnings
-        .extend(warning_lines(&after.warnings).into_iter().filter(|line| !warnings.contains(line)).collect::<Vec<_>>());
+    let mut warnings = Caveats::of(&before.warnings);
+    warnings.extend(Caveats::of(&after.warnings));
     let [was, is] = [before.scenario.warm_up, after.scenario.warm_up];
     if was != is {
-        warnings.push(format!(
+        warnings.changes(format!(
             "`warm_up` is {was} before and {is} after: figures of waiting, churn and response times are of other stretches of time"
         ));
     }
@@ -119,7 +118,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let about = About { scenario: titled(&before, &after), set, ..about(&question, &before.scenario, old, &points) };
     let run = std::slice::from_ref(&after.policy);
     let path = arguments.after.as_ref().unwrap_or(&arguments.before);
-    warnings.splice(0..0, edits::idle(path, &edits, &after.scenario, run, catalog));
+    warnings.precede(edits::idle(path, &edits, &after.scenario, run, catalog));
     let mut comparison = compare(about, &question.policies, points, warnings);
     weigh(&mut comparison, &[before.footing(BEFORE)?, after.footing(AFTER)?]);
     if comparison.about.replications == 0 {

@@ -85,7 +85,7 @@ fn look(path: &Path, catalog: &Catalog) -> (Finding, Option<Failure>) {
             let warnings = warnings
                 .iter()
                 .map(|warning| Remark::of(&Shown::from(warning)))
-                .chain(more.into_iter().map(Remark::plain))
+                .chain(more.texts().into_iter().map(Remark::plain))
                 .collect();
             (Finding { warnings, usable: true, holds: Some(holds), ..unusable(None) }, None)
         }

@@ -1,5 +1,6 @@
 //! Policies against the first one, replication by replication.
 
+use crate::scenario::Caveats;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -37,7 +38,8 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequential: Option<Sequential>,
     /// What the model left out and could change the answer, under any policy.
-    pub warnings: Vec<String>,
+    #[serde(flatten)]
+    pub warnings: Caveats,
 }
 
 /// What was compared.
@@ -117,7 +119,7 @@ pub struct ObjectiveShare {
 }
 
 /// Compares the policies of `points` in the order of `policies`, over the seeds that all of them have run.
-pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnings: Vec<String>) -> Comparison {
+pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnings: Caveats) -> Comparison {
     let mut by_seed: BTreeMap<u64, Vec<Option<Point>>> = BTreeMap::new();
     for point in points {
         let Some(position) = policies.iter().position(|name| *name == point.policy) else { continue };
@@ -141,11 +143,7 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
         .collect();
     let mut all_warnings = warnings;
     for point in columns.iter().flatten() {
-        for warning in &point.warnings {
-            if !all_warnings.contains(warning) {
-                all_warnings.push(warning.clone());
-            }
-        }
+        all_warnings.extend(point.warnings.iter());
     }
     let points = columns.iter().flatten().map(|point| (*point).clone()).collect();
     Comparison {

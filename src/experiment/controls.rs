@@ -8,6 +8,7 @@
 
 mod circumstances;
 mod of_levers;
+mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -152,6 +153,7 @@ impl Controls {
         };
         let levers = levers(&known);
         let mut all: Vec<Control> = levers.iter().flat_map(|lever| of_levers::controls(lever, basis)).collect();
+        all.extend(requests::requests(basis));
         all.extend(circumstances::commitments(basis));
         all.extend(circumstances::load(basis));
         all.extend(circumstances::faults(basis));

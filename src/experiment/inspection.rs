@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::domain::{SimDuration, SimTime};
 use crate::report::summary::InputSummary;
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{PolicyVariant, Scenario};
+use crate::scenario::{Caveats, PolicyVariant, Scenario};
 use crate::simulation::{Forecast, Resolved, Simulation, resolve};
 
 /// By when controllers have made the pods that there are from the start; autoscalers have not acted by then.
@@ -73,18 +73,14 @@ pub struct PolicyInspection {
 ///
 /// # Errors
 /// If the catalog lacks prices that a policy needs.
-pub fn inspect(scenario: &Scenario, catalog: &Catalog) -> Result<(Inspection, Vec<String>), CatalogError> {
-    let mut warnings = Vec::new();
+pub fn inspect(scenario: &Scenario, catalog: &Catalog) -> Result<(Inspection, Caveats), CatalogError> {
+    let mut warnings = Caveats::new();
     let mut policies = Vec::new();
     for policy in &scenario.policies {
         let resolved = resolve(scenario, policy, catalog, scenario.seed)?;
         let forecast = Forecast::of(scenario, policy, resolved.setup.sample_interval);
         policies.push(of_policy(policy, &resolved, forecast));
-        for warning in resolved.warnings {
-            if !warnings.contains(&warning) {
-                warnings.push(warning);
-            }
-        }
+        warnings.extend(resolved.warnings);
     }
     let inspection = Inspection {
         name: scenario.name.clone(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::figures::FIGURES;
 use crate::catalog::{Catalog, CatalogError};
 use crate::report::Summary;
-use crate::scenario::{Scenario, ScenarioError};
+use crate::scenario::{Caveats, Scenario, ScenarioError};
 use crate::simulation::{self, Outcome};
 
 /// What one simulation answered: a pure function of (scenario, policy, seed).
@@ -39,7 +39,8 @@ pub struct Point {
     /// Date of the prices.
     pub price_date: String,
     /// What the model left out and could change the answer.
-    pub warnings: Vec<String>,
+    #[serde(flatten)]
+    pub warnings: Caveats,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

@@ -22,8 +22,7 @@ pub mod verdict;
 use super::comparison::{About, Comparison};
 use super::figures::{Figure, Unit};
 use super::statistics::Estimate;
-use crate::domain::words::grouped;
-use crate::report::format::{self, money_among, percent, span};
+use crate::report::format::{self, Known, Measure, mean_count as counted, money_among, percent, span};
 use crate::report::page::text;
 
 /// A value of `figure`, with its unit.
@@ -41,17 +40,6 @@ fn value_among(figure: &Figure, currency: &str, amount: f64, largest: f64) -> St
         Unit::Count => counted(size),
     };
     if amount < 0.0 { format!("\u{2212}{text}") } else { text }
-}
-
-/// A mean of counts: whole if it is, else with one or two decimals.
-fn counted(value: f64) -> String {
-    if (value - libm::round(value)).abs() < 1e-9 {
-        crate::report::format::whole(value)
-    } else if value.abs() < 10.0 {
-        format!("{value:.2}")
-    } else {
-        grouped(&format!("{value:.1}"))
-    }
 }
 
 /// A cell of a page as HTML: its interval, if it has one, in a `span`, which a style may put below the mean.
@@ -111,22 +99,33 @@ fn interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
     }
 }
 
-/// A mean with half the width of its interval; alone where that is nothing in the words of `say`.
-fn plus_minus(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
-    let mean = say(estimate.mean);
-    match estimate.half_width() {
-        Some(half) if say(half) != say(0.0) => format!("{mean} \u{b1} {}", say(half)),
-        _ => mean,
+/// What a figure is measured in, among values of which `largest` is the largest.
+fn measure<'c>(figure: &Figure, currency: &'c str, largest: f64) -> Measure<'c> {
+    match figure.unit {
+        Unit::Money => Measure::Money { currency, largest },
+        Unit::Seconds => Measure::Seconds,
+        Unit::Share => Measure::Share,
+        Unit::Count => Measure::Count,
     }
 }
 
-/// The same, with the ends of the interval where one of them is much further off than the other.
-fn with_interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
-    let varies = estimate.half_width().is_some_and(|half| say(half) != say(0.0));
-    if varies && estimate.is_lopsided() {
-        return format!("{} ({})", say(estimate.mean), interval(estimate, say));
+/// The same of a difference: of shares in percentage points.
+fn measure_of_difference<'c>(figure: &Figure, currency: &'c str, largest: f64) -> Measure<'c> {
+    match figure.unit {
+        Unit::Share => Measure::Points,
+        Unit::Money | Unit::Seconds | Unit::Count => measure(figure, currency, largest),
     }
-    plus_minus(estimate, say)
+}
+
+/// A mean with its interval, the ends of which are said where one of them is much further off than the other.
+fn known(estimate: &Estimate) -> Known {
+    let &Estimate { mean, low, high, .. } = estimate;
+    Known { mean, low, high, ends: estimate.is_lopsided(), signed: false }
+}
+
+/// The same of a difference, which has its sign.
+fn known_difference(estimate: &Estimate) -> Known {
+    Known { signed: true, ..known(estimate) }
 }
 
 /// Aligned columns, the first to the left.

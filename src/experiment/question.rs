@@ -336,7 +336,7 @@ mod tests {
                     cost_by_origin: Default::default(),
                     spot: false,
                     price_date: String::new(),
-                    warnings: Vec::new(),
+                    warnings: crate::scenario::Caveats::new(),
                 };
                 (cell.index, point)
             })

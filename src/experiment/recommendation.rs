@@ -19,6 +19,7 @@ pub use answer::{
     Change, EffortMade, Figures, LeverTried, LimitKept, Recommendation, SCHEMA_VERSION, Tried, ValueChange,
 };
 pub use commitments::{CurvePoint, FamilyCurve, curves, dearest_family, hours, lever as commitments_lever};
+pub(in crate::experiment) use levers::dearest;
 pub use levers::{Kind, Known, Level, Lever, Requirements, Terms, levers, requirements, setting};
 pub use limits::{Limit, limits, measures, strain};
 pub use robustness::{Robustness, Stress};

@@ -15,12 +15,14 @@ pub use sizes::{Measured, measure};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::axes::Setting;
+use super::presentation::rightsizing::quantity;
 use crate::actors::{container_states, namespace_limits, respecified};
 use crate::domain::hpa::ScaleTargetRef;
 use crate::domain::vertical::UpdateMode;
 use crate::domain::workload::ObjectName;
-use crate::domain::{PodSpec, Resources, Symbol, VerticalPodAutoscaler};
-use crate::policy::vertical::{AdmittedContainer, NamespaceLimits, admit};
+use crate::domain::{Container, PodSpec, ResourceName, Resources, Symbol, VerticalPodAutoscaler};
+use crate::policy::vertical::{AdmittedContainer, ContainerState, NamespaceLimits, admit, proportional_limit};
 use crate::scenario::Scenario;
 use crate::scenario::manifests::Manifests;
 use crate::simulation::Outcome;
@@ -167,6 +169,38 @@ pub struct Patch {
     pub owner: Owner,
     /// Its containers that change, with requests and limits as they are to be.
     pub containers: Vec<(Symbol, Resources, Resources)>,
+}
+
+impl Patch {
+    /// The paths that it sets, with the values as manifests have them.
+    pub fn setting(&self) -> Setting {
+        let (kind, name) = self.owner;
+        let mut setting = Setting::new();
+        for (container, requests, limits) in &self.containers {
+            let mut put = |what: &str, amounts: &Resources| {
+                for resource in [ResourceName::CPU, ResourceName::MEMORY] {
+                    let Some(amount) = amounts.find(resource) else { continue };
+                    let path = format!(
+                        "{kind}[{name}].spec.template.spec.containers[{container}].resources.{what}.{}",
+                        resource.0
+                    );
+                    setting.push((path, quantity(amounts, resource, amount)));
+                }
+            };
+            put("requests", requests);
+            put("limits", limits);
+        }
+        setting
+    }
+}
+
+/// A container with another request of one resource. Its limit, if it has one, moves in proportion, as the Vertical Pod Autoscaler has it.
+pub fn with_request(owner: Owner, container: &Container, resource: ResourceName, amount: i64) -> Patch {
+    let name = Symbol::new(&container.name);
+    let state = ContainerState { name, requests: container.effective_requests(), limits: container.limits.clone() };
+    let limit = proportional_limit(&state, resource, amount, None);
+    let limits = limit.map_or_else(Resources::new, |limit| Resources::new().with(resource, limit));
+    Patch { owner, containers: vec![(name, Resources::new().with(resource, amount), limits)] }
 }
 
 /// What a sizing changes, in the order of the manifests.

@@ -82,6 +82,12 @@ impl Estimate {
         Self { low: self.low.map(|low| low.max(least)), high: self.high.map(|high| high.min(most)), ..self }
     }
 
+    /// The same with the other sign.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        Self { mean: -self.mean, low: self.high.map(|high| -high), high: self.low.map(|low| -low), ..self }
+    }
+
     /// Whether the mean is known to be off zero: the interval leaves zero out, or a single value, taken at its word, is another.
     pub fn is_off_zero(&self) -> bool {
         if self.low.is_none() { self.mean.abs() > 0.0 } else { self.excludes_zero() }

@@ -1,5 +1,6 @@
 //! Many settings of one scenario: what each costs, who waits, and which are worth a look.
 
+use crate::scenario::Caveats;
 use serde::{Deserialize, Serialize};
 
 use super::comparison::{About, mean_of, mean_of_objective, paired};
@@ -47,7 +48,8 @@ pub struct Sweep {
     /// 95 % interval of the difference includes 0. With a single replication, those of exactly equal cost.
     pub not_told_apart: Vec<usize>,
     /// What the model left out and could change the answer, under any setting.
-    pub warnings: Vec<String>,
+    #[serde(flatten)]
+    pub warnings: Caveats,
 }
 
 /// One setting under one policy.
@@ -125,14 +127,10 @@ pub(super) struct Group<'a> {
 }
 
 /// Sums up the points of a sweep, of which all are there but those of settings that were [knocked out](super::knockout). `latency` is the number of the figure to hold cost against.
-pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point], mut warnings: Vec<String>) -> Sweep {
+pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point], mut warnings: Caveats) -> Sweep {
     let paths = question.settings.first().map(|setting| setting.iter().map(|(path, _)| path.clone()).collect());
     let groups = groups(question, points);
-    for warning in groups.iter().flat_map(|group| &group.points).flat_map(|point| &point.warnings) {
-        if !warnings.contains(warning) {
-            warnings.push(warning.clone());
-        }
-    }
+    warnings.extend(groups.iter().flat_map(|group| &group.points).flat_map(|point| point.warnings.iter()));
     let mut results: Vec<SettingResult> = groups.iter().map(|group| result(question, group)).collect();
     mark_undone(&mut results, &groups);
     let cost = find("cost").map_or(0, |(position, _)| position);
@@ -372,7 +370,7 @@ mod tests {
                     cost_by_origin: Default::default(),
                     spot: false,
                     price_date: String::new(),
-                    warnings: Vec::new(),
+                    warnings: Caveats::new(),
                 });
             }
         }

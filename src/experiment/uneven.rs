@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::comparison::Comparison;
 use super::points::Point;
 use crate::domain::words::counted;
-use crate::scenario::{Autoscaler, PolicyVariant};
+use crate::scenario::{Autoscaler, Caveat, Effect, PolicyVariant};
 
 /// From this share of the difference of costs on, what is uneven decides the answer.
 const DECIDES: f64 = 0.5;
@@ -83,7 +83,8 @@ pub fn weigh(comparison: &mut Comparison, footings: &[Footing]) {
         }
     }
     // They matter more than what any one policy leaves out, of which a table shows the first few.
-    comparison.warnings.splice(0..0, found.iter().map(|uneven| uneven.message.clone()));
+    let caveat = |uneven: &Uneven| Caveat::new(Effect::ChangesAnswer, &*uneven.message);
+    comparison.warnings.precede(found.iter().map(caveat).collect());
     comparison.uneven = found;
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::simulations::{on_threads, shell_line, warning_lines};
+use super::simulations::{on_threads, shell_line};
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::backtest::figures::Window;
@@ -23,7 +23,7 @@ use crate::experiment::points::{self, Cell, Watcher};
 use crate::experiment::presentation::{backtest_page, backtest_table};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
-use crate::scenario::{Edit, Scenario, Warning};
+use crate::scenario::{Caveats, Edit, Scenario, Warning};
 use crate::simulation;
 use ablation::{Ablation, Swap};
 use bill::{BillRequest, RecordedBill};
@@ -293,32 +293,28 @@ impl Backtest {
         Answered { answer, curves: main.curves, stretch, command: self.command() }
     }
 
-    fn warnings(&self) -> Vec<String> {
-        let mut lines = Vec::new();
+    fn warnings(&self) -> Caveats {
+        let mut all = Caveats::new();
         if self.recorded.charges.is_none() {
-            lines.push(
-                "no bill was recorded: cost is judged at one price list only, that of the simulations".to_owned(),
-            );
+            all.changes("no bill was recorded: cost is judged at one price list only, that of the simulations");
         }
         if self.request.mode == Mode::Replay && self.recorded.charges.is_some() && self.recorded.spot_prices.is_empty()
         {
-            lines.push(
-                "Spot prices are the recorded ones of pools that were used; those of the others are modelled"
-                    .to_owned(),
+            all.may_change(
+                "Spot prices are the recorded ones of pools that were used; those of the others are modelled",
             );
         }
         if !self.recorded.knows_ends() {
-            lines.push(
-                "why nodes ended was not recorded: removals and reclaims are not judged, and none is swapped in"
-                    .to_owned(),
+            all.changes(
+                "why nodes ended was not recorded: removals and reclaims are not judged, and none is swapped in",
             );
         }
         if !self.recorded.knows_evictions {
-            lines.push("which pods were evicted was not recorded: evictions are not judged".to_owned());
+            all.changes("which pods were evicted was not recorded: evictions are not judged");
         }
-        lines.extend(self.bill.iter().flat_map(RecordedBill::warnings).cloned());
-        lines.extend(warning_lines(&self.warnings));
-        lines
+        self.bill.iter().flat_map(RecordedBill::warnings).for_each(|text| all.may_change(text.as_str()));
+        all.extend(Caveats::of(&self.warnings));
+        all
     }
 
     /// The command line that repeats the back-test.

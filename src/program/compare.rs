@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
-use super::simulations::{on_threads, shell_line, simulate, warning_lines};
+use super::simulations::{on_threads, shell_line, simulate};
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::catalog::Catalog;
 use crate::domain::SimDuration;
@@ -20,7 +20,7 @@ use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
 use crate::report::open_metrics::{self, Extent};
 use crate::report::{self, OutputDirectory, OutputError, Summary};
-use crate::scenario::{Edit, Scenario, Warning};
+use crate::scenario::{Caveats, Edit, Scenario, Warning};
 use crate::simulation::outcome::UNPRICED;
 use crate::simulation::{self, Outcome};
 
@@ -247,8 +247,8 @@ fn compared(
     let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
     let about = about(question, scenario, region.currency.code(), &points);
     let setting = question.settings.first();
-    let mut lines = setting.map_or_else(Vec::new, |own| edits::without_effect(question, own, scenario, catalog));
-    lines.extend(warning_lines(warnings));
+    let mut lines = setting.map_or_else(Caveats::new, |own| edits::without_effect(question, own, scenario, catalog));
+    lines.extend(Caveats::of(warnings));
     let mut comparison = compare(about, &question.policies, points, lines);
     let policies = question.policies.iter().filter_map(|name| Some((name, scenario.for_policy(Some(name)).ok()?)));
     let footings: Vec<Footing> = policies.map(|(name, policy)| Footing::of(name, policy)).collect();

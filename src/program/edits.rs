@@ -10,7 +10,7 @@ use crate::experiment::Question;
 use crate::experiment::axes::{Axis, Setting};
 use crate::experiment::effects::digest;
 use crate::experiment::question::Kind;
-use crate::scenario::{Edit, Limits, Scenario, ScenarioError, Warning};
+use crate::scenario::{Caveat, Caveats, Edit, Effect, Limits, Scenario, ScenarioError, Warning};
 
 /// The path of the duration in a scenario.
 const DURATION: &str = "duration";
@@ -125,13 +125,13 @@ pub fn texts(setting: &Setting) -> Vec<String> {
 }
 
 /// Warnings of the changes in an experiment's setting that change nothing in any policy of it.
-pub fn without_effect(question: &Question, setting: &Setting, scenario: &Scenario, catalog: &Catalog) -> Vec<String> {
+pub fn without_effect(question: &Question, setting: &Setting, scenario: &Scenario, catalog: &Catalog) -> Caveats {
     let edits = of_setting(setting).unwrap_or_default();
     idle(Path::new(&question.scenario), &edits, scenario, &question.policies, catalog)
 }
 
 /// Warnings of those of `edits`, with which `scenario` was read from `path`, that change nothing in any of `policies`.
-pub fn idle(path: &Path, edits: &[Edit], scenario: &Scenario, policies: &[String], catalog: &Catalog) -> Vec<String> {
+pub fn idle(path: &Path, edits: &[Edit], scenario: &Scenario, policies: &[String], catalog: &Catalog) -> Caveats {
     // How long to simulate may be said twice.
     let asked = edits.iter().enumerate().filter(|(_, edit)| !is_of_duration(edit));
     let is_idle = |(place, _): &(usize, &Edit)| {
@@ -147,7 +147,7 @@ pub fn idle(path: &Path, edits: &[Edit], scenario: &Scenario, policies: &[String
         })
     };
     let idle = asked.filter(is_idle);
-    idle.map(|(_, edit)| idle_line(&format!("`--set {}={}` changes nothing", edit.path(), edit.value()), policies))
+    idle.map(|(_, edit)| idle_caveat(&format!("`--set {}={}` changes nothing", edit.path(), edit.value()), policies))
         .collect()
 }
 
@@ -163,12 +163,13 @@ pub fn same(one: &Scenario, other: &Scenario, policies: &[String], catalog: &Cat
 }
 
 /// That something changes nothing.
-pub fn idle_line(what: &str, policies: &[String]) -> String {
+pub fn idle_caveat(what: &str, policies: &[String]) -> Caveat {
     let run = match policies {
         [one] => format!("the policy that runs ({one})"),
         _ => format!("any policy that runs ({})", policies.join(", ")),
     };
-    format!("{what} in {run}: it is so already, or nothing there looks at it")
+    let text = format!("{what} in {run}: it is so already, or nothing there looks at it");
+    Caveat::new(Effect::AboutInput, text)
 }
 
 /// The scenario of a file with changes, and what is left out of it.

@@ -20,9 +20,9 @@ use crate::experiment::recommendation::{
     Choice, Effort, FamilyCurve, Kind, Known, Level, Lever, Recommendation, Requirements, Robustness, Search, Stress,
     Verdict, commitments_lever, curves, dearest_family, hours, levers, limits, requirements, setting,
 };
-use crate::experiment::rightsizing::{Sizing, measure, observed, patches};
+use crate::experiment::rightsizing::{Patch, Sizing, measure, observed, patches};
 use crate::report::Summary;
-use crate::scenario::{Edit, Scenario, Warning};
+use crate::scenario::{Caveats, Edit, Scenario, Warning};
 use crate::simulation::Outcome;
 use assembly::Assembly;
 pub(super) use assembly::value_changes;
@@ -145,7 +145,7 @@ impl Recommend {
         let robustness = self.robustness(&problem, &verdict)?;
         let assembly = Assembly { problem: &problem, search: &search, verdict: &verdict, catalog, region: &region };
         let mut answer = assembly.answer(&self, commitments, robustness, effort.simulations)?;
-        answer.warnings.splice(0..0, super::simulations::warning_lines(&self.warnings));
+        answer.warnings.precede(Caveats::of(&self.warnings));
         let setting = problem.setting(&verdict.choice);
         drop(search);
         drop(problem);
@@ -193,7 +193,7 @@ impl Recommend {
         let measured = measure(&self.scenario, &self.policy, &seen);
         let level = |(sizing, label): (Sizing, &str)| {
             let patches = patches(&self.scenario, &self.policy, &measured, sizing);
-            let sets: Setting = patches.iter().flat_map(files::requests_of).collect();
+            let sets: Setting = patches.iter().flat_map(Patch::setting).collect();
             let count = patches.len() as u64;
             let workloads = crate::domain::words::counted(count, "workload", "workloads");
             (count > 0).then(|| Level { label: format!("{label}, {workloads}"), sets, requirements: Vec::new() })

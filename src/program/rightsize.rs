@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use super::simulations::{simulate, warning_lines};
+use super::simulations::simulate;
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::{self, Cell, Plan, Point};
@@ -13,7 +13,7 @@ use crate::experiment::rightsizing::{
 };
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
-use crate::scenario::{Edit, Scenario, Warning};
+use crate::scenario::{Caveats, Edit, Scenario, Warning};
 
 /// The file that says whose the folder of patches is.
 const MARKER: &str = "rightsizing.json";
@@ -111,9 +111,7 @@ impl RightSize {
         let runs = by_sizing(points, kept, seeds.len());
         let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
         let mut answer = answer((&scenario, &policy), &found, &runs, (region.currency.code(), inputs(&scenario)));
-        let mut told = warning_lines(&warnings);
-        told.append(&mut answer.warnings);
-        answer.warnings = told;
+        answer.warnings.precede(Caveats::of(&warnings));
         Ok(RightSized { answer, scenario, policy, measured: found, is_whole })
     }
 }

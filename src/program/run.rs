@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use super::simulations::{shell_line, warning_lines};
+use super::simulations::shell_line;
 use super::{Failure, Prices, edits, prices};
 use crate::domain::SimDuration;
 use crate::report::{self, OutputDirectory, Summary, open_metrics};
 use crate::scenario::definition::OutputSettings;
-use crate::scenario::{Edit, PolicyVariant, Scenario, Warning};
+use crate::scenario::{Caveats, Edit, PolicyVariant, Scenario, Warning};
 use crate::simulation::{self, CheckedError, Moment, Outcome};
 
 /// What to run.
@@ -90,9 +90,9 @@ impl Run {
     fn told(&self, policy: &PolicyVariant, mut outcome: Outcome) -> Outcome {
         let request = &self.request;
         let run = std::slice::from_ref(&policy.name);
-        let mut lines = edits::idle(&request.scenario, &request.edits, &self.scenario, run, self.prices.catalog());
-        lines.extend(warning_lines(&self.warnings));
-        outcome.warnings.splice(0..0, lines);
+        let mut before = edits::idle(&request.scenario, &request.edits, &self.scenario, run, self.prices.catalog());
+        before.extend(Caveats::of(&self.warnings));
+        outcome.warnings.precede(before);
         outcome
     }
 

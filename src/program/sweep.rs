@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::compare::about;
-use super::simulations::{shell_line, warning_lines};
+use super::simulations::shell_line;
 use super::{Failure, Prices, edits, prices};
 use crate::catalog::Catalog;
 use crate::domain::SimDuration;
@@ -21,7 +21,7 @@ use crate::experiment::sweep::{self, sweep};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
-use crate::scenario::Scenario;
+use crate::scenario::{Caveats, Scenario};
 
 /// What to try.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub struct Sweep {
     pub question: Question,
     /// The scenario under every setting.
     pub scenarios: Vec<Scenario>,
-    warnings: Vec<String>,
+    warnings: Caveats,
 }
 
 impl Sweep {
@@ -225,28 +225,24 @@ fn latency(name: &str) -> Result<usize, Failure> {
 }
 
 /// The scenario under every setting, so that a bad value is found before the first simulation, and the warnings of all.
-fn scenarios(question: &Question, catalog: &Catalog) -> Result<(Vec<Scenario>, Vec<String>), Failure> {
+fn scenarios(question: &Question, catalog: &Catalog) -> Result<(Vec<Scenario>, Caveats), Failure> {
     let load = |setting: &Setting| {
         let edits = edits::of_setting_in(question, setting)?;
         edits::load(Path::new(&question.scenario), catalog, &edits)
     };
-    let (mut scenarios, mut all) = (Vec::new(), Vec::new());
+    let (mut scenarios, mut all) = (Vec::new(), Caveats::new());
     for setting in &question.settings {
         let (scenario, warnings) = load(setting)?;
-        for line in warning_lines(&warnings) {
-            if !all.contains(&line) {
-                all.push(line);
-            }
-        }
+        all.extend(Caveats::of(&warnings));
         scenarios.push(scenario);
     }
-    all.splice(0..0, idle_axes(question, &scenarios, catalog));
+    all.precede(idle_axes(question, &scenarios, catalog));
     Ok((scenarios, all))
 }
 
 /// Warnings of axes of which no value changes anything in a policy that runs: settings that differ in nothing else are the same.
-fn idle_axes(question: &Question, scenarios: &[Scenario], catalog: &Catalog) -> Vec<String> {
-    let Some((first, scenario)) = question.settings.first().zip(scenarios.first()) else { return Vec::new() };
+fn idle_axes(question: &Question, scenarios: &[Scenario], catalog: &Catalog) -> Caveats {
+    let Some((first, scenario)) = question.settings.first().zip(scenarios.first()) else { return Caveats::new() };
     let idle = |place: &usize| {
         let values = question.settings.iter().filter_map(|setting| setting.get(*place)).map(|(_, value)| value);
         let mut values: Vec<&String> = values.filter(|value| **value != first[*place].1).collect();
@@ -265,7 +261,7 @@ fn idle_axes(question: &Question, scenarios: &[Scenario], catalog: &Catalog) -> 
     places
         .map(|place| {
             let path = &first[place].0;
-            edits::idle_line(&format!("no value of `{path}` changes anything"), &question.policies)
+            edits::idle_caveat(&format!("no value of `{path}` changes anything"), &question.policies)
         })
         .collect()
 }

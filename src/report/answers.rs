@@ -2,9 +2,8 @@
 //!
 //! What must not live here: how they are drawn (`page`, `markdown`).
 
-use super::format;
+use super::format::{self, Known, Measure};
 use super::summary::{Distribution, ObjectiveResult, RequestFigures, Summary};
-use super::warnings::ranked;
 use crate::scenario::definition::Calibrated;
 
 /// Objectives that an answer names at most.
@@ -81,8 +80,10 @@ fn cost(summary: &Summary) -> Answer {
     let span = format::span(summary.about.duration_seconds);
     let value = Piece::Figure("cost.per_month", month, format!("{} a month", money(month)));
     let off = cost.spot_range.filter(|_| cost.total > 0.0).map_or_else(String::new, |range| {
-        let of_month = |total: f64| money(month * total / cost.total);
-        format!("{} to {} if Spot prices are off", of_month(range.total_low), of_month(range.total_high))
+        let of_month = |total: f64| month * total / cost.total;
+        let (low, high) = (of_month(range.total_low), of_month(range.total_high));
+        let own = Known { mean: month, low: Some(low), high: Some(high), ends: true, signed: false };
+        format!("{} if Spot prices are off", own.range(Measure::Money { currency, largest: month }))
     });
     Answer::new("What it costs", value)
         .say(off)
@@ -219,8 +220,8 @@ fn rests_on(summary: &Summary) -> Answer {
     let answer = Answer::new("What it rests on", value)
         .with([share, plain(format!(" of the bill at estimated prices (prices of {})", summary.about.price_date))])
         .say(summary.about.calibration.as_ref().map_or_else(String::new, Calibrated::in_short));
-    let ranked = ranked(&summary.warnings);
-    let Some(first) = ranked.telling.first().or(ranked.harmless.first()) else { return answer };
+    // Those that change most come first.
+    let Some(first) = summary.warnings.first() else { return answer };
     let warnings = format::counted(summary.warnings.len() as u64, "warning", "warnings");
     answer.with([Piece::Link("warnings", warnings), plain(format!(": {first}"))])
 }

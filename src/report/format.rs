@@ -1,8 +1,12 @@
 //! Figures as people read them, and as tables hold them.
 
+mod known;
+
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
+
+pub use known::{Known, Measure};
 
 pub use crate::domain::words::counted;
 use crate::domain::words::grouped;
@@ -123,6 +127,17 @@ pub fn bytes(bytes: u64) -> String {
         b if b < 999.5e6 => format!("{:.0} MB", b / 1e6),
         b if b < 999.5e9 => format!("{:.1} GB", b / 1e9),
         b => format!("{:.1} TB", b / 1e12),
+    }
+}
+
+/// A mean of counts: whole if it is, else with one or two decimals.
+pub fn mean_count(value: f64) -> String {
+    if (value - libm::round(value)).abs() < 1e-9 {
+        whole(value)
+    } else if value.abs() < 10.0 {
+        format!("{value:.2}")
+    } else {
+        grouped(&format!("{value:.1}"))
     }
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod service;
 mod vertical;
 pub mod waits;
 
+use crate::scenario::Caveats;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::SimDuration;
@@ -79,7 +80,8 @@ pub struct Summary {
     /// The scenario's objectives against what happened.
     pub objectives: Vec<ObjectiveResult>,
     /// What the model left out or assumed and could change the answer.
-    pub warnings: Vec<String>,
+    #[serde(flatten)]
+    pub warnings: Caveats,
     /// A hash over every event, 16 hexadecimal digits; equal runs have equal hashes.
     pub event_hash: String,
 }

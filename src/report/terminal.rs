@@ -4,10 +4,9 @@ mod availability;
 mod churn;
 mod vertical;
 
-use super::format::{self, money, money_among, percent, span};
+use super::format::{self, Known, Measure, money, money_among, percent, span};
 use super::sparklines;
 use super::summary::{Distribution, Part, Summary, WorkloadWaits};
-use super::warnings::ranked;
 use crate::simulation::Outcome;
 
 /// Workloads whose requests are printed; the page has all.
@@ -86,8 +85,10 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
     });
     lines.push(format!("{label:<LABEL$}{}{rates}", part(cost.total)));
     if let Some(range) = cost.spot_range {
-        let (low, high) = (part(range.total_low), part(range.total_high));
-        lines.push(format!("{:<LABEL$}{low} to {high}  (p10 to p90 of the error of Spot prices)", "  if Spot is off"));
+        let (low, high) = (Some(range.total_low), Some(range.total_high));
+        let own = Known { mean: cost.total, low, high, ends: true, signed: false };
+        let range = own.range(Measure::Money { currency, largest: cost.total });
+        lines.push(format!("{:<LABEL$}{range}  (p10 to p90 of the error of Spot prices)", "  if Spot is off"));
     }
     if let Some(rest) = cost.without_network {
         lines.push(format!(
@@ -320,9 +321,7 @@ fn warnings(summary: &Summary, lines: &mut Vec<String>) {
     }
     lines.push(String::new());
     lines.push(format!("{}:", format::counted(summary.warnings.len() as u64, "warning", "warnings")));
-    let ranked = ranked(&summary.warnings);
-    let all = ranked.telling.iter().chain(&ranked.harmless);
-    lines.extend(all.take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
+    lines.extend(summary.warnings.iter().take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
     if summary.warnings.len() > WARNINGS_MAX {
         lines.push(format!("  and {} more in the report", summary.warnings.len() - WARNINGS_MAX));
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use miette::{
     Diagnostic, LabeledSpan, MietteError, MietteSpanContents, Severity, SourceCode, SourceSpan, SpanContents,
 };
-pub use nodecast_decisions::text::error::{InputError as ScenarioError, Place, Warning, listed, nearest};
+pub use nodecast_decisions::text::error::{Effect, InputError as ScenarioError, Place, Warning, listed, nearest};
 
 /// A problem that miette can draw.
 #[derive(Clone, PartialEq, Eq, Debug)]

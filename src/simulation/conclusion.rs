@@ -23,7 +23,7 @@ use crate::domain::{NodeId, Quantity, SimDuration, SimTime, WorkloadId, well_kno
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::release::Behaviour;
 use crate::scenario::definition::{Calibrated, QueueKind};
-use crate::scenario::{PolicyVariant, Scenario};
+use crate::scenario::{Caveats, PolicyVariant, Scenario};
 use crate::world::record::{ControllerLoop, ControllerLoops, Record};
 
 /// Brings everything up to the end of the run and gathers the outcome.
@@ -31,7 +31,7 @@ pub(super) fn conclude(
     mut context: Context<'_>,
     scenario: &Scenario,
     policy: &PolicyVariant,
-    mut warnings: Vec<String>,
+    mut warnings: Caveats,
     event_hash: u64,
 ) -> Outcome {
     let end = SimTime::ZERO + context.setup.scenario.duration;
@@ -41,10 +41,10 @@ pub(super) fn conclude(
     let answered: Vec<(WorkloadId, f64)> = models.iter().map(|(id, model)| (*id, model.completed())).collect();
     let short = short_of_cpu(&models, duration);
     let requests = request_summaries(models);
-    warnings.extend(short.into_iter().map(|(workload, seconds)| {
+    for (workload, seconds) in short {
         let name = context.world.workload(workload).name;
-        format!("{name}: for {seconds:.0} s its replicas could not use the CPU that its load states, and what they lacked was not done later")
-    }));
+        warnings.changes(format!("{name}: for {seconds:.0} s its replicas could not use the CPU that its load states, and what they lacked was not done later"));
+    }
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let beside = Beside {
@@ -62,9 +62,10 @@ pub(super) fn conclude(
     let limits = context.client_limits();
     let mut record = context.world.into_record(end);
     record.controllers.limits = limits;
-    warnings.extend(record.unmet.iter().map(|(at, what)| format!("at {at}: {what}")));
-    warnings.extend(pressed(&record));
-    warnings.extend(busy_controllers(&record.controllers, context.setup.scenario.duration));
+    record.unmet.iter().for_each(|(at, what)| warnings.may_change(format!("at {at}: {what}")));
+    pressed(&record).into_iter().for_each(|text| warnings.may_change(text));
+    let busy = busy_controllers(&record.controllers, context.setup.scenario.duration);
+    busy.into_iter().for_each(|text| warnings.may_change(text));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
         (sample.cost_rate, sample.cost) = (spent.rate, spent.amount);

@@ -3,6 +3,7 @@
 use crate::cloud::Bill;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeGroup, NodePool, SimDuration, SimTime, Symbol, Versions, WorkloadId};
+use crate::scenario::Caveats;
 use crate::scenario::definition::{Calibrated, WaitLimit};
 use crate::world::record::Record;
 
@@ -22,7 +23,7 @@ pub struct Outcome {
     /// What was configured, as far as reports tell it.
     pub objects: Objects,
     /// What the model left out or assumed and could change the answer.
-    pub warnings: Vec<String>,
+    pub warnings: Caveats,
     /// A running hash over every event; equal runs have equal hashes.
     pub event_hash: u64,
 }

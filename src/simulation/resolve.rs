@@ -30,7 +30,7 @@ use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::packing::PackerKind;
 use crate::policy::release::Behaviour;
 use crate::scenario::manifests::{Manifests, PodObject};
-use crate::scenario::{self, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
+use crate::scenario::{self, Caveats, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
 /// A simulation's setup, and what could make its answer differ from the real cluster's.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct Resolved<'s> {
     /// What the simulation is told.
     pub setup: Setup<'s>,
     /// What is left out.
-    pub warnings: Vec<String>,
+    pub warnings: Caveats,
 }
 
 /// Resolves one policy of a scenario for one seed.
@@ -55,7 +55,7 @@ pub fn resolve<'s>(
     let price_list = catalog.region(price_list_of(policy.versions.karpenter, scenario.region).as_str())?;
     let manifests = &policy.manifests;
     let karpenter = policy.autoscaler.is_karpenter();
-    let mut warnings = Vec::new();
+    let mut warnings = Caveats::new();
     let node_pools = if karpenter { pools::at_start(scenario, policy, &mut warnings) } else { Vec::new() };
     let (sample_interval, thinned) = forecast::sample_interval(scenario, policy);
     let initial = initial::initial(scenario, policy, &region, &mut warnings);
@@ -81,8 +81,8 @@ pub fn resolve<'s>(
         initial,
         sample_interval,
     };
-    warnings.extend(thinned);
-    warnings.extend(Forecast::of(scenario, policy, sample_interval).warning());
+    let about_size = thinned.into_iter().chain(Forecast::of(scenario, policy, sample_interval).warning());
+    about_size.for_each(|text| warnings.harmless(text));
     warn_about_objects(manifests, policy, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     usage::warn(&setup, &mut warnings);
@@ -137,23 +137,23 @@ fn group_ranks(manifests: &Manifests) -> Option<GroupRanks> {
     GroupRanks::new(pairs).ok()
 }
 
-fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {
+fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {
     let controlled = manifests.pods.iter().filter(|pod| !is_bare(pod)).count();
     if controlled > 0 {
-        warnings.push(format!(
+        warnings.changes(format!(
             "{} left out: ended, or controlled by another object, which has to be in the manifests to make pods",
             counted(controlled as u64, "Pod is", "Pods are")
         ));
     }
     if acts_twice(policy) {
         let release = policy.versions.karpenter;
-        warnings.push(format!(
+        warnings.changes(format!(
             "policy {}: Karpenter {release} and the Node Termination Handler both act on interruption notices; give Karpenter `interruption_queue: false`, or leave the handler out",
             policy.name
         ));
     }
     if policy.packer == PackerKind::CostAware {
-        warnings.push(format!(
+        warnings.changes(format!(
             "policy {}: no release packs so, and the cost-aware packer makes each batch of waiting pods cheap, not the whole run: \
              full nodes leave no room for the pods that come next, and consolidation goes on from there; believe a \
              difference over many seeds",
@@ -161,10 +161,11 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
         ));
     }
     if policy.autoscaler == scenario::Autoscaler::None && !manifests.node_pools.is_empty() {
-        warnings.push(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
+        warnings.changes(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
     }
     if policy.autoscaler == scenario::Autoscaler::ClusterAutoscaler && !manifests.node_pools.is_empty() {
-        warnings.push(format!("policy {}: NodePools are ignored, Cluster Autoscaler knows node groups", policy.name));
+        warnings
+            .harmless(format!("policy {}: NodePools are ignored, Cluster Autoscaler knows node groups", policy.name));
     }
     if let Some(flags) = &policy.flags {
         warn_about_groups(manifests, flags, warnings);
@@ -172,15 +173,15 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
 }
 
 /// Groups that the autoscaler does not find, and ranks that nobody states.
-fn warn_about_groups(manifests: &Manifests, flags: &Flags, warnings: &mut Vec<String>) {
+fn warn_about_groups(manifests: &Manifests, flags: &Flags, warnings: &mut Caveats) {
     for group in &manifests.node_groups {
         if flags.discovery.limits(group.name, &group.tags, (0, 0)).is_none() {
             let name = group.name;
-            warnings.push(format!("node group {name} keeps its size: Cluster Autoscaler does not find it"));
+            warnings.may_change(format!("node group {name} keeps its size: Cluster Autoscaler does not find it"));
         }
     }
     if flags.expander.filters().contains(&Expander::Priority) && manifests.group_ranks.is_none() {
-        warnings.push(
+        warnings.may_change(
             "the expander `priority` finds no ConfigMap kube-system/cluster-autoscaler-priority-expander: it prefers no group"
                 .to_owned(),
         );
@@ -196,11 +197,11 @@ fn acts_twice(policy: &PolicyVariant) -> bool {
 }
 
 /// A node class that selects capacity reservations finds those of the scenario only.
-fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Vec<String>) {
+fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
     for class in setup.node_classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
         if setup.scenario.ec2.cloud.reservations.is_empty() {
             let name = class.name;
-            warnings.push(format!(
+            warnings.may_change(format!(
                 "EC2NodeClass {name} selects capacity reservations, and the scenario states none under `ec2.capacity_reservations`"
             ));
         }
@@ -208,21 +209,22 @@ fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Vec<String>) {
 }
 
 /// Of two loads that begin at once only the later one counts.
-fn warn_about_times(scenario: &Scenario, warnings: &mut Vec<String>) {
+fn warn_about_times(scenario: &Scenario, warnings: &mut Caveats) {
     for (position, load) in scenario.load.iter().enumerate() {
         if scenario.load[..position].iter().any(|other| other.workload == load.workload && other.at == load.at) {
-            warnings.push(format!("two loads on {} begin at {}: only the later one counts", load.workload, load.at));
+            warnings
+                .of_input(format!("two loads on {} begin at {}: only the later one counts", load.workload, load.at));
         }
     }
 }
 
 /// As a fluid the clients of a closed loop wait for ever.
-fn warn_about_patience(loads: &[LoadPlan], warnings: &mut Vec<String>) {
+fn warn_about_patience(loads: &[LoadPlan], warnings: &mut Caveats) {
     for plan in loads.iter().filter(|plan| !plan.exact) {
         let closed = |step: &LoadStep| matches!(step.source, Source::Closed { .. });
         if plan.steps.iter().filter(closed).any(|step| plan.may_fail(step)) {
             let workload = plan.workload;
-            warnings.push(format!(
+            warnings.may_change(format!(
                 "load on {workload}: as a fluid the clients of a `closed_loop` neither give up (`timeout`) nor are refused (`queue_per_replica`); `detail: exact` beside `requests` lets them"
             ));
         }
@@ -230,7 +232,7 @@ fn warn_about_patience(loads: &[LoadPlan], warnings: &mut Vec<String>) {
 }
 
 /// What happens from outside: the objects that exist from the start, what is there with them, then the scenario's timeline.
-fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings: &mut Vec<String>) -> Vec<Step> {
+fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings: &mut Caveats) -> Vec<Step> {
     let mut steps = Vec::new();
     apply(SimTime::ZERO, &policy.manifests, scenario, &mut steps);
     if initial {

@@ -301,7 +301,7 @@ fn the_instance_of_one_node_fails() {
     assert_eq!(running(&outcome), 4);
     let none = simulate(&cluster(), &fault("node_failure: { node: general-00042 }"));
     let said = "at 00:30:00: there is no running instance of the node general-00042 that the fault could strike";
-    assert!(none.warnings.iter().any(|warning| warning == said), "{:?}", none.warnings);
+    assert!(none.warnings.iter().any(|warning| &**warning == said), "{:?}", none.warnings);
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn simulate(manifests: &str, settings: &str, timeline: &str) -> Outcome {
 fn warnings(manifests: &str, settings: &str) -> Vec<String> {
     let place = place(manifests, settings, "");
     let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
-    resolve(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1).unwrap().warnings
+    resolve(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1).unwrap().warnings.texts()
 }
 
 /// Nodes at the end of the run.

@@ -137,7 +137,7 @@ fn an_update_of_a_node_group_changes_its_sizes_within_new_limits() {
     let web = crate::node_groups::web(2);
     let outcome = simulate(&(web.clone() + &group((1, 2, 3), "")), &group((4, 5, 8), ""), "");
     assert_eq!((ready(&outcome, minutes(29)), ready(&outcome, minutes(60))), (2, 5));
-    assert_eq!(outcome.warnings, Vec::<String>::new());
+    assert_eq!(outcome.warnings.texts(), Vec::<String>::new());
     let smaller = simulate(&(web.clone() + &group((1, 3, 3), "")), &group((0, 1, 2), ""), "");
     assert_eq!((ready(&smaller, minutes(29)), ready(&smaller, minutes(90))), (3, 1));
     let other = group((1, 2, 3), "").replace("m5.large", "c5.large");

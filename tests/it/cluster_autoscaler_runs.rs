@@ -222,7 +222,7 @@ fn groups_without_the_tag_are_left_alone_unless_they_are_named() {
         outcome
             .warnings
             .iter()
-            .any(|text| text == "node group own keeps its size: Cluster Autoscaler does not find it")
+            .any(|text| &**text == "node group own keeps its size: Cluster Autoscaler does not find it")
     );
     assert!(messages(&outcome, EventKind::DesiredCapacitySet).iter().all(|text| text.starts_with("workers: ")));
     let tagged =

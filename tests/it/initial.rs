@@ -296,7 +296,7 @@ spec:
     let facts = |name: &str| outcome.record.pods.iter().find(|pod| pod.name == name).unwrap();
     assert_eq!(facts("web-b").requests.cpu_milli(), 350, "as the pod has it");
     assert!(facts("report-29000000-x2").removed.is_some() && facts("by-hand").removed.is_none());
-    let warnings = outcome.warnings.join("\n");
+    let warnings = outcome.warnings.texts().join("\n");
     assert!(
         warnings.contains("what makes 1 pod of the dump is not in the scenario")
             && warnings.contains("shop/of-another"),

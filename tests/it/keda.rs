@@ -243,7 +243,7 @@ fn an_autoscaler_reads_what_the_scenario_states_of_an_external_and_an_object_met
 fn a_trigger_that_nothing_serves_is_warned_of_and_fails() {
     let outcome = run("10m", "", &format!("{}{}", cluster(1), scaled_object(EXTERNAL)), &[]);
     assert_eq!(
-        outcome.warnings[0],
+        &*outcome.warnings[0],
         "ScaledObject default/worker: the trigger s0-external always fails: `external_metrics` has no values of the \
          scaler queue:9090"
     );
@@ -367,7 +367,7 @@ fn a_query_that_finds_nothing_is_warned_of() {
     let rest = "prometheus: {istio: [{workload: worker}]}";
     let outcome = run("2m", rest, &format!("{}{}", cluster(1), prometheus("rate(http_total[1m])")), &[]);
     assert_eq!(
-        outcome.warnings,
+        outcome.warnings.texts(),
         [
             "ScaledObject default/worker: the query of s0-prometheus finds no series `http_total`; the scenario's `prometheus` \
           has istio_requests_total"

@@ -45,7 +45,7 @@ fn warned_plan(requests: &str, service: &str, duration: &str, seed: u64) -> (Loa
     assert!(warnings.is_empty(), "{warnings:?}");
     let policy = scenario.for_policy(None).unwrap();
     let mut resolved = resolve(&scenario, policy, Catalog::embedded().unwrap(), seed).unwrap();
-    (resolved.setup.loads.remove(0), resolved.warnings)
+    (resolved.setup.loads.remove(0), resolved.warnings.texts())
 }
 
 fn rate(source: Source) -> f64 {

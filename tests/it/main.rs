@@ -10,6 +10,7 @@ mod auto_mode;
 mod availability;
 mod backtest;
 mod bad_input;
+mod book;
 mod by_hand;
 mod calibrate;
 mod call_limits;

@@ -51,7 +51,7 @@ fn simulate(manifests: &str, later: Option<&str>, settings: &str) -> Outcome {
 fn warnings(manifests: &str, settings: &str) -> Vec<String> {
     let place = place(manifests, None, settings);
     let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
-    resolve(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1).unwrap().warnings
+    resolve(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1).unwrap().warnings.texts()
 }
 
 fn families(outcome: &Outcome) -> Vec<&str> {

@@ -131,7 +131,7 @@ fn rabbitmq_and_redis_read_what_they_would() {
 fn a_trigger_without_a_queue_is_warned_of() {
     let outcome = run("2m", "", &format!("{}{}", cluster(1), scaled_object(SQS)), &[]);
     assert_eq!(
-        outcome.warnings,
+        outcome.warnings.texts(),
         [
             "ScaledObject default/worker: the trigger s0-aws-sqs-orders always fails: none of the scenario's `queues` is its"
         ]
@@ -247,7 +247,7 @@ fn a_job_without_a_queue_runs_for_a_minute_and_a_warning_says_so() {
     let cron = "  triggers:\n  - type: cron\n    metadata: {timezone: UTC, start: 5 2 * * *, end: 8 2 * * *, desiredReplicas: \"2\"}\n";
     let outcome = run("20m", "", &format!("{}{}", cluster(1), scaled_job(cron)), &[]);
     assert_eq!(
-        outcome.warnings,
+        outcome.warnings.texts(),
         ["ScaledJob default/batch: no queue names its Jobs, so each pod is taken to run for a minute"]
     );
     let (made, most) = jobs(&outcome);

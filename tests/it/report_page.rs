@@ -3,6 +3,7 @@
 use nodecast::domain::workload::ObjectName;
 use nodecast::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use nodecast::report::{Summary, page, plots::Plots};
+use nodecast::scenario::Caveats;
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{Event, EventKind, MetricSample, PodFacts, Sample, WorkloadSample};
 use serde_json::Value;
@@ -140,7 +141,8 @@ fn no_name_and_no_cause_becomes_markup_or_script() {
     outcome.about.scenario = hostile.to_owned();
     outcome.about.start = hostile.to_owned();
     outcome.about.assumptions = vec![hostile.to_owned()];
-    outcome.warnings = vec![hostile.to_owned()];
+    outcome.warnings = Caveats::new();
+    outcome.warnings.changes(hostile);
     let events = outcome.record.events.clone();
     outcome.record.events = events.iter().map(|event| Event { message: hostile, ..event }).collect();
     for node in &mut outcome.record.nodes {

@@ -36,7 +36,10 @@ impl Folder {
             ("rate.csv", "t_seconds,requests_per_second\n0,10\n60,20\n"),
             ("arrivals.csv", "t_seconds\n1\n2\n"),
             ("answer.json", r#"{"data":{"result":[{"values":[[100,"1"],[160,"2"]]}]}}"#),
-            ("requests.json", r#"{"MetricDataResults":[{"Id":"m","Label":"RequestCount","Timestamps":["2026-07-01T00:01:00Z","2026-07-01T00:00:00Z"],"Values":[1800,600]}]}"#),
+            (
+                "requests.json",
+                r#"{"MetricDataResults":[{"Id":"m","Label":"RequestCount","Timestamps":["2026-07-01T00:01:00Z","2026-07-01T00:00:00Z"],"Values":[1800,600]}]}"#,
+            ),
             ("hits.json", r#"{"series":[{"pointlist":[[1760313600000,10],[1760313660000,30]]}]}"#),
             ("grafana.csv", "Time,requests\n2026-07-01 00:00:00,9\n2026-07-01 00:01:00,12\n"),
             ("utilization.csv", "t_seconds,value\n0,45\n60,80\n"),

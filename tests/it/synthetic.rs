@@ -8,6 +8,7 @@ use nodecast::domain::{
     Accrual, Currency, HourlyRate, Money, NodeId, NodePool, PodId, Resources, SimDuration, SimTime, Symbol, Versions,
     WorkloadId,
 };
+use nodecast::scenario::{Caveat, Caveats, Effect};
 use nodecast::simulation::Outcome;
 use nodecast::simulation::outcome::{
     About, InputHash, Objectives, Objects, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
@@ -88,7 +89,9 @@ pub fn outcome() -> Outcome {
             throttled_seconds: 7.5,
             overloaded: SimDuration::from_secs(75),
         }],
-        warnings: vec!["Deployment web/frontend: <preStop> hooks are not simulated".to_owned()],
+        warnings: [Caveat::new(Effect::MayChangeAnswer, "Deployment web/frontend: <preStop> hooks are not simulated")]
+            .into_iter()
+            .collect(),
         event_hash: 0x0123_4567_89ab_cdef,
     }
 }
@@ -99,7 +102,7 @@ pub fn empty() -> Outcome {
     outcome.record = Record::default();
     outcome.bill.lines.clear();
     outcome.requests.clear();
-    outcome.warnings.clear();
+    outcome.warnings = Caveats::new();
     outcome.about.duration = SimDuration::ZERO;
     outcome
 }

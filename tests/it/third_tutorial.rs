@@ -13,7 +13,7 @@ const REPLICAS: u32 = 8;
 
 fn run(policy: &str) -> Outcome {
     let outcome = shipped::run("spot-interruption", policy);
-    assert_eq!(outcome.warnings, Vec::<String>::new());
+    assert_eq!(outcome.warnings.texts(), Vec::<String>::new());
     outcome
 }
 

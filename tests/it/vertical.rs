@@ -57,7 +57,7 @@ fn a_constant_use_is_recommended_as_the_edge_of_its_bucket_and_a_margin() {
     assert!((1.15..1.25).contains(&memory), "{memory}");
     assert_eq!(requests(&outcome), [(1_000, 1 << 30); 4], "nothing changes in this mode");
     assert_eq!(count(&outcome, EventKind::PodEvicted) + count(&outcome, EventKind::PodResized), 0);
-    assert_eq!(outcome.warnings, [] as [&str; 0]);
+    assert_eq!(outcome.warnings.texts(), [] as [&str; 0]);
     let seen = &facts(&outcome).used[0];
     assert_eq!(seen.cpu.keys().copied().max(), Some(300));
     assert_eq!(seen.memory.keys().copied().collect::<Vec<_>>(), [400]);
@@ -128,7 +128,7 @@ fn together_with_a_horizontal_pod_autoscaler_a_warning_says_what_follows() {
     let usage = "usage: [{workload: web, per: workload, cpu: {constant: 1.2}, memory: {constant: 1600}}]";
     let outcome = run("5d", usage, &manifests, &[]);
     insta::assert_snapshot!(
-        outcome.warnings.join("\n"),
+        outcome.warnings.texts().join("\n"),
         @"HorizontalPodAutoscaler default/web and VerticalPodAutoscaler default/web both go by the cpu of default/web: requests follow use, so that in even load 83 to 87 % of them are used, which is above the target of 60 %, so that replicas drift to the maximum"
     );
     // It does follow: fewer requests, more replicas.

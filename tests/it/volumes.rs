@@ -265,8 +265,9 @@ fn claims_of_pods_that_are_too_many_stay_unless_the_set_says_otherwise() {
 
 #[test]
 fn what_is_assumed_of_storage_is_a_warning() {
-    let warnings =
-        |manifests: &str| karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, manifests).warnings.join("\n");
+    let warnings = |manifests: &str| {
+        karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, manifests).warnings.texts().join("\n")
+    };
     let text = warnings(&stateful(1, "fast", "", ""));
     assert!(text.contains("StorageClass fast is in no file"), "{text}");
     let text = warnings(&deployment("", ""));

@@ -16,6 +16,7 @@ use crate::domain::quantity::Quantity;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Container, Labels, PodSpec, ResourceName, Resources, Symbol};
+use crate::text::error::Effect;
 use crate::text::reader::{Reader, Shape};
 use crate::text::tree::Node;
 use crate::text::{InputError, Warning};
@@ -164,7 +165,8 @@ impl Happened {
             let workloads = counted(count as u64, "workload", "workloads");
             format!("{mesh} adds its proxy to the pods of {workloads}, which so request more than their templates say")
         });
-        proxies.chain(self.refused).map(Warning::new).collect()
+        let warning = |text: String| Warning::new(text).with_effect(Effect::MayChangeAnswer);
+        proxies.chain(self.refused).map(warning).collect()
     }
 }
 

@@ -131,7 +131,7 @@ fn ignores_disruptions<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Res
         if text("action") == Some("Ignore") && conditions.iter().any(of_disruption) {
             ignores = true;
         } else {
-            reader.warn(rule.at, "this rule of `podFailurePolicy` is not simulated", "left out", "");
+            reader.left_out(rule.at, "this rule of `podFailurePolicy` is not simulated", "");
         }
     }
     Ok(ignores)

@@ -66,7 +66,7 @@ pub(super) fn metadata<'n, 's>(
     if let Some(at) = node.and_then(|node| node.get("deletionTimestamp")).filter(|_| life.deleting).map(|own| own.at) {
         let message =
             "`deletionTimestamp` of metadata is not simulated: the object is taken as if it were not being deleted";
-        reader.warn(at, message, "left out", "");
+        reader.left_out(at, message, "");
     }
     Ok(metadata)
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::common::metadata;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
 use crate::text::InputError;
+use crate::text::error::Effect;
 use crate::text::reader::Reader;
 use crate::text::tree::Node;
 
@@ -28,13 +29,13 @@ pub(super) fn group_ranks<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Res
     if namespace.as_str() != NAMESPACE {
         let message = format!("the ConfigMap {NAME} is not read in the namespace `{namespace}`");
         let help = format!("Cluster Autoscaler reads it in {NAMESPACE}");
-        reader.warn(object.at, message, "left out", &help);
+        reader.left_out(object.at, message, &help);
         return Ok(None);
     }
     let stated = object.get("data").and_then(|data| data.get("priorities"));
     let Some(text) = stated.and_then(Node::as_text) else {
         let message = format!("the ConfigMap {NAME} has no `priorities`");
-        reader.warn(object.at, message, "ranks nothing", "state them under `data`, as text");
+        reader.note(Effect::MayChangeAnswer, object.at, message, "ranks nothing", "state them under `data`, as text");
         return Ok(None);
     };
     let at = stated.map_or(object.at, |node| node.at);
@@ -48,7 +49,8 @@ pub(super) fn group_ranks<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Res
         Err(reason) => {
             let first = reason.lines().next().unwrap_or_default().to_owned();
             let message = format!("the priorities of the ConfigMap {NAME} cannot be read: {first}");
-            reader.warn(at, message, "ranks nothing", "write ranks with lists of regular expressions: `10: [spot.*]`");
+            let help = "write ranks with lists of regular expressions: `10: [spot.*]`";
+            reader.note(Effect::MayChangeAnswer, at, message, "ranks nothing", help);
             Ok(None)
         }
     }

@@ -169,12 +169,7 @@ fn node_group<'s>(
     if let Some(node) = fields.get("instancesDistribution") {
         if managed {
             let message = "`instancesDistribution` of a managed node group is not simulated: it has none in EKS either";
-            reader.warn(
-                node.at,
-                message,
-                "left out",
-                "state `instanceTypes` and `spot`, or move the group to `nodeGroups`",
-            );
+            reader.left_out(node.at, message, "state `instanceTypes` and `spot`, or move the group to `nodeGroups`");
         } else {
             let mixed = distribution(reader, node)?;
             (purchase, capacity_rebalance) = (mixed.instances, mixed.capacity_rebalance);

@@ -20,7 +20,7 @@ use crate::domain::{Labels, Quantity, Symbol};
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::{Query, SUPPORTED};
 use crate::text::InputError;
-use crate::text::error::nearest;
+use crate::text::error::{Effect, nearest};
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
 
@@ -378,7 +378,7 @@ fn source(
         Err(TriggerProblem::Missing(key)) if from_variable(key) => {
             let message = format!("`{key}` of a trigger of the type `{kind}` stands in the environment of a container");
             let help = "write it into the metadata, or state the trigger's values under `external_metrics`; until then it scales nothing";
-            reader.warn(metadata.at, message, "not known here", help);
+            reader.note(Effect::ChangesAnswer, metadata.at, message, "not known here", help);
             TriggerSource::outside(kind, given)
         }
         read => read,
@@ -404,7 +404,7 @@ fn warn_about_keys<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>, kind: &str)
         let shown: String = key.chars().take(80).collect();
         if key == "partitionLimitation" {
             let message = format!("`{shown}` of a trigger of the type `{kind}` is not simulated: all partitions count");
-            reader.warn(entry.key_at, message, "left out", "");
+            reader.left_out(entry.key_at, message, "");
             continue;
         }
         let all = keys.read.iter().chain(keys.without_effect).copied();
@@ -438,7 +438,7 @@ fn warn_about_target<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>) -> Result
         None => (metadata.at, format!("write `{TARGET}` into the metadata: what the scaler answers in a cluster")),
     };
     let message = format!("an external trigger without `{TARGET}`: its target is taken to be 1");
-    reader.warn(at, message, "no target here", &help);
+    reader.note(Effect::MayChangeAnswer, at, message, "no target here", &help);
     Ok(())
 }
 
@@ -451,11 +451,13 @@ fn warn_about_outside(reader: &mut Reader<'_>, kind: &Node<'_>, metadata: &Node<
             || "state its values under `external_metrics`; until then it scales nothing".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );
-        reader.warn(kind.at, format!("KEDA documents no trigger of the type `{shown}`"), "not known", &help);
+        let message = format!("KEDA documents no trigger of the type `{shown}`");
+        reader.note(Effect::MayChangeAnswer, kind.at, message, "not known", &help);
     }
     if outside.target.is_none() {
         let message = format!("a trigger of the type `{shown}` without a target: it is taken to be 1");
-        reader.warn(metadata.at, message, "no target here", "write the target into the metadata");
+        let help = "write the target into the metadata";
+        reader.note(Effect::MayChangeAnswer, metadata.at, message, "no target here", help);
     }
 }
 
@@ -513,7 +515,8 @@ fn check_trigger_query(reader: &mut Reader<'_>, node: &Node<'_>) -> Result<(), I
                 "a query may contain {SUPPORTED}; state the trigger's values under `external_metrics`, until then it scales nothing"
             );
             let because = format!("at character {} of this query", error.position);
-            reader.warn(node.at, format!("the query is not answered: {}", error.problem), &because, &help);
+            let message = format!("the query is not answered: {}", error.problem);
+            reader.note(Effect::ChangesAnswer, node.at, message, &because, &help);
             Ok(())
         }
     }

@@ -9,7 +9,7 @@ use super::{
     storage, vertical, workloads,
 };
 use crate::text::InputError;
-use crate::text::error::{listed, nearest};
+use crate::text::error::{Effect, listed, nearest};
 use crate::text::reader::Reader;
 use crate::text::tree::{Node, NodeKind};
 
@@ -321,7 +321,8 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
     let at = object.get("kind").map_or(object.at, |node| node.at);
     match foreign(group, kind) {
         Some(Foreign::MakesPods) => {
-            return reader.warn(at, format!("{kind} ({group}) is not simulated: {PODS}"), "left out", "");
+            let message = format!("{kind} ({group}) is not simulated: {PODS}");
+            return reader.note(Effect::ChangesAnswer, at, message, "left out", "");
         }
         Some(Foreign::Quiet) => return,
         None => {}
@@ -329,7 +330,7 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
     if is_namesake(group, kind) {
         let shown: String = group.chars().take(80).collect();
         let help = consequence(object);
-        return reader.warn(at, format!("the {kind} of {shown} is not Kubernetes' own"), "left out", help);
+        return reader.left_out(at, format!("the {kind} of {shown} is not Kubernetes' own"), help);
     }
     if WITHOUT_EFFECT.contains(&kind) {
         return;
@@ -338,19 +339,20 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
         let owned =
             object.get("metadata").and_then(|m| m.get("ownerReferences")).is_some_and(|o| !o.items().is_empty());
         if !owned {
-            reader.warn(at, format!("a ReplicaSet of its own is not simulated: {PODS}"), "left out", "");
+            let message = format!("a ReplicaSet of its own is not simulated: {PODS}");
+            reader.note(Effect::ChangesAnswer, at, message, "left out", "");
         }
         return;
     }
     if let Some((_, consequence)) = NOT_SIMULATED.iter().find(|(name, _)| *name == kind) {
-        reader.warn(at, format!("{kind} is not simulated: {consequence}"), "left out", "");
+        reader.left_out(at, format!("{kind} is not simulated: {consequence}"), "");
         return;
     }
     let shown: String = kind.chars().take(80).collect();
     let known = READ.iter().chain(WITHOUT_EFFECT).copied().chain(NOT_SIMULATED.iter().map(|(name, _)| *name));
     let help =
         nearest(kind, known).map_or_else(|| consequence(object).to_owned(), |near| format!("did you mean `{near}`?"));
-    reader.warn(at, format!("{UNKNOWN_KIND} `{shown}`"), "left out", &help);
+    reader.left_out(at, format!("{UNKNOWN_KIND} `{shown}`"), &help);
 }
 
 /// What an object of which nothing is known is taken to come to.

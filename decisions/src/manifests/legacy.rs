@@ -10,6 +10,7 @@ use super::pod::OBJECT;
 use crate::domain::node_pool::{AmiFamily, ConsolidationPolicy, Disruption};
 use crate::domain::{NodeClass, NodePool, SimDuration, Symbol};
 use crate::text::InputError;
+use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
 
@@ -153,7 +154,7 @@ fn aws_settings<'s>(reader: &mut Reader<'s>, node: &Node<'s>, mut class: NodeCla
     }
     if let Some(node) = fields.get("amiSelector").filter(|_| class.ami_architectures.is_empty()) {
         let help = "restrict `kubernetes.io/arch` in the Provisioner's requirements";
-        reader.warn(node.at, UNKNOWN_IMAGES, "images unknown", help);
+        reader.note(Effect::MayChangeAnswer, node.at, UNKNOWN_IMAGES, "images unknown", help);
     }
     Ok(class)
 }

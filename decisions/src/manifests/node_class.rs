@@ -6,6 +6,7 @@ use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, Reservatio
 use crate::domain::{NodeClass, Symbol, well_known};
 use crate::policy::auto_mode;
 use crate::text::InputError;
+use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::{Location, Node};
 
@@ -106,7 +107,13 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     }
     read_status(object, &mut class);
     if let Some(at) = selector.filter(|_| class.ami_architectures.is_empty()) {
-        reader.warn(at, UNKNOWN_IMAGES, "images unknown", "restrict `kubernetes.io/arch` in the NodePool");
+        reader.note(
+            Effect::MayChangeAnswer,
+            at,
+            UNKNOWN_IMAGES,
+            "images unknown",
+            "restrict `kubernetes.io/arch` in the NodePool",
+        );
     }
     Ok(class)
 }
@@ -180,7 +187,8 @@ fn storage<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Vec<BlockDevi
         if let (Some(more), Some(at)) = (stated.filter(|own| *own > least), fields.get(key)) {
             let message =
                 format!("`{key}: {more}` of a node's volume is not billed: the volume costs what {least} come with");
-            reader.warn(at.at, message, "costs more", "state `ec2.billing.volume_per_month` with what it comes to");
+            let help = "state `ec2.billing.volume_per_month` with what it comes to";
+            reader.note(Effect::ChangesAnswer, at.at, message, "costs more", help);
         }
     }
     Ok(auto_mode::volumes(bytes))
@@ -380,7 +388,7 @@ pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -
             Some(node) => volume_size(reader, node)?,
             None => {
                 let message = "a block device without `volumeSize` has the size of its snapshot, which is not known";
-                reader.warn(node.at, message, "20Gi assumed", "add `volumeSize`");
+                reader.note(Effect::MayChangeAnswer, node.at, message, "20Gi assumed", "add `volumeSize`");
                 ASSUMED_VOLUME_BYTES
             }
         };

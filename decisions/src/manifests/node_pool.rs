@@ -11,6 +11,7 @@ use crate::domain::{NodePool, Requirement, SimDuration, Symbol};
 use crate::policy::auto_mode;
 use crate::policy::replicas::keda::CronSchedule;
 use crate::text::InputError;
+use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
 
@@ -301,7 +302,7 @@ fn cron(reader: &mut Reader<'_>, node: &Node<'_>, found: bool) -> Result<String,
     let help = "write minute, hour, day of month, month and day of week, for example `0 9 * * mon-fri`, or `@daily`";
     let message = format!("`schedule` is not a cron expression: {problem}");
     if found {
-        reader.warn(node.at, message, "closes the pool to disruption", help);
+        reader.note(Effect::ChangesAnswer, node.at, message, "closes the pool to disruption", help);
         return Ok(text);
     }
     Err(reader.error(node.at, message).because("cannot be read").help(help))

@@ -14,7 +14,7 @@ use crate::domain::taints::TolerationOperator;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Container, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol, Toleration};
 use crate::text::InputError;
-use crate::text::error::{listed, nearest};
+use crate::text::error::{Effect, listed, nearest};
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
 
@@ -347,13 +347,13 @@ fn warn_of_other_programs<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -
         && reader.text(node, "schedulerName")? != "default-scheduler"
     {
         let message = "only the default scheduler is simulated: the pod is placed by it";
-        reader.warn(node.at, message, "another scheduler", "");
+        reader.note(Effect::MayChangeAnswer, node.at, message, "another scheduler", "");
     }
     if let Some(node) = fields.get("runtimeClassName")
         && fields.get("overhead").is_none()
     {
         let message = "runtime classes are not simulated: the pod has no overhead";
-        reader.warn(node.at, message, "left out", "state the class's `overhead` in the pod's spec");
+        reader.left_out(node.at, message, "state the class's `overhead` in the pod's spec");
     }
     Ok(())
 }
@@ -529,7 +529,7 @@ fn probe<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Probe, InputErr
 /// How long the hook before the end sleeps; of a hook that runs something else that is not known.
 fn pre_stop<'s>(reader: &mut Reader<'s>, lifecycle: &Node<'s>) -> SimDuration {
     if let Some(hook) = lifecycle.get("postStart") {
-        reader.warn(hook.at, "`postStart` is not simulated: it takes no time", "left out", "");
+        reader.left_out(hook.at, "`postStart` is not simulated: it takes no time", "");
     }
     let Some(hook) = lifecycle.get("preStop") else { return SimDuration::ZERO };
     let stated = hook.get("sleep").and_then(|sleep| sleep.get("seconds")).and_then(Node::as_text);
@@ -540,7 +540,7 @@ fn pre_stop<'s>(reader: &mut Reader<'s>, lifecycle: &Node<'s>) -> SimDuration {
     match stated.or(slept).and_then(|seconds| seconds.parse::<u32>().ok()) {
         Some(seconds) => SimDuration::from_secs(i64::from(seconds)),
         None => {
-            reader.warn(hook.at, "how long this hook takes is not known: it takes no time", "left out", "");
+            reader.left_out(hook.at, "how long this hook takes is not known: it takes no time", "");
             SimDuration::ZERO
         }
     }

@@ -5,6 +5,7 @@ use super::pod::OBJECT;
 use crate::domain::quota::{QuotaScope, ResourceQuota};
 use crate::domain::{ResourceName, Resources, Symbol};
 use crate::text::InputError;
+use crate::text::error::Effect;
 use crate::text::reader::{Reader, Shape};
 use crate::text::tree::Node;
 
@@ -96,7 +97,7 @@ fn known(
             let told = format!(
                 "the scope `{scope}` with `{operator}` of a ResourceQuota is not simulated: it counts for all pods"
             );
-            reader.warn(node.at, told, "this scope", "");
+            reader.note(Effect::MayChangeAnswer, node.at, told, "this scope", "");
             None
         }
     }

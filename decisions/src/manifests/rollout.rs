@@ -12,6 +12,7 @@ use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::workload::Deployment;
 use crate::domain::{SimDuration, Symbol};
 use crate::text::InputError;
+use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
 
@@ -48,7 +49,8 @@ pub(super) fn rollout<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
     let spec = reader.fields(fields.required(reader, "spec")?, &ROLLOUT)?;
     if let Some(node) = spec.get("workloadRef") {
         let message = format!("Rollout {name} takes its template from another object: its pods are left out");
-        reader.warn(
+        reader.note(
+            Effect::ChangesAnswer,
             node.at,
             message,
             "not followed",
@@ -81,7 +83,8 @@ fn strategy<'s>(
     let Some(node) = spec.get("strategy") else { return Ok((quarter, quarter)) };
     let fields = reader.fields(node, &STRATEGY)?;
     if let Some(node) = fields.get("blueGreen") {
-        reader.warn(
+        reader.note(
+            Effect::MayChangeAnswer,
             node.at,
             "blue and green of a Rollout are simulated as an update that makes all new pods first",
             "",
@@ -91,12 +94,8 @@ fn strategy<'s>(
     }
     let Some(canary) = fields.get("canary") else { return Ok((quarter, quarter)) };
     if let Some(steps) = canary.get("steps").filter(|steps| !steps.items().is_empty()) {
-        reader.warn(
-            steps.at,
-            "the steps of a Rollout are not simulated: its updates go on as those of a Deployment",
-            "left out",
-            "",
-        );
+        let message = "the steps of a Rollout are not simulated: its updates go on as those of a Deployment";
+        reader.left_out(steps.at, message, "");
     }
     let limit = |key| canary.get(key).map(|node| int_or_percent(reader, node, key)).transpose();
     Ok((limit("maxSurge")?.or(quarter), limit("maxUnavailable")?.or(quarter)))

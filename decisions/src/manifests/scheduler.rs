@@ -94,7 +94,7 @@ pub(super) fn scheduler<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     let Some((first, others)) = profiles.split_first() else { return Ok(settings) };
     if let Some(other) = others.first() {
         let message = "of several scheduler profiles only the first is simulated: it places all pods";
-        reader.warn(other.at, message, "left out", "");
+        reader.left_out(other.at, message, "");
     }
     let profile = reader.fields(first, &PROFILE)?;
     if let Some(own) = percentage(reader, profile)? {
@@ -111,7 +111,7 @@ pub(super) fn scheduler<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
                 let shown: String = name.chars().take(80).collect();
                 let message =
                     format!("`args` of the scheduler plugin `{shown}` are not simulated: it has its defaults");
-                reader.warn(name_node.at, message, "left out", "");
+                reader.left_out(name_node.at, message, "");
             }
         }
     }

@@ -35,7 +35,7 @@ mod settings;
 mod updater;
 
 pub use admission::{Admission, AdmittedContainer, NotAdmitted, Written, admit, controlling};
-pub use capping::{Cap, Capped, CappingCrash, ContainerState, cap};
+pub use capping::{Cap, Capped, CappingCrash, ContainerState, cap, proportional_limit};
 pub use checkpoint::{Checkpoint, HistogramCheckpoint};
 pub use container::OutOfMemory;
 pub use kept::Estimates;

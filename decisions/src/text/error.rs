@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A problem and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Problem {
@@ -12,6 +14,23 @@ struct Problem {
     label: Option<String>,
     help: Option<String>,
     place: Option<Place>,
+    /// Of a warning: what it can do.
+    effect: Effect,
+}
+
+/// What a thing that is left out or assumed can do to the answer, the most first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// The answer is another than the real cluster's: pods that do not run, money that is not counted, a part that does nothing.
+    ChangesAnswer,
+    /// It may be another: a part is not simulated, or a value is assumed.
+    MayChangeAnswer,
+    /// The input is odd: what it says may not be what was meant.
+    #[default]
+    AboutInput,
+    /// It changes nothing that is asked for.
+    Harmless,
 }
 
 /// A place in a file with the text of its line.
@@ -72,7 +91,7 @@ macro_rules! problem {
         impl $name {
             /// A problem without a place.
             pub fn new(message: impl Into<String>) -> Self {
-                Self(Box::new(Problem { message: message.into(), label: None, help: None, place: None }))
+                Self(Box::new(Problem { message: message.into(), label: None, help: None, place: None, effect: Effect::AboutInput }))
             }
 
             /// The same with the place at which it arose.
@@ -150,6 +169,20 @@ problem!(
     /// Something in a scenario or a manifest that is understood but left out, although it could change a result.
     Warning
 );
+
+impl Warning {
+    /// The same with what it can do to the answer; one is about the input unless somebody says otherwise.
+    #[must_use]
+    pub fn with_effect(mut self, effect: Effect) -> Self {
+        self.0.effect = effect;
+        self
+    }
+
+    /// What it can do to the answer.
+    pub fn effect(&self) -> Effect {
+        self.0.effect
+    }
+}
 
 impl InputError {
     /// What is written beside a name that means nothing of what there is.

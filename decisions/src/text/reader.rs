@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashSet;
 
-use super::error::{InputError, Place, Warning, listed, nearest};
+use super::error::{Effect, InputError, Place, Warning, listed, nearest};
 use super::source::Source;
 use super::tree::{Entry, Location, Node, NodeKind};
 use crate::catalog::Region;
@@ -100,9 +100,19 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Notes a warning about what stands `at`. Of warnings with the same text only the first is kept, so that a dump of
-    /// a large cluster yields a readable list.
+    /// Notes that what stands `at` is odd: what it says may not be what was meant.
     pub fn warn(&mut self, at: Location, message: impl Into<String>, because: &str, help: &str) {
+        self.note(Effect::AboutInput, at, message, because, help);
+    }
+
+    /// Notes that what stands `at` is not simulated, which may change the answer.
+    pub fn left_out(&mut self, at: Location, message: impl Into<String>, help: &str) {
+        self.note(Effect::MayChangeAnswer, at, message, "left out", help);
+    }
+
+    /// Notes a warning about what stands `at`, and what it can do to the answer. Of warnings with the same text only the first is
+    /// kept, so that a dump of a large cluster yields a readable list.
+    pub fn note(&mut self, effect: Effect, at: Location, message: impl Into<String>, because: &str, help: &str) {
         let message = message.into();
         if !self.seen.insert(message.clone()) {
             return;
@@ -112,7 +122,7 @@ impl<'s> Reader<'s> {
             (None, false) => format!("{}: {message}", self.subject),
             _ => message,
         };
-        let mut warning = Warning::new(message).at(place);
+        let mut warning = Warning::new(message).at(place).with_effect(effect);
         if !because.is_empty() {
             warning = warning.because(because);
         }
@@ -146,7 +156,7 @@ impl<'s> Reader<'s> {
         if shape.without_effect.contains(&key) {
             if entry.edited {
                 let message = format!("`{key}` of {} changes neither capacity, cost nor latency", shape.name);
-                self.warn(entry.key_at, message, "set without effect", "");
+                self.note(Effect::Harmless, entry.key_at, message, "set without effect", "");
             }
             return Ok(());
         }
@@ -163,7 +173,7 @@ impl<'s> Reader<'s> {
             }
             if !is_blank(&entry.value) {
                 let message = format!("`{key}` of {} is not simulated: {left_out}", shape.name);
-                self.warn(entry.key_at, message, "left out", "");
+                self.left_out(entry.key_at, message, "");
             }
             return Ok(());
         }

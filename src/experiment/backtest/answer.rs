@@ -1,5 +1,6 @@
 //! What a back-test answers, as its JSON has it.
 
+use crate::scenario::Caveats;
 use serde::Serialize;
 
 use super::{Findings, Mode, Recorded};
@@ -46,7 +47,8 @@ pub struct Answer {
     /// The bill of the judged time; `null` unless one is named.
     pub bill: Option<BillComparison>,
     /// What was left out.
-    pub warnings: Vec<String>,
+    #[serde(flatten)]
+    pub warnings: Caveats,
 }
 
 /// The bill of the judged time beside the simulated one, all in the bill's currency and for the whole judged time.

@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 
-use super::signed_percent;
+use super::{known, signed_percent};
 use crate::experiment::backtest::replay::Recorded;
 use crate::experiment::backtest::{Answer, BillComparison, FigureResult, Findings, Judged, Mode, Variant, Verdict};
 use crate::experiment::figures::Unit;
 use crate::experiment::statistics::Estimate;
-use crate::report::format::{counted, money, percent, span};
+use crate::report::format::{Known, Measure, counted, money, percent, span};
 
 /// Figures that the first sentence tells of beside cost, with what they are called there.
 const TOLD: [(&str, &str); 3] = [
@@ -27,15 +27,22 @@ pub(super) fn value(unit: Unit, currency: Option<&str>, value: f64) -> String {
     }
 }
 
-/// `12.3 (10.1 to 14.5)`.
+/// `12.3 ± 2.1`.
 pub(super) fn simulated(unit: Unit, currency: Option<&str>, judged: &Judged) -> String {
-    let say = |amount| value(unit, currency, amount);
-    match (judged.low, judged.high) {
-        (Some(low), Some(high)) if high > low => {
-            format!("{} ({} to {})", say(judged.simulated), say(low), say(high))
-        }
-        _ => say(judged.simulated),
+    let Judged { simulated: mean, low, high, .. } = *judged;
+    let (Some(from), Some(until)) = (low, high) else { return value(unit, currency, mean) };
+    if until <= from {
+        return value(unit, currency, mean);
     }
+    let measure = match unit {
+        Unit::Money => Measure::Money { currency: currency.unwrap_or("USD"), largest: mean },
+        Unit::Seconds => Measure::Seconds,
+        Unit::Share => Measure::Share,
+        Unit::Count => Measure::Count,
+    };
+    let (below, above) = (mean - from, until - mean);
+    let ends = below.max(above) > 1.5 * below.min(above) || from <= unit.range().0;
+    Known { mean, low, high, ends, signed: false }.text(measure)
 }
 
 /// An error with its sign; a dash where it is no share of anything.
@@ -251,14 +258,10 @@ fn direction(error: f64) -> &'static str {
     if error < 0.0 { " below" } else { " above" }
 }
 
-/// `4.1 % (1.2 to 7.0) below`.
+/// `4 ± 3 % below`.
 fn off_by(estimate: &Estimate) -> String {
-    let (low, high) = (estimate.low.unwrap_or(estimate.mean), estimate.high.unwrap_or(estimate.mean));
-    let side = if estimate.mean < 0.0 { (-high, -low) } else { (low, high) };
-    let interval =
-        if high > low { format!(" ({:.1} to {:.1})", side.0 * 100.0, side.1 * 100.0) } else { String::new() };
-    let number = percent(estimate.mean.abs()).replacen(" %", &format!(" %{interval}"), 1);
-    format!("{number}{}", direction(estimate.mean))
+    let size = if estimate.mean < 0.0 { estimate.negated() } else { *estimate };
+    format!("{}{}", known(&size).text(Measure::Share), direction(estimate.mean))
 }
 
 fn ablation(answer: &Answer) -> Option<String> {

@@ -1,9 +1,9 @@
 //! `comparison.html`: one page that needs nothing else, the verdict first, the distributions below.
 
 use super::dots::{Row, draw};
-use super::table::{difference, limit, met};
+use super::table::{difference, limit, mean_cell, met};
 use super::verdict::verdict;
-use super::{compared, interval, seeds, stacked, value, value_among};
+use super::{compared, seeds, stacked, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::experiment::figures::{Figure, Unit, find, for_people};
 use crate::report::format::{counted, instant_for_people, span, warm_up};
@@ -97,7 +97,7 @@ fn warnings(page: &mut Html, comparison: &Comparison) {
     }
     page.raw("<div class=\"warnings\">\n");
     page.element("h2", &counted(comparison.warnings.len() as u64, "warning", "warnings"));
-    page.list(&comparison.warnings);
+    page.list(comparison.warnings.iter());
     page.raw("</div>\n");
 }
 
@@ -133,13 +133,7 @@ fn columns(page: &mut Html, first: &str, policies: &[PolicyResult], rows: &[Vec<
 
 fn means(page: &mut Html, comparison: &Comparison) {
     let currency = &comparison.about.currency;
-    let cell = |figure: &Figure, result: &FigureResult| {
-        let Some(mean) = result.mean else { return "\u{2013}".to_owned() };
-        let say = |amount| value(figure, currency, amount);
-        let varies = mean.half_width().is_some_and(|reach| reach > 0.0);
-        let reach = if varies { format!(" ({})", interval(&mean, say)) } else { String::new() };
-        format!("{}{reach}", say(mean.mean))
-    };
+    let cell = |figure: &Figure, result: &FigureResult| mean_cell(figure, currency, result.mean);
     let rows: Vec<Vec<String>> = measured(comparison)
         .map(|(position, figure)| {
             let mut row = vec![sentence(figure.label)];

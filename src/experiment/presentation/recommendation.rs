@@ -1,10 +1,10 @@
 //! What `recommend` prints.
 
-use super::{aligned, signed_percent, with_interval};
+use super::{aligned, known, signed_percent};
 use crate::domain::words::counted;
 use crate::experiment::recommendation::{Advice, Change, Figures, LimitKept, Recommendation, Robustness, ValueChange};
 use crate::experiment::statistics::Estimate;
-use crate::report::format::{self, money_among};
+use crate::report::format::{self, Known, Measure, money_among};
 
 /// Most lines of one change's diff; the JSON has all.
 const EDITS: usize = 12;
@@ -27,10 +27,9 @@ pub fn sentence(answer: &Recommendation) -> String {
     match answer.advice {
         Advice::Change => {
             let saving = answer.saving();
-            let share =
-                saving.map_or_else(String::new, |own| with_interval(&own, |value| format!("{:.1}", value * 100.0)));
+            let share = saving.map_or_else(String::new, |own| known(&own).text(Measure::Share));
             let count = counted(answer.changes.len() as u64, "change saves", "changes save");
-            format!("{count} {share} % of the bill: {} a month", monthly(answer))
+            format!("{count} {share} of the bill: {} a month", monthly(answer))
         }
         Advice::NothingSaves => "leave it: nothing that was tried saves enough to be worth a change".to_owned(),
         Advice::NotSure => {
@@ -46,9 +45,13 @@ pub fn sentence(answer: &Recommendation) -> String {
 /// What a month costs less.
 fn monthly(answer: &Recommendation) -> String {
     let Some(paired) = &answer.cost_per_month else { return String::new() };
-    let own = paired.difference;
-    let saved = Estimate { mean: -own.mean, low: own.high.map(|high| -high), high: own.low.map(|low| -low), ..own };
-    with_interval(&saved, |amount| money(answer, amount))
+    known(&paired.difference.negated()).text(among_today(answer))
+}
+
+/// Money among what a month costs today.
+pub(super) fn among_today(answer: &Recommendation) -> Measure<'_> {
+    let today = answer.today.as_ref().and_then(|own| own.cost_per_month);
+    Measure::Money { currency: &answer.currency, largest: today.map_or(f64::INFINITY, |own| own.mean) }
 }
 
 pub(super) fn money(answer: &Recommendation, amount: f64) -> String {
@@ -81,7 +84,7 @@ fn changes(answer: &Recommendation, lines: &mut Vec<String>) {
 }
 
 fn change(answer: &Recommendation, number: usize, own: &Change, lines: &mut Vec<String>) {
-    let saves = with_interval(&own.saves_per_month, |amount| money(answer, amount));
+    let saves = known(&own.saves_per_month).text(among_today(answer));
     lines.push(format!("{number}. {}: {}, instead of {}", own.subject, own.to, own.from));
     lines.push(format!("   saves {saves} a month, all others made"));
     let mut object = "";
@@ -119,25 +122,27 @@ fn costs(answer: &Recommendation, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
-/// A figure: its name, where it stands, and how it reads.
-type Row<'s> = (&'s str, fn(&Figures) -> Option<Estimate>, &'s dyn Fn(f64) -> String);
+/// A figure: its name, where it stands, and what it is measured in.
+type Row<'s> = (&'s str, fn(&Figures) -> Option<Estimate>, Measure<'s>);
 
 /// What each figure is today and as it would be.
 pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String)> {
     let (Some(today), Some(own)) = (&answer.today, &answer.recommended) else { return Vec::new() };
-    let money = |amount: f64| money(answer, amount);
-    let number = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format::whole(value) };
     let rows: [Row<'_>; 6] = [
-        ("cost per month", |own| own.cost_per_month, &money),
-        ("pods wait for a node, p99", |own| own.pending_p99, &format::span),
-        ("replicas missing, pod-minutes", |own| own.unavailable_pod_minutes, &number),
-        ("pods evicted", |own| own.evictions, &number),
-        ("Spot interruptions", |own| own.interruptions, &number),
-        ("response time, p99", |own| own.request_p99, &format::span),
+        ("cost per month", |own| own.cost_per_month, among_today(answer)),
+        ("pods wait for a node, p99", |own| own.pending_p99, Measure::Seconds),
+        ("replicas missing, pod-minutes", |own| own.unavailable_pod_minutes, Measure::Count),
+        ("pods evicted", |own| own.evictions, Measure::Count),
+        ("Spot interruptions", |own| own.interruptions, Measure::Count),
+        ("response time, p99", |own| own.request_p99, Measure::Seconds),
     ];
-    let row = |(name, of, shown): Row<'_>| {
+    let row = |(name, of, measure): Row<'_>| {
         let (before, after) = (of(today)?, of(own)?);
-        let cell = |own: &Estimate| with_interval(own, shown);
+        // Counts cannot be less than none.
+        let cell = |own: &Estimate| {
+            let own = known(own);
+            Known { ends: own.ends || own.low.is_some_and(|low| low <= 0.0), ..own }.text(measure)
+        };
         Some((name.to_owned(), cell(&before), cell(&after)))
     };
     rows.into_iter().filter_map(row).collect()

@@ -1,7 +1,7 @@
 //! The page of `recommend`: the answer, what it costs in what, and the curves that it was chosen from.
 
-use super::recommendation::{comparison, diff, money, sentence};
-use super::{signed_percent, with_interval};
+use super::recommendation::{among_today, comparison, diff, money, sentence};
+use super::{known, signed_percent};
 use crate::domain::words::counted;
 use crate::experiment::recommendation::{FamilyCurve, Recommendation, Tried};
 use crate::report::format::span;
@@ -49,7 +49,7 @@ pub fn render(answer: &Recommendation) -> String {
     if !answer.warnings.is_empty() {
         page.raw("<div class=\"warnings\">\n");
         page.element("h2", &counted(answer.warnings.len() as u64, "warning", "warnings"));
-        page.list(&answer.warnings);
+        page.list(answer.warnings.iter());
         page.raw("</div>\n");
     }
     page.raw("</main>\n<footer>\n");
@@ -77,7 +77,7 @@ fn changes(page: &mut Html, answer: &Recommendation) {
     page.element("h2", "What to change");
     for (number, own) in answer.changes.iter().enumerate() {
         page.element("h3", &format!("{}. {}: {}", number + 1, own.subject, own.to));
-        let saves = with_interval(&own.saves_per_month, |amount| money(answer, amount));
+        let saves = known(&own.saves_per_month).text(among_today(answer));
         page.element("p", &format!("Saves {saves} a month, all others made. Today: {}.", own.from));
         let mut lines = Vec::new();
         let mut object = "";

@@ -1,10 +1,10 @@
 //! The tables that `rightsize` prints, and the files of its patches.
 
-use super::{plus_minus, signed_percent};
+use super::{known, known_difference};
 use crate::domain::{ResourceName, Resources};
 use crate::experiment::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
 use crate::experiment::statistics::Estimate;
-use crate::report::format::{self, money_among};
+use crate::report::format::{self, Measure, money_among};
 
 /// Containers that are printed; the JSON has all.
 const CONTAINERS: usize = 20;
@@ -31,8 +31,8 @@ fn heading(answer: &RightSizing, lines: &mut Vec<String>) {
 }
 
 /// A mean with half the width of its interval; a dash without a mean.
-fn mean_or_dash(estimate: Option<&Estimate>, shown: impl Fn(f64) -> String) -> String {
-    estimate.map_or_else(|| "-".to_owned(), |estimate| plus_minus(estimate, shown))
+fn mean_or_dash(estimate: Option<&Estimate>, measure: Measure<'_>) -> String {
+    estimate.map_or_else(|| "-".to_owned(), |estimate| known(estimate).text(measure))
 }
 
 fn label(name: &str) -> String {
@@ -62,13 +62,9 @@ fn sizings(answer: &RightSizing, lines: &mut Vec<String>) {
 }
 
 fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> String {
-    let money = |amount: f64| money_among(&answer.currency, amount, largest);
+    let money = Measure::Money { currency: &answer.currency, largest };
     let relative = own.against_today.as_ref().and_then(|paired| paired.relative.as_ref());
-    let against = relative.map_or_else(String::new, |relative| {
-        let half = relative.half_width().filter(|half| *half > 0.0);
-        let half = half.map_or_else(String::new, |half| format!(" \u{b1} {:.1}", half * 100.0));
-        format!("{}{half}", signed_percent(relative.mean))
-    });
+    let against = relative.map_or_else(String::new, |own| known_difference(own).text(Measure::Share));
     // Tenths mean nothing among hundreds, and would not leave a space between the columns.
     let number = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format::whole(value) };
     let span = |value: f64| format::span(value);
@@ -78,10 +74,10 @@ fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> String {
         mean_or_dash(own.cost_per_month.as_ref(), money),
         format!(
             "{}, {}",
-            mean_or_dash(own.out_of_memory.as_ref(), number),
-            mean_or_dash(own.evicted_for_memory.as_ref(), number)
+            mean_or_dash(own.out_of_memory.as_ref(), Measure::Count),
+            mean_or_dash(own.evicted_for_memory.as_ref(), Measure::Count)
         ),
-        mean_or_dash(own.throttled_hours.as_ref(), number),
+        mean_or_dash(own.throttled_hours.as_ref(), Measure::Count),
         own.pending_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
         own.request_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
         own.pods_pending.as_ref().map_or_else(|| "-".to_owned(), |own| number(own.mean)),

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::{interval, signed, signed_percent, value, value_among};
+use super::{known_difference, measure_of_difference, value};
 use crate::experiment::figures::{Figure, Unit, find, for_people};
 use crate::experiment::points::Point;
 use crate::experiment::statistics::{Estimate, Paired};
-use crate::report::format::objective;
+use crate::report::format::{Measure, objective};
 
 /// The figures that are told first: what a month costs (a run without length: what it cost), who waits, who is not served, what moves.
 const FIRST: [&str; 4] = ["cost_per_month", "pending_p99", "unavailable_pod_minutes", "evictions"];
@@ -127,11 +127,9 @@ fn line((place, figure): (usize, &'static Figure), (today, own): (&[&Point], &[&
     let relative = paired.and_then(|own| own.relative);
     // Differences have as many decimals as what differs.
     let largest = mean(&all(own)).into_iter().chain(mean(&all(today))).fold(0.0, f64::max);
-    let say = |amount: f64| match figure.unit {
-        Unit::Money if amount < 0.0 => value_among(figure, currency, amount, largest),
-        Unit::Money if amount > 0.0 => format!("+{}", value_among(figure, currency, amount, largest)),
-        _ => signed(figure, currency, amount),
-    };
+    let measure = measure_of_difference(figure, currency, largest);
+    let told = difference.as_ref().map(|own| known_difference(own).parts(measure));
+    let (told, spread) = told.unzip();
     let of_share = figure.unit == Unit::Share;
     Line {
         name: figure.name,
@@ -139,9 +137,9 @@ fn line((place, figure): (usize, &'static Figure), (today, own): (&[&Point], &[&
         first: FIRST.contains(&figure.name),
         own: said(figure, currency, mean(&all(own))),
         today: said(figure, currency, mean(&all(today))),
-        difference: difference.map(|own| say(own.mean)),
-        relative: relative.filter(|_| !of_share).map(|own| signed_percent(own.mean)),
-        spread: difference.filter(|own| own.count > 1).map(|own| interval(&own, say)).filter(|text| !text.is_empty()),
+        difference: told,
+        relative: relative.filter(|_| !of_share).map(|own| known_difference(&own).parts(Measure::Share).0),
+        spread: spread.filter(|text| !text.is_empty()),
         verdict: difference.map_or("same", |own| verdict(figure, &own)),
     }
 }
@@ -195,7 +193,7 @@ mod tests {
             cost_by_origin: std::collections::BTreeMap::new(),
             spot: false,
             price_date: String::new(),
-            warnings: Vec::new(),
+            warnings: crate::scenario::Caveats::new(),
         }
     }
 
@@ -212,7 +210,7 @@ mod tests {
         let cost = &all.figures[0];
         assert_eq!((cost.name, cost.verdict), ("cost_per_month", "better"));
         assert_eq!(cost.own.value, Some(288.0));
-        assert_eq!(cost.difference.as_deref(), Some("\u{2212}$12.00"));
+        assert_eq!(cost.difference.as_deref(), Some("\u{2212}$12"));
         // With one seed there is no interval, and the number is that of the seed.
         let one = held(&today[..1], &own[..1], 20, "USD");
         assert_eq!((one.figures[0].own.value, one.figures[0].spread.as_deref()), (Some(90.0), None));

@@ -81,7 +81,7 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
     if !sweep.warnings.is_empty() {
         page.raw("<div class=\"warnings\">\n");
         page.element("h2", &counted(sweep.warnings.len() as u64, "warning", "warnings"));
-        page.list(&sweep.warnings);
+        page.list(sweep.warnings.iter());
         page.raw("</div>\n");
     }
     page.raw("</main>\n<footer>\n");

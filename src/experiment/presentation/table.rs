@@ -1,11 +1,12 @@
 //! The table that `compare` prints.
 
 use super::verdict::verdict;
-use super::{aligned, compared, counted, interval, seeds, signed, signed_percent, value_among};
+use super::{aligned, compared, counted, interval, known, known_difference, measure, measure_of_difference, seeds};
 use crate::experiment::comparison::{Comparison, ObjectiveShare};
 use crate::experiment::figures::{FIGURES, Figure, for_people};
 use crate::experiment::statistics::{Estimate, Paired};
-use crate::report::format::{self, span};
+use crate::report::format::{self, Known, Measure, span};
+use crate::scenario::Caveat;
 
 /// Figures of the table; the page and the JSON have all.
 const SHOWN: [&str; 17] = [
@@ -85,20 +86,14 @@ fn means(comparison: &Comparison, lines: &mut Vec<String>) {
     lines.extend(aligned(&rows));
 }
 
-/// The mean and half the width of its interval; the interval itself where it ends at what the figure cannot go beyond, or
+/// The mean and half the width of its interval; the ends of the interval where one is what the figure cannot go beyond, or
 /// reaches much further on one side.
 pub(super) fn mean_cell(figure: &Figure, currency: &str, mean: Option<Estimate>) -> String {
     let Some(mean) = mean else { return "\u{2013}".to_owned() };
-    let say = |amount| value_among(figure, currency, amount, mean.mean);
     let (least, most) = figure.unit.range();
-    let reach = match mean.half_width().filter(|reach| *reach > 0.0) {
-        None => String::new(),
-        Some(_) if mean.low <= Some(least) || mean.high >= Some(most) || mean.is_lopsided() => {
-            format!(" ({})", interval(&mean, say))
-        }
-        Some(reach) => format!(" \u{b1}{}", say(reach)),
-    };
-    format!("{}{reach}", say(mean.mean))
+    let bounded = mean.low.is_some_and(|low| low <= least) || mean.high.is_some_and(|high| high >= most);
+    let own = known(&mean);
+    Known { ends: own.ends || bounded, ..own }.text(measure(figure, currency, mean.mean))
 }
 
 /// One line for each figure, one column for each policy but the first: the difference and its interval.
@@ -125,14 +120,11 @@ fn differences(comparison: &Comparison, lines: &mut Vec<String>) {
 
 /// A difference: costs as shares, the rest in their own unit.
 pub(super) fn difference(figure: &Figure, currency: &str, paired: &Paired) -> String {
-    let with = |mean: String, interval: String| if interval.is_empty() { mean } else { format!("{mean} ({interval})") };
     match (figure.unit, &paired.relative) {
-        (crate::experiment::figures::Unit::Money, Some(relative)) => {
-            with(signed_percent(relative.mean), interval(relative, signed_percent))
-        }
+        (crate::experiment::figures::Unit::Money, Some(relative)) => known_difference(relative).text(Measure::Share),
         _ => {
-            let say = |amount| signed(figure, currency, amount);
-            with(say(paired.difference.mean), interval(&paired.difference, say))
+            let own = &paired.difference;
+            known_difference(own).text(measure_of_difference(figure, currency, own.mean))
         }
     }
 }
@@ -165,7 +157,7 @@ pub(super) fn met(objective: &ObjectiveShare) -> String {
 }
 
 /// The first of the warnings.
-pub(super) fn warnings(warnings: &[String], lines: &mut Vec<String>) {
+pub(super) fn warnings(warnings: &[Caveat], lines: &mut Vec<String>) {
     if warnings.is_empty() {
         return;
     }

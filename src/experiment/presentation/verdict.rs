@@ -1,8 +1,7 @@
 //! What a comparison says, in sentences: what cannot be compared first, then cost, objectives and how well they are known.
 
 use super::table::limit;
-use super::{counted, signed_percent};
-use crate::domain::words::grouped;
+use super::{counted, known, known_difference};
 use crate::experiment::comparison::{Comparison, FigureResult, ObjectiveShare};
 use crate::experiment::statistics::Paired;
 use crate::experiment::undone::{MEASURES, Measure};
@@ -129,17 +128,17 @@ fn cost_words(paired: &Paired) -> String {
     let Some(relative) = &paired.relative else {
         return "cannot be held against a bill of nothing, more costly".to_owned();
     };
-    let (low, high) = (relative.low.unwrap_or(f64::NAN), relative.high.unwrap_or(f64::NAN));
-    let says = |share: f64| grouped(&format!("{:.1}", share.abs() * 100.0));
+    let word = if relative.mean > 0.0 { "dearer" } else { "cheaper" };
     if relative.low.is_none() {
-        let word = if relative.mean > 0.0 { "dearer" } else { "cheaper" };
-        return format!("is {} % {word} in the one replication", says(relative.mean));
+        return format!("is {} {word} in the one replication", percent(relative.mean.abs()));
     }
     if !paired.difference.excludes_zero() {
-        return format!("is not clearly cheaper or dearer ({} to {})", signed_percent(low), signed_percent(high));
+        let by = known_difference(relative).range(format::Measure::Share);
+        return format!("is not clearly cheaper or dearer ({by})");
     }
-    let (word, least, most) = if relative.mean > 0.0 { ("dearer", low, high) } else { ("cheaper", high, low) };
-    format!("is {} % ({} to {}) {word}", says(relative.mean), says(least), says(most))
+    // The size of what is saved, or of what is paid more.
+    let size = if relative.mean < 0.0 { relative.negated() } else { *relative };
+    format!("is {} {word}", known(&size).text(format::Measure::Share))
 }
 
 /// What happens to waiting, if that is clear.

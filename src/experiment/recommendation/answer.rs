@@ -1,5 +1,6 @@
 //! The answer: what to change, what it saves and costs, and how sure that is.
 
+use crate::scenario::Caveats;
 use serde::{Deserialize, Serialize};
 
 use super::commitments::FamilyCurve;
@@ -62,7 +63,8 @@ pub struct Recommendation {
     /// How much was simulated.
     pub effort: EffortMade,
     /// What the model left out and could change the answer.
-    pub warnings: Vec<String>,
+    #[serde(flatten)]
+    pub warnings: Caveats,
 }
 
 /// Means over the runs.

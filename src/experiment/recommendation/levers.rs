@@ -226,7 +226,11 @@ pub fn setting(levers: &[Lever], choice: &Choice, today: &Requirements) -> Setti
 }
 
 /// The names of the objects that cost most, at most `count` of them.
-fn dearest<'a>(names: impl Iterator<Item = &'a str>, costs: &BTreeMap<String, f64>, count: usize) -> Vec<&'a str> {
+pub(in crate::experiment) fn dearest<'a>(
+    names: impl Iterator<Item = &'a str>,
+    costs: &BTreeMap<String, f64>,
+    count: usize,
+) -> Vec<&'a str> {
     let mut all: Vec<&str> = names.collect();
     let cost = |name: &str| costs.get(name).copied().unwrap_or(0.0);
     all.sort_by(|one, other| cost(other).total_cmp(&cost(one)));

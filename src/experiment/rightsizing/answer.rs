@@ -11,7 +11,7 @@ use crate::experiment::figures::FIGURES;
 use crate::experiment::points::Point;
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::report::summary::{HOURS_PER_MONTH, InputSummary, PROGRAM};
-use crate::scenario::Scenario;
+use crate::scenario::{Caveats, Scenario};
 
 /// Version of the form of `rightsizing.json`.
 const SCHEMA_VERSION: u32 = 1;
@@ -55,7 +55,8 @@ pub struct RightSizing {
     /// Workloads that keep what they request.
     pub left_alone: Vec<LeftAlone>,
     /// What the model left out and could change the answer, under any sizing.
-    pub warnings: Vec<String>,
+    #[serde(flatten)]
+    pub warnings: Caveats,
 }
 
 /// What the cluster comes to with a sizing.
@@ -153,12 +154,8 @@ pub fn answer(
 ) -> RightSizing {
     let hours = scenario.duration.as_secs_f64() / 3_600.0;
     let first = runs.first().and_then(|runs| runs.first());
-    let mut warnings: Vec<String> = Vec::new();
-    for warning in runs.iter().flatten().flat_map(|(point, _)| &point.warnings) {
-        if !warnings.contains(warning) {
-            warnings.push(warning.clone());
-        }
-    }
+    let mut warnings = Caveats::new();
+    warnings.extend(runs.iter().flatten().flat_map(|(point, _)| point.warnings.iter()));
     RightSizing {
         schema_version: SCHEMA_VERSION,
         program: PROGRAM.to_owned(),

@@ -16,7 +16,7 @@ use crate::experiment::statistics::{Estimate, Paired};
 use crate::program::edits;
 use crate::report::summary::PROGRAM;
 use crate::scenario::document::Document;
-use crate::scenario::{Limits, Scenario};
+use crate::scenario::{Caveats, Limits, Scenario};
 
 /// Settings that are told of those that were tried: the cheapest.
 const TRIED_MAX: usize = 200;
@@ -45,12 +45,8 @@ impl Assembly<'_> {
         let own = self.problem.points(&verdict.choice, &verdict.seeds);
         let known = self.problem.points(&nothing, &[asked.seed]);
         let confirmed = !verdict.seeds.is_empty();
-        let mut warnings: Vec<String> = Vec::new();
-        for warning in known.iter().chain(&own).flat_map(|point| &point.warnings) {
-            if !warnings.contains(warning) {
-                warnings.push(warning.clone());
-            }
-        }
+        let mut warnings = Caveats::new();
+        warnings.extend(known.iter().chain(&own).flat_map(|point| point.warnings.iter()));
         Ok(Recommendation {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),

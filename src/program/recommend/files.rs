@@ -7,10 +7,7 @@ use std::path::Path;
 
 use super::Recommended;
 use crate::catalog::Catalog;
-use crate::domain::{ResourceName, Resources};
 use crate::experiment::axes::Setting;
-use crate::experiment::presentation::rightsizing::quantity;
-use crate::experiment::rightsizing::Patch;
 use crate::program::simulations::shell_line;
 use crate::program::{Failure, edits};
 use crate::report::directory::check_written;
@@ -281,27 +278,6 @@ fn free_name(path: &str, taken: &[String]) -> String {
         number += 1;
     }
     name
-}
-
-/// What to set so that a workload requests what a patch says.
-pub(super) fn requests_of(own: &Patch) -> Setting {
-    let (kind, name) = own.owner;
-    let mut setting = Setting::new();
-    for (container, requests, limits) in &own.containers {
-        let mut put = |what: &str, amounts: &Resources| {
-            for resource in [ResourceName::CPU, ResourceName::MEMORY] {
-                let Some(amount) = amounts.find(resource) else { continue };
-                let path = format!(
-                    "{kind}[{name}].spec.template.spec.containers[{container}].resources.{what}.{}",
-                    resource.0
-                );
-                setting.push((path, quantity(amounts, resource, amount)));
-            }
-        };
-        put("requests", requests);
-        put("limits", limits);
-    }
-    setting
 }
 
 /// Begins the folder of an answer, in place of an earlier one.

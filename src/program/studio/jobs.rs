@@ -38,6 +38,8 @@ pub(super) struct Job {
     /// Whether all has been told.
     over: AtomicBool,
     begun: Instant,
+    /// How long it took until a thread took it up: the time that the job before it needed to let go, if all were busy.
+    taken_up: OnceLock<Duration>,
     /// The state, and what it is held against.
     sides: [Side; 2],
     scenarios: [OnceLock<Result<Arc<Scenario>, String>>; 2],
@@ -82,6 +84,7 @@ impl Job {
             unwanted: AtomicBool::new(false),
             over: AtomicBool::new(false),
             begun: Instant::now(),
+            taken_up: OnceLock::new(),
             sides: [own, today],
             scenarios: Default::default(),
             seeds,
@@ -170,7 +173,7 @@ impl Job {
         found.points[side].insert(seed, point);
         // In the order of the seeds, so that the numbers do not depend on which thread was faster.
         let whole = self.seeds.iter().take_while(|seed| found.points.iter().all(|own| own.contains_key(seed))).count();
-        if whole <= found.told || !(TOLD_AT.contains(&whole) || whole == self.seeds.len()) {
+        if !is_worth_telling(found.told, whole, self.seeds.len()) {
             return;
         }
         found.told = whole;
@@ -178,7 +181,8 @@ impl Job {
             self.seeds[..whole].iter().filter_map(|seed| found.points[side].get(seed)).map(Arc::as_ref).collect()
         };
         let held = held(&of(TODAY), &of(OWN), self.seeds.len(), &session.currency);
-        let answer = json!({ "held": held, "took_ms": self.begun.elapsed().as_millis() as u64 });
+        let waited = self.taken_up.get().map_or(0, Duration::as_micros) as f64 / 1e3;
+        let answer = json!({ "held": held, "waited_ms": waited, "took_ms": self.begun.elapsed().as_millis() as u64 });
         send(found.page.as_ref(), "figures", &answer.to_string());
     }
 
@@ -195,6 +199,13 @@ impl Job {
         send(page.as_ref(), "failed", &json!({ "why": why }).to_string());
         self.drop_it();
     }
+}
+
+/// Whether a page that knows of so many seeds is told of so many more: some may have been known before it asked, and then the first
+/// number waits for no other.
+fn is_worth_telling(told: usize, whole: usize, all: usize) -> bool {
+    let is_new = |step: &usize| told < *step && *step <= whole;
+    whole > told && (whole == all || TOLD_AT.iter().any(is_new))
 }
 
 /// One event as server-sent events have it; the data is JSON, and so has no line feed.
@@ -287,11 +298,26 @@ impl Pool {
             if let Some((_, job)) = waiting.max_by_key(|own| own.0) {
                 let number = job.next.fetch_add(1, Ordering::Relaxed);
                 if let Some(cell) = job.cells.get(number) {
+                    job.taken_up.get_or_init(|| job.begun.elapsed());
                     return Some((Arc::clone(job), *cell));
                 }
                 continue;
             }
             jobs = self.wake.wait_timeout(jobs, Duration::from_secs(1)).unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_worth_telling;
+
+    #[test]
+    fn a_page_is_told_of_what_was_known_before_it_asked() {
+        // Seven of twenty seeds were simulated for another page, or before somebody moved on.
+        assert!(is_worth_telling(0, 7, 20));
+        assert!(!is_worth_telling(7, 8, 20) && is_worth_telling(7, 10, 20) && is_worth_telling(15, 20, 20));
+        assert!(!is_worth_telling(0, 0, 20) && !is_worth_telling(5, 5, 20));
+        assert!(is_worth_telling(1, 2, 2));
     }
 }

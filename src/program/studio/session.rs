@@ -15,12 +15,12 @@ use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::ValueChange;
 use crate::program::recommend::{seen_by, value_changes};
-use crate::program::simulations::{on_threads, shell_line, warning_lines};
+use crate::program::simulations::{on_threads, shell_line};
 use crate::program::{Failure, Prices, edits, prices};
 use crate::report::page::data;
 use crate::report::{Summary, page_of};
 use crate::scenario::document::Document;
-use crate::scenario::{Edit, Limits, Scenario};
+use crate::scenario::{Caveats, Edit, Limits, Scenario};
 use crate::simulation::{self, Outcome};
 
 /// What the page is of.
@@ -69,7 +69,7 @@ pub struct Session {
     pub(super) currency: String,
     pub(super) controls: Controls,
     /// What the model left out, and what the scenario's author should know.
-    pub(super) warnings: Vec<String>,
+    pub(super) warnings: Caveats,
     /// The curves of today, with the first seed.
     pub(super) today: Arc<str>,
     /// The documents of today.
@@ -111,7 +111,7 @@ impl Session {
             seed,
             currency,
             controls: Controls::default(),
-            warnings: warning_lines(&warnings),
+            warnings: Caveats::of(&warnings),
             today: Arc::from("{}"),
             before: Vec::new(),
             points: Mutex::new(Kept::at_most(POINTS_MAX)),
@@ -128,7 +128,7 @@ impl Session {
         let summary = Summary::of(&outcome);
         let today = self.keep(&Key::from(""), self.seed, &outcome);
         self.today = data::of_one(&outcome, CURVE_POINTS).into();
-        self.warnings.extend(today.warnings.iter().cloned());
+        self.warnings.extend(today.warnings.iter());
         let region = self.prices.catalog().region(self.scenario.region.as_str()).map_err(prices::unusable)?;
         self.before = self.documents(&Setting::new())?;
         let Some(root) = self.before.first() else { return Ok(()) };

@@ -151,13 +151,14 @@ impl Html {
     }
 
     /// Adds a list of escaped items. Without items nothing is added.
-    pub(crate) fn list(&mut self, items: &[String]) {
-        if items.is_empty() {
+    pub(crate) fn list<T: AsRef<str>>(&mut self, items: impl IntoIterator<Item = T>) {
+        let mut items = items.into_iter().peekable();
+        if items.peek().is_none() {
             return;
         }
         self.raw("<ul>\n");
         for item in items {
-            self.element("li", item);
+            self.element("li", item.as_ref());
         }
         self.raw("</ul>\n");
     }

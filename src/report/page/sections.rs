@@ -17,7 +17,6 @@ use crate::report::format;
 use crate::report::plots::Plots;
 use crate::report::summary::{Distribution, Part, RequestFigures, Summary};
 use crate::report::tables;
-use crate::report::warnings::ranked;
 use crate::simulation::Outcome;
 use crate::world::record::NodeFacts;
 
@@ -48,14 +47,14 @@ pub(super) fn warnings(page: &mut Html, summary: &Summary) {
     if summary.warnings.is_empty() {
         return;
     }
-    let ranked = ranked(&summary.warnings);
     page.element("h3 id=\"warnings\"", &format::counted(summary.warnings.len() as u64, "warning", "warnings"));
     page.raw("<div class=\"warnings\">\n");
-    page.list(&ranked.telling);
-    if !ranked.harmless.is_empty() {
-        let count = format::counted(ranked.harmless.len() as u64, "further one, hardly", "further ones, hardly");
+    page.list(summary.warnings.telling());
+    let harmless = summary.warnings.harmless_ones().count();
+    if harmless > 0 {
+        let count = format::counted(harmless as u64, "further one, hardly", "further ones, hardly");
         page.raw(&format!("<details><summary>{count} of weight</summary>\n"));
-        page.list(&ranked.harmless);
+        page.list(summary.warnings.harmless_ones());
         page.end_fold();
     }
     page.raw("</div>\n");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::super::definition::{Action, PolicyVariant, Scenario};
-use super::super::error::{Place, ScenarioError, Warning, listed, nearest};
+use super::super::error::{Effect, Place, ScenarioError, Warning, listed, nearest};
 use super::super::manifests::Manifests;
 use super::super::reader::{Fields, Reader};
 use super::super::tree::Location;
@@ -343,13 +343,13 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
             let at = place(manifests, "ClusterConfig", in_default(name));
             if let Some(region) = cluster.region.filter(|r| *r != scenario.region && !r.as_str().contains("${")) {
                 let message = format!("the ClusterConfig says {region}, the scenario says {}", scenario.region);
-                push(warnings, at.clone(), message);
+                push(warnings, Effect::AboutInput, at.clone(), message);
             }
             let stated = cluster.kubernetes_version.as_deref().unwrap_or_default();
             let ours = policy.versions.kubernetes.to_string();
             if !stated.is_empty() && stated != ours {
                 let message = format!("the ClusterConfig says Kubernetes {stated}, the scenario says {ours}");
-                push(warnings, at, message);
+                push(warnings, Effect::AboutInput, at, message);
             }
         }
         for pool in &manifests.node_pools {
@@ -360,6 +360,7 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
                 let kind = if pool.legacy { "Provisioner" } else { "NodePool" };
                 push(
                     warnings,
+                    Effect::MayChangeAnswer,
                     place(manifests, kind, in_default(name)),
                     format!(
                         "{kind} {name} names the node class `{class}`, which no manifest defines: its defaults are assumed"
@@ -371,13 +372,13 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
         let somewhere =
             |(kind, name): (&str, ObjectName)| all.iter().rev().find_map(|manifests| place(manifests, kind, name));
         for (own, message) in dangling_autoscalers(&all).into_iter().chain(shared_targets(&all)) {
-            push(warnings, somewhere(own), message);
+            push(warnings, Effect::ChangesAnswer, somewhere(own), message);
         }
         for (kind, name) in endless_jobs(&all, scenario) {
             let message = format!(
                 "no manifest says how long a pod of {kind} {name} runs: a minute is assumed; say it as `run_time` under `workloads`"
             );
-            push(warnings, somewhere((kind, name)), message);
+            push(warnings, Effect::MayChangeAnswer, somewhere((kind, name)), message);
         }
     }
 }
@@ -396,9 +397,9 @@ fn endless_jobs(all: &[&Arc<Manifests>], scenario: &Scenario) -> Vec<(&'static s
 }
 
 /// Notes a warning once; policies share most of their objects.
-fn push(warnings: &mut Vec<Warning>, at: Option<Place>, message: String) {
+fn push(warnings: &mut Vec<Warning>, effect: Effect, at: Option<Place>, message: String) {
     if !warnings.iter().any(|known| known.message() == message) {
-        warnings.push(Warning::new(message).at(at));
+        warnings.push(Warning::new(message).at(at).with_effect(effect));
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Reading, ScenarioError};
 use crate::domain::Currency;
 use crate::policy::fargate::Profile;
 use crate::scenario::definition::FargateSettings;
-use crate::scenario::error::Warning;
+use crate::scenario::error::{Effect, Warning};
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::fargate::{FargateKeys, ProfileKeys};
 
@@ -35,7 +35,7 @@ pub(super) fn lay_over<'s>(
     if settings.profiles.is_empty() && !has_profiles {
         let text = "`fargate` has no profile: nothing runs on Fargate";
         let help = "add `profiles`, each with a name and the namespaces that it selects";
-        reading.note(vec![Warning::new(text).help(help)]);
+        reading.note(vec![Warning::new(text).help(help).with_effect(Effect::ChangesAnswer)]);
     }
     let names: Vec<_> = settings.profiles.iter().map(|own| own.name).collect();
     if let Some(place) = (1..names.len()).find(|&place| names[..place].contains(&names[place])) {

@@ -6,23 +6,23 @@ use crate::actors::Setup;
 use crate::domain::Symbol;
 use crate::policy::auto_mode::{Refusal, is_part_of_nodes, keep_off};
 use crate::policy::instance_types::refused_in_auto_mode;
-use crate::scenario::PolicyVariant;
 use crate::scenario::manifests::Manifests;
+use crate::scenario::{Caveats, PolicyVariant};
 use crate::simulation::usable_types::of_pool;
 
 /// Says which DaemonSets and NodePools are left out, and which pools no instance can be launched for.
-pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let Some(auto_mode) = &setup.policy.auto_mode else { return };
     let policy = &setup.policy.name;
     if !auto_mode.agents.is_empty() {
-        warnings.push(format!(
+        warnings.harmless(format!(
             "policy {policy}: no pods of {} on nodes of EKS Auto Mode, of which what they run is a part",
             auto_mode.agents.join(", ")
         ));
     }
     if !auto_mode.foreign_pools.is_empty() {
         let names: Vec<&str> = auto_mode.foreign_pools.iter().map(|own| own.as_str()).collect();
-        warnings.push(format!(
+        warnings.changes(format!(
             "policy {policy}: EKS Auto Mode does not see the NodePools {}, whose `nodeClassRef.group` is not `eks.amazonaws.com`",
             names.join(", ")
         ));
@@ -30,7 +30,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
     for pool in &setup.node_pools {
         let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) else { continue };
         if of_pool(setup, &setup.region, pool, class).is_empty() {
-            warnings.push(nothing(pool.name, &refused_in_auto_mode(&setup.region, class, pool)));
+            warnings.changes(nothing(pool.name, &refused_in_auto_mode(&setup.region, class, pool)));
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::policy::instance_types::{ProviderSettings, lay_overlays, overlay_warn
 use crate::policy::karpenter::Buffer;
 use crate::policy::release::Behaviour;
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
+use crate::scenario::{Autoscaler, Caveats, PolicyVariant, Scenario};
 
 /// What the policy has from the start and what the timeline has applied up to `at`, the newest of each name.
 fn applied<T: Clone, K: PartialEq>(
@@ -98,19 +98,19 @@ fn refusal(buffer: &CapacityBuffer, templates: &[PodTemplate]) -> Option<String>
 }
 
 /// Warns of what does not count, and says why.
-pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     warn_of_overlays(setup, warnings);
     let (scenario, policy) = (setup.scenario, setup.policy);
     let last = SimTime::ZERO + scenario.duration;
     let templates = applied(scenario, policy, last, |own| &own.pod_templates, |own| own.name);
     for buffer in applied(scenario, policy, last, |own| &own.capacity_buffers, |own| own.name) {
         if let Some(why) = obstacle(policy).or_else(|| refusal(&buffer, &templates)) {
-            warnings.push(format!("CapacityBuffer {}: no room is kept free: {why}", buffer.name));
+            warnings.changes(format!("CapacityBuffer {}: no room is kept free: {why}", buffer.name));
         }
     }
 }
 
-fn warn_of_overlays(setup: &Setup<'_>, warnings: &mut Vec<String>) {
+fn warn_of_overlays(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (scenario, policy) = (setup.scenario, setup.policy);
     let release = policy.versions.karpenter;
     let last = SimTime::ZERO + scenario.duration;
@@ -124,14 +124,14 @@ fn warn_of_overlays(setup: &Setup<'_>, warnings: &mut Vec<String>) {
             Some(_) => "whether EKS Auto Mode heeds any is not known",
             None => "Karpenter's feature gate `node_overlay` is off",
         };
-        warnings.push(format!("NodeOverlays: {why}: instance types keep their own prices and capacity"));
+        warnings.changes(format!("NodeOverlays: {why}: instance types keep their own prices and capacity"));
         return;
     }
     let provider = ProviderSettings::of(release);
     let (pools, classes) = (&setup.node_pools, &setup.node_classes);
     let mut types = types_of_pools(&setup.price_list, &setup.region, classes, pools, provider);
     let verdicts = lay_overlays(release, &stated, pools, &mut types);
-    warnings.extend(overlay_warnings(release, &stated, &verdicts));
+    overlay_warnings(release, &stated, &verdicts).into_iter().for_each(|text| warnings.may_change(text));
 }
 
 /// The steps by which overlays and buffers change that are applied at `at`.

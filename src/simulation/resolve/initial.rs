@@ -14,7 +14,7 @@ use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
 use crate::domain::{Labels, NodeClaimObject, SimTime, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
+use crate::scenario::{Autoscaler, Caveat, Caveats, Effect, PolicyVariant, Scenario};
 use crate::single_pass::{Inventory, NamedPod, NodeWithPods};
 use crate::standing::{capacity_type_of, claims_by_node, missing_labels, written};
 
@@ -33,7 +33,7 @@ pub(super) fn initial<'s>(
     scenario: &'s Scenario,
     policy: &'s PolicyVariant,
     region: &Region,
-    warnings: &mut Vec<String>,
+    warnings: &mut Caveats,
 ) -> Option<InitialPlan<'s>> {
     let stated = nodes_of_manifests(&policy.manifests);
     let dump = scenario.initial.as_deref();
@@ -191,30 +191,34 @@ fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Coun
     counts.orphans.extend(pods.filter(is_orphan).map(NamedPod::full_name));
 }
 
-fn tell(counts: &Counts, policy: &PolicyVariant, region: &Region, warnings: &mut Vec<String>) {
+fn tell(counts: &Counts, policy: &PolicyVariant, region: &Region, warnings: &mut Caveats) {
     let name = &policy.name;
     let nodes = |names: &[String]| counted(names.len() as u64, "node", "nodes");
-    let mut warn = |names: &[String], text: String| {
+    let mut warn = |effect: Effect, names: &[String], text: String| {
         if !names.is_empty() {
-            warnings.push(format!("policy {name}: {text} ({})", some_of(names)));
+            warnings.add(Caveat::new(effect, format!("policy {name}: {text} ({})", some_of(names))));
         }
     };
+    let (changes, may) = (Effect::ChangesAnswer, Effect::MayChangeAnswer);
     let Counts { gone, fixed, without_price, not_ready, orphans } = counts;
     let waits = "what ran there waits for others";
     warn(
+        changes,
         gone,
         format!("without {} of the dump, of a NodePool or group that this policy has not: {waits}", nodes(gone)),
     );
     let stay = "kept as in the dump, and replaced by nothing";
-    warn(fixed, format!("nobody in this policy launches or removes {} of the dump: {stay}", nodes(fixed)));
+    warn(changes, fixed, format!("nobody in this policy launches or removes {} of the dump: {stay}", nodes(fixed)));
     let region = region.name;
     warn(
+        changes,
         without_price,
         format!("no price in {region} for the machine of {} of the dump: free here", nodes(without_price)),
     );
-    warn(not_ready, format!("not Ready to the end, as in the dump: {}", nodes(not_ready)));
+    warn(may, not_ready, format!("not Ready to the end, as in the dump: {}", nodes(not_ready)));
     let pods = counted(orphans.len() as u64, "pod", "pods");
     warn(
+        may,
         orphans,
         format!("what makes {pods} of the dump is not in the scenario: nothing makes them again once they are gone"),
     );

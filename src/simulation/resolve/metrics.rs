@@ -15,9 +15,9 @@ use crate::domain::{HorizontalPodAutoscaler, ResourceName, SimDuration, Symbol};
 use crate::policy::replicas::hpa::effective_metrics;
 use crate::policy::replicas::keda::{CronWindow, Formula, horizontal_pod_autoscaler, trigger_metric_name};
 use crate::policy::replicas::promql::{LOOKBACK, Query};
-use crate::scenario::Scenario;
 use crate::scenario::definition::{QueueKind, QueueSpec};
 use crate::scenario::manifests::{Manifests, Monitor};
+use crate::scenario::{Caveats, Scenario};
 
 /// A ScaledObject with its autoscaler and the source of each trigger.
 pub(super) fn scaling_plan(object: &ScaledObject, scenario: &Scenario) -> ScalingPlan {
@@ -172,7 +172,7 @@ fn scrape_interval(workload: ObjectName, manifests: &Manifests) -> Option<SimDur
 }
 
 /// Warns of metrics that nothing serves. They fail, and a failing metric vetoes scaling down.
-pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for step in &setup.timeline {
         match &step.action {
             Action::Autoscale(spec) => warn_about_autoscaler(spec, setup, warnings),
@@ -192,7 +192,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
                 warn_about_triggers(&name, &plan.sources(), |name| name == ResourceName::CPU, warnings);
                 warn_about_queries(&name, &plan.sources(), setup, warnings);
                 if plan.queue.is_none() {
-                    warnings.push(format!("{name}: no queue names its Jobs, so each pod is taken to run for a minute"));
+                    warnings.may_change(format!(
+                        "{name}: no queue names its Jobs, so each pod is taken to run for a minute"
+                    ));
                 }
             }
             _ => {}
@@ -200,7 +202,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
     }
 }
 
-fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup<'_>, warnings: &mut Vec<String>) {
+fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup<'_>, warnings: &mut Caveats) {
     let adapted = |metric| setup.prometheus.iter().any(|plan| plan.adapter.iter().any(|rule| rule.metric == metric));
     let stated = |metric| {
         let subject = ExternalSubject::Metric(metric);
@@ -217,7 +219,7 @@ fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup<'_>, warn
     let count = unserved.count();
     if count > 0 {
         let name = ObjectName { namespace: spec.namespace, name: spec.name };
-        warnings.push(format!(
+        warnings.changes(format!(
             "HorizontalPodAutoscaler {name}: {} cannot be read, which keeps it from scaling down",
             counted(count as u64, "metric", "metrics")
         ));
@@ -228,22 +230,23 @@ fn warn_about_triggers(
     name: &str,
     sources: &TriggerSources<'_>,
     is_measured: impl Fn(ResourceName) -> bool,
-    warnings: &mut Vec<String>,
+    warnings: &mut Caveats,
 ) {
     for (index, reader) in sources.readers.iter().enumerate() {
         if let TriggerReader::Unreachable(why) = reader {
             let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
-            warnings.push(format!("{name}: the trigger {trigger} always fails: {why}"));
+            warnings.changes(format!("{name}: the trigger {trigger} always fails: {why}"));
         }
         if let TriggerReader::Unknown(why) = reader {
             let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
-            warnings.push(format!("{name}: nothing gives the trigger {trigger} a value, so it scales nothing: {why}"));
+            warnings
+                .changes(format!("{name}: nothing gives the trigger {trigger} a value, so it scales nothing: {why}"));
         }
     }
     let unmeasured =
         |trigger: &Trigger| matches!(trigger.source, TriggerSource::Resource { name, .. } if !is_measured(name));
     if sources.triggers.iter().any(unmeasured) {
-        warnings.push(format!("{name}: its memory trigger cannot be read, which keeps it from scaling down"));
+        warnings.changes(format!("{name}: its memory trigger cannot be read, which keeps it from scaling down"));
     }
 }
 
@@ -259,7 +262,7 @@ fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setup<'_>) -> b
 }
 
 /// Warns of queries that find no series, and of those that never fall.
-fn warn_about_queries(name: &str, sources: &TriggerSources<'_>, setup: &Setup<'_>, warnings: &mut Vec<String>) {
+fn warn_about_queries(name: &str, sources: &TriggerSources<'_>, setup: &Setup<'_>, warnings: &mut Caveats) {
     let known: Vec<&str> =
         setup.prometheus.iter().flat_map(|plan| &plan.series).map(|own| own.spec.name.as_str()).collect();
     for (index, reader) in sources.readers.iter().enumerate() {
@@ -268,13 +271,13 @@ fn warn_about_queries(name: &str, sources: &TriggerSources<'_>, setup: &Setup<'_
         for series in query.series_names() {
             if !known.contains(&series) {
                 let there = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                warnings.push(format!(
+                warnings.changes(format!(
                     "{name}: the query of {trigger} finds no series `{series}`; the scenario's `prometheus` has {there}"
                 ));
             }
         }
         for counter in query.bare_counters() {
-            warnings.push(format!(
+            warnings.may_change(format!(
                 "{name}: the query of {trigger} takes the counter `{counter}` as it is, without rate or increase: it never falls while its pods live"
             ));
         }

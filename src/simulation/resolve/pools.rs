@@ -10,7 +10,7 @@ use crate::policy::instance_types::{complete_classes, complete_pools};
 use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
 use crate::policy::release::{self, Behaviour};
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{PolicyVariant, Scenario};
+use crate::scenario::{Caveats, PolicyVariant, Scenario};
 
 /// What the timeline applies.
 fn applied(scenario: &Scenario) -> impl Iterator<Item = &Manifests> {
@@ -39,7 +39,7 @@ pub(super) fn classes(scenario: &Scenario, policy: &PolicyVariant, pools: &[Node
 
 /// The NodePools with what their release's webhook would have added. One that only the timeline applies is there from the start and
 /// not ready.
-pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &mut Vec<String>) -> Vec<NodePool> {
+pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &mut Caveats) -> Vec<NodePool> {
     let version = policy.versions.karpenter;
     let mut pools = policy.manifests.node_pools.clone();
     for pool in applied(scenario).flat_map(|later| &later.node_pools) {
@@ -47,17 +47,18 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
             pools.push(NodePool { ready: false, ..pool.clone() });
         }
     }
-    warnings.extend(release::warnings(version, &pools));
+    release::warnings(version, &pools).into_iter().for_each(|text| warnings.may_change(text));
     let behaviour = Behaviour::of(version);
     let options = policy.karpenter_options;
     if options.preferences == PreferencePolicy::Ignore && !behaviour.knows_preference_policy {
-        warnings.push(format!(
+        warnings.may_change(format!(
             "Karpenter {version} does not know `preference_policy`, which came with v1.4: it respects preferences"
         ));
     }
     if options.min_values == MinValuesPolicy::BestEffort && !behaviour.knows_min_values_policy {
-        warnings
-            .push(format!("Karpenter {version} does not know `min_values_policy`, which came with v1.6: it is strict"));
+        warnings.may_change(format!(
+            "Karpenter {version} does not know `min_values_policy`, which came with v1.6: it is strict"
+        ));
     }
     complete_pools(version, &mut pools);
     if policy.auto_mode.is_some() {
@@ -67,25 +68,26 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
         let name = pool.name;
         let consolidates = pool.legacy && pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
         if consolidates && !Behaviour::of(version).knows_consolidation() {
-            warnings.push(format!(
+            warnings.changes(format!(
                 "Provisioner {name}: Karpenter {version} does not know `consolidation`: its nodes stay until they are interrupted or expire"
             ));
         }
         if pool.disruption.policy == ConsolidationPolicy::Balanced && !Behaviour::of(version).weighs_savings {
-            warnings.push(format!(
+            warnings.may_change(format!(
                 "NodePool {name}: Karpenter {version} does not know `consolidationPolicy: Balanced`, which came with {}: its API \
                  refuses the NodePool, and here it consolidates as `WhenEmptyOrUnderutilized`",
                 KarpenterVersion::V1_14
             ));
         }
         if pool.replicas.is_some() && !policy.feature_gates.static_capacity {
-            warnings.push(format!(
+            warnings.changes(format!(
                 "NodePool {name} is static (`replicas`), and Karpenter's feature gate `static_capacity` is off: it has no nodes"
             ));
         }
         if !pool.startup_taints.is_empty() {
-            warnings
-                .push(format!("NodePool {name}: its startup taints are taken to be removed 5s after a node is Ready"));
+            warnings.may_change(format!(
+                "NodePool {name}: its startup taints are taken to be removed 5s after a node is Ready"
+            ));
         }
     }
     pools
@@ -110,12 +112,12 @@ pub(super) fn replaced(at: SimTime, later: &Manifests, scenario: &Scenario, poli
 }
 
 /// The steps by which node groups change at `at`; only what an update of a group can change does.
-pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) -> Vec<Step> {
+pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) -> Vec<Step> {
     let mut steps = Vec::new();
     for group in &later.node_groups {
         let name = group.name;
         let Some(before) = policy.manifests.node_groups.iter().find(|own| own.name == name) else {
-            warnings.push(format!(
+            warnings.changes(format!(
                 "timeline at {at}: node group {name} is not made during a run: state it from the start, with `desired: 0`"
             ));
             continue;
@@ -131,7 +133,7 @@ pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
         // Tags come from the cluster, too.
         if updated != (NodeGroup { tags: before.tags.clone(), ..group.clone() }) {
             let also = if before.managed { ", labels and taints" } else { "" };
-            warnings.push(format!(
+            warnings.may_change(format!(
                 "timeline at {at}: an update of node group {name} changes its sizes{also}; what else is stated takes another group"
             ));
         }

@@ -7,8 +7,8 @@ use crate::domain::volumes::{
     DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode,
 };
 use crate::domain::{PodSpec, Symbol, well_known};
-use crate::scenario::Scenario;
 use crate::scenario::manifests::Manifests;
+use crate::scenario::{Caveats, Scenario};
 
 /// Drivers whose volumes are reached from every zone and are not attached to nodes.
 const NETWORK_DRIVERS: [&str; 5] =
@@ -17,7 +17,7 @@ const NETWORK_DRIVERS: [&str; 5] =
 const EKS_CLASS: &str = "gp2";
 
 /// The storage objects with all that the pods of `scenario` need.
-pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<String>) -> Storage {
+pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut Caveats) -> Storage {
     let mut all = Manifests::default();
     for part in parts(scenario, manifests) {
         let mut own = Manifests::default();
@@ -37,7 +37,7 @@ pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut
     warn_about_sizes(&storage, &sizeless, warnings);
     if !missing.is_empty() {
         let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
-        warnings.push(format!(
+        warnings.changes(format!(
             "PersistentVolumeClaim {} is in no file: taken to be of the default class, not bound yet, and of no size that could be billed",
             some_of(&missing)
         ));
@@ -83,7 +83,7 @@ struct Needs {
 
 impl Needs {
     /// Claims that name a volume are bound to it; without the volume a claim is taken to be a new one.
-    fn settle(&mut self, warnings: &mut Vec<String>) {
+    fn settle(&mut self, warnings: &mut Caveats) {
         let mut lost = Vec::new();
         let there: BTreeSet<Symbol> = self.volumes.iter().map(|volume| volume.name).collect();
         for claim in &mut self.claims {
@@ -97,7 +97,7 @@ impl Needs {
             }
         }
         if !lost.is_empty() {
-            warnings.push(format!(
+            warnings.may_change(format!(
                 "the volumes of {} are in no file, so that their zones are not known: they are taken to be made where the first pod runs; add the PersistentVolumes",
                 some_of(&lost)
             ));
@@ -105,7 +105,7 @@ impl Needs {
         let bound: BTreeSet<Symbol> = self.claims.iter().filter_map(|claim| claim.volume).collect();
         let free: Vec<&str> = there.difference(&bound).map(|name| name.as_str()).collect();
         if !free.is_empty() {
-            warnings.push(format!("no claim names {}: such PersistentVolumes stay unused", some_of(&free)));
+            warnings.harmless(format!("no claim names {}: such PersistentVolumes stay unused", some_of(&free)));
         }
     }
 
@@ -155,7 +155,7 @@ impl Needs {
     }
 
     /// The classes, with those that are wanted and in no file.
-    fn classes(&self, mut classes: Vec<StorageClass>, warnings: &mut Vec<String>) -> Vec<StorageClass> {
+    fn classes(&self, mut classes: Vec<StorageClass>, warnings: &mut Caveats) -> Vec<StorageClass> {
         let eks = |name, default_class| StorageClass {
             name,
             provisioner: well_known::EBS_DRIVER,
@@ -181,7 +181,7 @@ impl Needs {
             }
         }
         if !assumed.is_empty() {
-            warnings.push(format!(
+            warnings.may_change(format!(
                 "StorageClass {} is in no file: taken as EKS's `{EKS_CLASS}`, EBS volumes in the zone where a claim's first pod runs",
                 some_of(&assumed)
             ));
@@ -192,7 +192,7 @@ impl Needs {
 }
 
 /// EBS volumes of which no file says how big they are, and those that the claims in `sizeless` will get.
-fn warn_about_sizes(storage: &Storage, sizeless: &[PersistentVolumeClaim], warnings: &mut Vec<String>) {
+fn warn_about_sizes(storage: &Storage, sizeless: &[PersistentVolumeClaim], warnings: &mut Caveats) {
     let is_ebs = |driver: Option<Symbol>| driver == Some(well_known::EBS_DRIVER);
     let there = storage.volumes_in_order().into_iter().filter(|volume| volume.gib.is_none() && is_ebs(volume.driver));
     let to_come = sizeless.iter().filter(|claim| is_ebs(storage.class_of(claim).map(|class| class.provisioner)));
@@ -200,12 +200,12 @@ fn warn_about_sizes(storage: &Storage, sizeless: &[PersistentVolumeClaim], warni
         there.map(|volume| volume.name.as_str()).chain(to_come.map(|claim| claim.name.as_str())).collect();
     if !names.is_empty() {
         let names: Vec<&str> = names.into_iter().collect();
-        warnings.push(format!("no file says how big {} is: such volumes are not billed", some_of(&names)));
+        warnings.changes(format!("no file says how big {} is: such volumes are not billed", some_of(&names)));
     }
 }
 
 /// Volumes of drivers of which it is not known that they are reached from everywhere.
-fn warn_about_drivers(classes: &[StorageClass], wanted: &BTreeSet<Option<Symbol>>, warnings: &mut Vec<String>) {
+fn warn_about_drivers(classes: &[StorageClass], wanted: &BTreeSet<Option<Symbol>>, warnings: &mut Caveats) {
     let is_wanted =
         |class: &&StorageClass| wanted.contains(&Some(class.name)) || class.default_class && wanted.contains(&None);
     let unknown = |class: &&StorageClass| {
@@ -213,7 +213,7 @@ fn warn_about_drivers(classes: &[StorageClass], wanted: &BTreeSet<Option<Symbol>
         class.provisioner != well_known::EBS_DRIVER && !NETWORK_DRIVERS.contains(&driver)
     };
     for class in classes.iter().filter(is_wanted).filter(unknown) {
-        warnings.push(format!(
+        warnings.may_change(format!(
             "StorageClass {}: volumes of {} are taken to be reached from every node",
             class.name, class.provisioner
         ));

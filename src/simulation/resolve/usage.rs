@@ -4,8 +4,8 @@ use super::demand;
 use crate::actors::{Action, Setup, UsagePlan};
 use crate::domain::{PodSpec, SimTime, Symbol};
 use crate::engine::Streams;
-use crate::scenario::Scenario;
 use crate::scenario::definition::OpenRequests;
+use crate::scenario::{Caveats, Scenario};
 
 /// Millionths of a CPU.
 const MICRO: f64 = 1e6;
@@ -36,7 +36,7 @@ pub(super) fn plans(scenario: &Scenario, streams: Streams) -> Vec<UsagePlan> {
 }
 
 /// Warns of usage of containers that no pod has.
-pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for usage in &setup.usages {
         let Some(container) = usage.container else { continue };
         let templates = setup.timeline.iter().filter_map(|step| match &step.action {
@@ -47,7 +47,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
         let templates: Vec<&PodSpec> = templates.collect();
         let has = |spec: &&PodSpec| spec.containers.iter().any(|own| own.name == container.as_str());
         if !templates.is_empty() && !templates.iter().any(has) {
-            warnings.push(format!(
+            warnings.may_change(format!(
                 "usage of {}: its pods have no container `{container}`, but {}; what is stated of it is divided among all of them",
                 usage.workload,
                 names(templates[0])

@@ -6,6 +6,7 @@ use crate::domain::vertical::{ContainerPolicy, UpdateMode};
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, ResourceName, VerticalPodAutoscaler};
 use crate::policy::replicas::hpa::effective_metrics;
+use crate::scenario::Caveats;
 
 /// The first release in which running pods can be resized.
 const RESIZES_FROM: u8 = 33;
@@ -14,8 +15,8 @@ const RESIZES_FROM: u8 = 33;
 const SETTLES: (i32, i32) = (83, 87);
 
 /// Warns of every VerticalPodAutoscaler that there is at some time.
-pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
-    let mut told: Vec<String> = Vec::new();
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let mut told = Caveats::new();
     for step in &setup.timeline {
         if let Action::AutoscaleVertically(vpa) = &step.action {
             about_target(setup, vpa, &mut told);
@@ -23,7 +24,6 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
             about_replicas(setup, vpa, &mut told);
         }
     }
-    told.dedup();
     warnings.extend(told);
 }
 
@@ -32,7 +32,7 @@ fn target(vpa: &VerticalPodAutoscaler) -> ObjectName {
 }
 
 /// Whether it is for an object that is applied, of which it is known what it uses.
-fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<String>) {
+fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats) {
     let (name, target) = (vpa.name, target(vpa));
     let applied = |action: &Action| match (action, vpa.target.kind.as_str()) {
         (Action::Deploy(own), "Deployment") => own.name == target,
@@ -43,7 +43,7 @@ fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<S
         _ => false,
     };
     if !setup.timeline.iter().any(|step| applied(&step.action)) {
-        told.push(format!(
+        told.of_input(format!(
             "VerticalPodAutoscaler {name} is for nothing: there is no {} {}",
             vpa.target.kind, vpa.target.name
         ));
@@ -52,33 +52,33 @@ fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<S
     let advice = "state it under `usage`";
     match crate::actors::known_use(setup, target) {
         (true, true) => {}
-        (false, false) => told.push(format!(
+        (false, false) => told.may_change(format!(
             "VerticalPodAutoscaler {name} recommends nothing: neither `load` nor `usage` says what the pods of {target} use; {advice}"
         )),
         (cpu, _) => {
             let unknown = if cpu { "memory" } else { "CPU" };
-            told.push(format!(
+            told.may_change(format!(
                 "VerticalPodAutoscaler {name} recommends no {unknown}: nothing says how much of it the pods of {target} use; {advice}"
             ));
         }
     }
 }
 
-fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<String>) {
+fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats) {
     let name = vpa.name;
     let kubernetes = setup.policy.versions.kubernetes;
     let updater = &setup.policy.vertical.updater;
     match vpa.update.mode {
-        Some(UpdateMode::InPlaceOrRecreate) if kubernetes.minor() < RESIZES_FROM => told.push(format!(
+        Some(UpdateMode::InPlaceOrRecreate) if kubernetes.minor() < RESIZES_FROM => told.may_change(format!(
             "VerticalPodAutoscaler {name}: Kubernetes {kubernetes} resizes no running pods (1.{RESIZES_FROM} does), so its pods are evicted"
         )),
-        Some(UpdateMode::InPlace) if !(updater.in_place && updater.behaviour.knows_in_place) => told.push(format!(
+        Some(UpdateMode::InPlace) if !(updater.in_place && updater.behaviour.knows_in_place) => told.may_change(format!(
             "VerticalPodAutoscaler {name}: the mode InPlace is behind a feature gate that is off by default, so running pods stay as they are"
         )),
         Some(UpdateMode::InPlaceOrRecreate)
             if !updater.behaviour.in_place_or_recreate.is_on(updater.in_place_or_recreate) =>
         {
-            told.push(format!(
+            told.may_change(format!(
                 "VerticalPodAutoscaler {name}: the Vertical Pod Autoscaler {} does not resize running pods as it is started, so its pods are evicted",
                 setup.policy.versions.vertical
             ));
@@ -86,7 +86,7 @@ fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<Str
         _ => {}
     }
     if !vpa.recommenders.is_empty() && vpa.recommenders.iter().all(|own| own.as_str() != "default") {
-        told.push(format!(
+        told.may_change(format!(
             "VerticalPodAutoscaler {name}: its recommender `{}` is not simulated, so what its status recommends stays",
             vpa.recommenders[0]
         ));
@@ -101,7 +101,7 @@ fn controls(vpa: &VerticalPodAutoscaler, resource: ResourceName) -> bool {
 }
 
 /// What follows where a HorizontalPodAutoscaler goes by a resource that this changes the requests of.
-fn about_replicas(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<String>) {
+fn about_replicas(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats) {
     let mode = vpa.update.mode.unwrap_or(UpdateMode::Recreate);
     if mode == UpdateMode::Off {
         return;
@@ -122,7 +122,7 @@ fn about_replicas(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec
                 continue;
             };
             if let (MetricTarget::Utilization(percent), true) = (&metric.target, controls(vpa, *name)) {
-                told.push(both(vpa, hpa, *name, *percent));
+                told.may_change(both(vpa, hpa, *name, *percent));
             }
         }
     }

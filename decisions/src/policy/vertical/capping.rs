@@ -101,7 +101,7 @@ fn as_requested(container: &ContainerState) -> ContainerRecommendation {
 }
 
 /// The limit that goes with a recommended request: in the proportion of the limit and the request that the container has.
-pub(super) fn proportional_limit(
+pub fn proportional_limit(
     container: &ContainerState,
     name: ResourceName,
     recommended: i64,

@@ -114,8 +114,7 @@ impl Workloads {
                     .push(format!("{role}: {series} of requests name no workload that was seen, and count nowhere"));
             }
             let served_by = PRODUCERS[rank].served;
-            let is_guess =
-                matches!(served_by, Served::Service { .. } | Served::TraefikService | Served::EnvoyCluster);
+            let is_guess = matches!(served_by, Served::Service { .. } | Served::TraefikService | Served::EnvoyCluster);
             for (workload, curve) in curves {
                 // A counter that stands still may be of an endpoint that nobody calls.
                 let counts = curve.values().any(|rate| *rate > 0.0);

@@ -71,6 +71,8 @@ function take(name, value, state) {
       showProgress(value.held, state);
       if (document.body.dataset.firstMs === undefined) document.body.dataset.firstMs = (performance.now() - state.from).toFixed(0);
       document.body.dataset.seeds = value.held.seeds;
+      // How long the program's threads took to let go of the state before.
+      document.body.dataset.waitedMs = Math.max(value.waited_ms, Number(document.body.dataset.waitedMs ?? 0));
       showProgress(value.held, state);
     },
     curves: () => {

@@ -84,7 +84,9 @@ pub(super) fn scenario(facts: &Facts<'_>) -> String {
     let mut text = String::from(
         "# The cluster of a dump, as `nodecast init --from` read it. It runs as it is; what is assumed stands under `assumptions`.\n\
          #   nodecast run scenario.yaml            one policy, one report\n\
-         #   nodecast compare scenario.yaml        all policies, the same luck for each, differences with intervals\n",
+         #   nodecast compare scenario.yaml        all policies, the same luck for each, differences with intervals\n\
+         #   nodecast studio scenario.yaml         settings moved on a page, and what they come to (docs/studio.md)\n\
+         # Every key: docs/scenario.md. The report, chart by chart: docs/how-to-read-a-report.md. On from here: docs/guide.md.\n",
     );
     if let Some(remark) = facts.remark {
         let _ = writeln!(text, "# To hold the first run against: {remark}.");

@@ -1,0 +1,304 @@
+//! Figures as far as their intervals let one say them: `$1,190 ± 9`, `12.3 ± 0.4 %`, `−5.2 % (−5.6 to −3.9)`.
+//!
+//! The reach of an interval has one digit, two where the first is a 1, and the figure ends at the same place: what stands beyond it is
+//! chance. Files for programs have every digit. What must not live here: how an interval is found.
+
+use super::{MINUS, mean_count, money_among, percent, span};
+use crate::domain::Currency;
+use crate::domain::words::grouped;
+
+/// What a figure is measured in.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Measure<'c> {
+    /// Money of a currency, among amounts of which `largest` is the largest.
+    Money {
+        /// The currency's code.
+        currency: &'c str,
+        /// The largest of the amounts.
+        largest: f64,
+    },
+    /// Seconds.
+    Seconds,
+    /// A share, as a percentage.
+    Share,
+    /// A difference of shares, in percentage points.
+    Points,
+    /// A number of things, perhaps a mean.
+    Count,
+}
+
+/// A figure with its interval.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Known {
+    /// The figure.
+    pub mean: f64,
+    /// The lower end of its interval; none without one.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+    /// Whether the ends are said, and not how far they are off: one is much further off, or is where the figure cannot go beyond.
+    pub ends: bool,
+    /// Whether a figure above zero has a sign, as differences have.
+    pub signed: bool,
+}
+
+/// How numbers of one figure are written.
+#[derive(Clone, Copy)]
+struct Scale {
+    prefix: &'static str,
+    suffix: &'static str,
+    factor: f64,
+    /// The last place that is written, as a power of ten: -2 for hundredths.
+    last: i32,
+}
+
+impl Known {
+    /// The figure with its interval: `$1,190 ± 9`.
+    pub fn text(&self, measure: Measure<'_>) -> String {
+        let Some((scale, reach)) = self.scale(measure) else {
+            let (mean, reach) = self.parts(measure);
+            return format!("{mean}{}", in_words(&reach));
+        };
+        if self.ends {
+            return format!("{}{} ({})", self.number(&scale), scale.suffix, self.both_ends(&scale));
+        }
+        format!("{} \u{b1} {}{}", self.number(&scale), scale.plain(reach), scale.suffix)
+    }
+
+    /// The figure, and its interval by itself: `$1,190` and `± 9`; the second is empty without one.
+    pub fn parts(&self, measure: Measure<'_>) -> (String, String) {
+        let reach = self.reach();
+        if let Some((scale, reach)) = self.scale(measure) {
+            let mean = format!("{}{}", self.number(&scale), scale.suffix);
+            let range = if self.ends { self.both_ends(&scale) } else { format!("\u{b1} {}", scale.plain(reach)) };
+            return (mean, range);
+        }
+        if let Some(reach) = reach.filter(|reach| measure == Measure::Seconds && *reach >= 0.5) {
+            return self.long(reach);
+        }
+        (with_sign(self.mean, self.signed, &plain(measure, self.mean.abs())), String::new())
+    }
+
+    /// The ends alone: `$1,181 to 1,199`.
+    pub fn range(&self, measure: Measure<'_>) -> String {
+        if let Some((scale, _)) = self.scale(measure) {
+            return format!("{}{}{}", scale.prefix, self.both_ends(&scale), scale.suffix);
+        }
+        let own = Self { ends: true, ..*self };
+        let (mean, range) = own.parts(measure);
+        if range.is_empty() { mean } else { range }
+    }
+
+    fn reach(&self) -> Option<f64> {
+        Some((self.high? - self.low?) / 2.0).filter(|reach| *reach > 0.0 && reach.is_finite())
+    }
+
+    /// How the numbers are written, with the reach among them; `None` without one that is worth a digit, and for long spans.
+    fn scale(&self, measure: Measure<'_>) -> Option<(Scale, f64)> {
+        let reach = self.reach()?;
+        let size = self.mean.abs();
+        let (prefix, suffix, factor, least) = match measure {
+            Measure::Money { currency, largest } => {
+                let sign = Currency::from_code(currency).map_or("", Currency::sign);
+                (sign, "", 1.0, if largest.abs() < 9.999_95 { -4 } else { -2 })
+            }
+            Measure::Share => ("", " %", 100.0, -1),
+            Measure::Points => ("", " points", 100.0, -1),
+            Measure::Count => ("", "", 1.0, if size < 10.0 { -2 } else { -1 }),
+            Measure::Seconds => match size.max(reach) {
+                s if s < 0.000_999_5 => ("", " ms", 1e3, -2),
+                s if s < 0.099_95 => ("", " ms", 1e3, -1),
+                s if s < 0.999_5 => ("", " ms", 1e3, 0),
+                s if s < 59.95 => ("", " s", 1.0, -1),
+                _ => return None,
+            },
+        };
+        let last = place(reach * factor).max(least);
+        let mut scale = Scale { prefix, suffix, factor, last };
+        if scale.rounded(reach) <= 0.0 {
+            return None;
+        }
+        // A further place where rounding would say what is not so: that something is nothing, or may be nothing.
+        while scale.last > least && !self.is_told_rightly(reach, &scale, Scale { last: least, ..scale }) {
+            scale.last -= 1;
+        }
+        // Nobody writes tenths of a dollar.
+        if matches!(measure, Measure::Money { .. }) && scale.last == -1 {
+            scale.last = -2;
+        }
+        Some((scale, reach))
+    }
+
+    /// Whether rounding leaves something more than nothing, and an interval without zero one without zero, as far as `finest` does.
+    fn is_told_rightly(&self, reach: f64, scale: &Scale, finest: Scale) -> bool {
+        let as_said = |scale: &Scale| {
+            let (size, reach) = (scale.rounded(self.mean.abs()), scale.rounded(reach));
+            let end = |value: Option<f64>| scale.rounded(value.unwrap_or(self.mean).abs()) > 0.0;
+            (size > 0.0, if self.ends { end(self.low) && end(self.high) } else { size > reach })
+        };
+        as_said(scale) == as_said(&finest)
+    }
+
+    fn number(&self, scale: &Scale) -> String {
+        let text = format!("{}{}", scale.prefix, scale.plain(self.mean.abs()));
+        // What rounds to nothing has no sign.
+        if scale.rounded(self.mean.abs()) > 0.0 { with_sign(self.mean, self.signed, &text) } else { text }
+    }
+
+    fn both_ends(&self, scale: &Scale) -> String {
+        let end = |value: Option<f64>| {
+            let value = value.unwrap_or(self.mean);
+            let text = scale.plain(value.abs());
+            if scale.rounded(value.abs()) > 0.0 { with_sign(value, self.signed, &text) } else { text }
+        };
+        format!("{} to {}", end(self.low), end(self.high))
+    }
+
+    /// The parts of a span of a minute or more.
+    fn long(&self, reach: f64) -> (String, String) {
+        let step = match reach {
+            s if s < 20.0 => 1,
+            s if s < 200.0 => 10,
+            s if s < 1_200.0 => 60,
+            s if s < 7_200.0 => 600,
+            _ => 3_600,
+        };
+        let say = |seconds: f64, signed: bool| with_sign(seconds, signed, &stepped(seconds.abs(), step));
+        let range = match (self.low, self.high) {
+            (Some(low), Some(high)) if self.ends => {
+                format!("{} to {}", say(low, self.signed), say(high, self.signed))
+            }
+            _ => format!("\u{b1} {}", stepped(reach, step)),
+        };
+        (say(self.mean, self.signed), range)
+    }
+}
+
+/// An interval behind its figure.
+fn in_words(reach: &str) -> String {
+    match reach {
+        "" => String::new(),
+        own if own.starts_with('\u{b1}') => format!(" {own}"),
+        ends => format!(" ({ends})"),
+    }
+}
+
+impl Scale {
+    fn rounded(&self, value: f64) -> f64 {
+        let unit = libm::pow(10.0, f64::from(self.last));
+        libm::round(value * self.factor / unit) * unit
+    }
+
+    fn plain(&self, value: f64) -> String {
+        let decimals = usize::try_from(-self.last).unwrap_or(0);
+        grouped(&format!("{:.decimals$}", self.rounded(value)))
+    }
+}
+
+/// A figure above or at zero without any interval.
+fn plain(measure: Measure<'_>, size: f64) -> String {
+    match measure {
+        Measure::Money { currency, largest } => money_among(currency, size, largest),
+        Measure::Seconds => span(size),
+        Measure::Share => percent(size),
+        Measure::Points => format!("{:.1} points", size * 100.0),
+        Measure::Count => mean_count(size),
+    }
+}
+
+fn with_sign(value: f64, signed: bool, text: &str) -> String {
+    match value {
+        own if own < 0.0 => format!("{MINUS}{text}"),
+        own if own > 0.0 && signed => format!("+{text}"),
+        _ => text.to_owned(),
+    }
+}
+
+/// The place of a reach's last digit as a power of ten: that of its first, and of its second where the first is a 1.
+fn place(reach: f64) -> i32 {
+    let first = libm::floor(libm::log10(reach));
+    let leading = reach / libm::pow(10.0, first);
+    let own = if leading < 1.95 { first - 1.0 } else { first };
+    own.clamp(-9.0, 15.0) as i32
+}
+
+/// A span in whole steps of so many seconds, without parts that are nothing by that: `4m`, `4m 10s`, `40 s`, `2h 10m`.
+fn stepped(seconds: f64, step: i64) -> String {
+    let whole = |step: i64| libm::round(seconds / step as f64) as i64 * step;
+    let all = whole(step);
+    match all {
+        s if s < 60 => format!("{s} s"),
+        s if s < 3_600 && step >= 60 => format!("{}m", s / 60),
+        s if s < 3_600 => format!("{}m {:02}s", s / 60, s % 60),
+        s if s < 48 * 3_600 && step >= 3_600 => format!("{}h", s / 3_600),
+        s if s < 48 * 3_600 => {
+            let minutes = whole(step.max(60)) / 60;
+            format!("{}h {:02}m", minutes / 60, minutes % 60)
+        }
+        _ => {
+            let hours = whole(3_600) / 3_600;
+            format!("{}d {:02}h", hours / 24, hours % 24)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Known, Measure};
+
+    const DOLLARS: Measure<'_> = Measure::Money { currency: "USD", largest: 1_000.0 };
+
+    fn known(mean: f64, reach: f64) -> Known {
+        Known { mean, low: Some(mean - reach), high: Some(mean + reach), ends: false, signed: false }
+    }
+
+    #[test]
+    fn a_figure_ends_where_its_interval_begins() {
+        let cases = [
+            (known(1_190.14, 9.0), DOLLARS, "$1,190 \u{b1} 9"),
+            (known(1_190.14, 14.3), DOLLARS, "$1,190 \u{b1} 14"),
+            (known(1_234_567.0, 23_456.0), DOLLARS, "$1,230,000 \u{b1} 20,000"),
+            (known(12.346, 0.41), DOLLARS, "$12.35 \u{b1} 0.41"),
+            (known(12.346, 0.000_4), DOLLARS, "$12.35"),
+            (known(0.123, 0.004), Measure::Share, "12.3 \u{b1} 0.4 %"),
+            (known(0.123, 0.04), Measure::Share, "12 \u{b1} 4 %"),
+            (known(3.256, 0.12), Measure::Count, "3.26 \u{b1} 0.12"),
+            (known(325.6, 31.0), Measure::Count, "330 \u{b1} 30"),
+            (known(12.34, 0.4), Measure::Seconds, "12.3 \u{b1} 0.4 s"),
+            (known(0.25, 0.012), Measure::Seconds, "250 \u{b1} 12 ms"),
+            (known(247.0, 33.0), Measure::Seconds, "4m 10s \u{b1} 30 s"),
+            (known(7_385.0, 700.0), Measure::Seconds, "2h 03m \u{b1} 12m"),
+            (known(200_000.0, 9_000.0), Measure::Seconds, "2d 08h \u{b1} 3h"),
+            (known(247.0, 0.1), Measure::Seconds, "4m 07s"),
+        ];
+        for (own, measure, expected) in cases {
+            assert_eq!(own.text(measure), expected, "{own:?}");
+        }
+    }
+
+    #[test]
+    fn ends_are_said_where_they_are_not_as_far_off() {
+        let own = Known { mean: -0.052, low: Some(-0.056), high: Some(-0.039), ends: true, signed: true };
+        assert_eq!(own.text(Measure::Share), "\u{2212}5.2 % (\u{2212}5.6 to \u{2212}3.9)");
+        assert_eq!(
+            own.parts(Measure::Points),
+            ("\u{2212}5.2 points".to_owned(), "\u{2212}5.6 to \u{2212}3.9".to_owned())
+        );
+        let own = Known { mean: 0.2, low: Some(-3.0), high: Some(7.0), ends: true, signed: true };
+        assert_eq!(own.text(DOLLARS), "+$0.20 (\u{2212}3.00 to +7.00)");
+        let own = Known { signed: true, ..known(4.0, 38.0) };
+        assert_eq!(own.text(Measure::Count), "+4 \u{b1} 38");
+        assert_eq!(known(1.04, 0.96).text(Measure::Share), "104 \u{b1} 96 %");
+        assert_eq!(known(0.96, 1.04).text(Measure::Share), "100 \u{b1} 100 %");
+        let long = Known { mean: 300.0, low: Some(240.0), high: Some(600.0), ends: true, signed: false };
+        assert_eq!(long.text(Measure::Seconds), "5m 00s (4m 00s to 10m 00s)");
+    }
+
+    #[test]
+    fn without_an_interval_a_figure_is_as_ever() {
+        let own = Known { mean: 1_190.14, low: None, high: None, ends: false, signed: true };
+        assert_eq!(own.text(DOLLARS), "+$1,190.14");
+        assert_eq!(own.parts(Measure::Count), ("+1,190.1".to_owned(), String::new()));
+        assert_eq!(known(0.123, 0.0).text(Measure::Share), "12.3 %");
+    }
+}
