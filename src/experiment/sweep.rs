@@ -370,11 +370,11 @@ mod tests {
                     cost_by_origin: Default::default(),
                     spot: false,
                     price_date: String::new(),
-                    warnings: Caveats::new(),
+                    warnings: crate::scenario::Caveats::new(),
                 });
             }
         }
-        sweep(about, &question, find("pending_p99").unwrap().0, &points, Vec::new())
+        sweep(about, &question, find("pending_p99").unwrap().0, &points, crate::scenario::Caveats::new())
     }
 
     fn shifted(by: [f64; 4]) -> [f64; 4] {

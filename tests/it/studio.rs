@@ -300,6 +300,7 @@ const LETS_GO_WITHIN: Duration =
     if cfg!(debug_assertions) { Duration::from_secs(5) } else { Duration::from_millis(100) };
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the time that is measured is for people, too")]
 fn what_is_no_longer_wanted_is_let_go_of() {
     // One thread, so that the state that is asked for next waits for the one before to let go.
     let studio = Studio::of(&[SCENARIO, "--replications", "200", "--threads", "1"]);
