@@ -139,7 +139,7 @@ managedNodeGroups:
   - {{ name: b, instanceTypes: [m6i.2xlarge], minSize: {least}, desiredCapacity: {desired}, maxSize: {most}, iam: {{ withAddonPolicies: {{ autoScaler: true }} }} }}
 "
     );
-    draft.fleet = (types != "[c5.2xlarge, c6i.2xlarge]").then(|| Fleet {
+    draft.fleet = (types != "[c5.2xlarge, c6i.2xlarge]").then_some(Fleet {
         label: ("eks.amazonaws.com/nodegroup", "a"),
         machine: ("m5.xlarge", "amd64"),
         capacity: if spot {

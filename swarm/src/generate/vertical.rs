@@ -3,7 +3,7 @@
 use super::{Draft, Service};
 use crate::case::{Part, Section, Vertical};
 
-/// Modes, the least release and Kubernetes that know them, and how often each comes of a hundred.
+/// Modes, and how often each comes of a hundred.
 const MODES: [(&str, u64); 4] = [("Off", 15), ("Initial", 25), ("Recreate", 30), ("InPlaceOrRecreate", 30)];
 
 /// Curves of use for some services, most of them with a VerticalPodAutoscaler; its release where there is one.
