@@ -62,7 +62,7 @@ pub use event::{
     NodeEvent, ReplicaEvent, SchedulerEvent, VerticalEvent, WorkloadEvent, class,
 };
 pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
-pub use load_steps::{LoadStep, LoadSteps};
+pub use load_steps::{LoadStep, LoadSteps, Unit as LoadUnit};
 pub use setup::{
     Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, InitialNode, InitialPlan, JobPlan, KarpenterSettings,
     LoadPart, LoadPlan, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,

@@ -1,8 +1,10 @@
-//! How a text is changed a little: pieces for others of their kind, lines with what belongs to them, cells, bytes.
+//! How a text is changed a little: values for others of their key, blocks for others of theirs, pieces for others of their kind, lines with what
+//! belongs to them, bytes.
 
 use std::collections::BTreeMap;
 
-use crate::pieces::{Kind, pieces};
+use crate::blocks::Blocks;
+use crate::pieces::{Kind, keys, pieces};
 use crate::random::Random;
 
 /// Numbers, amounts and times at which readers tend to err.
@@ -71,22 +73,31 @@ const SIGNS: [&str; 24] = [
 #[derive(Default)]
 pub struct Stock {
     pieces: BTreeMap<Kind, Vec<String>>,
+    /// Values by the key that they were written under.
+    values: BTreeMap<String, Vec<String>>,
+    blocks: Blocks,
 }
 
 impl Stock {
     /// The stock of these texts.
     pub fn of<'t>(texts: impl Iterator<Item = &'t str>) -> Self {
-        let mut found: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+        let mut own = Self::default();
         for text in texts {
-            for (kind, piece) in pieces(text) {
-                found.entry(kind).or_default().push(piece.to_owned());
+            let found = pieces(text);
+            for ((kind, piece), key) in found.iter().zip(keys(&found)) {
+                own.pieces.entry(*kind).or_default().push((*piece).to_owned());
+                if let Some(key) = key {
+                    own.values.entry(key.to_owned()).or_default().push((*piece).to_owned());
+                }
             }
+            own.blocks.add(text);
         }
-        for own in found.values_mut() {
-            own.sort_unstable();
-            own.dedup();
+        for known in own.pieces.values_mut().chain(own.values.values_mut()) {
+            known.sort_unstable();
+            known.dedup();
         }
-        Self { pieces: found }
+        own.blocks.settle();
+        own
     }
 
     /// A piece of this kind.
@@ -121,14 +132,32 @@ pub fn changed(text: &str, stock: &Stock, random: &mut Random) -> String {
 }
 
 fn once(text: &str, stock: &Stock, random: &mut Random) -> String {
-    match random.below(100) {
-        0..=57 => other_piece(text, stock, random),
-        58..=65 => dropped_piece(text, random),
-        66..=79 => moved_block(text, random),
-        80..=91 => number_beside(text, random),
+    let known = match random.below(100) {
+        0..=24 => other_value(text, stock, random),
+        25..=34 => stock.blocks.other(text, random),
+        35..=44 => stock.blocks.more(text, random),
+        _ => None,
+    };
+    // What no key tells anything of, and more than half of the others, is changed blindly.
+    known.unwrap_or_else(|| match random.below(100) {
+        0..=54 => other_piece(text, stock, random),
+        55..=62 => dropped_piece(text, random),
+        63..=77 => moved_block(text, random),
+        78..=91 => number_beside(text, random),
         92..=95 => cut(text, random),
         _ => other_bytes(text, random),
-    }
+    })
+}
+
+/// Another value that was written under the same key somewhere.
+fn other_value(text: &str, stock: &Stock, random: &mut Random) -> Option<String> {
+    let pieces = pieces(text);
+    let keys = keys(&pieces);
+    let known = |place: usize| stock.values.get(keys[place]?).filter(|values| values.len() > 1);
+    let places: Vec<(usize, &Vec<String>)> =
+        (0..pieces.len()).filter_map(|place| Some((place, known(place)?))).collect();
+    let &(place, values) = places.get(random.below(places.len()))?;
+    Some(with(&pieces, place, &values[random.below(values.len())]))
 }
 
 /// Another piece of its kind in the place of one; seldom of another kind.

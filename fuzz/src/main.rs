@@ -8,6 +8,7 @@
 
 #![allow(clippy::print_stdout)]
 
+mod blocks;
 mod change;
 mod corpus;
 mod pieces;
@@ -37,6 +38,9 @@ struct Arguments {
     /// How many inputs each of them reads
     #[arg(long, default_value_t = 10_000)]
     executions: u64,
+    /// The number of the first: one number and one seed mean one input
+    #[arg(long, default_value_t = 0)]
+    first: u64,
     /// What the changes are drawn from
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -61,6 +65,8 @@ struct Tally {
     taken: AtomicU64,
     /// Microseconds of the slowest.
     longest: AtomicU64,
+    /// Microseconds of CPU time of all.
+    together: AtomicU64,
     /// What was wrong, each once.
     faults: Mutex<BTreeSet<String>>,
 }
@@ -77,8 +83,8 @@ fn main() -> ExitCode {
     }
     // A panic is what is looked for; its message is kept with the input.
     std::panic::set_hook(Box::new(|_| {}));
-    println!("| reader | inputs to begin with | executions | past the reader | slowest | faults |");
-    println!("| --- | --- | --- | --- | --- | --- |");
+    println!("| reader | inputs to begin with | executions | past the reader | a second of CPU | slowest | faults |");
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
     let mut failed = false;
     for target in asked {
         let (row, faults) = run(target, &arguments);
@@ -105,30 +111,45 @@ fn run(target: &Target, arguments: &Arguments) -> (String, BTreeSet<String>) {
         for _ in 0..arguments.jobs.max(1) {
             scope.spawn(|| {
                 let Ok(folder) = tempfile::tempdir() else { return };
+                let begun = cpu_micros();
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     if number >= arguments.executions {
-                        return;
+                        break;
                     }
+                    let number = arguments.first.saturating_add(number);
                     let mut random = Random::new(arguments.seed, number);
                     let seed = &seeds[random.below(seeds.len())];
                     let text = changed(&seed.text, &stock, &mut random);
                     execute(target, (seed, &text), (number, folder.path()), arguments, &tally);
                 }
+                tally.together.fetch_add(cpu_micros().saturating_sub(begun), Ordering::Relaxed);
             });
         }
     });
-    let (taken, longest) = (tally.taken.into_inner(), tally.longest.into_inner());
+    let (taken, longest, together) =
+        (tally.taken.into_inner(), tally.longest.into_inner(), tally.together.into_inner());
     let row = format!(
-        "| `{}` | {} | {} | {:.1} % | {:.0} ms | {} |",
+        "| `{}` | {} | {} | {:.1} % | {:.0} | {:.0} ms | {} |",
         target.name,
         seeds.len(),
         arguments.executions,
         taken as f64 * 100.0 / arguments.executions.max(1) as f64,
+        arguments.executions as f64 * 1e6 / together.max(1) as f64,
         longest as f64 / 1e3,
         tally.faults.lock().unwrap_or_else(PoisonError::into_inner).len()
     );
     (row, tally.faults.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// CPU time of this thread so far; 0 where the system does not tell.
+fn cpu_micros() -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    told.split(' ').next().and_then(|nanos| nanos.parse::<u64>().ok()).unwrap_or(0) / 1_000
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// Reads one input.
@@ -142,7 +163,7 @@ fn execute(
     let begun = Instant::now();
     let read = catch_unwind(AssertUnwindSafe(|| (target.takes)(seed, text, folder)));
     let took = begun.elapsed();
-    tally.longest.fetch_max(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    tally.longest.fetch_max(micros(took), Ordering::Relaxed);
     let fault = match read {
         Ok(taken) => {
             tally.taken.fetch_add(u64::from(taken), Ordering::Relaxed);

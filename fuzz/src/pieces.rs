@@ -35,6 +35,23 @@ pub fn pieces(text: &str) -> Vec<(Kind, &str)> {
     found
 }
 
+/// The key that each piece is a value under, as far as there is one: the name before the last colon. Keys themselves have none.
+pub fn keys<'t>(pieces: &[(Kind, &'t str)]) -> Vec<Option<&'t str>> {
+    let is_colon = |place: usize| pieces.get(place).is_some_and(|own| *own == (Kind::Sign, ":"));
+    let mut last = None;
+    let own = pieces.iter().enumerate().map(|(place, &(kind, piece))| {
+        if matches!(kind, Kind::Sign | Kind::Space) {
+            return None;
+        }
+        if is_colon(place + 1) {
+            last = Some(piece.trim_matches(['"', '\'']));
+            return None;
+        }
+        last
+    });
+    own.collect()
+}
+
 fn kind_of(first: char) -> Kind {
     match first {
         '0'..='9' => Kind::Number,
@@ -58,7 +75,14 @@ fn quoted(rest: &str, quote: char) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, pieces};
+    use super::{Kind, keys, pieces};
+
+    #[test]
+    fn values_are_known_by_the_key_before_them() {
+        let found = pieces("a: 1\nb:\n  - {c: \"x\", 'd': [y, z]}\n");
+        let own: Vec<_> = found.iter().zip(keys(&found)).filter_map(|(own, key)| Some((key?, own.1))).collect();
+        assert_eq!(own, [("a", "1"), ("c", "\"x\""), ("d", "y"), ("d", "z")]);
+    }
 
     #[test]
     fn the_pieces_make_up_the_text() {

@@ -95,7 +95,8 @@ fn dump(seed: &Seed, text: &str, _: &Path) -> bool {
     let source = Source::new(seed.name.as_str(), text);
     let wishes = nodecast::scenario::draft::Wishes {
         name: "dump".to_owned(),
-        region: None,
+        // Dumps without nodes name none.
+        region: seed.name.contains("clusters").then(|| "us-east-1".to_owned()),
         karpenter: None,
         anonymise: text.len().is_multiple_of(2),
         observed: None,
@@ -124,7 +125,7 @@ fn prices(seed: &Seed, text: &str, folder: &Path) -> bool {
 fn price_records(root: &Path) -> Vec<Seed> {
     let mut found = corpus::files(root, "tests/data/aws", &[".json"]);
     found.extend(corpus::files(root, "tests/data/prices", &[".csv"]));
-    found
+    corpus::shortened(found)
 }
 
 fn price_import(seed: &Seed, text: &str, _: &Path) -> bool {
@@ -153,7 +154,7 @@ fn baselines(root: &Path) -> Vec<Seed> {
     let mut found = corpus::files(root, "scenarios", &["baseline.json"]);
     let small = Baseline::new([("cost".to_owned(), 0.1)].into(), Vec::new()).to_json().unwrap_or_default();
     found.push(Seed::alone("small.json", small));
-    found
+    corpus::shortened(found)
 }
 
 fn baseline(_: &Seed, text: &str, _: &Path) -> bool {
@@ -192,7 +193,7 @@ fn part(seed: &Seed, text: &str, _: &Path) -> bool {
 fn claim_files(root: &Path) -> Vec<Seed> {
     let mut found = corpus::files(root, "observed/tests/data/karpenter", &[".jsonl", ".yaml", ".json"]);
     found.extend(corpus::files(root, "observed/tests/data/events", &[".jsonl", ".yaml", ".json"]));
-    found
+    corpus::shortened(found)
 }
 
 fn claims(seed: &Seed, text: &str, folder: &Path) -> bool {
@@ -202,7 +203,7 @@ fn claims(seed: &Seed, text: &str, folder: &Path) -> bool {
 }
 
 fn answers(root: &Path) -> Vec<Seed> {
-    corpus::files(root, "observed/tests/data/shop-prod", &[".json"])
+    corpus::shortened(corpus::files(root, "observed/tests/data/shop-prod", &[".json"]))
 }
 
 fn answer(seed: &Seed, text: &str, _: &Path) -> bool {
@@ -213,7 +214,7 @@ fn answer(seed: &Seed, text: &str, _: &Path) -> bool {
 }
 
 fn bills(root: &Path) -> Vec<Seed> {
-    corpus::files(root, "observed/tests/data/bill", &[".csv", ".json"])
+    corpus::shortened(corpus::files(root, "observed/tests/data/bill", &[".csv", ".json"]))
 }
 
 fn bill(seed: &Seed, text: &str, _: &Path) -> bool {

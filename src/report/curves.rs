@@ -239,11 +239,13 @@ pub(super) fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
 pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
     let end = SimTime::ZERO + outcome.about.duration;
     let pods = || outcome.record.pods.iter().filter(|pod| !is_daemon(outcome, pod));
-    let waits = pods().map(|pod| (pod.created, pod.created + wait_for_node(&pod, end)));
-    let starts = pods().filter_map(|pod| {
-        let over = [pod.ready, pod.deletion_requested, pod.removed];
-        Some((pod.scheduled?, over.into_iter().flatten().min().unwrap_or(end)))
-    });
+    let waits = || pods().map(|pod| (pod.created, pod.created + wait_for_node(&pod, end)));
+    let starts = || {
+        pods().filter_map(|pod| {
+            let over = [pod.ready, pod.deletion_requested, pod.removed];
+            Some((pod.scheduled?, over.into_iter().flatten().min().unwrap_or(end)))
+        })
+    };
     let mut panel = Panel::counts("pods");
     panel.series.push(Series::steps("Wait for a node", 4, open_at_once(waits, end)));
     panel.series.push(Series::steps("On a node, not Ready", 1, open_at_once(starts, end)));
@@ -251,22 +253,36 @@ pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
 }
 
 /// How many of the spans (from, until) are open, at each instant at which that changes, from the start to `end`; at the end
-/// those that reach it still are.
-fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, end: SimTime) -> Vec<Point> {
-    let (mut begins, mut ends): (Vec<SimTime>, Vec<SimTime>) = spans.filter(|(from, until)| from < until).unzip();
-    for instants in [&mut begins, &mut ends] {
-        instants.retain(|at| *at < end);
-        instants.sort_unstable();
-    }
-    let (mut begins, mut ends) = (begins.as_slice(), ends.as_slice());
-    let mut open = 0;
-    let mut curve = vec![(SimTime::ZERO, Some(0.0))];
-    while let Some(&at) = begins.first().into_iter().chain(ends.first()).min() {
-        open += take_equal(&mut begins, at) - take_equal(&mut ends, at);
-        curve.push((at, Some(f64::from(open))));
-    }
-    curve.push((end, Some(f64::from(open))));
+/// those that reach it still are. The spans are gone through twice, which takes less than room for all of them that grows: there may be millions.
+fn open_at_once<I: Iterator<Item = (SimTime, SimTime)>>(spans: impl Fn() -> I, end: SimTime) -> Vec<Point> {
+    let (begins, ends) = (instants(&spans, end, |span| span.0), instants(&spans, end, |span| span.1));
+    let changes = || {
+        let (mut begins, mut ends) = (begins.as_slice(), ends.as_slice());
+        let mut open = 0;
+        std::iter::from_fn(move || {
+            let at = *begins.first().into_iter().chain(ends.first()).min()?;
+            open += take_equal(&mut begins, at) - take_equal(&mut ends, at);
+            Some((at, open))
+        })
+    };
+    let mut curve = Vec::with_capacity(changes().count() + 2);
+    curve.push((SimTime::ZERO, Some(0.0)));
+    curve.extend(changes().map(|(at, open)| (at, Some(f64::from(open)))));
+    curve.push((end, Some(f64::from(changes().last().map_or(0, |last| last.1)))));
     curve
+}
+
+/// One instant of each span that lasts, those before `end` in order of time.
+fn instants<I: Iterator<Item = (SimTime, SimTime)>>(
+    spans: &impl Fn() -> I,
+    end: SimTime,
+    of: impl Fn((SimTime, SimTime)) -> SimTime,
+) -> Vec<SimTime> {
+    let all = || spans().filter(|(from, until)| from < until).map(&of).filter(|at| *at < end);
+    let mut found = Vec::with_capacity(all().count());
+    found.extend(all());
+    found.sort_unstable();
+    found
 }
 
 /// Takes the instants equal to `at` from the front; how many there were.
@@ -331,7 +347,7 @@ mod tests {
     fn spans_are_counted_exactly_however_short() {
         let at = SimTime::from_micros;
         let spans = [(at(5), at(6)), (at(5), at(9)), (at(6), at(8)), (at(7), at(7)), (at(9), at(10))];
-        let curve = open_at_once(spans.into_iter(), at(10));
+        let curve = open_at_once(|| spans.into_iter(), at(10));
         let counts: Vec<(i64, f64)> =
             curve.into_iter().map(|(at, open)| (at.as_micros(), open.unwrap_or(-1.0))).collect();
         assert_eq!(counts, [(0, 0.0), (5, 2.0), (6, 2.0), (8, 1.0), (9, 1.0), (10, 1.0)]);

@@ -36,15 +36,17 @@ const MEMORY_LARGE: u64 = 4 << 30;
 const REPORT_LARGE: u64 = 1 << 30;
 
 // What fifty services under autoscalers came to in one and in three days (2026-11-25, release build): 8.5 events a pod, lines of 172, 170 and
-// 78 bytes and as much again for what autoscalers read, and 2.2 kB of memory a pod beside its samples.
+// 78 bytes and as much again for what autoscalers read. Memory is by three scenarios of docs/scale.md (the same day and build): thirty days of
+// demand in waves took 770 bytes more for each pod than one day of it, thirty of `plain-day` 300, both with as many samples; 10,000
+// Deployments of one pod took 240 bytes for each of their million samples.
 const EVENTS_A_POD: u64 = 9;
 const BYTES_A_POD: u64 = 175;
 const BYTES_AN_EVENT: u64 = 170;
 const BYTES_A_SAMPLE: u64 = 145;
 const BYTES_OF_A_PAGE: u64 = 1 << 20;
 const MEMORY_AT_LEAST: u64 = 60 << 20;
-const MEMORY_A_POD: u64 = 2_200;
-const MEMORY_A_SAMPLE: u64 = 180;
+const MEMORY_A_POD: u64 = 600;
+const MEMORY_A_SAMPLE: u64 = 240;
 /// How often in a day a workload is taken to go from its least to its most and back.
 const ROUNDS_A_DAY: f64 = 3.0;
 /// Replicas that a workload is taken to gain at most: limits are often stated where nobody comes.
@@ -212,8 +214,41 @@ fn nodes(all: &[&Manifests]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Forecast, bytes, samples};
+    use super::{Forecast, bytes, sample_interval, samples};
+    use crate::catalog::Catalog;
     use crate::domain::SimDuration;
+    use crate::scenario::Scenario;
+    use crate::scenario::source::Held;
+
+    #[test]
+    fn ten_thousand_deployments_are_sampled_as_seldom_as_keeps_a_million_lines()
+    -> Result<(), Box<dyn std::error::Error>> {
+        let deployment = |number: u32| {
+            format!(
+                "apiVersion: apps/v1
+kind: Deployment
+metadata: {{ name: d{number} }}
+spec:
+  replicas: 1
+  selector: {{ matchLabels: {{ app: d{number} }} }}
+  template:
+    metadata: {{ labels: {{ app: d{number} }} }}
+    spec: {{ containers: [{{ name: main, image: main, resources: {{ requests: {{ cpu: 100m, memory: 128Mi }} }} }}] }}
+"
+            )
+        };
+        let objects = (0..10_000).map(deployment).collect::<Vec<_>>().join("---\n");
+        let scenario = "name: many\nregion: us-east-1\nduration: 1d\nmanifests: [objects.yaml]\npolicies: [{ name: only, autoscaler: static }]\n";
+        let held = Held::of([("scenario.yaml", scenario), ("objects.yaml", objects.as_str())]);
+        let (scenario, _) = Scenario::of_texts("scenario.yaml", &held, Catalog::embedded()?)?;
+        let policy = &scenario.policies[0];
+        let (interval, note) = sample_interval(&scenario, policy);
+        assert_eq!(interval, SimDuration::from_secs(864));
+        assert!(note.is_some_and(|note| note.contains("samples are 14m24s apart and not 44s")));
+        let forecast = Forecast::of(&scenario, policy, interval);
+        assert_eq!((forecast.pods, forecast.workload_samples), (10_000, 1_010_000));
+        Ok(())
+    }
 
     #[test]
     fn only_a_large_run_is_warned_of_and_told_what_makes_it_smaller() {

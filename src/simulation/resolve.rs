@@ -9,13 +9,12 @@ mod storage;
 mod usage;
 mod vertical;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::forecast::{self, Forecast};
 use crate::actors::{
     Action, Autoscaler, ClusterAutoscalerSettings, KarpenterSettings, LoadPart, LoadPlan, LoadStep, LoadSteps,
-    QueuePlan, Setup, Step,
+    LoadUnit, QueuePlan, Setup, Step,
 };
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::pod::OwnerKind;
@@ -330,32 +329,23 @@ fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<Loa
         let end = (SimTime::ZERO + duration).min(spec.until.unwrap_or(SimTime::FAR_FUTURE));
         let part = plan.parts.len() as u32;
         plan.parts.push(LoadPart { service: spec.service, spacing: spacing(spec) });
-        let mut push = |at, source| plan.steps.push(LoadStep { at, source, part });
         match &spec.requests {
             &Requests::ClosedLoop { clients, requests, think_time } => {
-                push(spec.at, Source::Closed { clients, remaining: requests as f64, think_time });
+                let source = Source::Closed { clients, remaining: requests as f64, think_time };
+                plan.steps.push(LoadStep { at: spec.at, source, part });
             }
-            Requests::Open(open) => {
+            Requests::Open(open) | Requests::Cpu(open) => {
+                let unit = if matches!(spec.requests, Requests::Cpu(_)) { LoadUnit::Cores } else { LoadUnit::Requests };
                 let entity = format!("{} {ordinal}", spec.workload);
                 let curve = demand(open, end.saturating_since(spec.at), streams, &entity);
-                for step in curve.steps_from_start().take_while(|step| spec.at + step.from < end) {
-                    push(spec.at + step.from, Source::Open { rate: step.rate });
-                }
-            }
-            Requests::Cpu(open) => {
-                let entity = format!("{} {ordinal}", spec.workload);
-                let curve = demand(open, end.saturating_since(spec.at), streams, &entity);
-                for step in curve.steps_from_start().take_while(|step| spec.at + step.from < end) {
-                    push(spec.at + step.from, Source::Cpu { milli: step.rate * 1e3 });
-                }
+                plan.steps.follow(curve, unit, (spec.at, end), part);
             }
         }
         if let Some(until) = spec.until {
-            push(until, Source::Idle);
+            plan.steps.push(LoadStep { at: until, source: Source::Idle, part });
         }
     }
     for plan in &mut plans {
-        plan.steps.shrink();
         plan.exact = is_exact(plan, specs, duration);
     }
     plans
@@ -417,10 +407,10 @@ fn spacing(spec: &LoadSpec) -> Spacing {
 }
 
 /// The demand that one seed meets.
-fn demand<'o>(open: &'o OpenRequests, length: SimDuration, streams: Streams, entity: &str) -> Cow<'o, Curve> {
+fn demand(open: &OpenRequests, length: SimDuration, streams: Streams, entity: &str) -> Arc<Curve> {
     if open.uncertainty == Uncertainty::default() {
-        return Cow::Borrowed(&open.curve);
+        return Arc::clone(&open.curve);
     }
     let (mut whole, mut noise) = (streams.stream("load-factor", entity), streams.stream("load-noise", entity));
-    Cow::Owned((*open.curve).clone().varied(open.uncertainty, length, &mut whole, &mut noise))
+    Arc::new((*open.curve).clone().varied(open.uncertainty, length, &mut whole, &mut noise))
 }

@@ -16,6 +16,8 @@ pub enum Section {
     Load,
     /// Items of `queues`.
     Queues,
+    /// Items of `usage`.
+    Usage,
     /// Items of `workloads`.
     Workloads,
     /// Items of `timeline`.
@@ -24,6 +26,8 @@ pub enum Section {
     Faults,
     /// Kubernetes objects.
     Manifests,
+    /// Objects of the dump with which the run begins.
+    Dump,
 }
 
 /// Something that a case may have.
@@ -33,6 +37,8 @@ pub struct Part {
     pub name: String,
     /// Its texts.
     pub texts: Vec<(Section, String)>,
+    /// Files that its texts name.
+    pub files: Vec<(String, String)>,
     /// Whether pods may wait for ever, or empty nodes stay, because of it.
     pub may_hold_up: bool,
 }
@@ -40,7 +46,13 @@ pub struct Part {
 impl Part {
     /// A part of texts that holds up nothing for ever.
     pub fn new(name: impl Into<String>, texts: Vec<(Section, String)>) -> Self {
-        Self { name: name.into(), texts, may_hold_up: false }
+        Self { name: name.into(), texts, files: Vec::new(), may_hold_up: false }
+    }
+
+    /// The same with a file that its texts name.
+    pub fn with_file(mut self, name: impl Into<String>, text: String) -> Self {
+        self.files.push((name.into(), text));
+        self
     }
 
     /// The same, which may.
@@ -59,6 +71,23 @@ pub struct Guarded {
     pub min_available: u64,
 }
 
+/// A VerticalPodAutoscaler that a case has.
+#[derive(Clone, Debug)]
+pub struct Vertical {
+    /// Namespace and name of the workload, and of the autoscaler.
+    pub workload: String,
+    /// Its mode.
+    pub mode: &'static str,
+    /// With fewer pods than this nothing is evicted.
+    pub min_replicas: u64,
+    /// The least and the most CPU that may be recommended, in milli-CPU.
+    pub cpu: (f64, f64),
+    /// The same of memory, in bytes.
+    pub memory: (f64, f64),
+    /// What the workload's templates request: milli-CPU and bytes.
+    pub templates: Vec<(f64, f64)>,
+}
+
 /// A scenario put together of parts.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -72,6 +101,8 @@ pub struct Case {
     pub parts: Vec<Part>,
     /// Budgets of pods.
     pub guarded: Vec<Guarded>,
+    /// VerticalPodAutoscalers.
+    pub vertical: Vec<Vertical>,
     /// The nodes that a budget of the NodePool lets go at once.
     pub node_budget: Option<u64>,
 }
@@ -102,6 +133,9 @@ impl Case {
         );
         let keys = |text: &mut String, of: Vec<&str>| of.iter().for_each(|own| text.push_str(own));
         keys(&mut text, self.of(Section::Scenario).collect());
+        if self.of(Section::Dump).next().is_some() {
+            text.push_str("initial: dump.yaml\n");
+        }
         text.push_str("policies:\n  - name: only\n");
         for own in self.of(Section::Policy) {
             own.lines().for_each(|line| text.push_str(&format!("    {line}\n")));
@@ -113,6 +147,7 @@ impl Case {
         for (section, key) in [
             (Section::Load, "load"),
             (Section::Queues, "queues"),
+            (Section::Usage, "usage"),
             (Section::Workloads, "workloads"),
             (Section::Timeline, "timeline"),
             (Section::Faults, "faults"),
@@ -135,6 +170,13 @@ impl Case {
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         std::fs::create_dir_all(folder)?;
         std::fs::write(folder.join("scenario.yaml"), self.scenario())?;
+        let dump: Vec<&str> = self.of(Section::Dump).collect();
+        if !dump.is_empty() {
+            std::fs::write(folder.join("dump.yaml"), dump.join("---\n"))?;
+        }
+        for (name, text) in self.parts.iter().flat_map(|part| &part.files) {
+            std::fs::write(folder.join(name), text)?;
+        }
         std::fs::write(folder.join("objects.yaml"), self.objects())
     }
 }

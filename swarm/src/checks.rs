@@ -3,6 +3,7 @@
 mod bill;
 mod life;
 mod settled;
+mod vertical;
 
 use crate::case::Case;
 use crate::report::Report;
@@ -16,6 +17,7 @@ pub fn faults(case: &Case, report: &Report) -> Vec<String> {
     bill::check(report, &mut faults);
     life::check(case, report, &mut faults);
     settled::check(case, report, &mut faults);
+    vertical::check(case, report, &mut faults);
     faults
 }
 

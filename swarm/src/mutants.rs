@@ -8,7 +8,7 @@ use crate::report::{Line, Report};
 type Mutant = (&'static str, fn(&mut Report) -> bool);
 
 /// All of them.
-pub const ALL: [Mutant; 16] = [
+pub const ALL: [Mutant; 19] = [
     ("a line of the bill is gone", |report| {
         let place = report.bill.iter().position(|line| line.item == "instance" && line.amount > 0.0);
         place.map(|place| report.bill.remove(place)).is_some()
@@ -86,8 +86,22 @@ pub const ALL: [Mutant; 16] = [
         let Some(name) = report.nodes.iter().find(|node| node.ready.is_some()).map(|node| node.name.clone()) else {
             return false;
         };
-        report.events.retain(|event| event.kind != "NodeReady" || event.node != name);
+        let says = ["NodeReady", "NodeFound"];
+        report.events.retain(|event| !says.contains(&event.kind.as_str()) || event.node != name);
         true
+    }),
+    ("a recommendation is above its upper bound", |report| {
+        let own = report.recommendations.first_mut();
+        own.map(|own| own.target = own.upper + 1.0).is_some()
+    }),
+    ("a recommendation is more than may be recommended", |report| {
+        let own = report.recommendations.first_mut();
+        own.map(|own| (own.target, own.upper) = (1e15, 1e15)).is_some()
+    }),
+    ("a pod of a vertical autoscaler requests what nobody recommends", |report| {
+        let Some(of) = report.recommendations.first().map(|own| own.workload.clone()) else { return false };
+        let pod = report.pods.iter_mut().find(|pod| pod.workload == of);
+        pod.map(|pod| pod.cpu = 1.0).is_some()
     }),
 ];
 

@@ -50,6 +50,8 @@ pub struct Pod {
     pub deletion: Option<f64>,
     pub removed: Option<f64>,
     pub evicted: bool,
+    /// When it was resized, and what it requested before: milli-CPU and bytes.
+    pub before: Vec<(f64, f64, f64)>,
 }
 
 /// A node of nodes.csv.
@@ -93,7 +95,20 @@ pub struct Event {
     pub at: f64,
     pub kind: String,
     pub node: String,
+    pub pod: String,
+    pub workload: String,
+    pub message: String,
     pub raw: String,
+}
+
+/// A line of recommendations.csv, of one resource: in milli-CPU or bytes.
+#[derive(Clone, Debug)]
+pub struct Recommendation {
+    pub workload: String,
+    pub of_cpu: bool,
+    pub target: f64,
+    pub lower: f64,
+    pub upper: f64,
 }
 
 /// Everything that a run wrote and the checkers look at.
@@ -104,6 +119,7 @@ pub struct Report {
     pub events: Vec<Event>,
     pub timeline: Table,
     pub workloads: Table,
+    pub recommendations: Vec<Recommendation>,
     pub summary: Value,
     /// The end of the run, in seconds.
     pub end: f64,
@@ -118,13 +134,20 @@ impl Report {
             serde_json::from_str(&text("summary.json")?).map_err(|error| format!("summary.json: {error}"))?;
         let end = summary["about"]["duration_seconds"].as_f64().ok_or("summary.json has no about.duration_seconds")?;
         let events = text("events.jsonl")?.lines().map(event).collect::<Result<Vec<_>, _>>()?;
+        let recommendations = match folder.join("recommendations.csv").exists() {
+            true => recommendations(&table("recommendations.csv")?),
+            false => Vec::new(),
+        };
+        let mut pods = pods(&table("pods.csv")?)?;
+        events.iter().rev().filter(|own| own.kind == "PodResized").try_for_each(|own| undo_resize(&mut pods, own))?;
         Ok(Self {
-            pods: pods(&table("pods.csv")?)?,
+            pods,
             nodes: nodes(&table("nodes.csv")?)?,
             bill: bill(&table("bill.csv")?)?,
             events,
             timeline: table("timeline.csv")?,
             workloads: table("workloads.csv")?,
+            recommendations,
             summary,
             end,
         })
@@ -140,7 +163,76 @@ fn event(line: &str) -> Result<Event, String> {
     let value: Value = serde_json::from_str(line).map_err(|error| format!("events.jsonl: {error}: {line}"))?;
     let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
     let at = value["at_seconds"].as_f64().ok_or_else(|| format!("events.jsonl: no at_seconds: {line}"))?;
-    Ok(Event { at, kind: text("kind"), node: text("node"), raw: line.to_owned() })
+    Ok(Event {
+        at,
+        kind: text("kind"),
+        node: text("node"),
+        pod: text("pod"),
+        workload: text("workload"),
+        message: text("message"),
+        raw: line.to_owned(),
+    })
+}
+
+/// Notes what a pod requested before a resize; the last one comes first. What it says of the time after has to be what is known of that.
+fn undo_resize(pods: &mut [Pod], event: &Event) -> Result<(), String> {
+    let wrong = |what: &str| format!("events.jsonl: {what}: {}", event.raw);
+    let there = |pod: &&mut Pod| {
+        pod.name == event.pod
+            && pod.workload == event.workload
+            && pod.created <= event.at
+            && pod.removed.is_none_or(|gone| gone >= event.at)
+    };
+    let pod = pods.iter_mut().find(there).ok_or_else(|| wrong("no such pod"))?;
+    let (mut cpu, mut memory) = pod.before.last().map_or((pod.cpu, pod.memory), |own| (own.1, own.2));
+    // Each pod of a case has one container: `main: cpu 500m to 25m, memory 1Gi to 250Mi`.
+    let (_, changes) = event.message.rsplit_once(": ").ok_or_else(|| wrong("no change"))?;
+    for change in changes.split(", ") {
+        let words: Vec<&str> = change.split(' ').collect();
+        let [resource, from, "to", to] = words[..] else { return Err(wrong("no change")) };
+        let value = |text: &str| quantity(text).ok_or_else(|| wrong("no quantity"));
+        let (own, unit) = if resource == "cpu" { (&mut cpu, 1_000.0) } else { (&mut memory, 1.0) };
+        let known = *own;
+        if (value(to)? * unit - known).abs() > 0.5 {
+            return Err(wrong(&format!("{} requests {known} after it", pod.name)));
+        }
+        *own = value(from)? * unit;
+    }
+    pod.before.push((event.at, cpu, memory));
+    Ok(())
+}
+
+/// A quantity as Kubernetes writes it.
+fn quantity(text: &str) -> Option<f64> {
+    let end = text.find(|own: char| !own.is_ascii_digit() && own != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit = match unit {
+        "" => 1.0,
+        "m" => 1e-3,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "Ki" => 1024.0,
+        "Mi" => 1024.0 * 1024.0,
+        "Gi" => 1024.0 * 1024.0 * 1024.0,
+        _ => return None,
+    };
+    Some(number.parse::<f64>().ok()? * unit)
+}
+
+fn recommendations(table: &Table) -> Vec<Recommendation> {
+    let of = |row: &csv::StringRecord, of_cpu: bool| {
+        let unit = if of_cpu { ("cpu", "milli") } else { ("memory", "bytes") };
+        let number = |what: &str| table.number(row, &format!("{}_{what}_{}", unit.0, unit.1));
+        Some(Recommendation {
+            workload: table.text(row, "workload").to_owned(),
+            of_cpu,
+            target: number("target")?,
+            lower: number("lower_bound")?,
+            upper: number("upper_bound")?,
+        })
+    };
+    table.rows.iter().flat_map(|row| [of(row, true), of(row, false)]).flatten().collect()
 }
 
 fn required(table: &Table, row: &csv::StringRecord, name: &str) -> Result<f64, String> {
@@ -164,6 +256,7 @@ fn pods(table: &Table) -> Result<Vec<Pod>, String> {
             deletion: table.number(row, "deletion_requested_seconds"),
             removed: table.number(row, "removed_seconds"),
             evicted: table.text(row, "evicted") == "true",
+            before: Vec::new(),
         })
     };
     table.rows.iter().map(pod).collect()

@@ -80,7 +80,13 @@ fn fits(report: &Report, faults: &mut Vec<String>) {
     for pod in &report.pods {
         let (Some(at), Some(node)) = (pod.scheduled, node_of(&nodes, pod)) else { continue };
         let own = changes.entry((&node.name, node.requested.to_bits())).or_default();
-        own.push((at, 1, pod.cpu, pod.memory));
+        let (cpu, memory) = pod.before.last().map_or((pod.cpu, pod.memory), |first| (first.1, first.2));
+        own.push((at, 1, cpu, memory));
+        // The last resize stands first.
+        let after = std::iter::once((pod.cpu, pod.memory)).chain(pod.before.iter().map(|own| (own.1, own.2)));
+        for (&(at, cpu, memory), after) in pod.before.iter().zip(after) {
+            own.push((at, 0, after.0 - cpu, after.1 - memory));
+        }
         // A pod that has ended by itself holds nothing any more, which the table does not say: it ends where it is removed.
         if let Some(removed) = pod.removed {
             own.push((removed, -1, -pod.cpu, -pod.memory));
@@ -112,7 +118,8 @@ fn names(report: &Report, faults: &mut Vec<String>) {
             rule.holds(gone, || format!("{name} twice at {}", pair[1].requested));
         }
     }
-    let claims = report.events.iter().filter(|event| event.kind == "ClaimCreated").count();
+    let began = ["ClaimCreated", "NodeFound"];
+    let claims = report.events.iter().filter(|event| began.contains(&event.kind.as_str())).count();
     rule.holds(claims == report.nodes.len(), || format!("{claims} claims and {} nodes", report.nodes.len()));
 }
 
@@ -168,13 +175,14 @@ fn events(report: &Report, faults: &mut Vec<String>) {
     let mut rule = Rule::new("events are in order and say what the tables say", faults);
     let forward = report.events.windows(2).all(|pair| pair[0].at <= pair[1].at);
     rule.holds(forward, || "an event is before the one above it".to_owned());
-    let bound = report.events.iter().filter(|event| event.kind == "PodScheduled").count();
+    let bound =
+        report.events.iter().filter(|event| ["PodScheduled", "PodFound"].contains(&event.kind.as_str())).count();
     let there = report.pods.iter().filter(|pod| pod.scheduled.is_some()).count();
     rule.holds(bound == there, || format!("{bound} PodScheduled, {there} pods with a node"));
     let at: BTreeMap<(&str, &str), f64> = report
         .events
         .iter()
-        .filter(|event| event.kind == "NodeReady")
+        .filter(|event| ["NodeReady", "NodeFound"].contains(&event.kind.as_str()))
         .rev()
         .map(|event| (("", event.node.as_str()), event.at))
         .collect();
@@ -212,8 +220,8 @@ fn budgets(case: &Case, report: &Report, faults: &mut Vec<String>) {
         }
     }
     let Some(most) = case.node_budget else { return };
-    // Neither age nor interruption asks a budget.
-    let forced = ["age limit", "interrupt", "EC2"];
+    // Neither age nor interruption asks a budget, nor do people who delete something.
+    let forced = ["age limit", "interrupt", "EC2", "was deleted"];
     let asks = |event: &&crate::report::Event| {
         event.kind == "NodeDisrupted" && !forced.iter().any(|word| event.raw.contains(word))
     };

@@ -1,6 +1,6 @@
 //! What launches nodes: Karpenter in several releases, the Cluster Autoscaler, fixed groups; and the nodes for the system.
 
-use super::Draft;
+use super::{Draft, Fleet};
 use crate::case::{Part, Section};
 
 const CLASS: &str = "apiVersion: karpenter.k8s.aws/v1
@@ -52,6 +52,23 @@ spec:
 ---
 {CLASS}"
     );
+    // Of each choice of families one type of four vCPUs and 16 GiB.
+    let machine = match families.contains("m7g") {
+        true => ("m7g.xlarge", "arm64"),
+        false if families.contains("m5") => ("m5.xlarge", "amd64"),
+        false => ("m6i.xlarge", "amd64"),
+    };
+    draft.fleet = Some(Fleet {
+        label: ("karpenter.sh/nodepool", "default"),
+        machine,
+        capacity: if capacity == "[on-demand]" {
+            "karpenter.sh/capacity-type: on-demand"
+        } else {
+            "karpenter.sh/capacity-type: spot"
+        },
+        pool: Some(pool.clone()),
+        is_scaled: true,
+    });
     let name = format!("karpenter {release} {capacity} {policy} {after} {expire}");
     let texts = vec![(Section::Policy, "autoscaler: karpenter\n".to_owned()), (Section::Manifests, pool)];
     let part = Part::new(name, texts);
@@ -122,6 +139,17 @@ managedNodeGroups:
   - {{ name: b, instanceTypes: [m6i.2xlarge], minSize: {least}, desiredCapacity: {desired}, maxSize: {most}, iam: {{ withAddonPolicies: {{ autoScaler: true }} }} }}
 "
     );
+    draft.fleet = (types != "[c5.2xlarge, c6i.2xlarge]").then_some(Fleet {
+        label: ("eks.amazonaws.com/nodegroup", "a"),
+        machine: ("m5.xlarge", "amd64"),
+        capacity: if spot {
+            "eks.amazonaws.com/capacityType: SPOT"
+        } else {
+            "eks.amazonaws.com/capacityType: ON_DEMAND"
+        },
+        pool: None,
+        is_scaled: scaled,
+    });
     let policy = if scaled {
         let expander = draft.random.pick(&["least-waste", "random", "most-pods"]);
         format!(

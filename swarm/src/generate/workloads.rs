@@ -1,6 +1,6 @@
 //! Workloads: services with and without load, HPA, KEDA, Jobs, DaemonSets, StatefulSets, spread, affinity, budgets.
 
-use super::{Draft, perhaps};
+use super::{Draft, Service, perhaps};
 use crate::case::{Guarded, Part, Section};
 
 /// A Deployment of random size and constraints, with what scales or guards it.
@@ -8,8 +8,8 @@ pub fn service(draft: &mut Draft, number: u64) -> Part {
     let name = format!("s{number}");
     let random = &mut draft.random;
     let replicas = random.between(1, 25);
-    let cpu = random.pick(&["100m", "250m", "500m", "1", "1900m"]);
-    let memory = random.pick(&["128Mi", "512Mi", "1Gi", "3Gi"]);
+    let cpu = random.pick(&["100m", "250m", "500m", "1000m", "1900m"]);
+    let memory = random.pick(&["128Mi", "512Mi", "1024Mi", "3072Mi"]);
     let mut spec = format!(
         "terminationGracePeriodSeconds: {}\ncontainers: [{{ name: main, image: {name}, resources: {{ requests: {{ cpu: {cpu}, memory: {memory} }} }} }}]\n",
         random.pick(&["5", "30"])
@@ -28,6 +28,9 @@ spec:
     spec:
 {indented}"
     );
+    let amount = |text: &str| text.trim_end_matches(['m', 'M', 'i']).parse().unwrap_or(0);
+    let requests = (amount(cpu), amount(memory));
+    draft.services.push(Service { name: name.clone(), replicas, requests, deployment: manifests.clone() });
     let mut texts = Vec::new();
     let (mut least, mut kept) = (replicas, 0);
     if draft.random.happens(40) && replicas > 2 {

@@ -278,39 +278,76 @@ fn spans_magnitudes(panel: &Panel) -> bool {
 /// A curve of steps as the instants at which it changes. Where that is too often, the largest and the last value of each
 /// stretch stand for it, each at its own instant, and the first value of all for the start.
 fn steps(series: &Series, hidden: bool, budget: &Budget) -> Curve {
-    let mut changes: Vec<(i64, Option<Number>)> = Vec::new();
-    let same = |one: &Point, other: &Point| one.1.map(f64::to_bits) == other.1.map(f64::to_bits);
-    for &(at, value) in series.points.chunk_by(same).filter_map(<[Point]>::first) {
-        let (at, value) = (tenths(at), value.map(|value| Number(significant(value, 5))));
-        match changes.last_mut() {
-            Some(last) if last.0 == at => last.1 = value,
-            Some(last) if last.1 == value => {}
-            _ => changes.push((at, value)),
-        }
-    }
-    if changes.len() > budget.steps {
+    // There may be a million changes, and room for some thousands of them: they are counted first.
+    let shown: Vec<Change> = if changes(&series.points).nth(budget.steps).is_none() {
+        changes(&series.points).collect()
+    } else {
         let stretch = tenths(budget.end) / (budget.steps as i64 / 2).max(1) + 1;
-        let stretches =
-            changes.get(1..).unwrap_or_default().chunk_by(|one, other| one.0 / stretch == other.0 / stretch);
-        changes = changes.first().copied().into_iter().chain(stretches.flat_map(largest_and_last)).collect();
-    }
+        let mut all = changes(&series.points);
+        let first = all.next();
+        first.into_iter().chain(Stretches { changes: all.peekable(), stretch }.flatten()).collect()
+    };
     Curve {
         name: series.name.clone(),
         color: series.color,
         faint: series.faint,
         hidden,
-        at: Some(differences(changes.iter().map(|change| change.0))),
+        at: Some(differences(shown.iter().map(|change| change.0))),
         every: None,
-        values: Runs(changes.into_iter().map(|change| change.1).collect()),
+        values: Runs(shown.into_iter().map(|change| change.1).collect()),
     }
 }
 
-fn largest_and_last(changes: &[(i64, Option<Number>)]) -> Vec<(i64, Option<Number>)> {
-    let value = |change: &&(i64, Option<Number>)| change.1.map_or(f64::MIN, |number| number.0);
-    let largest = changes.iter().max_by(|one, other| value(one).total_cmp(&value(other)));
-    let mut kept: Vec<(i64, Option<Number>)> = largest.into_iter().chain(changes.last()).copied().collect();
-    kept.dedup();
-    kept
+/// An instant and the value from then on.
+type Change = (i64, Option<Number>);
+
+/// The instants at which a curve changes, as the page writes them: of those that it cannot tell apart the last.
+fn changes(points: &[Point]) -> impl Iterator<Item = Change> {
+    let same = |one: &Point, other: &Point| one.1.map(f64::to_bits) == other.1.map(f64::to_bits);
+    let mut firsts = points.chunk_by(same).filter_map(<[Point]>::first);
+    let mut last: Option<Change> = None;
+    std::iter::from_fn(move || {
+        for &(at, value) in firsts.by_ref() {
+            let (at, value) = (tenths(at), value.map(|value| Number(significant(value, 5))));
+            match &mut last {
+                Some(last) if last.0 == at => last.1 = value,
+                Some(last) if last.1 == value => {}
+                _ => {
+                    if let Some(before) = last.replace((at, value)) {
+                        return Some(before);
+                    }
+                }
+            }
+        }
+        last.take()
+    })
+}
+
+/// What stands for each stretch of changes: the largest and the last.
+struct Stretches<I: Iterator<Item = Change>> {
+    changes: std::iter::Peekable<I>,
+    stretch: i64,
+}
+
+impl<I: Iterator<Item = Change>> Iterator for Stretches<I> {
+    type Item = Vec<Change>;
+
+    fn next(&mut self) -> Option<Vec<Change>> {
+        let first = self.changes.next()?;
+        let stretch = self.stretch;
+        let value = |change: &Change| change.1.map_or(f64::MIN, |number| number.0);
+        let (mut largest, mut last) = (first, first);
+        while let Some(own) = self.changes.next_if(|own| own.0 / stretch == first.0 / stretch) {
+            // Of several of one size the last.
+            if value(&own).total_cmp(&value(&largest)).is_ge() {
+                largest = own;
+            }
+            last = own;
+        }
+        let mut kept = vec![largest, last];
+        kept.dedup();
+        Some(kept)
+    }
 }
 
 /// A curve through samples. Where there are too many, the largest of each few stands for them at the instant of the last of
