@@ -186,10 +186,13 @@ fn cpu_limit(spec: &PodSpec, container: Option<Symbol>) -> Option<i64> {
 pub(super) fn start_up(context: &Context<'_>, pod: PodId) -> SmallVec<[StartUp; 1]> {
     let state = context.world.pod(pod);
     let plans = context.setup.usages.iter().zip(&context.usages).filter(|(_, own)| own.id == Some(state.workload));
+    let ready = context.world.workload(state.workload).ready;
+    let usages = || context.usages.iter().filter(|own| own.id == Some(state.workload));
+    let besides: i64 = usages().map(|own| own.share(own.cpu, ready)).sum();
     let stated = plans.filter_map(|(plan, _)| {
         let (rate, length) = plan.start_up?;
         let limit = cpu_limit(&state.spec, plan.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
-        let left = limit.saturating_sub(context.metrics.usage_rate(state.workload)).max(0);
+        let left = limit.saturating_sub(besides).max(0);
         Some(StartUp { from: context.queue.now(), length, rate: rate.min(left) })
     });
     stated.collect()

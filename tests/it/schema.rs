@@ -41,7 +41,10 @@ impl Folder {
                 r#"{"MetricDataResults":[{"Id":"m","Label":"RequestCount","Timestamps":["2026-07-01T00:01:00Z","2026-07-01T00:00:00Z"],"Values":[1800,600]}]}"#,
             ),
             ("hits.json", r#"{"series":[{"pointlist":[[1760313600000,10],[1760313660000,30]]}]}"#),
-            ("grafana.csv", "Time,requests\n2026-07-01 00:00:00,9\n2026-07-01 00:01:00,12\n"),
+            (
+                "grafana.csv",
+                "t_seconds,requests_per_second,Time,requests\n0,9,2026-07-01 00:00:00,9\n60,12,2026-07-01 00:01:00,12\n",
+            ),
             ("utilization.csv", "t_seconds,value\n0,45\n60,80\n"),
             ("trace.csv", "create_s,cpu_milli,memory_mib\n0,500,256\n"),
             ("prices.csv", "instance_type,zone,time,price\nm5.large,us-east-1a,2026-01-01T02:00:00Z,0.05\n"),
