@@ -134,7 +134,21 @@ pub fn loads(root: &Path) -> Vec<Seed> {
         "{{\"status\": \"success\", \"data\": {{\"resultType\": \"matrix\", \"result\": [{{\"metric\": {{\"app\": \"web\"}}, \"values\": [{}]}}]}}}}",
         samples.join(", ")
     );
+    let instants: Vec<String> = (0..40).map(|row| format!("\"2026-10-13T00:{row:02}:00Z\"")).collect();
+    let counts: Vec<String> = (0..40).map(|row| (row % 9 * 120).to_string()).collect();
+    let cloudwatch = format!(
+        "{{\"MetricDataResults\": [{{\"Id\": \"m\", \"Label\": \"RequestCount\", \"Timestamps\": [{}], \"Values\": [{}], \"StatusCode\": \"Complete\"}}]}}",
+        instants.join(", "),
+        counts.join(", ")
+    );
+    let points: Vec<String> =
+        (0..40_i64).map(|row| format!("[{}, {}.5]", (1_760_313_600 + row * 60) * 1_000, row % 9)).collect();
+    let datadog = format!("{{\"status\": \"ok\", \"series\": [{{\"pointlist\": [{}]}}]}}", points.join(", "));
+    let recorded: String = (0..40).map(|row| format!("2026-10-13 00:{row:02}:00,{}\n", row % 7 * 60)).collect();
     let forms = [
+        ("load.json", cloudwatch, "{ cloudwatch: load.json }"),
+        ("load.json", datadog, "{ datadog: load.json }"),
+        ("load.csv", format!("Time,requests\n{recorded}"), "{ csv: load.csv, column: requests, values: totals }"),
         ("load.csv", format!("t_seconds,requests_per_second\n{}", rows(12.5)), "{ csv: load.csv, scale: 2 }"),
         ("load.csv", format!("t_seconds,count\n{}", rows(3.0)), "{ trace: load.csv }"),
         ("load.json", answer, "{ prometheus: load.json }"),

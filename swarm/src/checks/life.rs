@@ -1,10 +1,10 @@
 //! Lives of pods and nodes: in order, on nodes that are there, never above what a node offers, none lost, budgets kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{INSTANT, Rule};
 use crate::case::Case;
-use crate::report::{Node, Pod, Report};
+use crate::report::{Event, Node, Pod, Report};
 
 pub fn check(case: &Case, report: &Report, faults: &mut Vec<String>) {
     in_order(report, faults);
@@ -199,11 +199,16 @@ fn events(report: &Report, faults: &mut Vec<String>) {
 
 fn budgets(case: &Case, report: &Report, faults: &mut Vec<String>) {
     let mut rule = Rule::new("budgets are never broken", faults);
+    // A kubelet whose node runs out of memory asks no budget.
+    let is_pressed =
+        |event: &&Event| event.kind == "PodEvicted" && event.message.starts_with("the node was low on memory");
+    let pressed: BTreeSet<&str> = report.events.iter().filter(is_pressed).map(|event| event.pod.as_str()).collect();
     for guarded in &case.guarded {
         let pods: Vec<&Pod> = report.pods.iter().filter(|pod| pod.workload == guarded.workload).collect();
         // Those that are gone at once went with their node, which nobody asked a budget for.
         let with_node = |pod: &&&Pod| pod.removed.zip(pod.deletion).is_some_and(|(gone, asked)| gone - asked < INSTANT);
-        for pod in pods.iter().filter(|pod| pod.evicted && !with_node(pod)) {
+        let asked = |pod: &&&Pod| pod.evicted && !with_node(pod) && !pressed.contains(pod.name.as_str());
+        for pod in pods.iter().filter(asked) {
             let Some(at) = pod.deletion else { continue };
             if pod.ready.is_none_or(|ready| ready > at) {
                 continue;
