@@ -45,11 +45,12 @@ fn label(name: &str) -> String {
 
 fn sizings(answer: &RightSizing, lines: &mut Vec<String>) {
     lines.push(format!(
-        "{:<NAME$}{:>22}{:>18}{:>16}{:>15}{:>11}{:>11}{:>8}",
+        "{:<NAME$}{:>22}{:>18}{:>20}{:>12}{:>15}{:>11}{:>11}{:>8}",
         "requests",
         "cost per month",
         "against today",
-        "killed, evicted",
+        "killed for mem",
+        "evicted",
         "throttled, h",
         "wait p99",
         "resp. p99",
@@ -69,14 +70,11 @@ fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> String {
     let number = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format::whole(value) };
     let span = |value: f64| format::span(value);
     format!(
-        "{:<NAME$}{:>22}{against:>18}{:>16}{:>15}{:>11}{:>11}{:>8}",
+        "{:<NAME$}{:>22}{against:>18}{:>20}{:>12}{:>15}{:>11}{:>11}{:>8}",
         label(&own.name),
         mean_or_dash(own.cost_per_month.as_ref(), money),
-        format!(
-            "{}, {}",
-            mean_or_dash(own.out_of_memory.as_ref(), Measure::Count),
-            mean_or_dash(own.evicted_for_memory.as_ref(), Measure::Count)
-        ),
+        mean_or_dash(own.out_of_memory.as_ref(), Measure::Count),
+        mean_or_dash(own.evicted_for_memory.as_ref(), Measure::Count),
         mean_or_dash(own.throttled_hours.as_ref(), Measure::Count),
         own.pending_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
         own.request_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
