@@ -35,6 +35,7 @@ mod node_groups;
 mod node_life;
 mod node_pressure;
 mod node_templates;
+mod of_workloads;
 mod pod_trace;
 mod probes;
 mod prometheus;

@@ -14,11 +14,12 @@ use super::karpenter;
 use super::keda_loop::KedaLoop;
 use super::kubectl::drain::Drains;
 use super::kubelet::Images;
-use super::load_loop::{LoadLoop, LoadsOfWorkloads};
+use super::load_loop::LoadLoop;
 use super::metrics_server::MetricsServer;
 use super::node_autoscaler::NodeAutoscaler;
 use super::node_groups::{self, NodeGroups};
 use super::node_templates::NodeTemplates;
+use super::of_workloads::OfWorkloads;
 use super::pod_trace::TraceLoop;
 use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
@@ -79,9 +80,10 @@ pub struct Context<'s> {
     pub(super) scaled_objects: Vec<KedaLoop<'s>>,
     pub(super) jobs: Vec<JobLoop<'s>>,
     pub(super) loads: Vec<LoadLoop>,
-    pub(super) loads_of: LoadsOfWorkloads,
+    pub(super) loads_of: OfWorkloads,
     pub(super) queues: Vec<QueueLoop>,
     pub(super) usages: Vec<UsageLoop>,
+    pub(super) usages_of: OfWorkloads,
     pub(super) node_looks: NodeLooks,
     pub(super) vertical: Vertical,
     pub(super) prometheus: Prometheus,
@@ -169,9 +171,10 @@ impl<'s> Context<'s> {
             scaled_objects: Vec::new(),
             jobs: Vec::new(),
             loads: loads(setup, &streams),
-            loads_of: LoadsOfWorkloads::default(),
+            loads_of: OfWorkloads::default(),
             queues: setup.queues.iter().map(QueueLoop::new).collect(),
             usages: setup.usages.iter().map(UsageLoop::new).collect(),
+            usages_of: OfWorkloads::default(),
             node_looks: NodeLooks::default(),
             vertical: Vertical::new(setup),
             prometheus: Prometheus::new(setup.prometheus.as_ref()),

@@ -2,12 +2,11 @@
 
 use std::fmt::Write;
 
-use smallvec::SmallVec;
-
 use super::context::Context;
 use super::cpu_use::CpuUse;
 use super::event::{LoadEvent, class};
 use super::load_steps::LoadStep;
+use super::of_workloads::OfWorkloads;
 use super::setup::{LoadPart, LoadPlan};
 use super::{cpu_shares, prometheus, queue_loop, usage_loop};
 use crate::domain::words::counted;
@@ -41,28 +40,6 @@ pub(super) struct LoadLoop {
     shift: Option<TimerId>,
     /// The response time last sampled, with its 99th percentile: finding it takes a search.
     sampled: Option<(ResponseTime, f64)>,
-}
-
-/// The positions of each workload's loads, in order.
-#[derive(Debug, Default)]
-pub(super) struct LoadsOfWorkloads(Vec<SmallVec<[usize; 2]>>); // by workload
-
-impl LoadsOfWorkloads {
-    fn new(loads: &[LoadLoop]) -> Self {
-        let mut own = Self::default();
-        for (position, id) in loads.iter().enumerate().filter_map(|(position, load)| Some((position, load.id?))) {
-            if own.0.len() <= id.index() {
-                own.0.resize_with(id.index() + 1, SmallVec::new);
-            }
-            own.0[id.index()].push(position);
-        }
-        own
-    }
-
-    /// Those of `workload`.
-    pub(super) fn of(&self, workload: WorkloadId) -> &[usize] {
-        self.0.get(workload.index()).map_or(&[], SmallVec::as_slice)
-    }
 }
 
 impl LoadLoop {
@@ -273,7 +250,7 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
             load.id = Some(workload);
         }
     }
-    context.loads_of = LoadsOfWorkloads::new(&context.loads);
+    context.loads_of = OfWorkloads::new(context.loads.iter().map(|load| load.id));
     queue_loop::workload_applied(context, workload);
     usage_loop::workload_applied(context, workload);
 }

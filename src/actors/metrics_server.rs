@@ -510,7 +510,7 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     pods.retain(|&pod| match context.world.pod(pod) {
         running if running.phase == PodPhase::Running => {
             let stated = usage_loop::memory_of_pod(
-                &context.usages,
+                (&context.usages, &context.usages_of),
                 running.workload,
                 context.world.workload(running.workload).ready,
             );

@@ -65,6 +65,6 @@ fn memory_in_use(context: &mut Context<'_>, now: SimTime, pod: PodId) -> i64 {
     let for_requests = metrics_server::memory_for_requests(context, now, pod);
     let state = context.world.pod(pod);
     let ready = context.world.workload(state.workload).ready;
-    let stated = usage_loop::memory_of_pod(&context.usages, state.workload, ready);
+    let stated = usage_loop::memory_of_pod((&context.usages, &context.usages_of), state.workload, ready);
     metrics_server::memory_in_use((for_requests, stated), &state.spec).unwrap_or(0)
 }

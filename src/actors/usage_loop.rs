@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::context::Context;
 use super::event::{LoadEvent, class};
+use super::of_workloads::OfWorkloads;
 use super::setup::UsagePlan;
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
@@ -139,16 +140,21 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
     for own in context.usages.iter_mut().filter(|own| own.workload == name) {
         own.id = Some(workload);
     }
+    context.usages_of = OfWorkloads::new(context.usages.iter().map(|own| own.id));
+}
+
+/// What is stated of a workload.
+fn usages_of<'c>(context: &'c Context<'_>, workload: WorkloadId) -> impl Iterator<Item = &'c UsageLoop> {
+    context.usages_of.of(workload).iter().map(|&usage| &context.usages[usage])
 }
 
 /// Another number of a workload's pods is Ready, or they have other limits.
 pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
     let mut shares_memory = false;
-    for usage in 0..context.usages.len() {
-        if context.usages[usage].id == Some(workload) {
-            shares_memory |= context.usages[usage].of_workload && context.usages[usage].states_memory;
-            take_cpu(context, now, usage);
-        }
+    for at in 0..context.usages_of.of(workload).len() {
+        let usage = context.usages_of.of(workload)[at];
+        shares_memory |= context.usages[usage].of_workload && context.usages[usage].states_memory;
+        take_cpu(context, now, usage);
     }
     if shares_memory {
         look_at_all(context, workload);
@@ -185,11 +191,10 @@ fn cpu_limit(spec: &PodSpec, container: Option<Symbol>) -> Option<i64> {
 /// What a pod that starts now uses more for a while: at most what its limit leaves beside what is stated of it at present.
 pub(super) fn start_up(context: &Context<'_>, pod: PodId) -> SmallVec<[StartUp; 1]> {
     let state = context.world.pod(pod);
-    let plans = context.setup.usages.iter().zip(&context.usages).filter(|(_, own)| own.id == Some(state.workload));
     let ready = context.world.workload(state.workload).ready;
-    let usages = || context.usages.iter().filter(|own| own.id == Some(state.workload));
-    let besides: i64 = usages().map(|own| own.share(own.cpu, ready)).sum();
-    let stated = plans.filter_map(|(plan, _)| {
+    let besides: i64 = usages_of(context, state.workload).map(|own| own.share(own.cpu, ready)).sum();
+    let plans = context.usages_of.of(state.workload).iter().map(|&usage| &context.setup.usages[usage]);
+    let stated = plans.filter_map(|plan| {
         let (rate, length) = plan.start_up?;
         let limit = cpu_limit(&state.spec, plan.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
         let left = limit.saturating_sub(besides).max(0);
@@ -199,8 +204,12 @@ pub(super) fn start_up(context: &Context<'_>, pod: PodId) -> SmallVec<[StartUp; 
 }
 
 /// Memory of one pod that the scenario states, in bytes; `None` where it states none.
-pub(super) fn memory_of_pod(usages: &[UsageLoop], workload: WorkloadId, ready: u32) -> Option<i64> {
-    let own = usages.iter().filter(|own| own.id == Some(workload) && own.states_memory);
+pub(super) fn memory_of_pod(
+    (usages, of): (&[UsageLoop], &OfWorkloads),
+    workload: WorkloadId,
+    ready: u32,
+) -> Option<i64> {
+    let own = of.of(workload).iter().map(|&usage| &usages[usage]).filter(|own| own.states_memory);
     own.map(|own| own.share(own.memory, ready)).reduce(|one, other| one.saturating_add(other))
 }
 
@@ -235,7 +244,7 @@ pub(super) fn memory_of_containers(
 ) -> Option<SmallVec<[i64; 2]>> {
     let state = context.world.pod(pod);
     let ready = context.world.workload(state.workload).ready;
-    let usages = context.usages.iter().filter(|usage| usage.id == Some(state.workload));
+    let usages = usages_of(context, state.workload);
     let weights = || weights(context, pod, ResourceName::MEMORY);
     memory_by(usages, (&state.spec, ready), for_requests, weights)
 }
@@ -285,7 +294,7 @@ pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
         context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryLook(pod));
     }
     let workload = context.world.pod(pod).workload;
-    if context.usages.iter().any(|own| own.id == Some(workload) && own.states_memory) {
+    if usages_of(context, workload).any(|own| own.states_memory) {
         look_at_node_of(context, pod);
     }
 }
@@ -302,8 +311,8 @@ pub(super) fn look_at_node_of(context: &mut Context<'_>, pod: PodId) {
 /// The first container of a running pod that uses more memory than its limit by what the scenario states, with both.
 pub(super) fn over_limit(context: &Context<'_>, pod: PodId) -> Option<(usize, i64, i64)> {
     let state = context.world.pod(pod);
-    let states = |own: &UsageLoop| own.id == Some(state.workload) && own.states_memory;
-    if state.phase != PodPhase::Running || !state.is_active() || !context.usages.iter().any(states) {
+    let states_memory = || usages_of(context, state.workload).any(|own| own.states_memory);
+    if state.phase != PodPhase::Running || !state.is_active() || !states_memory() {
         return None;
     }
     let used = memory_of_containers(context, pod, None)?;

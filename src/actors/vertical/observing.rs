@@ -185,7 +185,7 @@ pub(super) fn read(context: &mut Context<'_>, now: SimTime, (place, target): (us
     let Some(&first) = context.world.workload(target).pods.first() else { return };
     let Division { total, used, parts } = division(context, now, (place, target), first);
     let at = context.vertical.calendar(now);
-    let Context { world, metrics, loads, loads_of, usages, vertical, .. } = context;
+    let Context { world, metrics, loads, loads_of, usages, usages_of, vertical, .. } = context;
     let load = loads_of.of(target).first().map(|&load| &loads[load]);
     let ready = world.workload(target).ready;
     let own = &mut vertical.autoscalers[place];
@@ -198,7 +198,7 @@ pub(super) fn read(context: &mut Context<'_>, now: SimTime, (place, target): (us
         let milli = observed.rates.of(used - before, (now - since).as_micros().max(1), &parts);
         let for_requests = load.and_then(|load| load.memory_of(used));
         if known.1 && (memory.revision, memory.for_requests) != (Some(tracked.revision), for_requests) {
-            let stated = own.usages.iter().map(|&at| &usages[at]).filter(|usage| usage.id == Some(target));
+            let stated = usages_of.of(target).iter().map(|&at| &usages[at]);
             let weights = || usage_loop::weights_of(world.template_of(target, tracked.revision), ResourceName::MEMORY);
             let bytes = usage_loop::memory_by(stated, (&world.pod(pod).spec, ready), for_requests, weights);
             memory = MemoryOf { revision: Some(tracked.revision), for_requests, bytes };

@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::super::ScenarioError;
-use crate::domain::SimDuration;
-use crate::load::{Curve, CurveStep};
+use super::tables;
+use crate::load::Curve;
 use crate::scenario::error::lacks;
 
 /// What a value tells of the period that it stands for.
@@ -140,7 +140,12 @@ fn instant(text: &str) -> Option<f64> {
 }
 
 /// JSON of a kind; broken JSON is told from JSON of another kind.
-fn json<T: for<'a> Deserialize<'a>>(bytes: &[u8], file: &str, kind: &str, help: &str) -> Result<T, ScenarioError> {
+pub(super) fn json<T: for<'a> Deserialize<'a>>(
+    bytes: &[u8],
+    file: &str,
+    kind: &str,
+    help: &str,
+) -> Result<T, ScenarioError> {
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| {
         ScenarioError::new(format!("{file}:{}:{}: is not JSON", error.line(), error.column())).help(help)
     })?;
@@ -168,15 +173,9 @@ fn curve(mut series: Vec<Samples>, values: Values) -> Result<Curve, &'static str
         if period <= 0.0 {
             return Err("two samples of a series have one time");
         }
-        let mut steps: Vec<CurveStep> = Vec::with_capacity(own.len() + 1);
-        for (at, value) in own.iter().filter_map(|(at, value)| Some((*at, (*value)?))) {
-            let rate = if values == Values::Totals { value / period } else { value };
-            let from = SimDuration::from_secs_f64(at - first);
-            steps.pop_if(|gap| gap.from >= from);
-            steps.push(CurveStep { from, rate });
-            steps.push(CurveStep { from: SimDuration::from_secs_f64(at - first + period), rate: 0.0 });
-        }
-        curves.push(Curve::from_steps(steps));
+        let rate = |value: f64| if values == Values::Totals { value / period } else { value };
+        let samples = own.iter().filter_map(|(at, value)| Some((at - first, rate((*value)?))));
+        curves.push(tables::held(samples, period));
     }
     if curves.is_empty() {
         return Err("there is no sample");

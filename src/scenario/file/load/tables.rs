@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::super::ScenarioError;
-use super::{Measure, Open, STEPS_MAX};
+use super::{Measure, Open, STEPS_MAX, records};
 use crate::domain::SimDuration;
 use crate::load::{Curve, CurveStep};
 use crate::scenario::error::lacks;
@@ -158,11 +158,7 @@ enum Exported {
 pub(super) fn curve_of_matrix(bytes: &[u8], file: &str) -> Result<Curve, ScenarioError> {
     let help = "export the JSON of a range query, for example `curl …/api/v1/query_range?query=sum(rate(requests_total[1m]))&start=…&end=…&step=60`";
     let wrong = |what: String| ScenarioError::new(format!("{file}: {what}")).help(help);
-    // Read loosely first, so that broken JSON is told from JSON of another kind.
-    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| {
-        ScenarioError::new(format!("{file}:{}:{}: is not JSON", error.line(), error.column())).help(help)
-    })?;
-    let exported = serde_json::from_value(value).map_err(|_| wrong("is not the answer to a range query".to_owned()))?;
+    let exported = records::json(bytes, file, "the answer to a range query", help)?;
     let data = match exported {
         Exported::Whole(Answer { status, error, data }) => {
             if status.as_deref() == Some("error") {
@@ -177,6 +173,18 @@ pub(super) fn curve_of_matrix(bytes: &[u8], file: &str) -> Result<Curve, Scenari
         return Err(wrong(format!("holds a `{kind}`, not a `matrix`: it is the answer to another kind of query")));
     }
     sum_of_series(&data.result).map_err(|what| wrong(what.to_owned()))
+}
+
+/// The curve of samples, seconds and rates, each of which holds for a period; where there is none nothing comes.
+pub(super) fn held(samples: impl Iterator<Item = (f64, f64)>, period: f64) -> Curve {
+    let mut steps: Vec<CurveStep> = Vec::new();
+    for (at, rate) in samples {
+        let from = SimDuration::from_secs_f64(at);
+        steps.pop_if(|gap| gap.from >= from);
+        steps.push(CurveStep { from, rate });
+        steps.push(CurveStep { from: SimDuration::from_secs_f64(at + period), rate: 0.0 });
+    }
+    Curve::from_steps(steps)
 }
 
 /// Every sample holds until the next evaluation of the query; where a series has no sample, or one that is not a number, it
@@ -197,19 +205,16 @@ fn sum_of_series(series: &[Series]) -> Result<Curve, &'static str> {
     }
     let mut curves = Vec::with_capacity(series.len());
     for series in series {
-        let mut steps: Vec<CurveStep> = Vec::new();
+        let mut samples = Vec::with_capacity(series.values.len());
         for (at, text) in &series.values {
             let rate = text.parse::<f64>().map_err(|_| "a sample is not a number")?;
             let rate = if rate.is_nan() { 0.0 } else { rate };
             if !rate.is_finite() || rate < 0.0 {
                 return Err("a sample is negative or infinite; requests per second are not");
             }
-            let from = SimDuration::from_secs_f64(at - first);
-            steps.pop_if(|gap| gap.from >= from);
-            steps.push(CurveStep { from, rate });
-            steps.push(CurveStep { from: SimDuration::from_secs_f64(at - first + step), rate: 0.0 });
+            samples.push((at - first, rate));
         }
-        curves.push(Curve::from_steps(steps));
+        curves.push(held(samples.into_iter(), step));
     }
     Ok(Curve::sum(&curves))
 }
