@@ -39,6 +39,9 @@ impl Asked {
 /// What the server answers: a status, headers, a body, and how long it takes.
 struct Answered(u16, &'static str, String, Duration);
 
+/// The header of an answer of which half is sent.
+const BROKEN_OFF: &str = "X-Test: broken off\r\n";
+
 fn quick(status: u16, body: impl Into<String>) -> Answered {
     Answered(status, "", body.into(), Duration::ZERO)
 }
@@ -69,9 +72,10 @@ fn one(mut stream: TcpStream, all: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked, u
     };
     let Answered(status, headers, body, pause) = answer(&asked, number);
     thread::sleep(pause);
+    let sent = if headers == BROKEN_OFF { &body[..body.len() / 2] } else { &body };
     let _ = write!(
         stream,
-        "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n{body}",
+        "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n{sent}",
         body.len()
     );
 }
@@ -173,8 +177,7 @@ fn error(kind: &str, message: &str) -> String {
 
 fn instants(folder: &Path) -> Vec<i64> {
     let answers = Answers::read(folder).unwrap();
-    let all = answers.asked("cpu").unwrap();
-    all.answer.series[0].samples.iter().map(|sample| sample.at / 1_000_000).collect()
+    answers.answer("cpu").unwrap().series[0].samples.iter().map(|sample| sample.at / 1_000_000).collect()
 }
 
 #[test]
@@ -190,6 +193,47 @@ fn a_busy_server_is_asked_again_when_it_says() {
     assert_eq!(*heard.pauses.borrow(), [7, 2, 4]);
     assert_eq!(heard.remarks.borrow().len(), 3);
     assert_eq!(instants(folder.path()), [600, 660, 720]);
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_asked_for_again_and_not_saved_before_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let saved = folder.path().join("cpu.json");
+    let seen_early = Arc::new(Mutex::new(false));
+    let (early, place) = (Arc::clone(&seen_early), saved.clone());
+    let (address, _) = serve(move |asked, number| {
+        *early.lock().unwrap() |= place.exists();
+        match number {
+            0 => Answered(200, BROKEN_OFF, ones(asked), Duration::ZERO),
+            1 => quick(200, &ones(asked)[..100]),
+            _ => quick(200, ones(asked)),
+        }
+    });
+    let heard = Heard::default();
+    fetch(&list(30_000), folder.path(), &server(&address), &heard).unwrap();
+    assert_eq!(*heard.pauses.borrow(), [1, 2]);
+    assert!(heard.remarks.borrow()[1].contains("the answer was cut off"), "{:?}", heard.remarks.borrow());
+    assert!(!*seen_early.lock().unwrap());
+    assert_eq!(instants(folder.path()).len(), 30_000);
+    // What is saved is what was sent.
+    let again = Answers::read(folder.path()).unwrap().answer("cpu").unwrap();
+    let text = std::fs::read_to_string(&saved).unwrap();
+    assert!(text.starts_with("{\"status\"") && text.ends_with("]}]}}") && again.series.len() == 1);
+}
+
+#[test]
+fn what_is_no_answer_is_told_and_not_saved() {
+    let bad = matrix(r#"[{"metric":{},"values":[[600,"one"]]}]"#);
+    for (body, message) in [
+        ("<html>log in</html>".to_owned(), "the answer to `cpu`:1:1: is not JSON"),
+        (bad, "the answer to `cpu`: the sample `one` at 600 is not a number"),
+    ] {
+        let (address, seen) = serve(move |_, _| quick(200, body.clone()));
+        let folder = tempfile::tempdir().unwrap();
+        let failure = fetch(&list(2), folder.path(), &server(&address), &Heard::default()).unwrap_err();
+        assert_eq!((failure.message(), seen.lock().unwrap().len()), (message, 1));
+        assert!(!folder.path().join("cpu.json").exists());
+    }
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn labels_of_a_target_do_not_hide_those_of_a_series() {
         )
         .import()
         .unwrap();
-    assert_eq!((own.workloads[0].workload.as_str(), own.workloads[0].replicas_desired), ("shop/web", Some(3)));
+    assert_eq!((&*own.workloads[0].workload, own.workloads[0].replicas_desired), ("shop/web", Some(3)));
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_replica_set_without_an_owner_is_of_the_deployment_that_its_name_shows() {
     ];
     let own = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, cpu).import().unwrap();
     let used: Vec<(&str, i64, Option<f64>)> =
-        own.workloads.iter().map(|own| (own.workload.as_str(), own.at.as_secs(), own.cpu_used_milli)).collect();
+        own.workloads.iter().map(|own| (&*own.workload, own.at.as_secs(), own.cpu_used_milli)).collect();
     assert_eq!(used, [("shop/lone", 0, Some(1_000.0)), ("shop/web", 0, Some(500.0)), ("shop/web", 300, Some(250.0))]);
     assert!(
         own.about.warnings.iter().any(|text| text.contains("1 pod has no known owner")),
@@ -183,7 +183,7 @@ fn an_ingress_names_a_service_and_that_is_a_guess() {
         .import()
         .unwrap();
     let with: Vec<&str> =
-        own.workloads.iter().filter(|own| own.requests_per_second.is_some()).map(|own| own.workload.as_str()).collect();
+        own.workloads.iter().filter(|own| own.requests_per_second.is_some()).map(|own| &*own.workload).collect();
     assert_eq!(with, ["shop/web-admin"]);
 }
 
@@ -202,7 +202,7 @@ fn what_envoy_calls_a_cluster_names_the_service_or_the_route_in_front() {
             .import()
             .unwrap();
         let with = own.workloads.iter().find_map(|own| own.requests_per_second);
-        assert_eq!((with, own.workloads[0].workload.as_str()), (Some(2.0), "shop/web"), "{cluster}");
+        assert_eq!((with, &*own.workloads[0].workload), (Some(2.0), "shop/web"), "{cluster}");
         assert_eq!(own.about.quantities[0].grade, Grade::Derived);
     }
 }

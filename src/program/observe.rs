@@ -89,7 +89,7 @@ fn load(figures: &WorkloadFigures, states: &[WorkloadState]) -> Option<ObservedL
     let requests = figures.requests_per_second.filter(|rate| *rate > 0.0);
     let per_request = figures.cpu_per_request_seconds.map(SimDuration::from_secs_f64);
     let per_request = per_request.filter(|cpu| *cpu > SimDuration::ZERO).zip(requests);
-    let own = || states.iter().filter(|own| own.workload == figures.workload);
+    let own = || states.iter().filter(|own| *own.workload == *figures.workload);
     let (curve, basis) = match (per_request, cores) {
         (Some((cpu, rate)), _) => {
             let by = figures.requests_from.as_deref().unwrap_or("the run");
@@ -130,13 +130,7 @@ mod tests {
     fn state(workload: &str, minute: i64, rate: Option<f64>, milli: f64) -> WorkloadState {
         let at = SimTime::from_micros(minute * 60_000_000);
         let (requests_per_second, cpu_used_milli) = (rate, Some(milli));
-        WorkloadState {
-            at,
-            workload: workload.to_owned(),
-            requests_per_second,
-            cpu_used_milli,
-            ..WorkloadState::default()
-        }
+        WorkloadState { at, workload: workload.into(), requests_per_second, cpu_used_milli, ..WorkloadState::default() }
     }
 
     #[test]

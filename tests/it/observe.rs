@@ -80,8 +80,10 @@ fn a_scenario_of_an_observation_replays_its_demand() {
     assert_eq!(code, Some(0), "{err}");
     let run = Observation::read(&place.path("run")).unwrap();
     let mean = |own: &Observation, until: i64| {
-        let states =
-            own.workloads.iter().filter(|own| own.workload == "shop/web" && (1_800..until).contains(&own.at.as_secs()));
+        let states = own
+            .workloads
+            .iter()
+            .filter(|own| &*own.workload == "shop/web" && (1_800..until).contains(&own.at.as_secs()));
         let used: Vec<f64> = states.filter_map(|own| own.cpu_used_milli).collect();
         used.iter().sum::<f64>() / used.len() as f64
     };

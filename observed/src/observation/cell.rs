@@ -1,6 +1,7 @@
 //! Cells of tables: how each kind of value is written and read. What is written is read back to the bit.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use nodecast_decisions::domain::{HourlyRate, Money, SimDuration, SimTime};
 
@@ -8,8 +9,8 @@ use nodecast_decisions::domain::{HourlyRate, Money, SimDuration, SimTime};
 pub(super) trait Cell: Sized {
     /// The value that `text` is; `None` if it is none.
     fn read(text: &str) -> Option<Self>;
-    /// The value as text.
-    fn show(&self) -> String;
+    /// Adds the value to a text.
+    fn show(&self, to: &mut String);
 }
 
 impl Cell for String {
@@ -17,8 +18,18 @@ impl Cell for String {
         Some(text.to_owned())
     }
 
-    fn show(&self) -> String {
-        self.clone()
+    fn show(&self, to: &mut String) {
+        to.push_str(self);
+    }
+}
+
+impl Cell for Arc<str> {
+    fn read(text: &str) -> Option<Self> {
+        Some(text.into())
+    }
+
+    fn show(&self, to: &mut String) {
+        to.push_str(self);
     }
 }
 
@@ -29,8 +40,8 @@ macro_rules! plain {
                 text.parse().ok()
             }
 
-            fn show(&self) -> String {
-                self.to_string()
+            fn show(&self, to: &mut String) {
+                let _ = write!(to, "{self}");
             }
         })*
     };
@@ -43,8 +54,8 @@ impl Cell for f64 {
     }
 
     /// The shortest decimal that reads back as the value.
-    fn show(&self) -> String {
-        self.to_string()
+    fn show(&self, to: &mut String) {
+        let _ = write!(to, "{self}");
     }
 }
 
@@ -61,17 +72,15 @@ fn scaled(text: &str, decimals: usize) -> Option<i128> {
     Some(if negative { -value } else { value })
 }
 
-/// Seconds as the tables of runs have them: exact to the microsecond, without zeros at the end.
-pub(super) fn seconds(micros: i64) -> String {
+/// Adds seconds as the tables of runs have them: exact to the microsecond, without zeros at the end.
+pub(super) fn seconds(micros: i64, to: &mut String) {
     let magnitude = micros.unsigned_abs();
-    let mut text = String::new();
     let sign = if micros < 0 { "-" } else { "" };
-    let _ = write!(text, "{sign}{}", magnitude / 1_000_000);
+    let _ = write!(to, "{sign}{}", magnitude / 1_000_000);
     if !magnitude.is_multiple_of(1_000_000) {
-        let _ = write!(text, ".{:06}", magnitude % 1_000_000);
-        text.truncate(text.trim_end_matches('0').len());
+        let _ = write!(to, ".{:06}", magnitude % 1_000_000);
+        to.truncate(to.trim_end_matches('0').len());
     }
-    text
 }
 
 impl Cell for SimTime {
@@ -79,8 +88,8 @@ impl Cell for SimTime {
         i64::try_from(scaled(text, 6)?).ok().map(Self::from_micros)
     }
 
-    fn show(&self) -> String {
-        seconds(self.as_micros())
+    fn show(&self, to: &mut String) {
+        seconds(self.as_micros(), to);
     }
 }
 
@@ -89,8 +98,8 @@ impl Cell for SimDuration {
         i64::try_from(scaled(text, 6)?).ok().map(Self::from_micros)
     }
 
-    fn show(&self) -> String {
-        seconds(self.as_micros())
+    fn show(&self, to: &mut String) {
+        seconds(self.as_micros(), to);
     }
 }
 
@@ -99,8 +108,8 @@ impl Cell for Money {
         scaled(text, 9).map(Self::from_nanos)
     }
 
-    fn show(&self) -> String {
-        self.to_string()
+    fn show(&self, to: &mut String) {
+        let _ = write!(to, "{self}");
     }
 }
 
@@ -109,8 +118,8 @@ impl Cell for HourlyRate {
         Self::parse(text)
     }
 
-    fn show(&self) -> String {
-        self.to_string()
+    fn show(&self, to: &mut String) {
+        let _ = write!(to, "{self}");
     }
 }
 
@@ -119,8 +128,10 @@ impl<T: Cell> Cell for Option<T> {
         if text.is_empty() { Some(None) } else { T::read(text).map(Some) }
     }
 
-    fn show(&self) -> String {
-        self.as_ref().map_or_else(String::new, T::show)
+    fn show(&self, to: &mut String) {
+        if let Some(own) = self {
+            own.show(to);
+        }
     }
 }
 
@@ -130,15 +141,21 @@ mod tests {
 
     use super::Cell;
 
+    fn shown<C: Cell>(cell: &C) -> String {
+        let mut text = String::new();
+        cell.show(&mut text);
+        text
+    }
+
     #[test]
     fn what_is_written_is_read_back() {
         for micros in [0, 1, -1, 60_000_000, 93_500_000, -7_040_200, i64::MIN, i64::MAX] {
             let at = SimTime::from_micros(micros);
-            assert_eq!(SimTime::read(&at.show()), Some(at));
+            assert_eq!(SimTime::read(&shown(&at)), Some(at));
         }
-        assert_eq!(SimTime::from_micros(93_500_000).show(), "93.5");
+        assert_eq!(shown(&SimTime::from_micros(93_500_000)), "93.5");
         for value in [0.1, 1.0 / 3.0, 1e-300, 12_345_678.9] {
-            assert_eq!(f64::read(&f64::show(&value)).map(f64::to_bits), Some(value.to_bits()));
+            assert_eq!(f64::read(&shown(&value)).map(f64::to_bits), Some(value.to_bits()));
         }
         assert_eq!(Money::read("-0.000000001"), Some(Money::from_nanos(-1)));
         assert_eq!((f64::read("NaN"), SimTime::read("1.2.3"), bool::read("yes")), (None, None, None));

@@ -1,5 +1,7 @@
 //! An observation as files in a folder.
 
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use nodecast_decisions::domain::words::refusal;
@@ -14,10 +16,10 @@ pub const ABOUT_FILE: &str = "observation.json";
 const EVENTS_FILE: &str = "events.jsonl";
 
 impl Observation {
-    /// Its files: names and contents, in order of writing. A table without a row is left out.
-    pub fn files(&self) -> Vec<(&'static str, Vec<u8>)> {
-        let mut files = Vec::new();
-        let mut put = |name, bytes: Option<Vec<u8>>| files.extend(bytes.map(|bytes| (name, bytes)));
+    /// Its files, in order of writing: names, and what writes each. A table without a row is left out.
+    fn written<'o>(&'o self) -> Vec<(&'static str, Written<'o>)> {
+        let mut files: Vec<(&'static str, Written<'o>)> = Vec::new();
+        let mut put = |name, written: Option<Written<'o>>| files.extend(written.map(|written| (name, written)));
         put("workloads.csv", table(&self.workloads));
         put("memory.csv", table(&self.memory));
         put("nodes.csv", table(&self.nodes));
@@ -28,13 +30,30 @@ impl Observation {
         put("counts.csv", table(&self.counts));
         put("stages.csv", table(&self.stages));
         put("spot_prices.csv", table(&self.spot_prices));
-        let lines =
-            self.events.iter().map(|event| serde_json::to_string(event).expect("texts and numbers are JSON") + "\n");
-        put(EVENTS_FILE, (!self.events.is_empty()).then(|| lines.collect::<String>().into_bytes()));
-        let about = serde_json::to_string_pretty(&self.about).expect("texts and numbers are JSON") + "\n";
+        let events: Written<'_> = Box::new(|to| {
+            self.events.iter().try_for_each(|event| {
+                serde_json::to_writer(&mut *to, event)?;
+                to.write_all(b"\n")
+            })
+        });
+        put(EVENTS_FILE, (!self.events.is_empty()).then_some(events));
+        let about: Written<'_> = Box::new(|to| {
+            serde_json::to_writer_pretty(&mut *to, &self.about)?;
+            to.write_all(b"\n")
+        });
         // Last, so that a folder is an observation once it is whole.
-        put(ABOUT_FILE, Some(about.into_bytes()));
+        put(ABOUT_FILE, Some(about));
         files
+    }
+
+    /// Its files: names and contents, in order of writing. A table without a row is left out.
+    pub fn files(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let contents = |written: &Written<'_>| {
+            let mut bytes = Vec::new();
+            written(&mut bytes).expect("a vector takes all bytes, and texts and numbers are JSON");
+            bytes
+        };
+        self.written().iter().map(|(name, written)| (*name, contents(written))).collect()
     }
 
     /// Writes its files into `folder`, which is made if it is missing. What an earlier observation left there goes.
@@ -47,11 +66,16 @@ impl Observation {
         };
         refuse_others(folder)?;
         std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
-        let files = self.files();
+        let files = self.written();
         // Everything is there before anything takes its place.
-        for (name, bytes) in &files {
+        for (name, written) in &files {
             let part = folder.join(format!(".{name}.part"));
-            std::fs::write(&part, bytes).map_err(|error| unwritable(&part, &error))?;
+            let put = || {
+                let mut to = BufWriter::new(File::create(&part)?);
+                written(&mut to)?;
+                to.flush()
+            };
+            put().map_err(|error| unwritable(&part, &error))?;
         }
         for name in NAMES.iter().filter(|name| !files.iter().any(|(own, _)| own == *name)) {
             let path = folder.join(name);
@@ -132,8 +156,12 @@ const NAMES: [&str; 12] = [
     ABOUT_FILE,
 ];
 
-fn table<R: Row>(rows: &[R]) -> Option<Vec<u8>> {
-    (!rows.is_empty()).then(|| tables::write(rows))
+/// What writes a file.
+type Written<'o> = Box<dyn Fn(&mut dyn Write) -> std::io::Result<()> + 'o>;
+
+fn table<R: Row>(rows: &[R]) -> Option<Written<'_>> {
+    let written: Written<'_> = Box::new(|to| tables::write(rows, to));
+    (!rows.is_empty()).then_some(written)
 }
 
 /// The text of a file of the folder; `None` if it is not there.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::Observation;
 use super::about::{About, Figures, Grade, Quantity, Window, WorkloadFigures};
 use super::files::{ABOUT_FILE, events, rows, text_of};
-use super::tables::{NodeCount, NodeLife, Pending, PodLife, Row, WorkloadState};
+use super::tables::{Cells, NodeCount, NodeLife, Pending, PodLife, Row, WorkloadState};
 use crate::prometheus::import::{time_text, waits_of};
 
 const SUMMARY_FILE: &str = "summary.json";
@@ -45,9 +45,9 @@ impl Row for Moment {
         })
     }
 
-    fn cells(&self) -> Vec<String> {
-        use super::cell::Cell;
-        vec![self.at.show(), self.pods_pending.show()]
+    fn cells(&self, into: &mut Cells) {
+        into.put(&self.at);
+        into.put(&self.pods_pending);
     }
 }
 

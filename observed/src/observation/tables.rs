@@ -1,6 +1,8 @@
 //! The rows of an observation's tables.
 
 use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::Arc;
 
 use nodecast_decisions::domain::{HourlyRate, Money, SimDuration, SimTime};
 use nodecast_decisions::text::InputError;
@@ -19,8 +21,33 @@ pub trait Row: Sized {
     /// The number of the column whose cell has not the form that it needs.
     fn read(cells: &[&str]) -> Result<Self, usize>;
 
-    /// Its cells.
-    fn cells(&self) -> Vec<String>;
+    /// Puts its cells into a row that is empty.
+    fn cells(&self, into: &mut Cells);
+}
+
+/// The cells of a row as texts, one behind the other: a table may have millions of rows.
+#[derive(Debug, Default)]
+pub struct Cells {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Cells {
+    /// Adds a cell.
+    pub(super) fn put<C: Cell>(&mut self, cell: &C) {
+        cell.show(&mut self.text);
+        self.ends.push(self.text.len());
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, end)| self.text.get(begin..*end).unwrap_or_default())
+    }
 }
 
 /// A row: its fields with the names of their columns.
@@ -49,8 +76,8 @@ macro_rules! row {
                 })
             }
 
-            fn cells(&self) -> Vec<String> {
-                vec![$(self.$field.show()),+]
+            fn cells(&self, into: &mut Cells) {
+                $(into.put(&self.$field);)+
             }
         }
     };
@@ -62,7 +89,7 @@ row! {
         /// The instant.
         at as "at_seconds": SimTime,
         /// Namespace and name.
-        workload as "workload": String,
+        workload as "workload": Arc<str>,
         /// Replicas wanted.
         replicas_desired as "replicas_desired": Option<i64>,
         /// Replicas Ready.
@@ -84,7 +111,7 @@ row! {
         /// The instant.
         at as "at_seconds": SimTime,
         /// Namespace and name.
-        workload as "workload": String,
+        workload as "workload": Arc<str>,
         /// Bytes of all replicas together.
         memory_bytes as "memory_bytes": i64,
     }
@@ -308,15 +335,20 @@ pub struct Event {
     pub details: BTreeMap<String, serde_json::Value>,
 }
 
-/// The bytes of a table.
-pub(super) fn write<R: Row>(rows: &[R]) -> Vec<u8> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let mut put = |cells: &[String]| writer.write_record(cells).expect("a vector takes every record of equal length");
-    put(&R::COLUMNS.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+/// Writes a table.
+///
+/// # Errors
+/// If the system refuses.
+pub(super) fn write<R: Row>(rows: &[R], to: &mut dyn Write) -> std::io::Result<()> {
+    let mut writer = csv::WriterBuilder::new().buffer_capacity(1 << 16).from_writer(to);
+    writer.write_record(R::COLUMNS)?;
+    let mut cells = Cells::default();
     for row in rows {
-        put(&row.cells());
+        cells.clear();
+        row.cells(&mut cells);
+        writer.write_record(cells.iter())?;
     }
-    writer.into_inner().expect("a vector takes what is left")
+    writer.flush()
 }
 
 /// The rows of the table that `file` holds. Columns are found by name; others are passed over, and one that is not there has empty

@@ -3,10 +3,19 @@
 //! Source: Prometheus 3.14 `docs/querying/api.md`. Numbers come as texts, since JSON has no NaN and no infinity; `warnings` and
 //! `infos` beside a good answer say that it may be a part of the whole.
 
+mod reading;
+
 use std::collections::BTreeMap;
+use std::io::{BufReader, Read};
 
 use nodecast_decisions::text::InputError;
 use serde::Deserialize;
+use serde::de::{DeserializeSeed, IgnoredAny};
+
+use self::reading::Reading;
+
+/// Bytes that are read at once of an answer that arrives.
+const PIECE: usize = 1 << 16;
 
 /// The series that answer a query, in order of their labels.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -50,7 +59,7 @@ impl Series {
     }
 }
 
-/// The answer as JSON.
+/// The answer as JSON, without its series.
 #[derive(Deserialize)]
 struct Written {
     status: Option<String>,
@@ -58,28 +67,18 @@ struct Written {
     error_type: Option<String>,
     error: Option<String>,
     data: Option<WrittenData>,
-    #[serde(default)]
-    warnings: Vec<String>,
-    #[serde(default)]
-    infos: Vec<String>,
+    #[serde(default, rename = "warnings")]
+    _warnings: Vec<String>,
+    #[serde(default, rename = "infos")]
+    _infos: Vec<String>,
 }
 
 #[derive(Deserialize)]
 struct WrittenData {
     #[serde(rename = "resultType")]
     kind: String,
-    result: serde_json::Value,
-}
-
-#[derive(Deserialize)]
-struct WrittenSeries {
-    #[serde(default)]
-    metric: BTreeMap<String, String>,
-    #[serde(default)]
-    values: Vec<(f64, String)>,
-    value: Option<(f64, String)>,
-    #[serde(default)]
-    histograms: Vec<serde_json::Value>,
+    #[serde(rename = "result")]
+    _result: IgnoredAny,
 }
 
 /// What a server says that refuses a query, if `body` is its answer: the kind of error, and the message.
@@ -98,45 +97,52 @@ impl Answer {
     /// If it is no JSON or cut off, another kind of JSON, the answer of a server that refused, or has two values for one
     /// instant of a series.
     pub fn read(text: &str, file: &str) -> Result<Self, InputError> {
-        let written: Written = serde_json::from_str(text).map_err(|error| not_read(&error, file))?;
-        if written.status.as_deref() == Some("error") {
-            let (kind, message) = (written.error_type.unwrap_or_default(), written.error.unwrap_or_default());
-            return Err(InputError::new(format!("{file}: the server refused the query: {message} ({kind})"))
-                .help("ask again: `curl` saves an error as it saves an answer"));
+        let mut reading = Reading::of(file);
+        match read_into(&mut reading, serde_json::Deserializer::from_str(text)) {
+            Ok(()) => Self::of(reading),
+            Err(_) => Err(why_not(text, reading.failure, file)),
         }
-        let data = written.data.ok_or_else(|| not_an_answer(file))?;
-        let series = series_of(&data, file)?;
-        let mut answer =
-            Self { series: Vec::new(), warnings: written.warnings, infos: written.infos, repairs: Vec::new() };
-        let (mut out_of_order, mut twice, mut histograms) = (0_u64, 0_u64, 0_u64);
-        for own in series {
-            histograms += u64::from(!own.histograms.is_empty());
-            let labels = own.metric;
-            let mut samples = Vec::with_capacity(own.values.len() + 1);
-            for (seconds, value) in own.values.into_iter().chain(own.value) {
-                samples.push(sample(seconds, &value, file)?);
-            }
-            out_of_order += samples.windows(2).filter(|pair| pair[1].at < pair[0].at).count() as u64;
-            samples.sort_by_key(|sample| sample.at);
-            twice += without_doubles(&mut samples, &labels, file)?;
-            answer.series.push(Series { labels, samples });
+    }
+
+    /// Reads an answer as it arrives; `None` if there is something wrong with it. What that is [`Answer::read`] says of the whole.
+    ///
+    /// # Errors
+    /// If it ceases to arrive.
+    pub fn arriving(from: impl Read) -> Result<Option<Self>, std::io::Error> {
+        let mut reading = Reading::of("");
+        match read_into(&mut reading, serde_json::Deserializer::from_reader(BufReader::with_capacity(PIECE, from))) {
+            Ok(()) => Ok(Self::of(reading).ok()),
+            Err(error) if error.is_io() => Err(error.into()),
+            Err(_) => Ok(None),
         }
-        answer.series.sort_by(|one, other| one.labels.cmp(&other.labels));
-        if let Some(pair) = answer.series.windows(2).find(|pair| pair[0].labels == pair[1].labels) {
+    }
+
+    /// The answer that has been read.
+    fn of(reading: Reading<'_>) -> Result<Self, InputError> {
+        let Reading { file, status, error_type, error, warnings, infos, kind, mut series, scalar, repairs, .. } =
+            reading;
+        check(status.as_deref(), [error_type, error], kind.as_deref(), file)?;
+        if (kind.as_deref() == Some("scalar")) != scalar.is_some() {
+            return Err(not_an_answer(file));
+        }
+        series.extend(scalar.map(|sample| Series { labels: BTreeMap::new(), samples: vec![sample] }));
+        // Prometheus has sorted them already.
+        if !series.is_sorted_by(|one, other| one.labels <= other.labels) {
+            series.sort_by(|one, other| one.labels.cmp(&other.labels));
+        }
+        if let Some(pair) = series.windows(2).find(|pair| pair[0].labels == pair[1].labels) {
             return Err(InputError::new(format!("{file}: the series {} is there twice", shown(&pair[0].labels))).help(
                 "answers of several servers are not to be put together by hand: save each under a name of its own",
             ));
         }
-        for (count, what) in [
-            (out_of_order, "samples out of order, sorted"),
-            (twice, "samples that were there twice, taken once"),
-            (histograms, "series of native histograms, left out"),
-        ] {
-            if count > 0 {
-                answer.repairs.push(format!("{count} {what}"));
-            }
-        }
-        Ok(answer)
+        let words = [
+            "samples out of order, sorted",
+            "samples that were there twice, taken once",
+            "series of native histograms, left out",
+        ];
+        let repairs = repairs.iter().zip(words).filter(|(count, _)| **count > 0);
+        let repairs = repairs.map(|(count, what)| format!("{count} {what}")).collect();
+        Ok(Self { series, warnings, infos, repairs })
     }
 
     /// Adds what another answer to the same query says of another time.
@@ -144,15 +150,19 @@ impl Answer {
     /// # Errors
     /// If both have a value for one instant of a series, and not the same.
     pub fn append(&mut self, other: Self, file: &str) -> Result<(), InputError> {
-        let mut by_labels: BTreeMap<BTreeMap<String, String>, Vec<Sample>> =
-            std::mem::take(&mut self.series).into_iter().map(|own| (own.labels, own.samples)).collect();
-        for series in other.series {
-            let samples = by_labels.entry(series.labels.clone()).or_default();
-            samples.extend(series.samples);
-            samples.sort_by_key(|sample| sample.at);
-            without_doubles(samples, &series.labels, file)?;
+        if self.series.is_empty() {
+            self.series = other.series;
+        } else {
+            let mut by_labels: BTreeMap<BTreeMap<String, String>, Vec<Sample>> =
+                std::mem::take(&mut self.series).into_iter().map(|own| (own.labels, own.samples)).collect();
+            for series in other.series {
+                let samples = by_labels.entry(series.labels.clone()).or_default();
+                samples.extend(series.samples);
+                samples.sort_by_key(|sample| sample.at);
+                without_doubles(samples, &series.labels, file)?;
+            }
+            self.series = by_labels.into_iter().map(|(labels, samples)| Series { labels, samples }).collect();
         }
-        self.series = by_labels.into_iter().map(|(labels, samples)| Series { labels, samples }).collect();
         for (own, others) in
             [(&mut self.warnings, other.warnings), (&mut self.infos, other.infos), (&mut self.repairs, other.repairs)]
         {
@@ -161,6 +171,47 @@ impl Answer {
             own.dedup();
         }
         Ok(())
+    }
+}
+
+fn read_into<'d, R: serde_json::de::Read<'d>>(
+    reading: &mut Reading<'_>,
+    mut from: serde_json::Deserializer<R>,
+) -> Result<(), serde_json::Error> {
+    reading.deserialize(&mut from)?;
+    from.end()
+}
+
+/// Why a text that could not be read is no answer: the first of all reasons in the order of how much they explain. A text that was cut off
+/// is told to be that, whatever else is wrong with what there is of it.
+fn why_not(text: &str, failure: Option<InputError>, file: &str) -> InputError {
+    let written: Written = match serde_json::from_str(text) {
+        Ok(written) => written,
+        Err(error) => return not_read(&error, file),
+    };
+    let kind = written.data.as_ref().map(|data| data.kind.as_str());
+    let checked = check(written.status.as_deref(), [written.error_type, written.error], kind, file);
+    checked.err().or(failure).unwrap_or_else(|| not_an_answer(file))
+}
+
+/// Checks what stands beside the series.
+fn check(
+    status: Option<&str>,
+    [error_type, error]: [Option<String>; 2],
+    kind: Option<&str>,
+    file: &str,
+) -> Result<(), InputError> {
+    if status == Some("error") {
+        let (error_type, error) = (error_type.unwrap_or_default(), error.unwrap_or_default());
+        return Err(InputError::new(format!("{file}: the server refused the query: {error} ({error_type})"))
+            .help("ask again: `curl` saves an error as it saves an answer"));
+    }
+    match kind {
+        None => Err(not_an_answer(file)),
+        Some(kind) if reading::is_of_numbers(kind) => Ok(()),
+        Some(other) => {
+            Err(InputError::new(format!("{file}: holds a `{other}`; a query of numbers answers with a `matrix`")))
+        }
     }
 }
 
@@ -180,27 +231,6 @@ fn not_read(error: &serde_json::Error, file: &str) -> InputError {
 fn not_an_answer(file: &str) -> InputError {
     InputError::new(format!("{file}: is JSON, but not an answer of Prometheus"))
         .help("save what `/api/v1/query_range` answers, as it is: `{\"status\":\"success\",\"data\":…}`")
-}
-
-fn series_of(data: &WrittenData, file: &str) -> Result<Vec<WrittenSeries>, InputError> {
-    let result = match data.kind.as_str() {
-        "matrix" | "vector" => data.result.clone(),
-        "scalar" => serde_json::json!([{ "value": data.result }]),
-        other => {
-            return Err(InputError::new(format!(
-                "{file}: holds a `{other}`; a query of numbers answers with a `matrix`"
-            )));
-        }
-    };
-    serde_json::from_value(result).map_err(|_| not_an_answer(file))
-}
-
-fn sample(seconds: f64, value: &str, file: &str) -> Result<Sample, InputError> {
-    let value: f64 = value
-        .parse()
-        .map_err(|_| InputError::new(format!("{file}: the sample `{value}` at {seconds} is not a number")))?;
-    // A Unix time has room for microseconds in the 53 bits of a float.
-    Ok(Sample { at: libm::round(seconds * 1e6) as i64, value })
 }
 
 /// Takes samples of one instant once; how many went.
@@ -287,6 +317,87 @@ mod tests {
         let contradiction = matrix(r#"[{"metric":{"x":"y"},"values":[[2,"5"],[2,"6"]]}]"#);
         assert_eq!(error(&contradiction), "a.json: {x=\"y\"} has two values at 2: 5 and 6");
         assert!(error(&matrix(r#"[{"metric":{},"values":[]},{"metric":{},"values":[]}]"#)).contains("is there twice"));
+    }
+
+    #[test]
+    fn keys_stand_in_any_order() {
+        let data = r#"{"result":[{"values":[[1,"2"]],"metric":{"a":"b"},"x":[{}]}],"resultType":"matrix"}"#;
+        let answer = Answer::read(&format!(r#"{{"data":{data},"more":1,"status":"success"}}"#), "a.json").unwrap();
+        assert_eq!(answer, Answer::read(&matrix(r#"[{"metric":{"a":"b"},"values":[[1,"2"]]}]"#), "a.json").unwrap());
+        let scalar = r#"{"data":{"result":[7,"2"],"resultType":"scalar"},"status":"success"}"#;
+        assert_eq!(Answer::read(scalar, "a.json").unwrap().series[0].samples.len(), 1);
+        assert!(error(r#"{"data":{"result":[7,"x"],"resultType":"string"}}"#).contains("holds a `string`"));
+        assert!(
+            error(r#"{"data":{"result":[{"stream":{},"values":[["7","x"]]}],"resultType":"streams"}}"#)
+                .contains("`streams`")
+        );
+        let refused = r#"{"data":{"result":[],"resultType":"matrix"},"error":"no","errorType":"x","status":"error"}"#;
+        assert!(error(refused).ends_with("the server refused the query: no (x)"));
+    }
+
+    #[test]
+    fn a_sample_that_is_no_number_is_named_unless_the_answer_was_cut_off() {
+        let bad = r#"[{"metric":{},"values":[[1,"2"],[2.5,"two\u0021"]]}]"#;
+        assert_eq!(error(&matrix(bad)), "a.json: the sample `two!` at 2.5 is not a number");
+        let text = matrix(bad);
+        assert!(error(&text[..text.len() - 1]).ends_with("the answer was cut off"));
+        assert!(error(&format!("{text} x")).ends_with("is not JSON"));
+        let scalar = r#"{"data":{"resultType":"scalar","result":[7,"seven"]}}"#;
+        assert!(error(scalar).contains("the sample `seven` at 7 "));
+    }
+
+    #[test]
+    fn what_has_another_form_is_no_answer() {
+        let not = "a.json: is JSON, but not an answer of Prometheus";
+        for result in [
+            "null",
+            "7",
+            "{}",
+            r#"[7,"1"]"#,
+            "[[]]",
+            "[{},7]",
+            r#"[{"values":null}]"#,
+            r#"[{"values":[null]}]"#,
+            r#"[{"values":[[1]]}]"#,
+            r#"[{"values":[[1,2]]}]"#,
+            r#"[{"values":[[1,"2",3]]}]"#,
+            r#"[{"values":[["1","2"]]}]"#,
+            r#"[{"metric":{"a":1}}]"#,
+            r#"[{"metric":{},"value":[1]}]"#,
+            r#"[{"histograms":7}]"#,
+        ] {
+            assert_eq!(error(&matrix(result)), not, "{result}");
+        }
+        for data in [
+            r#"{"resultType":"matrix"}"#,
+            r#"{"result":[]}"#,
+            "7",
+            "null",
+            r#"{"resultType":"scalar","result":[]}"#,
+            r#"{"resultType":"scalar","result":[7]}"#,
+            r#"{"resultType":"scalar","result":[7,"1",2]}"#,
+            r#"{"resultType":"scalar","result":[{}]}"#,
+            r#"{"resultType":"matrix","result":[],"result":[]}"#,
+        ] {
+            assert_eq!(error(&format!(r#"{{"status":"success","data":{data}}}"#)), not, "{data}");
+        }
+        assert_eq!(error(r#"{"status":"success"}"#), not);
+        let empty = Answer::read(&matrix(r#"[{"metric":{},"value":null,"histograms":[]}]"#), "a.json").unwrap();
+        assert!(empty.series[0].samples.is_empty() && empty.repairs.is_empty());
+    }
+
+    #[test]
+    fn an_answer_is_the_same_as_it_arrives() {
+        let good = matrix(
+            r#"[{"metric":{"a":"\u00e4"},"values":[[2,"5"],[1,"NaN"]],"histograms":[[1,{}]]},{"metric":{},"value":[7,"1"]}]"#,
+        );
+        let (read, arrived) =
+            (Answer::read(&good, "a.json").unwrap(), Answer::arriving(good.as_bytes()).unwrap().unwrap());
+        assert_eq!(format!("{read:?}"), format!("{arrived:?}"));
+        assert_eq!(read.repairs, ["1 samples out of order, sorted", "1 series of native histograms, left out"]);
+        for bad in [&good[..good.len() - 1], &good.replace("NaN", "none"), "[1]", &good.replace("success", "error")] {
+            assert!(Answer::arriving(bad.as_bytes()).unwrap().is_none(), "{bad}");
+        }
     }
 
     #[test]

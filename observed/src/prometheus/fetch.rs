@@ -3,7 +3,9 @@
 //!
 //! What must not live here: how a request travels ([`Transport`]).
 
-use std::path::Path;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use nodecast_decisions::domain::words::{counted, refusal};
@@ -23,25 +25,27 @@ const TRIES_MAX: u32 = 5;
 /// The longest pause before another try, whatever the server asks for.
 const PAUSE_MAX: Duration = Duration::from_secs(120);
 
-/// What a server said to a request.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What a server says to a request.
 pub struct Reply {
     /// The status of HTTP.
     pub status: u16,
     /// Seconds after which it wants to be asked again.
     pub retry_after: Option<u64>,
-    /// The body.
-    pub body: String,
+    /// The body as it arrives. Where it ceases to, the error holds a [`Broken`].
+    pub body: Box<dyn Read + Send>,
 }
 
 /// Why there is no reply.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Broken {
     /// It took too long.
+    #[error("no answer in time")]
     TimedOut,
     /// The connection failed, which may pass.
+    #[error("{0}")]
     Connection(String),
     /// Something that another try does not change.
+    #[error("{0}")]
     Refused(String),
 }
 
@@ -66,7 +70,8 @@ pub trait Pace {
 
 /// What became of one request.
 enum Outcome {
-    Answer(String),
+    /// An answer, which lies beside the place where it is saved.
+    Answer(Answer),
     TooLarge(String),
     Busy(String, Option<u64>),
     Failed(InputError),
@@ -87,12 +92,12 @@ pub fn fetch(list: &QueryList, folder: &Path, transport: &dyn Transport, pace: &
             position += 1;
             continue;
         }
-        match ask(&query, transport, pace)? {
-            Outcome::Answer(body) => {
+        match ask(&query, folder, transport, pace)? {
+            Outcome::Answer(answer) => {
                 if CHECKS.contains(&query.role()) {
-                    refuse_early(query.role(), &Answer::read(&body, query.role())?)?;
+                    refuse_early(query.role(), &answer)?;
                 }
-                save(folder, &query.file, &body)?;
+                settle(folder, &query.file)?;
                 position += 1;
             }
             Outcome::TooLarge(message) => {
@@ -141,10 +146,10 @@ fn times_halved(query: &Query) -> u32 {
 }
 
 /// Asks one question, again after a pause where the server is busy.
-fn ask(query: &Query, transport: &dyn Transport, pace: &dyn Pace) -> Result<Outcome, InputError> {
+fn ask(query: &Query, folder: &Path, transport: &dyn Transport, pace: &dyn Pace) -> Result<Outcome, InputError> {
     let mut pause = Duration::from_secs(1);
     for attempt in 1..=TRIES_MAX {
-        let outcome = judged(query, transport.ask(query));
+        let outcome = transport.ask(query).map_or_else(|broken| ended(&broken), |reply| judged(query, reply, folder));
         let Outcome::Busy(message, after) = &outcome else { return Ok(outcome) };
         if attempt == TRIES_MAX {
             // A proxy gives up on what takes too long without saying so.
@@ -158,23 +163,33 @@ fn ask(query: &Query, transport: &dyn Transport, pace: &dyn Pace) -> Result<Outc
     Err(given_up(query, "no answer"))
 }
 
+/// What becomes of a request without a reply.
+fn ended(broken: &Broken) -> Outcome {
+    match broken {
+        Broken::TimedOut => Outcome::TooLarge(broken.to_string()),
+        Broken::Connection(why) => Outcome::Busy(why.clone(), None),
+        Broken::Refused(why) => Outcome::Failed(InputError::new(why.clone())),
+    }
+}
+
+/// What becomes of one whose reply ceases to arrive.
+fn ceased(error: &std::io::Error) -> Outcome {
+    let broken = error.get_ref().and_then(|error| error.downcast_ref::<Broken>());
+    broken.map_or_else(|| ended(&Broken::Connection(error.to_string())), ended)
+}
+
 /// What a reply comes to.
-fn judged(query: &Query, reply: Result<Reply, Broken>) -> Outcome {
-    let reply = match reply {
-        Ok(reply) => reply,
-        Err(Broken::TimedOut) => return Outcome::TooLarge("no answer in time".to_owned()),
-        Err(Broken::Connection(why)) => return Outcome::Busy(why, None),
-        Err(Broken::Refused(why)) => return Outcome::Failed(InputError::new(why)),
-    };
-    let said = answer::refusal(&reply.body);
+fn judged(query: &Query, mut reply: Reply, folder: &Path) -> Outcome {
+    if reply.status == 200 {
+        return received(query, reply.body, folder);
+    }
+    let mut body = Vec::new();
+    if let Err(error) = reply.body.read_to_end(&mut body) {
+        return ceased(&error);
+    }
+    let said = answer::refusal(&String::from_utf8_lossy(&body));
     let message = said.as_ref().map_or_else(|| format!("HTTP {}", reply.status), |(_, message)| message.clone());
     match reply.status {
-        200 => match Answer::read(&reply.body, &format!("the answer to `{}`", query.role())) {
-            Ok(_) => Outcome::Answer(reply.body),
-            // A connection that broke off looks like the end of a short text.
-            Err(error) if error.message().contains("cut off") => Outcome::Busy("the answer was cut off".to_owned(), None),
-            Err(error) => Outcome::Failed(error),
-        },
         429 => Outcome::Busy(message, reply.retry_after),
         422 if is_flaw(&message) => Outcome::Failed(refused(query, &message)),
         422 => Outcome::TooLarge(message),
@@ -190,6 +205,60 @@ fn judged(query: &Query, reply: Result<Reply, Broken>) -> Outcome {
         ),
         500..=599 => Outcome::Busy(message, reply.retry_after),
         _ => Outcome::Failed(refused(query, &message)),
+    }
+}
+
+/// Reads an answer as it arrives, and writes it beside the place where it is saved.
+fn received(query: &Query, body: Box<dyn Read + Send>, folder: &Path) -> Outcome {
+    let part = part_of(folder, &query.file);
+    let to = match File::create(&part) {
+        Ok(to) => to,
+        Err(error) => return Outcome::Failed(unwritable(&part, &error)),
+    };
+    let mut kept = Kept { from: body, to, refused: None };
+    let read = Answer::arriving(&mut kept);
+    // What is wrong with an answer is found in the whole of it.
+    let rest = if matches!(read, Ok(None)) { std::io::copy(&mut kept, &mut std::io::sink()) } else { Ok(0) };
+    if let Some(error) = kept.refused {
+        return Outcome::Failed(unwritable(&part, &error));
+    }
+    match (read, rest) {
+        (Ok(Some(answer)), _) => Outcome::Answer(answer),
+        (Err(error), _) | (_, Err(error)) => ceased(&error),
+        (Ok(None), Ok(_)) => unusable(query, &part),
+    }
+}
+
+/// What an answer comes to that could not be read.
+fn unusable(query: &Query, part: &Path) -> Outcome {
+    let text = match std::fs::read(part) {
+        Ok(text) => text,
+        Err(error) => return Outcome::Failed(unwritable(part, &error)),
+    };
+    match Answer::read(&String::from_utf8_lossy(&text), &format!("the answer to `{}`", query.role())) {
+        Ok(answer) => Outcome::Answer(answer),
+        // A connection that broke off looks like the end of a short text.
+        Err(error) if error.message().contains("cut off") => Outcome::Busy("the answer was cut off".to_owned(), None),
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+/// A body whose bytes are written to a file as they are read.
+struct Kept {
+    from: Box<dyn Read + Send>,
+    to: File,
+    /// Why they could not be written.
+    refused: Option<std::io::Error>,
+}
+
+impl Read for Kept {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.from.read(buffer)?;
+        if let Err(error) = self.to.write_all(buffer.get(..count).unwrap_or_default()) {
+            self.refused = Some(error);
+            return Err(std::io::Error::other("not written"));
+        }
+        Ok(count)
     }
 }
 
@@ -211,11 +280,20 @@ fn given_up(query: &Query, message: &str) -> InputError {
 
 /// Writes a file of the folder as a whole.
 fn save(folder: &Path, name: &str, text: &str) -> Result<(), InputError> {
-    let part = folder.join(format!("{name}.part"));
+    let part = part_of(folder, name);
+    std::fs::write(&part, text).map_err(|error| unwritable(&part, &error))?;
+    settle(folder, name)
+}
+
+/// Where a file of the folder lies until it is whole.
+fn part_of(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.part"))
+}
+
+/// Gives a file of the folder, which is whole now, its name.
+fn settle(folder: &Path, name: &str) -> Result<(), InputError> {
     let whole = folder.join(name);
-    std::fs::write(&part, text)
-        .and_then(|()| std::fs::rename(&part, &whole))
-        .map_err(|error| unwritable(&whole, &error))
+    std::fs::rename(part_of(folder, name), &whole).map_err(|error| unwritable(&whole, &error))
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> InputError {

@@ -1,6 +1,7 @@
 //! Questions over HTTP, to one address and no other: no redirect to another host is followed, and no proxy of the environment is
 //! used.
 
+use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -129,7 +130,7 @@ impl Transport for Server {
         let form = self.form(query);
         let mut uri = format!("{}/api/v1/query_range", self.base.to_string().trim_end_matches('/'));
         for _ in 0..=REDIRECTS_MAX {
-            let mut response = self.send(&uri, &form).map_err(|error| broken(&error))?;
+            let response = self.send(&uri, &form).map_err(|error| broken(&error))?;
             let status = response.status().as_u16();
             if (300..400).contains(&status) {
                 let location = response.headers().get("location").and_then(|value| value.to_str().ok());
@@ -141,11 +142,22 @@ impl Transport for Server {
                 continue;
             }
             let retry_after = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
-            let body = response.body_mut().with_config().limit(ANSWER_MAX).read_to_string();
-            let body = body.map_err(|error| broken(&error))?;
-            return Ok(Reply { status, retry_after, body });
+            let body = response.into_body().into_with_config().limit(ANSWER_MAX).reader();
+            return Ok(Reply { status, retry_after, body: Box::new(Body(body)) });
         }
         Err(Broken::Refused("the server redirects without end".to_owned()))
+    }
+}
+
+/// A body that says as [`Broken`] why it ceases.
+struct Body<R>(R);
+
+impl<R: Read> Read for Body<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.0.read(buffer).map_err(|error| match error.kind() {
+            std::io::ErrorKind::Interrupted => error,
+            _ => std::io::Error::other(broken(&error.into())),
+        })
     }
 }
 

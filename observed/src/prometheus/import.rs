@@ -1,23 +1,26 @@
 //! From saved answers to an observation. Joins happen here and not on the server: they need no recording rule, survive owners that
 //! come late, and one label that changed between two scrapes does not fail a whole query.
 //!
+//! Answers are read one after the other, and each is gone before the next is read: what is kept is what the observation needs of it.
+//!
 //! What must not live here: how a table is written ([`crate::observation`]), what is asked ([`super::catalogue`]).
 
 mod checks;
 mod counters;
+mod curves;
 mod figures;
 mod nodes;
 mod owners;
 mod pods;
+mod told;
 mod workloads;
 
 pub use self::pods::waits_of;
 
-use std::collections::BTreeSet;
-
 use nodecast_decisions::domain::SimTime;
 use nodecast_decisions::text::InputError;
 
+use self::told::Told;
 use super::answer::{Answer, Sample, Series};
 use super::catalogue::WANTED;
 use super::saved::{Answers, Asked};
@@ -32,33 +35,34 @@ pub fn time_text(seconds: i64) -> String {
 /// Makes an observation of saved answers.
 ///
 /// # Errors
-/// If the answers are of several clusters, or of what several replicas of a Prometheus recorded, and were not told apart; or if no
-/// answer holds a series.
+/// If an answer cannot be read; if the answers are of several clusters, or of what several replicas of a Prometheus recorded, and were
+/// not told apart; or if no answer holds a series.
 pub fn import(answers: &Answers) -> Result<Observation, InputError> {
-    for (role, asked) in answers.all() {
-        checks::one_of_each(role, &asked.answer)?;
-    }
-    if answers.all().all(|(_, own)| own.answer.series.is_empty()) {
+    let mut told = Told::of(answers);
+    let clusters = checks::clusters(&mut told)?;
+    let frame = Frame { start: answers.from * 1_000_000 };
+    let owners = owners::Owners::of(&mut told)?;
+    let (node_counts, has_types) = nodes::counts(&mut told, frame)?;
+    let nodes = nodes::lives(&mut told, frame)?;
+    let pods = pods::lives(&mut told, &owners, frame)?;
+    let pending = pods::pending(&mut told, frame)?;
+    let counts = counters::counts(&mut told, frame)?;
+    let stages = counters::stages(&mut told)?;
+    let spot_prices = nodes::spot_prices(&mut told, frame)?;
+    let mut import = workloads::Workloads::of(&mut told, &owners, frame)?;
+    let mut warnings = checks::warnings(&mut told, has_types)?;
+    if !told.has_series() {
         return Err(InputError::new("no answer holds a series").help(
             "see that the window lies within what the Prometheus keeps (10 days in kube-prometheus-stack, 15 by default), and that --match fits",
         ));
     }
-    let mut warnings = checks::warnings(answers);
-    let frame = Frame { start: answers.from * 1_000_000 };
-    let owners = owners::Owners::of(answers);
-    let mut import = workloads::Workloads::of(answers, &owners, frame);
     warnings.append(&mut import.warnings);
-    let node_counts = nodes::counts(answers, frame);
-    let nodes = nodes::lives(answers, frame);
-    let pods = pods::lives(answers, &owners, frame);
-    let counts = counters::counts(answers, frame);
-    let stages = counters::stages(answers);
     let about = About {
         window: Window::of(answers.from, answers.to),
-        cluster: checks::clusters(answers),
+        cluster: clusters,
         sources: vec!["prometheus".to_owned()],
-        quantities: quantities(answers, &import),
-        missing: missing(answers, &import),
+        quantities: quantities(&told, &import),
+        missing: missing(&told, &import),
         figures: Figures::default(),
         warnings,
         ..About::new()
@@ -70,14 +74,14 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
         nodes,
         node_counts,
         pods,
-        pending: pods::pending(answers, frame),
+        pending,
         autoscalers: import.autoscalers,
         counts,
         stages,
-        spot_prices: nodes::spot_prices(answers, frame),
+        spot_prices,
         events: Vec::new(),
     };
-    observation.about.figures = figures::figures(answers, &observation, import.figures);
+    observation.about.figures = figures::figures(&told, &observation, import.figures);
     observation.about.warnings.extend(figures::untypical_days(&observation));
     Ok(observation)
 }
@@ -87,7 +91,7 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
 /// # Errors
 /// If it does.
 pub(super) fn refuse_early(role: &str, answer: &Answer) -> Result<(), InputError> {
-    checks::one_of_each(role, answer)
+    checks::one_of_each(role, &answer.series)
 }
 
 /// Where instants count from: a Unix time in microseconds.
@@ -108,57 +112,46 @@ impl Frame {
     }
 }
 
-/// The series of an answer; none if it was not asked for.
-fn series(asked: Option<&Asked>) -> &[Series] {
-    asked.map_or(&[], |own| &own.answer.series)
-}
-
 /// The text of a label, if it has one.
 fn text(series: &Series, label: &str) -> Option<String> {
     Some(series.label(label)).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// The share of the steps of a question at which any series has a sample.
-fn coverage(asked: &Asked) -> f64 {
-    let instants: BTreeSet<i64> =
-        asked.answer.series.iter().flat_map(|series| series.samples.iter().map(|sample| sample.at)).collect();
-    let share = instants.len() as f64 / asked.points().max(1) as f64;
+fn coverage(asked: &Asked, instants: usize) -> f64 {
+    let share = instants as f64 / asked.points().max(1) as f64;
     libm::round(share.min(1.0) * 1e6) / 1e6
 }
 
-/// The role that answers a wanted quantity, if one does.
-fn answering<'a>(answers: &'a Answers, roles: &[&'a str]) -> Option<(String, &'a Asked)> {
-    answers.first_answered(roles).map(|(role, asked)| (role.to_owned(), asked))
-}
-
-fn quantities(answers: &Answers, import: &workloads::Workloads) -> Vec<Quantity> {
+fn quantities(told: &Told<'_>, import: &workloads::Workloads) -> Vec<Quantity> {
     let mut all = Vec::new();
     for wanted in WANTED {
         if wanted.quantity == "requests" {
             all.extend(import.requests_from.iter().filter_map(|role| {
-                let asked = answers.answered(role)?;
                 let grade = if import.guessed.contains(role) { Grade::Derived } else { Grade::Recorded };
-                Some(quantity("requests", role.clone(), asked, grade))
+                quantity(told, "requests", role, grade)
             }));
-        } else if let Some((role, asked)) = answering(answers, wanted.roles) {
-            all.push(quantity(wanted.quantity, role, asked, Grade::Recorded));
+        } else if let Some(role) = told.first_answered(wanted.roles) {
+            all.extend(quantity(told, wanted.quantity, role, Grade::Recorded));
         }
     }
     all
 }
 
-fn quantity(name: &str, source: String, asked: &Asked, grade: Grade) -> Quantity {
+fn quantity(told: &Told<'_>, name: &str, role: &str, grade: Grade) -> Option<Quantity> {
+    let asked = told.asked(role)?;
     // Instants of pods and nodes are values, in whole seconds; the step only says how often they were looked at.
     let resolution_seconds = if matches!(name, "pods" | "nodes") { 1 } else { asked.step };
-    Quantity { quantity: name.to_owned(), source, coverage: coverage(asked), resolution_seconds, grade }
+    let coverage = coverage(asked, told.instants(role));
+    Some(Quantity { quantity: name.to_owned(), source: role.to_owned(), coverage, resolution_seconds, grade })
 }
 
-fn missing(answers: &Answers, import: &workloads::Workloads) -> Vec<Missing> {
+fn missing(told: &Told<'_>, import: &workloads::Workloads) -> Vec<Missing> {
     let is_there = |wanted: &super::catalogue::Wanted| {
         if wanted.quantity == "requests" {
             return !import.requests_from.is_empty();
         }
-        answering(answers, wanted.roles).is_some()
+        told.first_answered(wanted.roles).is_some()
     };
     let absent = WANTED.iter().filter(|wanted| !is_there(wanted));
     let entry = |wanted: &super::catalogue::Wanted| Missing {

@@ -1,7 +1,7 @@
 //! Saved answers: a folder with a list of queries and a file for each answer.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nodecast_decisions::domain::words::refusal;
 use nodecast_decisions::text::InputError;
@@ -9,18 +9,19 @@ use nodecast_decisions::text::InputError;
 use super::answer::Answer;
 use super::list::{LIST_FILE, QueryList};
 
-/// The answers of one import, by role.
+/// The answers of one import, by role. Each is read when it is asked for: together they may be larger than what is made of them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Answers {
     /// The first second of the window.
     pub from: i64,
     /// Its end.
     pub to: i64,
+    folder: PathBuf,
     by_role: BTreeMap<String, Asked>,
 }
 
-/// A question and its whole answer.
-#[derive(Clone, PartialEq, Debug)]
+/// A question, all pieces of it together.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asked {
     /// PromQL.
     pub query: String,
@@ -30,8 +31,7 @@ pub struct Asked {
     pub end: i64,
     /// Seconds from one to the next.
     pub step: i64,
-    /// The answer.
-    pub answer: Answer,
+    files: Vec<String>,
 }
 
 impl Asked {
@@ -42,10 +42,10 @@ impl Asked {
 }
 
 impl Answers {
-    /// Reads the answers in `folder`.
+    /// The answers in `folder`.
     ///
     /// # Errors
-    /// If the list or an answer that it names is missing or cannot be read.
+    /// If the list cannot be read, or an answer that it names is missing.
     pub fn read(folder: &Path) -> Result<Self, InputError> {
         let list = read_list(folder)?;
         let absent: Vec<&str> =
@@ -62,24 +62,21 @@ impl Answers {
         let (from, to) = list
             .span()
             .ok_or_else(|| InputError::new(format!("{}: the list is empty", folder.join(LIST_FILE).display())))?;
-        let mut all = Self { from, to, by_role: BTreeMap::new() };
+        let mut by_role: BTreeMap<String, Asked> = BTreeMap::new();
         for own in &list.queries {
-            let path = folder.join(&own.file);
-            let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-            let answer = Answer::read(&text, &path.display().to_string())?;
             let asked = || Asked {
                 query: own.query.clone(),
                 start: own.start,
                 end: own.end,
                 step: own.step,
-                answer: Answer::default(),
+                files: Vec::new(),
             };
-            let whole = all.by_role.entry(own.role().to_owned()).or_insert_with(asked);
+            let whole = by_role.entry(own.role().to_owned()).or_insert_with(asked);
             whole.start = whole.start.min(own.start);
             whole.end = whole.end.max(own.end);
-            whole.answer.append(answer, &path.display().to_string())?;
+            whole.files.push(own.file.clone());
         }
-        Ok(all)
+        Ok(Self { from, to, folder: folder.to_owned(), by_role })
     }
 
     /// What was asked under this role.
@@ -87,24 +84,26 @@ impl Answers {
         self.by_role.get(role)
     }
 
-    /// The same if there is a series in the answer.
-    pub fn answered(&self, role: &str) -> Option<&Asked> {
-        self.asked(role).filter(|own| own.answer.series.iter().any(|series| !series.samples.is_empty()))
+    /// What was answered under this role; an answer without series if it was not asked for.
+    ///
+    /// # Errors
+    /// If the answer cannot be read, or two pieces of it contradict each other.
+    pub fn answer(&self, role: &str) -> Result<Answer, InputError> {
+        let mut whole = Answer::default();
+        for file in self.by_role.get(role).into_iter().flat_map(|own| &own.files) {
+            let path = self.folder.join(file);
+            let name = path.display().to_string();
+            let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+            let answer = Answer::read(&text, &name)?;
+            drop(text);
+            whole.append(answer, &name)?;
+        }
+        Ok(whole)
     }
 
-    /// The first of these roles that has an answer.
-    pub fn first_answered<'r>(&self, roles: &[&'r str]) -> Option<(&'r str, &Asked)> {
-        roles.iter().find_map(|role| Some((*role, self.answered(role)?)))
-    }
-
-    /// All that was asked under roles that begin so, with what follows, in order.
-    pub fn beginning<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Asked)> {
-        self.by_role.iter().filter_map(move |(role, own)| Some((role.strip_prefix(prefix)?, own)))
-    }
-
-    /// Everything, by role.
-    pub fn all(&self) -> impl Iterator<Item = (&str, &Asked)> {
-        self.by_role.iter().map(|(role, own)| (role.as_str(), own))
+    /// The roles under which something was asked, in order.
+    pub fn roles(&self) -> impl Iterator<Item = &str> {
+        self.by_role.keys().map(String::as_str)
     }
 }
 

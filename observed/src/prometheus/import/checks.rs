@@ -5,23 +5,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nodecast_decisions::text::InputError;
 
-use super::super::answer::Answer;
-use super::super::saved::Answers;
-use super::series;
+use super::super::answer::Series;
+use super::told::Told;
 
 /// Labels in which replicas of a Prometheus differ.
 const REPLICA_LABELS: [&str; 3] = ["prometheus_replica", "replica", "__replica__"];
 
 /// The values of a label in an answer, without the empty one.
-fn values(answer: &Answer, label: &str) -> BTreeSet<String> {
-    let all = answer.series.iter().filter_map(|own| own.labels.get(label));
+fn values(series: &[Series], label: &str) -> BTreeSet<String> {
+    let all = series.iter().filter_map(|own| own.labels.get(label));
     all.filter(|value| !value.is_empty()).cloned().collect()
 }
 
 /// What chose the cluster: the label that all of its nodes have.
-pub(super) fn clusters(answers: &Answers) -> Vec<String> {
-    let names = answers.asked("clusters").map(|asked| values(&asked.answer, "cluster")).unwrap_or_default();
-    names.into_iter().map(|name| format!("cluster={name:?}")).collect()
+///
+/// # Errors
+/// If the answers are of several clusters or replicas, or cannot be read.
+pub(super) fn clusters(told: &mut Told<'_>) -> Result<Vec<String>, InputError> {
+    let clusters = told.series("clusters")?;
+    one_cluster(&clusters)?;
+    one_replica(&told.series("replicas")?)?;
+    Ok(values(&clusters, "cluster").into_iter().map(|name| format!("cluster={name:?}")).collect())
 }
 
 /// Refuses answers of several clusters, and of several replicas that recorded the same, as the answers to `clusters` and `replicas`
@@ -29,17 +33,17 @@ pub(super) fn clusters(answers: &Answers) -> Vec<String> {
 ///
 /// # Errors
 /// If there are several.
-pub(super) fn one_of_each(role: &str, answer: &Answer) -> Result<(), InputError> {
+pub(super) fn one_of_each(role: &str, series: &[Series]) -> Result<(), InputError> {
     match role {
-        "clusters" => one_cluster(answer),
-        "replicas" => one_replica(answer),
+        "clusters" => one_cluster(series),
+        "replicas" => one_replica(series),
         _ => Ok(()),
     }
 }
 
-fn one_cluster(answer: &Answer) -> Result<(), InputError> {
-    let clusters = values(answer, "cluster");
-    let nameless = answer.series.iter().any(|own| own.label("cluster").is_empty());
+fn one_cluster(series: &[Series]) -> Result<(), InputError> {
+    let clusters = values(series, "cluster");
+    let nameless = series.iter().any(|own| own.label("cluster").is_empty());
     if clusters.len() + usize::from(nameless) <= 1 {
         return Ok(());
     }
@@ -49,9 +53,9 @@ fn one_cluster(answer: &Answer) -> Result<(), InputError> {
         .help(format!("choose one: --match 'cluster=\"{first}\"'")))
 }
 
-fn one_replica(answer: &Answer) -> Result<(), InputError> {
+fn one_replica(series: &[Series]) -> Result<(), InputError> {
     for label in REPLICA_LABELS {
-        let replicas = values(answer, label);
+        let replicas = values(series, label);
         if replicas.len() > 1 {
             let names: Vec<&str> = replicas.iter().map(String::as_str).collect();
             return Err(InputError::new(format!(
@@ -65,32 +69,33 @@ fn one_replica(answer: &Answer) -> Result<(), InputError> {
     Ok(())
 }
 
-/// What whoever uses the observation has to know of its answers.
-pub(super) fn warnings(answers: &Answers) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for (role, own) in answers.all() {
-        let said =
-            [("warns", &own.answer.warnings), ("remarks", &own.answer.infos), ("was put right", &own.answer.repairs)];
-        for (how, texts) in said {
-            let texts: BTreeSet<&String> = texts.iter().collect();
-            warnings.extend(texts.into_iter().map(|text| match how {
-                "was put right" => format!("{role}: {text}"),
-                _ => format!("{role}: the server {how}: {text}"),
-            }));
-        }
-    }
-    warnings.extend(slow_scrapes(answers));
-    warnings.extend(stale_series(answers));
-    warnings.extend(no_types(answers));
-    warnings
+/// What whoever uses the observation has to know of its answers, all of which are read for it. `has_types`: whether the answer that counts
+/// nodes says of which type any is.
+///
+/// # Errors
+/// If an answer cannot be read.
+pub(super) fn warnings(told: &mut Told<'_>, has_types: bool) -> Result<Vec<String>, InputError> {
+    let slow_scrapes = slow_scrapes(told)?;
+    let stale_series = stale_series(told)?;
+    told.read_the_rest()?;
+    let mut warnings: Vec<String> = told.remarks().cloned().collect();
+    warnings.extend(slow_scrapes);
+    warnings.extend(stale_series);
+    warnings.extend((told.is_answered("nodes") && !has_types).then(no_types));
+    Ok(warnings)
 }
 
 /// A rate needs four scrapes in its window: with fewer it is empty now and then, and from Prometheus 3.0 with two it always is.
-fn slow_scrapes(answers: &Answers) -> Option<String> {
-    let asked = answers.answered("cpu_by_pod")?;
-    let window = rate_window(&asked.query)?;
+fn slow_scrapes(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
+    let scrapes = told.series("scrapes")?;
+    let asked = told.asked("cpu_by_pod").filter(|_| told.is_answered("cpu_by_pod"));
+    Ok(asked.and_then(|asked| rate_window(&asked.query)).and_then(|window| slowest_scrape(&scrapes, window)))
+}
+
+/// The job of a kubelet that is scraped too seldom for rates over so many seconds.
+fn slowest_scrape(scrapes: &[Series], window: f64) -> Option<String> {
     let mut slowest: BTreeMap<&str, f64> = BTreeMap::new();
-    for own in series(answers.asked("scrapes")) {
+    for own in scrapes {
         // The job of the kubelet, of the controllers, of whoever counts: all take part in rates.
         let scrapes =
             own.samples.iter().map(|sample| sample.value).filter(|count| *count > 0.0).fold(f64::INFINITY, f64::min);
@@ -117,24 +122,19 @@ fn rate_window(query: &str) -> Option<f64> {
 }
 
 /// Series without markers of staleness live on for the server's look-back, five minutes unless it is told otherwise.
-fn stale_series(answers: &Answers) -> Option<String> {
-    let asked = answers.answered("stale")?;
-    let samples: Vec<f64> =
-        asked.answer.series.iter().flat_map(|own| own.samples.iter().map(|sample| sample.value)).collect();
+fn stale_series(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
+    let series = told.series("stale")?;
+    let samples: Vec<f64> = series.iter().flat_map(|own| own.samples.iter().map(|sample| sample.value)).collect();
     let stale = samples.iter().filter(|value| **value > 0.0).count();
-    (stale * 20 > samples.len()).then(|| {
+    Ok((stale * 20 > samples.len()).then(|| {
         "series outlive their objects (no markers of staleness, as after a backfill): pods and nodes count up to five minutes too long".to_owned()
-    })
+    }))
 }
 
 /// Nodes that are counted, but not by type.
-fn no_types(answers: &Answers) -> Option<String> {
-    let asked = answers.answered("nodes")?;
-    let typed = asked.answer.series.iter().any(|own| !own.label("label_node_kubernetes_io_instance_type").is_empty());
-    (!typed).then(|| {
-        format!(
-            "kube_node_labels says no instance type; from now on it does with the helm value {}",
-            super::super::catalogue::LABELS_VALUE
-        )
-    })
+fn no_types() -> String {
+    format!(
+        "kube_node_labels says no instance type; from now on it does with the helm value {}",
+        super::super::catalogue::LABELS_VALUE
+    )
 }

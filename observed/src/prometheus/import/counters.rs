@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use nodecast_decisions::domain::SimTime;
+use nodecast_decisions::text::InputError;
 
 use super::super::answer::Series;
 use super::super::catalogue::ALTERNATIVES;
-use super::super::saved::Answers;
-use super::{Frame, series, text};
+use super::told::Told;
+use super::{Frame, text};
 use crate::observation::{Count, Stage};
 
 /// What is counted: the role of its answer, and the word of the table.
@@ -27,26 +28,30 @@ const COUNTED: [(&str, &str); 9] = [
 type Of = [Option<String>; 3];
 
 /// Everything that was counted, by the stretch between two samples; stretches without any are left out.
-pub(super) fn counts(answers: &Answers, frame: Frame) -> Vec<Count> {
+///
+/// # Errors
+/// If an answer cannot be read.
+pub(super) fn counts(told: &mut Told<'_>, frame: Frame) -> Result<Vec<Count>, InputError> {
     let mut rows = Vec::new();
+    let up = told.series("karpenter_up")?;
     for (role, what) in COUNTED {
         let mut sums: BTreeMap<(SimTime, Of), f64> = BTreeMap::new();
         let older = ALTERNATIVES.iter().find(|own| own.role == role).map_or(&[][..], |own| own.older);
         // Where an upgrade lies in the window, each name counts where no newer one does.
-        let mut told: Option<(i64, i64)> = None;
+        let mut known: Option<(i64, i64)> = None;
         for role in std::iter::once(&role).chain(older) {
-            let all = series(answers.asked(role));
-            let since = counted_since(answers, all);
+            let all = told.series(role)?;
+            let since = counted_since(&up, &all);
             let instants = || all.iter().flat_map(|own| own.samples.iter().map(|sample| sample.at));
-            for own in all {
+            for own in &all {
                 for (at, increase) in increases(own, since) {
-                    if told.is_none_or(|(from, to)| at < from || at > to) {
+                    if known.is_none_or(|(from, to)| at < from || at > to) {
                         *sums.entry((Frame::instant(frame, at), of(own))).or_default() += increase;
                     }
                 }
             }
             if let Some((from, to)) = instants().min().zip(instants().max()) {
-                told = Some(told.map_or((from, to), |(first, last)| (first.min(from), last.max(to))));
+                known = Some(known.map_or((from, to), |(first, last)| (first.min(from), last.max(to))));
             }
         }
         rows.extend(sums.into_iter().filter(|(_, count)| *count > 0.0).map(|((at, of), count)| {
@@ -55,7 +60,7 @@ pub(super) fn counts(answers: &Answers, frame: Frame) -> Vec<Count> {
         }));
     }
     rows.sort_by_key(|own| own.at);
-    rows
+    Ok(rows)
 }
 
 impl Frame {
@@ -76,8 +81,7 @@ fn of(own: &Series) -> Of {
 }
 
 /// From when on the first value of a new series is news: since when its target, or any series beside it, has been scraped.
-fn counted_since(answers: &Answers, all: &[Series]) -> Option<i64> {
-    let up = series(answers.asked("karpenter_up"));
+fn counted_since(up: &[Series], all: &[Series]) -> Option<i64> {
     let first = |own: &Series| own.samples.first().map(|sample| sample.at);
     up.iter().chain(all).filter_map(first).min()
 }
@@ -101,20 +105,22 @@ fn increases(own: &Series, since: Option<i64>) -> Vec<(i64, f64)> {
 }
 
 /// The stages of launches: sums, counts and buckets, each over the whole window.
-pub(super) fn stages(answers: &Answers) -> Vec<Stage> {
-    let total = |roles: &[&str]| -> BTreeMap<(String, String), f64> {
+///
+/// # Errors
+/// If an answer cannot be read.
+pub(super) fn stages(told: &mut Told<'_>) -> Result<Vec<Stage>, InputError> {
+    let mut total = |roles: &[&str]| -> Result<BTreeMap<(String, String), f64>, InputError> {
         let mut sums = BTreeMap::new();
-        let asked = answers.first_answered(roles).map(|(_, asked)| asked);
-        for own in series(asked) {
+        for own in told.first_series(roles)? {
             let values = own.samples.iter().map(|sample| sample.value).filter(|value| value.is_finite());
             let key = (own.label("type").to_owned(), own.label("le").to_owned());
             *sums.entry(key).or_insert(0.0) += values.sum::<f64>();
         }
-        sums
+        Ok(sums)
     };
-    let seconds = total(&["claim_stage_sum", "claim_stage_sum_v1_0"]);
-    let launches = total(&["claim_stage_count", "claim_stage_count_v1_0"]);
-    let buckets = total(&["claim_stage_bucket", "claim_conditions", "claim_stage_bucket_v1_0"]);
+    let seconds = total(&["claim_stage_sum", "claim_stage_sum_v1_0"])?;
+    let launches = total(&["claim_stage_count", "claim_stage_count_v1_0"])?;
+    let buckets = total(&["claim_stage_bucket", "claim_conditions", "claim_stage_bucket_v1_0"])?;
     let mut rows = Vec::new();
     for stage in ["Launched", "Registered", "Initialized"] {
         let key = |le: &str| (stage.to_owned(), le.to_owned());
@@ -137,7 +143,7 @@ pub(super) fn stages(answers: &Answers) -> Vec<Stage> {
         own.sort_by(|one, other| one.up_to_seconds.unwrap_or(0.0).total_cmp(&other.up_to_seconds.unwrap_or(0.0)));
         rows.extend(own);
     }
-    rows
+    Ok(rows)
 }
 
 #[cfg(test)]

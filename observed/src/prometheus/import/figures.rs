@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::super::saved::Answers;
 use super::pods::waits_of;
+use super::told::Told;
 use crate::observation::Observation;
 use crate::observation::about::{Disrupted, Figures, StageFigures, WorkloadFigures};
 use crate::observation::tables::Stage;
@@ -13,9 +13,10 @@ const DAYS_MIN: usize = 5;
 /// A day is not typical if it is so many median deviations from the median.
 const DEVIATIONS: f64 = 3.0;
 
-pub(super) fn figures(answers: &Answers, observation: &Observation, workloads: Vec<WorkloadFigures>) -> Figures {
-    let step = answers.first_answered(&["nodes", "karpenter_nodes"]).map(|(_, asked)| asked.step);
-    let end = (answers.to - answers.from) * 1_000_000;
+pub(super) fn figures(told: &Told<'_>, observation: &Observation, workloads: Vec<WorkloadFigures>) -> Figures {
+    let nodes = told.first_answered(&["nodes", "karpenter_nodes"]).and_then(|role| told.asked(role));
+    let step = nodes.map(|asked| asked.step);
+    let end = observation.about.window.seconds * 1_000_000;
     let hours = |is_counted: &dyn Fn(&str) -> bool| {
         // A sample stands for the step that it begins.
         let own = observation.node_counts.iter().filter(|own| own.at.as_micros() < end);
@@ -31,7 +32,7 @@ pub(super) fn figures(answers: &Answers, observation: &Observation, workloads: V
         own.map(|own| own.count).sum::<f64>()
     };
     let knows_launches =
-        answers.first_answered(&["claims_created", "claims_created_v0_33", "claims_created_machines"]).is_some();
+        told.first_answered(&["claims_created", "claims_created_v0_33", "claims_created_machines"]).is_some();
     let mut disruptions: BTreeMap<String, f64> = BTreeMap::new();
     for own in observation.counts.iter().filter(|own| own.what == "disrupted") {
         *disruptions.entry(own.reason.clone().unwrap_or_default()).or_default() += own.count;

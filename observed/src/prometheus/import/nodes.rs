@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use nodecast_decisions::domain::SimTime;
+use nodecast_decisions::text::InputError;
 
 use super::super::answer::Series;
-use super::super::saved::Answers;
-use super::{Frame, series, text};
+use super::told::Told;
+use super::{Frame, text};
 use crate::observation::{NodeCount, NodeLife, SpotPrice};
 
 /// What a node is, as its labels say.
@@ -52,18 +53,23 @@ impl Kind {
     }
 }
 
-/// How many nodes there were of each kind: by the labels of nodes, else those that Karpenter knows.
-pub(super) fn counts(answers: &Answers, frame: Frame) -> Vec<NodeCount> {
-    let labelled = answers.answered("nodes");
-    let says_types = |own: &Series| !own.label("label_node_kubernetes_io_instance_type").is_empty();
-    let labelled = labelled.filter(|asked| asked.answer.series.iter().any(says_types));
-    let (all, kind): (_, fn(&Series) -> Kind) = match labelled {
-        Some(asked) => (&asked.answer.series[..], Kind::of_labels),
-        None => (series(answers.asked("karpenter_nodes")), Kind::of_karpenter),
+/// How many nodes there were of each kind: by the labels of nodes, else those that Karpenter knows. With it, whether the labels of nodes say
+/// of which type any is.
+///
+/// # Errors
+/// If an answer cannot be read.
+pub(super) fn counts(told: &mut Told<'_>, frame: Frame) -> Result<(Vec<NodeCount>, bool), InputError> {
+    let labelled = told.series("nodes")?;
+    let of_karpenter = told.series("karpenter_nodes")?;
+    let has_types = labelled.iter().any(|own| !own.label("label_node_kubernetes_io_instance_type").is_empty());
+    let (all, kind): (_, fn(&Series) -> Kind) = if has_types && told.is_answered("nodes") {
+        (labelled, Kind::of_labels)
+    } else {
+        (of_karpenter, Kind::of_karpenter)
     };
     let mut counts: BTreeMap<(SimTime, Kind), f64> = BTreeMap::new();
     for own in all {
-        let kind = Kind { arch: None, ..kind(own) };
+        let kind = Kind { arch: None, ..kind(&own) };
         for sample in own.samples.iter().filter(|sample| sample.value.is_finite()) {
             *counts.entry((frame.at(sample), kind.clone())).or_default() += sample.value;
         }
@@ -72,11 +78,14 @@ pub(super) fn counts(answers: &Answers, frame: Frame) -> Vec<NodeCount> {
         let Kind { instance_type, zone, capacity_type, origin_kind, origin, .. } = kind;
         NodeCount { at, instance_type, zone, capacity_type, origin_kind, origin, nodes: libm::round(nodes) as i64 }
     };
-    counts.into_iter().map(row).collect()
+    Ok((counts.into_iter().map(row).collect(), has_types))
 }
 
 /// Each node that was seen, in order of registration.
-pub(super) fn lives(answers: &Answers, frame: Frame) -> Vec<NodeLife> {
+///
+/// # Errors
+/// If an answer cannot be read.
+pub(super) fn lives(told: &mut Told<'_>, frame: Frame) -> Result<Vec<NodeLife>, InputError> {
     let mut all: BTreeMap<String, NodeLife> = BTreeMap::new();
     let entry = |all: &mut BTreeMap<String, NodeLife>, name: &str, set: &dyn Fn(&mut NodeLife)| {
         let new = || NodeLife { node: name.to_owned(), ..NodeLife::default() };
@@ -84,9 +93,9 @@ pub(super) fn lives(answers: &Answers, frame: Frame) -> Vec<NodeLife> {
             set(all.entry(name.to_owned()).or_insert_with(new));
         }
     };
-    for own in series(answers.asked("node_info")) {
+    for own in told.series("node_info")? {
         entry(&mut all, own.label("node"), &|node| {
-            node.kubelet_version = text(own, "kubelet_version");
+            node.kubelet_version = text(&own, "kubelet_version");
             node.zone = node.zone.take().or_else(|| zone_of(own.label("provider_id")));
         });
     }
@@ -94,16 +103,16 @@ pub(super) fn lives(answers: &Answers, frame: Frame) -> Vec<NodeLife> {
         ("karpenter_node_labels", "node_name", Kind::of_karpenter as fn(&Series) -> Kind),
         ("node_labels", "node", Kind::of_labels),
     ] {
-        for own in series(answers.asked(role)) {
-            let kind = kind(own);
+        for own in told.series(role)? {
+            let kind = kind(&own);
             entry(&mut all, own.label(label), &|node| lay_over(node, &kind));
         }
     }
-    for own in series(answers.asked("node_created")) {
+    for own in told.series("node_created")? {
         let created = own.samples.iter().filter_map(|sample| frame.of_value(sample.value)).min();
         entry(&mut all, own.label("node"), &|node| node.registered = created);
     }
-    for own in series(answers.asked("node_allocatable")) {
+    for own in told.series("node_allocatable")? {
         // Exporters that end a series with a 0 say that the node is gone, not that it offered nothing.
         let mut offered = own.samples.iter().rev().map(|sample| sample.value);
         let Some(value) = offered.find(|value| value.is_finite() && *value > 0.0) else { continue };
@@ -112,22 +121,24 @@ pub(super) fn lives(answers: &Answers, frame: Frame) -> Vec<NodeLife> {
             _ => node.memory_allocatable_bytes = Some(libm::round(value) as i64),
         });
     }
-    ends(answers, frame, &mut all);
+    ends(told, frame, &mut all)?;
     let mut all: Vec<NodeLife> = all.into_values().collect();
     all.sort_by(|one, other| (one.registered, &one.node).cmp(&(other.registered, &other.node)));
-    all
+    Ok(all)
 }
 
 /// A node that is not seen up to the end of the window is gone from the step after the last on which it was.
-fn ends(answers: &Answers, frame: Frame, all: &mut BTreeMap<String, NodeLife>) {
-    let Some(asked) = answers.answered("node_present") else { return };
-    let last = asked.answer.series.iter().filter_map(|own| own.samples.last()).map(|sample| sample.at).max();
-    for own in &asked.answer.series {
+fn ends(told: &mut Told<'_>, frame: Frame, all: &mut BTreeMap<String, NodeLife>) -> Result<(), InputError> {
+    let present = told.series("node_present")?;
+    let step = told.asked("node_present").map_or(0, |asked| asked.step);
+    let last = present.iter().filter_map(|own| own.samples.last()).map(|sample| sample.at).max();
+    for own in &present {
         let (Some(node), Some(sample)) = (all.get_mut(own.label("node")), own.samples.last()) else { continue };
         if last.is_some_and(|last| sample.at < last) {
-            node.terminated = Some(SimTime::from_micros(frame.at(sample).as_micros() + asked.step * 1_000_000));
+            node.terminated = Some(SimTime::from_micros(frame.at(sample).as_micros() + step * 1_000_000));
         }
     }
+    Ok(())
 }
 
 fn lay_over(node: &mut NodeLife, kind: &Kind) {
@@ -153,9 +164,12 @@ fn zone_of(provider_id: &str) -> Option<String> {
 }
 
 /// Spot prices as Karpenter saw them.
-pub(super) fn spot_prices(answers: &Answers, frame: Frame) -> Vec<SpotPrice> {
-    let all = answers.first_answered(&["spot_prices", "spot_prices_v0_29"]).map(|(_, asked)| asked);
-    let mut rows: Vec<SpotPrice> = series(all)
+///
+/// # Errors
+/// If an answer cannot be read.
+pub(super) fn spot_prices(told: &mut Told<'_>, frame: Frame) -> Result<Vec<SpotPrice>, InputError> {
+    let mut rows: Vec<SpotPrice> = told
+        .first_series(&["spot_prices", "spot_prices_v0_29"])?
         .iter()
         .filter(|own| own.label("capacity_type") == "spot")
         .flat_map(|own| own.samples.iter().map(move |sample| (own, sample)))
@@ -170,5 +184,5 @@ pub(super) fn spot_prices(answers: &Answers, frame: Frame) -> Vec<SpotPrice> {
     rows.sort_by(|one, other| {
         (one.at, &one.instance_type, &one.zone).cmp(&(other.at, &other.instance_type, &other.zone))
     });
-    rows
+    Ok(rows)
 }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::saved::Answers;
-use super::series;
+use nodecast_decisions::text::InputError;
+
+use super::told::Told;
 
 /// What made a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,11 +24,13 @@ pub(super) struct Owners {
 type Named = BTreeMap<(String, String), (String, String)>;
 
 impl Owners {
-    pub(super) fn of(answers: &Answers) -> Self {
-        let replica_sets = owners(answers, "replicaset_owners", "replicaset");
-        let jobs = owners(answers, "job_owners", "job_name");
+    /// # Errors
+    /// If an answer cannot be read.
+    pub(super) fn of(told: &mut Told<'_>) -> Result<Self, InputError> {
+        let replica_sets = owners(told, "replicaset_owners", "replicaset")?;
+        let jobs = owners(told, "job_owners", "job_name")?;
         let mut pods = BTreeMap::new();
-        for (pod, (kind, name)) in owners(answers, "owners", "pod") {
+        for (pod, (kind, name)) in owners(told, "owners", "pod")? {
             let namespace = pod.0.clone();
             let own = (namespace.clone(), name.clone());
             let above = match kind.as_str() {
@@ -39,7 +42,7 @@ impl Owners {
             let name = if kind.is_empty() { pod.1.clone() } else { name };
             pods.insert(pod, Owner { workload: format!("{namespace}/{name}"), kind });
         }
-        Self { pods }
+        Ok(Self { pods })
     }
 
     /// The owner of a pod.
@@ -54,9 +57,9 @@ impl Owners {
 }
 
 /// Kind and name of the owner of each object of an answer. Of several, the one that owned it last.
-fn owners(answers: &Answers, role: &str, label: &str) -> Named {
+fn owners(told: &mut Told<'_>, role: &str, label: &str) -> Result<Named, InputError> {
     let mut last: BTreeMap<(String, String), (i64, (String, String))> = BTreeMap::new();
-    for own in series(answers.asked(role)) {
+    for own in told.series(role)? {
         let Some(seen) = own.samples.last().map(|sample| sample.at) else { continue };
         let none = |text: &str| if text == "<none>" { String::new() } else { text.to_owned() };
         let owner = (none(own.label("owner_kind")), none(own.label("owner_name")));
@@ -66,7 +69,7 @@ fn owners(answers: &Answers, role: &str, label: &str) -> Named {
             *entry = (seen, owner);
         }
     }
-    last.into_iter().map(|(key, (_, owner))| (key, owner)).collect()
+    Ok(last.into_iter().map(|(key, (_, owner))| (key, owner)).collect())
 }
 
 /// The Deployment of a ReplicaSet whose owner is not known: its name without the hash of the template.

@@ -3,22 +3,39 @@
 use std::collections::BTreeMap;
 
 use nodecast_decisions::domain::{SimDuration, SimTime};
+use nodecast_decisions::text::InputError;
 
 use super::super::answer::Series;
-use super::super::saved::Answers;
 use super::owners::Owners;
-use super::{Frame, series, text};
+use super::told::Told;
+use super::{Frame, text};
 use crate::observation::about::Waits;
 use crate::observation::{Pending, PodLife};
 
+/// Sets an instant of a pod.
+type SetTime = fn(&mut PodLife, Option<SimTime>);
+
+/// The roles of answers whose values are instants of pods, and what of a pod each is.
+const TIMES: [(&str, SetTime); 5] = [
+    ("pod_created", |pod, at| pod.created = at),
+    ("pod_scheduled", |pod, at| pod.scheduled = at),
+    ("pod_started", |pod, at| pod.started = at),
+    // What is exported is the last time that it became Ready: the first one that was seen is the nearest to the first.
+    ("pod_ready", |pod, at| pod.ready = at),
+    ("pod_deleted", |pod, at| pod.deletion_requested = at),
+];
+
 /// Each pod that was seen, in order of creation.
-pub(super) fn lives(answers: &Answers, owners: &Owners, frame: Frame) -> Vec<PodLife> {
+///
+/// # Errors
+/// If an answer cannot be read.
+pub(super) fn lives(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Result<Vec<PodLife>, InputError> {
     let mut all: BTreeMap<(String, String), PodLife> = BTreeMap::new();
     let key = |own: &Series| (own.label("namespace").to_owned(), own.label("pod").to_owned());
     let first = |own: &Series| own.samples.iter().filter_map(|sample| frame.of_value(sample.value)).min();
-    let mut times = |role: &str, set: fn(&mut PodLife, Option<SimTime>)| {
-        for own in series(answers.asked(role)) {
-            let (namespace, pod) = key(own);
+    for (role, set) in TIMES {
+        for own in told.series(role)? {
+            let (namespace, pod) = key(&own);
             let new = || {
                 let owner = owners.of_pod(&namespace, &pod);
                 PodLife {
@@ -28,22 +45,16 @@ pub(super) fn lives(answers: &Answers, owners: &Owners, frame: Frame) -> Vec<Pod
                     ..PodLife::default()
                 }
             };
-            set(all.entry((namespace.clone(), pod.clone())).or_insert_with(new), first(own));
-        }
-    };
-    times("pod_created", |pod, at| pod.created = at);
-    times("pod_scheduled", |pod, at| pod.scheduled = at);
-    times("pod_started", |pod, at| pod.started = at);
-    // What is exported is the last time that it became Ready: the first one that was seen is the nearest to the first.
-    times("pod_ready", |pod, at| pod.ready = at);
-    times("pod_deleted", |pod, at| pod.deletion_requested = at);
-    for own in series(answers.asked("pod_node")) {
-        if let Some(pod) = all.get_mut(&key(own)) {
-            pod.node = text(own, "node");
+            set(all.entry((namespace.clone(), pod.clone())).or_insert_with(new), first(&own));
         }
     }
-    for own in series(answers.asked("pod_requests")) {
-        let (Some(pod), Some(sample)) = (all.get_mut(&key(own)), own.samples.last()) else { continue };
+    for own in told.series("pod_node")? {
+        if let Some(pod) = all.get_mut(&key(&own)) {
+            pod.node = text(&own, "node");
+        }
+    }
+    for own in told.series("pod_requests")? {
+        let (Some(pod), Some(sample)) = (all.get_mut(&key(&own)), own.samples.last()) else { continue };
         match own.label("resource") {
             "cpu" => pod.cpu_request_milli = Some(libm::round(sample.value * 1e3) as i64),
             _ => pod.memory_request_bytes = Some(libm::round(sample.value) as i64),
@@ -55,18 +66,21 @@ pub(super) fn lives(answers: &Answers, owners: &Owners, frame: Frame) -> Vec<Pod
     }
     let mut all: Vec<((String, String), PodLife)> = all.into_iter().collect();
     all.sort_by(|(one_name, one), (other_name, other)| (one.created, one_name).cmp(&(other.created, other_name)));
-    all.into_iter().map(|(_, pod)| pod).collect()
+    Ok(all.into_iter().map(|(_, pod)| pod).collect())
 }
 
 /// Pods that wait, by namespace, and those without a node in the whole cluster.
-pub(super) fn pending(answers: &Answers, frame: Frame) -> Vec<Pending> {
+///
+/// # Errors
+/// If an answer cannot be read.
+pub(super) fn pending(told: &mut Told<'_>, frame: Frame) -> Result<Vec<Pending>, InputError> {
     let mut rows: BTreeMap<(SimTime, Option<String>), Pending> = BTreeMap::new();
     for (role, set) in [
         ("pods_pending", (|row, count| row.pods_pending = Some(count)) as fn(&mut Pending, i64)),
         ("pods_unschedulable", |row, count| row.pods_unschedulable = Some(count)),
     ] {
-        for own in series(answers.asked(role)) {
-            let namespace = text(own, "namespace");
+        for own in told.series(role)? {
+            let namespace = text(&own, "namespace");
             for sample in own.samples.iter().filter(|sample| sample.value.is_finite()) {
                 let at = frame.at(sample);
                 let new = || Pending { at, namespace: namespace.clone(), ..Pending::default() };
@@ -75,7 +89,7 @@ pub(super) fn pending(answers: &Answers, frame: Frame) -> Vec<Pending> {
             }
         }
     }
-    rows.into_values().collect()
+    Ok(rows.into_values().collect())
 }
 
 /// The waits for a node of the pods that were made within the window, without those of DaemonSets and placeholders; `None` if there

@@ -1,24 +1,25 @@
 //! What workloads did: CPU, memory, requests, replicas, and what their autoscalers were set to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use nodecast_decisions::domain::SimTime;
 use nodecast_decisions::domain::words::counted;
+use nodecast_decisions::text::InputError;
 
-use super::super::answer::Series;
+use super::super::answer::{Sample, Series};
 use super::super::catalogue::{PRODUCERS, Served, producer_of};
-use super::super::saved::{Answers, Asked};
+use super::curves::{Curve, Curves, lay, next_at};
 use super::owners::Owners;
-use super::{Frame, series, text};
+use super::told::Told;
+use super::{Frame, text};
 use crate::observation::about::WorkloadFigures;
 use crate::observation::{Autoscaler, MemoryUse, WorkloadState};
 
-/// A curve: values by instant.
-pub(super) type Curve = BTreeMap<SimTime, f64>;
 /// A metric of an autoscaler: its name, what its target is in, the target.
 type Metric = (Option<String>, Option<String>, Option<f64>);
-/// Curves by workload.
-type Curves = BTreeMap<String, Curve>;
+/// The requests of a workload, with the role of the answer that tells them.
+type Requests = BTreeMap<String, (String, Curve)>;
 
 /// What was found of workloads.
 #[derive(Debug, Default)]
@@ -35,41 +36,45 @@ pub(super) struct Workloads {
 }
 
 impl Workloads {
-    pub(super) fn of(answers: &Answers, owners: &Owners, frame: Frame) -> Self {
-        let mut own = Self::default();
+    /// # Errors
+    /// If an answer cannot be read.
+    pub(super) fn of(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Result<Self, InputError> {
+        let mut own = Self { autoscalers: autoscalers(told, frame)?, ..Self::default() };
         let daemons: BTreeSet<&str> =
             owners.workloads().filter(|own| own.kind == "DaemonSet").map(|own| own.workload.as_str()).collect();
-        let cpu = without(own.used(answers, owners, frame, ["cpu_by_pod", "cpu_by_workload"]), &daemons);
-        let memory = without(own.used(answers, owners, frame, ["memory_by_pod", "memory_by_workload"]), &daemons);
-        let [wanted, ready] = ["wanted", "ready"].map(|what| replicas(answers, frame, what));
+        let cpu = without(own.used(told, owners, frame, ["cpu_by_pod", "cpu_by_workload"])?, &daemons);
+        let memory = without(own.used(told, owners, frame, ["memory_by_pod", "memory_by_workload"])?, &daemons);
+        own.memory = memory_use(memory);
+        let wanted = replicas(told, frame, "wanted")?;
+        let ready = replicas(told, frame, "ready")?;
         let names: BTreeSet<String> = wanted.keys().chain(cpu.keys()).cloned().collect();
-        let requests = own.requests(answers, owners, frame, &names);
-        own.figures = own.figures(answers, owners, &cpu, &requests, &wanted);
+        let requests = own.requests(told, owners, frame, &names)?;
+        own.figures = own.figures(told, owners, &cpu, &requests, &wanted)?;
         own.states = states(&cpu, &requests, &wanted, &ready);
-        own.memory = memory
-            .into_iter()
-            .flat_map(|(workload, curve)| curve.into_iter().map(move |(at, bytes)| (at, workload.clone(), bytes)))
-            .map(|(at, workload, bytes)| MemoryUse { at, workload, memory_bytes: libm::round(bytes) as i64 })
-            .collect();
-        own.memory.sort_by(|one, other| (one.at, &one.workload).cmp(&(other.at, &other.workload)));
-        own.autoscalers = autoscalers(answers, frame);
-        own
+        Ok(own)
     }
 
     /// What pods use, added up by workload; of answers that the server has joined, as they are.
-    fn used(&mut self, answers: &Answers, owners: &Owners, frame: Frame, [by_pod, by_workload]: [&str; 2]) -> Curves {
+    fn used(
+        &mut self,
+        told: &mut Told<'_>,
+        owners: &Owners,
+        frame: Frame,
+        [by_pod, by_workload]: [&str; 2],
+    ) -> Result<Curves, InputError> {
         let mut curves = Curves::new();
-        let Some(asked) = answers.answered(by_pod) else {
-            for own in series(answers.asked(by_workload)) {
+        let series = told.series(by_pod)?;
+        if !told.is_answered(by_pod) {
+            for own in told.series(by_workload)? {
                 let name = format!("{}/{}", own.label("namespace"), own.label("workload"));
-                add(curves.entry(name).or_default(), own, frame);
+                curves.entry(name).or_default().add(&own, frame);
             }
-            return curves;
-        };
+            return Ok(curves);
+        }
         let mut unknown = 0_u64;
-        for own in &asked.answer.series {
+        for own in &series {
             match owners.of_pod(own.label("namespace"), own.label("pod")) {
-                Some(owner) => add(curves.entry(owner.workload.clone()).or_default(), own, frame),
+                Some(owner) => curves.entry(owner.workload.clone()).or_default().add(own, frame),
                 None => unknown += 1,
             }
         }
@@ -77,34 +82,25 @@ impl Workloads {
             let pods = counted(unknown, "pod has", "pods have");
             self.warnings.push(format!("{by_pod}: {pods} no known owner and count nowhere"));
         }
-        curves
+        Ok(curves)
     }
 
     /// The requests of each workload, by the first producer that has any, with the role of its answer.
     fn requests(
         &mut self,
-        answers: &Answers,
+        told: &mut Told<'_>,
         owners: &Owners,
         frame: Frame,
         names: &BTreeSet<String>,
-    ) -> BTreeMap<String, (String, Curve)> {
-        let mut all: BTreeMap<String, (String, Curve)> = BTreeMap::new();
-        let mut roles: Vec<(usize, String, &Asked)> = answers
-            .beginning("requests_")
-            .filter_map(|(suffix, asked)| {
-                let labels = &asked.answer.series.first()?.labels;
-                let producer = producer_of(suffix, labels)?;
-                let rank = PRODUCERS.iter().position(|own| own == producer)?;
-                Some((rank, format!("requests_{suffix}"), asked))
-            })
-            .collect();
-        roles.sort_by(|one, other| (one.0, &one.1).cmp(&(other.0, &other.1)));
-        for (rank, role, asked) in roles {
+    ) -> Result<Requests, InputError> {
+        let mut all = Requests::new();
+        for (rank, role) in ranked(told)? {
             let mut curves = Curves::new();
             let mut nowhere = 0_u64;
-            for own in &asked.answer.series {
-                match served(PRODUCERS[rank].served, own, owners, names) {
-                    Some(workload) => add(curves.entry(workload).or_default(), own, frame),
+            let served_by = PRODUCERS[rank].served;
+            for own in told.series(role)? {
+                match served(served_by, &own, owners, names) {
+                    Some(workload) => curves.entry(workload).or_default().add(&own, frame),
                     None => nowhere += 1,
                 }
             }
@@ -113,47 +109,44 @@ impl Workloads {
                 self.warnings
                     .push(format!("{role}: {series} of requests name no workload that was seen, and count nowhere"));
             }
-            let served_by = PRODUCERS[rank].served;
             let is_guess = matches!(served_by, Served::Service { .. } | Served::TraefikService | Served::EnvoyCluster);
             for (workload, curve) in curves {
                 // A counter that stands still may be of an endpoint that nobody calls.
-                let counts = curve.values().any(|rate| *rate > 0.0);
+                let counts = curve.points().iter().any(|(_, rate)| *rate > 0.0);
                 if counts && !all.contains_key(&workload) {
-                    self.requests_from.insert(role.clone());
+                    self.requests_from.insert(role.to_owned());
                     if is_guess {
-                        self.guessed.insert(role.clone());
+                        self.guessed.insert(role.to_owned());
                     }
-                    all.insert(workload, (role.clone(), curve));
+                    all.insert(workload, (role.to_owned(), curve));
                 }
             }
         }
-        all
+        Ok(all)
     }
 
     /// Figures of each workload.
     fn figures(
         &mut self,
-        answers: &Answers,
+        told: &mut Told<'_>,
         owners: &Owners,
         cpu: &Curves,
-        requests: &BTreeMap<String, (String, Curve)>,
+        requests: &Requests,
         wanted: &Curves,
-    ) -> Vec<WorkloadFigures> {
-        let cpu_seconds = increases(answers.answered("cpu_increase_by_pod"), |own| {
+    ) -> Result<Vec<WorkloadFigures>, InputError> {
+        let cpu_seconds = increases(&told.series("cpu_increase_by_pod")?, |own| {
             owners.of_pod(own.label("namespace"), own.label("pod")).map(|owner| owner.workload.clone())
         });
-        let names: BTreeSet<&String> = cpu.keys().chain(requests.keys()).chain(wanted.keys()).collect();
-        let known: BTreeSet<String> = names.iter().map(|name| (*name).clone()).collect();
+        let names: BTreeSet<String> = cpu.keys().chain(requests.keys()).chain(wanted.keys()).cloned().collect();
+        let mut counts: BTreeMap<String, BTreeMap<String, f64>> = BTreeMap::new();
+        for role in &self.requests_from {
+            counts.insert(role.clone(), counts_of(told, role, owners, &names)?);
+        }
         let mut all = Vec::new();
-        for workload in names {
-            let (role, rate) = requests.get(workload).map_or((None, None), |(role, curve)| (Some(role), mean(curve)));
-            let used = cpu.get(workload).and_then(mean);
-            let counted = role.and_then(|role| {
-                let suffix = role.strip_prefix("requests_")?;
-                let asked = answers.answered(&format!("request_increase_{suffix}"))?;
-                let producer = producer_of(suffix, &asked.answer.series.first()?.labels)?;
-                increases(Some(asked), |own| served(producer.served, own, owners, &known)).remove(workload)
-            });
+        for workload in &names {
+            let (role, rate) = requests.get(workload).map_or((None, None), |(role, curve)| (Some(role), curve.mean()));
+            let used = cpu.get(workload).and_then(Curve::mean);
+            let counted = role.and_then(|role| counts.get(role)?.get(workload).copied());
             let exact = counted.zip(cpu_seconds.get(workload).copied());
             let exact = exact.filter(|(requests, _)| *requests > 0.0).map(|(requests, seconds)| seconds / requests);
             let by_rate = used.zip(rate).filter(|(_, rate)| *rate > 0.0).map(|(used, rate)| used / rate);
@@ -165,7 +158,7 @@ impl Workloads {
                 cpu_used_milli: used.map(|cores| cores * 1e3),
                 cpu_per_request_seconds: exact.or(by_rate),
                 cpu_per_request_by: basis.map(str::to_owned),
-                replicas_desired: wanted.get(workload).and_then(mean),
+                replicas_desired: wanted.get(workload).and_then(Curve::mean),
             });
         }
         if all.iter().any(|own| own.cpu_per_request_by.as_deref() == Some("rate")) {
@@ -174,8 +167,36 @@ impl Workloads {
                     .to_owned(),
             );
         }
-        all
+        Ok(all)
     }
+}
+
+/// The roles that tell of requests, with the place of their producers in the order in which these are believed.
+fn ranked<'a>(told: &mut Told<'a>) -> Result<Vec<(usize, &'a str)>, InputError> {
+    let mut roles = Vec::new();
+    for role in told.beginning("requests_") {
+        let suffix = role.trim_start_matches("requests_");
+        let is_named = PRODUCERS.iter().any(|own| own.name == suffix);
+        // Only where the name does not say it do labels.
+        let first = if is_named { Some(Series::default()) } else { told.series(role)?.into_iter().next() };
+        let producer = first.and_then(|own| producer_of(suffix, &own.labels));
+        roles.extend(producer.and_then(|own| PRODUCERS.iter().position(|one| one == own)).map(|rank| (rank, role)));
+    }
+    roles.sort_unstable();
+    Ok(roles)
+}
+
+/// How many requests of each workload were counted where `role` tells their rates.
+fn counts_of(
+    told: &mut Told<'_>,
+    role: &str,
+    owners: &Owners,
+    names: &BTreeSet<String>,
+) -> Result<BTreeMap<String, f64>, InputError> {
+    let Some(suffix) = role.strip_prefix("requests_") else { return Ok(BTreeMap::new()) };
+    let series = told.series(&format!("request_increase_{suffix}"))?;
+    let producer = series.first().and_then(|first| producer_of(suffix, &first.labels));
+    Ok(producer.map(|own| increases(&series, |one| served(own.served, one, owners, names))).unwrap_or_default())
 }
 
 /// The workload that a series of requests is of.
@@ -210,17 +231,10 @@ fn behind_envoy(cluster: &str, names: &BTreeSet<String>) -> Option<String> {
     words.iter().filter_map(of_address).chain(pairs).find(|name| names.contains(name))
 }
 
-/// Adds a series to a curve; what is no number counts nothing.
-fn add(curve: &mut Curve, own: &Series, frame: Frame) {
-    for sample in own.samples.iter().filter(|sample| sample.value.is_finite()) {
-        *curve.entry(frame.at(sample)).or_default() += sample.value;
-    }
-}
-
 /// The sum of all samples by workload: of increases over stretches that touch each other, that of the window.
-fn increases(asked: Option<&Asked>, of: impl Fn(&Series) -> Option<String>) -> BTreeMap<String, f64> {
+fn increases(all: &[Series], of: impl Fn(&Series) -> Option<String>) -> BTreeMap<String, f64> {
     let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-    for own in series(asked) {
+    for own in all {
         if let Some(workload) = of(own) {
             let values = own.samples.iter().map(|sample| sample.value).filter(|value| value.is_finite());
             *sums.entry(workload).or_default() += values.sum::<f64>();
@@ -234,81 +248,111 @@ fn without(mut curves: Curves, daemons: &BTreeSet<&str>) -> Curves {
     curves
 }
 
-/// The mean over the instants of a curve; `None` without any.
-pub(super) fn mean(curve: &Curve) -> Option<f64> {
-    (!curve.is_empty()).then(|| curve.values().sum::<f64>() / curve.len() as f64)
+/// Memory by instant and workload.
+fn memory_use(curves: Curves) -> Vec<MemoryUse> {
+    let mut all: Vec<MemoryUse> = Vec::with_capacity(curves.values().map(|own| own.points().len()).sum());
+    for (workload, curve) in curves {
+        let workload: Arc<str> = workload.into();
+        all.extend(curve.points().iter().map(|(at, bytes)| MemoryUse {
+            at: *at,
+            workload: Arc::clone(&workload),
+            memory_bytes: libm::round(*bytes) as i64,
+        }));
+    }
+    // Of one instant they are in order of workloads already.
+    all.sort_by_key(|own| own.at);
+    all
 }
 
 /// Replicas of Deployments and StatefulSets.
-fn replicas(answers: &Answers, frame: Frame, what: &str) -> Curves {
+fn replicas(told: &mut Told<'_>, frame: Frame, what: &str) -> Result<Curves, InputError> {
     let mut curves = Curves::new();
     for (prefix, label) in [("", "deployment"), ("statefulset_", "statefulset")] {
-        for own in series(answers.asked(&format!("{prefix}replicas_{what}"))) {
+        for own in told.series(&format!("{prefix}replicas_{what}"))? {
             let name = format!("{}/{}", own.label("namespace"), own.label(label));
-            add(curves.entry(name).or_default(), own, frame);
+            curves.entry(name).or_default().add(&own, frame);
         }
     }
-    curves
+    Ok(curves)
+}
+
+/// What is left to be told of a workload: points of its CPU, its requests, the replicas wanted and those ready.
+struct Rest<'c> {
+    workload: Arc<str>,
+    curves: [&'c [(SimTime, f64)]; 4],
+}
+
+impl Rest<'_> {
+    /// Its row at an instant, if anything of it was observed then.
+    fn at(&mut self, at: SimTime) -> Option<WorkloadState> {
+        let now = self.curves.each_mut().map(|curve| next_at(curve, at));
+        let [cores, rate, wanted, ready] = now;
+        now.iter().any(Option::is_some).then(|| WorkloadState {
+            at,
+            workload: Arc::clone(&self.workload),
+            replicas_desired: wanted.map(|own| libm::round(own) as i64),
+            replicas_ready: ready.map(|own| libm::round(own) as i64),
+            requests_per_second: rate,
+            cpu_used_milli: cores.map(|cores| cores * 1e3),
+            latency_mean_seconds: None,
+            latency_p99_seconds: None,
+        })
+    }
 }
 
 /// One row for each workload at each instant at which anything of it was observed.
-fn states(
-    cpu: &Curves,
-    requests: &BTreeMap<String, (String, Curve)>,
-    wanted: &Curves,
-    ready: &Curves,
-) -> Vec<WorkloadState> {
-    let mut rows: BTreeMap<(SimTime, &str), WorkloadState> = BTreeMap::new();
-    fill(&mut rows, cpu.iter().map(|(name, curve)| (name.as_str(), curve)), |row, cores| {
-        row.cpu_used_milli = Some(cores * 1e3)
-    });
-    fill(&mut rows, requests.iter().map(|(name, (_, curve))| (name.as_str(), curve)), |row, rate| {
-        row.requests_per_second = Some(rate)
-    });
-    fill(&mut rows, wanted.iter().map(|(name, curve)| (name.as_str(), curve)), |row, own| {
-        row.replicas_desired = Some(libm::round(own) as i64)
-    });
-    fill(&mut rows, ready.iter().map(|(name, curve)| (name.as_str(), curve)), |row, own| {
-        row.replicas_ready = Some(libm::round(own) as i64)
-    });
-    rows.into_values().collect()
-}
-
-fn fill<'c>(
-    rows: &mut BTreeMap<(SimTime, &'c str), WorkloadState>,
-    curves: impl Iterator<Item = (&'c str, &'c Curve)>,
-    set: fn(&mut WorkloadState, f64),
-) {
-    for (workload, curve) in curves {
-        for (at, value) in curve {
-            let new = || WorkloadState { at: *at, workload: workload.to_owned(), ..WorkloadState::default() };
-            set(rows.entry((*at, workload)).or_insert_with(new), *value);
+fn states(cpu: &Curves, requests: &Requests, wanted: &Curves, ready: &Curves) -> Vec<WorkloadState> {
+    let names: BTreeSet<&String> = cpu.keys().chain(requests.keys()).chain(wanted.keys()).chain(ready.keys()).collect();
+    let mut workloads = Vec::new();
+    let mut instants: Vec<(SimTime, ())> = Vec::new();
+    let mut rows = 0;
+    for name in names {
+        let requests = requests.get(name).map(|(_, curve)| curve);
+        let curves = [cpu.get(name), requests, wanted.get(name), ready.get(name)];
+        let curves = curves.map(|curve| curve.map_or(&[][..], Curve::points));
+        let mut own: Vec<(SimTime, ())> = Vec::new();
+        for curve in curves {
+            lay(&mut own, curve.iter().map(|(at, _)| (*at, ())), |(), ()| ());
         }
+        rows += own.len();
+        lay(&mut instants, own.into_iter(), |(), ()| ());
+        workloads.push(Rest { workload: name.as_str().into(), curves });
     }
+    // Their number is known: a table that grows would lie in memory twice.
+    let mut all = Vec::with_capacity(rows);
+    for (at, ()) in instants {
+        all.extend(workloads.iter_mut().filter_map(|own| own.at(at)));
+    }
+    all
 }
 
 /// What autoscalers were set to, with a row for each metric whenever anything changed.
-fn autoscalers(answers: &Answers, frame: Frame) -> Vec<Autoscaler> {
+///
+/// # Errors
+/// If an answer cannot be read.
+fn autoscalers(told: &mut Told<'_>, frame: Frame) -> Result<Vec<Autoscaler>, InputError> {
     let name = |own: &Series| format!("{}/{}", own.label("namespace"), own.label("horizontalpodautoscaler"));
-    let bounds = |role: &str| -> BTreeMap<(String, SimTime), i64> {
-        let all = series(answers.asked(role)).iter();
-        all.flat_map(|own| {
-            own.samples.iter().map(|sample| ((name(own), frame.at(sample)), libm::round(sample.value) as i64))
-        })
-        .collect()
+    let mut bounds = |role: &str| -> Result<BTreeMap<(String, SimTime), i64>, InputError> {
+        let value = |sample: &Sample| libm::round(sample.value) as i64;
+        let all = told.series(role)?;
+        Ok(all
+            .iter()
+            .flat_map(|own| own.samples.iter().map(|sample| ((name(own), frame.at(sample)), value(sample))))
+            .collect())
     };
-    let (least, most) = (bounds("hpa_min"), bounds("hpa_max"));
-    let targets: BTreeMap<String, String> = series(answers.asked("hpa_target_of"))
+    let (least, most) = (bounds("hpa_min")?, bounds("hpa_max")?);
+    let targets: BTreeMap<String, String> = told
+        .series("hpa_target_of")?
         .iter()
         .filter_map(|own| {
             Some((name(own), format!("{}/{}", own.label("namespace"), text(own, "scaletargetref_name")?)))
         })
         .collect();
     let mut metrics: BTreeMap<(String, SimTime), Vec<Metric>> = BTreeMap::new();
-    for own in series(answers.asked("hpa")) {
+    for own in told.series("hpa")? {
         for sample in &own.samples {
-            let metric = (text(own, "metric_name"), text(own, "metric_target_type"), Some(sample.value));
-            metrics.entry((name(own), frame.at(sample))).or_default().push(metric);
+            let metric = (text(&own, "metric_name"), text(&own, "metric_target_type"), Some(sample.value));
+            metrics.entry((name(&own), frame.at(sample))).or_default().push(metric);
         }
     }
     let mut rows: Vec<Autoscaler> = Vec::new();
@@ -337,5 +381,5 @@ fn autoscalers(answers: &Answers, frame: Frame) -> Vec<Autoscaler> {
     rows.sort_by(|one, other| {
         (one.at, &one.autoscaler, &one.metric).cmp(&(other.at, &other.autoscaler, &other.metric))
     });
-    rows
+    Ok(rows)
 }
