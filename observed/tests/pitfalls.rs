@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use nodecast_observed::observation::{Grade, Observation};
-use nodecast_observed::prometheus::{Answers, Query, QueryList, import};
+use nodecast_observed::prometheus::{Answers, Plan, Query, QueryList, import};
 
 const START: i64 = 1_791_849_600;
 
@@ -205,6 +205,49 @@ fn what_envoy_calls_a_cluster_names_the_service_or_the_route_in_front() {
         assert_eq!((with, &*own.workloads[0].workload), (Some(2.0), "shop/web"), "{cluster}");
         assert_eq!(own.about.quantities[0].grade, Grade::Derived);
     }
+}
+
+#[test]
+fn sums_of_a_load_balancer_are_of_what_its_target_groups_name_and_a_period_that_cannot_be_is_told() {
+    let query = |period: i64| {
+        let mut plan = Plan::of_window(START, START + 86_400).unwrap();
+        plan.sum_period = period;
+        plan.queries().queries.into_iter().find(|own| own.role() == "requests_alb").unwrap().query
+    };
+    let import = |period: i64, changes: f64| {
+        let wanted: &[(&str, &[(i64, f64)])] = &[
+            (r#""namespace":"shop","deployment":"web""#, &[(0, 3.0)]),
+            (r#""namespace":"shop","deployment":"checkout-a""#, &[(0, 3.0)]),
+            (r#""namespace":"shop","deployment":"checkout-b""#, &[(0, 3.0)]),
+        ];
+        let mut folder =
+            Folder::new().put("replicas_wanted", 60, wanted).put("alb_changes", 3_600, &[("", &[(3_600, changes)])]);
+        let groups: &[(&str, &[(i64, f64)])] = &[
+            (r#""dimension_TargetGroup":"targetgroup/k8s-shop-web-0123456789/ab""#, &[(0, 2.0)]),
+            (r#""dimension_TargetGroup":"targetgroup/k8s-shop-checkout-0123456789/ab""#, &[(0, 9.0)]),
+        ];
+        folder.with_query("requests_alb", &query(period), 60, groups, "");
+        folder.import().unwrap()
+    };
+    let own = import(60, 59.0);
+    let with: Vec<(&str, Option<f64>)> = own
+        .workloads
+        .iter()
+        .filter(|own| own.requests_per_second.is_some())
+        .map(|own| (&*own.workload, own.requests_per_second))
+        .collect();
+    assert_eq!(with, [("shop/web", Some(2.0))]);
+    assert_eq!(own.about.quantities[0].grade, Grade::Derived);
+    assert!(
+        own.about.warnings.iter().any(|text| text.starts_with("requests_alb: 1 series of requests name no workload"))
+    );
+    let told = |period: i64, changes: f64| {
+        let all = import(period, changes).about.warnings;
+        all.into_iter().find(|text| text.contains("--sum-period"))
+    };
+    assert_eq!((told(60, 59.0), told(300, 11.0), told(60, 2.0)), (None, None, None));
+    assert!(told(60, 11.0).unwrap().contains("change every 300 s were taken to be over 60 s"));
+    assert!(told(300, 59.0).unwrap().contains("change every 60 s were taken to be over 300 s"));
 }
 
 #[test]

@@ -68,6 +68,9 @@ struct Question {
     /// Over how long rates are taken: at least four times the interval of scrapes
     #[arg(long, value_name = "DURATION", default_value = "5m")]
     rate_window: SimDuration,
+    /// Over how long the sums are that an exporter of CloudWatch shows of a load balancer: its `period` or `period_seconds`
+    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    sum_period: SimDuration,
 }
 
 impl Question {
@@ -80,6 +83,7 @@ impl Question {
         plan.namespaces.clone_from(&self.namespace);
         plan.replica_labels.clone_from(&self.replica_label);
         plan.rate_window = self.rate_window.as_secs().max(60);
+        plan.sum_period = self.sum_period.as_secs().max(1);
         plan.check()?;
         Ok(plan)
     }

@@ -7,7 +7,7 @@ mod karpenter;
 mod requests;
 
 pub use self::karpenter::{ALTERNATIVES, Alternatives};
-pub use self::requests::{PRODUCERS, Producer, Served, producer_of};
+pub use self::requests::{BALANCER_ROLE, CHANGES, PRODUCERS, Producer, Served, is_behind, period_of, producer_of};
 
 use nodecast_decisions::domain::SimDuration;
 use nodecast_decisions::text::InputError;
@@ -34,10 +34,16 @@ pub struct Plan {
     pub replica_labels: Vec<String>,
     /// Over how long a rate is taken, seconds: four times the interval of scrapes or more.
     pub rate_window: i64,
+    /// Over how many seconds the sums are that an exporter of CloudWatch shows of a load balancer.
+    pub sum_period: i64,
 }
 
 /// What the window is asked with if nothing else is wished, seconds.
 pub const RATE_WINDOW: i64 = 300;
+
+/// The period that sums of CloudWatch are taken to be over if nothing else is said, seconds: that of Elastic Load Balancing, and the default of
+/// `cloudwatch_exporter`.
+pub const SUM_PERIOD: i64 = 60;
 
 impl Plan {
     /// The plan of a window, for all namespaces.
@@ -55,7 +61,7 @@ impl Plan {
                 .help("write for example --from 2026-10-13T00:00:00Z --to 2026-10-14T00:00:00Z"));
         }
         let [matchers, namespaces, replica_labels] = [const { Vec::new() }; 3];
-        Ok(Self { from, to, matchers, namespaces, replica_labels, rate_window: RATE_WINDOW })
+        Ok(Self { from, to, matchers, namespaces, replica_labels, rate_window: RATE_WINDOW, sum_period: SUM_PERIOD })
     }
 
     /// Checks what the user wrote into queries.
@@ -318,7 +324,7 @@ pub const WANTED: [Wanted; 12] = [
         quantity: "requests",
         tells: "the traffic of each workload",
         roles: &["requests"],
-        remedy: "scrape what counts requests: the workloads themselves, Istio, Linkerd, or the ingress controller; without them load is given in cores",
+        remedy: "scrape what counts requests: the workloads themselves, Istio, Linkerd, the ingress controller, or an exporter of CloudWatch; without them load is given in cores",
     },
     Wanted {
         quantity: "cpu",

@@ -3,7 +3,11 @@
 //!
 //! Sources: OpenTelemetry semantic conventions 1.23 (HTTP metrics), istio.io "Istio standard metrics", linkerd.io "Proxy metrics",
 //! ingress-nginx `docs/user-guide/monitoring.md`, doc.traefik.io "Metrics", envoyproxy.io "Cluster statistics"; names of clusters as Istio, Contour and
-//! Envoy Gateway make them.
+//! Envoy Gateway make them. Of load balancers: `balancer`.
+
+mod balancer;
+
+pub use self::balancer::{CHANGES, ROLE as BALANCER_ROLE, is_behind, period_of};
 
 use super::{Asking, DAY};
 
@@ -31,6 +35,8 @@ pub enum Served {
     /// What a controller of Envoy calls a cluster of endpoints, which names a Service or a route: `outbound|80||NAME.NAMESPACE.svc.cluster.local`,
     /// `NAMESPACE_NAME_80`, `httproute/NAMESPACE/NAME/rule/0`.
     EnvoyCluster,
+    /// `targetgroup/k8s-NAMESPAC-SERVICE-HASH/ID`, as the AWS Load Balancer Controller names target groups, under the label of any exporter.
+    TargetGroup,
 }
 
 /// A counter of requests.
@@ -64,7 +70,7 @@ const fn of_istio(name: &'static str, matchers: &'static [&'static str]) -> Prod
 
 /// Who may count, in the order in which they are believed. Of Istio's two reporters one counts: both see each request, and a mesh
 /// of gateways alone has only the second.
-pub const PRODUCERS: [Producer; 11] = [
+pub const PRODUCERS: [Producer; 12] = [
     of_pod("otel", "http_server_request_duration_seconds_count"),
     of_pod("spring", "http_server_requests_seconds_count"),
     of_pod("http", "http_requests_total"),
@@ -104,6 +110,7 @@ pub const PRODUCERS: [Producer; 11] = [
         by: "envoy_cluster_name",
         namespace: "",
     },
+    balancer::PRODUCER,
 ];
 
 /// The producer of an answer with this role: what follows `requests_`, or, of an answer that was saved under another name, the one
@@ -114,14 +121,14 @@ pub fn producer_of(suffix: &str, labels: &std::collections::BTreeMap<String, Str
         PRODUCERS.iter().find(|own| match own.served {
             Served::Workload { name, .. } => labels.contains_key(name),
             Served::Pod => labels.contains_key("pod"),
-            Served::Service { .. } | Served::TraefikService | Served::EnvoyCluster => false,
+            Served::Service { .. } | Served::TraefikService | Served::EnvoyCluster | Served::TargetGroup => false,
         })
     })
 }
 
 pub(super) fn queries(list: &mut Asking<'_>) {
     let fine = list.plan.fine();
-    for own in PRODUCERS {
+    for own in PRODUCERS.iter().filter(|own| own.served != Served::TargetGroup) {
         let selector = if own.namespace.is_empty() {
             list.selector(own.metric, own.matchers)
         } else {
@@ -132,4 +139,5 @@ pub(super) fn queries(list: &mut Asking<'_>) {
         let role = format!("request_increase_{}", own.name);
         list.looking_back(&role, format!("sum by ({}) ({increase})", own.by), DAY);
     }
+    balancer::queries(list);
 }

@@ -6,10 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use nodecast_decisions::text::InputError;
 
 use super::super::answer::Series;
+use super::super::catalogue::{BALANCER_ROLE, CHANGES, period_of};
 use super::told::Told;
 
 /// Labels in which replicas of a Prometheus differ.
 const REPLICA_LABELS: [&str; 3] = ["prometheus_replica", "replica", "__replica__"];
+
+/// Fewer changes in an hour do not tell how often sums are taken.
+const CHANGES_MIN: f64 = 5.0;
+/// By which factor a period may be off how often sums change before that is remarkable.
+const PERIOD_MARGIN: f64 = 1.5;
 
 /// The values of a label in an answer, without the empty one.
 fn values(series: &[Series], label: &str) -> BTreeSet<String> {
@@ -77,10 +83,12 @@ fn one_replica(series: &[Series]) -> Result<(), InputError> {
 pub(super) fn warnings(told: &mut Told<'_>, has_types: bool) -> Result<Vec<String>, InputError> {
     let slow_scrapes = slow_scrapes(told)?;
     let stale_series = stale_series(told)?;
+    let other_period = other_period(told)?;
     told.read_the_rest()?;
     let mut warnings: Vec<String> = told.remarks().cloned().collect();
     warnings.extend(slow_scrapes);
     warnings.extend(stale_series);
+    warnings.extend(other_period);
     warnings.extend((told.is_answered("nodes") && !has_types).then(no_types));
     Ok(warnings)
 }
@@ -128,6 +136,23 @@ fn stale_series(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
     let stale = samples.iter().filter(|value| **value > 0.0).count();
     Ok((stale * 20 > samples.len()).then(|| {
         "series outlive their objects (no markers of staleness, as after a backfill): pods and nodes count up to five minutes too long".to_owned()
+    }))
+}
+
+/// Sums of CloudWatch that change at other times than those of the period that they were taken to be over: it may be another.
+fn other_period(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
+    let changes = told.series(CHANGES)?;
+    let asked = told.asked(BALANCER_ROLE).filter(|_| told.is_answered(BALANCER_ROLE));
+    let Some(period) = asked.and_then(|asked| period_of(&asked.query)) else { return Ok(None) };
+    let most = changes.iter().flat_map(|own| own.samples.iter().map(|sample| sample.value)).fold(0.0, f64::max);
+    // The first value of an hour is no change, and quiet hours have equal sums: the busiest hour tells, if it is busy.
+    let seconds = 3_600.0 / (most + 1.0);
+    let is_told = most >= CHANGES_MIN && !(period / PERIOD_MARGIN..=period * PERIOD_MARGIN).contains(&seconds);
+    Ok(is_told.then(|| {
+        format!(
+            "{BALANCER_ROLE}: sums that change every {seconds:.0} s were taken to be over {period:.0} s; if the exporter's `period` is another, \
+             requests are wrong by as much: ask with --sum-period"
+        )
     }))
 }
 

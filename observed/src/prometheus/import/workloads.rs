@@ -8,7 +8,7 @@ use nodecast_decisions::domain::words::counted;
 use nodecast_decisions::text::InputError;
 
 use super::super::answer::{Sample, Series};
-use super::super::catalogue::{PRODUCERS, Served, producer_of};
+use super::super::catalogue::{PRODUCERS, Served, is_behind, producer_of};
 use super::curves::{Curve, Curves, lay, next_at};
 use super::owners::Owners;
 use super::told::Told;
@@ -109,7 +109,7 @@ impl Workloads {
                 self.warnings
                     .push(format!("{role}: {series} of requests name no workload that was seen, and count nowhere"));
             }
-            let is_guess = matches!(served_by, Served::Service { .. } | Served::TraefikService | Served::EnvoyCluster);
+            let is_guess = !matches!(served_by, Served::Pod | Served::Workload { .. });
             for (workload, curve) in curves {
                 // A counter that stands still may be of an endpoint that nobody calls.
                 let counts = curve.points().iter().any(|(_, rate)| *rate > 0.0);
@@ -216,6 +216,13 @@ fn served(served: Served, own: &Series, owners: &Owners, names: &BTreeSet<String
             names.iter().filter(is_of).max_by_key(|name| name.len()).cloned()
         }
         Served::EnvoyCluster => behind_envoy(own.label("envoy_cluster_name"), names),
+        Served::TargetGroup => {
+            let mut all = names.iter().filter(|own_name| {
+                own_name.split_once('/').is_some_and(|(namespace, name)| is_behind(own, namespace, name))
+            });
+            // Names are cut off there: of two that begin alike none is known to be meant.
+            all.next().filter(|_| all.next().is_none()).cloned()
+        }
     }
 }
 
