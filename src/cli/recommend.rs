@@ -25,7 +25,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", visible_alias = "policies")]
     policy: Option<String>,
     /// Most simulations; the same number gives the same answer on every machine
-    #[arg(long, value_name = "N", default_value = "600", value_parser = clap::value_parser!(u32).range(i64::from(SIMULATIONS_MIN)..=1_000_000))]
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u32).range(i64::from(SIMULATIONS_MIN)..=1_000_000))]
     simulations: u32,
     /// Try nothing further after this time: the answer is that of as many simulations as there was time for, and says how many
     #[arg(long, value_name = "TIME", value_parser = crate::program::edits::time)]
@@ -39,6 +39,9 @@ pub(super) struct Arguments {
     /// The share of what is left to pay that each change has to save
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     least_saving: f64,
+    /// The share of today's cost that all changes together have surely to save, to be worth changing anything
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
+    worth: f64,
     /// Most changes
     #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u32).range(1..=20))]
     changes: u32,
@@ -86,6 +89,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         budget: arguments.budget.map(|budget| Duration::from_secs_f64(budget.as_secs_f64().max(0.0))),
         kinds,
         least_saving: arguments.least_saving,
+        worth: arguments.worth,
         changes_max: arguments.changes,
         seed: arguments.seed,
         edits: arguments.edits.parse()?,

@@ -1,7 +1,7 @@
 //! What a cluster recorded, as the program asks for it and makes a scenario of it: the joint between `nodecast_observed`, which knows
 //! no scenario, and drafts of scenarios, which know no source of figures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -73,8 +73,14 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     let start: jiff::Timestamp = window.start.parse().map_err(|_| {
         ScenarioError::new(format!("`{}`, the begin of the observation, is not an instant", window.start))
     })?;
-    let loads: Vec<ObservedLoad> =
-        observation.about.figures.workloads.iter().filter_map(|own| load(own, &observation.workloads)).collect();
+    // Millions of rows in a week of many workloads: sorted out once.
+    let mut states: BTreeMap<&str, Vec<&WorkloadState>> = BTreeMap::new();
+    for state in &observation.workloads {
+        states.entry(&state.workload).or_default().push(state);
+    }
+    let states = |own: &WorkloadFigures| states.get(own.workload.as_str()).map_or(&[][..], Vec::as_slice);
+    let figures = observation.about.figures.workloads.iter();
+    let loads: Vec<ObservedLoad> = figures.filter_map(|own| load(own, states(own))).collect();
     if loads.is_empty() {
         return Err(ScenarioError::new("the observation knows neither requests nor CPU of any workload")
             .help("its `missing` says how to have them recorded")
@@ -83,13 +89,13 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     Ok(Observed { start, length: SimDuration::from_secs(window.seconds), loads })
 }
 
-/// The load of a workload; `None` if it is not worth one.
-fn load(figures: &WorkloadFigures, states: &[WorkloadState]) -> Option<ObservedLoad> {
+/// The load of a workload with its states; `None` if it is not worth one.
+fn load(figures: &WorkloadFigures, states: &[&WorkloadState]) -> Option<ObservedLoad> {
     let cores = figures.cpu_used_milli.filter(|milli| *milli >= WORTH_A_LOAD_MILLI).map(|milli| milli / 1e3);
     let requests = figures.requests_per_second.filter(|rate| *rate > 0.0);
     let per_request = figures.cpu_per_request_seconds.map(SimDuration::from_secs_f64);
     let per_request = per_request.filter(|cpu| *cpu > SimDuration::ZERO).zip(requests);
-    let own = || states.iter().filter(|own| *own.workload == *figures.workload);
+    let own = || states.iter().copied();
     let (curve, basis) = match (per_request, cores) {
         (Some((cpu, rate)), _) => {
             let by = figures.requests_from.as_deref().unwrap_or("the run");

@@ -45,6 +45,8 @@ pub struct Request {
     pub kinds: Vec<Kind>,
     /// A change has to save this share of what is left to pay.
     pub least_saving: f64,
+    /// All changes together have surely to save this share of today's cost.
+    pub worth: f64,
     /// Most changes.
     pub changes_max: u32,
     /// The first seed; `None` for the scenario's.
@@ -114,6 +116,7 @@ impl Recommend {
             simulations: self.request.simulations as usize,
             first_seed: self.seed,
             least_saving: self.request.least_saving,
+            worth: self.request.worth,
             changes_max: self.request.changes_max as usize,
             is_late: &is_late,
         };

@@ -19,7 +19,7 @@ fn program() -> &'static Path {
 
 /// Nine tenths of what was planted are found, and each change saves.
 fn is_found(own: &Planted) -> Result<()> {
-    let asked = own.asked(program())?;
+    let asked = own.asked(program(), None)?;
     let answer = &asked.answer;
     let shown = text(answer);
     assert!(answer.advice == Advice::Change && answer.limits.iter().all(|own| own.kept), "{shown}");
@@ -65,6 +65,6 @@ fn an_autoscaler_that_aims_at_less_than_a_third_is_found() -> Result<()> {
 
 #[test]
 fn what_is_recommended_leaves_no_commitment_to_recommend() -> Result<()> {
-    assert_eq!(COMMITMENT.again(program(), 2)?, 0);
+    assert_eq!(COMMITMENT.again(program(), None, 2)?, []);
     Ok(())
 }

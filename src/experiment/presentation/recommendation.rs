@@ -24,13 +24,14 @@ pub fn text(answer: &Recommendation) -> String {
 
 /// The answer in one sentence.
 pub fn sentence(answer: &Recommendation) -> String {
+    let saved = || {
+        let share = answer.saving().map_or_else(String::new, |own| known(&own).text(Measure::Share));
+        let count = counted(answer.changes.len() as u64, "change saves", "changes save");
+        format!("{count} {share} of the bill")
+    };
     match answer.advice {
-        Advice::Change => {
-            let saving = answer.saving();
-            let share = saving.map_or_else(String::new, |own| known(&own).text(Measure::Share));
-            let count = counted(answer.changes.len() as u64, "change saves", "changes save");
-            format!("{count} {share} of the bill: {} a month", monthly(answer))
-        }
+        Advice::Change => format!("{}: {} a month", saved(), monthly(answer)),
+        Advice::TooLittle => format!("leave it: {}, not surely enough to be worth it (--worth)", saved()),
         Advice::NothingSaves => "leave it: nothing that was tried saves enough to be worth a change".to_owned(),
         Advice::NotSure => {
             "leave it: what seemed to save is not sure to, with seeds that the search had not seen".to_owned()

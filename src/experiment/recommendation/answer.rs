@@ -40,7 +40,7 @@ pub struct Recommendation {
     pub inputs: Vec<InputSummary>,
     /// What was set beforehand, each `PATH=VALUE`.
     pub set: Vec<String>,
-    /// What comes of it: `change`, `nothing_saves`, `not_sure` or `beyond_limits`.
+    /// What comes of it: `change`, `nothing_saves`, `not_sure`, `too_little` or `beyond_limits`.
     pub advice: Advice,
     /// How it is today, over the seeds of the confirmation; `null` where nothing was left to confirm.
     pub today: Option<Figures>,

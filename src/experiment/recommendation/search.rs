@@ -52,6 +52,8 @@ pub struct Effort<'e> {
     pub first_seed: u64,
     /// A change has to save this share of what is left to pay to be worth anybody's while.
     pub least_saving: f64,
+    /// All changes together have surely to save this share of today's cost.
+    pub worth: f64,
     /// Most changes in what is recommended.
     pub changes_max: usize,
     /// Whether time is up, asked before each round of the search with how many simulations there were.
@@ -66,6 +68,11 @@ const LOOKS: [(usize, usize); 3] = [(1, usize::MAX), (2, 24), (4, 12)];
 const KNOWN_WITH: usize = 4;
 /// How many settings get the last look.
 const LAST_LOOK: usize = 4;
+/// Seeds of the looks at all that stands beside what was chosen, and by how much of today's cost a setting may then seem dearer to be looked at
+/// with more. An objective that may be missed in a twentieth of the runs says something only of twenty runs and more.
+const SECOND_LOOKS: [(usize, f64); 4] = [(4, 0.03), (10, 0.02), (20, 0.01), (40, 0.0)];
+/// Fewer simulations than these leave nothing for a second choice.
+const SECOND_CHOICE_FROM: usize = 400;
 /// Share of the search that settings drawn at random may take.
 const DRAWN: f64 = 0.15;
 /// A change that alone costs more than this share of today's cost is not tried again beside others.
@@ -96,7 +103,13 @@ impl Effort<'_> {
 
     /// Simulations that are kept for looking again.
     pub fn reserve(&self) -> usize {
-        self.support_seeds() * (self.changes_max + 2) * 2 + self.confirmation_seeds() * 2 + 3 * KNOWN_WITH
+        let first = self.support_seeds() * (self.changes_max + 2) * 2 + self.confirmation_seeds() * 2;
+        first + 3 * KNOWN_WITH + self.second_choice()
+    }
+
+    /// Simulations that a larger search keeps for a second choice, where the first does not keep the limits.
+    pub fn second_choice(&self) -> usize {
+        (self.simulations.saturating_sub(SECOND_CHOICE_FROM) / 3).min(8 * self.confirmation_seeds())
     }
 }
 
@@ -214,7 +227,12 @@ impl<'p, P: Problem> Search<'p, P> {
         self.narrow(singles)?;
         self.put_together(best)?;
         self.draw(best)?;
-        self.climb(best)
+        loop {
+            self.climb(best)?;
+            if !self.look_again(best)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Looks at all of `choices` with one seed, at fewer and fewer with more; those that are left.
@@ -284,6 +302,39 @@ impl<'p, P: Problem> Search<'p, P> {
                 return Ok(());
             }
         }
+    }
+
+    /// Looks at the neighbours of the best anew, with more and more seeds: what few seeds left out for their luck, or for a limit that one of
+    /// them missed, whoever asks again would find. Whether one of them took the best's place.
+    fn look_again(&mut self, best: &mut Choice) -> Looked<bool, P::Error> {
+        let before = best.clone();
+        let neighbours = self.neighbours(best).into_iter().filter(|choice| !self.is_hopeless(choice, best));
+        let mut known: Vec<(f64, Choice)> =
+            neighbours.map(|choice| (self.saves_more(&choice, best).unwrap_or(0.0), choice)).collect();
+        known.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
+        let mut open: Vec<Choice> = known.into_iter().map(|own| own.1).collect();
+        for (seeds, margin) in SECOND_LOOKS {
+            self.look(std::slice::from_ref(best), seeds)?;
+            let left = self.limit.saturating_sub(self.used());
+            open.truncate((left / seeds).max(1));
+            self.look(&open, seeds)?;
+            open.retain(|choice| self.may_be_better(choice, best, seeds, margin));
+        }
+        let seeds = SECOND_LOOKS[SECOND_LOOKS.len() - 1].0;
+        for candidate in self.leading(&open, seeds, open.len()) {
+            self.take_if_better(best, candidate, seeds);
+        }
+        Ok(*best != before)
+    }
+
+    /// Whether more seeds may find `choice` better than `best`: it does something else, breaks no limit more often than it may, and
+    /// costs at most `margin` more, as a share of today's cost. Prices that are seldom high are not yet seen in few seeds.
+    fn may_be_better(&self, choice: &Choice, best: &Choice, seeds: usize, margin: f64) -> bool {
+        let own: Vec<u64> = self.seeds(seeds).collect();
+        let both = self.standing_over(choice, &own, 1.0).zip(self.standing_over(best, &own, 1.0));
+        let least = margin * self.mean_today(seeds);
+        let better = both.is_some_and(|(own, best)| own.strain <= best.strain && own.saving > best.saving - least);
+        better && self.samples(choice, &own) != self.samples(best, &own)
     }
 
     /// Whether the change that leads from `best` to `choice` costs much by itself.

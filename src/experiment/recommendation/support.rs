@@ -2,7 +2,7 @@
 //! save.
 
 use super::search::{Choice, Problem, Search, with};
-use crate::experiment::statistics::{Estimate, Paired};
+use crate::experiment::statistics::{Estimate, Paired, mean};
 
 /// How far the seeds of the second look are from those of the search, and those of the confirmation from them: no scenario has
 /// as many replications.
@@ -13,7 +13,7 @@ const SUPPORT_SEEDS_MAX: usize = 16;
 const CONFIRMED: u64 = 2;
 /// How often a choice that does not keep the limits is tried again with a change less. Each time with seeds of its own, so that each claim is as
 /// sure as the first; of all there are at most so many more.
-const RETRIES: u64 = 2;
+const RETRIES: u64 = 4;
 
 /// What each change adds to the saving: the lever, and the cost without the change less the cost with it.
 pub type Shares = Vec<(usize, Estimate)>;
@@ -43,6 +43,8 @@ pub enum Advice {
     NothingSaves,
     /// Something seemed to save, but with fresh seeds it is not sure.
     NotSure,
+    /// It saves, but not surely so much that it is worth changing anything.
+    TooLittle,
     /// It saves, but with fresh seeds it does not keep the limits.
     BeyondLimits,
 }
@@ -53,7 +55,7 @@ impl<P: Problem> Search<'_, P> {
     /// # Errors
     /// If a simulation cannot be run.
     pub fn verdict(&mut self, choice: Choice) -> Result<Verdict, P::Error> {
-        let (mut choice, mut shares) = self.supported(choice)?;
+        let (mut choice, mut shares) = self.supported(choice, self.effort.second_choice())?;
         let mut look = CONFIRMED;
         loop {
             let verdict = self.confirmed(choice, shares, look)?;
@@ -63,7 +65,7 @@ impl<P: Problem> Search<'_, P> {
             }
             // One change less, and seeds that this choice has not seen either.
             let Some(lever) = self.most_straining(&verdict)? else { return Ok(verdict) };
-            (choice, shares) = self.supported(with(&verdict.choice, lever, 0))?;
+            (choice, shares) = self.supported(with(&verdict.choice, lever, 0), 0)?;
         }
     }
 
@@ -81,10 +83,13 @@ impl<P: Problem> Search<'_, P> {
         let cost = Paired::of(&costs(&self.today()), &costs(&choice));
         let strain = self.standing_over(&choice, &seeds, 1.0).map_or(1.0, |standing| standing.strain);
         let sure = cost.as_ref().is_some_and(|cost| cost.difference.high.is_some_and(|high| high < 0.0));
-        let advice = match (sure, strain > 0.0) {
-            (false, _) => Advice::NotSure,
-            (true, true) => Advice::BeyondLimits,
-            (true, false) => Advice::Change,
+        let least = self.effort.worth * mean(&costs(&self.today())).unwrap_or(0.0);
+        let worth = cost.as_ref().is_some_and(|cost| cost.difference.high.is_some_and(|high| -high >= least));
+        let advice = match (sure, worth, strain > 0.0) {
+            (false, ..) => Advice::NotSure,
+            (true, false, _) => Advice::TooLittle,
+            (true, true, true) => Advice::BeyondLimits,
+            (true, true, false) => Advice::Change,
         };
         Ok(Verdict { choice, advice, shares, cost, seeds })
     }
@@ -93,7 +98,7 @@ impl<P: Problem> Search<'_, P> {
     fn most_straining(&mut self, verdict: &Verdict) -> Result<Option<usize>, P::Error> {
         let changed: Vec<usize> = (0..verdict.choice.len()).filter(|lever| verdict.choice[*lever] != 0).collect();
         let seeds = &verdict.seeds[..verdict.seeds.len() / 2];
-        let again = 2 * changed.len() * SUPPORT_SEEDS_MAX;
+        let again = changed.len() * self.effort.support_seeds();
         let needed = changed.len() * seeds.len() + again + 2 * self.effort.confirmation_seeds();
         if changed.len() < 2 || self.used() + needed > self.effort.simulations {
             return Ok(None);
@@ -108,10 +113,11 @@ impl<P: Problem> Search<'_, P> {
         Ok(best.map(|own| own.2))
     }
 
-    /// `choice` without the changes that do not save enough, and what each of the rest saves.
-    fn supported(&mut self, choice: Choice) -> Result<(Choice, Shares), P::Error> {
+    /// `choice` without the changes that do not save enough, and what each of the rest saves; `kept` simulations are for what follows.
+    fn supported(&mut self, choice: Choice, kept: usize) -> Result<(Choice, Shares), P::Error> {
         let mut choice = self.thinned(choice);
-        let seeds = self.fresh(1, self.support_seeds(&choice));
+        let kept = kept + 2 * self.effort.confirmation_seeds();
+        let seeds = self.fresh(1, self.support_seeds(&choice, kept));
         let mut last = Shares::new();
         loop {
             let changed: Vec<usize> = (0..choice.len()).filter(|lever| choice[*lever] != 0).collect();
@@ -120,7 +126,7 @@ impl<P: Problem> Search<'_, P> {
             }
             let without: Vec<Choice> = changed.iter().map(|lever| with(&choice, *lever, 0)).collect();
             let all: Vec<Choice> = without.iter().chain(std::iter::once(&choice)).cloned().collect();
-            let needed = self.missing(&all, &seeds).len() + 2 * self.effort.confirmation_seeds();
+            let needed = self.missing(&all, &seeds).len() + kept;
             if self.used() + needed > self.effort.simulations {
                 // What is left goes as it was seen last, or, never looked at, not at all.
                 last.retain(|(lever, _)| choice[*lever] != 0);
@@ -137,25 +143,25 @@ impl<P: Problem> Search<'_, P> {
             if weak.is_empty() {
                 return Ok((choice, shares));
             }
-            choice = self.without_weak(choice, &weak, &seeds)?;
+            choice = self.without_weak(choice, &weak, &seeds, kept)?;
             last = shares;
         }
     }
 
     /// With how many seeds each change is taken out: with more where the search has left simulations over, twice for each change.
-    fn support_seeds(&self, choice: &Choice) -> usize {
+    fn support_seeds(&self, choice: &Choice, kept: usize) -> usize {
         let changed = choice.iter().filter(|level| **level != 0).count();
-        let left = self.effort.simulations.saturating_sub(self.used() + 2 * self.effort.confirmation_seeds());
+        let left = self.effort.simulations.saturating_sub(self.used() + kept);
         (left / (2 * (changed + 2))).clamp(self.effort.support_seeds(), SUPPORT_SEEDS_MAX)
     }
 
     /// `choice` without half of the `weak` changes, the weakest first. Where two do each other's work, each is weak while the other is there:
     /// if more is lost than they seemed to save, the weakest alone goes.
-    fn without_weak(&mut self, choice: Choice, weak: &[usize], seeds: &[u64]) -> Result<Choice, P::Error> {
+    fn without_weak(&mut self, choice: Choice, weak: &[usize], seeds: &[u64], kept: usize) -> Result<Choice, P::Error> {
         let mut alone = choice.clone();
         alone[weak[0]] = 0;
         // Every round that is left costs simulations of all changes that are left.
-        let left = self.effort.simulations.saturating_sub(self.used() + 2 * self.effort.confirmation_seeds());
+        let left = self.effort.simulations.saturating_sub(self.used() + kept);
         let rounds = left / (seeds.len() * (self.effort.changes_max + 2)).max(1);
         let count = if rounds == 0 { weak.len() } else { weak.len().div_ceil(2) };
         if count == 1 {

@@ -88,7 +88,7 @@ impl Problem for StandIn {
 }
 
 fn effort(simulations: usize) -> Effort<'static> {
-    Effort { simulations, first_seed: 1, least_saving: 0.01, changes_max: 6, is_late: &|| false }
+    Effort { simulations, first_seed: 1, least_saving: 0.01, worth: 0.02, changes_max: 6, is_late: &|| false }
 }
 
 /// What comes of a search that has to end after `looks` rounds, as whoever has no more time asks for it, and with which effort.

@@ -26,7 +26,9 @@ pub struct Planted {
     before: &'static [&'static str],
     /// What was planted.
     plant: &'static [&'static str],
-    /// What is asked of the search.
+    /// Simulations that are enough to find it.
+    simulations: u32,
+    /// What else is asked of the search.
     asked: &'static [&'static str],
     /// The lever that undoes it.
     pub lever: &'static str,
@@ -41,7 +43,8 @@ pub const CONSOLIDATION: Planted = Planted {
         "NodePool[spot].spec.disruption.consolidateAfter=Never",
         "NodePool[on-demand].spec.disruption.consolidateAfter=Never",
     ],
-    asked: &["--simulations", "300"],
+    simulations: 300,
+    asked: &[],
     lever: "consolidate-after",
 };
 
@@ -52,7 +55,8 @@ pub const FAMILIES: Planted = Planted {
     policy: "amd64",
     before: &["duration=12h", "objectives={pending_p99: 3m, request_p99: 1s}"],
     plant: &["NodePool[default].spec.template.spec.requirements[karpenter.k8s.aws/instance-category].values=[r]"],
-    asked: &["--simulations", "250", "--without", "spot"],
+    simulations: 250,
+    asked: &["--without", "spot"],
     lever: "families",
 };
 
@@ -65,7 +69,8 @@ pub const REQUESTS: Planted = Planted {
         "Deployment[shop/search].spec.template.spec.containers[app].resources.requests={cpu: 3900m, memory: 7500Mi}",
         "Deployment[shop/web].spec.template.spec.containers[app].resources.requests={cpu: 1200m, memory: 1800Mi}",
     ],
-    asked: &["--simulations", "250", "--without", "spot"],
+    simulations: 250,
+    asked: &["--without", "spot"],
     lever: "requests",
 };
 
@@ -75,7 +80,8 @@ pub const PIN: Planted = Planted {
     policy: "flexible",
     before: &[],
     plant: &["Deployment[shop/frontend].spec.template.spec.nodeSelector={karpenter.sh/capacity-type: on-demand}"],
-    asked: &["--simulations", "200"],
+    simulations: 200,
+    asked: &[],
     lever: "spot",
 };
 
@@ -85,7 +91,8 @@ pub const COMMITMENT: Planted = Planted {
     policy: "larger-minimum",
     before: &["ec2.billing.savings_plans=[{family: c6i, commitment: 1.8, term: 1y, payment: no_upfront}]"],
     plant: &["ec2.billing.savings_plans=[]"],
-    asked: &["--simulations", "200", "--levers", "commitments"],
+    simulations: 200,
+    asked: &["--levers", "commitments"],
     lever: "commitments",
 };
 
@@ -98,7 +105,8 @@ pub const TARGET: Planted = Planted {
         "HorizontalPodAutoscaler[shop/frontend].spec.metrics[0].resource.target.averageUtilization=30",
         "HorizontalPodAutoscaler[shop/frontend].spec.maxReplicas=120",
     ],
-    asked: &["--simulations", "200"],
+    simulations: 200,
+    asked: &[],
     lever: "hpa-targets",
 };
 
@@ -148,9 +156,11 @@ impl Planted {
         self.before.iter().chain(self.plant).copied().collect()
     }
 
-    /// What is recommended for it.
-    pub fn asked(&self, program: &Path) -> Result<Answer> {
-        recommend(program, (&self.path(), self.policy), &self.set(), self.asked)
+    /// What is recommended for it, by so many simulations or those that are enough.
+    pub fn asked(&self, program: &Path, simulations: Option<u32>) -> Result<Answer> {
+        let count = simulations.unwrap_or(self.simulations).to_string();
+        let more = [self.asked, &["--simulations", &count]].concat();
+        recommend(program, (&self.path(), self.policy), &self.set(), &more)
     }
 
     /// What a month costs on average as it was before anything was planted, with what was planted, and with what is recommended, by so many
@@ -161,15 +171,16 @@ impl Planted {
         Ok([before, planted, cost(&answer.scenario(), &[], "recommended", seeds)?])
     }
 
-    /// How many of so many further searches, over what is recommended, find anything more.
-    pub fn again(&self, program: &Path, searches: u64) -> Result<usize> {
-        let asked = self.asked(program)?;
-        let mut found = 0;
+    /// What so many further searches, over what is recommended, find: those of them that find anything more.
+    pub fn again(&self, program: &Path, simulations: Option<u32>, searches: u64) -> Result<Vec<Recommendation>> {
+        let asked = self.asked(program, simulations)?;
+        let count = simulations.unwrap_or(self.simulations).to_string();
+        let mut found = Vec::new();
         for ordinal in 0..searches {
             let seed = (FRESH + ordinal * 1_000).to_string();
-            let of = (&*asked.scenario(), "recommended");
-            let again = recommend(program, of, &[], &[self.asked, &["--seed", &seed]].concat())?;
-            found += usize::from(again.answer.is_change());
+            let more = [self.asked, &["--simulations", &count, "--seed", &seed]].concat();
+            let again = recommend(program, (&*asked.scenario(), "recommended"), &[], &more)?;
+            found.extend(Some(again.answer).filter(Recommendation::is_change));
         }
         Ok(found)
     }
