@@ -148,6 +148,8 @@ pub struct Search<'p, P: Problem> {
     spent: bool,
     /// Whether it was for want of time.
     late: bool,
+    /// What many seeds found to be worse than another: few seeds do not lead back to it.
+    left: BTreeSet<Choice>,
 }
 
 /// Why a look was not taken.
@@ -165,7 +167,16 @@ impl<'p, P: Problem> Search<'p, P> {
     pub fn new(problem: &'p P, effort: Effort<'p>) -> Self {
         let limit = effort.simulations.saturating_sub(effort.reserve());
         let levels = problem.levels().to_vec();
-        Self { problem, effort, levels, known: BTreeMap::new(), limit, spent: false, late: false }
+        Self {
+            problem,
+            effort,
+            levels,
+            known: BTreeMap::new(),
+            limit,
+            spent: false,
+            late: false,
+            left: BTreeSet::new(),
+        }
     }
 
     /// How many simulations there were.
@@ -324,7 +335,9 @@ impl<'p, P: Problem> Search<'p, P> {
         for candidate in self.leading(&open, seeds, open.len()) {
             self.take_if_better(best, candidate, seeds);
         }
-        Ok(*best != before)
+        let found = *best != before;
+        self.left.extend(found.then_some(before));
+        Ok(found)
     }
 
     /// Whether more seeds may find `choice` better than `best`: it does something else, breaks no limit more often than it may, and
@@ -371,6 +384,7 @@ impl<'p, P: Problem> Search<'p, P> {
             .flat_map(|(lever, levels)| (0..*levels).map(move |level| (lever, level)))
             .filter(|(lever, level)| of[*lever] != *level)
             .map(|(lever, level)| with(of, lever, level))
+            .filter(|choice| !self.left.contains(choice))
             .collect()
     }
 
