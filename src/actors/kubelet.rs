@@ -271,6 +271,7 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// The pod is there no more.
 fn remove(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     context.metrics.forget(pod);
+    scheduler_loop::forget_told(context, pod);
     context.world.remove_pod(pod, now);
 }
 

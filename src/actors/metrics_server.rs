@@ -13,6 +13,7 @@ mod settled;
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use settled::{NodeReadings, Place, Settled};
@@ -55,7 +56,7 @@ pub(super) struct MetricsServer {
     workloads: Vec<Option<Metered>>,
     nodes: Vec<NodeReadings>,
     /// Of pods that are there.
-    pods: Vec<Option<Box<PodMetrics>>>,
+    pods: FxHashMap<PodId, Box<PodMetrics>>,
     /// What one worker of a queue uses, by workload.
     workers: Vec<(WorkloadId, CpuUse)>,
     /// What the scenario states that one replica uses beside, by its place in the setup; `None` before it was told.
@@ -143,7 +144,7 @@ impl MetricsServer {
             counts_requests: false,
             workloads: Vec::new(),
             nodes: Vec::new(),
-            pods: Vec::new(),
+            pods: FxHashMap::default(),
             workers: Vec::new(),
             usages: Vec::new(),
             usages_of: Vec::new(),
@@ -176,17 +177,12 @@ impl MetricsServer {
     }
 
     fn entry(&mut self, pod: PodId) -> &mut PodMetrics {
-        if self.pods.len() <= pod.index() {
-            self.pods.resize_with(pod.index() + 1, || None);
-        }
-        self.pods[pod.index()].get_or_insert_with(Box::default)
+        self.pods.entry(pod).or_default()
     }
 
     /// The pod is gone: nobody asks about it any more.
     pub(super) fn forget(&mut self, pod: PodId) {
-        if let Some(entry) = self.pods.get_mut(pod.index()) {
-            *entry = None;
-        }
+        self.pods.remove(&pod);
     }
 
     fn count_up_to(&self, loads: &mut [LoadLoop], now: SimTime) {
@@ -239,7 +235,7 @@ impl MetricsServer {
 
     /// CPU that a pod has used, given what a replica that was always Ready has; `None` before it was Ready.
     pub(super) fn used_by_pod(&self, pod: PodId, total: i128, now: SimTime) -> Option<i128> {
-        self.pods.get(pod.index())?.as_ref().map(|entry| entry.used(total, now))
+        self.pods.get(&pod).map(|entry| entry.used(total, now))
     }
 
     /// A pod's containers start, and use so much more for a while.
@@ -337,7 +333,7 @@ impl MetricsServer {
     /// What metrics-server says of a pod's memory at `now`: that of the last reading which it knows, in thousandths of a
     /// byte.
     pub(super) fn memory_sample(&self, pod: PodId, now: SimTime) -> Option<Sample> {
-        let entry = self.pods.get(pod.index())?.as_ref().filter(|_| !self.is_settled(pod))?;
+        let entry = self.pods.get(&pod).filter(|_| !self.is_settled(pod))?;
         let newest = entry.points.iter().rev().flatten().find(|point| point.visible <= now)?;
         Some(Sample { milli: newest.memory?.saturating_mul(1_000), at: newest.at, window: self.resolution })
     }
@@ -355,7 +351,7 @@ impl MetricsServer {
             let cpu = self.metered(workload)?.cpu(loads);
             return Some(self.nodes.get(place.node.index())?.sample(cpu, now, self.resolution));
         }
-        let entry = self.pods.get(pod.index())?.as_ref()?;
+        let entry = self.pods.get(&pod)?;
         let mut known = entry.points.iter().rev().flatten().filter(|point| point.visible <= now);
         let newest = known.next()?;
         let (from, used) = match known.next() {
@@ -418,7 +414,7 @@ pub(super) fn is_metered(context: &Context<'_>, workload: WorkloadId) -> bool {
 pub(super) fn begin_serving(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let workload = context.world.pod(pod).workload;
     let total = context.metrics.pod_ready(pod, workload, &mut context.loads, now);
-    if is_metered(context, workload) {
+    if context.setup.keeps_meters && is_metered(context, workload) {
         context.world.begin_serving(pod, now, total);
     }
 }
@@ -427,7 +423,9 @@ pub(super) fn begin_serving(context: &mut Context<'_>, now: SimTime, pod: PodId)
 pub(super) fn end_serving(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let workload = context.world.pod(pod).workload;
     let total = context.metrics.pod_unready(pod, workload, &mut context.loads, now);
-    context.world.end_serving(pod, now, total);
+    if context.setup.keeps_meters {
+        context.world.end_serving(pod, now, total);
+    }
 }
 
 /// CPU that a replica of the workload that was always Ready would have used by `now`, in millionths of a CPU times microseconds.

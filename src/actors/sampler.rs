@@ -70,7 +70,9 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
     for autoscaler in &context.autoscalers {
         sample.metrics.extend_from_slice(autoscaler.samples());
     }
-    sample.meters = metered(context).into_iter().map(|id| meter(context, now, id)).collect();
+    if context.setup.keeps_meters {
+        sample.meters = metered(context).into_iter().map(|id| meter(context, now, id)).collect();
+    }
     sample.budgets = budgets(context);
     sample.workloads = scalable.into_iter().map(|id| workload_sample(context, now, id)).collect();
     sample

@@ -226,6 +226,11 @@ fn shape_of(context: &mut Context<'_>, pod: PodId) -> ShapeId {
     shape
 }
 
+/// A pod is gone: what the API server was told of it is of no use any more.
+pub(super) fn forget_told(context: &mut Context<'_>, pod: PodId) {
+    context.scheduler.calls.forget_told(pod);
+}
+
 /// A pod is gone before it had a node.
 pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
     calls::forget(context, pod);

@@ -101,6 +101,8 @@ pub struct Setup<'s> {
     pub price_list: Arc<Region>,
     /// Whether what is kept is worked out anew and compared. The answer is the same.
     pub check: Check,
+    /// Whether what only `metrics.om` tells is kept: what meters read at each sample, and when pods took their share of the work.
+    pub keeps_meters: bool,
     /// The seed.
     pub seed: u64,
     /// Who adds and removes nodes.

@@ -64,13 +64,16 @@ pub(super) struct Arguments {
 
 /// Simulates and reports. Nothing is written before the simulation is over, and nothing at all if it cannot begin.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
-    let run = Run::load(Request {
+    let mut run = Run::load(Request {
         scenario: arguments.scenario.clone(),
         policy: arguments.policy.clone(),
         seed: arguments.seed,
         edits: arguments.edits.parse()?,
         pricing_data: arguments.pricing_data.clone(),
     })?;
+    if arguments.open_metrics.is_none() {
+        run.without_metrics();
+    }
     let out = arguments.out.clone().unwrap_or_else(|| run.output_directory());
     let directory = OutputDirectory::begin(&out).map_err(Failure::of_report)?;
     let Some(outcome) = simulate(arguments, &run, console)? else {

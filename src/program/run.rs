@@ -33,6 +33,7 @@ pub struct Run {
     /// The scenario, changes made.
     pub scenario: Scenario,
     warnings: Vec<Warning>,
+    keeps_meters: bool,
 }
 
 impl Run {
@@ -43,7 +44,7 @@ impl Run {
     pub fn load(request: Request) -> Result<Self, Failure> {
         let prices = Prices::open(request.pricing_data.as_deref())?;
         let (scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
-        let run = Self { request, prices, scenario, warnings };
+        let run = Self { request, prices, scenario, warnings, keeps_meters: true };
         run.policy()?;
         Ok(run)
     }
@@ -63,6 +64,11 @@ impl Run {
         self.scenario.output.open_metrics
     }
 
+    /// Says that no `metrics.om` is going to be written, unless the scenario asks for one: what only that tells is not kept then.
+    pub fn without_metrics(&mut self) {
+        self.keeps_meters = self.metrics_step().is_some();
+    }
+
     /// Simulates. `progress` is shown the simulation now and then, and may end it: there is no outcome then.
     ///
     /// # Errors
@@ -72,7 +78,8 @@ impl Run {
         progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
     ) -> Result<Option<Outcome>, Failure> {
         let policy = self.policy()?;
-        let outcome = simulation::run_while(&self.scenario, policy, self.prices.catalog(), self.seed(), progress);
+        let run = if self.keeps_meters { simulation::run_while } else { simulation::run_without_meters };
+        let outcome = run(&self.scenario, policy, self.prices.catalog(), self.seed(), progress);
         Ok(outcome.map_err(prices::unusable)?.map(|outcome| self.told(policy, outcome)))
     }
 

@@ -64,6 +64,7 @@ pub fn resolve<'s>(
         region,
         price_list,
         check: Check::AsBuilt,
+        keeps_meters: true,
         seed,
         autoscaler: autoscaler(policy),
         scheduler: scheduler(policy),

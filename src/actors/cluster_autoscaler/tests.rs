@@ -36,6 +36,7 @@ fn setup(scenario: &Scenario) -> Setup<'_> {
         price_list: Arc::clone(&region),
         region,
         check: Check::AsBuilt,
+        keeps_meters: true,
         seed: 1,
         autoscaler: Autoscaler::ClusterAutoscaler(Box::new(ClusterAutoscalerSettings {
             flags: Arc::clone(policy.flags.as_ref().unwrap()),

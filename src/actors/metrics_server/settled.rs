@@ -109,7 +109,7 @@ impl MetricsServer {
 
     /// The pod's points are kept again if it had settled.
     pub(super) fn unsettle(&mut self, pod: PodId, workload: WorkloadId, loads: &[LoadLoop]) {
-        let Some(entry) = self.pods.get_mut(pod.index()).and_then(Option::as_mut) else { return };
+        let Some(entry) = self.pods.get_mut(&pod) else { return };
         let Some(place) = entry.place.take() else { return };
         let Some(Some(metered)) = self.workloads.get_mut(workload.index()) else { return };
         metered.settled.count(place, -1);
@@ -130,7 +130,7 @@ impl MetricsServer {
     }
 
     pub(super) fn place(&self, pod: PodId) -> Option<Place> {
-        self.pods.get(pod.index())?.as_ref()?.place
+        self.pods.get(&pod)?.place
     }
 
     /// What an autoscaler that asks for CPU is told at `now` of the settled pods of a workload.

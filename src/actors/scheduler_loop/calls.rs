@@ -65,6 +65,11 @@ impl Calls {
         }
     }
 
+    /// The pod is gone.
+    pub(super) fn forget_told(&mut self, pod: PodId) {
+        self.told.remove(&pod);
+    }
+
     /// The limit of the scheduler's client.
     pub(super) const fn limit(&self) -> Option<&CallLimit> {
         self.limit.as_ref()
@@ -130,7 +135,7 @@ fn make(context: &mut Context<'_>, now: SimTime, pod: PodId, call: Call) {
 
 /// The pod is gone: nothing more is said of it.
 pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
-    context.scheduler.calls.told.remove(&pod);
+    context.scheduler.calls.forget_told(pod);
     if let Some(Call::Bind(_)) = context.scheduler.calls.waiting.remove(&pod) {
         context.scheduler.view.forget_pod(pod);
     }

@@ -60,6 +60,7 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
             readiness.extend(ready.map(|ready| ready - pod.created));
         }
     }
+    let created_to_ready = Distribution::of(&SortedSpans::new(readiness));
     let waits = waits::Waits::of(outcome);
     let of_own = waits.of_placeholders(false);
     PodSummary {
@@ -71,7 +72,7 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
         restarts: events(outcome, EventKind::PodKilled),
         waited: of_own.waited,
         wait_for_node: of_own.wait_for_node,
-        created_to_ready: Distribution::of(&SortedSpans::new(readiness)),
+        created_to_ready,
         by_workload: waits.by_workload(outcome),
         by_priority: waits.by_priority(),
         placeholders: PlaceholderSummary {

@@ -1,6 +1,6 @@
 //! How long pods waited for a node, by workload and by priority.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -58,15 +58,15 @@ impl WaitFigures {
     }
 }
 
-/// Every wait that counts, in order of creation of the pods; daemons' are left out.
-pub(super) struct Waits(Vec<Wait>);
+/// Every wait that counts, by what pods have in common; daemons' are left out.
+pub(super) struct Waits(BTreeMap<Kind, Vec<SimDuration>>);
 
-/// The wait of a pod.
-struct Wait {
+/// Pods whose waits stand together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kind {
     workload: WorkloadId,
-    priority: i32,
     placeholder: bool,
-    waited: SimDuration,
+    priority: i32,
 }
 
 impl Waits {
@@ -74,41 +74,47 @@ impl Waits {
     pub(super) fn of(outcome: &Outcome) -> Self {
         let end = SimTime::ZERO + outcome.about.duration;
         let pods = outcome.record.pods.iter();
-        let own = pods.filter(|pod| !is_daemon(outcome, pod) && counts_wait(outcome, pod, end)).map(|pod| Wait {
-            workload: pod.workload,
-            priority: pod.priority,
-            placeholder: pod.placeholder,
-            waited: wait_for_node(&pod, end),
-        });
-        Self(own.collect())
+        let mut found: BTreeMap<Kind, Vec<SimDuration>> = BTreeMap::new();
+        for pod in pods.filter(|pod| !is_daemon(outcome, pod) && counts_wait(outcome, pod, end)) {
+            let kind = Kind { workload: pod.workload, placeholder: pod.placeholder, priority: pod.priority };
+            found.entry(kind).or_default().push(wait_for_node(&pod, end));
+        }
+        Self(found)
+    }
+
+    /// The figures of the kinds that `is_own` picks.
+    fn figures(&self, is_own: impl Fn(&Kind) -> bool) -> WaitFigures {
+        let own = || self.0.iter().filter(|(kind, _)| is_own(kind)).map(|(_, waits)| waits);
+        // There may be millions: room for all of them at once, and no more.
+        let mut all = Vec::with_capacity(own().map(Vec::len).sum());
+        own().for_each(|waits| all.extend_from_slice(waits));
+        WaitFigures::of(all)
     }
 
     /// The waits of placeholders, or of all others.
     pub(super) fn of_placeholders(&self, placeholders: bool) -> WaitFigures {
-        WaitFigures::of(self.0.iter().filter(|own| own.placeholder == placeholders).map(|own| own.waited).collect())
+        self.figures(|kind| kind.placeholder == placeholders)
     }
 
     /// Waits by workload, in order of id. A workload of which some pods are placeholders and some are not has two entries.
     pub(super) fn by_workload(&self, outcome: &Outcome) -> Vec<WorkloadWaits> {
-        let mut found: BTreeMap<(WorkloadId, bool), Vec<SimDuration>> = BTreeMap::new();
-        for own in &self.0 {
-            found.entry((own.workload, own.placeholder)).or_default().push(own.waited);
-        }
-        let figures = |((workload, placeholder), waits)| WorkloadWaits {
+        let found: BTreeSet<(WorkloadId, bool)> = self.0.keys().map(|kind| (kind.workload, kind.placeholder)).collect();
+        let figures = |(workload, placeholder)| WorkloadWaits {
             workload: workload_name(outcome, workload),
             placeholder,
-            waits: WaitFigures::of(waits),
+            waits: self.figures(|kind| (kind.workload, kind.placeholder) == (workload, placeholder)),
         };
         found.into_iter().map(figures).collect()
     }
 
     /// Waits by priority, the highest first.
     pub(super) fn by_priority(&self) -> Vec<PriorityWaits> {
-        let mut found: BTreeMap<i32, Vec<SimDuration>> = BTreeMap::new();
-        for own in self.0.iter().filter(|own| !own.placeholder) {
-            found.entry(own.priority).or_default().push(own.waited);
-        }
-        let figures = |(priority, waits)| PriorityWaits { priority, waits: WaitFigures::of(waits) };
+        let own = |kind: &&Kind| !kind.placeholder;
+        let found: BTreeSet<i32> = self.0.keys().filter(own).map(|kind| kind.priority).collect();
+        let figures = |priority| PriorityWaits {
+            priority,
+            waits: self.figures(|kind| !kind.placeholder && kind.priority == priority),
+        };
         found.into_iter().rev().map(figures).collect()
     }
 }

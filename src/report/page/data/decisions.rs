@@ -106,14 +106,13 @@ impl Decisions {
     pub(super) fn of(outcome: &Outcome, bytes: usize) -> Self {
         let record = &outcome.record;
         let decided = || folded(record.events.iter().filter(|event| group(event.kind).is_some()));
-        let costs: Vec<(EventKind, usize)> = decided().map(|(event, message)| (event.kind, cost(&message))).collect();
-        let mut kept = kept(&costs, bytes).into_iter().peekable();
-        let mut found = Self { in_all: costs.len(), kinds: Vec::new(), patterns: Vec::new(), rows: Vec::new() };
+        let (in_all, mut room) = room(decided().map(|(event, message)| (event.kind, cost(&message))), bytes);
+        let mut found = Self { in_all, kinds: Vec::new(), patterns: Vec::new(), rows: Vec::new() };
         let (mut kinds, mut patterns) = (BTreeMap::new(), FxHashMap::default());
         let (mut pattern, mut gaps) = (String::new(), Vec::new());
         let mut before = 0;
-        for (position, (event, message)) in decided().enumerate() {
-            if kept.next_if_eq(&position).is_none() {
+        for (event, message) in decided() {
+            if !room.get_mut(&event.kind).is_some_and(|room| room.takes(cost(&message))) {
                 continue;
             }
             let at = tenths(event.at);
@@ -174,23 +173,46 @@ fn cost(message: &str) -> usize {
     15 + 3 * message.bytes().filter(u8::is_ascii_digit).count() / 2
 }
 
-/// The positions of the events that fit, in order: all of the rarest kind, then of the next, until there is no room.
-fn kept(events: &[(EventKind, usize)], bytes: usize) -> Vec<usize> {
-    let mut by_kind: BTreeMap<EventKind, Vec<usize>> = BTreeMap::new();
-    for (position, (kind, _)) in events.iter().enumerate() {
-        by_kind.entry(*kind).or_default().push(position);
+/// How much of a kind's events there is room for.
+enum Room {
+    /// All of them.
+    Whole,
+    /// The first of them that take no more bytes than this together.
+    Bytes(usize),
+}
+
+impl Room {
+    /// Whether the next event of the kind, of so many bytes, fits.
+    fn takes(&mut self, bytes: usize) -> bool {
+        let Self::Bytes(left) = self else { return true };
+        let after = left.checked_sub(bytes);
+        // Where one has no room, no later one has.
+        *left = after.unwrap_or(0);
+        after.is_some()
     }
-    let mut by_kind: Vec<Vec<usize>> = by_kind.into_values().collect();
-    by_kind.sort_by_key(Vec::len);
-    let mut room = bytes;
-    let mut positions: Vec<usize> = Vec::new();
-    for position in by_kind.into_iter().flatten() {
-        let Some(left) = room.checked_sub(events[position].1) else { break };
-        room = left;
-        positions.push(position);
+}
+
+/// How many events there are, and what room each kind of them has: all of the rarest kind, then of the next, until there is no more
+/// room; kinds behind have none. There may be a million events, so that they are gone through rather than listed.
+fn room(events: impl Iterator<Item = (EventKind, usize)>, bytes: usize) -> (usize, BTreeMap<EventKind, Room>) {
+    let mut sums: BTreeMap<EventKind, (usize, usize)> = BTreeMap::new();
+    for (kind, cost) in events {
+        let (count, sum) = sums.entry(kind).or_default();
+        (*count, *sum) = (*count + 1, *sum + cost);
     }
-    positions.sort_unstable();
-    positions
+    let in_all = sums.values().map(|(count, _)| count).sum();
+    let mut by_count: Vec<(EventKind, (usize, usize))> = sums.into_iter().collect();
+    by_count.sort_by_key(|(_, (count, _))| *count);
+    let (mut left, mut rooms) = (bytes, BTreeMap::new());
+    for (kind, (_, sum)) in by_count {
+        let Some(after) = left.checked_sub(sum) else {
+            rooms.insert(kind, Room::Bytes(left));
+            break;
+        };
+        left = after;
+        rooms.insert(kind, Room::Whole);
+    }
+    (in_all, rooms)
 }
 
 /// Puts `cause` with a gap for each run of digits into `pattern`, and what stands in the gaps into `gaps`.
