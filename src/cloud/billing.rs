@@ -65,7 +65,8 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
     let settings = ec2.settings().billing.clone();
     let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
     let instances: Vec<Instance> = ec2.instances().to_vec();
-    let mut lines: Vec<BillLine> = Vec::new();
+    // Mostly an instance has a line for its time and one for its volume.
+    let mut lines: Vec<BillLine> = Vec::with_capacity(2 * instances.len() + 16);
     let reserved = ReservedLives::of(ec2, &instances, end);
     let mut ends = Vec::with_capacity(instances.len());
     for (number, instance) in instances.iter().enumerate() {

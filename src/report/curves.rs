@@ -14,8 +14,31 @@ use crate::domain::{Currency, SimTime, WorkloadId};
 use crate::simulation::Outcome;
 use crate::world::record::{MetricFacts, QueueSample, Sample, WorkloadKind, WorkloadSample};
 
-/// A value at an instant; nothing where the curve has a gap.
-pub(super) type Point = (SimTime, Option<f64>);
+/// A value at an instant.
+pub(super) type Point = (SimTime, Value);
+
+/// A value, or a gap of the curve, in the room of a number: curves have a million points.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value(f64);
+
+impl Value {
+    /// The value; nothing where the curve has a gap.
+    pub(super) fn get(self) -> Option<f64> {
+        (!self.0.is_nan()).then_some(self.0)
+    }
+}
+
+impl From<Option<f64>> for Value {
+    fn from(value: Option<f64>) -> Self {
+        Self(value.unwrap_or(f64::NAN))
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self(value)
+    }
+}
 
 /// A curve.
 #[derive(Clone, Debug)]
@@ -56,7 +79,7 @@ impl Series {
 
     /// The largest value, at least zero.
     pub(super) fn max(&self) -> f64 {
-        self.points.iter().filter_map(|point| point.1).fold(0.0, f64::max)
+        self.points.iter().filter_map(|point| point.1.get()).fold(0.0, f64::max)
     }
 }
 
@@ -127,7 +150,7 @@ pub(super) fn workload_colors(outcome: &Outcome) -> BTreeMap<WorkloadId, usize> 
 
 /// A curve over all samples; `value` is `None` where the curve has a gap.
 fn curve(outcome: &Outcome, mut value: impl FnMut(&Sample) -> Option<f64>) -> Vec<Point> {
-    outcome.record.samples.iter().map(|sample| (sample.at, value(sample))).collect()
+    outcome.record.samples.iter().map(|sample| (sample.at, value(sample).into())).collect()
 }
 
 /// So many curves over all samples, each sample gone through once for all of them: what one sample holds lies together.
@@ -140,7 +163,7 @@ fn side_by_side(
     let mut points: Vec<Vec<Point>> = (0..curves).map(|_| Vec::with_capacity(samples.len())).collect();
     for sample in samples {
         for (number, points) in points.iter_mut().enumerate() {
-            points.push((sample.at, value(sample, number)));
+            points.push((sample.at, value(sample, number).into()));
         }
     }
     points
@@ -266,9 +289,9 @@ fn open_at_once<I: Iterator<Item = (SimTime, SimTime)>>(spans: impl Fn() -> I, e
         })
     };
     let mut curve = Vec::with_capacity(changes().count() + 2);
-    curve.push((SimTime::ZERO, Some(0.0)));
-    curve.extend(changes().map(|(at, open)| (at, Some(f64::from(open)))));
-    curve.push((end, Some(f64::from(changes().last().map_or(0, |last| last.1)))));
+    curve.push((SimTime::ZERO, 0.0.into()));
+    curve.extend(changes().map(|(at, open)| (at, f64::from(open).into())));
+    curve.push((end, f64::from(changes().last().map_or(0, |last| last.1)).into()));
     curve
 }
 
@@ -349,7 +372,7 @@ mod tests {
         let spans = [(at(5), at(6)), (at(5), at(9)), (at(6), at(8)), (at(7), at(7)), (at(9), at(10))];
         let curve = open_at_once(|| spans.into_iter(), at(10));
         let counts: Vec<(i64, f64)> =
-            curve.into_iter().map(|(at, open)| (at.as_micros(), open.unwrap_or(-1.0))).collect();
+            curve.into_iter().map(|(at, open)| (at.as_micros(), open.get().unwrap_or(-1.0))).collect();
         assert_eq!(counts, [(0, 0.0), (5, 2.0), (6, 2.0), (8, 1.0), (9, 1.0), (10, 1.0)]);
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
         return Vec::new();
     }
     let of = |value: &dyn Fn(&crate::world::record::Sample) -> f64| {
-        samples.iter().map(|sample| (sample.at, Some(value(sample)))).collect::<Vec<Point>>()
+        samples.iter().map(|sample| (sample.at, value(sample).into())).collect::<Vec<Point>>()
     };
     let mut lines = Vec::new();
     let mut add = |label: &str, points: &[Point], say: &dyn Fn(f64) -> String| {
@@ -55,7 +55,7 @@ fn columns(points: &[Point], end: SimTime) -> Vec<f64> {
         let until = points.get(position + 1).map_or(end, |next| next.0);
         let last = column(SimTime::from_micros(until.as_micros() - 1)).max(column(at));
         for own in &mut columns[column(at)..=last] {
-            *own = own.max(value.unwrap_or(0.0));
+            *own = own.max(value.get().unwrap_or(0.0));
         }
     }
     columns
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn no_peak_is_lost_however_short() {
         let at = SimTime::from_micros;
-        let points = [(at(0), Some(1.0)), (at(500), Some(8.0)), (at(501), Some(2.0))];
+        let points = [(at(0), 1.0), (at(500), 8.0), (at(501), 2.0)].map(|(at, value)| (at, value.into()));
         let columns = columns(&points, at(1_000));
         assert_eq!((columns[0], columns[COLUMNS / 2], columns[COLUMNS - 1]), (1.0, 8.0, 2.0));
         let line = drawn(&columns, 8.0);

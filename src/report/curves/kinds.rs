@@ -99,10 +99,10 @@ pub(in crate::report) fn cost_by_kind(outcome: &Outcome) -> Panel {
             other => other,
         };
         let mut sum = 0_i128;
-        let mut points = vec![(SimTime::ZERO, Some(0.0))];
+        let mut points = vec![(SimTime::ZERO, 0.0.into())];
         for (at, change) in changes {
             sum += change;
-            points.push((at, Some(sum.max(0) as f64 / 1e9)));
+            points.push((at, (sum.max(0) as f64 / 1e9).into()));
         }
         panel.series.push(Series::steps(name, color, points));
     }

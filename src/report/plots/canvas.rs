@@ -161,7 +161,7 @@ impl Canvas<'_> {
         let mut strokes = Vec::new();
         let mut columns: BTreeMap<i32, Column> = BTreeMap::new();
         for &(at, value) in &series.points {
-            match value {
+            match value.get() {
                 Some(value) => {
                     let y = y_of(value, axis, top);
                     columns.entry(self.x_of(at)).and_modify(|column| column.add(y)).or_insert_with(|| Column::of(y));
@@ -244,9 +244,14 @@ fn append(stroke: &mut Vec<(i32, i32)>, point: (i32, i32)) {
 mod tests {
     use super::{Panel, Series, draw};
     use crate::domain::{SimDuration, SimTime};
+    use crate::report::curves::Point;
 
-    fn points(values: &[Option<f64>]) -> Vec<(SimTime, Option<f64>)> {
-        values.iter().enumerate().map(|(n, &value)| (SimTime::from_micros(n as i64 * 1_000_000), value)).collect()
+    fn points(values: &[Option<f64>]) -> Vec<Point> {
+        values
+            .iter()
+            .enumerate()
+            .map(|(n, &value)| (SimTime::from_micros(n as i64 * 1_000_000), value.into()))
+            .collect()
     }
 
     fn drawn(series: Series) -> String {

@@ -184,7 +184,7 @@ fn added(series: &[Series]) -> Vec<Point> {
     for own in series {
         let mut before = 0.0;
         for &(at, value) in &own.points {
-            let value = value.unwrap_or(before);
+            let value = value.get().unwrap_or(before);
             changes.push((at, value - before));
             before = value;
         }
@@ -194,7 +194,7 @@ fn added(series: &[Series]) -> Vec<Point> {
     let mut points: Vec<Point> = Vec::new();
     for changes in changes.chunk_by(|one, other| one.0 == other.0) {
         sum += changes.iter().map(|change| change.1).sum::<f64>();
-        points.push((changes[0].0, Some(sum)));
+        points.push((changes[0].0, sum.into()));
     }
     points
 }
@@ -205,10 +205,11 @@ fn largest(series: &[Series]) -> Vec<Point> {
     let mut points = first.points.clone();
     for other in others {
         for (point, own) in points.iter_mut().zip(&other.points) {
-            point.1 = match (point.1, own.1) {
+            let larger = match (point.1.get(), own.1.get()) {
                 (Some(one), Some(two)) => Some(one.max(two)),
                 (one, two) => one.or(two),
             };
+            point.1 = larger.into();
         }
     }
     points
@@ -269,7 +270,7 @@ fn unit(title: &str, unit: &str) -> String {
 
 /// Whether the largest value is more than fifty times the smallest above zero.
 fn spans_magnitudes(panel: &Panel) -> bool {
-    let values = panel.series.iter().flat_map(|series| &series.points).filter_map(|point| point.1);
+    let values = panel.series.iter().flat_map(|series| &series.points).filter_map(|point| point.1.get());
     let (least, most) =
         values.filter(|value| *value > 0.0).fold((f64::MAX, 0.0), |(least, most), v| (v.min(least), v.max(most)));
     most > least * 50.0
@@ -303,12 +304,12 @@ type Change = (i64, Option<Number>);
 
 /// The instants at which a curve changes, as the page writes them: of those that it cannot tell apart the last.
 fn changes(points: &[Point]) -> impl Iterator<Item = Change> {
-    let same = |one: &Point, other: &Point| one.1.map(f64::to_bits) == other.1.map(f64::to_bits);
+    let same = |one: &Point, other: &Point| one.1.get().map(f64::to_bits) == other.1.get().map(f64::to_bits);
     let mut firsts = points.chunk_by(same).filter_map(<[Point]>::first);
     let mut last: Option<Change> = None;
     std::iter::from_fn(move || {
         for &(at, value) in firsts.by_ref() {
-            let (at, value) = (tenths(at), value.map(|value| Number(significant(value, 5))));
+            let (at, value) = (tenths(at), value.get().map(|value| Number(significant(value, 5))));
             match &mut last {
                 Some(last) if last.0 == at => last.1 = value,
                 Some(last) if last.1 == value => {}
@@ -357,7 +358,7 @@ fn line(series: &Series, hidden: bool, points: usize) -> Curve {
     let group = samples.len().div_ceil(points.max(1)).max(1);
     let interval = samples.get(1).zip(samples.first()).map_or(0, |(second, first)| tenths(second.0) - tenths(first.0));
     let largest = |group: &[Point]| {
-        let value = group.iter().filter_map(|point| point.1).max_by(f64::total_cmp);
+        let value = group.iter().filter_map(|point| point.1.get()).max_by(f64::total_cmp);
         value.map(|value| Number(significant(value, 3)))
     };
     let (first, others) = samples.split_at(samples.len().min(1));
