@@ -164,4 +164,16 @@ mod tests {
         assert_eq!(calls.admit(at(0), PodId(2), Call::Condition(why)).err(), Some(at(1_000)));
         assert_eq!(calls.held_until, at(1_000), "it is behind both bindings");
     }
+
+    #[test]
+    fn what_was_said_of_a_pod_is_forgotten_once_it_is_gone() {
+        let limit = Some(CallLimit::new(CallRate::new(2, 1)));
+        let mut calls =
+            Calls { limit, waiting: FxHashMap::default(), told: FxHashMap::default(), held_until: SimTime::ZERO };
+        let why = Unschedulable { nodes: 1, ..Unschedulable::default() };
+        assert!(calls.is_news(PodId(0), &why));
+        assert!(!calls.is_news(PodId(0), &why));
+        calls.forget_told(PodId(0));
+        assert!(calls.told.is_empty());
+    }
 }

@@ -253,7 +253,8 @@ fn gap(digits: &str) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, GAP, take_apart};
+    use super::{Cell, GAP, room, take_apart};
+    use crate::world::record::EventKind;
 
     #[test]
     fn a_cause_is_put_together_again_from_its_pattern() {
@@ -271,5 +272,17 @@ mod tests {
             }
             assert_eq!(whole, cause);
         }
+    }
+
+    #[test]
+    fn the_rarest_kinds_are_told_whole_and_the_next_as_far_as_there_is_room() {
+        let (rare, often, most) = (EventKind::FaultBegan, EventKind::CommandStarted, EventKind::Rescaled);
+        let events = [(most, 20), (often, 30), (rare, 40), (most, 20), (often, 30), (most, 20)];
+        let (in_all, mut rooms) = room(events.into_iter(), 89);
+        let mut told = Vec::new();
+        for (kind, cost) in events {
+            told.push(rooms.get_mut(&kind).is_some_and(|room| room.takes(cost)));
+        }
+        assert_eq!((in_all, told), (6, vec![false, true, true, false, false, false]));
     }
 }
