@@ -124,7 +124,8 @@ pub fn run(
     Ok(concluded(simulation, scenario, policy, warnings))
 }
 
-/// The same as [`run`], as long as `progress` lets it go on; `None` if it did not.
+/// The same as [`run`], as long as `progress` lets it go on; `None` if it did not. Who writes no `metrics.om` does not keep what
+/// only that is made from (`keeps_meters`): up to a tenth of the memory.
 ///
 /// # Errors
 /// If the catalog has no prices for the scenario's region.
@@ -132,41 +133,16 @@ pub fn run_while(
     scenario: &Scenario,
     policy: &PolicyVariant,
     catalog: &Catalog,
-    seed: u64,
+    (seed, keeps_meters): (u64, bool),
     progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
 ) -> Result<Option<Outcome>, CatalogError> {
-    let resolved = resolve(scenario, policy, catalog, seed)?;
-    Ok(follow(resolved, scenario, policy, progress))
-}
-
-/// The same as [`run_while`], without what only `metrics.om` is made from: for whoever writes none. It takes up to a tenth of the memory.
-///
-/// # Errors
-/// If the catalog has no prices for the scenario's region.
-pub fn run_without_meters(
-    scenario: &Scenario,
-    policy: &PolicyVariant,
-    catalog: &Catalog,
-    seed: u64,
-    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
-) -> Result<Option<Outcome>, CatalogError> {
-    let mut resolved = resolve(scenario, policy, catalog, seed)?;
-    resolved.setup.keeps_meters = false;
-    Ok(follow(resolved, scenario, policy, progress))
-}
-
-/// Simulates as long as `progress` lets it go on.
-fn follow(
-    Resolved { setup, warnings }: Resolved<'_>,
-    scenario: &Scenario,
-    policy: &PolicyVariant,
-    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
-) -> Option<Outcome> {
+    let Resolved { mut setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    setup.keeps_meters = keeps_meters;
     let mut simulation = Simulation::new(&setup);
     if drive(&mut simulation, scenario, progress).is_break() {
-        return None;
+        return Ok(None);
     }
-    Some(concluded(simulation, scenario, policy, warnings))
+    Ok(Some(concluded(simulation, scenario, policy, warnings)))
 }
 
 /// The same as [`run`], unless somebody sets `unwanted`, which is looked at after every event; `None` then.

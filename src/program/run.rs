@@ -78,8 +78,8 @@ impl Run {
         progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
     ) -> Result<Option<Outcome>, Failure> {
         let policy = self.policy()?;
-        let run = if self.keeps_meters { simulation::run_while } else { simulation::run_without_meters };
-        let outcome = run(&self.scenario, policy, self.prices.catalog(), self.seed(), progress);
+        let kept = (self.seed(), self.keeps_meters);
+        let outcome = simulation::run_while(&self.scenario, policy, self.prices.catalog(), kept, progress);
         Ok(outcome.map_err(prices::unusable)?.map(|outcome| self.told(policy, outcome)))
     }
 
