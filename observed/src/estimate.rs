@@ -10,6 +10,7 @@ mod proportions;
 mod rates;
 mod survival;
 mod times;
+mod windows;
 
 pub use distributions::{beta_lower, beta_quantile, chi_square_quantile};
 pub use lines::{Line, Slope, line, slope_through_zero};
@@ -17,6 +18,7 @@ pub use proportions::{Prior, Proportion, interval as proportion_interval, poster
 pub use rates::{Exposed, GammaPrior, Groups, Rate, empirical_bayes, groups, rate, rate_in_groups};
 pub use survival::{Lifetime, Survival, survival};
 pub use times::{Duration, LogNormal, Shrunk, median, shrink};
+pub use windows::unblurred;
 
 /// A value with its 95 % interval and the size of the sample behind it.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]

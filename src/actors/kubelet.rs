@@ -37,27 +37,49 @@ const HOOK_EXTENSION: SimDuration = SimDuration::from_secs(2);
 /// From binding to the kubelet taking the pod up.
 pub const BIND: SimDuration = SimDuration::from_millis(20);
 
-/// The images of every node: from when on each is there, and when the node can pull the next one.
+/// The images of every node that there is, and what each that ever was has pulled.
 #[derive(Debug, Default)]
 pub(super) struct Images {
-    there: FxHashMap<(NodeId, Symbol), SimTime>,
-    pulling_until: FxHashMap<NodeId, SimTime>,
+    of_node: FxHashMap<NodeId, NodeImages>,
     pulled: BTreeMap<NodeId, i64>,
+}
+
+/// The images of a node: from when on each is there, and when the node can pull the next one.
+#[derive(Debug, Default)]
+struct NodeImages {
+    /// Some tens at most.
+    there: Vec<(Symbol, SimTime)>,
+    pulling_until: Option<SimTime>,
 }
 
 impl Images {
     /// When `image` can be used on `node` if it is asked for at `from`. A node pulls one image at a time.
     fn available(&mut self, settings: Pulls<'_>, node: NodeId, image: Symbol, from: SimTime) -> SimTime {
-        if let Some(&there) = self.there.get(&(node, image)) {
-            return there.max(from + CACHED_PULL);
+        let own = self.of_node.entry(node).or_default();
+        if let Some((_, there)) = own.there.iter().find(|(known, _)| *known == image) {
+            return (*there).max(from + CACHED_PULL);
         }
-        let idle = self.pulling_until.get(&node).copied().unwrap_or(from);
+        let idle = own.pulling_until.unwrap_or(from);
         let bytes = settings.images.size_of(image);
         let there = idle.max(from) + pull_time(settings, bytes);
-        self.there.insert((node, image), there);
-        self.pulling_until.insert(node, there);
+        own.there.push((image, there));
+        own.pulling_until = Some(there);
         *self.pulled.entry(node).or_insert(0) += bytes;
         there
+    }
+
+    /// The run began with the image on the node.
+    fn found(&mut self, node: NodeId, image: Symbol, at: SimTime) {
+        let own = self.of_node.entry(node).or_default();
+        match own.there.iter_mut().find(|(known, _)| *known == image) {
+            Some((_, there)) => *there = at,
+            None => own.there.push((image, at)),
+        }
+    }
+
+    /// The node is gone, and its images with it.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.of_node.remove(&node);
     }
 
     /// Bytes that each node pulled.
@@ -128,7 +150,7 @@ pub(super) fn found(context: &mut Context<'_>, now: SimTime, pod: PodId, found: 
     let state = context.world.pod(pod);
     let init = state.spec.init_containers.iter().map(|init| &init.container.image);
     for image in state.spec.containers.iter().map(|container| &container.image).chain(init) {
-        context.images.there.insert((found.node, Symbol::new(image)), now);
+        context.images.found(found.node, Symbol::new(image), now);
     }
     metrics_server::pod_started(context, pod);
     usage_loop::pod_started(context, pod);

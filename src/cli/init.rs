@@ -17,7 +17,7 @@ use nodecast_observed::observation::Observation;
 /// Write a first scenario: an explained example, or the cluster of a kubectl dump
 ///
 /// It runs as it is. The example is a day of a small web shop with two policies to compare. With --from the scenario is made of
-/// what `kubectl get deploy,sts,ds,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,storageclasses -A -o yaml` prints (or -o json): your manifests,
+/// what `kubectl get deploy,sts,ds,cj,jobs,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,sc -A -o yaml` prints (or -o json): your manifests,
 /// node groups and releases, and load that holds the replicas that you have; name beside it the folder that `nodecast observe` wrote, or the
 /// report of a run, and the load is what was observed. Nothing is asked, and no file is overwritten.
 #[derive(clap::Args, Debug)]

@@ -23,15 +23,17 @@ pub use replay::Recorded;
 pub use verdict::{Judged, Verdict};
 pub use workloads::{Curve, WorkloadResult, Workloads};
 
-use figures::{Basis, HeldPrices, Reading, Window, readings};
+use figures::{Basis, HeldPrices, Reading, Window, hours_by_type, readings};
 use verdict::{judge, share};
 
 use super::figures::Unit;
 use super::statistics::Estimate;
-use crate::domain::{SimDuration, SimTime};
+use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::report::summary::rounded;
 
 const DAY_SECONDS: i64 = 86_400;
+/// The figure of what was billed.
+const COST: &str = "cost_per_day";
 
 /// What goes into the simulations of the judged time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -172,24 +174,62 @@ pub struct Findings {
     pub cost_error: Option<Estimate>,
     /// How much earlier the days of the naive forecast are; `null` without any.
     pub naive_days: Option<i64>,
+    /// Hours of instance types, those with most first.
+    pub types: Vec<TypeHours>,
+}
+
+/// Hours of an instance type a day. Which types there are of a size is luck of prices: they are shown and not judged.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TypeHours {
+    /// The type.
+    pub instance_type: String,
+    /// In the record.
+    pub observed: f64,
+    /// In the simulations, on average.
+    pub simulated: f64,
+}
+
+fn type_hours(recorded: &History, simulations: &[History], stretch: Stretch, basis: Basis) -> Vec<TypeHours> {
+    let days = stretch.recorded.length().as_secs_f64() / DAY_SECONDS as f64;
+    let mut all: std::collections::BTreeMap<Symbol, (f64, f64)> = std::collections::BTreeMap::new();
+    for (kind, hours) in hours_by_type(recorded, stretch.recorded, basis) {
+        all.entry(kind).or_default().0 += hours / days;
+    }
+    for (kind, hours) in simulations.iter().flat_map(|own| hours_by_type(own, stretch.simulated, basis)) {
+        all.entry(kind).or_default().1 += hours / days / simulations.len() as f64;
+    }
+    let row = |(kind, (observed, simulated)): (Symbol, (f64, f64))| TypeHours {
+        instance_type: kind.to_string(),
+        observed: rounded(observed, 6),
+        simulated: rounded(simulated, 6),
+    };
+    let mut rows: Vec<TypeHours> = all.into_iter().map(row).collect();
+    rows.sort_by(|one, other| {
+        let most = |own: &TypeHours| own.observed.max(own.simulated);
+        most(other).total_cmp(&most(one)).then(one.instance_type.cmp(&other.instance_type))
+    });
+    rows
 }
 
 /// Judges the stretch by simulations. With the findings come the replicas of each workload as curves, in their order.
 pub fn findings(recorded: &History, simulations: &[History], stretch: Stretch) -> (Findings, Vec<Curve>) {
     let basis = Basis::of(recorded);
     let prices = HeldPrices::of(std::iter::once(recorded).chain(simulations));
-    let of_record = |window| readings(recorded, window, basis, &prices);
-    let observed = of_record(stretch.recorded);
+    let observed = readings(recorded, stretch.recorded, basis, &prices);
     let of_seeds: Vec<Vec<Reading>> =
         simulations.iter().map(|history| readings(history, stretch.simulated, basis, &prices)).collect();
     let naive_days = naive_days(recorded, stretch.recorded);
     let before = naive_days.map(|days| earlier(stretch.recorded, days));
-    let naive = before.map(of_record);
+    let naive = before.map(|before| {
+        let basis = if before.from < recorded.charged_from { basis.without_charges() } else { basis };
+        readings(recorded, before, basis, &prices)
+    });
     let figures = figures(&observed, &of_seeds, naive.as_deref());
     let cost_error = cost_error(&observed, &of_seeds);
     let Workloads { results: workloads, curves } = Workloads::of(recorded, simulations, stretch, before);
     let tally = tally(&figures, &workloads);
-    (Findings { figures, workloads, tally, cost_error, naive_days }, curves)
+    let types = type_hours(recorded, simulations, stretch, basis);
+    (Findings { figures, workloads, tally, cost_error, naive_days, types }, curves)
 }
 
 /// How many days earlier lies a stretch of the same hours that was recorded whole: a week if there is one, else as many as the
@@ -198,6 +238,11 @@ fn naive_days(recorded: &History, judged: Window) -> Option<i64> {
     let days = (judged.length().as_secs() + DAY_SECONDS - 1) / DAY_SECONDS;
     let weeks = (days + 6) / 7 * 7;
     [weeks, days].into_iter().find(|days| earlier(judged, *days).from >= recorded.counts_from.max(SimTime::ZERO))
+}
+
+/// The stretch of the naive forecast.
+pub fn naive_stretch(recorded: &History, judged: Window) -> Option<Window> {
+    naive_days(recorded, judged).map(|days| earlier(judged, days))
 }
 
 fn earlier(window: Window, days: i64) -> Window {
@@ -231,7 +276,8 @@ fn figures(observed: &[Reading], of_seeds: &[Vec<Reading>], naive: Option<&[Read
         let happened = value_in(observed, figure)?;
         let values: Vec<f64> = of_seeds.iter().filter_map(|readings| value_in(readings, figure)).collect();
         let judged = judge(happened, &values, figure.tolerance)?;
-        let naive = naive.and_then(|naive| value_in(naive, figure));
+        let is_known = |naive: &&[Reading]| figure.name != COST || value_of(naive, COST).is_some();
+        let naive = naive.filter(is_known).and_then(|naive| value_in(naive, figure));
         let naive_error = naive.and_then(|naive| share(naive - happened, happened));
         Some(FigureResult {
             name: figure.name.clone(),
@@ -253,7 +299,7 @@ fn skill(error: Option<f64>, naive: Option<f64>) -> Option<f64> {
 }
 
 fn cost_error(observed: &[Reading], of_seeds: &[Vec<Reading>]) -> Option<Estimate> {
-    let figure = value_of(observed, "cost_per_day").or_else(|| value_of(observed, "cost_at_held_prices_per_day"))?;
+    let figure = value_of(observed, COST).or_else(|| value_of(observed, "cost_at_held_prices_per_day"))?;
     let happened = figure.value.filter(|value| *value > 0.0)?;
     let errors: Vec<f64> =
         of_seeds.iter().filter_map(|readings| Some((value_in(readings, figure)? - happened) / happened)).collect();

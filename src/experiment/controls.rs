@@ -126,6 +126,8 @@ pub struct Basis<'b> {
     pub scenario: &'b Scenario,
     /// The scenario's own document.
     pub root: &'b Content,
+    /// The objects as they are stated.
+    pub objects: &'b [Content],
     /// The policy.
     pub policy: &'b PolicyVariant,
     /// The region's prices.
@@ -150,6 +152,7 @@ impl Controls {
             by_origin: basis.by_origin,
             by_workload: basis.by_workload,
             can_set: basis.can_set,
+            objects: basis.objects,
         };
         let levers = levers(&known);
         let mut all: Vec<Control> = levers.iter().flat_map(|lever| of_levers::controls(lever, basis)).collect();

@@ -13,11 +13,11 @@ use super::simulations::{on_threads, shell_line};
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::backtest::figures::Window;
-use crate::experiment::backtest::history::History;
+use crate::experiment::backtest::history::{Counted, History};
 use crate::experiment::backtest::replay::{forecast, with_recorded};
 use crate::experiment::backtest::{
-    Answer, BillComparison, Findings, Mode, Recorded, SCHEMA_VERSION, Stretch, Variant, findings, split_of, stretch,
-    tables, workloads,
+    Answer, BillComparison, Findings, Mode, Recorded, SCHEMA_VERSION, Stretch, Variant, findings, naive_stretch,
+    split_of, stretch, tables, workloads,
 };
 use crate::experiment::points::{self, Cell, Watcher};
 use crate::experiment::presentation::{backtest_page, backtest_table};
@@ -125,7 +125,16 @@ impl Backtest {
         let judged = self.stretch.recorded;
         let bill = bill::read(&self.request.bill, &self.scenario.name, &self.recorded, judged)?;
         if self.recorded.charges.is_none() {
-            self.recorded.charges = Some(bill.charges(&self.recorded, judged));
+            let mut charges = bill.charges(&self.recorded, judged);
+            self.recorded.charged_from = judged.from;
+            // The naive forecast costs what those days were billed, if they are in the files.
+            if let Some(before) = naive_stretch(&self.recorded, judged)
+                && let Ok(earlier) = bill::read(&self.request.bill, &self.scenario.name, &self.recorded, before)
+            {
+                charges.extend(earlier.charges(&self.recorded, before));
+                self.recorded.charged_from = before.from;
+            }
+            self.recorded.charges = Some(charges);
             self.recorded.currency = Some(bill.currency().to_owned());
         }
         self.bill = Some(bill);
@@ -304,12 +313,17 @@ impl Backtest {
                 "Spot prices are the recorded ones of pools that were used; those of the others are modelled",
             );
         }
-        if !self.recorded.knows_ends() {
-            all.changes(
+        let counted = &self.recorded.counted;
+        match (self.recorded.knows_ends(), counted.ends.is_empty()) {
+            (true, _) => {}
+            (false, true) => all.changes(
                 "why nodes ended was not recorded: removals and reclaims are not judged, and none is swapped in",
-            );
+            ),
+            (false, false) => all.changes(
+                "why each node ended was not recorded: removals and reclaims are judged by how many Karpenter counted, and none is swapped in",
+            ),
         }
-        if !self.recorded.knows_evictions {
+        if !self.recorded.knows_evictions && counted.evictions.is_empty() {
             all.changes("which pods were evicted was not recorded: evictions are not judged");
         }
         self.bill.iter().flat_map(RecordedBill::warnings).for_each(|text| all.may_change(text.as_str()));
@@ -350,6 +364,8 @@ fn covered(recorded: &History, scenario: &Scenario, split: Option<SimDuration>) 
         workloads: BTreeMap::new(),
         knows_evictions: false,
         charges: None,
+        charged_from: SimTime::ZERO,
+        counted: Counted::default(),
         spot_prices: Vec::new(),
         currency: None,
     };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use nodecast_observed::estimate::unblurred;
 use nodecast_observed::observation::about::WorkloadFigures;
 use nodecast_observed::observation::{Observation, WorkloadState};
 use nodecast_observed::prometheus::{Answers, Plan, import};
@@ -20,6 +21,8 @@ use crate::scenario::source::Source;
 pub const ANSWERS: &str = "answers";
 /// Workloads that use less CPU than this on average, thousandths, have no load in a draft: it would move nothing.
 const WORTH_A_LOAD_MILLI: f64 = 10.0;
+/// Who counts requests of load balancers.
+const BALANCER: &str = "alb";
 /// How many names a sentence lists.
 const NAMED: usize = 5;
 
@@ -80,17 +83,22 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     }
     let states = |own: &WorkloadFigures| states.get(own.workload.as_str()).map_or(&[][..], Vec::as_slice);
     let figures = observation.about.figures.workloads.iter();
-    let loads: Vec<ObservedLoad> = figures.filter_map(|own| load(own, states(own))).collect();
+    let rated = observation.about.rates_over_seconds;
+    let loads: Vec<ObservedLoad> = figures.filter_map(|own| load(own, states(own), rated)).collect();
     if loads.is_empty() {
         return Err(ScenarioError::new("the observation knows neither requests nor CPU of any workload")
             .help("its `missing` says how to have them recorded")
             .into());
     }
-    Ok(Observed { start, length: SimDuration::from_secs(window.seconds), loads })
+    let mut pods: BTreeMap<String, u64> = BTreeMap::new();
+    for workload in observation.pods.iter().filter_map(|own| own.workload.as_ref()) {
+        *pods.entry(workload.clone()).or_default() += 1;
+    }
+    Ok(Observed { start, length: SimDuration::from_secs(window.seconds), loads, pods })
 }
 
-/// The load of a workload with its states; `None` if it is not worth one.
-fn load(figures: &WorkloadFigures, states: &[&WorkloadState]) -> Option<ObservedLoad> {
+/// The load of a workload with its states, of which rates are over so many seconds; `None` if it is not worth one.
+fn load(figures: &WorkloadFigures, states: &[&WorkloadState], rated: Option<i64>) -> Option<ObservedLoad> {
     let cores = figures.cpu_used_milli.filter(|milli| *milli >= WORTH_A_LOAD_MILLI).map(|milli| milli / 1e3);
     let requests = figures.requests_per_second.filter(|rate| *rate > 0.0);
     let per_request = figures.cpu_per_request_seconds.map(SimDuration::from_secs_f64);
@@ -100,11 +108,13 @@ fn load(figures: &WorkloadFigures, states: &[&WorkloadState]) -> Option<Observed
         (Some((cpu, rate)), _) => {
             let by = figures.requests_from.as_deref().unwrap_or("the run");
             let basis = format!("{} requests/s on average, counted by {by}; {cpu} of CPU each", rounded(rate));
-            (curve("requests_per_second", own().filter_map(|own| Some((own, own.requests_per_second?)))), basis)
+            // Sums of load balancers are of a period of their own, which ends with their instant.
+            let rated = rated.filter(|_| by != BALANCER);
+            (curve("requests_per_second", own().filter_map(|own| Some((own, own.requests_per_second?))), rated), basis)
         }
         (None, Some(cores)) => {
             let basis = format!("{} cores on average; nobody counts its requests", rounded(cores));
-            (curve("cores", own().filter_map(|own| Some((own, own.cpu_used_milli? / 1e3)))), basis)
+            (curve("cores", own().filter_map(|own| Some((own, own.cpu_used_milli? / 1e3))), rated), basis)
         }
         (None, None) => return None,
     };
@@ -112,17 +122,34 @@ fn load(figures: &WorkloadFigures, states: &[&WorkloadState]) -> Option<Observed
     Some(ObservedLoad { workload: figures.workload.clone(), curve: curve?, cpu_per_request, basis })
 }
 
-/// A curve as the file that a load names; `None` if it has fewer than two rows.
-fn curve<'s>(column: &str, points: impl Iterator<Item = (&'s WorkloadState, f64)>) -> Option<String> {
-    let mut text = format!("t_seconds,{column}\n");
-    let mut rows = 0_usize;
-    for (own, value) in points {
-        let (seconds, micros) = (own.at.as_secs(), own.at.as_micros().rem_euclid(1_000_000));
-        let fraction = if micros == 0 { String::new() } else { format!(".{micros:06}") };
-        let _ = writeln!(text, "{seconds}{fraction},{}", value.max(0.0));
-        rows += 1;
+/// A curve as the file that a load names, of rates over so many seconds; `None` if it has fewer than two rows.
+fn curve<'s>(
+    column: &str,
+    points: impl Iterator<Item = (&'s WorkloadState, f64)>,
+    rated: Option<i64>,
+) -> Option<String> {
+    let mut points: Vec<(i64, f64)> = points.map(|(own, value)| (own.at.as_micros(), value.max(0.0))).collect();
+    if let Some(seconds) = rated {
+        points = unblurred(&points, seconds * 1_000_000);
+        // The run begins with what held then.
+        let before = points.iter().take_while(|(at, _)| *at <= 0).count().saturating_sub(1);
+        points.drain(..before);
+        points.iter_mut().take(1).for_each(|own| own.0 = own.0.max(0));
     }
-    (rows >= 2).then_some(text)
+    let mut text = format!("t_seconds,{column}\n");
+    for (at, value) in &points {
+        let (seconds, micros) = (at.div_euclid(1_000_000), at.rem_euclid(1_000_000));
+        let fraction = if micros == 0 { String::new() } else { format!(".{micros:06}") };
+        let value = if rated.is_some() { rounded_to(*value) } else { value.to_string() };
+        let _ = writeln!(text, "{seconds}{fraction},{value}");
+    }
+    (points.len() >= 2).then_some(text)
+}
+
+/// A value with six decimals at most: more are not known of a rate.
+fn rounded_to(value: f64) -> String {
+    let text = format!("{value:.6}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod assembly;
 mod files;
 mod simulated;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
@@ -22,11 +22,11 @@ use crate::experiment::recommendation::{
 };
 use crate::experiment::rightsizing::{Patch, Sizing, measure, observed, patches};
 use crate::report::Summary;
-use crate::scenario::{Caveats, Edit, Scenario, Warning};
+use crate::scenario::{Caveats, Edit, Limits, Scenario, Warning};
 use crate::simulation::Outcome;
 use assembly::Assembly;
 pub(super) use assembly::value_changes;
-pub(super) use files::{Change, Origin, seen_by};
+pub(super) use files::{Change, Origin, objects, seen_by};
 pub use files::{Written, begin};
 use simulated::Simulated;
 
@@ -174,7 +174,10 @@ impl Recommend {
         let policy = self.scenario.for_policy(Some(&self.policy))?;
         let summary = Summary::of(first);
         let by_workload = summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
+        let file = Path::new(&self.request.scenario);
+        let documents = Scenario::documents(file, self.prices.catalog(), &Limits::default(), &self.request.edits)?;
         let known = Known {
+            objects: &objects(&seen_by(&self.policy, documents)),
             scenario: &self.scenario,
             policy,
             region,

@@ -5,13 +5,29 @@
 
 use super::tree::{Entry, Node, NodeKind};
 
+/// Stands for a file in documents of objects that `--set` adds.
+pub const ADDED: &str = "--set";
+
 /// A document of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Document {
-    /// The file, as the scenario names it; nothing for the scenario itself.
+    /// The file, as the scenario names it, or [`ADDED`]; nothing for the scenario itself.
     pub file: Option<String>,
     /// What it holds.
     pub content: Content,
+}
+
+/// The documents after a change of the same scenario, each with what it was before; nothing for an object that the change adds.
+pub fn paired<'d>(
+    before: &'d [Document],
+    after: &'d [Document],
+) -> impl Iterator<Item = (Option<&'d Document>, &'d Document)> {
+    let is_added = |own: &&Document| own.file.as_deref() == Some(ADDED);
+    let mut of_files = before.iter().filter(move |own| !is_added(own));
+    after.iter().map(move |own| {
+        let same = || before.iter().filter(is_added).find(|one| one.content.object_name() == own.content.object_name());
+        (if is_added(&own) { same() } else { of_files.next() }, own)
+    })
 }
 
 /// A value of a document.

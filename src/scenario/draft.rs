@@ -7,7 +7,7 @@ mod dump;
 mod example;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::error::{ScenarioError, Warning, nearest};
@@ -59,6 +59,8 @@ pub struct Observed {
     pub length: SimDuration,
     /// By workload.
     pub loads: Vec<ObservedLoad>,
+    /// How many pods of each workload were seen.
+    pub pods: BTreeMap<String, u64>,
 }
 
 /// What a workload was asked for.

@@ -4,7 +4,8 @@
 //! a kind (`NodePool[default].spec.disruption.consolidateAfter`, `Deployment[web/api].spec.replicas`; without brackets all
 //! objects of the kind). Brackets choose from a list by number, or by the item's `name`, `key`, `workload` or `kind`, and
 //! from a map a key that holds dots; `[*]` stands for every item of a list that has what leads to the value, and for every object of
-//! a kind. A key that is not there is added, and whoever reads the object refuses it if it means nothing there.
+//! a kind. A key that is not there is added, and whoever reads the object refuses it if it means nothing there. A path that ends at
+//! one object (`Deployment[web/api]`) sets the whole of it: one that no manifest has is added.
 //!
 //! What must not live here: what any key means.
 
@@ -96,9 +97,12 @@ impl Edit {
             }
             _ => (None, steps),
         };
-        if steps.is_empty() {
-            return Err(ScenarioError::new(format!("`{}` names an object, not a value in it", shown(path)))
-                .help("add the keys that lead to the value, for example `.spec.replicas`"));
+        let is_one = object.as_ref().and_then(|own| own.name.as_deref()).is_some_and(|name| name != ALL);
+        let is_map = || value_of(&source).is_ok_and(|own| own.is_some_and(|own| matches!(own.kind, NodeKind::Map(_))));
+        if steps.is_empty() && !(is_one && is_map()) {
+            return Err(ScenarioError::new(format!("`{}` names an object, not a value in it", shown(path))).help(
+                "add the keys that lead to the value, for example `.spec.replicas`, or give the whole object as a map",
+            ));
         }
         Ok(Self { path: path.to_owned(), value: value.to_owned(), object, steps, source })
     }
@@ -121,6 +125,30 @@ impl Edit {
     /// Whether the path begins at an object of a manifest.
     pub fn is_of_manifest(&self) -> bool {
         self.object.is_some()
+    }
+
+    /// Whether it sets a whole object.
+    pub(super) fn is_whole(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The object that it sets, with the kind and name of the path where the value does not state them. It stands from `offset` on.
+    ///
+    /// # Errors
+    /// If the value states another kind or name.
+    pub(super) fn whole(&self, offset: usize) -> Result<Option<Node<'_>>, ScenarioError> {
+        let (Some(choice), Some(mut object)) = (&self.object, value_of(&self.source)?) else { return Ok(None) };
+        relocate(&mut object, KEY_OF_VALUE.len(), offset + self.path.len() + 1);
+        let path = Path { text: &self.path, offset };
+        let name = choice.name.as_deref().unwrap_or_default();
+        let (namespace, name) = name.split_once('/').map_or((None, name), |(namespace, name)| (Some(namespace), name));
+        state(entry(&mut object, "kind", path)?, &choice.kind, path)?;
+        let metadata = entry(&mut object, "metadata", path)?;
+        state(entry(metadata, "name", path)?, name, path)?;
+        if let Some(namespace) = namespace {
+            state(entry(metadata, "namespace", path)?, namespace, path)?;
+        }
+        Ok(Some(object))
     }
 
     /// Why the path means nothing if it begins at an object of a kind that is not read.
@@ -187,6 +215,11 @@ impl Edit {
             }
             if !choice.names(document) {
                 return Ok(false);
+            }
+            if self.is_whole() {
+                let Some(object) = self.whole(offset)? else { return Ok(false) };
+                *document = object;
+                return Ok(true);
             }
         }
         let Some(mut value) = value_of(&self.source)? else { return Ok(false) };
@@ -310,6 +343,20 @@ fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: Path<'
         next.at = at;
     }
     set(next, rest, value, path)
+}
+
+/// Gives a value that is not there the text that the path has for it; one that is there has to have it already.
+fn state<'s>(node: &mut Node<'s>, text: &'s str, path: Path<'_>) -> Result<(), ScenarioError> {
+    if node.kind == NodeKind::Null {
+        let at = Location::new(path.offset, path.text.len());
+        *node = Node { kind: NodeKind::Scalar { text: text.into(), plain: true }, at };
+    }
+    if node.as_text() == Some(text) {
+        return Ok(());
+    }
+    let other = node.as_text().map_or_else(|| node.describe().to_owned(), |other| format!("`{}`", shown(other)));
+    Err(ScenarioError::new(format!("`{}` is given an object that says it is {other}, not `{text}`", path.text))
+        .help("leave `kind`, `metadata.name` and `metadata.namespace` out of the value: they are those of the path"))
 }
 
 /// Puts `value` at the end of `steps` in every item that has all but the last of them.

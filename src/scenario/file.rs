@@ -255,6 +255,7 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     let node = fields.required(&reading.reader, "duration")?;
     reading.duration = RunLength::read(reading, node, "duration")?;
     let mut base = reading.files.manifests(&reading.reader, fields, "manifests")?;
+    base.apply(reading.files.added()?);
     node_groups::lay_over(reading, fields, &mut base)?;
     let overlay = Overlay::over_defaults(&base).with(reading, fields)?;
     let policies = policies::read(reading, fields, &base, overlay)?;

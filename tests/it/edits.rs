@@ -215,3 +215,47 @@ fn a_guard_runs_as_long_as_its_baseline_did_and_refuses_another_length() {
     let (_, err, code) = check(&["--duration", "5m"]);
     assert!(code == Some(2) && err.contains("has figures of 10m"), "{err}");
 }
+
+const PAUSE: &str = "{apiVersion: apps/v1, spec: {replicas: 3, selector: {matchLabels: {app: pause}}, template: {metadata: {labels: \
+                     {app: pause}}, spec: {containers: [{name: pause, image: pause}]}}}}";
+
+#[test]
+fn a_whole_object_is_added_or_takes_the_place_of_the_one_that_is_there() {
+    let place = Place::new();
+    let created = |edits: &[&str]| {
+        let mut words = vec!["run", "scenario.yaml", "--duration", "5m", "--out", "here", "--format", "json"];
+        edits.iter().for_each(|own| words.extend(["--set", own]));
+        let (out, err, code) = place.nodecast(&words);
+        assert_eq!(code, Some(0), "{err}");
+        json(&out)["pods"]["created"].as_u64()
+    };
+    let before = created(&[]);
+    let (added, other) = (format!("Deployment[shop/pause]={PAUSE}"), format!("Deployment[shop/web]={PAUSE}"));
+    assert_eq!(created(&[&added]), before.map(|count| count + 3));
+    // Later changes of it find it.
+    assert_eq!(created(&[&added, "Deployment[shop/pause].spec.replicas=5"]), before.map(|count| count + 5));
+    let without = created(&["Deployment[shop/web].spec.replicas=0"]);
+    assert_eq!(created(&[&other]), without.map(|count| count + 3));
+}
+
+#[test]
+fn a_whole_object_has_to_be_one_of_the_path_s_kind_and_name() {
+    let place = Place::new();
+    let refused = |edit: &str| {
+        let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--set", edit]);
+        assert_eq!(code, Some(2), "{edit}: {err}");
+        err
+    };
+    insta::assert_snapshot!(
+        [
+            "Deployment[shop/pause]=5",
+            "Deployment[*]={apiVersion: apps/v1}",
+            "Deployment[shop/pause]={apiVersion: apps/v1, kind: StatefulSet}",
+            "Deployment[shop/pause]={apiVersion: apps/v1, metadata: {name: other}}",
+            "Deployment[shop/pause]={apiVersion: apps/v1, spec: {replicas: many}}",
+            "Widget[shop/pause]={apiVersion: example.com/v1, spec: {}}",
+        ]
+        .map(refused)
+        .join("\n")
+    );
+}

@@ -106,3 +106,47 @@ fn what_cannot_be_asked_is_refused() {
         assert!(code == Some(2) && err.contains(expected), "{code:?}: {err}");
     }
 }
+
+#[test]
+fn workloads_get_a_node_pool_of_their_own_where_that_saves() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("recommended");
+    let on_demand = "NodePool[default].spec.template.spec.requirements[karpenter.sh/capacity-type].values=[on-demand]";
+    // So that the objects that are added here are seen to be carried into what is written.
+    let added = "PriorityClass[low]={apiVersion: scheduling.k8s.io/v1, value: -5}";
+    let scenario = "tests/data/testbed/scenario.yaml";
+    let asked = |scenario: &str, set: &[&str], more: &[&str]| {
+        let mut words = vec!["recommend", scenario, "--format", "json", "--quiet", "--simulations", "150"];
+        words.extend(["--levers", "split", "--worth", "0.1%"]);
+        set.iter().for_each(|own| words.extend(["--set", own]));
+        words.extend(more);
+        let (out, err, code) = nodecast(&words);
+        assert_eq!(code, Some(0), "{err}");
+        serde_json::from_str::<Recommendation>(&out).unwrap()
+    };
+    let jobs = "CronJob[shop/ledger].spec.jobTemplate.spec.completions=12";
+    let at_once = "CronJob[shop/ledger].spec.jobTemplate.spec.parallelism=6";
+    let set = [on_demand, added, jobs, at_once, "faults=[]", "duration=4h"];
+    let answer = asked(scenario, &set, &["--write", folder.to_str().unwrap()]);
+    assert_eq!(answer.advice, Advice::Change, "{answer:?}");
+    let change = &answer.changes[0];
+    assert_eq!(
+        (change.lever.as_str(), change.to.as_str()),
+        ("split", "Jobs and what must not be disrupted on nodes of their own, Spot and On-Demand")
+    );
+    let edit = |object: &str, path: &str| {
+        let own = change.edits.iter().find(|own| own.object == object && own.path == path);
+        own.and_then(|own| own.after.as_deref())
+    };
+    assert_eq!(edit("NodePool default-jobs", "spec.disruption.consolidateAfter"), Some("2m"));
+    let selector = "spec.jobTemplate.spec.template.spec.nodeSelector[karpenter.sh/nodepool]";
+    assert_eq!(edit("CronJob shop/ledger", selector), Some("default-jobs"));
+
+    let written = folder.join("scenario.yaml");
+    let (out, err, code) = nodecast(&["validate", written.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let text = std::fs::read_to_string(folder.join("added.yaml")).unwrap();
+    assert!(text.contains("PriorityClass") && text.contains("name: low"), "{text}");
+    let again = asked(written.to_str().unwrap(), &[], &["--policy", "recommended", "--seed", "900000001"]);
+    assert_eq!(again.advice, Advice::NothingSaves, "{again:?}");
+}

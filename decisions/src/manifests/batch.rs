@@ -23,6 +23,7 @@ static JOB: Shape = Shape {
         "activeDeadlineSeconds",
         "suspend",
         "podFailurePolicy",
+        "podReplacementPolicy",
         "ttlSecondsAfterFinished",
         "template",
     ],
@@ -31,7 +32,6 @@ static JOB: Shape = Shape {
         ("backoffLimitPerIndex", "failures count for the Job as a whole"),
         ("maxFailedIndexes", "failures count for the Job as a whole"),
         ("successPolicy", "the Job ends with all its completions"),
-        ("podReplacementPolicy", "pods that end are replaced at once"),
     ],
     strict: false,
 };
@@ -98,6 +98,14 @@ fn calendar<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(String, Op
 /// What a Job does.
 pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<JobSpec, InputError> {
     let spec = reader.fields(node, &JOB)?;
+    // The other, which the API server writes into every Job without a policy for failures, is what is simulated.
+    if let Some(node) = spec.get("podReplacementPolicy").filter(|own| own.as_text() == Some("Failed")) {
+        reader.left_out(
+            node.at,
+            "`podReplacementPolicy: Failed` is not simulated",
+            "pods that are deleted are replaced at once",
+        );
+    }
     let template = template(reader, spec.required(reader, "template")?, OwnerKind::Job)?;
     let parallelism = replicas(reader, spec, "parallelism")?;
     let completions = count(reader, spec, "completions")?;

@@ -27,6 +27,10 @@ pub struct About {
     pub missing: Vec<Missing>,
     /// Figures of the whole window.
     pub figures: Figures,
+    /// Over how many seconds rates were asked for, so that each row of `workloads.csv` tells of that time before it; `null` where they are
+    /// of their instant.
+    #[serde(default)]
+    pub rates_over_seconds: Option<i64>,
     /// What whoever uses the tables has to know.
     pub warnings: Vec<String>,
 }

@@ -12,6 +12,7 @@ mod figures;
 mod nodes;
 mod owners;
 mod pods;
+mod span;
 mod told;
 mod workloads;
 
@@ -20,6 +21,7 @@ pub use self::pods::waits_of;
 use nodecast_decisions::domain::SimTime;
 use nodecast_decisions::text::InputError;
 
+use self::span::Span;
 use self::told::Told;
 use super::answer::{Answer, Sample, Series};
 use super::catalogue::WANTED;
@@ -40,7 +42,8 @@ pub fn time_text(seconds: i64) -> String {
 pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     let mut told = Told::of(answers);
     let clusters = checks::clusters(&mut told)?;
-    let frame = Frame { start: answers.from * 1_000_000 };
+    let span = Span::of(&mut told, answers)?;
+    let frame = Frame { start: span.start };
     let owners = owners::Owners::of(&mut told)?;
     let (node_counts, has_types) = nodes::counts(&mut told, frame)?;
     let nodes = nodes::lives(&mut told, frame)?;
@@ -57,14 +60,16 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
         ));
     }
     warnings.append(&mut import.warnings);
+    warnings.extend(span.warning);
     let about = About {
-        window: Window::of(answers.from, answers.to),
+        window: span.window,
         cluster: clusters,
         sources: vec!["prometheus".to_owned()],
-        quantities: quantities(&told, &import),
+        quantities: quantities(&told, &import, span.share),
         missing: missing(&told, &import),
         figures: Figures::default(),
         warnings,
+        rates_over_seconds: checks::rated(&told),
         ..About::new()
     };
     let mut observation = Observation {
@@ -117,32 +122,32 @@ fn text(series: &Series, label: &str) -> Option<String> {
     Some(series.label(label)).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// The share of the steps of a question at which any series has a sample.
-fn coverage(asked: &Asked, instants: usize) -> f64 {
-    let share = instants as f64 / asked.points().max(1) as f64;
+/// The share of the steps of a question at which any series has a sample, where `recorded` of its window was recorded at all.
+fn coverage(asked: &Asked, instants: usize, recorded: f64) -> f64 {
+    let share = instants as f64 / (asked.points() as f64 * recorded).max(1.0);
     libm::round(share.min(1.0) * 1e6) / 1e6
 }
 
-fn quantities(told: &Told<'_>, import: &workloads::Workloads) -> Vec<Quantity> {
+fn quantities(told: &Told<'_>, import: &workloads::Workloads, recorded: f64) -> Vec<Quantity> {
     let mut all = Vec::new();
     for wanted in WANTED {
         if wanted.quantity == "requests" {
             all.extend(import.requests_from.iter().filter_map(|role| {
                 let grade = if import.guessed.contains(role) { Grade::Derived } else { Grade::Recorded };
-                quantity(told, "requests", role, grade)
+                quantity(told, "requests", (role, recorded), grade)
             }));
         } else if let Some(role) = told.first_answered(wanted.roles) {
-            all.extend(quantity(told, wanted.quantity, role, Grade::Recorded));
+            all.extend(quantity(told, wanted.quantity, (role, recorded), Grade::Recorded));
         }
     }
     all
 }
 
-fn quantity(told: &Told<'_>, name: &str, role: &str, grade: Grade) -> Option<Quantity> {
+fn quantity(told: &Told<'_>, name: &str, (role, recorded): (&str, f64), grade: Grade) -> Option<Quantity> {
     let asked = told.asked(role)?;
     // Instants of pods and nodes are values, in whole seconds; the step only says how often they were looked at.
     let resolution_seconds = if matches!(name, "pods" | "nodes") { 1 } else { asked.step };
-    let coverage = coverage(asked, told.instants(role));
+    let coverage = coverage(asked, told.instants(role), recorded);
     Some(Quantity { quantity: name.to_owned(), source: role.to_owned(), coverage, resolution_seconds, grade })
 }
 

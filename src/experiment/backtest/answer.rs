@@ -78,6 +78,8 @@ pub struct BillComparison {
     pub left_out: Vec<BillPart>,
     /// What the files hold of others.
     pub others: f64,
+    /// What is simulated and never billed, and what could be done about it.
+    pub hints: Vec<String>,
 }
 
 /// A link on the way from a bill to a simulated one.

@@ -54,6 +54,10 @@ pub struct Basis {
     ends: bool,
     /// Which pods were evicted is known.
     evictions: bool,
+    /// Why nodes ended is not known of each, but counted.
+    counted_ends: bool,
+    /// Which pods were evicted is not known, but how many.
+    counted_evictions: bool,
 }
 
 impl Basis {
@@ -65,7 +69,15 @@ impl Basis {
             charges: recorded.charges.is_some(),
             ends: recorded.knows_ends(),
             evictions: recorded.knows_evictions,
+            counted_ends: !recorded.knows_ends() && !recorded.counted.ends.is_empty(),
+            counted_evictions: !recorded.knows_evictions && !recorded.counted.evictions.is_empty(),
         }
+    }
+
+    /// The same for a stretch of which it is not known what was charged.
+    #[must_use]
+    pub fn without_charges(self) -> Self {
+        Self { charges: false, ..self }
     }
 
     /// The stretch for which a node counts.
@@ -251,13 +263,29 @@ fn of_hours(history: &History, window: Window, basis: Basis, prices: &HeldPrices
     readings.measured("nodes_max", "most nodes at once", Unit::Count, tolerance::COUNTS, Some(most as f64));
 }
 
+/// Hours of each instance type within a stretch.
+pub fn hours_by_type(history: &History, window: Window, basis: Basis) -> BTreeMap<Symbol, f64> {
+    let mut hours: BTreeMap<Symbol, f64> = BTreeMap::new();
+    for node in &history.nodes {
+        let (Some(kind), Some((from, until))) = (node.instance_type, basis.presence(node, history.end())) else {
+            continue;
+        };
+        *hours.entry(kind).or_default() += window.overlap(from, until).as_secs_f64() / SECONDS_AN_HOUR;
+    }
+    hours.retain(|_, hours| *hours > 0.0);
+    hours
+}
+
 fn of_lives(history: &History, window: Window, basis: Basis, readings: &mut Readings) {
     let nodes = || history.nodes.iter().filter(|node| node.was_launched());
     // What was there at the start was launched by nobody in it.
     let launched = |node: &&NodeLife| basis.launch(node).is_some_and(|at| at > SimTime::ZERO && window.holds(at));
     readings.per_day("launches", "launches", Unit::Count, tolerance::COUNTS, nodes().filter(launched).count() as f64);
     if basis.ends {
-        of_ends(history, window, readings);
+        let ended = nodes().filter_map(|node| Some((node.ended()?, node.end?, 1.0)));
+        of_ends(ended.filter(|(at, ..)| window.holds(*at)), readings);
+    } else if basis.counted_ends {
+        of_ends(history.counted.ends.iter().copied().filter(|(at, ..)| window.holds(*at)), readings);
     }
     let boots: Vec<f64> = nodes()
         .filter(|node| node.ready.is_some_and(|ready| ready > SimTime::ZERO && window.holds(ready)))
@@ -268,16 +296,14 @@ fn of_lives(history: &History, window: Window, basis: Basis, readings: &mut Read
 }
 
 /// Removals by reason, and reclaims.
-fn of_ends(history: &History, window: Window, readings: &mut Readings) {
-    let nodes = history.nodes.iter().filter(|node| node.was_launched());
-    let mut ends: BTreeMap<&str, f64> = BTreeMap::new();
+fn of_ends(ended: impl Iterator<Item = (SimTime, Symbol, f64)>, readings: &mut Readings) {
+    let mut ends: BTreeMap<Symbol, f64> = BTreeMap::new();
     let mut reclaims = 0.0;
-    for node in nodes.filter(|node| node.ended().is_some_and(|at| window.holds(at))) {
-        match node.end {
-            Some(end) if is_failed_launch(end) => {}
-            Some(end) if is_reclaim(end) => reclaims += 1.0,
-            Some(end) => *ends.entry(end.as_str()).or_default() += 1.0,
-            None => {}
+    for (_, end, count) in ended.filter(|(_, end, _)| !is_failed_launch(*end)) {
+        if is_reclaim(end) {
+            reclaims += count;
+        } else {
+            *ends.entry(end).or_default() += count;
         }
     }
     for (end, count) in ends {
@@ -291,6 +317,11 @@ fn of_pods(history: &History, window: Window, basis: Basis, readings: &mut Readi
     let evicted = history.pods.iter().filter(|pod| pod.evicted && pod.left.is_some_and(|at| window.holds(at)));
     if basis.evictions {
         readings.per_day("evictions", "pods evicted", Unit::Count, tolerance::COUNTS, evicted.count() as f64);
+    }
+    if basis.counted_evictions {
+        let counted =
+            history.counted.evictions.iter().filter(|(at, _)| window.holds(*at)).map(|(_, count)| count).sum();
+        readings.per_day("evictions", "pods evicted, DaemonSets\u{2019} too", Unit::Count, tolerance::COUNTS, counted);
     }
     let end = history.end();
     let created = history.pods.iter().filter(|pod| window.holds(pod.created));

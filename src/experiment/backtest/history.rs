@@ -31,10 +31,39 @@ pub struct History {
     pub knows_evictions: bool,
     /// What was charged, in the order of the bill; `None` where no bill is known.
     pub charges: Option<Vec<Charge>>,
+    /// From when on the charges are all that there were.
+    pub charged_from: SimTime,
+    /// What Karpenter counted, for whom nobody recorded it node by node and pod by pod.
+    pub counted: Counted,
     /// Spot prices of pools, used or not, as Karpenter saw them; empty where nobody recorded them.
     pub spot_prices: Vec<SpotPrice>,
     /// The currency of the charges.
     pub currency: Option<String>,
+}
+
+/// Counts without whom they are of, each with the end of the time that it is of.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Counted {
+    /// Nodes removed, with why.
+    pub ends: Vec<(SimTime, Symbol, f64)>,
+    /// Pods evicted, those of DaemonSets too.
+    pub evictions: Vec<(SimTime, f64)>,
+}
+
+impl Counted {
+    /// The word of `nodes.csv` for a reason as Karpenter's metrics have it.
+    pub fn reason(word: &str) -> Symbol {
+        Symbol::new(if word == "spot_interrupted" { NodeEnd::Interrupted.as_str() } else { word })
+    }
+
+    /// What Karpenter would have counted of a simulation.
+    fn of(outcome: &Outcome, nodes: &[NodeLife]) -> Self {
+        let ends = nodes.iter().filter(|node| node.was_launched());
+        let ends = ends.filter_map(|node| Some((node.ended()?, node.end?, 1.0))).collect();
+        let evicted = outcome.record.pods.iter().filter(|pod| pod.evicted);
+        let evictions = evicted.filter_map(|pod| Some((pod.deletion_requested.or(pod.removed)?, 1.0))).collect();
+        Self { ends, evictions }
+    }
 }
 
 /// The life of a node; an instant that never came, or that nobody recorded, is `None`.
@@ -176,15 +205,18 @@ impl History {
             left: pod.deletion_requested.or(pod.removed),
             evicted: pod.evicted,
         });
+        let nodes: Vec<NodeLife> = record.nodes.iter().map(NodeLife::of).collect();
         Self {
             start: outcome.about.start.parse().unwrap_or_default(),
             duration: outcome.about.duration,
             counts_from: outcome.about.counts_from(),
-            nodes: record.nodes.iter().map(NodeLife::of).collect(),
+            counted: Counted::of(outcome, &nodes),
+            nodes,
             pods: pods.collect(),
             workloads: workloads(outcome),
             knows_evictions: true,
             charges: Some(charges(outcome)),
+            charged_from: SimTime::ZERO,
             spot_prices: Vec::new(),
             currency: Some(outcome.bill.currency.code().to_owned()),
         }

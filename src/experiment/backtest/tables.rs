@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::history::{Charge, History, NodeLife, PodLife, SpotPrice, WorkloadState};
+use super::history::{Charge, Counted, History, NodeLife, PodLife, SpotPrice, WorkloadState};
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol};
 
 /// Why a directory tells no history.
@@ -98,7 +98,11 @@ pub fn read(directory: &Path) -> Result<History, HistoryError> {
     let charges = if bill.exists() { Some(charges(&bill)?) } else { None };
     let prices = directory.join("spot_prices.csv");
     let spot_prices = if prices.exists() { spot_prices(&prices)? } else { Vec::new() };
+    let counts = directory.join("counts.csv");
+    let counted = if counts.exists() { counted(&counts)? } else { Counted::default() };
     Ok(History {
+        charged_from: SimTime::ZERO,
+        counted,
         start: span.start,
         duration: span.duration,
         counts_from: span.counts_from,
@@ -238,6 +242,27 @@ fn charges(path: &Path) -> Result<Vec<Charge>, HistoryError> {
         }))
     })?;
     Ok(lines.into_iter().flatten().collect())
+}
+
+/// What Karpenter's counters say of removals and evictions.
+fn counted(path: &Path) -> Result<Counted, HistoryError> {
+    let mut counted = Counted::default();
+    Table::open(path)?.rows(|row| {
+        let (Some(at), Some(count)) = (row.instant("at_seconds")?, row.number("count")?) else { return Ok(()) };
+        match row.text("what")? {
+            Some("disrupted") => {
+                let reason = Counted::reason(row.text("reason")?.unwrap_or_default());
+                counted.ends.push((at, reason, count));
+            }
+            // The reason is the answer of the API server: 429 where a budget forbids it.
+            Some("evictions") if row.text("reason")?.is_none_or(|code| code.starts_with('2')) => {
+                counted.evictions.push((at, count));
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(counted)
 }
 
 /// Prices as Karpenter saw them; what is no price is left out.

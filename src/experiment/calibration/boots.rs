@@ -31,6 +31,8 @@ const BEFORE_CALL: f64 = 0.27;
 const TOGETHER: f64 = 5.0;
 /// Boots of a type, of which there have to be so many before it is looked at alone.
 const TYPE_MIN: usize = 20;
+/// Sums are taken where they are of more than so many times the launches of which each is known.
+const SUMS_TELL_MORE: usize = 4;
 /// The section of the scenario.
 const SECTION: [&str; 2] = ["ec2", "launch_latency"];
 
@@ -81,7 +83,10 @@ struct Boot<'h> {
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let mut parameters: Vec<Parameter> = calls(fit).into_iter().collect();
-    let Some((stages, boots)) = boots(fit) else {
+    // A handful of claims, as one look at them finds, says less than the sums of all launches of the record.
+    let told = sums::launches(fit);
+    let enough = |(_, boots): &(BootStages, Vec<Boot<'_>>)| boots.len() * SUMS_TELL_MORE >= told;
+    let Some((stages, boots)) = boots(fit).filter(enough) else {
         parameters.extend(sums::fit(fit));
         return parameters;
     };

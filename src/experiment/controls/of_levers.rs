@@ -30,6 +30,7 @@ pub(super) fn controls(lever: &Lever, basis: &Basis<'_>) -> Vec<Control> {
         Kind::HpaBehavior => return [window(lever), minimum(lever, basis)].into_iter().flatten().collect(),
         // The least replicas of a HorizontalPodAutoscaler come with its behaviour.
         Kind::HpaMinimum if lever.subject.starts_with("Horizontal") => return Vec::new(),
+        Kind::Headroom if lever.today == "none" => None,
         Kind::HpaMinimum | Kind::Headroom => counts(lever, lever.today.parse().ok(), u32::MAX),
         Kind::GroupSizes => group_size(lever, basis),
         Kind::Flags => flag(lever),
@@ -48,6 +49,8 @@ fn label(lever: &Lever) -> String {
         Kind::Architectures => "architectures",
         Kind::Spot => "capacity type",
         Kind::Weights => "weight",
+        Kind::Limits => "limits",
+        Kind::Split => "nodes of their own",
         Kind::HpaTargets => "utilization target",
         Kind::HpaMinimum => "minimum replicas",
         Kind::HpaBehavior => "scale-down window",

@@ -1,13 +1,13 @@
 //! `backtest.html`: what agrees and what does not, recorded and simulated curves over each other.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::backtest_table::{figures, workload_header, workload_row};
 use super::backtest_words::{error, links, sentences, stretch, swapped, variant_words};
 use super::dots::ticks;
 use crate::experiment::backtest::figures::Window;
 use crate::experiment::backtest::workloads::Curve;
-use crate::experiment::backtest::{Answer, Findings, Verdict};
+use crate::experiment::backtest::{Answer, Findings, TypeHours, Verdict};
 use crate::experiment::figures::Unit;
 use crate::report::format::{counted, money};
 use crate::report::page::{Html, begin, sentence, text};
@@ -16,6 +16,10 @@ use crate::report::page::{Html, begin, sentence, text};
 const DRAWN_MAX: usize = 12;
 /// Points of a curve: more cannot be seen on a page.
 const POINTS_MAX: usize = 600;
+/// Instance types that are told one by one.
+const TYPES_MAX: usize = 10;
+/// Labels below a curve at most.
+const LABELS_MAX: i64 = 6;
 const HEIGHT: f64 = 190.0;
 const BELOW: f64 = 26.0;
 const TOP: f64 = 8.0;
@@ -35,6 +39,7 @@ const OWN_STYLE: &str = "\
 .key i { display: inline-block; width: 1.4em; height: 0; border-top: 3px solid var(--ink); vertical-align: middle; margin: 0 0.3em 0 1em; }
 .key i.mean { border-color: var(--simulated); }
 .key i.seeds { border-top-width: 0.8em; border-color: var(--simulated); opacity: 0.3; }
+.scroll th.figure { white-space: normal; max-width: 8rem; }
 td.agrees { color: var(--good); } td.differs { color: var(--bad); font-weight: 600; }
 :root { --simulated: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --simulated: #58a6ff; } }
@@ -59,15 +64,16 @@ pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) 
         page.list(answer.warnings.iter());
         page.raw("</div>\n");
     }
+    bill(&mut page, answer);
     if let Some((nodes, others)) = curves.split_first() {
         page.element("h2", "Nodes");
         page.raw("<p class=\"note key\"><i></i>recorded<i class=\"mean\"></i>mean of the seeds<i class=\"seeds\"></i>all seeds</p>\n");
         drawing(&mut page, nodes, window, answer);
+        types(&mut page, answer);
         all_figures(&mut page, answer);
         all_workloads(&mut page, answer, others, window);
     }
     ablation(&mut page, answer);
-    bill(&mut page, answer);
     page.raw("</main>\n<footer>\n");
     page.element("p class=\"note\"", &format!("{} {}", answer.program, answer.program_version));
     page.raw(&format!("<p class=\"note\"><code>{}</code></p>\n</footer>\n</body>\n</html>\n", text(command)));
@@ -102,7 +108,7 @@ fn judged(page: &mut Html, rows: &[Vec<String>]) {
 fn all_figures(page: &mut Html, answer: &Answer) {
     page.element("h2", "Figures");
     let note = "Simulated: the mean of the seeds and, in brackets, where one more seed would lie in 95 of 100 cases. Deviations: how far \
-                off what happened lies, in units of that spread. A figure differs if it is two or more off and its error reaches the tolerance: \
+                off the simulation is, in units of that spread. A figure differs if it is two or more off and its error reaches the tolerance: \
                 10 % of node-hours, replicas and boots, 15 % of the bill, 25 % of counts and waits.";
     page.element("p class=\"note\"", note);
     judged(page, &figures(answer));
@@ -119,13 +125,46 @@ fn all_workloads(page: &mut Html, answer: &Answer, curves: &[Curve], window: Win
     let mut rows = vec![workload_header()];
     rows.extend(answer.findings.workloads.iter().map(workload_row));
     judged(page, &rows);
-    for curve in curves.iter().take(DRAWN_MAX) {
+    let (moving, flat): (Vec<&Curve>, Vec<&Curve>) = curves.iter().partition(|own| moves(own));
+    for curve in moving.iter().take(DRAWN_MAX) {
         drawing(page, curve, window, answer);
     }
-    if curves.len() > DRAWN_MAX {
-        let more = counted((curves.len() - DRAWN_MAX) as u64, "further workload is", "further workloads are");
-        page.element("p class=\"note\"", &format!("The curves of {more} not drawn; the table has all."));
+    let left = flat.len() + moving.len().saturating_sub(DRAWN_MAX);
+    if left > 0 {
+        let more = counted(left as u64, "workload is", "workloads are");
+        let why = if moving.len() > DRAWN_MAX { "" } else { ", for they never change" };
+        page.element("p class=\"note\"", &format!("The curves of {more} not drawn{why}; the table has all."));
     }
+}
+
+/// Whether anything of a curve changes, in the record or in a simulation.
+fn moves(curve: &Curve) -> bool {
+    let mut all = curve.observed.iter().chain(curve.band.iter().flat_map(|(low, high)| [low, high]));
+    let Some(first) = all.next() else { return false };
+    all.any(|value| (value - first).abs() > 1e-9)
+}
+
+/// Hours of instance types: which of a size it is, is luck of prices, and says why hours of one size cost what they do.
+fn types(page: &mut Html, answer: &Answer) {
+    let all = &answer.findings.types;
+    if all.is_empty() {
+        return;
+    }
+    let hours = |hours: f64| format!("{hours:.1}");
+    let mut rows = vec![["hours a day of", "recorded", "simulated"].map(str::to_owned).to_vec()];
+    rows.extend(
+        all.iter()
+            .take(TYPES_MAX)
+            .map(|own| vec![own.instance_type.clone(), hours(own.observed), hours(own.simulated)]),
+    );
+    if let Some(rest) = all.get(TYPES_MAX..).filter(|rest| !rest.is_empty()) {
+        let sum = |of: fn(&TypeHours) -> f64| hours(rest.iter().map(of).sum());
+        let others = counted(rest.len() as u64, "other type", "other types");
+        rows.push(vec![others, sum(|own| own.observed), sum(|own| own.simulated)]);
+    }
+    judged(page, &rows);
+    let note = "Which types there are of a size is luck of Spot prices, and is not judged.";
+    page.element("p class=\"note\"", note);
 }
 
 /// How figures that anything moves come out with each part of the record.
@@ -179,6 +218,7 @@ fn bill(page: &mut Html, answer: &Answer) {
         ),
     );
     judged(page, &links(bill));
+    bill.hints.iter().for_each(|own| page.element("p class=\"note\"", own));
     let left_out: Vec<String> =
         bill.left_out.iter().map(|part| format!("{} {}", part.name, money(&bill.currency, part.amount))).collect();
     if !left_out.is_empty() {
@@ -242,15 +282,29 @@ fn places(length: usize) -> Vec<usize> {
     (0..length).step_by(step).collect()
 }
 
-/// Five instants of the window: how far along they lie, and in words.
+/// Round instants of the window, on the hour or at midnight: how far along they lie, and in words.
 fn instants(window: Window, answer: &Answer) -> Vec<(f64, String)> {
+    const STEPS: [i64; 11] = [600, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600];
     let Ok(start) = answer.judged_from.parse::<Timestamp>() else { return Vec::new() };
-    let micros = window.length().as_micros();
-    let form = if micros >= 86_400_000_000 { "%-d %b %H:%M" } else { "%H:%M" };
-    // A label at the end would reach over the edge.
-    let quarter = |place: i64| {
-        let at = start.checked_add(SignedDuration::from_micros(micros / 4 * place)).unwrap_or(start);
-        (place as f64 / 4.0, at.strftime(form).to_string())
+    let (from, length) = (start.as_second(), window.length().as_secs().max(1));
+    let step = STEPS.into_iter().find(|step| length / step <= LABELS_MAX).unwrap_or(length / LABELS_MAX);
+    let form = if step >= 86_400 {
+        "%-d %b"
+    } else if length >= 86_400 {
+        "%-d %b %H:%M"
+    } else {
+        "%H:%M"
     };
-    (0..4).map(quarter).collect()
+    let first = from + (-from).rem_euclid(step);
+    let mut labels = Vec::new();
+    for second in (first..from + length).step_by(usize::try_from(step).unwrap_or(1)) {
+        let place = (second - from) as f64 / length as f64;
+        // A label at an end would reach over the edge.
+        if place <= 0.97
+            && let Ok(at) = Timestamp::from_second(second)
+        {
+            labels.push((place, at.strftime(form).to_string()));
+        }
+    }
+    labels
 }

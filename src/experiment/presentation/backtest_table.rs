@@ -40,6 +40,7 @@ pub fn table(answer: &Answer) -> String {
     if let Some(bill) = &answer.bill {
         lines.push(String::new());
         lines.extend(aligned(&links(bill)));
+        lines.extend(bill.hints.iter().cloned());
     }
     table::warnings(&answer.warnings, &mut lines);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
@@ -47,15 +48,16 @@ pub fn table(answer: &Answer) -> String {
 
 /// One line for each figure.
 pub(super) fn figures(answer: &Answer) -> Vec<Vec<String>> {
-    let header = ["figure", "observed", "simulated (95 %)", "error", "deviations", "day before", "verdict"];
+    let header =
+        ["figure", "observed", "simulated (95 %)", "error", "tolerated", "deviations", "day before", "verdict"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     if let Some(days) = answer.findings.naive_days.filter(|days| *days > 1) {
-        rows[0][5] = format!("{days} days before");
+        rows[0][6] = format!("{days} days before");
     }
     let currency = answer.currency.as_deref();
     rows.extend(answer.findings.figures.iter().map(|figure| figure_row(figure, currency)));
     if answer.findings.naive_days.is_none() {
-        rows.iter_mut().for_each(|row| drop(row.remove(5)));
+        rows.iter_mut().for_each(|row| drop(row.remove(6)));
     }
     rows
 }
@@ -67,14 +69,17 @@ fn figure_row(figure: &FigureResult, currency: Option<&str>) -> Vec<String> {
         value(figure.unit, currency, judged.observed),
         simulated(figure.unit, currency, judged),
         error(judged.error),
+        format!("\u{b1}{}", percent(figure.tolerance)),
         deviations(judged.z),
         error(figure.naive_error),
         judged.verdict.as_str().to_owned(),
     ]
 }
 
+/// How far off the simulation is in units of its spread, with the sign of its error.
 fn deviations(z: Option<f64>) -> String {
-    z.map_or_else(|| "\u{2013}".to_owned(), |z| format!("{z:+.1}").replace('-', "\u{2212}"))
+    let shown = |z: f64| if z.abs() < 99.95 { format!("{z:+.1}") } else { format!("{z:+.0}") };
+    z.map_or_else(|| "\u{2013}".to_owned(), |z| shown(-z).replace('-', "\u{2212}"))
 }
 
 /// One line for each workload, those with most replicas first.

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 
 use super::{known, signed_percent};
 use crate::experiment::backtest::replay::Recorded;
-use crate::experiment::backtest::{Answer, BillComparison, FigureResult, Findings, Judged, Mode, Variant, Verdict};
+use crate::experiment::backtest::{
+    Answer, BillComparison, BillLink, FigureResult, Findings, Judged, Mode, Variant, Verdict,
+};
 use crate::experiment::figures::Unit;
 use crate::experiment::statistics::Estimate;
 use crate::report::format::{Known, Measure, counted, money, percent, span};
@@ -15,6 +17,9 @@ const TOLD: [(&str, &str); 3] = [
     ("launches_per_day", "launches"),
     ("wait_p99", "the p99 wait for a new node"),
 ];
+
+/// Links of a bill that come to less are no line of their own.
+const SHOWN_LEAST: f64 = 0.005;
 
 /// A value of a figure with its unit.
 pub(super) fn value(unit: Unit, currency: Option<&str>, value: f64) -> String {
@@ -106,8 +111,12 @@ fn first(answer: &Answer) -> String {
         parts.push(format!("was {} {what}, {}", off_by(&estimate), chance(&cost.judged)));
     }
     for (name, words) in TOLD {
-        if let Some(error) = figure(found, name).and_then(|figure| figure.judged.error) {
-            parts.push(format!("{words} {}", beside(error)));
+        let Some(figure) = figure(found, name) else { continue };
+        match (figure.judged.verdict, figure.judged.error) {
+            // What seeds leave open says nothing here.
+            (Verdict::CannotTell, _) => parts.push(format!("{words} open")),
+            (_, Some(error)) => parts.push(format!("{words} {}", beside(error))),
+            (_, None) => {}
         }
     }
     let mode = match answer.mode {
@@ -297,7 +306,8 @@ pub(super) fn links(bill: &BillComparison) -> Vec<Vec<String>> {
     let say = |amount: f64| money(&bill.currency, amount);
     let mut rows = vec![vec!["from the bill to the simulation".to_owned(), "amount".to_owned()]];
     rows.push(vec!["billed, amortised".to_owned(), say(bill.amortised)]);
-    rows.extend(bill.links.iter().map(|link| vec![format!("less {}", link.what), say(link.amount)]));
+    let is_shown = |own: &&BillLink| own.amount.abs() >= SHOWN_LEAST;
+    rows.extend(bill.links.iter().filter(is_shown).map(|link| vec![format!("less {}", link.what), say(link.amount)]));
     rows.push(vec!["simulated".to_owned(), say(bill.simulated)]);
     rows.push(vec!["nodes at one price list, billed hours".to_owned(), say(bill.at_one_price_list_observed)]);
     rows.push(vec!["nodes at one price list, simulated hours".to_owned(), say(bill.at_one_price_list_simulated)]);

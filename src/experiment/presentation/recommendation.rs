@@ -2,7 +2,9 @@
 
 use super::{aligned, known, signed_percent};
 use crate::domain::words::counted;
-use crate::experiment::recommendation::{Advice, Change, Figures, LimitKept, Recommendation, Robustness, ValueChange};
+use crate::experiment::recommendation::{
+    Advice, Change, Figures, Kind, LimitKept, Recommendation, Robustness, ValueChange,
+};
 use crate::experiment::statistics::Estimate;
 use crate::report::format::{self, Known, Measure, money_among};
 
@@ -87,7 +89,7 @@ fn changes(answer: &Recommendation, lines: &mut Vec<String>) {
 fn change(answer: &Recommendation, number: usize, own: &Change, lines: &mut Vec<String>) {
     let saves = known(&own.saves_per_month).text(among_today(answer));
     lines.push(format!("{number}. {}: {}, instead of {}", own.subject, own.to, own.from));
-    lines.push(format!("   saves {saves} a month, all others made"));
+    lines.push(format!("   saves {saves} a month, {}", beside(answer, own)));
     let mut object = "";
     for edit in own.edits.iter().take(EDITS) {
         if edit.object != object {
@@ -101,6 +103,15 @@ fn change(answer: &Recommendation, number: usize, own: &Change, lines: &mut Vec<
         lines.push(format!("   and {more} more with --format json"));
     }
     lines.push(String::new());
+}
+
+/// Which of the other changes are made where it is told what a change saves.
+pub(super) fn beside(answer: &Recommendation, own: &Change) -> &'static str {
+    let bound = Kind::Commitments.as_str();
+    if own.lever != bound && answer.changes.iter().any(|other| other.lever == bound) {
+        return "all others made but the commitment, which is for what they come to";
+    }
+    "all others made"
 }
 
 /// A value before and after, as a diff shows it.
@@ -212,7 +223,8 @@ fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
     for kind in kinds {
         let subjects: Vec<&str> =
             answer.levers.iter().filter(|own| own.lever == kind).map(|own| own.subject.as_str()).collect();
-        let line = format!("  {kind} of {}", subjects.join(", "));
+        let line =
+            if subjects == [kind] { format!("  {kind}") } else { format!("  {kind} of {}", subjects.join(", ")) };
         let options = textwrap::Options::new(WIDTH).subsequent_indent("    ");
         lines.extend(textwrap::wrap(&line, options).into_iter().map(String::from));
     }

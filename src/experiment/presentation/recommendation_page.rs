@@ -1,6 +1,6 @@
 //! The page of `recommend`: the answer, what it costs in what, and the curves that it was chosen from.
 
-use super::recommendation::{among_today, comparison, diff, money, sentence};
+use super::recommendation::{among_today, beside, comparison, diff, money, sentence};
 use super::{known, signed_percent};
 use crate::domain::words::counted;
 use crate::experiment::recommendation::{FamilyCurve, Recommendation, Tried};
@@ -78,7 +78,7 @@ fn changes(page: &mut Html, answer: &Recommendation) {
     for (number, own) in answer.changes.iter().enumerate() {
         page.element("h3", &format!("{}. {}: {}", number + 1, own.subject, own.to));
         let saves = known(&own.saves_per_month).text(among_today(answer));
-        page.element("p", &format!("Saves {saves} a month, all others made. Today: {}.", own.from));
+        page.element("p", &format!("Saves {saves} a month, {}. Today: {}.", beside(answer, own), own.from));
         let mut lines = Vec::new();
         let mut object = "";
         for edit in &own.edits {

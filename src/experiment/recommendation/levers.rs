@@ -3,6 +3,7 @@
 //! A level is a list of values to set, as `--set` states them. Requirements of NodePools are lists that several levers change: their
 //! terms are kept apart by key, and put together when a setting is made.
 
+mod additions;
 mod groups;
 mod pools;
 mod workloads;
@@ -15,6 +16,7 @@ use super::search::Choice;
 use crate::domain::Symbol;
 use crate::domain::requirements::Requirement;
 use crate::experiment::axes::Setting;
+use crate::scenario::document::Content;
 use crate::scenario::{PolicyVariant, Scenario};
 
 /// Kinds of lever.
@@ -36,6 +38,10 @@ pub enum Kind {
     Spot,
     /// Which NodePool is tried first.
     Weights,
+    /// How much a NodePool may launch.
+    Limits,
+    /// Which workloads have a NodePool of their own.
+    Split,
     /// What HorizontalPodAutoscalers aim at.
     HpaTargets,
     /// The least number of replicas.
@@ -58,7 +64,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, with their names on the command line.
-    pub const ALL: [(&'static str, Self); 17] = [
+    pub const ALL: [(&'static str, Self); 19] = [
         ("consolidation", Self::Consolidation),
         ("consolidate-after", Self::ConsolidateAfter),
         ("budgets", Self::Budgets),
@@ -67,6 +73,8 @@ impl Kind {
         ("architectures", Self::Architectures),
         ("spot", Self::Spot),
         ("weights", Self::Weights),
+        ("limits", Self::Limits),
+        ("split", Self::Split),
         ("hpa-targets", Self::HpaTargets),
         ("hpa-minimum", Self::HpaMinimum),
         ("hpa-behavior", Self::HpaBehavior),
@@ -154,6 +162,8 @@ pub struct Known<'k> {
     pub by_workload: &'k BTreeMap<String, f64>,
     /// Whether values can be set: paths that lead nowhere cannot.
     pub can_set: &'k dyn Fn(&Setting) -> bool,
+    /// The objects as they are stated.
+    pub objects: &'k [Content],
 }
 
 /// NodePools, node groups and autoscalers that are tried one by one, those that cost most; with more of them a search has no end.

@@ -36,6 +36,12 @@ pub trait Problem {
     /// What settings have to keep.
     fn limits(&self) -> &[Limit];
 
+    /// The lever whose level was worked out for what all others are set to and means little beside anything else, as a Savings Plan for
+    /// one family does.
+    fn bound(&self) -> Option<usize> {
+        None
+    }
+
     /// Simulates each of the choices with its seed; the results come in the same order.
     ///
     /// # Errors

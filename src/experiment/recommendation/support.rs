@@ -124,8 +124,12 @@ impl<P: Problem> Search<'_, P> {
             if changed.is_empty() {
                 return Ok((choice, Vec::new()));
             }
-            let without: Vec<Choice> = changed.iter().map(|lever| with(&choice, *lever, 0)).collect();
-            let all: Vec<Choice> = without.iter().chain(std::iter::once(&choice)).cloned().collect();
+            // What was worked out for the other changes goes first: beside any of them alone it would be paid for nothing, and the loss would
+            // seem to be what that one saves.
+            let bound = self.problem.bound().filter(|lever| choice[*lever] != 0);
+            let base = bound.map_or_else(|| choice.clone(), |lever| with(&choice, lever, 0));
+            let without: Vec<Choice> = changed.iter().map(|lever| with(&base, *lever, 0)).collect();
+            let all: Vec<Choice> = without.iter().chain([&choice]).cloned().collect();
             let needed = self.missing(&all, &seeds).len() + kept;
             if self.used() + needed > self.effort.simulations {
                 // What is left goes as it was seen last, or, never looked at, not at all.
@@ -137,7 +141,10 @@ impl<P: Problem> Search<'_, P> {
             let shares: Shares = changed
                 .iter()
                 .zip(&without)
-                .filter_map(|(lever, without)| Some((*lever, self.share(&choice, without, &seeds)?)))
+                .filter_map(|(lever, without)| {
+                    let with = if bound == Some(*lever) { &choice } else { &base };
+                    Some((*lever, self.share(with, without, &seeds)?))
+                })
                 .collect();
             let weak = self.weak(&choice, &without, &shares, &seeds);
             if weak.is_empty() {

@@ -14,6 +14,10 @@ use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known}
 use crate::experiment::backtest::figures::Window;
 use crate::experiment::backtest::history::{Charge, History};
 use crate::experiment::backtest::{BillComparison, BillLink, BillPart};
+use crate::report::format::money;
+
+/// Groups of a smaller share of what is simulated are not worth a hint.
+const HINT_SHARE: f64 = 0.01;
 
 /// What to read of bills.
 #[derive(Clone, Debug, Default)]
@@ -179,6 +183,7 @@ impl RecordedBill {
             rules: totals.rules.iter().map(|(rule, sums)| part(rule.name(), sums)).collect(),
             left_out: totals.left_out.iter().map(|(kind, sums)| part(kind.name().to_string(), sums)).collect(),
             others: totals.others.total().amortised.as_f64(),
+            hints: hints(&observed, &simulated, &totals.currency),
         }
     }
 }
@@ -194,6 +199,28 @@ fn words(kind: &LinkKind) -> String {
         LinkKind::Hours(capacity, size) => format!("hours of {} nodes, {size}", bought(capacity)),
         LinkKind::Group(group) => group.name().into_owned(),
     }
+}
+
+/// Groups that the simulation has and the bill has nothing of: most are what `init` assumes, or what no line of the bill names the cluster for.
+fn hints(observed: &ComparedBill, simulated: &ComparedBill, currency: &str) -> Vec<String> {
+    let whole: f64 = simulated.groups.values().map(|own| own.as_f64()).sum();
+    let billed = |group: &Group| observed.groups.get(group).is_some_and(|own| own.as_f64() != 0.0);
+    let of = |(group, amount): (&Group, &Amount)| {
+        let remedy = match group {
+            Group::Nat => {
+                "if others' lines hold it, give its share with --share nat=100%; else take `nat_gateways` out of `ec2.billing`"
+            }
+            Group::BetweenZones => {
+                "AWS bills it without the name of a cluster: give its share with --share, or take `cross_zone` out of `ec2.billing`"
+            }
+            Group::LoadBalancers => "give their share with --share, or tag them with the cluster",
+            _ => "take out of the scenario what assumes it",
+        };
+        let name = group.name();
+        format!("{} of {name} is simulated and the bill has none of it: {remedy}.", money(currency, amount.as_f64()))
+    };
+    let is_much = |(group, amount): &(&Group, &Amount)| amount.as_f64() > HINT_SHARE * whole && !billed(group);
+    simulated.groups.iter().filter(is_much).map(of).collect()
 }
 
 fn is_simulated(group: &Group) -> bool {

@@ -15,7 +15,7 @@ use crate::experiment::recommendation::{
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::program::edits;
 use crate::report::summary::PROGRAM;
-use crate::scenario::document::Document;
+use crate::scenario::document::{Content, Document, paired};
 use crate::scenario::{Caveats, Limits, Scenario};
 
 /// Settings that are told of those that were tried: the cheapest.
@@ -218,9 +218,15 @@ fn lever_tried(lever: &Lever) -> LeverTried {
 /// The values that differ between documents that stand in the same order.
 pub(in crate::program) fn value_changes(before: &[Document], after: &[Document]) -> Vec<ValueChange> {
     let mut all: Vec<ValueChange> = Vec::new();
-    for (one, other) in before.iter().zip(after).filter(|(one, other)| one != other) {
-        let object = one.content.object_name().unwrap_or_else(|| "the scenario".to_owned());
-        for own in one.content.differences(&other.content) {
+    let nothing = Content::Map(Vec::new());
+    for (one, other) in paired(before, after).filter(|(one, other)| *one != Some(*other)) {
+        let object = other.content.object_name().unwrap_or_else(|| "the scenario".to_owned());
+        let is_new = one.is_none();
+        for own in one.map_or(&nothing, |one| &one.content).differences(&other.content) {
+            // Of a new object kind and name are told already.
+            if is_new && (own.path == "kind" || own.path.starts_with("metadata.name")) {
+                continue;
+            }
             let change = ValueChange { object: object.clone(), path: own.path, before: own.before, after: own.after };
             // A file that several policies name is read for each.
             if !all.contains(&change) {

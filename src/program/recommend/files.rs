@@ -12,7 +12,7 @@ use crate::program::simulations::shell_line;
 use crate::program::{Failure, edits};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
-use crate::scenario::document::{Content, Document};
+use crate::scenario::document::{ADDED, Content, Document, paired};
 use crate::scenario::{Edit, Limits, Scenario};
 
 /// The file that says whose the folder is.
@@ -23,6 +23,8 @@ const OBJECTS: &str = "recommended.yaml";
 const SCENARIO: &str = "scenario.yaml";
 /// The scenario as it would be, where more changes than a policy can state.
 const AFTER: &str = "after.yaml";
+/// Objects that were added before anything was recommended.
+const ADDED_OBJECTS: &str = "added.yaml";
 /// The policy's name in the scenario.
 const POLICY: &str = "recommended";
 
@@ -172,6 +174,9 @@ impl Origin<'_> {
             taken.push(name.clone());
             copies.insert(input.path.clone(), (name, bytes));
         }
+        if let Some(text) = self.edited(ADDED, before) {
+            copies.insert(ADDED.to_owned(), (free_name(ADDED_OBJECTS, &taken), text.into_bytes()));
+        }
         Ok(copies)
     }
 
@@ -204,6 +209,11 @@ impl Origin<'_> {
                     *text = serde_json::Value::from(name.as_str()).to_string();
                 }
             });
+            if let Some((name, _)) = copies.get(ADDED) {
+                let mut files = root.get("manifests").map_or(&[][..], Content::items).to_vec();
+                files.push(Content::Scalar(name.clone()));
+                root.set("manifests", Content::List(files));
+            }
             root
         };
         let mut today = root(before);
@@ -253,14 +263,23 @@ pub(in crate::program) fn seen_by(policy: &str, documents: Vec<Document>) -> Vec
     documents.into_iter().filter(|own| own.file.as_ref().is_none_or(|file| !unseen.contains(file))).collect()
 }
 
+/// The objects of a document: itself, or those of a list.
+fn items(own: &Content) -> Vec<Content> {
+    own.get("items").map_or_else(|| vec![own.clone()], |items| items.items().to_vec())
+}
+
+/// The objects of all manifests.
+pub(in crate::program) fn objects(documents: &[Document]) -> Vec<Content> {
+    documents.iter().filter(|own| own.file.is_some()).flat_map(|own| items(&own.content)).collect()
+}
+
 /// The objects that changed, as they are to be; each once.
 fn changed(before: &[Document], after: &[Document]) -> Vec<Content> {
     let mut all: Vec<Content> = Vec::new();
-    for (one, other) in before.iter().zip(after).filter(|(one, other)| one.file.is_some() && one != other) {
-        let items = |own: &Content| own.get("items").map_or_else(|| vec![own.clone()], |items| items.items().to_vec());
-        let (one, other) = (items(&one.content), items(&other.content));
-        for (_, own) in one.iter().zip(other).filter(|(one, other)| *one != other) {
-            if !all.contains(&own) {
+    for (one, other) in paired(before, after).filter(|(one, other)| other.file.is_some() && *one != Some(*other)) {
+        let before = one.map_or_else(Vec::new, |one| items(&one.content));
+        for (place, own) in items(&other.content).into_iter().enumerate() {
+            if before.get(place) != Some(&own) && !all.contains(&own) {
                 all.push(own);
             }
         }

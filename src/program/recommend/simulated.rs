@@ -11,7 +11,7 @@ use crate::experiment::axes::Setting;
 use crate::experiment::figures::find;
 use crate::experiment::points::{self, Cell, Point, PointError};
 use crate::experiment::recommendation::{
-    Choice, Lever, Limit, Problem, Requirements, Robustness, Sample, Stress, measures, setting, strain,
+    Choice, Kind, Lever, Limit, Problem, Requirements, Robustness, Sample, Stress, measures, setting, strain,
 };
 use crate::experiment::statistics::Paired;
 use crate::program::simulations::{One, on_threads};
@@ -157,6 +157,10 @@ impl Problem for Simulated<'_> {
 
     fn limits(&self) -> &[Limit] {
         &self.limits
+    }
+
+    fn bound(&self) -> Option<usize> {
+        self.levers.borrow().iter().position(|own| own.kind == Kind::Commitments)
     }
 
     fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Failure> {

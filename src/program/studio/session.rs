@@ -14,7 +14,7 @@ use crate::experiment::controls::{Basis, Controls, State};
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::ValueChange;
-use crate::program::recommend::{seen_by, value_changes};
+use crate::program::recommend::{objects, seen_by, value_changes};
 use crate::program::simulations::{on_threads, shell_line};
 use crate::program::{Failure, Prices, edits, prices};
 use crate::report::page::data;
@@ -137,6 +137,7 @@ impl Session {
         let mut controls = Controls::of(&Basis {
             scenario: &self.scenario,
             root: &root.content,
+            objects: &objects(&self.before),
             policy: self.scenario.for_policy(Some(&self.policy))?,
             region: &region,
             outcome: &outcome,

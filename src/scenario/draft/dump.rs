@@ -10,6 +10,7 @@ mod bill;
 mod clean;
 mod cluster;
 mod demand;
+mod ended;
 mod found;
 mod groups;
 mod images;
@@ -167,6 +168,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     cluster.reach(groups.iter().flat_map(|group| &group.zones));
     let mut demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
     let replayed = observed::loads(wishes.observed.as_ref(), &manifests, &mut demand, &mut notes);
+    observed::warn_of_unknown(wishes.observed.as_ref(), &dump, &mut notes);
     let used = usages::usages(&dump, &manifests, (&demand, &replayed), &mut notes);
     let files: Vec<DraftFile> = manifest_files(&dump);
     let running = found::objects(&dump);
@@ -201,6 +203,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         demand: &demand,
         replayed: &replayed,
         used: &used,
+        run_times: &ended::run_times(&dump),
         images: &images::sizes(&dump),
         notes: &notes,
         remark: remark.as_deref(),

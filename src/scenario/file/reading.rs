@@ -9,7 +9,7 @@ use crate::catalog::Region;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::scenario::definition::InputFile;
-use crate::scenario::document::{Content, Document};
+use crate::scenario::document::{ADDED, Content, Document};
 use crate::scenario::edits::{Edit, note_objects};
 use crate::scenario::error::{Place, ScenarioError, Warning};
 use crate::scenario::manifests::{Manifests, UNKNOWN_KIND, read_documents};
@@ -200,9 +200,47 @@ impl<'a> Files<'a> {
         let source = source.with_edits(self.edits.iter().map(Edit::text));
         self.remember(name, sha256_hex(source.text.as_bytes()));
         let mut documents = tree::parse(&source, &self.variables, self.limits)?;
+        let read = self.read_objects(name, &source, &mut documents);
+        drop(documents);
+        if !self.sources.iter().any(|known| known.name == source.name) {
+            self.sources.push(source);
+        }
+        read
+    }
+
+    /// The objects that edits set whole and that no file read so far has.
+    pub(super) fn added(&mut self) -> Result<Manifests, ScenarioError> {
+        let edits = self.edits;
+        let source = Source::new(ADDED, "").with_edits(edits.iter().map(Edit::text));
+        let mut documents = Vec::new();
+        for (number, edit) in edits.iter().enumerate() {
+            if edit.is_whole() && !self.edited[number] {
+                documents.extend(edit.whole(source.edit_offset(number))?);
+            }
+        }
+        if documents.is_empty() {
+            return Ok(Manifests::default());
+        }
+        let mut read = self.read_objects(ADDED, &source, &mut documents)?;
+        drop(documents);
+        self.sources.push(source);
+        self.warnings.append(&mut read.warnings);
+        Ok(read)
+    }
+
+    /// The objects of `documents`, with the edits that find a place there.
+    fn read_objects<'s>(
+        &mut self,
+        name: &str,
+        source: &Source,
+        documents: &mut [Node<'s>],
+    ) -> Result<Manifests, ScenarioError>
+    where
+        'a: 's,
+    {
         for (number, (edit, found)) in self.edits.iter().zip(&mut self.edited).enumerate() {
             if edit.is_of_manifest() {
-                *found |= edit.apply(&mut documents, source.edit_offset(number))?;
+                *found |= edit.apply(documents, source.edit_offset(number))?;
             }
         }
         if !self.edits.is_empty() {
@@ -212,12 +250,7 @@ impl<'a> Files<'a> {
             let document = |own| Document { file: Some(name.to_owned()), content: Content::of(own) };
             kept.extend(documents.iter().map(document));
         }
-        let read = read_documents(&source, &documents, Some(self.region));
-        drop(documents);
-        if !self.sources.iter().any(|known| known.name == source.name) {
-            self.sources.push(source);
-        }
-        read
+        read_documents(source, documents, Some(self.region))
     }
 
     /// The bytes of a file that is not YAML.

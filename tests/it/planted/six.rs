@@ -43,7 +43,7 @@ pub const CONSOLIDATION: Planted = Planted {
         "NodePool[spot].spec.disruption.consolidateAfter=Never",
         "NodePool[on-demand].spec.disruption.consolidateAfter=Never",
     ],
-    simulations: 300,
+    simulations: 400,
     asked: &[],
     lever: "consolidate-after",
 };
@@ -128,6 +128,13 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// What a month costs on average with what is recommended.
+    pub fn cost(&self, seeds: u64) -> Result<f64> {
+        cost(&self.scenario(), &[], "recommended", seeds)
+    }
+}
+
 /// Asks the program at `program` for a policy of a scenario, and has the answer written.
 fn recommend(program: &Path, (scenario, policy): (&Path, &str), set: &[&str], more: &[&str]) -> Result<Answer> {
     let place = tempfile::tempdir()?;
@@ -158,8 +165,15 @@ impl Planted {
 
     /// What is recommended for it, by so many simulations or those that are enough.
     pub fn asked(&self, program: &Path, simulations: Option<u32>) -> Result<Answer> {
+        self.asked_from(program, simulations, None)
+    }
+
+    /// The same with a first seed of its own.
+    pub fn asked_from(&self, program: &Path, simulations: Option<u32>, seed: Option<u64>) -> Result<Answer> {
         let count = simulations.unwrap_or(self.simulations).to_string();
-        let more = [self.asked, &["--simulations", &count]].concat();
+        let seed: Vec<String> = seed.iter().flat_map(|seed| ["--seed".to_owned(), seed.to_string()]).collect();
+        let seed: Vec<&str> = seed.iter().map(String::as_str).collect();
+        let more = [self.asked, &["--simulations", &count], &seed].concat();
         recommend(program, (&self.path(), self.policy), &self.set(), &more)
     }
 
@@ -168,7 +182,7 @@ impl Planted {
     pub fn costs(&self, answer: &Answer, seeds: u64) -> Result<[f64; 3]> {
         let before = cost(&self.path(), self.before, self.policy, seeds)?;
         let planted = cost(&self.path(), &self.set(), self.policy, seeds)?;
-        Ok([before, planted, cost(&answer.scenario(), &[], "recommended", seeds)?])
+        Ok([before, planted, answer.cost(seeds)?])
     }
 
     /// What so many further searches, over what is recommended, find: those of them that find anything more.

@@ -104,10 +104,11 @@ fn slow_scrapes(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
 fn slowest_scrape(scrapes: &[Series], window: f64) -> Option<String> {
     let mut slowest: BTreeMap<&str, f64> = BTreeMap::new();
     for own in scrapes {
-        // The job of the kubelet, of the controllers, of whoever counts: all take part in rates.
-        let scrapes =
-            own.samples.iter().map(|sample| sample.value).filter(|count| *count > 0.0).fold(f64::INFINITY, f64::min);
-        if scrapes.is_finite() {
+        // The job of the kubelet, of the controllers, of whoever counts: all take part in rates. Where the record begins, the ten minutes before
+        // hold hardly a scrape: the middle of the counts tells.
+        let mut counts: Vec<f64> = own.samples.iter().map(|sample| sample.value).filter(|count| *count > 0.0).collect();
+        counts.sort_by(f64::total_cmp);
+        if let Some(scrapes) = counts.get(counts.len() / 2) {
             slowest.insert(own.label("job"), 600.0 / scrapes);
         }
     }
@@ -124,6 +125,12 @@ fn slowest_scrape(scrapes: &[Series], window: f64) -> Option<String> {
 }
 
 /// The seconds of the first range in a query.
+/// Over how many seconds rates were asked for.
+pub(super) fn rated(told: &Told<'_>) -> Option<i64> {
+    let asked = ["cpu_by_pod", "cpu_by_workload"].into_iter().find_map(|role| told.asked(role));
+    asked.and_then(|asked| rate_window(&asked.query)).map(|window| window as i64)
+}
+
 fn rate_window(query: &str) -> Option<f64> {
     let inner = query.split_once('[')?.1.split_once(']')?.0;
     inner.parse::<nodecast_decisions::domain::SimDuration>().ok().map(|span| span.as_secs_f64())

@@ -13,6 +13,11 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     until_registered(fit).into_iter().chain(until_initialized(fit)).collect()
 }
 
+/// Of how many launches sums tell when they registered.
+pub(super) fn launches(fit: &Fit<'_>) -> usize {
+    between(fit, Milestone::Launched, Milestone::Registered).map_or(0, |(_, launches)| launches)
+}
+
 /// Mean seconds between two conditions, and of how many launches the later one is. Launches still on their way between them shift it
 /// by no more than their share.
 fn between(fit: &Fit<'_>, from: Milestone, to: Milestone) -> Option<(f64, usize)> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Kind, Known, Level, Lever, OBJECTS_MAX, Terms, dearest};
+use super::{Kind, Known, Level, Lever, OBJECTS_MAX, Terms, additions, dearest};
 use crate::domain::labels::auto_mode_label;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, NodePool};
 use crate::domain::pod::IntOrPercent;
@@ -19,6 +19,10 @@ pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
         all.extend([families(pool), sizes(pool), architectures(pool), spot(pool, known)]);
         if pools.len() > 1 {
             all.push(weight(pool));
+        }
+        all.push(limits(pool));
+        if !pool.legacy {
+            all.extend(additions::split(pool, known));
         }
     }
 }
@@ -181,4 +185,12 @@ fn weight(pool: &NodePool) -> Lever {
     let path = format!("{}.spec.weight", object(pool));
     let levels = vec![Level::of("tried first (weight 100)", [(path, "100")])];
     lever(Kind::Weights, pool, format!("weight {}", pool.weight), levels)
+}
+
+fn limits(pool: &NodePool) -> Lever {
+    let amounts: Vec<String> =
+        pool.limits.iter().map(|(name, amount)| format!("{name} {}", name.format(amount))).collect();
+    let path = format!("{}.spec.limits", object(pool));
+    let levels = if amounts.is_empty() { Vec::new() } else { vec![Level::of("none", [(path, "{}")])] };
+    lever(Kind::Limits, pool, amounts.join(", "), levels)
 }

@@ -24,6 +24,7 @@ pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
         all.extend(least_replicas(own));
     }
     all.extend(manifests.deployments.iter().filter(|own| is_placeholder(own)).filter_map(headroom));
+    all.extend(super::additions::placeholders(known));
     let deployments = manifests.deployments.iter().map(|own| ("Deployment", own.name, &own.template.node_selector));
     let sets = manifests.stateful_sets.iter().map(|own| ("StatefulSet", own.name, &own.template.node_selector));
     let pinned: Vec<_> = deployments.chain(sets).filter(|(_, _, own)| is_pinned(own)).collect();

@@ -8,7 +8,7 @@ use crate::scenario::source::Source;
 use crate::scenario::tree::{Entry, Location, Node, NodeKind};
 
 /// How a dump is made, for those who give something else.
-pub(super) const COMMAND: &str = "kubectl get deploy,sts,ds,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,storageclasses -A -o yaml > cluster.yaml";
+pub(super) const COMMAND: &str = "kubectl get deploy,sts,ds,cj,jobs,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,sc -A -o yaml > cluster.yaml";
 
 /// An object of a dump with its file.
 #[derive(Clone, Debug)]

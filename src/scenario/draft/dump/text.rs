@@ -7,6 +7,7 @@ use super::auto_mode::{self, FILE as AUTO_MODE};
 use super::bill;
 use super::cluster::{Cluster, Launcher};
 use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST, Read};
+use super::ended::{self, RunTime};
 use super::found::FILE as FOUND;
 use super::groups::Group;
 use super::migration::{FILE as KARPENTER, Migration, NODES};
@@ -49,6 +50,8 @@ pub(super) struct Facts<'f> {
     pub replayed: &'f [&'f ObservedLoad],
     /// What pods used where nothing else says so.
     pub used: &'f [Used],
+    /// How long pods of Jobs ran.
+    pub run_times: &'f [RunTime],
     /// Sizes of images in bytes.
     pub images: &'f [(String, i64)],
     pub notes: &'f Notes,
@@ -101,6 +104,7 @@ pub(super) fn scenario(facts: &Facts<'_>) -> String {
     head(facts, &mut text);
     groups(facts, &mut text);
     loads(facts, &mut text);
+    ended::text(facts.run_times, &mut text);
     usages::text(facts.used, &mut text);
     facts.bill.text(&mut text);
     metrics(facts.demand, &mut text);
