@@ -59,7 +59,9 @@ pub struct Stretch {
 pub enum StretchError {
     /// The scenario simulates another time.
     #[error("the scenario simulates {simulated}, and {recorded} was recorded: they share nothing that could be judged")]
-    #[diagnostic(help("set `start` and `duration` of the scenario so that it covers the recorded time"))]
+    #[diagnostic(help(
+        "make the scenario of the record, which replays its demand: nodecast init DIR --from cluster.yaml --from RECORD; or set its `start`, `duration` and loads to those of the recorded time"
+    ))]
     Apart {
         /// From when to when.
         simulated: String,

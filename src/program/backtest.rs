@@ -3,7 +3,7 @@
 mod ablation;
 pub mod bill;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use super::simulations::{on_threads, shell_line};
 use super::{Audience, Failure, Prices, edits, prices};
+use crate::domain::words::counted as counted_words;
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::backtest::figures::Window;
 use crate::experiment::backtest::history::{Counted, History};
@@ -312,6 +313,13 @@ impl Backtest {
             all.may_change(
                 "Spot prices are the recorded ones of pools that were used; those of the others are modelled",
             );
+        }
+        let pools: BTreeSet<_> = self.recorded.spot_prices.iter().map(|own| (own.instance_type, own.zone)).collect();
+        if self.request.mode == Mode::Replay && !pools.is_empty() {
+            let pools = counted_words(pools.len() as u64, "pool is", "pools are");
+            all.may_change(&*format!(
+                "Spot prices of {pools} recorded; those of all others are modelled, and decide which types are launched"
+            ));
         }
         let counted = &self.recorded.counted;
         match (self.recorded.knows_ends(), counted.ends.is_empty()) {

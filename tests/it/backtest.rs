@@ -347,7 +347,7 @@ fn what_cannot_be_judged_is_said_with_a_way_out() {
     refused(&["--from", from, "--split", "60h"], &["leaves nothing to judge", "split earlier"]);
     refused(
         &["--from", from, "--set", "start=2027-01-01T00:00:00Z"],
-        &["they share nothing", "`start` and `duration`"],
+        &["they share nothing", "`start`, `duration` and loads"],
     );
     refused(
         &["--from", from, "--split", "3h", "--mode", "forecast"],

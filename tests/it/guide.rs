@@ -70,8 +70,8 @@ fn the_commands_of_the_guide_do_what_it_says() {
         for line in block.lines().filter(|line| line.starts_with("nodecast ")) {
             let words = words(line);
             let arguments: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-            // These need a record and a bill, which `backtest` and `calibrate` of these tests have.
-            if ["calibrate", "backtest"].contains(&arguments[0]) {
+            // These need a Prometheus, a record or a bill, which `observe`, `calibrate` and `backtest` of these tests have.
+            if ["observe", "calibrate", "backtest"].contains(&arguments[0]) || arguments.contains(&"replayed") {
                 continue;
             }
             if arguments[0] == "validate" {

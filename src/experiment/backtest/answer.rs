@@ -78,7 +78,9 @@ pub struct BillComparison {
     pub left_out: Vec<BillPart>,
     /// What the files hold of others.
     pub others: f64,
-    /// What is simulated and never billed, and what could be done about it.
+    /// What is simulated of kinds that the bill has nothing of.
+    pub unbilled: f64,
+    /// What of it and of what is simulated far beyond the bill could be done something about.
     pub hints: Vec<String>,
 }
 

@@ -48,6 +48,8 @@ pub struct Counted {
     pub ends: Vec<(SimTime, Symbol, f64)>,
     /// Pods evicted, those of DaemonSets too.
     pub evictions: Vec<(SimTime, f64)>,
+    /// How many nodes there were at an instant; empty where each node is known to the second.
+    pub nodes: Vec<(SimTime, f64)>,
 }
 
 impl Counted {
@@ -62,7 +64,7 @@ impl Counted {
         let ends = ends.filter_map(|node| Some((node.ended()?, node.end?, 1.0))).collect();
         let evicted = outcome.record.pods.iter().filter(|pod| pod.evicted);
         let evictions = evicted.filter_map(|pod| Some((pod.deletion_requested.or(pod.removed)?, 1.0))).collect();
-        Self { ends, evictions }
+        Self { ends, evictions, nodes: Vec::new() }
     }
 }
 

@@ -99,7 +99,11 @@ pub fn read(directory: &Path) -> Result<History, HistoryError> {
     let prices = directory.join("spot_prices.csv");
     let spot_prices = if prices.exists() { spot_prices(&prices)? } else { Vec::new() };
     let counts = directory.join("counts.csv");
-    let counted = if counts.exists() { counted(&counts)? } else { Counted::default() };
+    let mut counted = if counts.exists() { counted(&counts)? } else { Counted::default() };
+    let node_counts = directory.join("node_counts.csv");
+    if node_counts.exists() {
+        counted.nodes = nodes_at(&node_counts)?;
+    }
     Ok(History {
         charged_from: SimTime::ZERO,
         counted,
@@ -242,6 +246,18 @@ fn charges(path: &Path) -> Result<Vec<Charge>, HistoryError> {
         }))
     })?;
     Ok(lines.into_iter().flatten().collect())
+}
+
+/// How many nodes there were of all kinds together.
+fn nodes_at(path: &Path) -> Result<Vec<(SimTime, f64)>, HistoryError> {
+    let mut all: BTreeMap<SimTime, f64> = BTreeMap::new();
+    Table::open(path)?.rows(|row| {
+        if let (Some(at), Some(nodes)) = (row.instant("at_seconds")?, row.number("nodes")?) {
+            *all.entry(at).or_default() += nodes;
+        }
+        Ok(())
+    })?;
+    Ok(all.into_iter().collect())
 }
 
 /// What Karpenter's counters say of removals and evictions.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::backtest_table::{figures, workload_header, workload_row};
-use super::backtest_words::{error, links, sentences, stretch, swapped, variant_words};
+use super::backtest_words::{error, judged_time, links, sentences, swapped, variant_words};
 use super::dots::ticks;
 use crate::experiment::backtest::figures::Window;
 use crate::experiment::backtest::workloads::Curve;
@@ -51,7 +51,8 @@ pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) 
     begin(&mut page, &format!("{}, held against what happened", answer.scenario), OWN_STYLE, &[]);
     page.element("h1", &format!("{}: held against what happened", answer.scenario));
     let seeds = counted(answer.replications, "seed", "seeds");
-    let about = format!("{}, policy {}, {seeds}; recorded in {}", stretch(answer), answer.policy, answer.recorded);
+    let about =
+        format!("Judged: {}; policy {}, {seeds}; recorded in {}", judged_time(answer), answer.policy, answer.recorded);
     page.element("p class=\"faint\"", &about);
     page.raw("<div class=\"verdict\">\n");
     for words in sentences(answer) {
@@ -163,7 +164,7 @@ fn types(page: &mut Html, answer: &Answer) {
         rows.push(vec![others, sum(|own| own.observed), sum(|own| own.simulated)]);
     }
     judged(page, &rows);
-    let note = "Which types there are of a size is luck of Spot prices, and is not judged.";
+    let note = "Which types there are of a size hangs on the Spot prices of the day, of which those of pools that were used are known, and is not judged.";
     page.element("p class=\"note\"", note);
 }
 
@@ -210,7 +211,7 @@ fn bill(page: &mut Html, answer: &Answer) {
     page.element(
         "p class=\"note\"",
         &format!(
-            "{}: {}; {} of others. Unblended the cluster's lines come to {}. What is taken off on the way is what was billed beyond the simulation.",
+            "{}: {}; {} of others. Unblended the cluster's lines come to {}. All amounts are of the judged time. On the way what the simulation has more is added, what it has less taken off.",
             bill.files.join(", "),
             parts.join(", "),
             money(&bill.currency, bill.others),
@@ -218,7 +219,6 @@ fn bill(page: &mut Html, answer: &Answer) {
         ),
     );
     judged(page, &links(bill));
-    bill.hints.iter().for_each(|own| page.element("p class=\"note\"", own));
     let left_out: Vec<String> =
         bill.left_out.iter().map(|part| format!("{} {}", part.name, money(&bill.currency, part.amount))).collect();
     if !left_out.is_empty() {

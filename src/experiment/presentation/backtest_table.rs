@@ -1,6 +1,6 @@
 //! The table that `backtest` prints.
 
-use super::backtest_words::{error, links, sentences, simulated, value};
+use super::backtest_words::{error, judged_time, links, sentences, simulated, value};
 use super::{aligned, table};
 use crate::domain::words::grouped;
 use crate::experiment::backtest::{Answer, FigureResult, Mode, Verdict, WorkloadResult};
@@ -24,6 +24,7 @@ pub fn table(answer: &Answer) -> String {
         grouped(&answer.replications.to_string()),
         answer.first_seed
     ));
+    lines.push(format!("judged: {}", judged_time(answer)));
     lines.push(String::new());
     lines.extend(sentences(answer));
     lines.push(String::new());
@@ -40,7 +41,6 @@ pub fn table(answer: &Answer) -> String {
     if let Some(bill) = &answer.bill {
         lines.push(String::new());
         lines.extend(aligned(&links(bill)));
-        lines.extend(bill.hints.iter().cloned());
     }
     table::warnings(&answer.warnings, &mut lines);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()

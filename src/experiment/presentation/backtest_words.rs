@@ -18,6 +18,8 @@ const TOLD: [(&str, &str); 3] = [
     ("wait_p99", "the p99 wait for a new node"),
 ];
 
+/// What is simulated and not billed is worth a sentence from this share of the bill on.
+const UNBILLED_LEAST: f64 = 0.01;
 /// Links of a bill that come to less are no line of their own.
 const SHOWN_LEAST: f64 = 0.005;
 
@@ -86,6 +88,16 @@ pub(super) fn stretch(answer: &Answer) -> String {
     } else {
         format!("{} to {}", from.strftime("%Y-%m-%d %H:%M"), until.strftime("%Y-%m-%d %H:%M UTC"))
     }
+}
+
+/// The judged time to the minute, with its length.
+pub(super) fn judged_time(answer: &Answer) -> String {
+    let parsed = |text: &str| text.parse::<Timestamp>().ok();
+    let ends = parsed(&answer.judged_from).zip(parsed(&answer.judged_until));
+    let Some((from, until)) = ends else { return stretch(answer) };
+    let hours = (until.as_second() - from.as_second()) as f64 / 3_600.0;
+    let form = "%Y-%m-%d %H:%M";
+    format!("{hours:.0} h, {} to {} UTC", from.strftime(form), until.strftime(form))
 }
 
 fn figure<'f>(found: &'f Findings, name: &str) -> Option<&'f FigureResult> {
@@ -293,12 +305,22 @@ fn billed(bill: &BillComparison) -> String {
         let word = if link.amount > 0.0 { "less" } else { "more" };
         format!("; most of the rest is {} ({} {word} in the simulation)", link.what, say(link.amount.abs()))
     });
-    format!(
+    let mut words = format!(
         "The bill of {} comes to {} amortised, the simulated one to {}{most}.",
         bill.cluster,
         say(bill.amortised),
         say(bill.simulated)
-    )
+    );
+    if bill.unbilled > UNBILLED_LEAST * bill.amortised && bill.amortised > 0.0 {
+        let rest = (bill.simulated - bill.unbilled - bill.amortised) / bill.amortised;
+        words += &format!(
+            " {} of it are of kinds that the bill has nothing of: without them it is {}.",
+            say(bill.unbilled),
+            beside(rest)
+        );
+    }
+    bill.hints.iter().for_each(|own| words += &format!(" {own}"));
+    words
 }
 
 /// The way from the bill to the simulated one, a line each.
@@ -307,9 +329,15 @@ pub(super) fn links(bill: &BillComparison) -> Vec<Vec<String>> {
     let mut rows = vec![vec!["from the bill to the simulation".to_owned(), "amount".to_owned()]];
     rows.push(vec!["billed, amortised".to_owned(), say(bill.amortised)]);
     let is_shown = |own: &&BillLink| own.amount.abs() >= SHOWN_LEAST;
-    rows.extend(bill.links.iter().filter(is_shown).map(|link| vec![format!("less {}", link.what), say(link.amount)]));
+    // On the way to the simulation: what it has more is added.
+    let added = |link: &BillLink| {
+        let sign = if link.amount > 0.0 { '\u{2212}' } else { '+' };
+        vec![link.what.clone(), format!("{sign}{}", say(link.amount.abs()))]
+    };
+    rows.extend(bill.links.iter().filter(is_shown).map(added));
     rows.push(vec!["simulated".to_owned(), say(bill.simulated)]);
-    rows.push(vec!["nodes at one price list, billed hours".to_owned(), say(bill.at_one_price_list_observed)]);
-    rows.push(vec!["nodes at one price list, simulated hours".to_owned(), say(bill.at_one_price_list_simulated)]);
+    let aside = |hours: &str| format!("beside it: nodes at one price list, {hours} hours");
+    rows.push(vec![aside("billed"), say(bill.at_one_price_list_observed)]);
+    rows.push(vec![aside("simulated"), say(bill.at_one_price_list_simulated)]);
     rows
 }

@@ -40,7 +40,11 @@ pub fn sentence(answer: &Recommendation) -> String {
         }
         Advice::BeyondLimits => {
             let broken: Vec<&str> = answer.limits.iter().filter(|own| !own.kept).map(|own| own.name.as_str()).collect();
-            format!("leave it: what saves does not keep what has to be kept ({})", broken.join(", "))
+            let saves = monthly(answer);
+            format!(
+                "leave it: what would save {saves} a month does not keep what has to be kept ({})",
+                broken.join(", ")
+            )
         }
     }
 }
@@ -78,6 +82,12 @@ fn heading(answer: &Recommendation, lines: &mut Vec<String>) {
 }
 
 fn changes(answer: &Recommendation, lines: &mut Vec<String>) {
+    if answer.advice == Advice::BeyondLimits {
+        lines.extend(
+            answer.changes.iter().map(|own| format!("it is: {}: {}, instead of {}", own.subject, own.to, own.from)),
+        );
+        lines.push(String::new());
+    }
     if !answer.is_change() {
         return;
     }

@@ -156,6 +156,8 @@ pub struct Search<'p, P: Problem> {
     late: bool,
     /// What many seeds found to be worse than another: few seeds do not lead back to it.
     left: BTreeSet<Choice>,
+    /// What was chosen, and did not keep the limits when each of its changes was looked at.
+    pub(super) given_up: Option<(Choice, super::support::Shares)>,
 }
 
 /// Why a look was not taken.
@@ -182,6 +184,7 @@ impl<'p, P: Problem> Search<'p, P> {
             spent: false,
             late: false,
             left: BTreeSet::new(),
+            given_up: None,
         }
     }
 

@@ -61,12 +61,22 @@ impl<P: Problem> Search<'_, P> {
             let verdict = self.confirmed(choice, shares, look)?;
             look += 1;
             if verdict.advice != Advice::BeyondLimits || look > CONFIRMED + RETRIES {
-                return Ok(verdict);
+                return self.or_beyond_limits(verdict, look);
             }
             // One change less, and seeds that this choice has not seen either.
             let Some(lever) = self.most_straining(&verdict)? else { return Ok(verdict) };
             (choice, shares) = self.supported(with(&verdict.choice, lever, 0), 0)?;
         }
+    }
+
+    /// `verdict`, or, where nothing is to be changed by it, that of what saved more and was given up because it did not keep the limits:
+    /// whoever states them may want to know what they cost.
+    fn or_beyond_limits(&mut self, verdict: Verdict, look: u64) -> Result<Verdict, P::Error> {
+        let given_up = self.given_up.take().filter(|_| verdict.advice != Advice::Change);
+        let is_enough = self.used() + 2 * self.effort.confirmation_seeds() <= self.effort.simulations;
+        let Some((choice, shares)) = given_up.filter(|_| is_enough) else { return Ok(verdict) };
+        let other = self.confirmed(choice, shares, look)?;
+        Ok(if other.advice == Advice::BeyondLimits { other } else { verdict })
     }
 
     /// Holds a choice against today with the seeds of a look of its own.
@@ -149,6 +159,9 @@ impl<P: Problem> Search<'_, P> {
             let weak = self.weak(&choice, &without, &shares, &seeds);
             if weak.is_empty() {
                 return Ok((choice, shares));
+            }
+            if self.given_up.is_none() && self.standing_over(&choice, &seeds, 1.0).is_some_and(|own| own.strain > 0.0) {
+                self.given_up = Some((choice.clone(), shares.clone()));
             }
             choice = self.without_weak(choice, &weak, &seeds, kept)?;
             last = shares;

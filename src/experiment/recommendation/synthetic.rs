@@ -130,6 +130,20 @@ fn a_search_with_simulations_to_spare_ends() {
 }
 
 #[test]
+fn what_was_given_up_for_the_limits_is_told_where_nothing_else_is_to_be_changed() {
+    let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
+    let (cost, wait) = (vec![vec![0.0, -50.0]], vec![vec![0.0, 20.0]]);
+    let problem = StandIn { seed: 1, levels: vec![2], cost, wait, pairs: Vec::new(), limits };
+    let mut search = Search::new(&problem, effort(400));
+    let Ok(best) = search.best();
+    assert_eq!(best, [0]);
+    search.given_up = Some((vec![1], Vec::new()));
+    let Ok(verdict) = search.verdict(best);
+    assert_eq!((verdict.advice, verdict.choice), (Advice::BeyondLimits, vec![1]));
+    assert!(verdict.cost.is_some_and(|cost| cost.difference.mean < -40.0));
+}
+
+#[test]
 fn claims_are_true_and_intervals_cover_the_truth() {
     let (mut claims, mut falsely, mut covered, mut confirmed) = (0, 0, 0, 0);
     for seed in 0..1_000 {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use nodecast_observed::bill::{
-    Amount, CapacityType, Cluster, ComparedBill, Contents, Group, Ledger, LinkKind, ReadOptions, Share, Totals, chain,
-    price_held, read_file,
+    Amount, CapacityType, Cluster, ComparedBill, Contents, Group, Ledger, LinkKind, ReadOptions, Rule, Share, Totals,
+    chain, price_held, read_file,
 };
 
 use super::super::Failure;
@@ -18,6 +18,8 @@ use crate::report::format::money;
 
 /// Groups of a smaller share of what is simulated are not worth a hint.
 const HINT_SHARE: f64 = 0.01;
+/// A group is far beyond the bill where it is simulated at so many times of what was billed.
+const BEYOND: f64 = 1.5;
 
 /// What to read of bills.
 #[derive(Clone, Debug, Default)]
@@ -82,7 +84,9 @@ pub fn read(
         jiff::Timestamp::from_microsecond(micros).unwrap_or(record.start)
     };
     let options = ReadOptions { window: Some((instant(judged.from), instant(judged.until))), ..ReadOptions::default() };
-    let shares = request.shares.iter().map(|text| Share::parse(text)).collect::<Result<_, _>>().map_err(refused)?;
+    let shares =
+        request.shares.iter().map(|text| Share::parse(text)).collect::<Result<Vec<_>, _>>().map_err(refused)?;
+    let cluster_shares = shares.clone();
     let cluster = Cluster {
         name: request.cluster.clone().unwrap_or_else(|| default_name.to_owned()),
         node_pools: record.nodes.iter().map(|node| node.origin.to_string()).filter(|name| !name.is_empty()).collect(),
@@ -99,6 +103,12 @@ pub fn read(
         }
     }
     let totals = ledger.finish().map_err(refused)?;
+    for share in &cluster_shares {
+        let is_used = |rule: &Rule| matches!(rule, Rule::Share(pattern) if pattern == &share.pattern);
+        if !totals.rules.keys().any(is_used) {
+            ignored.push(format!("no line of the judged time fits --share {}: it changes nothing", share.pattern));
+        }
+    }
     let files = request.files.iter().map(|file| file.display().to_string()).collect();
     Ok(RecordedBill { totals, files, ignored })
 }
@@ -183,6 +193,7 @@ impl RecordedBill {
             rules: totals.rules.iter().map(|(rule, sums)| part(rule.name(), sums)).collect(),
             left_out: totals.left_out.iter().map(|(kind, sums)| part(kind.name().to_string(), sums)).collect(),
             others: totals.others.total().amortised.as_f64(),
+            unbilled: unbilled(&observed, &simulated).map(|own| own.1).sum(),
             hints: hints(&observed, &simulated, &totals.currency),
         }
     }
@@ -202,25 +213,43 @@ fn words(kind: &LinkKind) -> String {
 }
 
 /// Groups that the simulation has and the bill has nothing of: most are what `init` assumes, or what no line of the bill names the cluster for.
+fn unbilled<'b>(observed: &'b ComparedBill, simulated: &'b ComparedBill) -> impl Iterator<Item = (&'b Group, f64)> {
+    let billed = |group: &Group| observed.groups.get(group).is_some_and(|own| own.as_f64() != 0.0);
+    let amounts = simulated.groups.iter().map(|(group, amount)| (group, amount.as_f64()));
+    amounts.filter(move |(group, amount)| *amount > 0.0 && !billed(group))
+}
+
+/// What to do about what is simulated and not billed, or far beyond the bill.
 fn hints(observed: &ComparedBill, simulated: &ComparedBill, currency: &str) -> Vec<String> {
     let whole: f64 = simulated.groups.values().map(|own| own.as_f64()).sum();
-    let billed = |group: &Group| observed.groups.get(group).is_some_and(|own| own.as_f64() != 0.0);
-    let of = |(group, amount): (&Group, &Amount)| {
+    let is_much = |amount: f64| amount > HINT_SHARE * whole;
+    let none = unbilled(observed, simulated).filter(|(_, amount)| is_much(*amount)).map(|(group, amount)| {
         let remedy = match group {
-            Group::Nat => {
-                "if others' lines hold it, give its share with --share nat=100%; else take `nat_gateways` out of `ec2.billing`"
-            }
-            Group::BetweenZones => {
-                "AWS bills it without the name of a cluster: give its share with --share, or take `cross_zone` out of `ec2.billing`"
-            }
+            Group::Nat => "if others' lines hold it, give its share with --share nat=100%, else take `nat_gateways` out of `ec2.billing`",
+            Group::BetweenZones => "if the bill has it under no name, give its share with --share 'DataTransfer-Regional-Bytes=100%', else take `cross_zone` out of `ec2.billing`",
             Group::LoadBalancers => "give their share with --share, or tag them with the cluster",
             _ => "take out of the scenario what assumes it",
         };
-        let name = group.name();
-        format!("{} of {name} is simulated and the bill has none of it: {remedy}.", money(currency, amount.as_f64()))
-    };
-    let is_much = |(group, amount): &(&Group, &Amount)| amount.as_f64() > HINT_SHARE * whole && !billed(group);
-    simulated.groups.iter().filter(is_much).map(of).collect()
+        format!("{} of {} is simulated and the bill has none of it: {remedy}.", money(currency, amount), group.name())
+    });
+    let beyond = simulated.groups.iter().filter_map(|(group, amount)| {
+        let (own, billed) = (amount.as_f64(), observed.groups.get(group)?.as_f64());
+        let is_far = billed > 0.0 && own > BEYOND * billed && is_much(own - billed);
+        let what = if *group == Group::Nat {
+            "see count and prices under `ec2.billing.nat_gateways`"
+        } else {
+            "see what assumes it"
+        };
+        is_far.then(|| {
+            format!(
+                "{} is billed at {} and simulated at {}: {what}.",
+                group.name(),
+                money(currency, billed),
+                money(currency, own)
+            )
+        })
+    });
+    none.chain(beyond).collect()
 }
 
 fn is_simulated(group: &Group) -> bool {

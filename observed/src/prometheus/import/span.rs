@@ -9,7 +9,7 @@ use super::told::Told;
 use crate::observation::Window;
 
 /// A gap at either end that is no reason to cut the window, in seconds: a restart, a scrape that failed.
-const GAP: i64 = 3_600;
+const GAP: i64 = 600;
 
 /// The part of a window of which there is a record.
 #[derive(Clone, Debug)]
