@@ -15,6 +15,7 @@ use crate::program::observe::observation;
 use crate::program::simulations::shell_line;
 use crate::program::{Failure, observe};
 use crate::report::observed;
+use crate::scenario::draft::Draft;
 use crate::scenario::source::Source;
 use crate::scenario::{Limits, ScenarioError, source};
 
@@ -119,27 +120,23 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         "{}\nwrote {}\nnext:\n  {}\n",
         observed::text(&observation.about),
         out.display(),
-        next(arguments, &dump, &out)
+        next(arguments, &dump, &out)?
     ))
 }
 
 /// The command that makes a scenario of the observation: of the dump, if it is one with nodes, else of the cluster itself.
-fn next(arguments: &Arguments, dump: &[Source], out: &std::path::Path) -> String {
+fn next(arguments: &Arguments, dump: &[Source], out: &std::path::Path) -> Result<String, Failure> {
     let out = out.display().to_string();
     let dumps: Vec<String> = arguments.from.iter().map(|path| path.display().to_string()).collect();
     let dumps = if dumps.is_empty() { vec!["cluster.yaml".to_owned()] } else { dumps };
     let mut words = vec!["nodecast", "init", "my-cluster"];
     words.extend(dumps.iter().chain([&out]).flat_map(|path| ["--from", path]));
     let plain = shell_line(&words);
-    let is_node = |line: &str| {
-        let line = line.trim_start_matches(['-', ' ']).trim_end_matches([',', ' ']);
-        matches!(line, "kind: Node" | "\"kind\": \"Node\"")
-    };
-    if dump.is_empty() || dump.iter().any(|own| own.text.lines().any(is_node)) {
-        return plain;
+    if dump.is_empty() || Draft::has_nodes(dump)? {
+        return Ok(plain);
     }
     let of_cluster = shell_line(&["kubectl", "nodecast", "init", "my-cluster", "--from", &out]);
-    format!("{plain} --region REGION\nor of the cluster as it is now:\n  {of_cluster}")
+    Ok(format!("{plain} --region REGION\nor of the cluster as it is now:\n  {of_cluster}"))
 }
 
 /// The folder with the answers, asked for if need be.

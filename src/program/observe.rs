@@ -13,6 +13,7 @@ use nodecast_observed::prometheus::{Answers, Plan, import};
 use super::Failure;
 use crate::domain::SimDuration;
 use crate::domain::words::{counted, rounded};
+use crate::report::summary;
 use crate::scenario::ScenarioError;
 use crate::scenario::draft::{Draft, Observed, ObservedLoad};
 use crate::scenario::source::Source;
@@ -140,16 +141,11 @@ fn curve<'s>(
     for (at, value) in &points {
         let (seconds, micros) = (at.div_euclid(1_000_000), at.rem_euclid(1_000_000));
         let fraction = if micros == 0 { String::new() } else { format!(".{micros:06}") };
-        let value = if rated.is_some() { rounded_to(*value) } else { value.to_string() };
+        // More decimals are not known of a rate.
+        let value = if rated.is_some() { summary::rounded(*value, 6) } else { *value };
         let _ = writeln!(text, "{seconds}{fraction},{value}");
     }
     (points.len() >= 2).then_some(text)
-}
-
-/// A value with six decimals at most: more are not known of a rate.
-fn rounded_to(value: f64) -> String {
-    let text = format!("{value:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -149,6 +149,14 @@ impl Draft {
     pub fn serving_workloads(sources: &[Source]) -> Result<BTreeSet<String>, ScenarioError> {
         dump::serving_workloads(sources)
     }
+
+    /// Whether a dump holds nodes, which say in which region it is.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn has_nodes(sources: &[Source]) -> Result<bool, ScenarioError> {
+        dump::has_nodes(sources)
+    }
 }
 
 /// The prices of a region that was asked for.

@@ -42,10 +42,11 @@ pub fn time_text(seconds: i64) -> String {
 pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     let mut told = Told::of(answers);
     let clusters = checks::clusters(&mut told)?;
-    let span = Span::of(&mut told, answers)?;
+    let counted = nodes::Counted::of(&mut told)?;
+    let span = Span::of(&counted, answers);
     let frame = Frame { start: span.start };
     let owners = owners::Owners::of(&mut told)?;
-    let (node_counts, has_types) = nodes::counts(&mut told, frame)?;
+    let (node_counts, has_types) = nodes::counts(counted, &told, frame);
     let nodes = nodes::lives(&mut told, frame)?;
     let pods = pods::lives(&mut told, &owners, frame)?;
     let pending = pods::pending(&mut told, frame)?;

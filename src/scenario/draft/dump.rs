@@ -233,6 +233,12 @@ pub(super) fn serving_workloads(sources: &[Source]) -> Result<BTreeSet<String>, 
     Ok(serving.map(Object::full_name).collect())
 }
 
+/// Whether a dump holds nodes, which say in which region it is.
+pub(super) fn has_nodes(sources: &[Source]) -> Result<bool, ScenarioError> {
+    let sources_read = top::read(sources)?;
+    Ok(parsed(&sources_read)?.0.iter().any(|own| own.kind == "Node"))
+}
+
 /// The objects of all sources, and what the AWS CLI printed among them.
 fn parsed(sources: &[Source]) -> Result<(Vec<Object<'_>>, Described), ScenarioError> {
     let (mut all, mut described) = (Vec::new(), Described::default());

@@ -53,14 +53,31 @@ impl Kind {
     }
 }
 
+/// The answers that count nodes: by the labels of nodes, and those that Karpenter knows.
+pub(super) struct Counted {
+    labelled: Vec<Series>,
+    of_karpenter: Vec<Series>,
+}
+
+impl Counted {
+    /// Reads both.
+    ///
+    /// # Errors
+    /// If an answer cannot be read.
+    pub(super) fn of(told: &mut Told<'_>) -> Result<Self, InputError> {
+        Ok(Self { labelled: told.series("nodes")?, of_karpenter: told.series("karpenter_nodes")? })
+    }
+
+    /// Each by its role.
+    pub(super) fn answers(&self) -> [(&'static str, &[Series]); 2] {
+        [("nodes", &self.labelled), ("karpenter_nodes", &self.of_karpenter)]
+    }
+}
+
 /// How many nodes there were of each kind: by the labels of nodes, else those that Karpenter knows. With it, whether the labels of nodes say
 /// of which type any is.
-///
-/// # Errors
-/// If an answer cannot be read.
-pub(super) fn counts(told: &mut Told<'_>, frame: Frame) -> Result<(Vec<NodeCount>, bool), InputError> {
-    let labelled = told.series("nodes")?;
-    let of_karpenter = told.series("karpenter_nodes")?;
+pub(super) fn counts(counted: Counted, told: &Told<'_>, frame: Frame) -> (Vec<NodeCount>, bool) {
+    let Counted { labelled, of_karpenter } = counted;
     let has_types = labelled.iter().any(|own| !own.label("label_node_kubernetes_io_instance_type").is_empty());
     let (all, kind): (_, fn(&Series) -> Kind) = if has_types && told.is_answered("nodes") {
         (labelled, Kind::of_labels)
@@ -78,7 +95,7 @@ pub(super) fn counts(told: &mut Told<'_>, frame: Frame) -> Result<(Vec<NodeCount
         let Kind { instance_type, zone, capacity_type, origin_kind, origin, .. } = kind;
         NodeCount { at, instance_type, zone, capacity_type, origin_kind, origin, nodes: libm::round(nodes) as i64 }
     };
-    Ok((counts.into_iter().map(row).collect(), has_types))
+    (counts.into_iter().map(row).collect(), has_types)
 }
 
 /// Each node that was seen, in order of registration.

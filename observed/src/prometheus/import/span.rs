@@ -1,11 +1,9 @@
 //! Of which part of the window there is a record: a Prometheus that is younger than the window, or that ended before it, knows nothing of
 //! the rest, and a cluster without nodes there would be judged by it.
 
-use nodecast_decisions::text::InputError;
-
 use super::super::saved::Answers;
+use super::nodes::Counted;
 use super::time_text;
-use super::told::Told;
 use crate::observation::Window;
 
 /// A gap at either end that is no reason to cut the window, in seconds: a restart, a scrape that failed.
@@ -25,14 +23,11 @@ pub(super) struct Span {
 
 impl Span {
     /// From the first to the last instant at which nodes were counted; all of the window where nobody counted any.
-    ///
-    /// # Errors
-    /// If an answer cannot be read.
-    pub(super) fn of(told: &mut Told<'_>, answers: &Answers) -> Result<Self, InputError> {
+    pub(super) fn of(counted: &Counted, answers: &Answers) -> Self {
         let (mut first, mut last) = (i64::MAX, i64::MIN);
-        for role in ["nodes", "karpenter_nodes"] {
-            let step = told.asked(role).map_or(0, |asked| asked.step);
-            for sample in told.series(role)?.iter().flat_map(|own| &own.samples) {
+        for (role, series) in counted.answers() {
+            let step = answers.asked(role).map_or(0, |asked| asked.step);
+            for sample in series.iter().flat_map(|own| &own.samples) {
                 let second = sample.at.div_euclid(1_000_000);
                 (first, last) = (first.min(second), last.max(second + step));
             }
@@ -50,6 +45,6 @@ impl Span {
                 time_text(to)
             )
         });
-        Ok(Self { window: Window::of(from, to), start: from * 1_000_000, share: (to - from) as f64 / whole, warning })
+        Self { window: Window::of(from, to), start: from * 1_000_000, share: (to - from) as f64 / whole, warning }
     }
 }
