@@ -38,12 +38,12 @@ pub struct Planted {
 pub const CONSOLIDATION: Planted = Planted {
     scenario: "scenarios/consolidation-tuning/scenario.yaml",
     policy: "after-1m",
-    before: &["duration=4h"],
+    before: &["duration=3h30m"],
     plant: &[
         "NodePool[spot].spec.disruption.consolidateAfter=Never",
         "NodePool[on-demand].spec.disruption.consolidateAfter=Never",
     ],
-    simulations: 400,
+    simulations: 250,
     asked: &[],
     lever: "consolidate-after",
 };
@@ -53,9 +53,9 @@ pub const CONSOLIDATION: Planted = Planted {
 pub const FAMILIES: Planted = Planted {
     scenario: "scenarios/multi-architecture/scenario.yaml",
     policy: "amd64",
-    before: &["duration=12h", "objectives={pending_p99: 3m, request_p99: 1s}"],
+    before: &["duration=8h", "objectives={pending_p99: 3m, request_p99: 1s}"],
     plant: &["NodePool[default].spec.template.spec.requirements[karpenter.k8s.aws/instance-category].values=[r]"],
-    simulations: 250,
+    simulations: 220,
     asked: &["--without", "spot"],
     lever: "families",
 };
@@ -69,7 +69,7 @@ pub const REQUESTS: Planted = Planted {
         "Deployment[shop/search].spec.template.spec.containers[app].resources.requests={cpu: 3900m, memory: 7500Mi}",
         "Deployment[shop/web].spec.template.spec.containers[app].resources.requests={cpu: 1200m, memory: 1800Mi}",
     ],
-    simulations: 250,
+    simulations: 200,
     asked: &["--without", "spot"],
     lever: "requests",
 };
@@ -89,9 +89,12 @@ pub const PIN: Planted = Planted {
 pub const COMMITMENT: Planted = Planted {
     scenario: "scenarios/headroom/scenario.yaml",
     policy: "larger-minimum",
-    before: &["ec2.billing.savings_plans=[{family: c6i, commitment: 1.8, term: 1y, payment: no_upfront}]"],
+    before: &[
+        "duration=4h",
+        "ec2.billing.savings_plans=[{family: c6i, commitment: 1.8, term: 1y, payment: no_upfront}]",
+    ],
     plant: &["ec2.billing.savings_plans=[]"],
-    simulations: 200,
+    simulations: 150,
     asked: &["--levers", "commitments"],
     lever: "commitments",
 };
@@ -100,13 +103,13 @@ pub const COMMITMENT: Planted = Planted {
 pub const TARGET: Planted = Planted {
     scenario: "scenarios/zone-outage/scenario.yaml",
     policy: "spread-if-possible",
-    before: &[],
+    before: &["duration=5h"],
     plant: &[
         "HorizontalPodAutoscaler[shop/frontend].spec.metrics[0].resource.target.averageUtilization=30",
         "HorizontalPodAutoscaler[shop/frontend].spec.maxReplicas=120",
     ],
     simulations: 200,
-    asked: &[],
+    asked: &["--without", "spot"],
     lever: "hpa-targets",
 };
 
