@@ -157,7 +157,7 @@ pub struct Search<'p, P: Problem> {
     /// What many seeds found to be worse than another: few seeds do not lead back to it.
     left: BTreeSet<Choice>,
     /// What was chosen, and did not keep the limits when each of its changes was looked at.
-    pub(super) given_up: Option<(Choice, super::support::Shares)>,
+    pub(super) given_up: Option<Choice>,
 }
 
 /// Why a look was not taken.

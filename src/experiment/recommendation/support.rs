@@ -33,6 +33,13 @@ pub struct Verdict {
     pub seeds: Vec<u64>,
 }
 
+/// Whether a choice that does not keep the limits with the seeds of the second look loses a change for it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strain {
+    Counts,
+    Passed,
+}
+
 /// Whether to change anything.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -55,28 +62,29 @@ impl<P: Problem> Search<'_, P> {
     /// # Errors
     /// If a simulation cannot be run.
     pub fn verdict(&mut self, choice: Choice) -> Result<Verdict, P::Error> {
-        let (mut choice, mut shares) = self.supported(choice, self.effort.second_choice())?;
+        let (mut choice, mut shares) = self.supported(choice, self.effort.second_choice(), Strain::Counts)?;
         let mut look = CONFIRMED;
         loop {
             let verdict = self.confirmed(choice, shares, look)?;
             look += 1;
             if verdict.advice != Advice::BeyondLimits || look > CONFIRMED + RETRIES {
-                return self.or_beyond_limits(verdict, look);
+                return self.or_given_up(verdict, look);
             }
             // One change less, and seeds that this choice has not seen either.
             let Some(lever) = self.most_straining(&verdict)? else { return Ok(verdict) };
-            (choice, shares) = self.supported(with(&verdict.choice, lever, 0), 0)?;
+            (choice, shares) = self.supported(with(&verdict.choice, lever, 0), 0, Strain::Counts)?;
         }
     }
 
-    /// `verdict`, or, where nothing is to be changed by it, that of what saved more and was given up because it did not keep the limits:
-    /// whoever states them may want to know what they cost.
-    fn or_beyond_limits(&mut self, verdict: Verdict, look: u64) -> Result<Verdict, P::Error> {
+    /// `verdict`, or, where nothing is to be changed by it, that of what saved more and was given up because it did not keep the limits in the few
+    /// runs of the second look: with more of them it may, and if not, whoever states limits may want to know what they cost.
+    fn or_given_up(&mut self, verdict: Verdict, look: u64) -> Result<Verdict, P::Error> {
         let given_up = self.given_up.take().filter(|_| verdict.advice != Advice::Change);
         let is_enough = self.used() + 2 * self.effort.confirmation_seeds() <= self.effort.simulations;
-        let Some((choice, shares)) = given_up.filter(|_| is_enough) else { return Ok(verdict) };
+        let Some(choice) = given_up.filter(|_| is_enough) else { return Ok(verdict) };
+        let (choice, shares) = self.supported(choice, 0, Strain::Passed)?;
         let other = self.confirmed(choice, shares, look)?;
-        Ok(if other.advice == Advice::BeyondLimits { other } else { verdict })
+        Ok(if matches!(other.advice, Advice::Change | Advice::BeyondLimits) { other } else { verdict })
     }
 
     /// Holds a choice against today with the seeds of a look of its own.
@@ -124,7 +132,7 @@ impl<P: Problem> Search<'_, P> {
     }
 
     /// `choice` without the changes that do not save enough, and what each of the rest saves; `kept` simulations are for what follows.
-    fn supported(&mut self, choice: Choice, kept: usize) -> Result<(Choice, Shares), P::Error> {
+    fn supported(&mut self, choice: Choice, kept: usize, strain: Strain) -> Result<(Choice, Shares), P::Error> {
         let mut choice = self.thinned(choice);
         let kept = kept + 2 * self.effort.confirmation_seeds();
         let seeds = self.fresh(1, self.support_seeds(&choice, kept));
@@ -156,12 +164,15 @@ impl<P: Problem> Search<'_, P> {
                     Some((*lever, self.share(with, without, &seeds)?))
                 })
                 .collect();
-            let weak = self.weak(&choice, &without, &shares, &seeds);
+            let strained = strain == Strain::Counts && self.strain(&choice, &seeds) > 0.0;
+            let weak = if strained {
+                self.given_up.get_or_insert_with(|| choice.clone());
+                self.straining(&without, &shares, &seeds)
+            } else {
+                self.idle(&choice, &shares, &seeds)
+            };
             if weak.is_empty() {
                 return Ok((choice, shares));
-            }
-            if self.given_up.is_none() && self.standing_over(&choice, &seeds, 1.0).is_some_and(|own| own.strain > 0.0) {
-                self.given_up = Some((choice.clone(), shares.clone()));
             }
             choice = self.without_weak(choice, &weak, &seeds, kept)?;
             last = shares;
@@ -215,18 +226,18 @@ impl<P: Problem> Search<'_, P> {
         thinned
     }
 
-    /// The changes that are not to stay, the weakest first; none if all are.
-    fn weak(&self, choice: &Choice, without: &[Choice], shares: &[(usize, Estimate)], seeds: &[u64]) -> Vec<usize> {
-        let strain = |choice: &Choice| self.standing_over(choice, seeds, 1.0).map_or(0.0, |standing| standing.strain);
-        if strain(choice) > 0.0 {
-            // The one without which the limits are kept best; of those that are alike, the one that saves least.
-            let of = shares.iter().zip(without).map(|((lever, share), without)| (strain(without), share.mean, *lever));
-            return of
-                .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))
-                .map(|own| own.2)
-                .into_iter()
-                .collect();
-        }
+    fn strain(&self, choice: &Choice, seeds: &[u64]) -> f64 {
+        self.standing_over(choice, seeds, 1.0).map_or(0.0, |standing| standing.strain)
+    }
+
+    /// The change without which the limits are kept best; of those that are alike, the one that saves least.
+    fn straining(&self, without: &[Choice], shares: &[(usize, Estimate)], seeds: &[u64]) -> Vec<usize> {
+        let of = shares.iter().zip(without).map(|((lever, share), own)| (self.strain(own, seeds), share.mean, *lever));
+        of.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|own| own.2).into_iter().collect()
+    }
+
+    /// The changes that do not save enough, or are more than may be changed, the weakest first; none if all stay.
+    fn idle(&self, choice: &Choice, shares: &[(usize, Estimate)], seeds: &[u64]) -> Vec<usize> {
         let least = self.least(choice, seeds);
         let idle = |share: &Estimate| share.mean < least || share.low.is_none_or(|low| low <= 0.0);
         let mut all: Vec<&(usize, Estimate)> = shares.iter().collect();

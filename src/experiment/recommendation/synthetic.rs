@@ -137,7 +137,7 @@ fn what_was_given_up_for_the_limits_is_told_where_nothing_else_is_to_be_changed(
     let mut search = Search::new(&problem, effort(400));
     let Ok(best) = search.best();
     assert_eq!(best, [0]);
-    search.given_up = Some((vec![1], Vec::new()));
+    search.given_up = Some(vec![1]);
     let Ok(verdict) = search.verdict(best);
     assert_eq!((verdict.advice, verdict.choice), (Advice::BeyondLimits, vec![1]));
     assert!(verdict.cost.is_some_and(|cost| cost.difference.mean < -40.0));
