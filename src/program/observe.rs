@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nodecast_observed::estimate::unblurred;
 use nodecast_observed::observation::about::WorkloadFigures;
-use nodecast_observed::observation::{Observation, WorkloadState};
+use nodecast_observed::observation::{Observation, PodLife, WorkloadState};
 use nodecast_observed::prometheus::{Answers, Plan, import};
 
 use super::Failure;
@@ -15,7 +15,7 @@ use crate::domain::SimDuration;
 use crate::domain::words::{counted, rounded};
 use crate::report::summary;
 use crate::scenario::ScenarioError;
-use crate::scenario::draft::{Draft, Observed, ObservedLoad};
+use crate::scenario::draft::{Draft, Observed, ObservedLoad, ObservedPod};
 use crate::scenario::source::Source;
 
 /// The folder with the answers, in that of the observation.
@@ -91,11 +91,23 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
             .help("its `missing` says how to have them recorded")
             .into());
     }
-    let mut pods: BTreeMap<String, u64> = BTreeMap::new();
-    for workload in observation.pods.iter().filter_map(|own| own.workload.as_ref()) {
-        *pods.entry(workload.clone()).or_default() += 1;
-    }
+    let pods = observation.pods.iter().filter_map(pod).collect();
     Ok(Observed { start, length: SimDuration::from_secs(window.seconds), loads, pods })
+}
+
+/// A pod; `None` if it is not known what made it.
+fn pod(own: &PodLife) -> Option<ObservedPod> {
+    Some(ObservedPod {
+        name: own.pod.clone(),
+        workload: own.workload.clone()?,
+        is_daemon: own.daemon == Some(true),
+        created: own.created,
+        started: own.started,
+        deletion_requested: own.deletion_requested,
+        removed: own.removed,
+        cpu_milli: own.cpu_request_milli.unwrap_or(0),
+        memory_bytes: own.memory_request_bytes.unwrap_or(0),
+    })
 }
 
 /// The load of a workload with its states, of which rates are over so many seconds; `None` if it is not worth one.
@@ -151,7 +163,7 @@ fn curve<'s>(
 #[cfg(test)]
 mod tests {
     use nodecast_observed::observation::about::{About, Figures, Window, WorkloadFigures};
-    use nodecast_observed::observation::{Observation, WorkloadState};
+    use nodecast_observed::observation::{Observation, PodLife, WorkloadState};
 
     use super::observed;
     use crate::domain::SimTime;

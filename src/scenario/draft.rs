@@ -7,13 +7,13 @@ mod dump;
 mod example;
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::error::{ScenarioError, Warning, nearest};
 use super::source::Source;
 use crate::catalog::{Catalog, CatalogError, Region};
-use crate::domain::{KarpenterVersion, SimDuration};
+use crate::domain::{KarpenterVersion, SimDuration, SimTime};
 
 /// A scenario that does not exist as files yet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -59,8 +59,31 @@ pub struct Observed {
     pub length: SimDuration,
     /// By workload.
     pub loads: Vec<ObservedLoad>,
-    /// How many pods of each workload were seen.
-    pub pods: BTreeMap<String, u64>,
+    /// The pods that were seen, in order of creation.
+    pub pods: Vec<ObservedPod>,
+}
+
+/// A pod that was seen.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ObservedPod {
+    /// Its name.
+    pub name: String,
+    /// Namespace and name of what made it.
+    pub workload: String,
+    /// Whether it came and went with its node.
+    pub is_daemon: bool,
+    /// When it was created, from the window's begin on; `None` if nobody saw.
+    pub created: Option<SimTime>,
+    /// When its containers started.
+    pub started: Option<SimTime>,
+    /// When it was asked to go.
+    pub deletion_requested: Option<SimTime>,
+    /// When it was gone, or its containers had ended.
+    pub removed: Option<SimTime>,
+    /// CPU that it requests, thousandths; 0 if nobody recorded it.
+    pub cpu_milli: i64,
+    /// Memory that it requests; 0 if nobody recorded it.
+    pub memory_bytes: i64,
 }
 
 /// What a workload was asked for.

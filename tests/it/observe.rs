@@ -93,6 +93,58 @@ fn a_scenario_of_an_observation_replays_its_demand() {
     assert!((run / recorded - 1.0).abs() < 0.05, "{run} against {recorded} thousandths of a CPU");
 }
 
+/// A Job of one pod that needs a node of its own and had begun when the dump was made.
+const JOB: &str = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {namespace: shop, name: train}\nspec:\n  template:\n    spec:\n      \
+    restartPolicy: Never\n      nodeSelector: {tier: batch}\n      tolerations: [{key: batch, operator: Exists}]\n      \
+    containers: [{name: train, image: train, resources: {requests: {cpu: '3', memory: 6Gi}}}]\n";
+
+#[test]
+fn pods_that_the_dump_does_not_have_are_replayed_as_they_were_recorded() {
+    let place = Place::new();
+    observed(&place);
+    place.put("cluster.yaml", &format!("{DUMP}{JOB}"));
+    let recorded = "pod,workload,daemon,cpu_request_milli,memory_request_bytes,created_seconds,started_seconds,deletion_requested_seconds,removed_seconds\n\
+        etl-1-a,etl/etl-1,false,500,1073741824,-60,-30,,90\n\
+        etl-2-a,etl/etl-2,false,500,1073741825,60,70,,130\n\
+        etl-0-a,etl/etl-0,false,500,1073741824,-600,-590,,-10\n\
+        train-x,shop/train,false,,,3600,3700,,7300\n\
+        spark-1,etl/spark,false,1000,2147483648,30,40,50,55\n\
+        idle-1,etl/idle,false,1000,2147483648,20,,,\n\
+        agent-1,logs/agent,true,100,100,10,20,,\n\
+        bare-1,etl/bare,false,,,10,20,,\n\
+        report-28847520-a,shop/report-28847520,false,100,100,10,20,,30\n\
+        web-1,shop/web,false,500,100,10,20,,\n";
+    place.put("own/pods.csv", recorded);
+    let arguments =
+        ["init", "shop", "--from", "cluster.yaml", "--from", "own", "--region", "us-east-1", "--karpenter", "v1.13"];
+    let (_, err, code) = place.nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(
+        err.contains("2 workloads were observed of which the dump has nothing, so nobody runs them: etl/bare (1 pod), logs/agent (1 pod)"),
+        "{err}"
+    );
+    let trace = fs::read_to_string(place.path("shop/recorded.csv")).unwrap();
+    let rows: Vec<&str> = trace.lines().skip(1).collect();
+    assert_eq!(
+        rows,
+        [
+            "0,90,,etl-1-a,500,1024,,,,",
+            "20,,,idle-1,1000,2048,,,,",
+            "30,,50,spark-1,1000,2048,,,,",
+            "60,60,,etl-2-a,500,1025,,,,",
+            "3600,3600,,train-x,3000,6144,0,tier=batch,batch,0",
+        ]
+    );
+    let scenario = fs::read_to_string(place.path("shop/scenario.yaml")).unwrap();
+    assert!(scenario.contains("  csv: recorded.csv\n  namespace: etl\n"), "{scenario}");
+    assert!(scenario.contains("5 pods of 5 workloads that the dump does not have are replayed"), "{scenario}");
+    assert!(!fs::read_to_string(place.path("shop/workloads.yaml")).unwrap().contains("name: train"));
+    let (_, err, code) = place.nodecast(&["run", "shop/scenario.yaml", "--duration", "10m", "--out", "run", "--quiet"]);
+    assert_eq!(code, Some(0), "{err}");
+    let pods = fs::read_to_string(place.path("run/pods.csv")).unwrap();
+    assert!(pods.lines().any(|line| line.starts_with("etl-2-a,")), "{pods}");
+}
+
 #[test]
 fn an_observation_alone_and_two_of_them_are_no_scenario() {
     let place = Place::new();

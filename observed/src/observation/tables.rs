@@ -200,7 +200,7 @@ row! {
         pod as "pod": String,
         /// Namespace and name of what made it.
         workload as "workload": Option<String>,
-        /// Whether that is a DaemonSet.
+        /// Whether that is a DaemonSet, or the node itself.
         daemon as "daemon": Option<bool>,
         /// The node that it was bound to.
         node as "node": Option<String>,
@@ -220,7 +220,7 @@ row! {
         ready as "ready_seconds": Option<SimTime>,
         /// When its deletion was asked for.
         deletion_requested as "deletion_requested_seconds": Option<SimTime>,
-        /// When it was gone.
+        /// When it was gone, or its containers had ended.
         removed as "removed_seconds": Option<SimTime>,
         /// Whether it was evicted.
         evicted as "evicted": Option<bool>,

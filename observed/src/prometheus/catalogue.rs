@@ -284,6 +284,7 @@ fn pods(list: &mut Asking<'_>) {
         ("pod_started", "kube_pod_container_state_started"),
         ("pod_ready", "kube_pod_status_ready_time"),
         ("pod_deleted", "kube_pod_deletion_timestamp"),
+        ("pod_completed", "kube_pod_completion_time"),
     ] {
         let selector = list.namespaced(metric, "namespace", &[]);
         list.looking_back(role, format!("max by ({by}) (last_over_time({selector}[1h]))"), HOUR);

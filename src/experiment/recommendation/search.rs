@@ -8,6 +8,7 @@
 //! Source of the allocation: sequential halving (Karnin, Koren and Somekh, 2013) within each round; of the pairing: common
 //! random numbers (Glasserman and Yao, 1992).
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::limits::{Limit, strain};
@@ -129,13 +130,13 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Whether it is better: within the limits rather than beyond them, nearer to them, or cheaper.
+    /// Whether it is better: within the limits rather than beyond them, nearer to them, or as near and cheaper. What moves nobody, as a
+    /// commitment does, is as far beyond them with few seeds as what it is held against.
     pub fn is_better_than(&self, other: &Self, step: f64) -> bool {
-        match (self.strain > 0.0, other.strain > 0.0) {
-            (false, true) => true,
-            (true, false) => false,
-            (true, true) => self.strain < other.strain,
-            (false, false) => self.saving > other.saving + step,
+        match self.strain.max(0.0).total_cmp(&other.strain.max(0.0)) {
+            Ordering::Less => true,
+            Ordering::Equal => self.saving > other.saving + step,
+            Ordering::Greater => false,
         }
     }
 }

@@ -144,6 +144,39 @@ fn what_was_given_up_for_the_limits_is_told_where_nothing_else_is_to_be_changed(
 }
 
 #[test]
+fn what_touches_no_limit_is_taken_where_limits_are_missed_anyway() {
+    let limits = vec![Limit::AtMost { name: "wait".into(), limit: 20.0, share: 0.95 }];
+    let (cost, wait) = (vec![vec![0.0, -50.0]], vec![vec![0.0, 0.0]]);
+    let problem = Steady(StandIn { seed: 1, levels: vec![2], cost, wait, pairs: Vec::new(), limits });
+    let mut search = Search::new(&problem, effort(400));
+    let Ok(best) = search.best();
+    assert_eq!(best, [1]);
+}
+
+/// One whose waits are those of today whatever is changed.
+struct Steady(StandIn);
+
+impl Problem for Steady {
+    type Error = Infallible;
+
+    fn levels(&self) -> &[usize] {
+        self.0.levels()
+    }
+
+    fn limits(&self) -> &[Limit] {
+        self.0.limits()
+    }
+
+    fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Infallible> {
+        let steady = |(choice, seed): &(Choice, u64)| {
+            let today = self.0.sample(&vec![0; choice.len()], *seed);
+            Sample { measures: today.measures, ..self.0.sample(choice, *seed) }
+        };
+        Ok(asked.iter().map(steady).collect())
+    }
+}
+
+#[test]
 fn claims_are_true_and_intervals_cover_the_truth() {
     let (mut claims, mut falsely, mut covered, mut confirmed) = (0, 0, 0, 0);
     for seed in 0..1_000 {

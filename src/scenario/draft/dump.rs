@@ -23,6 +23,7 @@ mod objects;
 mod observed;
 mod passing;
 mod rebuilt;
+mod recorded;
 mod regrouping;
 mod text;
 mod top;
@@ -32,7 +33,7 @@ mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Draft, DraftFile, RANKS, SCENARIO_FILE, Wishes};
+use super::{Draft, DraftFile, Observed, RANKS, SCENARIO_FILE, Wishes};
 use crate::catalog::{Catalog, Region};
 use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
@@ -155,8 +156,9 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let passing = Passing::take(&mut dump);
     injected::containers(&mut dump, &mut notes);
     rebuilt::workloads(&mut dump, &mut notes);
+    let jobs = recorded::take_jobs(&mut dump, wishes.observed.as_ref());
     let runs = |object: &Object<'_>| WORKLOADS.contains(&&*object.kind);
-    if passing.is_empty() && !dump.carried.iter().any(runs) {
+    if passing.is_empty() && jobs.is_empty() && !dump.carried.iter().any(runs) {
         return Err(ScenarioError::new("there is no workload in this dump: no Deployment, no StatefulSet, no pod")
             .help(format!("make a dump: `{COMMAND}`")));
     }
@@ -168,7 +170,6 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     cluster.reach(groups.iter().flat_map(|group| &group.zones));
     let mut demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
     let replayed = observed::loads(wishes.observed.as_ref(), &manifests, &mut demand, &mut notes);
-    observed::warn_of_unknown(wishes.observed.as_ref(), &dump, &mut notes);
     let used = usages::usages(&dump, &manifests, (&demand, &replayed), &mut notes);
     let files: Vec<DraftFile> = manifest_files(&dump);
     let running = found::objects(&dump);
@@ -176,7 +177,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let _ = read(sources, &running, &cluster.region)?;
     // A replay begins when the observation does, with other nodes than those of the dump's moment.
     let found = if wishes.observed.is_some() { None } else { found::file(&running) };
-    let trace = trace(&passing, &cluster, &mut notes)?;
+    let trace = trace(&dump, (&passing, &jobs), (&cluster, wishes.observed.as_ref()), &mut notes)?;
     let migration = Migration::of(&dump, &cluster, &groups);
     let regrouped = regrouping::groups(&dump, &cluster, &mut notes);
     let autoscaler = (!regrouped.is_empty()).then(|| regrouping::file(&dump));
@@ -194,7 +195,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         cluster: &cluster,
         files: &files,
         found: found.is_some(),
-        trace: trace.as_ref().map(|_| &*passing.namespace),
+        trace: trace.as_ref(),
         migration,
         groups: &groups,
         regrouped: &regrouped,
@@ -214,7 +215,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
             .chain(files)
             .chain(observed::files(&replayed))
             .chain(found)
-            .chain(trace)
+            .chain(trace.map(|own| own.file))
             .chain(karpenter)
             .chain(autoscaler)
             .chain(managed)
@@ -363,18 +364,41 @@ fn read<'s>(sources: &'s [Source], objects: &[Object<'s>], region: &Region) -> R
     Ok(all)
 }
 
-/// The trace of the pods that come and go; none if there are none.
-fn trace(passing: &Passing<'_>, cluster: &Cluster, notes: &mut Notes) -> Result<Option<DraftFile>, ScenarioError> {
-    if passing.is_empty() {
-        return Ok(None);
+/// Pods that are replayed one by one.
+struct Trace {
+    file: DraftFile,
+    /// The namespace that they are all made in.
+    namespace: String,
+    /// What they are, for a comment.
+    about: &'static str,
+}
+
+/// The trace of pods that no workload makes: of those that were observed, or of those of the dump that come and go; none if there are
+/// none.
+fn trace<'s>(
+    dump: &Dump<'s>,
+    (passing, jobs): (&Passing<'s>, &[Object<'s>]),
+    (cluster, observed): (&Cluster, Option<&Observed>),
+    notes: &mut Notes,
+) -> Result<Option<Trace>, ScenarioError> {
+    let alone =
+        |object: &Object<'s>| read(std::slice::from_ref(object.source), std::slice::from_ref(object), &cluster.region);
+    let mut known = recorded::Known::default();
+    for job in jobs {
+        alone(job)?.jobs.iter().for_each(|own| known.job(job.full_name(), &own.spec.template));
     }
     let mut specs = Vec::new();
     for pod in passing.pods() {
-        let own = read(std::slice::from_ref(pod.source), std::slice::from_ref(&pod), &cluster.region)?;
-        specs.extend(own.pods.into_iter().map(|pod| pod.spec));
+        specs.extend(alone(&pod)?.pods.into_iter().map(|own| own.spec));
+        specs.last().into_iter().for_each(|spec| known.passing(pod.own_namespace(), spec));
+    }
+    let recorded = recorded::trace(observed, dump, &known, notes);
+    if recorded.is_some() || passing.is_empty() {
+        return Ok(recorded);
     }
     let seen = cluster.seen.unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    Ok(Some(passing.file(&specs, seen, notes)))
+    let (file, namespace) = (passing.file(&specs, seen, notes), passing.namespace.clone());
+    Ok(Some(Trace { file, namespace, about: "pods that come and go by themselves" }))
 }
 
 /// Tells what is in the dump and in no simulation.

@@ -16,14 +16,19 @@ use crate::observation::{Pending, PodLife};
 type SetTime = fn(&mut PodLife, Option<SimTime>);
 
 /// The roles of answers whose values are instants of pods, and what of a pod each is.
-const TIMES: [(&str, SetTime); 5] = [
+const TIMES: [(&str, SetTime); 6] = [
     ("pod_created", |pod, at| pod.created = at),
     ("pod_scheduled", |pod, at| pod.scheduled = at),
     ("pod_started", |pod, at| pod.started = at),
     // What is exported is the last time that it became Ready: the first one that was seen is the nearest to the first.
     ("pod_ready", |pod, at| pod.ready = at),
     ("pod_deleted", |pod, at| pod.deletion_requested = at),
+    // With its containers ended it holds no room any more, whoever clears it away.
+    ("pod_completed", |pod, at| pod.removed = at),
 ];
+
+/// Kinds whose pods come and go with their node: the kubelet makes those of manifests in a node's own files.
+const OF_NODES: [&str; 2] = ["DaemonSet", "Node"];
 
 /// Each pod that was seen, in order of creation.
 ///
@@ -41,7 +46,7 @@ pub(super) fn lives(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Resul
                 PodLife {
                     pod: pod.clone(),
                     workload: owner.map(|owner| owner.workload.clone()),
-                    daemon: owner.map(|owner| owner.kind == "DaemonSet"),
+                    daemon: owner.map(|owner| OF_NODES.contains(&&*owner.kind)),
                     ..PodLife::default()
                 }
             };

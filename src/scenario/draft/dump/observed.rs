@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::demand::Demand;
 use super::yaml::word;
-use super::{DraftFile, Dump, Notes};
+use super::{DraftFile, Notes};
 use crate::domain::SimDuration;
 use crate::domain::words::counted;
 use crate::scenario::draft::{Observed, ObservedLoad};
@@ -41,31 +41,6 @@ pub(super) fn loads<'o>(
         ));
     }
     known
-}
-
-/// How many names a sentence lists.
-const NAMED: usize = 5;
-
-/// Warns of workloads whose pods were observed and of which the dump has nothing: nobody would run them.
-pub(super) fn warn_of_unknown(observed: Option<&Observed>, dump: &Dump<'_>, notes: &mut Notes) {
-    let Some(observed) = observed else { return };
-    let known: BTreeSet<String> = dump.carried.iter().map(|own| format!("{}/{}", own.namespace, own.name)).collect();
-    let lost = observed.pods.iter().filter(|(name, _)| !known.contains(*name));
-    let lost = lost.map(|(name, count)| (name, *count));
-    let mut lost: Vec<(&String, u64)> = lost.collect();
-    if lost.is_empty() {
-        return;
-    }
-    lost.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
-    let named: Vec<String> =
-        lost.iter().take(NAMED).map(|(name, count)| format!("{name} ({})", counted(*count, "pod", "pods"))).collect();
-    let more = if lost.len() > NAMED { ", ..." } else { "" };
-    let workloads = counted(lost.len() as u64, "workload was", "workloads were");
-    notes.warn(format!(
-        "{workloads} observed of which the dump has nothing, so nobody runs {}: {}{more}; a dump with `cronjobs` and `jobs` has those",
-        if lost.len() == 1 { "it" } else { "them" },
-        named.join(", ")
-    ));
 }
 
 /// The name of the file with a load's curve. No namespace has a dot, so no two workloads share one.

@@ -15,7 +15,7 @@ use crate::domain::{PodSpec, ResourceName, SimDuration};
 use crate::scenario::file::pod_trace::toleration_text;
 
 /// The file of the trace.
-pub(super) const FILE: &str = "passing.csv";
+const FILE: &str = "passing.csv";
 /// Kinds whose pods end by themselves, by API group.
 const OWNERS: &[(&str, &[&str])] = &[
     ("", &["Pod"]),
@@ -206,7 +206,7 @@ fn plural(what: &str) -> String {
 }
 
 /// What a pod asks for, as columns of the trace.
-fn columns(spec: &PodSpec) -> String {
+pub(super) fn columns(spec: &PodSpec) -> String {
     let requests = spec.requests();
     let selector = selector(spec);
     let tolerations = spec.tolerations.iter().filter(|own| own.toleration_seconds.is_none());

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use super::Notes;
 use super::auto_mode::{self, FILE as AUTO_MODE};
 use super::bill;
 use super::cluster::{Cluster, Launcher};
@@ -12,10 +11,10 @@ use super::found::FILE as FOUND;
 use super::groups::Group;
 use super::migration::{FILE as KARPENTER, Migration, NODES};
 use super::observed;
-use super::passing::FILE as PASSING;
 use super::regrouping;
 use super::usages::{self, Used};
 use super::yaml::{quoted, word};
+use super::{Notes, Trace};
 use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, ObservedLoad, Wishes};
 
@@ -34,8 +33,8 @@ pub(super) struct Facts<'f> {
     pub files: &'f [DraftFile],
     /// Whether the run begins with the nodes and pods of the dump.
     pub found: bool,
-    /// The namespace of the pods that come and go, if there are such.
-    pub trace: Option<&'f str>,
+    /// Pods that are replayed one by one, if there are such.
+    pub trace: Option<&'f Trace>,
     /// What becomes of the groups under the policy with Karpenter, if there is one.
     pub migration: Option<Migration>,
     pub groups: &'f [Group],
@@ -141,9 +140,9 @@ fn head(facts: &Facts<'_>, text: &mut String) {
     if facts.found {
         let _ = writeln!(text, "\ninitial: {FOUND}                 # the nodes and pods with which the run begins");
     }
-    if let Some(namespace) = facts.trace {
-        *text += "\npods:                               # pods that come and go by themselves\n";
-        let _ = writeln!(text, "  csv: {PASSING}\n  namespace: {}", word(namespace));
+    if let Some(Trace { file, namespace, about }) = facts.trace {
+        let _ = writeln!(text, "\npods:                               # {about}");
+        let _ = writeln!(text, "  csv: {}\n  namespace: {}", file.name, word(namespace));
     }
 }
 
