@@ -163,7 +163,7 @@ fn curve<'s>(
 #[cfg(test)]
 mod tests {
     use nodecast_observed::observation::about::{About, Figures, Window, WorkloadFigures};
-    use nodecast_observed::observation::{Observation, PodLife, WorkloadState};
+    use nodecast_observed::observation::{Observation, WorkloadState};
 
     use super::observed;
     use crate::domain::SimTime;

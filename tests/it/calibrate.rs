@@ -171,6 +171,34 @@ fn boots_are_found_in_the_sums_of_an_observation() {
 }
 
 #[test]
+fn reclaims_of_an_observation_are_those_that_karpenter_counted() {
+    let place = place();
+    place.put("record/observation.json", r#"{ "window": { "start": "2026-06-01T00:00:00Z", "seconds": 86400 } }"#);
+    let mut nodes =
+        String::from("node,instance_type,zone,capacity_type,origin_kind,registered_seconds,terminated_seconds\n");
+    (0..100).for_each(|number| nodes += &format!("n{number},m5.large,us-east-1a,spot,NodePool,3600,82800\n"));
+    nodes += "managed,m5.large,us-east-1a,spot,NodeGroup,3600,82800\n";
+    place.put("record/nodes.csv", &nodes);
+    // Without counters nobody knows why a node ended: not even that none was taken.
+    let is_told = |found: &[Json]| found.iter().any(|one| one["name"] == "reclaims of a running Spot instance");
+    assert!(!is_told(&parameters(&place, "record")));
+    let counts = "at_seconds,what,node_pool,capacity_type,reason,count\n3600,launched,default,spot,provisioned,100\n";
+    place.put("record/counts.csv", counts);
+    let found = parameters(&place, "record");
+    let (_, none, _) = of(&found, "reclaims of a running Spot instance");
+    assert!(none.0.abs() < 1e-9 && holds(none, 3.0 / 2_200.0), "{none:?}");
+    let reclaims = "7200,disrupted,default,spot,spot_interrupted,20\n14400,disrupted,default,spot,spot_interrupted,2\n\
+        14400,disrupted,default,spot,underutilized,70\n7200,interruption messages,,,spot_interrupted,25\n";
+    place.put("record/counts.csv", &format!("{counts}{reclaims}"));
+    let found = parameters(&place, "record");
+    let one = found.iter().find(|one| one["name"] == "reclaims of a running Spot instance").unwrap();
+    assert_eq!((one["measured"]["value"].as_f64(), &one["from"]), (Some(0.01), &"22 reclaims in 2,200.0 h".into()));
+    // Twenty of them came at once: the interval is as wide as that of one or two.
+    let (_, interval, _) = of(&found, "reclaims of a running Spot instance");
+    assert!(interval.1 / interval.0 > 10.0, "{interval:?}");
+}
+
+#[test]
 fn what_was_not_moved_is_found_as_it_is_assumed() {
     let place = place();
     run(&place, &[], "run");

@@ -38,6 +38,8 @@ pub(super) enum Fact {
     End(End),
     /// It was there, launched, when the source began.
     Truncated,
+    /// Samples tell of it.
+    Sampled,
 }
 
 struct Note {
@@ -57,6 +59,7 @@ pub(super) struct Ledger {
     shortages: Vec<Shortage>,
     loads: Vec<LoadSample>,
     stages: Vec<StageTimes>,
+    reclaims: Option<Vec<Instant>>,
     sampled: bool,
     node_classes: BTreeMap<String, String>,
     sources: Vec<SourceUse>,
@@ -156,6 +159,11 @@ impl Ledger {
         self.stages.push(stage);
     }
 
+    /// When reclaims were counted; none may have been.
+    pub(super) fn reclaims(&mut self, at: impl IntoIterator<Item = Instant>) {
+        self.reclaims.get_or_insert_default().extend(at);
+    }
+
     pub(super) fn node_class(&mut self, name: &str, family: &str) {
         self.node_classes.insert(name.to_owned(), family.to_owned());
     }
@@ -194,6 +202,7 @@ impl Ledger {
         history.pods = self.pods.into_iter().map(|((scope, _), pod)| of_its_run(scope, pod)).collect();
         (history.pulls, history.shortages, history.loads) = (self.pulls, self.shortages, self.loads);
         (history.stages, history.sources, history.sampled) = (self.stages, self.sources, self.sampled);
+        history.reclaims = self.reclaims;
         history
     }
 
@@ -264,6 +273,7 @@ struct Draft {
     image: Option<String>,
     end: Option<End>,
     truncated: bool,
+    sampled: bool,
 }
 
 impl Draft {
@@ -288,6 +298,7 @@ impl Draft {
             Fact::End(End::Interrupted) => self.end = Some(End::Interrupted),
             Fact::End(end) => self.end = self.end.take().or_else(|| Some(end.clone())),
             Fact::Truncated => self.truncated = true,
+            Fact::Sampled => self.sampled = true,
         }
     }
 
@@ -321,6 +332,7 @@ impl Draft {
             milestones,
             end: self.end,
             truncated: self.truncated || launched,
+            sampled: self.sampled,
             window,
         };
         (life, disagreements)

@@ -132,6 +132,8 @@ pub struct Life {
     pub end: Option<End>,
     /// Whether it was there, launched, when the record began: lives that ended before are missing.
     pub truncated: bool,
+    /// Whether nothing but samples tells of it, which do not say why it ended.
+    pub sampled: bool,
     /// The time over which it was looked at.
     pub window: Window,
 }
@@ -293,6 +295,8 @@ pub struct History {
     pub loads: Vec<LoadSample>,
     /// How long launches took, where only their sums are told.
     pub stages: Vec<StageTimes>,
+    /// When Karpenter counted that EC2 took one of its nodes, each as often as it did; `None` where nobody recorded its counters.
+    pub reclaims: Option<Vec<Instant>>,
     /// The image family of each node class that was read.
     pub node_classes: BTreeMap<String, String>,
     /// Instants that differ by more than two seconds.

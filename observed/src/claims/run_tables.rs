@@ -1,6 +1,6 @@
 //! The tables of a finished simulation, or any folder in their form: a run is a source like a cluster, and one whose truth is known.
 //!
-//! Read are `nodes.csv`, `pods.csv`, `workloads.csv`, `stages.csv` and `events.jsonl` as far as they are there, and from `observation.json`
+//! Read are `nodes.csv`, `pods.csv`, `workloads.csv`, `stages.csv`, `counts.csv` and `events.jsonl` as far as they are there, and from `observation.json`
 //! or `summary.json` when it began and how long it was. Empty cells were not observed.
 
 use std::collections::BTreeMap;
@@ -43,11 +43,13 @@ pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputE
     ledger.begin(&directory.display().to_string(), "tables of a run");
     let last = nodes.iter().flat_map(|row| COLUMNS.iter().filter_map(|(column, _)| seconds(row, column)));
     let length = length.unwrap_or_else(|| last.fold(0.0, f64::max));
-    if directory.join(OBSERVATION).exists() {
+    let sampled = directory.join(OBSERVATION).exists();
+    if sampled {
         ledger.sampled();
     }
     ledger.begin_run(Window { from: start, until: start.plus_seconds(length) });
-    nodes.iter().for_each(|row| node(ledger, row, start));
+    nodes.iter().for_each(|row| node(ledger, row, start, sampled));
+    reclaims(ledger, &directory.join("counts.csv"), start)?;
     let tables =
         [("pods.csv", pod as fn(&mut Ledger, &Row, Instant)), ("workloads.csv", load_sample), ("stages.csv", stage)];
     for (name, take) in tables {
@@ -102,6 +104,31 @@ fn stage(ledger: &mut Ledger, row: &Row, _start: Instant) {
     }
 }
 
+/// What Karpenter counts whenever it runs, so that no reclaim among it means that there was none.
+const COUNTED: [&str; 4] = ["launched", "terminated", "disrupted", "interruption messages"];
+
+/// The reclaims that Karpenter counted: the claims that it says it removed for them, else the messages of EC2.
+fn reclaims(ledger: &mut Ledger, path: &Path, start: Instant) -> Result<(), InputError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let rows = rows(path)?;
+    let what = |row: &Row| cell(row, "what").unwrap_or_default().to_owned();
+    if !rows.iter().any(|row| COUNTED.contains(&&*what(row))) {
+        return Ok(());
+    }
+    let counted = |wanted: &str| -> Vec<Instant> {
+        let own = rows.iter().filter(|row| what(row) == wanted);
+        let own = own.filter(|row| cell(row, "reason").is_some_and(|word| End::of(word) == End::Interrupted));
+        let times = own.filter_map(|row| Some((seconds(row, "at_seconds")?, seconds(row, "count")?)));
+        let each = |(at, count): (f64, f64)| std::iter::repeat_n(start.plus_seconds(at), libm::round(count) as usize);
+        times.flat_map(each).collect()
+    };
+    let removed = counted("disrupted");
+    ledger.reclaims(if removed.is_empty() { counted("interruption messages") } else { removed });
+    Ok(())
+}
+
 type Row = BTreeMap<String, String>;
 
 fn rows(path: &Path) -> Result<Vec<Row>, InputError> {
@@ -120,7 +147,7 @@ fn seconds(row: &Row, column: &str) -> Option<f64> {
     cell(row, column)?.parse().ok()
 }
 
-fn node(ledger: &mut Ledger, row: &Row, start: Instant) {
+fn node(ledger: &mut Ledger, row: &Row, start: Instant, sampled: bool) {
     let Some(name) = cell(row, "node") else { return ledger.left("a node without a name") };
     let subject = Subject::Claim(name.to_owned());
     // Nodes that are there as the run begins did not boot in it.
@@ -136,8 +163,14 @@ fn node(ledger: &mut Ledger, row: &Row, start: Instant) {
     ledger.note_text(&subject, cell(row, "origin"), Fact::Pool);
     ledger.note_text(&subject, cell(row, "instance_type"), Fact::InstanceType);
     ledger.note_text(&subject, cell(row, "zone"), Fact::Zone);
-    ledger.note_text(&subject, cell(row, "capacity_type"), Fact::CapacityType);
+    // Karpenter counts the reclaims of its own nodes alone.
+    if !sampled || cell(row, "origin_kind") != Some("NodeGroup") {
+        ledger.note_text(&subject, cell(row, "capacity_type"), Fact::CapacityType);
+    }
     ledger.note_text(&subject, cell(row, "node"), Fact::Node);
+    if sampled {
+        ledger.note(subject.clone(), Fact::Sampled);
+    }
     if let Some(end) = cell(row, "end") {
         ledger.note(subject, Fact::End(End::of(end)));
     }

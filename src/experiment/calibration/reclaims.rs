@@ -18,6 +18,8 @@ const PRIOR_HOURS: f64 = 300.0;
 const ASSUMED_WIDTH: f64 = 2.0 * std::f64::consts::LN_2;
 /// Notices to one pool within so many seconds are one event.
 const TOGETHER: f64 = 60.0;
+/// Counts of reclaims are gone by where the nodes that nothing but samples tells of ran for so many times as long as the others.
+const COUNTS_TELL_MORE: f64 = 4.0;
 /// The least exposure that a scenario may state, in hours.
 const EXPOSURE_MIN: f64 = 1.0;
 /// Ages at which survival is shown, in hours.
@@ -42,10 +44,22 @@ impl Stay<'_> {
 }
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
-    let stays: Vec<Stay<'_>> = fit.history.lives.iter().filter_map(|life| stay(fit, life)).collect();
-    let hours: f64 = stays.iter().map(Stay::hours).sum();
-    let events: Vec<_> = stays.iter().filter_map(|stay| Some((stay.pool, stay.taken?))).collect();
-    let grouped = groups(&events, TOGETHER);
+    let of = |sampled: bool| -> Vec<Stay<'_>> {
+        let lives = fit.history.lives.iter().filter(|life| life.sampled == sampled);
+        lives.filter_map(|life| stay(fit, life)).collect()
+    };
+    let (sampled, told) = (of(true), of(false));
+    let counted_reclaims = fit.history.reclaims.as_ref();
+    // Who counts does not say which nodes they were; of a node that is told of whole it is known.
+    let by_count = counted_reclaims.filter(|_| hours(&sampled) > COUNTS_TELL_MORE * hours(&told));
+    let (stays, grouped) = match by_count {
+        Some(at) => (sampled, groups(&at.iter().map(|at| ((), at.0 as f64 / 1e6)).collect::<Vec<_>>(), TOGETHER)),
+        None => {
+            let events: Vec<_> = told.iter().filter_map(|stay| Some((stay.pool, stay.taken?))).collect();
+            (told, groups(&events, TOGETHER))
+        }
+    };
+    let hours = hours(&stays);
     let Some(measured) = rate_in_groups(hours, &grouped) else { return Vec::new() };
     // What is assumed of the very instances that ran.
     let assumed = stays.iter().map(|stay| stay.assumed * stay.hours()).sum::<f64>() / hours;
@@ -57,12 +71,20 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let while_running = "per hour while running: consolidation may prefer the nodes that would have been taken";
     shown.notes.push(while_running.to_owned());
     shown.notes.extend(together(&grouped));
-    shown.notes.extend(of_pools(&stays, assumed));
-    shown.notes.extend(curve(fit, &stays, &measured.per_hour));
+    if by_count.is_some() {
+        shown.notes.push("counted by Karpenter, which does not say of which pools".to_owned());
+    } else {
+        shown.notes.extend(of_pools(&stays, assumed));
+        shown.notes.extend(curve(fit, &stays, &measured.per_hour));
+    }
     match fit.scenario.ec2.cloud.interruptions.exposure_hours {
         Some(exposure) if assumed > 0.0 => vec![exposed_for(fit, shown, &measured, exposure)],
         _ => vec![shown],
     }
+}
+
+fn hours(stays: &[Stay<'_>]) -> f64 {
+    stays.iter().map(Stay::hours).sum()
 }
 
 /// How many instances an event took.
@@ -107,7 +129,8 @@ fn stay<'h>(fit: &Fit<'h>, life: &'h Life) -> Option<Stay<'h>> {
     if !life.is_spot() {
         return None;
     }
-    let launched = life.at(Milestone::Running).or_else(|| life.at(Milestone::Launched))?;
+    let seen = [Milestone::Running, Milestone::Launched, Milestone::Registered];
+    let launched = seen.iter().find_map(|milestone| life.at(*milestone))?;
     let from = launched.max(life.window.from);
     let until = life.ended().unwrap_or(life.window.until);
     let hours = until.seconds_since(from) / 3_600.0;

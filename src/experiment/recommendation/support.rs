@@ -114,11 +114,12 @@ impl<P: Problem> Search<'_, P> {
 
     /// The change without which the limits are kept best; `None` if there is no other change, or too few simulations are left to look.
     fn most_straining(&mut self, verdict: &Verdict) -> Result<Option<usize>, P::Error> {
-        let changed: Vec<usize> = (0..verdict.choice.len()).filter(|lever| verdict.choice[*lever] != 0).collect();
+        let changed = self.moving(&verdict.choice);
         let seeds = &verdict.seeds[..verdict.seeds.len() / 2];
         let again = changed.len() * self.effort.support_seeds();
         let needed = changed.len() * seeds.len() + again + 2 * self.effort.confirmation_seeds();
-        if changed.len() < 2 || self.used() + needed > self.effort.simulations {
+        let is_alone = verdict.choice.iter().filter(|level| **level != 0).count() < 2;
+        if is_alone || changed.is_empty() || self.used() + needed > self.effort.simulations {
             return Ok(None);
         }
         let without: Vec<Choice> = changed.iter().map(|lever| with(&verdict.choice, *lever, 0)).collect();
@@ -167,7 +168,7 @@ impl<P: Problem> Search<'_, P> {
             let strained = strain == Strain::Counts && self.strain(&choice, &seeds) > 0.0;
             let weak = if strained {
                 self.given_up.get_or_insert_with(|| choice.clone());
-                self.straining(&without, &shares, &seeds)
+                self.straining(&choice, &without, &shares, &seeds)
             } else {
                 self.idle(&choice, &shares, &seeds)
             };
@@ -230,9 +231,18 @@ impl<P: Problem> Search<'_, P> {
         self.standing_over(choice, seeds, 1.0).map_or(0.0, |standing| standing.strain)
     }
 
+    /// The levers of `choice` that may strain a limit: all that are changed, but for the one that was worked out for the others and moves
+    /// nobody. It would go first, as the limits are kept as well without it.
+    fn moving(&self, choice: &Choice) -> Vec<usize> {
+        let changed = |lever: &usize| choice[*lever] != 0;
+        (0..choice.len()).filter(changed).filter(|lever| self.problem.bound() != Some(*lever)).collect()
+    }
+
     /// The change without which the limits are kept best; of those that are alike, the one that saves least.
-    fn straining(&self, without: &[Choice], shares: &[(usize, Estimate)], seeds: &[u64]) -> Vec<usize> {
-        let of = shares.iter().zip(without).map(|((lever, share), own)| (self.strain(own, seeds), share.mean, *lever));
+    fn straining(&self, choice: &Choice, without: &[Choice], shares: &Shares, seeds: &[u64]) -> Vec<usize> {
+        let moving = self.moving(choice);
+        let of = shares.iter().zip(without).filter(|((lever, _), _)| moving.contains(lever));
+        let of = of.map(|((lever, share), own)| (self.strain(own, seeds), share.mean, *lever));
         of.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1))).map(|own| own.2).into_iter().collect()
     }
 

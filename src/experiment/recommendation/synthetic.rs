@@ -153,6 +153,42 @@ fn what_touches_no_limit_is_taken_where_limits_are_missed_anyway() {
     assert_eq!(best, [1]);
 }
 
+#[test]
+fn a_commitment_does_not_go_for_a_limit_that_it_does_not_touch() {
+    let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
+    // Each of two changes alone makes everybody wait too long; the commitment saves least.
+    let cost = vec![vec![0.0, -20.0], vec![0.0, -20.0], vec![0.0, -10.0]];
+    let wait = vec![vec![0.0, 20.0], vec![0.0, 20.0], vec![0.0, 0.0]];
+    let problem = WithCommitment(StandIn { seed: 1, levels: vec![2; 3], cost, wait, pairs: Vec::new(), limits });
+    let mut search = Search::new(&problem, effort(1_000));
+    let Ok(_) = search.best();
+    let Ok(verdict) = search.verdict(vec![1, 1, 1]);
+    assert_eq!((verdict.advice, verdict.choice), (Advice::Change, vec![0, 0, 1]));
+}
+
+/// One whose last lever is worked out for the others.
+struct WithCommitment(StandIn);
+
+impl Problem for WithCommitment {
+    type Error = Infallible;
+
+    fn levels(&self) -> &[usize] {
+        self.0.levels()
+    }
+
+    fn limits(&self) -> &[Limit] {
+        self.0.limits()
+    }
+
+    fn bound(&self) -> Option<usize> {
+        Some(self.levels().len() - 1)
+    }
+
+    fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Infallible> {
+        self.0.simulate(asked)
+    }
+}
+
 /// One whose waits are those of today whatever is changed.
 struct Steady(StandIn);
 
