@@ -143,6 +143,7 @@ impl Recommend {
             search = Search::new(&problem, effort);
             best = search.best()?;
         }
+        best = search.thinned_out(best)?;
         let commitments = self.commit(&region, &problem, &mut search, &mut best)?;
         let verdict = search.verdict(best)?;
         let robustness = self.robustness(&problem, &verdict)?;

@@ -40,7 +40,8 @@ fn nodes_that_are_never_consolidated_are_found() -> Result<()> {
 
 #[test]
 fn families_that_exclude_the_cheap_ones_are_found() -> Result<()> {
-    is_found(&FAMILIES)
+    // A third less of the day, so that it is quick without optimisation.
+    is_found(&Planted { before: &["duration=8h", "objectives={pending_p99: 3m, request_p99: 1s}"], ..FAMILIES })
 }
 
 #[test]

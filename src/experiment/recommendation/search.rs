@@ -72,7 +72,7 @@ const SEEDS_MAX: usize = 8;
 /// Seeds of the looks before the last one, and how many settings of a round get each but the first, which all get.
 const LOOKS: [(usize, usize); 3] = [(1, usize::MAX), (2, 24), (4, 12)];
 /// Seeds of the last of these looks: what has had it counts as known.
-const KNOWN_WITH: usize = 4;
+pub(super) const KNOWN_WITH: usize = 4;
 /// How many settings get the last look.
 const LAST_LOOK: usize = 4;
 /// Seeds of the looks at all that stands beside what was chosen, and by how much of today's cost a setting may then seem dearer to be looked at

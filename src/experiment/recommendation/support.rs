@@ -1,7 +1,7 @@
 //! A second look at what the search chose, with seeds that the choice never saw: what each change is for, and what all of them
 //! save.
 
-use super::search::{Choice, Problem, Search, with};
+use super::search::{Choice, KNOWN_WITH, Problem, Search, with};
 use crate::experiment::statistics::{Estimate, Paired, mean};
 
 /// How far the seeds of the second look are from those of the search, and those of the confirmation from them: no scenario has
@@ -74,6 +74,16 @@ impl<P: Problem> Search<'_, P> {
             let Some(lever) = self.most_straining(&verdict)? else { return Ok(verdict) };
             (choice, shares) = self.supported(with(&verdict.choice, lever, 0), 0, Strain::Counts)?;
         }
+    }
+
+    /// `choice` without the changes that would not stay, before a lever is [opened](Self::open_lever) whose levels are worked out for it: what is
+    /// worked out for a change that goes means little.
+    ///
+    /// # Errors
+    /// If a simulation cannot be run.
+    pub fn thinned_out(&mut self, choice: Choice) -> Result<Choice, P::Error> {
+        let for_lever = 3 * KNOWN_WITH + 2 * self.effort.support_seeds();
+        Ok(self.supported(choice, self.effort.second_choice() + for_lever, Strain::Counts)?.0)
     }
 
     /// `verdict`, or, where nothing is to be changed by it, that of what saved more and was given up because it did not keep the limits in the few

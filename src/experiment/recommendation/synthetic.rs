@@ -166,6 +166,18 @@ fn a_commitment_does_not_go_for_a_limit_that_it_does_not_touch() {
     assert_eq!((verdict.advice, verdict.choice), (Advice::Change, vec![0, 0, 1]));
 }
 
+#[test]
+fn what_would_not_stay_goes_before_anything_is_worked_out_for_it() {
+    let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
+    let (cost, wait) = (vec![vec![0.0, -20.0], vec![0.0, 1.0], vec![0.0, -20.0]], vec![vec![0.0, 0.0]; 2]);
+    let wait = [wait, vec![vec![0.0, 20.0]]].concat();
+    let problem = StandIn { seed: 1, levels: vec![2; 3], cost, wait, pairs: Vec::new(), limits };
+    let mut search = Search::new(&problem, effort(1_000));
+    let Ok(_) = search.best();
+    let Ok(choice) = search.thinned_out(vec![1, 1, 1]);
+    assert_eq!(choice, [1, 0, 0]);
+}
+
 /// One whose last lever is worked out for the others.
 struct WithCommitment(StandIn);
 

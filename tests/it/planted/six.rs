@@ -23,7 +23,7 @@ pub struct Planted {
     scenario: &'static str,
     policy: &'static str,
     /// What makes the scenario quick to simulate, and what it has that was taken away.
-    before: &'static [&'static str],
+    pub before: &'static [&'static str],
     /// What was planted.
     plant: &'static [&'static str],
     /// Simulations that are enough to find it.
@@ -53,7 +53,7 @@ pub const CONSOLIDATION: Planted = Planted {
 pub const FAMILIES: Planted = Planted {
     scenario: "scenarios/multi-architecture/scenario.yaml",
     policy: "amd64",
-    before: &["duration=8h", "objectives={pending_p99: 3m, request_p99: 1s}"],
+    before: &["duration=12h", "objectives={pending_p99: 3m, request_p99: 1s}"],
     plant: &["NodePool[default].spec.template.spec.requirements[karpenter.k8s.aws/instance-category].values=[r]"],
     simulations: 220,
     asked: &["--without", "spot"],
