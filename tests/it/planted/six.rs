@@ -20,16 +20,16 @@ pub type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 /// A scenario, and what was planted.
 pub struct Planted {
-    scenario: &'static str,
-    policy: &'static str,
+    pub scenario: &'static str,
+    pub policy: &'static str,
     /// What makes the scenario quick to simulate, and what it has that was taken away.
     pub before: &'static [&'static str],
     /// What was planted.
-    plant: &'static [&'static str],
+    pub plant: &'static [&'static str],
     /// Simulations that are enough to find it.
-    simulations: u32,
+    pub simulations: u32,
     /// What else is asked of the search.
-    asked: &'static [&'static str],
+    pub asked: &'static [&'static str],
     /// The lever that undoes it.
     pub lever: &'static str,
 }
