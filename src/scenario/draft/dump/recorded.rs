@@ -1,5 +1,8 @@
 //! Pods that were observed and that nothing in a dump makes, batch jobs most of all: a trace of them, each as it was recorded.
 //!
+//! Deviation: which nodes an observed pod required or tolerated is not recorded. Where neither a Job of the dump nor a pod that is like it tells, it goes
+//! anywhere but to a node with a taint, and asks for no GPU.
+//!
 //! What must not live here: pods of workloads that the scenario simulates.
 
 use std::collections::{BTreeMap, BTreeSet};
