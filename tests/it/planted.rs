@@ -61,7 +61,7 @@ fn an_absent_commitment_is_found() -> Result<()> {
 
 #[test]
 fn an_autoscaler_that_aims_at_less_than_a_third_is_found() -> Result<()> {
-    is_found(&TARGET)
+    is_found(&Planted { before: &["duration=4h"], ..TARGET })
 }
 
 #[test]

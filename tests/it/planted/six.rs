@@ -103,13 +103,13 @@ pub const COMMITMENT: Planted = Planted {
 pub const TARGET: Planted = Planted {
     scenario: "scenarios/zone-outage/scenario.yaml",
     policy: "spread-if-possible",
-    before: &["duration=5h"],
+    before: &[],
     plant: &[
         "HorizontalPodAutoscaler[shop/frontend].spec.metrics[0].resource.target.averageUtilization=30",
         "HorizontalPodAutoscaler[shop/frontend].spec.maxReplicas=120",
     ],
     simulations: 200,
-    asked: &["--without", "spot"],
+    asked: &[],
     lever: "hpa-targets",
 };
 
