@@ -193,7 +193,7 @@ fn reclaims_of_an_observation_are_those_that_karpenter_counted() {
     place.put("record/counts.csv", &format!("{counts}{reclaims}"));
     let found = parameters(&place, "record");
     let one = found.iter().find(|one| one["name"] == "reclaims of a running Spot instance").unwrap();
-    assert_eq!((one["measured"]["value"].as_f64(), &one["from"]), (Some(0.01), &"22 reclaims in 2,200.0 h".into()));
+    assert_eq!((one["measured"]["value"].as_f64(), &one["from"]), (Some(0.01), &"22 reclaims in 2200.0 h".into()));
     // Twenty of them came at once: the interval is as wide as that of one or two.
     let (_, interval, _) = of(&found, "reclaims of a running Spot instance");
     assert!(interval.1 / interval.0 > 10.0, "{interval:?}");
