@@ -113,12 +113,12 @@ fn reclaims(ledger: &mut Ledger, path: &Path, start: Instant) -> Result<(), Inpu
         return Ok(());
     }
     let rows = rows(path)?;
-    let what = |row: &Row| cell(row, "what").unwrap_or_default().to_owned();
-    if !rows.iter().any(|row| COUNTED.contains(&&*what(row))) {
+    let what = |row: &Row, any: &[&str]| cell(row, "what").is_some_and(|word| any.contains(&word));
+    if !rows.iter().any(|row| what(row, &COUNTED)) {
         return Ok(());
     }
     let counted = |wanted: &str| -> Vec<Instant> {
-        let own = rows.iter().filter(|row| what(row) == wanted);
+        let own = rows.iter().filter(|row| what(row, &[wanted]));
         let own = own.filter(|row| cell(row, "reason").is_some_and(|word| End::of(word) == End::Interrupted));
         let times = own.filter_map(|row| Some((seconds(row, "at_seconds")?, seconds(row, "count")?)));
         let each = |(at, count): (f64, f64)| std::iter::repeat_n(start.plus_seconds(at), libm::round(count) as usize);

@@ -17,6 +17,8 @@ struct StandIn {
     /// What two levers add if both are off what they are today.
     pairs: Vec<(usize, usize, f64)>,
     limits: Vec<Limit>,
+    /// The lever that is worked out for the others.
+    bound: Option<usize>,
 }
 
 const COST: f64 = 100.0;
@@ -45,7 +47,7 @@ impl StandIn {
             pairs.push((one, other, if saves { most * (stream.uniform() - 0.5) } else { most * stream.uniform() }));
         }
         let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
-        Self { seed, levels, cost: costs, wait: waits, pairs, limits }
+        Self { seed, levels, cost: costs, wait: waits, pairs, limits, bound: None }
     }
 
     /// What a choice costs in truth.
@@ -80,6 +82,10 @@ impl Problem for StandIn {
 
     fn limits(&self) -> &[Limit] {
         &self.limits
+    }
+
+    fn bound(&self) -> Option<usize> {
+        self.bound
     }
 
     fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Infallible> {
@@ -133,7 +139,7 @@ fn a_search_with_simulations_to_spare_ends() {
 fn what_was_given_up_for_the_limits_is_told_where_nothing_else_is_to_be_changed() {
     let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
     let (cost, wait) = (vec![vec![0.0, -50.0]], vec![vec![0.0, 20.0]]);
-    let problem = StandIn { seed: 1, levels: vec![2], cost, wait, pairs: Vec::new(), limits };
+    let problem = StandIn { seed: 1, levels: vec![2], cost, wait, pairs: Vec::new(), limits, bound: None };
     let mut search = Search::new(&problem, effort(400));
     let Ok(best) = search.best();
     assert_eq!(best, [0]);
@@ -147,7 +153,7 @@ fn what_was_given_up_for_the_limits_is_told_where_nothing_else_is_to_be_changed(
 fn what_touches_no_limit_is_taken_where_limits_are_missed_anyway() {
     let limits = vec![Limit::AtMost { name: "wait".into(), limit: 20.0, share: 0.95 }];
     let (cost, wait) = (vec![vec![0.0, -50.0]], vec![vec![0.0, 0.0]]);
-    let problem = Steady(StandIn { seed: 1, levels: vec![2], cost, wait, pairs: Vec::new(), limits });
+    let problem = Steady(StandIn { seed: 1, levels: vec![2], cost, wait, pairs: Vec::new(), limits, bound: None });
     let mut search = Search::new(&problem, effort(400));
     let Ok(best) = search.best();
     assert_eq!(best, [1]);
@@ -159,7 +165,7 @@ fn a_commitment_does_not_go_for_a_limit_that_it_does_not_touch() {
     // Each of two changes alone makes everybody wait too long; the commitment saves least.
     let cost = vec![vec![0.0, -20.0], vec![0.0, -20.0], vec![0.0, -10.0]];
     let wait = vec![vec![0.0, 20.0], vec![0.0, 20.0], vec![0.0, 0.0]];
-    let problem = WithCommitment(StandIn { seed: 1, levels: vec![2; 3], cost, wait, pairs: Vec::new(), limits });
+    let problem = StandIn { seed: 1, levels: vec![2; 3], cost, wait, pairs: Vec::new(), limits, bound: Some(2) };
     let mut search = Search::new(&problem, effort(1_000));
     let Ok(_) = search.best();
     let Ok(verdict) = search.verdict(vec![1, 1, 1]);
@@ -171,34 +177,11 @@ fn what_would_not_stay_goes_before_anything_is_worked_out_for_it() {
     let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
     let (cost, wait) = (vec![vec![0.0, -20.0], vec![0.0, 1.0], vec![0.0, -20.0]], vec![vec![0.0, 0.0]; 2]);
     let wait = [wait, vec![vec![0.0, 20.0]]].concat();
-    let problem = StandIn { seed: 1, levels: vec![2; 3], cost, wait, pairs: Vec::new(), limits };
+    let problem = StandIn { seed: 1, levels: vec![2; 3], cost, wait, pairs: Vec::new(), limits, bound: None };
     let mut search = Search::new(&problem, effort(1_000));
     let Ok(_) = search.best();
     let Ok(choice) = search.thinned_out(vec![1, 1, 1]);
     assert_eq!(choice, [1, 0, 0]);
-}
-
-/// One whose last lever is worked out for the others.
-struct WithCommitment(StandIn);
-
-impl Problem for WithCommitment {
-    type Error = Infallible;
-
-    fn levels(&self) -> &[usize] {
-        self.0.levels()
-    }
-
-    fn limits(&self) -> &[Limit] {
-        self.0.limits()
-    }
-
-    fn bound(&self) -> Option<usize> {
-        Some(self.levels().len() - 1)
-    }
-
-    fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Infallible> {
-        self.0.simulate(asked)
-    }
 }
 
 /// One whose waits are those of today whatever is changed.

@@ -205,6 +205,11 @@ fn plural(what: &str) -> String {
     what.split_once(' ').map_or_else(|| format!("pods of {what}s"), |(first, rest)| format!("{first}s {rest}"))
 }
 
+/// Whole MiB that hold so many bytes.
+pub(super) const fn mebibytes(bytes: i64) -> i64 {
+    bytes.div_euclid(MIB) + (bytes % MIB > 0) as i64
+}
+
 /// What a pod asks for, as columns of the trace.
 pub(super) fn columns(spec: &PodSpec) -> String {
     let requests = spec.requests();
@@ -214,7 +219,7 @@ pub(super) fn columns(spec: &PodSpec) -> String {
     format!(
         "{},{},{},{selector},{},{}",
         requests.cpu_milli(),
-        requests.memory_bytes().div_euclid(MIB) + i64::from(requests.memory_bytes() % MIB > 0),
+        mebibytes(requests.memory_bytes()),
         requests.get(ResourceName::NVIDIA_GPU),
         tolerations.join(";"),
         spec.priority

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::objects::Object;
-use super::passing::columns;
+use super::passing::{columns, mebibytes};
 use super::{DraftFile, Dump, Notes, Trace};
 use crate::domain::words::counted;
 use crate::domain::{PodSpec, SimTime};
@@ -21,7 +21,6 @@ const FILE: &str = "recorded.csv";
 const MAKERS: [&str; 8] = ["CronJob", "DaemonSet", "Deployment", "Job", "Pod", "Rollout", "ScaledJob", "StatefulSet"];
 /// How many names a sentence lists.
 const NAMED: usize = 5;
-const MIB: i64 = 1 << 20;
 
 /// What pods of a dump ask for, so that those that were recorded ask for the same.
 #[derive(Default)]
@@ -148,10 +147,8 @@ fn text(rows: Vec<(&ObservedPod, Row)>, known: &Known) -> String {
         let seconds = |own: Option<f64>| own.map_or(String::new(), |own| format!("{own:.0}"));
         // They all come into one namespace, where a name is there once.
         let name = if names.insert(&pod.name) { pod.name.as_str() } else { "" };
-        let asks = known.of(pod).cloned().unwrap_or_else(|| {
-            let memory = pod.memory_bytes.div_euclid(MIB) + i64::from(pod.memory_bytes % MIB > 0);
-            format!("{},{memory},,,,", pod.cpu_milli)
-        });
+        let asks =
+            known.of(pod).cloned().unwrap_or_else(|| format!("{},{},,,,", pod.cpu_milli, mebibytes(pod.memory_bytes)));
         let _ = writeln!(text, "{:.0},{},{},{name},{asks}", row.at, seconds(row.run), seconds(row.delete));
     }
     text
