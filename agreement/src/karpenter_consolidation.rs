@@ -234,6 +234,11 @@ fn compare(packer: &mut Packer<'_>, view: &ClusterView<'_>, expected: &Value) ->
     let exact = expected["real"]["distinctResults"] == 1;
     for own in &others {
         let evaluation = evaluate(&mut WhatIf::new(packer, view), &[own]);
+        // The disruption loop asks in brief, and is told no more than it uses.
+        let brief = evaluate(&mut WhatIf::new(packer, view).brief(), &[own]).decision;
+        if brief != evaluation.decision {
+            return Err(format!("{}: in brief {brief:?}, in whole {:?}", name(own.node), evaluation.decision));
+        }
         let replacement = match &evaluation.decision {
             Decision::NoOp(_) => None,
             Decision::Delete => Some(None),

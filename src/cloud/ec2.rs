@@ -6,6 +6,7 @@ mod requests;
 mod reserved;
 mod trouble;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use self::quota::beyond_quota;
@@ -98,6 +99,8 @@ pub struct Ec2 {
     settings: Arc<CloudSettings>,
     market: Market,
     pools: FxHashMap<Pool, PoolState>,
+    /// The free instances at the start of those that were asked about: each launch looks at a hundred pools.
+    free_at_start: RefCell<FxHashMap<Pool, u32>>,
     instances: Vec<Instance>,
     vcpus_in_use: FxHashMap<(QuotaClass, bool), u32>,
     api: ApiCalls,
@@ -130,6 +133,7 @@ impl Ec2 {
             api: ApiCalls::new(&settings.api),
             settings,
             pools: FxHashMap::default(),
+            free_at_start: RefCell::default(),
             instances: Vec::new(),
             vcpus_in_use: FxHashMap::default(),
             calls: 0,
@@ -402,7 +406,8 @@ impl Ec2 {
 
     /// The pool's state. Its free instances at the start depend on the seed and the pool alone, never on who looks first.
     fn pool_state(&self, pool: Pool) -> PoolState {
-        self.pools.get(&pool).copied().unwrap_or_else(|| PoolState { free: self.initial_free(pool), launched: 0 })
+        let free = || *self.free_at_start.borrow_mut().entry(pool).or_insert_with(|| self.initial_free(pool));
+        self.pools.get(&pool).copied().unwrap_or_else(|| PoolState { free: free(), launched: 0 })
     }
 
     /// Deviation: capacity is a fixed number for each pool: unlimited On-Demand, and for Spot a seeded draw that is

@@ -50,7 +50,7 @@ impl QuotaClass {
     /// The class of a type.
     pub fn of(facts: &InstanceFacts) -> Self {
         let name = facts.name.as_str();
-        let letters: &str = name.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+        let letters = &name[..name.bytes().take_while(u8::is_ascii_lowercase).count()];
         match letters {
             "vt" => Self::Graphics,
             "p" => Self::Parallel,

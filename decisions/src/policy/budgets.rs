@@ -56,17 +56,28 @@ impl Protections {
         spec: &Arc<PodSpec>,
         budgets: impl Iterator<Item = (Symbol, Option<&'s LabelSelector>)>,
     ) -> Protectors {
+        self.ask(namespace, spec, budgets, Protectors::from_slice)
+    }
+
+    /// The same for those who only look at them.
+    pub fn ask<'s, R>(
+        &self,
+        namespace: Symbol,
+        spec: &Arc<PodSpec>,
+        budgets: impl Iterator<Item = (Symbol, Option<&'s LabelSelector>)>,
+        look: impl FnOnce(&[u32]) -> R,
+    ) -> R {
         let key = (namespace, Arc::as_ptr(spec) as usize);
         let mut known = self.known.borrow_mut();
         if let Some((_, protectors)) = known.get(&key) {
-            return protectors.clone();
+            return look(protectors);
         }
         let protectors = protectors(namespace, &spec.labels, budgets);
         if known.len() >= KEPT_SPECS_MAX {
             known.clear();
         }
-        known.insert(key, (Arc::clone(spec), protectors.clone()));
-        protectors
+        let (_, protectors) = known.entry(key).or_insert((Arc::clone(spec), protectors));
+        look(protectors)
     }
 }
 

@@ -344,6 +344,7 @@ fn asked<'p>(
         unready: if hasty { marked(nodes, question.unready) } else { Vec::new() },
         time: question.time,
         most_claims: question.most_claims,
+        only_one: question.only_one,
         watched: question.watched,
         resources,
     }

@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::iter;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -394,9 +395,33 @@ pub fn described(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
 fn blockers<'v>(view: &'v ClusterView<'_>, node: usize, method: Method) -> impl Iterator<Item = Blocker> + use<'v> {
     let facts = &view.nodes[node];
     let waived = method.class() == Class::Eventual && facts.grace_limited;
-    let free = view.pod_budgets.is_empty() && !facts.digest.protected;
-    let pods = if waived || free { &[] } else { facts.pods() };
-    node_blockers(view, facts).chain(pods.iter().filter_map(|pod| pod_blocker(view, pod)))
+    // Most nodes have no blocker or one of their own, and to list the pods of all of them for each look was a tenth of a run.
+    let pods = move || if waived || !pods_may_block(view, facts) { &[] } else { facts.pods() };
+    let pods = iter::once_with(pods).flat_map(|pods| pods.iter().enumerate());
+    let pod_blockers = pods.filter_map(|(position, pod)| {
+        let kind = pod_blocker(view, pod)?;
+        Some(kind(facts.pods.name(position).to_owned()))
+    });
+    node_blockers(view, facts).chain(pod_blockers)
+}
+
+/// Whether a pod of the node may stand against its disruption, by the specifications that it holds: if not, none does.
+fn pods_may_block(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> bool {
+    if facts.digest.protected {
+        return true;
+    }
+    if view.pod_budgets.is_empty() {
+        return false;
+    }
+    // Only active pods are evicted, and those are what it sums up by specification.
+    facts.view.summed.is_none_or(|summed| {
+        let may_block = |protectors: &[u32]| match *protectors {
+            [] => false,
+            [only] => view.pod_budgets[only as usize].allowed <= 0,
+            _ => true,
+        };
+        summed.active_specs().any(|(namespace, spec)| view.ask_protectors(namespace, spec, may_block))
+    })
 }
 
 /// One after the other, because most who ask want the first, and mostly there is none.
@@ -422,12 +447,13 @@ fn pool_blocker(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> Option<Blocker
     (!known).then_some(Blocker::UnknownNodePool(name))
 }
 
-fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<Blocker> {
+/// What stands against it, still to be told the pod's name.
+fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<fn(String) -> Blocker> {
     if !view.behaviour().counts_all_pods && !pod.is_reschedulable() {
         return None;
     }
     if !pod.is_disruptable(view.now) {
-        return Some(Blocker::PodDoNotDisrupt(pod.name.to_owned()));
+        return Some(Blocker::PodDoNotDisrupt);
     }
     if view.pod_budgets.is_empty() || !pod.is_evictable(view.now) {
         return None;
@@ -435,10 +461,10 @@ fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<Blocker> {
     let budget = match view.protectors(pod)[..] {
         [] => return None,
         [only] => &view.pod_budgets[only as usize],
-        _ => return Some(Blocker::SeveralPodBudgets(pod.name.to_owned())),
+        _ => return Some(Blocker::SeveralPodBudgets),
     };
     let goes_unready = budget.always_allow_unhealthy && !pod.ready;
-    (budget.allowed <= 0 && !goes_unready).then(|| Blocker::PodBudget(pod.name.to_owned()))
+    (budget.allowed <= 0 && !goes_unready).then_some(Blocker::PodBudget)
 }
 
 /// The candidate with all that is needed of those that no method refuses. `terms` are those of the node's labels.

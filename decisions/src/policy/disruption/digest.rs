@@ -10,8 +10,11 @@ use crate::policy::packing::QueuedPods;
 
 /// The pods of a node, which may be listed only when they are first asked for.
 pub trait PodList: fmt::Debug {
-    /// The pods.
+    /// The pods. Their names may be left out, but for those with volumes: see [`PodList::name`].
     fn pods(&self) -> &[PodView<'_>];
+
+    /// The name of the pod at a position.
+    fn name(&self, position: usize) -> &str;
 
     /// Those at some positions as the packer's queue has them.
     fn queued(&self, positions: &[usize]) -> Arc<QueuedPods>;
@@ -20,6 +23,10 @@ pub trait PodList: fmt::Debug {
 impl PodList for Vec<PodView<'_>> {
     fn pods(&self) -> &[PodView<'_>] {
         self
+    }
+
+    fn name(&self, position: usize) -> &str {
+        self[position].name
     }
 
     fn queued(&self, positions: &[usize]) -> Arc<QueuedPods> {

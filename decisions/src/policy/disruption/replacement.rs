@@ -111,6 +111,7 @@ fn decide(view: &ClusterView<'_>, nodes: &[&Candidate], simulation: &Simulation,
         return Decision::NoOp(NoOp::NotCheaper);
     }
     let only = match simulation.plan.claims.as_slice() {
+        [] if simulation.plan.untold > 0 => return Decision::NoOp(NoOp::SeveralNodes(simulation.plan.untold)),
         [] => return Decision::Delete,
         [only] => only,
         several => return Decision::NoOp(NoOp::SeveralNodes(several.len())),

@@ -1,7 +1,9 @@
 //! What the methods are told of the cluster: borrowed, in any order, with positions as names.
 
+use std::sync::Arc;
+
 use crate::domain::node_pool::DisruptionReason;
-use crate::domain::{KarpenterVersion, LabelSelector, Labels, SimDuration, SimTime, Symbol};
+use crate::domain::{KarpenterVersion, LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::policy::budgets::{Protections, Protectors, is_fully_blocked};
 use crate::policy::packing::{NodeView, PendingPod, PoolView, TieBreak};
 use crate::policy::release::Behaviour;
@@ -114,19 +116,31 @@ impl<'a> ClusterView<'a> {
     }
 
     fn is_fully_blocked(&self, pod: &PodView<'_>) -> bool {
-        is_fully_blocked(&self.protectors(pod), pod.ready, |only| {
-            let only = &self.pod_budgets[only];
-            (only.allows_nothing, only.always_allow_unhealthy)
+        self.ask_protectors(pod.namespace, pod.spec, |protectors| {
+            is_fully_blocked(protectors, pod.ready, |only| {
+                let only = &self.pod_budgets[only];
+                (only.allows_nothing, only.always_allow_unhealthy)
+            })
         })
     }
 
     /// Positions of the budgets that protect the pod.
     pub fn protectors(&self, pod: &PodView<'_>) -> Protectors {
+        self.ask_protectors(pod.namespace, pod.spec, Protectors::from_slice)
+    }
+
+    /// Looks at the positions of the budgets that protect pods of a specification.
+    pub(super) fn ask_protectors<R>(
+        &self,
+        namespace: Symbol,
+        spec: &Arc<PodSpec>,
+        look: impl FnOnce(&[u32]) -> R,
+    ) -> R {
         if self.pod_budgets.is_empty() {
-            return Protectors::new();
+            return look(&[]);
         }
         let budgets = self.pod_budgets.iter().map(|budget| (budget.namespace, budget.selector));
-        self.protections.of(pod.namespace, pod.spec, budgets)
+        self.protections.ask(namespace, spec, budgets, look)
     }
 
     /// Nodes of a pool that count for its budgets, and how many of them are away or leaving.

@@ -117,7 +117,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
 
     /// The same for those who only want to know whether something can be done: a simulation of consolidation ends as soon as a pod
     /// would have to wait for a node that is not initialized, or the one new node that would be needed is certain to cost too much, and
-    /// does not say then where pods would go.
+    /// does not say then where pods would go. Nor does it describe several new nodes.
     pub fn brief(self) -> Self {
         let view = self.view;
         let unready = |facts: &NodeFacts<'_>| is_unready(view, facts);
@@ -233,6 +233,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             unsettled: if consolidation { &self.unsettled } else { &[] },
             running: &running,
             unready,
+            only_one: consolidation && self.unready.is_some(),
             ..packing::WhatIf::placing(&asked, ReservedMode::Fallback, view.ties)
         };
         let plan = self.packer.simulate(&mut self.cluster, &question);

@@ -139,7 +139,7 @@ pub(super) fn unnamed_pending_pod<'c>(step: &'c Step<'_>, pod: PodId) -> Pending
 const LONG_AGO: Option<SimTime> = Some(SimTime::from_micros(i64::MIN / 4));
 
 /// A pod on a node.
-pub(super) fn pod_view<'c>(step: &'c Step<'_>, pod: PodId) -> PodView<'c> {
+fn pod_view<'c>(step: &'c Step<'_>, pod: PodId) -> PodView<'c> {
     PodView { name: step.outside.pod_name(pod), ..unnamed_pod_view(step, pod) }
 }
 
@@ -195,14 +195,22 @@ impl PodList for PodsOnNode<'_> {
         self.pods.get_or_init(|| pod_views(self.step, self.node))
     }
 
+    fn name(&self, position: usize) -> &str {
+        self.step.outside.pod_name(self.step.cluster.node(self.node).pods[position])
+    }
+
     fn queued(&self, positions: &[usize]) -> Arc<QueuedPods> {
         kept_pods::queued(self.step, self.node, positions)
     }
 }
 
-/// The pods of a node.
-pub(super) fn pod_views<'c>(step: &'c Step<'_>, node: NodeId) -> Vec<PodView<'c>> {
-    step.cluster.node(node).pods.iter().map(|&pod| pod_view(step, pod)).collect()
+/// The pods of a node. Names are far from the rest in memory, and nobody asks for many but for the sake of volumes.
+fn pod_views<'c>(step: &'c Step<'_>, node: NodeId) -> Vec<PodView<'c>> {
+    let view = |&pod: &PodId| {
+        let with_volumes = !step.cluster.pod(pod).spec.volumes.is_empty();
+        if with_volumes { pod_view(step, pod) } else { unnamed_pod_view(step, pod) }
+    };
+    step.cluster.node(node).pods.iter().map(view).collect()
 }
 
 fn node_facts<'c>(

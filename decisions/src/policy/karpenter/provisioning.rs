@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{ClaimState, is_marked, nominate, whole};
-use super::cluster_view::{known_nodes, pending_pod, pod_view, ties, view_of, with_packing_setup};
+use super::cluster_view::{known_nodes, pending_pod, ties, unnamed_pod_view, view_of, with_packing_setup};
 use super::io::{Action, Busy, Fact, NewClaim, Timer};
 use super::step::Step;
 use super::unavailable::OfferingKey;
@@ -118,7 +118,7 @@ fn leaving_pods(step: &Step<'_>, now: SimTime) -> Vec<PodId> {
         .filter(leaving)
         .flat_map(|&node| step.cluster.node(node).pods.iter().copied())
         .filter(|&pod| {
-            let view = pod_view(step, pod);
+            let view = unnamed_pod_view(step, pod);
             let comes_back = view.is_reschedulable() && (!asks_pods || view.is_disruptable(now));
             comes_back && (!asks_budgets || !is_fully_blocked(step, pod))
         })

@@ -3,7 +3,7 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/node/termination`, `pkg/controllers/nodeclaim/lifecycle`; v0.16.0
 //! `pkg/controllers/termination`.
 
-use super::cluster_view::pod_view;
+use super::cluster_view::unnamed_pod_view;
 use super::io::{Action, Draw, Fact, Slip, Stage, Timer};
 use super::step::Step;
 use super::{batching, claims, eviction, queue, static_pools};
@@ -127,7 +127,7 @@ pub(super) fn evict_next(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let Some(since) = step.own.nodes.get(&node).and_then(|claim| claim.draining_since) else { return };
     let group = next_group(step, now, node);
     for &pod in &group {
-        if pod_view(step, pod).is_active() && !pod_view(step, pod).do_not_disrupt(now) {
+        if unnamed_pod_view(step, pod).is_active() && !unnamed_pod_view(step, pod).do_not_disrupt(now) {
             eviction::enqueue(step, now, pod);
         }
     }
@@ -148,7 +148,7 @@ pub(super) fn evict_next(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 /// `filterVolumeAttachments`.
 fn await_volumes(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let latest = step.own.nodes.get(&node).and_then(|claim| claim.termination_time);
-    let stays = |pod: PodId| !pod_view(step, pod).waits_for_eviction(now);
+    let stays = |pod: PodId| !unnamed_pod_view(step, pod).waits_for_eviction(now);
     let waits = step.own.behaviour.awaits_instance
         && latest.is_none_or(|latest| now < latest)
         && step.outside.holds_volumes(node, &stays);
@@ -172,7 +172,7 @@ fn delete_overdue(step: &mut Step<'_>, now: SimTime, node: NodeId) -> bool {
     let latest = step.own.nodes.get(&node).and_then(|claim| claim.termination_time);
     let Some(latest) = latest else { return false };
     let overdue = |pod: &PodId| {
-        let view = pod_view(step, *pod);
+        let view = unnamed_pod_view(step, *pod);
         let too_late = view.deletion.is_none_or(|end| end > latest);
         view.waits_for_eviction(now) && too_late && now > latest - view.spec.grace_period()
     };
@@ -190,7 +190,7 @@ fn next_group(step: &Step<'_>, now: SimTime, node: NodeId) -> Vec<PodId> {
     let state = step.cluster.node(node);
     let by_taint = step.own.behaviour.drains_by_taint;
     let has_to_leave = |pod: &PodId| {
-        if by_taint { pod_view(step, *pod).waits_for_eviction(now) } else { !step.cluster.pod(*pod).daemon }
+        if by_taint { unnamed_pod_view(step, *pod).waits_for_eviction(now) } else { !step.cluster.pod(*pod).daemon }
     };
     let rank = |pod: &PodId| {
         let state = step.cluster.pod(*pod);

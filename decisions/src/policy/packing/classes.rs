@@ -135,7 +135,10 @@ impl Classes {
         /// No class yet.
         const NONE: usize = usize::MAX;
         let mut without_volumes: Vec<usize> = Vec::new();
-        let mut classes = Self { list: Vec::new(), of_pod: Vec::with_capacity(pods.len()) };
+        /// More classes than this are rare, and each takes much room.
+        const FEW: usize = 32;
+        let list = Vec::with_capacity(pods.len().min(FEW));
+        let mut classes = Self { list, of_pod: Vec::with_capacity(pods.len()) };
         for (position, pod) in pods.iter().enumerate() {
             let own = volumes.get(position).and_then(Option::as_ref);
             let (setup, spanning, prefer_no_schedule) = (tools.setup, tools.spanning, tools.prefer_no_schedule);

@@ -54,6 +54,8 @@ pub struct WhatIf<'q> {
     pub(crate) unready: &'q [usize],
     /// How long the pass may take, on the processor that was measured; `None` for any time. What is placed by then is in the plan.
     pub time: Option<SimDuration>,
+    /// Whether nobody asks what several claims would be, only how many: they stand in the plan's `untold` then.
+    pub(crate) only_one: bool,
     /// A pod of `pods` for which the answers of existing nodes are kept in the plan's `verdicts`.
     pub watched: Option<usize>,
 }
@@ -72,6 +74,7 @@ impl<'q> WhatIf<'q> {
             running: &[],
             unready: &[],
             time: None,
+            only_one: false,
             watched: None,
         }
     }

@@ -13,11 +13,11 @@ use super::errors::Refusal;
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PackingSetup};
 use super::node_memo::{Fixed, KeptNode, KnownFacts, NodeMemo, Room, host_name};
-use super::node_pods::{NodePods, PodsOfNode};
+use super::node_pods::PodsOfNode;
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::{self, ResourceTable};
-use super::topology::{Asking, Blocked, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
+use super::topology::{Asking, Blocked, BoundPods, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
 use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
@@ -53,7 +53,7 @@ pub(super) struct CompiledNodes {
     /// All of them, as topology sees them.
     pub(super) nodes: Vec<TopologyNode>,
     /// The pods of each of them.
-    pub(super) pods: Vec<NodePods>,
+    pub(super) pods: Vec<BoundPods>,
 }
 
 /// What compiling nodes needs.
@@ -85,7 +85,7 @@ impl NodeReader<'_, '_> {
                 registered: view.registered,
                 spans: view.registered && view.offered,
             });
-            pods.push(known.pods.clone());
+            pods.push(BoundPods { pods: known.pods.clone(), specs: known.numbered(self.rules) });
         }
         self.memo.nodes.truncate(views.len());
         existing.sort_by_key(|node| (!views[node.node].initialized, views[node.node].name));

@@ -29,6 +29,11 @@ fn room_of(node: &ExistingNode) -> [i64; BOUNDED] {
     std::array::from_fn(|index| node.room(index))
 }
 
+/// Written out: most blocks fail by the first amount, and a chain of iterators costs several times the comparison.
+fn has_room(room: &[i64; BOUNDED], least: &[i64; BOUNDED]) -> bool {
+    room[0] >= least[0] && room[1] >= least[1] && room[2] >= least[2] && room[3] >= least[3]
+}
+
 impl ExistingNodes {
     /// `nodes` in the order in which they are tried, of a cluster of `size` nodes.
     pub(super) fn new(nodes: Vec<ExistingNode>, size: usize) -> Self {
@@ -71,12 +76,13 @@ impl ExistingNodes {
                 *least = amount;
             }
         }
-        let fits = |room: &[i64; BOUNDED]| room.iter().zip(&least).all(|(room, least)| room >= least);
-        for (block, most) in self.blocks.iter().enumerate().skip(from / BLOCK) {
-            if fits(most) {
+        let first_block = from / BLOCK;
+        for (further, most) in self.blocks.get(first_block..)?.iter().enumerate() {
+            if has_room(most, &least) {
+                let block = first_block + further;
                 let start = from.max(block * BLOCK);
                 let rooms = &self.rooms[start..self.rooms.len().min((block + 1) * BLOCK)];
-                if let Some(further) = rooms.iter().position(fits) {
+                if let Some(further) = rooms.iter().position(|room| has_room(room, &least)) {
                     return Some(start + further);
                 }
             }

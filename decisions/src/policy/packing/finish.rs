@@ -145,7 +145,13 @@ pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingP
     }
     let placed = pass.existing.placed().into_iter();
     plan.existing.extend(placed.map(|(node, pods)| ExistingPlacement { node, pods }));
-    for claim in std::mem::take(&mut pass.claims) {
+    let mut claims = std::mem::take(&mut pass.claims);
+    // Only a cut that breaks minValues takes a claim back.
+    if pass.asked.only_one && claims.len() > 1 && !claims.iter().any(|own| pass.engine.table.has_min_values(own.set)) {
+        plan.untold = claims.len();
+        claims.clear();
+    }
+    for claim in claims {
         let pinned = !claim.held.is_empty();
         let planned = finish(&mut pass, claim, orders);
         let strict = pass.engine.setup.options.min_values == MinValuesPolicy::Strict;

@@ -13,7 +13,7 @@ use super::input::{BoundPod, NodeView};
 use super::node_pods::NodePods;
 use super::requirement_table::{RequirementTable, SetId, Undefined};
 use super::templates::strict_requirements;
-use super::topology::{TaintsId, names_host};
+use super::topology::{Rules, SpecNumber, TaintsId, names_host};
 use crate::domain::requirements::{Requirement, Requirements};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::{Taint, first_untolerated};
@@ -54,6 +54,8 @@ pub(super) struct KeptNode {
     name: String,
     pub(super) fixed: Arc<Fixed>,
     pub(super) pods: NodePods,
+    /// The numbers of the specifications that they sum up, once given.
+    pub(super) specs: Option<Arc<[SpecNumber]>>,
     /// What they leave of it, if that was worked out.
     pub(super) room: Option<Room>,
 }
@@ -132,10 +134,19 @@ impl NodeMemo {
     }
 }
 
+impl KeptNode {
+    /// The numbers of the specifications of its pods, in the order in which these are summed up.
+    pub(super) fn numbered(&mut self, rules: &mut Rules) -> Arc<[SpecNumber]> {
+        let classes = &self.pods.sums().classes;
+        let number = || classes.iter().map(|own| rules.number(own.namespace, &own.spec)).collect();
+        Arc::clone(self.specs.get_or_insert_with(number))
+    }
+}
+
 impl KnownFacts {
     fn new_node(&mut self, view: &NodeView<'_>, table: &mut RequirementTable) -> KeptNode {
         let (fixed, pods) = (self.fixed(view, table), self.pods(view));
-        KeptNode { name: view.name.to_owned(), fixed: Arc::new(fixed), pods, room: None }
+        KeptNode { name: view.name.to_owned(), fixed: Arc::new(fixed), pods, specs: None, room: None }
     }
 
     /// Takes over what has changed about a node.
@@ -145,7 +156,7 @@ impl KnownFacts {
             None => known.pods.sums().are(view.pods),
         };
         if !same_pods {
-            (known.pods, known.room) = (self.pods(view), None);
+            (known.pods, known.specs, known.room) = (self.pods(view), None, None);
         }
         if known.fixed.labels != *view.labels || known.fixed.volume_limits != view.volume_limits {
             (known.fixed, known.room) = (Arc::new(self.fixed(view, table)), None);

@@ -81,6 +81,11 @@ impl NodePods {
         Self(Arc::new(own))
     }
 
+    /// The specifications of those that count in topologies, each once, with their namespace.
+    pub(in crate::policy) fn active_specs(&self) -> impl Iterator<Item = (Symbol, &Arc<PodSpec>)> {
+        self.0.classes.iter().map(|own| (own.namespace, &own.spec))
+    }
+
     /// What they come to.
     pub(super) fn sums(&self) -> &PodsOfNode {
         &self.0

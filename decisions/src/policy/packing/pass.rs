@@ -71,6 +71,8 @@ pub(super) struct Asked<'p> {
     pub(super) time: Option<SimDuration>,
     /// How many claims are opened before the pass is given up.
     pub(super) most_claims: usize,
+    /// Whether several claims need not be described.
+    pub(super) only_one: bool,
     /// The pod whose refusals by existing nodes are kept.
     pub(super) watched: Option<usize>,
     /// The names of resources, for these.

@@ -26,6 +26,8 @@ pub struct PackingPlan {
     /// Pods that the pass did not come to before its [time](super::WhatIf::time) was up, in the order of the queue: nothing is
     /// said of them.
     pub unreached: Vec<usize>,
+    /// How many claims there would be that are not described: see [`WhatIf::only_one`](super::WhatIf::only_one).
+    pub(crate) untold: usize,
     /// How much work the pass was.
     pub work: PassWork,
 }

@@ -15,6 +15,13 @@ use crate::domain::symbol::{Symbol, well_known};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct RequirementId(u32);
 
+impl RequirementId {
+    /// Dense index, for tables.
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// An interned set of requirements.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct SetId(u32);
@@ -64,7 +71,8 @@ pub(super) struct RequirementTable {
     sets: Vec<Set>,
     set_ids: FxHashMap<Box<[RequirementId]>, SetId>,
     combined: FxHashMap<(SetId, SetId, Undefined), Combined>,
-    singles: FxHashMap<RequirementId, SetId>,
+    /// By requirement, the set of it alone, as far as somebody asked.
+    singles: Vec<Option<SetId>>,
 }
 
 impl RequirementTable {
@@ -76,7 +84,7 @@ impl RequirementTable {
             sets: Vec::new(),
             set_ids: FxHashMap::default(),
             combined: FxHashMap::default(),
-            singles: FxHashMap::default(),
+            singles: Vec::new(),
         };
         table.intern(&Requirements::new());
         table
@@ -115,12 +123,15 @@ impl RequirementTable {
 
     /// The set of one requirement.
     pub(super) fn single(&mut self, requirement: RequirementId) -> SetId {
-        if let Some(&set) = self.singles.get(&requirement) {
+        if let Some(&Some(set)) = self.singles.get(requirement.index()) {
             return set;
         }
         let requirements: Requirements = [self.requirements[requirement.0 as usize].clone()].into_iter().collect();
         let set = self.intern(&requirements);
-        self.singles.insert(requirement, set);
+        if self.singles.len() <= requirement.index() {
+            self.singles.resize(requirement.index() + 1, None);
+        }
+        self.singles[requirement.index()] = Some(set);
         set
     }
 

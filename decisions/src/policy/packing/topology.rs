@@ -8,8 +8,8 @@ mod domains;
 mod group;
 mod rules;
 
-pub(super) use self::cluster::{ClusterTopology, Taken, TopologyNode};
-pub(super) use self::rules::{Constraint, Rules, TaintsId};
+pub(super) use self::cluster::{BoundPods, ClusterTopology, Taken, TopologyNode};
+pub(super) use self::rules::{Constraint, Rules, SpecNumber, TaintsId};
 
 use self::constraint::IdentityId;
 use self::domains::KeyDomains;

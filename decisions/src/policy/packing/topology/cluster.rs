@@ -7,51 +7,87 @@ use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::constraint::IdentityId;
-use super::rules::{Constraint, Rules, TaintsId, TolerationsId};
-use crate::domain::PodSpec;
-use crate::domain::symbol::Symbol;
+use super::rules::{Constraint, Rules, SpecNumber, TaintsId, TolerationsId};
 use crate::domain::topology::NodeInclusionPolicy;
 use crate::policy::packing::input::PackingSetup;
 use crate::policy::packing::node_memo::Fixed;
-use crate::policy::packing::node_pods::{CountedPods, NodePods};
+use crate::policy::packing::node_pods::NodePods;
 use crate::policy::packing::requirement_table::{RequirementTable, Undefined};
 
-/// Bound pods of one specification: where they are.
-struct BoundClass {
-    namespace: Symbol,
-    spec: Arc<PodSpec>,
-    /// Node position and number of pods.
-    places: Vec<(usize, i32)>,
+/// The pods of a node by specification, and the numbers under which [`Rules`] know these.
+pub(in crate::policy::packing) struct BoundPods {
+    pub(in crate::policy::packing) pods: NodePods,
+    pub(in crate::policy::packing) specs: Arc<[SpecNumber]>,
 }
 
-/// The classes of bound pods that count in topologies, and where they are.
+impl BoundPods {
+    /// The number of each specification with how many pods the node has of it.
+    fn counted(&self) -> impl Iterator<Item = (SpecNumber, i32)> + '_ {
+        self.specs.iter().copied().zip(self.pods.sums().classes.iter().map(|own| own.pods))
+    }
+}
+
+/// The classes of bound pods that count in topologies, those of one specification each in the order in which they are first met, and where
+/// they are. Made for each cluster, in long lists and without a look at any specification: there are hundreds of classes, and
+/// thousands of clusters in a day.
 #[derive(Default)]
 struct BoundClasses {
-    numbers: FxHashMap<(Symbol, *const PodSpec), usize>,
-    list: Vec<BoundClass>,
-    /// By node, the number of each class of its pods.
-    of_node: Vec<Vec<usize>>,
+    /// By class, its specification.
+    specs: Vec<SpecNumber>,
+    /// By the number of a specification, its class.
+    of_spec: Vec<u32>,
+    /// Node position and number of pods, class by class; and where each class begins, with the end of all.
+    places: Vec<(u32, i32)>,
+    begins: Vec<u32>,
+    /// The class of each specification of a node, node by node; and where each node begins.
+    of_node: Vec<u32>,
+    node_begins: Vec<u32>,
 }
 
 impl BoundClasses {
-    fn new(pods: &[NodePods]) -> Self {
-        let mut classes = Self::default();
-        for (node, own) in pods.iter().enumerate() {
-            let numbers = own.sums().classes.iter().map(|counted| classes.place(counted, node)).collect();
-            classes.of_node.push(numbers);
+    const NONE: u32 = u32::MAX;
+
+    fn new(nodes: &[BoundPods], rules: &Rules) -> Self {
+        let mut own = Self { of_spec: vec![Self::NONE; rules.spec_count()], ..Self::default() };
+        let mut sizes: Vec<u32> = Vec::new();
+        for node in nodes {
+            own.node_begins.push(own.of_node.len() as u32);
+            for &spec in node.specs.iter() {
+                let class = &mut own.of_spec[spec.index()];
+                if *class == Self::NONE {
+                    *class = sizes.len() as u32;
+                    sizes.push(0);
+                    own.specs.push(spec);
+                }
+                sizes[*class as usize] += 1;
+                own.of_node.push(*class);
+            }
         }
-        classes
+        own.begins.push(0);
+        for size in sizes {
+            own.begins.push(own.begins[own.begins.len() - 1] + size);
+        }
+        let mut next = own.begins.clone();
+        own.places.resize(own.of_node.len(), (0, 0));
+        for (node, bound) in nodes.iter().enumerate() {
+            for (spec, pods) in bound.counted() {
+                let place = &mut next[own.of_spec[spec.index()] as usize];
+                own.places[*place as usize] = (node as u32, pods);
+                *place += 1;
+            }
+        }
+        own
     }
 
-    /// Counts pods of a node; returns the number of their class.
-    fn place(&mut self, own: &CountedPods, node: usize) -> usize {
-        let class = *self.numbers.entry((own.namespace, Arc::as_ptr(&own.spec))).or_insert_with(|| {
-            let (namespace, spec) = (own.namespace, Arc::clone(&own.spec));
-            self.list.push(BoundClass { namespace, spec, places: Vec::new() });
-            self.list.len() - 1
-        });
-        self.list[class].places.push((node, own.pods));
-        class
+    /// Where the pods of a class are: node position, and how many.
+    fn places(&self, class: usize) -> impl Iterator<Item = (usize, i32)> + '_ {
+        let own = &self.places[self.begins[class] as usize..self.begins[class + 1] as usize];
+        own.iter().map(|&(node, pods)| (node as usize, pods))
+    }
+
+    /// The class of pods of a specification, if there are any.
+    fn class_of(&self, spec: SpecNumber) -> Option<usize> {
+        self.of_spec.get(spec.index()).filter(|&&class| class != Self::NONE).map(|&class| class as usize)
     }
 }
 
@@ -118,7 +154,7 @@ struct BoundInverse {
 #[derive(Default)]
 pub(in crate::policy::packing) struct ClusterTopology {
     nodes: Vec<TopologyNode>,
-    pods: Vec<NodePods>,
+    pods: Vec<BoundPods>,
     /// The classes of these pods, once somebody asks: where topology has no say nobody does.
     bound: Option<BoundClasses>,
     counted: FxHashMap<(IdentityId, TolerationsId), Counts>,
@@ -128,6 +164,19 @@ pub(in crate::policy::packing) struct ClusterTopology {
     owned_inverse: Vec<Vec<usize>>,
     /// For each key of topology whose domains have been read, the domain of each node.
     domains: Vec<Vec<Option<usize>>>,
+    /// What groups know before any pod is counted.
+    spanned: FxHashMap<Spanning, Spanned>,
+}
+
+/// What decides on the domains that a group knows before any pod is counted: their key, whom the pools that make domains suit, and
+/// whether the group asks pools at all, and nodes.
+type Spanning = (usize, TolerationsId, bool, bool);
+
+/// The domains that a group knows before any pod is counted, and why.
+#[derive(Clone, Default)]
+struct Spanned {
+    domains: SmallVec<[i32; FEW]>,
+    reasons: Arc<Vec<(bool, u32)>>,
 }
 
 /// What a question takes away from the cluster.
@@ -174,21 +223,22 @@ impl ClusterTopology {
     /// The topology of these nodes and pods.
     pub(in crate::policy::packing) fn new(
         nodes: Vec<TopologyNode>,
-        pods: Vec<NodePods>,
+        pods: Vec<BoundPods>,
         rules: &mut Rules,
         setup: &PackingSetup<'_>,
         spanning: &[usize],
         table: &mut RequirementTable,
     ) -> Self {
         let mut cluster = Self { nodes, pods, ..Self::default() };
-        if !cluster.pods.iter().any(|own| own.sums().repel) {
+        if !cluster.pods.iter().any(|own| own.pods.sums().repel) {
             return cluster;
         }
-        let bound = BoundClasses::new(&cluster.pods);
+        let bound = BoundClasses::new(&cluster.pods, rules);
         let mut by_identity: FxHashMap<IdentityId, usize> = FxHashMap::default();
-        for (class, own) in bound.list.iter().enumerate() {
+        for (class, &spec) in bound.specs.iter().enumerate() {
             let mut owned = Vec::new();
-            for constraint in rules.inverse(&own.spec, own.namespace, setup, spanning, table) {
+            let (namespace, spec) = rules.spec(spec);
+            for constraint in rules.inverse(&spec, namespace, setup, spanning, table) {
                 let inverse = *by_identity.entry(constraint.identity).or_insert_with(|| {
                     cluster.inverse.push(BoundInverse { owners: Vec::new() });
                     cluster.inverse.len() - 1
@@ -202,16 +252,18 @@ impl ClusterTopology {
         cluster
     }
 
-    fn bound(&self) -> &[BoundClass] {
-        self.bound.as_ref().map_or(&[], |bound| &bound.list)
+    /// Where the pods of a bound class are.
+    fn places(&self, class: usize) -> impl Iterator<Item = (usize, i32)> + '_ {
+        self.bound.iter().flat_map(move |bound| bound.places(class))
     }
 
     /// What pods that no longer count come to, in order of class.
     fn displaced(&self, displaced: &[(usize, usize)]) -> Vec<DisplacedPods> {
         let Some(bound) = &self.bound else { return Vec::new() };
         let class = |&(node, position): &(usize, usize)| {
-            let class = self.pods[node].sums().class(position)?;
-            Some(DisplacedPods { class: bound.of_node[node][class], node, pods: 1 })
+            let class = self.pods[node].pods.sums().class(position)?;
+            let class = bound.of_node[bound.node_begins[node] as usize + class] as usize;
+            Some(DisplacedPods { class, node, pods: 1 })
         };
         let mut pods: Vec<DisplacedPods> = displaced.iter().filter_map(class).collect();
         pods.sort_unstable_by_key(|own| (own.class, own.node));
@@ -235,7 +287,7 @@ impl ClusterTopology {
         let Constraint { identity, tolerations, .. } = constraint;
         let key = (identity, tolerations);
         if self.bound.is_none() {
-            self.bound = Some(BoundClasses::new(&self.pods));
+            self.bound = Some(BoundClasses::new(&self.pods, rules));
         }
         let known = self.counted.get(&key).cloned();
         let mut counts = known.unwrap_or_else(|| {
@@ -267,33 +319,55 @@ impl ClusterTopology {
 
     /// Counts the bound pods that a group selects, and lets it know the domains of the nodes that it accepts.
     fn count(
-        &self,
+        &mut self,
         constraint: Constraint,
         rules: &mut Rules,
         setup: &PackingSetup<'_>,
         table: &mut RequirementTable,
     ) -> Counts {
         let identity = constraint.identity;
-        let mut tally = Tally::new(constraint, rules, setup);
+        let everywhere = rules.accepts_everywhere(identity);
+        let mut tally = self.tally(constraint, everywhere, rules, setup);
         // A host is a domain whatever its labels say.
-        let spanning = if tally.by_host { 0 } else { self.nodes.len() };
+        let spanning = if tally.by_host || everywhere { 0 } else { self.nodes.len() };
         for node in 0..spanning {
             if self.nodes[node].spans && self.accepts(identity, node, rules, table) {
                 tally.span(self.domain(identity, node, rules));
             }
         }
-        for (class, bound) in self.bound().iter().enumerate() {
-            if !rules.identity(identity).selects(bound.namespace, &bound.spec.labels) {
-                continue;
-            }
-            tally.classes.push(class);
-            for &(node, pods) in &bound.places {
+        let Some(bound) = &self.bound else { return tally.counts() };
+        tally.classes.extend(rules.selected(identity).iter().filter_map(|&spec| bound.class_of(spec)));
+        tally.classes.sort_unstable();
+        for position in 0..tally.classes.len() {
+            for (node, pods) in bound.places(tally.classes[position]) {
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
                     tally.add(node, self.domain(identity, node, rules), pods);
                 }
             }
         }
         tally.counts()
+    }
+
+    /// A tally that knows the domains that pools span, and those of nodes if it counts nodes everywhere.
+    fn tally(&mut self, first: Constraint, of_nodes: bool, rules: &Rules, setup: &PackingSetup<'_>) -> Tally {
+        let Some(key) = rules.domains_of(first.identity) else { return Tally::default() };
+        let filter = rules.identity(first.identity).filter.as_ref();
+        let of_pools = !(setup.behaviour().filters_domains_by_node
+            && filter.is_some_and(|own| own.affinity == NodeInclusionPolicy::Honor));
+        let nodes = self.nodes.iter().zip(self.domains.get(key).into_iter().flatten());
+        let known = self.spanned.entry((key, first.tolerations, of_pools, of_nodes)).or_insert_with(|| {
+            let mut tally = Tally { by_host: false, ..Tally::default() };
+            let spanned = if of_pools { rules.known_domains(key, first.tolerations, setup) } else { Vec::new() };
+            for domain in spanned {
+                tally.know(domain);
+                Arc::make_mut(&mut tally.known.reasons)[domain].0 = true;
+            }
+            for (_, &domain) in nodes.filter(|(node, _)| of_nodes && node.spans) {
+                tally.span(domain);
+            }
+            tally.known
+        });
+        Tally { by_host: false, known: known.clone(), ..Tally::default() }
     }
 
     /// The inverse groups that bound pods bring along, with their counts.
@@ -341,20 +415,20 @@ impl ClusterTopology {
     }
 
     /// The counts of an inverse group that no bound pod brings along.
-    pub(super) fn fresh(&self, constraint: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Counts {
-        Tally::new(constraint, rules, setup).counts()
+    pub(super) fn fresh(&mut self, constraint: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Counts {
+        self.tally(constraint, false, rules, setup).counts()
     }
 
     fn remains(&self, class: usize, taken: &Taken<'_>) -> bool {
-        let bound: i32 = self.bound()[class].places.iter().map(|place| place.1).sum();
+        let bound: i32 = self.places(class).map(|place| place.1).sum();
         bound > taken.places(class, self).iter().map(|own| own.pods).sum()
     }
 
-    fn count_owners(&self, inverse: usize, first: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Counts {
-        let mut tally = Tally::new(first, rules, setup);
+    fn count_owners(&mut self, inverse: usize, first: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Counts {
+        let mut tally = self.tally(first, false, rules, setup);
         for &(class, constraint) in &self.inverse[inverse].owners {
             tally.classes.push(class);
-            for &(node, pods) in &self.bound()[class].places {
+            for (node, pods) in self.places(class) {
                 tally.add(node, self.domain(constraint.identity, node, rules), pods);
             }
         }
@@ -401,45 +475,32 @@ impl ClusterTopology {
 /// Counts in the making.
 struct Tally {
     by_host: bool,
-    domains: Vec<i32>,
+    known: Spanned,
     hosts: FxHashMap<usize, i32>,
-    reasons: Vec<(bool, u32)>,
     classes: Vec<usize>,
 }
 
-impl Tally {
-    fn new(first: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Self {
-        let key = rules.domains_of(first.identity);
-        let mut tally = Self {
-            by_host: key.is_none(),
-            domains: Vec::new(),
-            hosts: FxHashMap::default(),
-            reasons: Vec::new(),
-            classes: Vec::new(),
-        };
-        let filter = rules.identity(first.identity).filter.as_ref();
-        let of_nodes = setup.behaviour().filters_domains_by_node
-            && filter.is_some_and(|own| own.affinity == NodeInclusionPolicy::Honor);
-        let spanned = key.filter(|_| !of_nodes);
-        for domain in spanned.map_or(Vec::new(), |key| rules.known_domains(key, first.tolerations, setup)) {
-            tally.know(domain);
-            tally.reasons[domain].0 = true;
-        }
-        tally
+impl Default for Tally {
+    /// Of hosts.
+    fn default() -> Self {
+        Self { by_host: true, known: Spanned::default(), hosts: FxHashMap::default(), classes: Vec::new() }
     }
+}
 
+impl Tally {
     fn know(&mut self, domain: usize) {
-        if self.domains.len() <= domain {
-            self.domains.resize(domain + 1, ABSENT);
-            self.reasons.resize(domain + 1, (false, 0));
+        let Spanned { domains, reasons } = &mut self.known;
+        if domains.len() <= domain {
+            domains.resize(domain + 1, ABSENT);
+            Arc::make_mut(reasons).resize(domain + 1, (false, 0));
         }
-        self.domains[domain] = self.domains[domain].max(0);
+        domains[domain] = domains[domain].max(0);
     }
 
     fn span(&mut self, domain: Option<usize>) {
         if let Some(domain) = domain {
             self.know(domain);
-            self.reasons[domain].1 += 1;
+            Arc::make_mut(&mut self.known.reasons)[domain].1 += 1;
         }
     }
 
@@ -448,17 +509,18 @@ impl Tally {
             *self.hosts.entry(host).or_insert(0) += pods;
         } else if let Some(domain) = domain {
             self.know(domain);
-            self.domains[domain] += pods;
+            self.known.domains[domain] += pods;
         }
     }
 
     fn counts(self) -> Counts {
-        let occupied = if self.by_host { self.hosts.len() } else { self.domains.iter().filter(|&&c| c > 0).count() };
+        let Spanned { domains, reasons } = self.known;
+        let occupied = if self.by_host { self.hosts.len() } else { domains.iter().filter(|&&c| c > 0).count() };
         Counts {
-            domains: self.domains.into(),
+            domains,
             hosts: HostCounts { counted: Arc::new(self.hosts), changed: FxHashMap::default() },
             occupied,
-            reasons: Arc::new(self.reasons),
+            reasons,
             classes: Arc::new(self.classes),
         }
     }

@@ -22,7 +22,8 @@ pub(super) struct KeyDomains {
     makers: Vec<Vec<usize>>,
     singles: Vec<RequirementId>,
     several: FxHashMap<Bits, RequirementId>,
-    masks: FxHashMap<RequirementId, Bits>,
+    /// By requirement, the domains that it allows, as far as somebody asked.
+    masks: Vec<Option<Bits>>,
 }
 
 impl KeyDomains {
@@ -42,7 +43,7 @@ impl KeyDomains {
             makers: Vec::new(),
             singles: Vec::new(),
             several: FxHashMap::default(),
-            masks: FxHashMap::default(),
+            masks: Vec::new(),
         };
         for &pool in spanning {
             let view = &setup.pools[pool];
@@ -116,7 +117,10 @@ impl KeyDomains {
     /// Makes sure that [`Self::mask`] knows the requirement.
     pub(super) fn prepare(&mut self, requirement: Option<RequirementId>, table: &RequirementTable) {
         let Some(id) = requirement else { return };
-        if self.masks.contains_key(&id) {
+        if self.masks.len() <= id.index() {
+            self.masks.resize(id.index() + 1, None);
+        }
+        if self.masks[id.index()].is_some() {
             return;
         }
         let asked = table.requirement(id);
@@ -126,12 +130,12 @@ impl KeyDomains {
                 bits::insert(&mut mask, domain);
             }
         }
-        self.masks.insert(id, mask);
+        self.masks[id.index()] = Some(mask);
     }
 
     /// The domains that a prepared requirement allows; `None` when everything is allowed.
     pub(super) fn mask(&self, requirement: Option<RequirementId>) -> Option<&[u64]> {
-        requirement.and_then(|id| self.masks.get(&id)).map(|mask| &mask[..])
+        requirement.and_then(|id| self.masks.get(id.index())?.as_deref())
     }
 
     /// The requirement that allows exactly this domain.

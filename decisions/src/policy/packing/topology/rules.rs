@@ -1,9 +1,11 @@
 //! What lasts from one question to the next: constraints, the domains of each key, taint lists, and which constraint
 //! selects which pods.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
-use super::constraint::{Identity, IdentityId, Stated, constraints, inverse_constraints};
+use super::constraint::{Identity, IdentityId, NodeFilter, Stated, constraints, inverse_constraints};
 use super::domains::KeyDomains;
 use crate::domain::symbol::{Symbol, well_known};
 use crate::domain::taints::{Taint, Toleration, first_untolerated};
@@ -33,6 +35,17 @@ impl TolerationsId {
     const TAINTS_IGNORED: Self = Self(u32::MAX);
 }
 
+/// The specification of bound pods of one namespace, numbered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::policy::packing) struct SpecNumber(u32);
+
+impl SpecNumber {
+    /// Dense index, for tables.
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// A constraint of a pod: the group that it belongs to, and what it says of the group if it is its first owner.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(in crate::policy::packing) struct Constraint {
@@ -57,6 +70,13 @@ struct Selecting {
     found: Vec<IdentityId>,
 }
 
+/// The specifications whose pods an identity selects, as far as they have been looked at.
+#[derive(Default)]
+struct Selected {
+    looked_at: usize,
+    found: Vec<SpecNumber>,
+}
+
 /// Everything about topology that no question changes.
 #[derive(Default)]
 pub(in crate::policy::packing) struct Rules {
@@ -69,6 +89,10 @@ pub(in crate::policy::packing) struct Rules {
     reaches: Vec<Reach>,
     accepted: FxHashMap<(IdentityId, SetId, TaintsId, Undefined), bool>,
     selecting: Vec<Selecting>,
+    /// By number. They are kept alive, so that no address is used twice.
+    specs: Vec<(Symbol, Arc<PodSpec>)>,
+    spec_numbers: FxHashMap<(Symbol, *const PodSpec), SpecNumber>,
+    selected: Vec<Selected>,
 }
 
 impl Rules {
@@ -215,6 +239,45 @@ impl Rules {
             || first_untolerated(&self.taints[taints.index()], &filter.tolerations).is_none();
         self.accepted.insert(key, affine && tolerated);
         affine && tolerated
+    }
+
+    /// Whether a constraint's node filter accepts every node.
+    pub(super) fn accepts_everywhere(&self, id: IdentityId) -> bool {
+        self.identities[id.index()].filter.as_ref().is_none_or(NodeFilter::accepts_all)
+    }
+
+    /// The number of a specification of bound pods.
+    pub(in crate::policy::packing) fn number(&mut self, namespace: Symbol, spec: &Arc<PodSpec>) -> SpecNumber {
+        *self.spec_numbers.entry((namespace, Arc::as_ptr(spec))).or_insert_with(|| {
+            self.specs.push((namespace, Arc::clone(spec)));
+            SpecNumber(self.specs.len() as u32 - 1)
+        })
+    }
+
+    /// The specification with this number, and the namespace of its pods.
+    pub(super) fn spec(&self, number: SpecNumber) -> (Symbol, Arc<PodSpec>) {
+        let (namespace, spec) = &self.specs[number.index()];
+        (*namespace, Arc::clone(spec))
+    }
+
+    /// How many specifications have a number.
+    pub(super) fn spec_count(&self) -> usize {
+        self.specs.len()
+    }
+
+    /// The specifications whose pods an identity selects.
+    pub(super) fn selected(&mut self, id: IdentityId) -> &[SpecNumber] {
+        if self.selected.len() <= id.index() {
+            self.selected.resize_with(id.index() + 1, Selected::default);
+        }
+        let known = &mut self.selected[id.index()];
+        for (position, (namespace, spec)) in self.specs.iter().enumerate().skip(known.looked_at) {
+            if self.identities[id.index()].selects(*namespace, &spec.labels) {
+                known.found.push(SpecNumber(position as u32));
+            }
+        }
+        known.looked_at = self.specs.len();
+        &known.found
     }
 
     /// The identities that select pods of the shape with this number.
