@@ -210,8 +210,10 @@ impl<'w, 'p> WhatIf<'w, 'p> {
     /// `consolidation` keeps pods off unsettled nodes; `unready` is as the packer knows it.
     fn ask(&mut self, taken: &[&Candidate], consolidation: bool, unready: &[usize]) -> Simulation {
         let view = self.view;
-        let mut pods: Vec<PodPlace> = (0..view.pending.len()).map(PodPlace::Pending).collect();
-        let (mut without, mut displaced) = (Vec::with_capacity(taken.len()), Vec::new());
+        let moved: usize = taken.iter().map(|own| own.reschedulable.len()).sum();
+        let mut pods: Vec<PodPlace> = Vec::with_capacity(view.pending.len() + moved + self.homeless.len());
+        pods.extend((0..view.pending.len()).map(PodPlace::Pending));
+        let (mut without, mut displaced) = (Vec::with_capacity(taken.len()), Vec::with_capacity(moved));
         for candidate in taken {
             let node = candidate.node;
             without.push(node);

@@ -45,7 +45,7 @@ pub(super) struct Variant {
     /// The specification, compiled.
     pub(super) form: Arc<Form>,
     /// Topology groups that it owns.
-    pub(super) owned: Vec<usize>,
+    pub(super) owned: SmallVec<[usize; 4]>,
     /// Whether it tolerates a taint list, by list.
     tolerates: SmallVec<[Option<bool>; 8]>,
     /// Open claims that can never take it in this pass.
@@ -136,9 +136,10 @@ impl Classes {
         const NONE: usize = usize::MAX;
         let mut without_volumes: Vec<usize> = Vec::new();
         /// More classes than this are rare, and each takes much room.
-        const FEW: usize = 32;
+        const FEW: usize = 64;
         let list = Vec::with_capacity(pods.len().min(FEW));
         let mut classes = Self { list, of_pod: Vec::with_capacity(pods.len()) };
+        topology.expect(pods.len().min(FEW));
         for (position, pod) in pods.iter().enumerate() {
             let own = volumes.get(position).and_then(Option::as_ref);
             let (setup, spanning, prefer_no_schedule) = (tools.setup, tools.spanning, tools.prefer_no_schedule);

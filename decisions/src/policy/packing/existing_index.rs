@@ -14,10 +14,11 @@ pub(super) struct ExistingNodes {
     nodes: Vec<ExistingNode>,
     /// By position in the cluster: position here.
     at: Vec<Option<u32>>,
-    /// The room of each node, as far as the bounds know it: side by side, because every pod goes through many.
-    rooms: Vec<[i64; BOUNDED]>,
+    /// The room of each node, as far as the bounds know it, block by block: side by side, because every pod goes through many. Places
+    /// after the last node have none.
+    rooms: Vec<[Room; BLOCK]>,
     /// For each block the most room of any of its nodes, resource by resource.
-    blocks: Vec<[i64; BOUNDED]>,
+    blocks: Vec<Room>,
     /// Nodes that changed, as they were.
     before: Vec<(usize, ExistingNode)>,
     changed: Vec<bool>,
@@ -25,12 +26,18 @@ pub(super) struct ExistingNodes {
     withdrawn: Vec<usize>,
 }
 
-fn room_of(node: &ExistingNode) -> [i64; BOUNDED] {
+/// How much of each bounded resource there is.
+type Room = [i64; BOUNDED];
+
+/// Less than any pod asks for, also of what it does not.
+const NO_ROOM: Room = [i64::MIN; BOUNDED];
+
+fn room_of(node: &ExistingNode) -> Room {
     std::array::from_fn(|index| node.room(index))
 }
 
 /// Written out: most blocks fail by the first amount, and a chain of iterators costs several times the comparison.
-fn has_room(room: &[i64; BOUNDED], least: &[i64; BOUNDED]) -> bool {
+fn has_room(room: &Room, least: &Room) -> bool {
     room[0] >= least[0] && room[1] >= least[1] && room[2] >= least[2] && room[3] >= least[3]
 }
 
@@ -43,7 +50,10 @@ impl ExistingNodes {
         }
         let changed = vec![false; nodes.len()];
         let blocks = vec![[0; BOUNDED]; nodes.len().div_ceil(BLOCK)];
-        let rooms = nodes.iter().map(room_of).collect();
+        let mut rooms = vec![[NO_ROOM; BLOCK]; blocks.len()];
+        for (position, own) in nodes.iter().enumerate() {
+            rooms[position / BLOCK][position % BLOCK] = room_of(own);
+        }
         let mut index = Self { nodes, at, rooms, blocks, before: Vec::new(), changed, withdrawn: Vec::new() };
         for block in 0..index.blocks.len() {
             index.bound(block);
@@ -52,14 +62,13 @@ impl ExistingNodes {
     }
 
     fn measure(&mut self, position: usize) {
-        self.rooms[position] = room_of(&self.nodes[position]);
+        self.rooms[position / BLOCK][position % BLOCK] = room_of(&self.nodes[position]);
         self.bound(position / BLOCK);
     }
 
     fn bound(&mut self, block: usize) {
-        let end = self.rooms.len().min((block + 1) * BLOCK);
-        let mut most = [i64::MIN; BOUNDED];
-        for room in &self.rooms[block * BLOCK..end] {
+        let mut most = NO_ROOM;
+        for room in &self.rooms[block] {
             for (most, &room) in most.iter_mut().zip(room) {
                 *most = (*most).max(room);
             }
@@ -69,8 +78,11 @@ impl ExistingNodes {
 
     /// The first node at or after `from` that has room for `amounts`, as far as the bounds know.
     pub(super) fn next_with_room(&self, from: usize, amounts: &[i64]) -> Option<usize> {
+        if from >= self.nodes.len() {
+            return None;
+        }
         // What is not asked for fits everywhere, also where less than nothing is left of it.
-        let mut least = [i64::MIN; BOUNDED];
+        let mut least = NO_ROOM;
         for (least, &amount) in least.iter_mut().zip(amounts) {
             if amount > 0 {
                 *least = amount;
@@ -80,10 +92,10 @@ impl ExistingNodes {
         for (further, most) in self.blocks.get(first_block..)?.iter().enumerate() {
             if has_room(most, &least) {
                 let block = first_block + further;
-                let start = from.max(block * BLOCK);
-                let rooms = &self.rooms[start..self.rooms.len().min((block + 1) * BLOCK)];
-                if let Some(further) = rooms.iter().position(|room| has_room(room, &least)) {
-                    return Some(start + further);
+                let rooms = &self.rooms[block];
+                let start = from.saturating_sub(block * BLOCK);
+                if let Some(place) = (0..BLOCK).find(|&place| place >= start && has_room(&rooms[place], &least)) {
+                    return Some(block * BLOCK + place).filter(|&position| position < self.nodes.len());
                 }
             }
         }

@@ -11,6 +11,8 @@ mod rules;
 pub(super) use self::cluster::{BoundPods, ClusterTopology, Taken, TopologyNode};
 pub(super) use self::rules::{Constraint, Rules, SpecNumber, TaintsId};
 
+use smallvec::SmallVec;
+
 use self::constraint::IdentityId;
 use self::domains::KeyDomains;
 use self::group::{Choice, Group};
@@ -26,12 +28,12 @@ struct ClassGroups {
     /// The number of the class's shape, under which the rules know which identities select it.
     shape: usize,
     /// Groups that count pods of the class, and inverse groups that stand against them.
-    counted_by: Vec<usize>,
-    repelled_by: Vec<usize>,
+    counted_by: SmallVec<[usize; 2]>,
+    repelled_by: SmallVec<[usize; 2]>,
     /// How many groups of each kind there were when these lists were made.
     looked_at: (usize, usize),
     /// Inverse groups that pods of the class bring along.
-    repels: Vec<usize>,
+    repels: SmallVec<[usize; 2]>,
 }
 
 /// A node that a pod is tried on.
@@ -156,9 +158,15 @@ impl<'p> Topology<'p> {
         self.rules
     }
 
+    /// So many classes may come.
+    pub(super) fn expect(&mut self, classes: usize) {
+        self.classes.reserve(classes);
+        self.groups.reserve(classes);
+    }
+
     /// Makes room for a class of pods to place, with the inverse groups that it brings along.
     pub(super) fn add_class(&mut self, shape: usize, inverse: &[Constraint]) {
-        let mut repels = Vec::new();
+        let mut repels = SmallVec::new();
         for &constraint in inverse {
             let group = self.active_inverse.get(constraint.identity).unwrap_or_else(|| {
                 let counts = self.cluster.fresh(constraint, self.rules, self.setup);
@@ -168,13 +176,13 @@ impl<'p> Topology<'p> {
             });
             repels.push(group);
         }
-        let (counted_by, repelled_by) = (Vec::new(), Vec::new());
+        let (counted_by, repelled_by) = (SmallVec::new(), SmallVec::new());
         self.classes.push(ClassGroups { shape, counted_by, repelled_by, looked_at: (0, 0), repels });
     }
 
     /// The groups of these constraints; new ones are made and counted.
-    pub(super) fn own(&mut self, constraints: &[Constraint], table: &mut RequirementTable) -> Vec<usize> {
-        let mut owned = Vec::new();
+    pub(super) fn own(&mut self, constraints: &[Constraint], table: &mut RequirementTable) -> SmallVec<[usize; 4]> {
+        let mut owned = SmallVec::new();
         for &constraint in constraints {
             let group = match self.active.get(constraint.identity) {
                 Some(known) => known,

@@ -80,7 +80,7 @@ impl BoundClasses {
     }
 
     /// Where the pods of a class are: node position, and how many.
-    fn places(&self, class: usize) -> impl Iterator<Item = (usize, i32)> + '_ {
+    fn places(&self, class: usize) -> impl ExactSizeIterator<Item = (usize, i32)> + '_ {
         let own = &self.places[self.begins[class] as usize..self.begins[class + 1] as usize];
         own.iter().map(|&(node, pods)| (node as usize, pods))
     }
@@ -338,6 +338,9 @@ impl ClusterTopology {
         let Some(bound) = &self.bound else { return tally.counts() };
         tally.classes.extend(rules.selected(identity).iter().filter_map(|&spec| bound.class_of(spec)));
         tally.classes.sort_unstable();
+        if tally.by_host {
+            tally.hosts.reserve(tally.classes.iter().map(|&class| bound.places(class).len()).sum());
+        }
         for position in 0..tally.classes.len() {
             for (node, pods) in bound.places(tally.classes[position]) {
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
