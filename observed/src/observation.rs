@@ -12,7 +12,7 @@ mod files;
 mod of_run;
 pub mod tables;
 
-pub use self::about::{About, Figures, Grade, Missing, Quantity, Window};
+pub use self::about::{About, Figures, Grade, Missing, Quantity, Window, cluster_name};
 pub use self::tables::{
     Autoscaler, Count, Event, MemoryUse, NodeCount, NodeLife, Pending, PodLife, SpotPrice, Stage, WorkloadState,
 };

@@ -177,6 +177,18 @@ fn lines_that_no_rule_takes_are_counted_and_a_broken_last_one_is_left_out() {
 }
 
 #[test]
+fn an_observation_in_which_no_node_was_seen_tells_of_its_pods() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    put("observation.json", r#"{"window": {"start": "2026-10-13T00:00:00Z", "seconds": 600}}"#);
+    put("pods.csv", "pod,workload,created_seconds,scheduled_seconds,started_seconds\nweb-1,shop/web,10,12,20\n");
+    let history = read(&Sources { paths: vec![folder.path().to_owned()], window: None }).unwrap();
+    let started = Instant::parse("2026-10-13T00:00:20Z");
+    assert_eq!((history.lives.len(), history.pods.len(), history.pods[0].started), (0, 1, started));
+    assert!(history.sampled);
+}
+
+#[test]
 fn what_cannot_be_used_is_an_error_that_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let watch = std::fs::read_to_string(path(WATCH)).unwrap();

@@ -51,7 +51,8 @@ pub(super) struct Arguments {
     /// may be given several times
     #[arg(long, value_name = "FILE")]
     bill: Vec<PathBuf>,
-    /// The cluster's name as the bill's tags and ARNs have it [default: the scenario's name]
+    /// The cluster's name as the bill's tags and ARNs have it [default: the name by
+    /// which an observation chose its series, or the scenario's]
     #[arg(long, value_name = "NAME", requires = "bill")]
     cluster: Option<String>,
     /// A share of lines of the bill that name no cluster, by usage type, for example nat=100%

@@ -157,7 +157,7 @@ pub struct Tally {
     pub cannot_tell: u64,
     /// That differ.
     pub differs: u64,
-    /// More than two deviations off.
+    /// More than two deviations off, of those that seeds differ in.
     pub beyond_chance: u64,
     /// How many would be by chance alone.
     pub beyond_chance_expected: f64,
@@ -308,6 +308,14 @@ fn cost_error(observed: &[Reading], of_seeds: &[Vec<Reading>]) -> Option<Estimat
     Estimate::of(&errors)
 }
 
+/// Whether seeds differ so far that chance has a say. CPU that follows recorded demand is the same in all of them but for its rounding, and
+/// any error would be many deviations.
+fn varies(judged: &Judged) -> bool {
+    /// As a share of what happened.
+    const LEAST: f64 = 0.001;
+    judged.high.is_none_or(|high| high - judged.simulated >= LEAST * judged.observed.abs())
+}
+
 fn tally(figures: &[FigureResult], workloads: &[WorkloadResult]) -> Tally {
     let of_workloads = workloads.iter().flat_map(WorkloadResult::judged);
     let mut tally = Tally::default();
@@ -319,7 +327,7 @@ fn tally(figures: &[FigureResult], workloads: &[WorkloadResult]) -> Tally {
             Verdict::CannotTell => tally.cannot_tell += 1,
             Verdict::Differs => tally.differs += 1,
         }
-        if let Some(z) = judged.z {
+        if let Some(z) = judged.z.filter(|_| varies(judged)) {
             tally.beyond_chance_expected += 0.05;
             tally.beyond_chance += u64::from(z.abs() >= 2.0);
         }

@@ -124,13 +124,14 @@ impl Backtest {
             return Ok(());
         }
         let judged = self.stretch.recorded;
-        let bill = bill::read(&self.request.bill, &self.scenario.name, &self.recorded, judged)?;
+        let name = bill::observed_name(&self.request.recorded).unwrap_or_else(|| self.scenario.name.clone());
+        let bill = bill::read(&self.request.bill, &name, &self.recorded, judged)?;
         if self.recorded.charges.is_none() {
             let mut charges = bill.charges(&self.recorded, judged);
             self.recorded.charged_from = judged.from;
             // The naive forecast costs what those days were billed, if they are in the files.
             if let Some(before) = naive_stretch(&self.recorded, judged)
-                && let Ok(earlier) = bill::read(&self.request.bill, &self.scenario.name, &self.recorded, before)
+                && let Ok(earlier) = bill::read(&self.request.bill, &name, &self.recorded, before)
             {
                 charges.extend(earlier.charges(&self.recorded, before));
                 self.recorded.charged_from = before.from;

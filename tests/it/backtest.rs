@@ -235,6 +235,12 @@ fn the_bill_of_the_day_stands_beside_the_simulated_one_link_by_link() {
     let (without, _) = judged_by(place.path(), &record, "2", &[]);
     assert!(without["bill"].is_null());
     assert!(without["warnings"][0].as_str().unwrap().contains("no bill was recorded"), "{:#}", without["warnings"]);
+    // An observation says whose series it chose.
+    let about = r#"{ "cluster": ["region=~\"us.*\"", "cluster=\"shop-prod\""], "window": { "start": "2026-10-11T22:00:00Z", "seconds": 180000 } }"#;
+    std::fs::write(record.join("observation.json"), about).unwrap();
+    let (answer, _) = judged_by(place.path(), &record, "2", &["--bill", file.to_str().unwrap()]);
+    assert_eq!(answer["bill"]["amortised"], bill["amortised"]);
+    std::fs::remove_file(record.join("observation.json")).unwrap();
     let words = ["--bill", file.to_str().unwrap(), "--cluster", "shop-other"];
     let (_, told, code) = nodecast(
         &[

@@ -38,7 +38,7 @@ pub fn read(sources: &Sources) -> Result<History, InputError> {
     for path in &sources.paths {
         if !path.is_dir() {
             file(&mut ledger, path)?;
-        } else if path.join(run_tables::NODES).exists() {
+        } else if run_tables::is_one(path) {
             run_tables::folder(&mut ledger, path)?;
         } else {
             folder(&mut ledger, path)?;

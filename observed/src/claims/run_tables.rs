@@ -15,10 +15,10 @@ use super::ledger::{Fact, Ledger, Subject};
 use super::lives::{End, LoadSample, Milestone, Shortage, StageTimes, Window};
 use super::values::{number, text};
 
-/// The table that makes a folder one of these.
-pub(super) const NODES: &str = "nodes.csv";
+/// The table of nodes, which every run has.
+const NODES: &str = "nodes.csv";
 
-/// What a folder of sampled metrics has.
+/// What a folder of sampled metrics has. A table without a row is left out of it.
 const OBSERVATION: &str = "observation.json";
 
 /// Columns of `nodes.csv` that are milestones.
@@ -33,13 +33,19 @@ const COLUMNS: [(&str, Milestone); 8] = [
     ("terminated_seconds", Milestone::Gone),
 ];
 
+/// Whether a folder is one of these.
+pub(super) fn is_one(directory: &Path) -> bool {
+    [NODES, OBSERVATION].iter().any(|name| directory.join(name).exists())
+}
+
 /// Reads the folder.
 ///
 /// # Errors
 /// If a table that is there cannot be read.
 pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputError> {
     let (start, length) = span(directory)?;
-    let nodes = rows(&directory.join(NODES))?;
+    let nodes = directory.join(NODES);
+    let nodes = if nodes.exists() { rows(&nodes)? } else { Vec::new() };
     ledger.begin(&directory.display().to_string(), "tables of a run");
     let last = nodes.iter().flat_map(|row| COLUMNS.iter().filter_map(|(column, _)| seconds(row, column)));
     let length = length.unwrap_or_else(|| last.fold(0.0, f64::max));

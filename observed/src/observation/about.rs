@@ -160,6 +160,17 @@ pub struct Waits {
     pub max_seconds: f64,
 }
 
+/// The name of the cluster, where one of [the matchers](About::cluster) that chose series has it: `cluster="shop-prod"`, under whatever
+/// label metrics have it.
+pub fn cluster_name(matchers: &[String]) -> Option<&str> {
+    const LABELS: [&str; 5] = ["cluster", "cluster_name", "eks_cluster", "eks_cluster_name", "k8s_cluster_name"];
+    matchers.iter().find_map(|matcher| {
+        let (label, value) = matcher.split_once('=')?;
+        let name = value.trim().strip_prefix('"')?.strip_suffix('"')?;
+        LABELS.contains(&label.trim()).then_some(name).filter(|name| !name.is_empty())
+    })
+}
+
 impl About {
     /// An account of nothing yet, by this program.
     pub fn new() -> Self {

@@ -112,7 +112,8 @@ fn beside(error: f64) -> String {
     }
 }
 
-/// `On 2026-10-20 to 2026-10-23 nodecast was 4.1 % (1.2 to 7.0) below the bill, inside what chance explains; node-hours 2 % above.`
+/// `From 2026-10-20 to 2026-10-23 nodecast was 4.1 ± 1.2 % below what was billed, inside what chance explains (one seed lies up to 6 % off their
+/// mean); node-hours 2 % above.`
 fn first(answer: &Answer) -> String {
     let found = &answer.findings;
     let billed = figure(found, "cost_per_day");
@@ -141,8 +142,10 @@ fn first(answer: &Answer) -> String {
 
 fn chance(judged: &Judged) -> String {
     let reach = judged.high.zip(judged.low).map(|(high, low)| (high - low) / 2.0 / judged.observed.abs());
-    let reach =
-        reach.filter(|reach| *reach > 0.0).map_or_else(String::new, |reach| format!(" (\u{b1}{})", percent(reach)));
+    let reach = reach
+        .filter(|reach| *reach > 0.0)
+        .map(|reach| format!(" (one seed lies up to {} off their mean)", percent(reach)));
+    let reach = reach.unwrap_or_default();
     let inside = match judged.verdict {
         Verdict::Agrees | Verdict::CannotTell => "inside",
         Verdict::SmallButReal | Verdict::Differs => "beyond",
@@ -162,7 +165,7 @@ fn tallied(found: &Findings) -> String {
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
     format!(
-        "{judged} judged: {}. More than two deviations off lie {}; by chance alone {:.1} would.",
+        "{judged} judged: {}. Of those in which seeds differ {} lie more than two deviations off; by chance alone {:.1} would.",
         parts.join(", "),
         tally.beyond_chance,
         tally.beyond_chance_expected

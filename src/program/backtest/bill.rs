@@ -1,12 +1,15 @@
 //! The bill of the judged time beside the simulated one: `nodecast-observed` reads it, here it meets the simulations.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use nodecast_observed::bill::{
     Amount, CapacityType, Cluster, ComparedBill, Contents, Group, Ledger, LinkKind, ReadOptions, Rule, Share, Totals,
     chain, price_held, read_file,
 };
+
+use nodecast_observed::observation::cluster_name;
+use serde::Deserialize;
 
 use super::super::Failure;
 use crate::cloud::BillItem;
@@ -26,7 +29,7 @@ const BEYOND: f64 = 1.5;
 pub struct BillRequest {
     /// Exports of AWS: reports of cost and usage, FOCUS.
     pub files: Vec<PathBuf>,
-    /// The cluster's name as tags and ARNs have it; `None` for the scenario's name.
+    /// The cluster's name as tags and ARNs have it; `None` for the name that chose the observation, or the scenario's.
     pub cluster: Option<String>,
     /// Shares of lines that name no cluster, by usage type: `nat=100%`.
     pub shares: Vec<String>,
@@ -67,6 +70,20 @@ fn group_of(item: Symbol) -> Group {
     ];
     let known = GROUPS.into_iter().find(|(own, _)| own.as_str() == item.as_str());
     known.map_or_else(|| Group::Rest(item.to_string()), |(_, group)| group)
+}
+
+/// What an observation says of what chose it.
+#[derive(Deserialize)]
+struct Chosen {
+    #[serde(default)]
+    cluster: Vec<String>,
+}
+
+/// The name of the cluster that chose an observation, if it is one and a matcher names it.
+pub fn observed_name(recorded: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(recorded.join("observation.json")).ok()?;
+    let chosen: Chosen = serde_json::from_str(&text).ok()?;
+    cluster_name(&chosen.cluster).map(str::to_owned)
 }
 
 /// Reads the lines of the cluster in the judged time.
