@@ -139,7 +139,7 @@ impl Classes {
         const FEW: usize = 64;
         let list = Vec::with_capacity(pods.len().min(FEW));
         let mut classes = Self { list, of_pod: Vec::with_capacity(pods.len()) };
-        topology.expect(pods.len().min(FEW));
+        topology.make_room(pods.len().min(FEW));
         for (position, pod) in pods.iter().enumerate() {
             let own = volumes.get(position).and_then(Option::as_ref);
             let (setup, spanning, prefer_no_schedule) = (tools.setup, tools.spanning, tools.prefer_no_schedule);

@@ -158,8 +158,8 @@ impl<'p> Topology<'p> {
         self.rules
     }
 
-    /// So many classes may come.
-    pub(super) fn expect(&mut self, classes: usize) {
+    /// Sets room aside for so many classes.
+    pub(super) fn make_room(&mut self, classes: usize) {
         self.classes.reserve(classes);
         self.groups.reserve(classes);
     }
