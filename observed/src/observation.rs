@@ -13,6 +13,7 @@ mod of_run;
 pub mod tables;
 
 pub use self::about::{About, Figures, Grade, Missing, Quantity, Window, cluster_name};
+pub use self::files::ABOUT_FILE;
 pub use self::tables::{
     Autoscaler, Count, Event, MemoryUse, NodeCount, NodeLife, Pending, PodLife, SpotPrice, Stage, WorkloadState,
 };

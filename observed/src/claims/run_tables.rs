@@ -19,7 +19,7 @@ use super::values::{number, text};
 const NODES: &str = "nodes.csv";
 
 /// What a folder of sampled metrics has. A table without a row is left out of it.
-const OBSERVATION: &str = "observation.json";
+const OBSERVATION: &str = crate::observation::ABOUT_FILE;
 
 /// Columns of `nodes.csv` that are milestones.
 const COLUMNS: [(&str, Milestone); 8] = [

@@ -8,7 +8,7 @@ use nodecast_observed::bill::{
     chain, price_held, read_file,
 };
 
-use nodecast_observed::observation::cluster_name;
+use nodecast_observed::observation::{ABOUT_FILE, cluster_name};
 use serde::Deserialize;
 
 use super::super::Failure;
@@ -81,7 +81,7 @@ struct Chosen {
 
 /// The name of the cluster that chose an observation, if it is one and a matcher names it.
 pub fn observed_name(recorded: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(recorded.join("observation.json")).ok()?;
+    let text = std::fs::read_to_string(recorded.join(ABOUT_FILE)).ok()?;
     let chosen: Chosen = serde_json::from_str(&text).ok()?;
     cluster_name(&chosen.cluster).map(str::to_owned)
 }

@@ -415,11 +415,7 @@ fn pods_may_block(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> bool {
     }
     // Only active pods are evicted, and those are what it sums up by specification.
     facts.view.summed.is_none_or(|summed| {
-        let may_block = |protectors: &[u32]| match *protectors {
-            [] => false,
-            [only] => view.pod_budgets[only as usize].allowed <= 0,
-            _ => true,
-        };
+        let may_block = |protectors: &[u32]| objection(view, protectors).is_some();
         summed.active_specs().any(|(namespace, spec)| view.ask_protectors(namespace, spec, may_block))
     })
 }
@@ -458,13 +454,27 @@ fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<fn(String) -
     if view.pod_budgets.is_empty() || !pod.is_evictable(view.now) {
         return None;
     }
-    let budget = match view.protectors(pod)[..] {
+    match view.ask_protectors(pod.namespace, pod.spec, |protectors| objection(view, protectors))? {
+        Objection::Several => Some(Blocker::SeveralPodBudgets),
+        Objection::Exhausted { unhealthy_go } => (pod.ready || !unhealthy_go).then_some(Blocker::PodBudget),
+    }
+}
+
+/// What the budgets that protect a pod have against its eviction.
+enum Objection {
+    /// There are several, which the eviction API refuses.
+    Several,
+    /// The only one lets none go that is ready, and maybe others.
+    Exhausted { unhealthy_go: bool },
+}
+
+fn objection(view: &ClusterView<'_>, protectors: &[u32]) -> Option<Objection> {
+    let budget = match *protectors {
         [] => return None,
         [only] => &view.pod_budgets[only as usize],
-        _ => return Some(Blocker::SeveralPodBudgets),
+        _ => return Some(Objection::Several),
     };
-    let goes_unready = budget.always_allow_unhealthy && !pod.ready;
-    (budget.allowed <= 0 && !goes_unready).then_some(Blocker::PodBudget)
+    (budget.allowed <= 0).then_some(Objection::Exhausted { unhealthy_go: budget.always_allow_unhealthy })
 }
 
 /// The candidate with all that is needed of those that no method refuses. `terms` are those of the node's labels.

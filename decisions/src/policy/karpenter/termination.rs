@@ -127,7 +127,8 @@ pub(super) fn evict_next(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let Some(since) = step.own.nodes.get(&node).and_then(|claim| claim.draining_since) else { return };
     let group = next_group(step, now, node);
     for &pod in &group {
-        if unnamed_pod_view(step, pod).is_active() && !unnamed_pod_view(step, pod).do_not_disrupt(now) {
+        let view = unnamed_pod_view(step, pod);
+        if view.is_active() && !view.do_not_disrupt(now) {
             eviction::enqueue(step, now, pod);
         }
     }

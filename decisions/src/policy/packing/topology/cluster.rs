@@ -20,13 +20,6 @@ pub(in crate::policy::packing) struct BoundPods {
     pub(in crate::policy::packing) specs: Arc<[SpecNumber]>,
 }
 
-impl BoundPods {
-    /// The number of each specification with how many pods the node has of it.
-    fn counted(&self) -> impl Iterator<Item = (SpecNumber, i32)> + '_ {
-        self.specs.iter().copied().zip(self.pods.sums().classes.iter().map(|own| own.pods))
-    }
-}
-
 /// The classes of bound pods that count in topologies, those of one specification each in the order in which they are first met, and where
 /// they are. Made for each cluster, in long lists and without a look at any specification: there are hundreds of classes, and
 /// thousands of clusters in a day.
@@ -70,9 +63,10 @@ impl BoundClasses {
         let mut next = own.begins.clone();
         own.places.resize(own.of_node.len(), (0, 0));
         for (node, bound) in nodes.iter().enumerate() {
-            for (spec, pods) in bound.counted() {
-                let place = &mut next[own.of_spec[spec.index()] as usize];
-                own.places[*place as usize] = (node as u32, pods);
+            let classes = &own.of_node[own.node_begins[node] as usize..];
+            for (&class, counted) in classes.iter().zip(&bound.pods.sums().classes) {
+                let place = &mut next[class as usize];
+                own.places[*place as usize] = (node as u32, counted.pods);
                 *place += 1;
             }
         }
