@@ -15,7 +15,8 @@ pub mod tables;
 pub use self::about::{About, Figures, Grade, Missing, Quantity, Window, cluster_name};
 pub use self::files::ABOUT_FILE;
 pub use self::tables::{
-    Autoscaler, Count, Event, MemoryUse, NodeCount, NodeLife, Pending, PodLife, SpotPrice, Stage, WorkloadState,
+    Autoscaler, Count, Event, MemoryUse, NodeCount, NodeLife, Pending, Placement, PodLife, SpotPrice, Stage,
+    WorkloadState,
 };
 
 /// What a cluster recorded, or a run.
@@ -33,6 +34,8 @@ pub struct Observation {
     pub node_counts: Vec<NodeCount>,
     /// `pods.csv`: each pod.
     pub pods: Vec<PodLife>,
+    /// `placements.csv`: what pods ask of their nodes beyond CPU and memory.
+    pub placements: Vec<Placement>,
     /// `pending.csv`: pods that wait.
     pub pending: Vec<Pending>,
     /// `autoscalers.csv`: limits and targets of HorizontalPodAutoscalers.

@@ -196,6 +196,22 @@ fn a_busy_server_is_asked_again_when_it_says() {
 }
 
 #[test]
+fn what_is_recorded_at_all_is_told_before_the_rest_is_asked() {
+    let families = Query { file: "families.json".to_owned(), ..query(3) };
+    let (address, _) = serve(|asked, number| match number {
+        0 => {
+            quick(200, matrix(r#"[{"metric":{"__name__":"kube_node_info"},"values":[[600,"3"],[660,"3"],[720,"3"]]}]"#))
+        }
+        _ => quick(200, ones(asked)),
+    });
+    let (folder, heard) = (tempfile::tempdir().unwrap(), Heard::default());
+    let both = QueryList { queries: vec![families, query(2)] };
+    fetch(&both, folder.path(), &server(&address), &heard).unwrap();
+    let [remark] = &heard.remarks.borrow()[..] else { panic!("one remark") };
+    assert!(remark.starts_with("recorded: kube-state-metrics; not recorded: its labels of nodes, "), "{remark}");
+}
+
+#[test]
 fn an_answer_that_breaks_off_is_asked_for_again_and_not_saved_before_it_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let saved = folder.path().join("cpu.json");

@@ -251,6 +251,49 @@ fn sums_of_a_load_balancer_are_of_what_its_target_groups_name_and_a_period_that_
 }
 
 #[test]
+fn what_pods_ask_of_their_nodes_is_told_but_of_those_that_come_with_one() {
+    let pod = |more: &str| format!(r#""namespace":"shop","pod":"lone"{more}"#);
+    let taint = |key: &str, operator: &str, value: &str, effect: &str| {
+        pod(&format!(r#","key":"{key}","operator":"{operator}","value":"{value}","effect":"{effect}""#))
+    };
+    let tolerations = [
+        taint("gpu", "Exists", "", "NoSchedule"),
+        taint("team", "", "ml", ""),
+        taint("", "Equal", "", "NoSchedule"),
+        taint("", "Exists", "", ""),
+        r#""namespace":"logs","pod":"agent-1","key":"","operator":"Exists""#.to_owned(),
+    ];
+    let at: &[(i64, f64)] = &[(3_600, 1.0)];
+    let tolerations: Vec<(&str, &[(i64, f64)])> = tolerations.iter().map(|labels| (labels.as_str(), at)).collect();
+    let selector = pod(r#","nodeselector_kubernetes_io_arch":"arm64","nodeselector_karpenter_sh_nodepool":"batch""#);
+    let daemon = r#""namespace":"logs","pod":"agent-1","owner_kind":"DaemonSet","owner_name":"agent""#;
+    let own = Folder::new()
+        .put("owners", 3_600, &[OWNERS[1], (daemon, at)])
+        .put("pod_created", 3_600, &[(&pod(""), &[(3_600, (START + 60) as f64)])])
+        .put("pod_gpus", 3_600, &[(&pod(""), &[(3_600, 2.0)])])
+        .put("pod_tolerations", 3_600, &tolerations)
+        .put("pod_node_selectors", 3_600, &[(&selector, at)])
+        .import()
+        .unwrap();
+    let [placement] = own.placements.as_slice() else { panic!("{:?}", own.placements) };
+    assert_eq!((placement.namespace.as_str(), placement.pod.as_str(), placement.gpus), ("shop", "lone", Some(2)));
+    assert_eq!(placement.node_selector.as_deref(), Some("kubernetes.io/arch=arm64;karpenter.sh/nodepool=batch"));
+    assert_eq!(placement.tolerations.as_deref(), Some("*;team=ml;gpu:NoSchedule"));
+}
+
+#[test]
+fn spot_of_a_node_group_is_known_under_the_name_that_kube_state_metrics_gives_the_label() {
+    for label in ["label_eks_amazonaws_com_capacity_type", "label_eks_amazonaws_com_capacityType"] {
+        let labels = format!(r#""label_node_kubernetes_io_instance_type":"m6i.large","{label}":"SPOT""#);
+        let own = Folder::new().put("nodes", 60, &[(&labels, &[(0, 2.0)])]).import().unwrap();
+        assert_eq!(own.node_counts[0].capacity_type.as_deref(), Some("spot"), "{label}");
+    }
+    let asked = Plan::of_window(START, START + 86_400).unwrap().queries().queries;
+    let nodes = asked.iter().find(|own| own.role() == "nodes").unwrap();
+    assert!(nodes.query.contains("label_eks_amazonaws_com_capacity_type,"), "{}", nodes.query);
+}
+
+#[test]
 fn an_upgrade_of_karpenter_within_the_window_counts_every_launch_once() {
     let own = Folder::new()
         .put("claims_created", 300, &[(r#""nodepool":"default","instance":"b""#, &[(1_800, 0.0), (2_100, 3.0)])])

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use nodecast_observed::estimate::unblurred;
 use nodecast_observed::observation::about::WorkloadFigures;
-use nodecast_observed::observation::{Observation, PodLife, WorkloadState};
+use nodecast_observed::observation::{Observation, Placement, PodLife, WorkloadState};
 use nodecast_observed::prometheus::{Answers, Plan, import};
 
 use super::Failure;
@@ -15,7 +15,7 @@ use crate::domain::SimDuration;
 use crate::domain::words::{counted, rounded};
 use crate::report::summary;
 use crate::scenario::ScenarioError;
-use crate::scenario::draft::{Draft, Observed, ObservedLoad, ObservedPod};
+use crate::scenario::draft::{Draft, Observed, ObservedLoad, ObservedPlacement, ObservedPod};
 use crate::scenario::source::Source;
 
 /// The folder with the answers, in that of the observation.
@@ -91,15 +91,25 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
             .help("its `missing` says how to have them recorded")
             .into());
     }
-    let pods = observation.pods.iter().filter_map(pod).collect();
+    let placements = observation.placements.iter().map(|own| ((own.namespace.as_str(), own.pod.as_str()), own));
+    let placements: BTreeMap<(&str, &str), &Placement> = placements.collect();
+    let pods = observation.pods.iter().filter_map(|own| pod(own, &placements)).collect();
     Ok(Observed { start, length: SimDuration::from_secs(window.seconds), loads, pods })
 }
 
-/// A pod; `None` if it is not known what made it.
-fn pod(own: &PodLife) -> Option<ObservedPod> {
+/// A pod, with what is known of its placement by namespace and name; `None` if it is not known what made it.
+fn pod(own: &PodLife, placements: &BTreeMap<(&str, &str), &Placement>) -> Option<ObservedPod> {
+    let workload = own.workload.clone()?;
+    let namespace = workload.split('/').next().unwrap_or_default();
+    let placement = placements.get(&(namespace, own.pod.as_str())).map(|own| ObservedPlacement {
+        gpus: own.gpus.unwrap_or(0),
+        node_selector: own.node_selector.clone().unwrap_or_default(),
+        tolerations: own.tolerations.clone().unwrap_or_default(),
+    });
     Some(ObservedPod {
         name: own.pod.clone(),
-        workload: own.workload.clone()?,
+        workload,
+        placement,
         is_daemon: own.daemon == Some(true),
         created: own.created,
         started: own.started,

@@ -12,7 +12,7 @@ use super::summary::lives::{is_daemon, wait_for_node};
 use super::summary::service::workload_name;
 use crate::domain::{Currency, SimTime, WorkloadId};
 use crate::simulation::Outcome;
-use crate::world::record::{MetricFacts, QueueSample, Sample, WorkloadKind, WorkloadSample};
+use crate::world::record::{MetricFacts, PodFacts, QueueSample, Sample, WorkloadKind, WorkloadSample};
 
 /// A value at an instant.
 pub(super) type Point = (SimTime, Value);
@@ -258,27 +258,42 @@ pub(super) fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
     vec![nodes, cost]
 }
 
-/// Pods that wait for a node, and pods that start on one. From the lives of pods rather than from samples: waits are short, and samples of a long run pass between them.
+/// Pods that wait for a node. From the lives of pods rather than from samples: waits are short, and samples of a long run pass between them.
+pub(super) fn pods_waiting(outcome: &Outcome) -> Series {
+    let end = SimTime::ZERO + outcome.about.duration;
+    let waits = working(outcome).map(|pod| (pod.created, pod.created + wait_for_node(&pod, end)));
+    Series::steps("Wait for a node", 4, open_at_once(waits, outcome.record.pods.len(), end))
+}
+
+/// Pods that wait for a node, and pods that start on one.
 pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
     let end = SimTime::ZERO + outcome.about.duration;
-    let pods = || outcome.record.pods.iter().filter(|pod| !is_daemon(outcome, pod));
-    let waits = || pods().map(|pod| (pod.created, pod.created + wait_for_node(&pod, end)));
-    let starts = || {
-        pods().filter_map(|pod| {
-            let over = [pod.ready, pod.deletion_requested, pod.removed];
-            Some((pod.scheduled?, over.into_iter().flatten().min().unwrap_or(end)))
-        })
-    };
+    let starts = working(outcome).filter_map(|pod| {
+        let over = [pod.ready, pod.deletion_requested, pod.removed];
+        Some((pod.scheduled?, over.into_iter().flatten().min().unwrap_or(end)))
+    });
+    let starts = open_at_once(starts, outcome.record.pods.len(), end);
     let mut panel = Panel::counts("pods");
-    panel.series.push(Series::steps("Wait for a node", 4, open_at_once(waits, end)));
-    panel.series.push(Series::steps("On a node, not Ready", 1, open_at_once(starts, end)));
+    panel.series.push(pods_waiting(outcome));
+    panel.series.push(Series::steps("On a node, not Ready", 1, starts));
     vec![panel]
 }
 
-/// How many of the spans (from, until) are open, at each instant at which that changes, from the start to `end`; at the end
-/// those that reach it still are. The spans are gone through twice, which takes less than room for all of them that grows: there may be millions.
-fn open_at_once<I: Iterator<Item = (SimTime, SimTime)>>(spans: impl Fn() -> I, end: SimTime) -> Vec<Point> {
-    let (begins, ends) = (instants(&spans, end, |span| span.0), instants(&spans, end, |span| span.1));
+/// The pods but those of DaemonSets.
+fn working(outcome: &Outcome) -> impl Iterator<Item = PodFacts> {
+    outcome.record.pods.iter().filter(|pod| !is_daemon(outcome, pod))
+}
+
+/// How many of the spans (from, until), which are `most` or fewer, are open, at each instant at which that changes, from the start to `end`; at the end
+/// those that reach it still are. There may be millions: room for all of them is there from the start, since what grows takes up to twice as much.
+fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, most: usize, end: SimTime) -> Vec<Point> {
+    let (mut begins, mut ends) = (Vec::with_capacity(most), Vec::with_capacity(most));
+    for (from, until) in spans.filter(|(from, until)| from < until) {
+        begins.extend(Some(from).filter(|at| *at < end));
+        ends.extend(Some(until).filter(|at| *at < end));
+    }
+    begins.sort_unstable();
+    ends.sort_unstable();
     let changes = || {
         let (mut begins, mut ends) = (begins.as_slice(), ends.as_slice());
         let mut open = 0;
@@ -293,19 +308,6 @@ fn open_at_once<I: Iterator<Item = (SimTime, SimTime)>>(spans: impl Fn() -> I, e
     curve.extend(changes().map(|(at, open)| (at, f64::from(open).into())));
     curve.push((end, f64::from(changes().last().map_or(0, |last| last.1)).into()));
     curve
-}
-
-/// One instant of each span that lasts, those before `end` in order of time.
-fn instants<I: Iterator<Item = (SimTime, SimTime)>>(
-    spans: &impl Fn() -> I,
-    end: SimTime,
-    of: impl Fn((SimTime, SimTime)) -> SimTime,
-) -> Vec<SimTime> {
-    let all = || spans().filter(|(from, until)| from < until).map(&of).filter(|at| *at < end);
-    let mut found = Vec::with_capacity(all().count());
-    found.extend(all());
-    found.sort_unstable();
-    found
 }
 
 /// Takes the instants equal to `at` from the front; how many there were.
@@ -370,7 +372,7 @@ mod tests {
     fn spans_are_counted_exactly_however_short() {
         let at = SimTime::from_micros;
         let spans = [(at(5), at(6)), (at(5), at(9)), (at(6), at(8)), (at(7), at(7)), (at(9), at(10))];
-        let curve = open_at_once(|| spans.into_iter(), at(10));
+        let curve = open_at_once(spans.into_iter(), spans.len(), at(10));
         let counts: Vec<(i64, f64)> =
             curve.into_iter().map(|(at, open)| (at.as_micros(), open.get().unwrap_or(-1.0))).collect();
         assert_eq!(counts, [(0, 0.0), (5, 2.0), (6, 2.0), (8, 1.0), (9, 1.0), (10, 1.0)]);

@@ -33,9 +33,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     add("requests per second", &requests, &format::whole);
     let replicas = of(&|sample| sample.workloads.iter().map(|workload| f64::from(workload.replicas_ready)).sum());
     add("all replicas Ready", &replicas, &format::whole);
-    if let Some(waiting) = curves::pods_on_their_way(outcome).first().and_then(|panel| panel.series.first()) {
-        add("pods without a node", &waiting.points, &format::whole);
-    }
+    add("pods without a node", &curves::pods_waiting(outcome).points, &format::whole);
     add("nodes Ready", &of(&|sample| f64::from(sample.nodes_spot + sample.nodes_on_demand)), &format::whole);
     let currency = outcome.bill.currency.code();
     let rate = of(&|sample| sample.cost_rate.as_f64());

@@ -84,6 +84,19 @@ pub struct ObservedPod {
     pub cpu_milli: i64,
     /// Memory that it requests; 0 if nobody recorded it.
     pub memory_bytes: i64,
+    /// What it asks of its node besides, if anybody recorded it.
+    pub placement: Option<ObservedPlacement>,
+}
+
+/// What a pod that was seen asks of its node, each as a trace of pods states it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ObservedPlacement {
+    /// Whole NVIDIA GPUs.
+    pub gpus: i64,
+    /// Labels that the node has to have.
+    pub node_selector: String,
+    /// Taints that the pod tolerates.
+    pub tolerations: String,
 }
 
 /// What a workload was asked for.

@@ -115,6 +115,12 @@ fn pods_that_the_dump_does_not_have_are_replayed_as_they_were_recorded() {
         report-28847520-a,shop/report-28847520,false,100,100,10,20,,30\n\
         web-1,shop/web,false,500,100,10,20,,\n";
     place.put("own/pods.csv", recorded);
+    let placements = "pod,namespace,gpus,node_selector,tolerations\n\
+        etl-1-a,etl,1,kubernetes.io/arch=amd64,gpu:NoSchedule;team=ml\n\
+        idle-1,etl,,,\"odd,ly\"\n\
+        etl-2-a,other,4,,*\n\
+        train-x,shop,8,,*\n";
+    place.put("own/placements.csv", placements);
     let arguments =
         ["init", "shop", "--from", "cluster.yaml", "--from", "own", "--region", "us-east-1", "--karpenter", "v1.13"];
     let (_, err, code) = place.nodecast(&arguments);
@@ -128,8 +134,8 @@ fn pods_that_the_dump_does_not_have_are_replayed_as_they_were_recorded() {
     assert_eq!(
         rows,
         [
-            "0,90,,etl-1-a,500,1024,,,,",
-            "20,,,idle-1,1000,2048,,,,",
+            "0,90,,etl-1-a,500,1024,1,kubernetes.io/arch=amd64,gpu:NoSchedule;team=ml,",
+            "20,,,idle-1,1000,2048,,,\"odd,ly\",",
             "30,,50,spark-1,1000,2048,,,,",
             "60,60,,etl-2-a,500,1025,,,,",
             "3600,3600,,train-x,3000,6144,0,tier=batch,batch,0",
@@ -138,6 +144,8 @@ fn pods_that_the_dump_does_not_have_are_replayed_as_they_were_recorded() {
     let scenario = fs::read_to_string(place.path("shop/scenario.yaml")).unwrap();
     assert!(scenario.contains("  csv: recorded.csv\n  namespace: etl\n"), "{scenario}");
     assert!(scenario.contains("5 pods of 5 workloads that the dump does not have are replayed"), "{scenario}");
+    let asked = "2 of them ask of their node what was recorded (placements.csv), which holds no affinity. Which nodes 2 of them required or tolerated is not recorded";
+    assert!(scenario.replace("\n# ", " ").replace("\n#   ", " ").contains(asked), "{scenario}");
     assert!(!fs::read_to_string(place.path("shop/workloads.yaml")).unwrap().contains("name: train"));
     let (_, err, code) = place.nodecast(&["run", "shop/scenario.yaml", "--duration", "10m", "--out", "run", "--quiet"]);
     assert_eq!(code, Some(0), "{err}");

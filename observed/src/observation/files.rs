@@ -25,6 +25,7 @@ impl Observation {
         put("nodes.csv", table(&self.nodes));
         put("node_counts.csv", table(&self.node_counts));
         put("pods.csv", table(&self.pods));
+        put("placements.csv", table(&self.placements));
         put("pending.csv", table(&self.pending));
         put("autoscalers.csv", table(&self.autoscalers));
         put("counts.csv", table(&self.counts));
@@ -115,6 +116,7 @@ impl Observation {
             nodes: rows(folder, "nodes.csv")?,
             node_counts: rows(folder, "node_counts.csv")?,
             pods: rows(folder, "pods.csv")?,
+            placements: rows(folder, "placements.csv")?,
             pending: rows(folder, "pending.csv")?,
             autoscalers: rows(folder, "autoscalers.csv")?,
             counts: rows(folder, "counts.csv")?,
@@ -141,12 +143,13 @@ fn refuse_others(folder: &Path) -> Result<(), InputError> {
 }
 
 /// Every file that an observation may have.
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "workloads.csv",
     "memory.csv",
     "nodes.csv",
     "node_counts.csv",
     "pods.csv",
+    "placements.csv",
     "pending.csv",
     "autoscalers.csv",
     "counts.csv",

@@ -238,6 +238,29 @@ row! {
 }
 
 row! {
+    /// What a pod asks of its node beyond CPU and memory, as a trace of pods states it.
+    Placement {
+        /// Its name.
+        pod as "pod": String,
+        /// Its namespace.
+        namespace as "namespace": String,
+        /// Whole NVIDIA GPUs.
+        gpus as "gpus": Option<i64>,
+        /// Labels that its node has to have, `key=value`, with `;` between them.
+        node_selector as "node_selector": Option<String>,
+        /// Taints that it tolerates, `key=value:Effect`, with `;` between them.
+        tolerations as "tolerations": Option<String>,
+    }
+}
+
+impl Placement {
+    /// Whether it says anything.
+    pub fn asks_for_anything(&self) -> bool {
+        self.gpus.is_some() || self.node_selector.is_some() || self.tolerations.is_some()
+    }
+}
+
+row! {
     /// Pods that wait at an instant.
     Pending {
         /// The instant.

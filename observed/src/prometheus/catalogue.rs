@@ -3,10 +3,14 @@
 //! Sources: kube-state-metrics 2.20 `docs/metrics`, helm chart kube-prometheus-stack 88.5.3 `values.yaml` (what is there by
 //! default), karpenter v0.32 to v1.14.1 `website/content/en/*/reference/metrics.md` (names by release).
 
+mod families;
 mod karpenter;
+mod placement;
 mod requests;
 
+pub use self::families::{FAMILIES_ROLE, recorded};
 pub use self::karpenter::{ALTERNATIVES, Alternatives};
+pub use self::placement::{GPUS_ROLE, NODE_SELECTORS, SELECTORS_ROLE, TOLERATIONS_ROLE};
 pub use self::requests::{BALANCER_ROLE, CHANGES, PRODUCERS, Producer, Served, is_behind, period_of, producer_of};
 
 use nodecast_decisions::domain::SimDuration;
@@ -104,6 +108,7 @@ impl Plan {
         workloads(&mut list);
         nodes(&mut list);
         pods(&mut list);
+        placement::queries(&mut list);
         karpenter::queries(&mut list);
         requests::queries(&mut list);
         QueryList { queries: list.queries.into_iter().flat_map(|own| own.pieces(POINTS_MAX)).collect() }
@@ -141,6 +146,11 @@ impl Asking<'_> {
         format!("max without ({}) ({expression})", self.plan.replica_labels.join(", "))
     }
 
+    /// Half of the window, in whole minutes: in such steps a question is put at its begin, in its middle and at its end.
+    fn half(&self) -> i64 {
+        (self.plan.to - self.plan.from) / 2 / 60 * 60
+    }
+
     fn rate(&self, selector: &str) -> String {
         self.once(format!("rate({selector}[{}])", span(self.plan.rate_window)))
     }
@@ -173,15 +183,16 @@ fn span(seconds: i64) -> String {
 
 /// What tells whether the rest can be trusted: asked at the window's begin, middle and end.
 fn checks(list: &mut Asking<'_>) {
-    let thirds = (list.plan.to - list.plan.from) / 2 / 60 * 60;
+    let half = list.half();
     let nodes = list.selector("kube_node_info", &[]);
-    list.curve("clusters", format!("count by (cluster) ({nodes})"), thirds);
+    list.curve("clusters", format!("count by (cluster) ({nodes})"), half);
     let up = list.selector("up", &[]);
     let apart = "prometheus_replica, replica, __replica__";
     let once = list.once(up.clone());
     // Asked of what is left once the labels that the user names are taken together.
-    list.curve("replicas", format!("count by ({apart}) ({once})"), thirds);
-    list.curve("scrapes", format!("min by (job) (count_over_time({up}[10m]))"), thirds);
+    list.curve("replicas", format!("count by ({apart}) ({once})"), half);
+    families::queries(list);
+    list.curve("scrapes", format!("min by (job) (count_over_time({up}[10m]))"), half);
     let (infos, phases) = (list.selector("kube_pod_info", &[]), list.selector("kube_pod_status_phase", &[]));
     let (infos, phases) = (list.once(infos), list.once(phases));
     // Without markers of staleness a pod's series from before it had a node lives on for five minutes beside the one after.
@@ -238,10 +249,11 @@ fn workloads(list: &mut Asking<'_>) {
     }
 }
 
-/// The labels of nodes that say what they are, as kube-state-metrics writes them.
+/// The labels of nodes that say what they are, as kube-state-metrics writes them: in lower case, with `_` before what was a capital (2.20
+/// `internal/store/utils.go`). OpenCost, which shows the same metric, leaves the capital.
 const NODE_LABELS: &str = "label_node_kubernetes_io_instance_type, label_topology_kubernetes_io_zone, \
      label_kubernetes_io_arch, label_karpenter_sh_capacity_type, label_karpenter_sh_nodepool, \
-     label_eks_amazonaws_com_nodegroup, label_eks_amazonaws_com_capacityType";
+     label_eks_amazonaws_com_nodegroup, label_eks_amazonaws_com_capacity_type, label_eks_amazonaws_com_capacityType";
 
 fn nodes(list: &mut Asking<'_>) {
     let fine = list.plan.fine();
@@ -269,6 +281,9 @@ fn nodes(list: &mut Asking<'_>) {
     list.looking_back("node_allocatable", format!("max by (node, resource) (last_over_time({offers}[1h]))"), HOUR);
 }
 
+/// The labels that name a pod, also where a target's own took their place.
+const POD: &str = "namespace, exported_namespace, pod, exported_pod";
+
 fn pods(list: &mut Asking<'_>) {
     let fine = list.plan.fine();
     let pending = list.namespaced("kube_pod_status_phase", "namespace", &["phase=\"Pending\""]);
@@ -277,7 +292,6 @@ fn pods(list: &mut Asking<'_>) {
     let without_node = list.namespaced("kube_pod_status_unschedulable", "namespace", &[]);
     let without_node = list.once(without_node);
     list.curve("pods_unschedulable", format!("sum({without_node})"), fine);
-    let by = "namespace, exported_namespace, pod, exported_pod";
     for (role, metric) in [
         ("pod_created", "kube_pod_created"),
         ("pod_scheduled", "kube_pod_status_scheduled_time"),
@@ -287,13 +301,13 @@ fn pods(list: &mut Asking<'_>) {
         ("pod_completed", "kube_pod_completion_time"),
     ] {
         let selector = list.namespaced(metric, "namespace", &[]);
-        list.looking_back(role, format!("max by ({by}) (last_over_time({selector}[1h]))"), HOUR);
+        list.looking_back(role, format!("max by ({POD}) (last_over_time({selector}[1h]))"), HOUR);
     }
     let info = list.namespaced("kube_pod_info", "namespace", &["node!=\"\""]);
-    list.looking_back("pod_node", format!("group by ({by}, node) (present_over_time({info}[1h]))"), HOUR);
+    list.looking_back("pod_node", format!("group by ({POD}, node) (present_over_time({info}[1h]))"), HOUR);
     let requests = list.namespaced("kube_pod_container_resource_requests", "namespace", &["resource=~\"cpu|memory\""]);
     let requests = list.once(format!("last_over_time({requests}[1h])"));
-    list.looking_back("pod_requests", format!("sum by ({by}, resource) ({requests})"), HOUR);
+    list.looking_back("pod_requests", format!("sum by ({POD}, resource) ({requests})"), HOUR);
 }
 
 /// A quantity that a cluster may have recorded.
@@ -400,7 +414,7 @@ pub const WANTED: [Wanted; 12] = [
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Plan, WANTED};
+    use super::{FAMILIES_ROLE, Plan, WANTED};
 
     fn plan() -> Plan {
         Plan::of_window(1_791_849_600, 1_791_849_600 + 86_400).unwrap()
@@ -436,7 +450,9 @@ mod tests {
     #[test]
     fn replicas_of_a_prometheus_count_once_in_every_sum() {
         let own = Plan { replica_labels: vec!["prometheus_replica".to_owned()], ..plan() };
-        for query in own.queries().queries.iter().filter(|query| query.query.contains("sum")) {
+        // Whether a family is there at all is no sum, whatever its metrics are called.
+        let sums = |query: &&super::Query| query.query.contains("sum") && query.role() != FAMILIES_ROLE;
+        for query in own.queries().queries.iter().filter(sums) {
             assert!(query.query.contains("max without (prometheus_replica) ("), "{}", query.query);
         }
     }

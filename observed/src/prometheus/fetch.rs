@@ -12,12 +12,15 @@ use nodecast_decisions::domain::words::{counted, refusal};
 use nodecast_decisions::text::InputError;
 
 use super::answer::{self, Answer};
+use super::catalogue::{FAMILIES_ROLE, recorded};
 use super::import::refuse_early;
 use super::list::{LIST_FILE, Query, QueryList};
 use super::saved::read_list;
 
 /// Questions whose answers may end an import before it has begun. They are asked first.
 const CHECKS: [&str; 2] = ["clusters", "replicas"];
+/// Questions whose answers hang on nothing but which series are chosen: where an import got no further, another may begin in its place.
+const FIRST: [&str; 3] = ["clusters", "replicas", FAMILIES_ROLE];
 /// How often one question is cut in two: into 64 pieces at most.
 const HALVINGS_MAX: u32 = 6;
 /// How often one request is sent.
@@ -96,6 +99,8 @@ pub fn fetch(list: &QueryList, folder: &Path, transport: &dyn Transport, pace: &
             Outcome::Answer(answer) => {
                 if CHECKS.contains(&query.role()) {
                     refuse_early(query.role(), &answer)?;
+                } else if query.role() == FAMILIES_ROLE {
+                    pace.remark(&recorded(&answer));
                 }
                 settle(folder, &query.file)?;
                 position += 1;
@@ -127,7 +132,7 @@ fn begun(list: &QueryList, folder: &Path) -> Result<QueryList, InputError> {
         return Ok(before);
     }
     let is_answered = |own: &&Query| folder.join(&own.file).is_file();
-    if before.queries.iter().filter(is_answered).all(|own| CHECKS.contains(&own.role())) {
+    if before.queries.iter().filter(is_answered).all(|own| FIRST.contains(&own.role())) {
         // Nothing but what made it ask for another choice of series.
         for own in before.queries.iter().filter(is_answered) {
             let path = folder.join(&own.file);

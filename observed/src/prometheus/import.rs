@@ -11,6 +11,7 @@ mod curves;
 mod figures;
 mod nodes;
 mod owners;
+mod placements;
 mod pods;
 mod span;
 mod told;
@@ -49,6 +50,7 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     let (node_counts, has_types) = nodes::counts(counted, &told, frame);
     let nodes = nodes::lives(&mut told, frame)?;
     let pods = pods::lives(&mut told, &owners, frame)?;
+    let placements = placements::placements(&mut told, &owners)?;
     let pending = pods::pending(&mut told, frame)?;
     let counts = counters::counts(&mut told, frame)?;
     let stages = counters::stages(&mut told)?;
@@ -80,6 +82,7 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
         nodes,
         node_counts,
         pods,
+        placements,
         pending,
         autoscalers: import.autoscalers,
         counts,

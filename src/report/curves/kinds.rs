@@ -37,7 +37,7 @@ pub(in crate::report) fn nodes_by_type(outcome: &Outcome) -> Panel {
     }
     let mut panel = Panel::counts("nodes");
     for (color, (name, intervals)) in kinds.into_iter().enumerate() {
-        panel.series.push(Series::steps(name, color, open_at_once(|| intervals.iter().copied(), end)));
+        panel.series.push(Series::steps(name, color, open_at_once(intervals.iter().copied(), intervals.len(), end)));
     }
     panel
 }

@@ -9,7 +9,7 @@ mod balancer;
 
 pub use self::balancer::{CHANGES, ROLE as BALANCER_ROLE, is_behind, period_of};
 
-use super::{Asking, DAY};
+use super::{Asking, DAY, POD};
 
 /// Whom the labels of a counter name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,10 +56,8 @@ pub struct Producer {
     namespace: &'static str,
 }
 
-const OF_POD: &str = "namespace, exported_namespace, pod, exported_pod";
-
 const fn of_pod(name: &'static str, metric: &'static str) -> Producer {
-    Producer { name, metric, matchers: &[], served: Served::Pod, by: OF_POD, namespace: "namespace" }
+    Producer { name, metric, matchers: &[], served: Served::Pod, by: POD, namespace: "namespace" }
 }
 
 const fn of_istio(name: &'static str, matchers: &'static [&'static str]) -> Producer {

@@ -27,7 +27,9 @@ impl Kind {
         let pool = text(own, "label_karpenter_sh_nodepool");
         let group = text(own, "label_eks_amazonaws_com_nodegroup");
         // EKS writes `ON_DEMAND` and `SPOT`, Karpenter `on-demand` and `spot`.
-        let of_group = text(own, "label_eks_amazonaws_com_capacityType");
+        let of_group = ["label_eks_amazonaws_com_capacity_type", "label_eks_amazonaws_com_capacityType"]
+            .into_iter()
+            .find_map(|label| text(own, label));
         let of_group = of_group.map(|word| word.to_ascii_lowercase().replace('_', "-"));
         Self {
             instance_type: text(own, "label_node_kubernetes_io_instance_type"),

@@ -6,7 +6,7 @@ use nodecast_decisions::domain::{SimDuration, SimTime};
 use nodecast_decisions::text::InputError;
 
 use super::super::answer::Series;
-use super::owners::Owners;
+use super::owners::{Owner, Owners};
 use super::told::Told;
 use super::{Frame, text};
 use crate::observation::about::Waits;
@@ -30,6 +30,11 @@ const TIMES: [(&str, SetTime); 6] = [
 /// Kinds whose pods come and go with their node: the kubelet makes those of manifests in a node's own files.
 const OF_NODES: [&str; 2] = ["DaemonSet", "Node"];
 
+/// Whether pods of this owner come and go with their node.
+pub(super) fn comes_with_its_node(owner: &Owner) -> bool {
+    OF_NODES.contains(&&*owner.kind)
+}
+
 /// Each pod that was seen, in order of creation.
 ///
 /// # Errors
@@ -46,7 +51,7 @@ pub(super) fn lives(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Resul
                 PodLife {
                     pod: pod.clone(),
                     workload: owner.map(|owner| owner.workload.clone()),
-                    daemon: owner.map(|owner| OF_NODES.contains(&&*owner.kind)),
+                    daemon: owner.map(comes_with_its_node),
                     ..PodLife::default()
                 }
             };

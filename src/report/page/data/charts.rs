@@ -160,8 +160,8 @@ fn sums(outcome: &Outcome) -> Vec<Draft> {
         panel.series = vec![Series::steps("", 0, points)];
         panel
     };
-    let mut waiting = curves::pods_on_their_way(outcome).swap_remove(0);
-    waiting.series.truncate(1);
+    let mut waiting = Panel::counts("pods");
+    waiting.series.push(curves::pods_waiting(outcome));
     let cost = curves::cost_by_kind(outcome);
     let mut latency = curves::latency(outcome, &curves::most_replicas_first(outcome)).swap_remove(0);
     latency.series.retain(|series| !series.faint);

@@ -8,10 +8,12 @@ use super::Names;
 use super::encode::{Runs, differences, tenths};
 use crate::domain::{NodeId, Resources, SimTime, WorkloadId};
 use crate::simulation::Outcome;
-use crate::world::record::{EventKind, NodeFacts, Pods};
+use crate::world::record::{EventKind, NodeFacts, PodFacts, Pods};
 
 /// Nodes that the page knows; more boxes than this cannot be told apart.
 const NODES_MAX: usize = 1_500;
+/// How many pods are kept in brief.
+const BRIEFS_MAX: usize = 50_000;
 /// How coarse the lives of pods may become so that they fit, in tenths of a second.
 const TICKS: [i64; 8] = [1, 10, 100, 300, 600, 1_200, 3_000, 6_000];
 const MIB: i64 = 1_048_576;
@@ -78,9 +80,10 @@ impl Replay {
             *own = position;
         }
         let mut drawn = record.nodes.len().min(NODES_MAX);
+        let pods = Briefs::of(&record.pods, &sizes);
         let (tick, lives) = loop {
-            let found = fitting(&record.pods, &sizes, drawn, rows);
-            let coarsest = || (drawn <= 1).then(|| coarsest(&record.pods, &sizes, drawn)).flatten();
+            let found = fitting(&pods, drawn, rows);
+            let coarsest = || (drawn <= 1).then(|| coarsest(&pods, drawn)).flatten();
             if let Some(found) = found.or_else(coarsest) {
                 break found;
             }
@@ -142,49 +145,88 @@ fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec
     ]
 }
 
+/// What a replay draws of a pod, its instants in tenths of a second.
+#[derive(Clone, Copy)]
+struct Brief {
+    created: i64,
+    bound: Option<i64>,
+    ready: Option<i64>,
+    gone: Option<i64>,
+    node: Option<NodeId>,
+    workload: WorkloadId,
+    size: usize,
+}
+
+/// All pods in brief. They are gone through many times, and to read one from the record costs more than all else: the first of them are kept, as
+/// many as a few megabytes hold.
+struct Briefs<'p> {
+    pods: &'p Pods,
+    sizes: &'p BTreeMap<Size, usize>,
+    kept: Vec<Brief>,
+}
+
+impl<'p> Briefs<'p> {
+    fn of(pods: &'p Pods, sizes: &'p BTreeMap<Size, usize>) -> Self {
+        let mut own = Self { pods, sizes, kept: Vec::new() };
+        own.kept = pods.iter().take(BRIEFS_MAX).map(|pod| own.brief(&pod)).collect();
+        own
+    }
+
+    fn brief(&self, pod: &PodFacts) -> Brief {
+        Brief {
+            created: tenths(pod.created),
+            bound: pod.scheduled.map(tenths),
+            ready: pod.ready.map(tenths),
+            gone: pod.removed.map(tenths),
+            node: pod.node,
+            workload: pod.workload,
+            size: self.sizes.get(&size(&pod.requests)).copied().unwrap_or(0),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Brief> {
+        let rest = self.pods.iter().skip(self.kept.len()).map(|pod| self.brief(&pod));
+        self.kept.iter().copied().chain(rest)
+    }
+}
+
 /// Rows of pods, counted, whose instants are multiples of so many tenths of a second.
 type Counted = (i64, BTreeMap<Life, u32>);
 
 /// Rows of pods on the first `drawn` nodes, as exact as the page has room for; `None` if it has none however coarse they are.
-fn fitting(pods: &Pods, sizes: &BTreeMap<Size, usize>, drawn: usize, rows: usize) -> Option<Counted> {
-    TICKS.into_iter().find_map(|tick| Some((tick, lives(pods, sizes, (drawn, rows), tick)?)))
+fn fitting(pods: &Briefs<'_>, drawn: usize, rows: usize) -> Option<Counted> {
+    TICKS.into_iter().find_map(|tick| Some((tick, lives(pods, (drawn, rows), tick)?)))
 }
 
 /// The same as coarse as they get, however many they are.
-fn coarsest(pods: &Pods, sizes: &BTreeMap<Size, usize>, drawn: usize) -> Option<Counted> {
+fn coarsest(pods: &Briefs<'_>, drawn: usize) -> Option<Counted> {
     let tick = *TICKS.last()?;
-    Some((tick, lives(pods, sizes, (drawn, usize::MAX), tick)?))
+    Some((tick, lives(pods, (drawn, usize::MAX), tick)?))
 }
 
 /// Pods counted by their lives in whole ticks, nothing before it happened; those that lived between two ticks are not seen.
 /// `None` as soon as there are more than `rows`.
-fn lives(
-    pods: &Pods,
-    sizes: &BTreeMap<Size, usize>,
-    (drawn, rows): (usize, usize),
-    tick: i64,
-) -> Option<BTreeMap<Life, u32>> {
+fn lives(pods: &Briefs<'_>, (drawn, rows): (usize, usize), tick: i64) -> Option<BTreeMap<Life, u32>> {
     let mut lives = BTreeMap::new();
-    let at = |instant: SimTime| -(-tenths(instant)).div_euclid(tick) * tick;
-    for pod in pods {
-        let node = pod.node.map(|node| node.index());
-        if node.is_some_and(|node| node >= drawn) {
+    let at = |tenths: i64| -(-tenths).div_euclid(tick) * tick;
+    for pod in pods.iter() {
+        if pod.node.is_some_and(|node| node.index() >= drawn) {
             continue;
         }
         let created = at(pod.created);
-        let gone = pod.removed.map_or(NEVER, |removed| at(removed) - created);
+        let gone = pod.gone.map_or(NEVER, |gone| at(gone) - created);
         if gone == 0 {
             continue;
         }
-        let bound = pod.scheduled.map_or(NEVER, |scheduled| at(scheduled) - created);
+        let bound = pod.bound.map_or(NEVER, |bound| at(bound) - created);
         let life = Life {
             created,
             bound,
             ready: pod.ready.map_or(NEVER, |ready| at(ready) - created - bound.max(0)),
             gone,
-            node: node.map_or(NEVER, |node| node as i64),
+            node: pod.node.map_or(NEVER, |node| node.index() as i64),
             workload: pod.workload,
-            size: sizes.get(&size(&pod.requests)).copied().unwrap_or(0),
+            size: pod.size,
         };
         *lives.entry(life).or_insert(0) += 1;
         if lives.len() > rows {

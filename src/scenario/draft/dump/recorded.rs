@@ -1,10 +1,11 @@
 //! Pods that were observed and that nothing in a dump makes, batch jobs most of all: a trace of them, each as it was recorded.
 //!
-//! Deviation: which nodes an observed pod required or tolerated is not recorded. Where neither a Job of the dump nor a pod that is like it tells, it goes
-//! anywhere but to a node with a taint, and asks for no GPU.
+//! Deviation: of what an observed pod asks of its node, kube-state-metrics tells GPUs, tolerations and, where it is opted in, selectors of well-known labels, and
+//! no affinity. Where neither that nor a Job of the dump nor a pod that is like it tells, it goes anywhere but to a node with a taint, and asks for no GPU.
 //!
 //! What must not live here: pods of workloads that the scenario simulates.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -13,10 +14,12 @@ use super::passing::{columns, mebibytes};
 use super::{DraftFile, Dump, Notes, Trace};
 use crate::domain::words::counted;
 use crate::domain::{PodSpec, SimTime};
-use crate::scenario::draft::{Observed, ObservedPod};
+use crate::scenario::draft::{Observed, ObservedPlacement, ObservedPod};
 
 /// The file of the trace.
 const FILE: &str = "recorded.csv";
+/// The table of an observation that tells where pods may go.
+const PLACEMENTS: &str = "placements.csv";
 /// Kinds whose pods a run makes.
 const MAKERS: [&str; 8] = ["CronJob", "DaemonSet", "Deployment", "Job", "Pod", "Rollout", "ScaledJob", "StatefulSet"];
 /// How many names a sentence lists.
@@ -146,12 +149,29 @@ fn text(rows: Vec<(&ObservedPod, Row)>, known: &Known) -> String {
     for (pod, row) in rows {
         let seconds = |own: Option<f64>| own.map_or(String::new(), |own| format!("{own:.0}"));
         // They all come into one namespace, where a name is there once.
-        let name = if names.insert(&pod.name) { pod.name.as_str() } else { "" };
-        let asks =
-            known.of(pod).cloned().unwrap_or_else(|| format!("{},{},,,,", pod.cpu_milli, mebibytes(pod.memory_bytes)));
+        let name = if names.insert(&pod.name) { cell(&pod.name) } else { "".into() };
+        let asks = known.of(pod).cloned().unwrap_or_else(|| recorded(pod));
         let _ = writeln!(text, "{:.0},{},{},{name},{asks}", row.at, seconds(row.run), seconds(row.delete));
     }
     text
+}
+
+/// What a pod was recorded to ask for, as columns of the trace.
+fn recorded(pod: &ObservedPod) -> String {
+    let unknown = ObservedPlacement::default();
+    let own = pod.placement.as_ref().unwrap_or(&unknown);
+    let gpus = if own.gpus > 0 { own.gpus.to_string() } else { String::new() };
+    let (selector, tolerations) = (cell(&own.node_selector), cell(&own.tolerations));
+    format!("{},{},{gpus},{selector},{tolerations},", pod.cpu_milli, mebibytes(pod.memory_bytes))
+}
+
+/// A text as a cell: whatever a Prometheus holds, it stays one.
+fn cell(text: &str) -> Cow<'_, str> {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\"")).into()
+    } else {
+        text.into()
+    }
 }
 
 /// Workloads by how many of the pods are theirs, the first ones named.
@@ -169,14 +189,21 @@ fn assumption(rows: &[(&ObservedPod, Row)], known: &Known, namespace: &str) -> S
     let (workloads, named) = listed(rows.iter().map(|(pod, _)| *pod));
     let pods = counted(rows.len() as u64, "pod", "pods");
     let of = counted(workloads as u64, "workload", "workloads");
-    let unknown = rows.iter().filter(|(pod, _)| known.of(pod).is_none()).count();
-    let asked = if unknown == 0 {
-        String::new()
-    } else {
-        format!(
+    let strangers = || rows.iter().filter(|(pod, _)| known.of(pod).is_none());
+    let (told, unknown) = (
+        strangers().filter(|(pod, _)| pod.placement.is_some()).count(),
+        strangers().filter(|(pod, _)| pod.placement.is_none()).count(),
+    );
+    let mut asked = String::new();
+    if told > 0 {
+        asked +=
+            &format!(" {told} of them ask of their node what was recorded ({PLACEMENTS}), which holds no affinity.");
+    }
+    if unknown > 0 {
+        asked += &format!(
             " Which nodes {unknown} of them required or tolerated is not recorded: they go anywhere, and to no node with a taint."
-        )
-    };
+        );
+    }
     format!(
         "{pods} of {of} that the dump does not have are replayed as they were recorded ({FILE}): {named}. What ended by itself runs as long \
          again once it has started, the rest goes when it went. All are in the namespace {namespace}.{asked}"
