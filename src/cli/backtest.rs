@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     policy: Option<String>,
     /// Judge what comes so long after the start of the record; what comes before may have set the scenario up [default: two
     /// thirds of ten days or more, else all is judged]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "DURATION", value_parser = time)]
     split: Option<SimDuration>,
     /// What goes into the simulations of the judged time: its own traffic with the recorded Spot prices and reclaims, or what was
     /// known at the split

@@ -32,6 +32,7 @@ use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::report::summary::rounded;
 
 const DAY_SECONDS: i64 = 86_400;
+const HOUR_SECONDS: i64 = 3_600;
 /// The figure of what was billed.
 const COST: &str = "cost_per_day";
 
@@ -70,14 +71,14 @@ pub enum StretchError {
     },
     /// The split leaves nothing to judge.
     #[error("the split at {at} leaves nothing to judge: what was recorded and is simulated ends at {end}")]
-    #[diagnostic(help("split earlier, for example at {middle}"))]
+    #[diagnostic(help("split earlier, for example with --split {middle}"))]
     Late {
         /// The split.
         at: String,
         /// The end.
         end: String,
-        /// The middle of what there is.
-        middle: String,
+        /// How long after the start of the record the middle of what there is lies.
+        middle: SimDuration,
     },
 }
 
@@ -101,11 +102,13 @@ pub fn stretch(recorded: &History, simulated: &History, split: Option<SimDuratio
     }
     let from = covered_from.max(SimTime::ZERO + split.unwrap_or(SimDuration::ZERO));
     if from >= until {
-        let middle = SimTime::from_micros(i64::midpoint(covered_from.as_micros(), until.as_micros()));
+        let middle = i64::midpoint(covered_from.as_secs(), until.as_secs());
+        // An hour is exact enough, where there are any.
+        let middle = if middle > HOUR_SECONDS { middle / HOUR_SECONDS * HOUR_SECONDS } else { middle };
         return Err(StretchError::Late {
             at: calendar(recorded, from),
             end: calendar(recorded, until),
-            middle: calendar(recorded, middle),
+            middle: SimDuration::from_secs(middle),
         });
     }
     let in_simulation = |at: SimTime| SimTime::from_micros(at.as_micros() + shift);

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nodecast_observed::claims::{self, History, Instant, Sources, Window};
+use nodecast_observed::observation::ABOUT_FILE;
 
 use super::simulations::simulate;
 use super::{Audience, Failure, Prices, edits};
@@ -46,6 +47,16 @@ struct Backwards {
     until: Instant,
 }
 
+/// A part of an observation, which is there only as a whole.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`{folder}` holds sums of all of its window, from {from} to {until}, which cannot be taken apart")]
+#[diagnostic(help("observe the part alone and calibrate by that: nodecast observe --window 2d --to TIME --out part"))]
+struct OfAPart {
+    folder: String,
+    from: Instant,
+    until: Instant,
+}
+
 /// A file that is none of ours.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("`{0}` is there and no calibration")]
@@ -63,7 +74,9 @@ impl Calibrate {
         // A value that was fitted before is not what is assumed.
         let without = stated.contains("calibration").then(|| Edit::new("calibration", "null")).transpose()?;
         let (scenario, _) = edits::load(&request.scenario, prices.catalog(), without.as_slice())?;
-        let history = claims::read(&Sources { paths: request.from.clone(), window: window(request)? })?;
+        let window = window(request)?;
+        refuse_a_part(&request.from, window)?;
+        let history = claims::read(&Sources { paths: request.from.clone(), window })?;
         let region = prices.catalog().region(scenario.region.as_str()).map_err(super::prices::unusable)?;
         let policy = scenario.for_policy(None)?;
         let calibration = fit(&history, (&scenario, policy), &region, &stated);
@@ -158,6 +171,24 @@ fn window(request: &Request) -> Result<Option<Window>, Failure> {
         (Some(from), Some(until)) => Ok(Some(Window { from, until })),
         _ => Ok(None),
     }
+}
+
+/// Refuses to take a part of an observation: its sums are of its whole window.
+fn refuse_a_part(folders: &[PathBuf], window: Option<Window>) -> Result<(), Failure> {
+    let Some(window) = window else { return Ok(()) };
+    for folder in folders {
+        let about = fs::read_to_string(folder.join(ABOUT_FILE)).ok();
+        let about: Option<serde_json::Value> = about.and_then(|text| serde_json::from_str(&text).ok());
+        let whole = about.as_ref().map(|own| &own["window"]);
+        let ends = whole.and_then(|own| Some((Instant::parse(own["start"].as_str()?)?, own["seconds"].as_f64()?)));
+        let Some((from, seconds)) = ends else { continue };
+        let until = from.plus_seconds(seconds);
+        if window.from > from || window.until < until {
+            let folder = folder.display().to_string();
+            return Err(Failure::bad_input(OfAPart { folder, from, until }));
+        }
+    }
+    Ok(())
 }
 
 /// How a scenario names the fragment: relative to its own folder where it lies below that, else by its whole path.

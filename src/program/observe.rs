@@ -94,7 +94,10 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     let placements = observation.placements.iter().map(|own| ((own.namespace.as_str(), own.pod.as_str()), own));
     let placements: BTreeMap<(&str, &str), &Placement> = placements.collect();
     let pods = observation.pods.iter().filter_map(|own| pod(own, &placements)).collect();
-    Ok(Observed { start, length: SimDuration::from_secs(window.seconds), loads, pods })
+    let zones =
+        observation.nodes.iter().map(|own| &own.zone).chain(observation.node_counts.iter().map(|own| &own.zone));
+    let zones = zones.flatten().filter(|zone| !zone.is_empty()).cloned().collect();
+    Ok(Observed { start, length: SimDuration::from_secs(window.seconds), zones, loads, pods })
 }
 
 /// A pod, with what is known of its placement by namespace and name; `None` if it is not known what made it.

@@ -57,6 +57,8 @@ pub struct Observed {
     pub start: jiff::Timestamp,
     /// Its length.
     pub length: SimDuration,
+    /// Zones in which nodes were seen.
+    pub zones: BTreeSet<String>,
     /// By workload.
     pub loads: Vec<ObservedLoad>,
     /// The pods that were seen, in order of creation.

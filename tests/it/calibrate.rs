@@ -171,6 +171,37 @@ fn boots_are_found_in_the_sums_of_an_observation() {
 }
 
 #[test]
+fn pods_of_an_observation_ran_until_their_containers_ended() {
+    let place = place();
+    let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata: {namespace: shop, name: etl}\nspec:\n  template:\n    spec:\n      \
+        restartPolicy: Never\n      containers: [{name: etl, image: etl, resources: {requests: {cpu: '1'}}}]\n";
+    place.put("cluster.yaml", &format!("{WORK}{job}"));
+    place.put("record/observation.json", r#"{ "window": { "start": "2026-06-01T00:00:00Z", "seconds": 86400 } }"#);
+    let mut pods =
+        String::from("pod,workload,created_seconds,started_seconds,deletion_requested_seconds,removed_seconds\n");
+    (0..30).for_each(|number| pods += &format!("etl-{number},shop/etl,0,10,,{}\n", 550 + number % 3));
+    // One that was asked to go had not ended.
+    pods += "etl-x,shop/etl,0,10,20,30\n";
+    place.put("record/pods.csv", &pods);
+    let found = parameters(&place, "record");
+    let (assumed, run, taken) = of(&found, "run of shop/etl");
+    assert!(
+        holds((59.9, 60.1), assumed) && holds(run, 541.0) && run.1 - run.0 <= 2.0 && taken == "measured",
+        "{assumed} {run:?}"
+    );
+    // Whether they failed is not told.
+    assert!(found.iter().all(|one| one["name"] != "failures of shop/etl"), "{found:#?}");
+    let calibrate =
+        |more: &[&str]| place.nodecast(&[&["calibrate", "scenario.yaml", "--from", "record"], more].concat());
+    let (_, err, code) = calibrate(&["--since", "2026-06-01T00:00:00Z", "--until", "2026-06-01T12:00:00Z"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("cannot be taken apart") && err.contains("--window 2d"), "{err}");
+    let whole = ["--since", "2026-06-01T00:00:00Z", "--until", "2026-06-02T00:00:00Z", "--no-effects", "--quiet"];
+    let (_, err, code) = calibrate(&whole);
+    assert_eq!(code, Some(0), "{err}");
+}
+
+#[test]
 fn reclaims_of_an_observation_are_those_that_karpenter_counted() {
     let place = place();
     place.put("record/observation.json", r#"{ "window": { "start": "2026-06-01T00:00:00Z", "seconds": 86400 } }"#);

@@ -64,7 +64,9 @@ fn the_commands_of_the_guide_do_what_it_says() {
     let place = Place::new();
     let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dump/cluster.yaml");
     fs::copy(dump, place.path("cluster.yaml")).unwrap();
-    let [policy, entry] = &blocks(&guide, "yaml")[..] else { panic!("a policy and an entry") };
+    let [policy, entry, calibration] = &blocks(&guide, "yaml")[..] else { panic!("a policy, an entry, a calibration") };
+    // Where the step before has it written, seen from the scenario.
+    assert!(calibration.trim() == "calibration: calibration.yaml" && guide.contains("--out replayed/calibration.yaml"));
     let mut run = Vec::new();
     for block in blocks(&guide, "sh") {
         for line in block.lines().filter(|line| line.starts_with("nodecast ")) {

@@ -143,6 +143,11 @@ fn pods_that_the_dump_does_not_have_are_replayed_as_they_were_recorded() {
     );
     let scenario = fs::read_to_string(place.path("shop/scenario.yaml")).unwrap();
     assert!(scenario.contains("  csv: recorded.csv\n  namespace: etl\n"), "{scenario}");
+    // How long pods of a CronJob ran, and nothing of a moment that is not replayed.
+    assert!(scenario.contains("  - { name: shop/report, run_time: 10s }     # of 1\n"), "{scenario}");
+    for part in ["nothing was measured", "lastHeartbeatTime", "To hold the first run against"] {
+        assert!(!scenario.contains(part), "{part} is in\n{scenario}");
+    }
     assert!(scenario.contains("5 pods of 5 workloads that the dump does not have are replayed"), "{scenario}");
     let asked = "2 of them ask of their node what was recorded (placements.csv), which holds no affinity. Which nodes 2 of them required or tolerated is not recorded";
     assert!(scenario.replace("\n# ", " ").replace("\n#   ", " ").contains(asked), "{scenario}");

@@ -188,6 +188,8 @@ pub struct PodLife {
     pub finished: Option<Instant>,
     /// Whether they ended badly.
     pub failed: bool,
+    /// Whether nothing tells if they did.
+    pub outcome_unknown: bool,
     /// When its deletion was asked for.
     pub deletion_asked: Option<Instant>,
     /// When it was gone.

@@ -56,8 +56,11 @@ pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputE
     ledger.begin_run(Window { from: start, until: start.plus_seconds(length) });
     nodes.iter().for_each(|row| node(ledger, row, start, sampled));
     reclaims(ledger, &directory.join("counts.csv"), start)?;
-    let tables =
-        [("pods.csv", pod as fn(&mut Ledger, &Row, Instant)), ("workloads.csv", load_sample), ("stages.csv", stage)];
+    let tables = [
+        ("pods.csv", if sampled { pod_seen } else { pod } as fn(&mut Ledger, &Row, Instant)),
+        ("workloads.csv", load_sample),
+        ("stages.csv", stage),
+    ];
     for (name, take) in tables {
         let path = directory.join(name);
         if path.exists() {
@@ -194,6 +197,16 @@ fn pod(ledger: &mut Ledger, row: &Row, start: Instant) {
     (pod.started, pod.ready) = (at("started_seconds"), at("ready_seconds"));
     (pod.deletion_asked, pod.gone) = (at("deletion_requested_seconds"), at("removed_seconds"));
     ledger.taken();
+}
+
+/// A pod of an observation, whose end nobody asked for: its containers had ended. Whether they had failed is not told.
+fn pod_seen(ledger: &mut Ledger, row: &Row, start: Instant) {
+    pod(ledger, row, start);
+    if let Some(name) = cell(row, "pod") {
+        let pod = ledger.pod(name);
+        pod.finished = pod.gone.filter(|_| pod.deletion_asked.is_none());
+        pod.outcome_unknown = true;
+    }
 }
 
 fn load_sample(ledger: &mut Ledger, row: &Row, start: Instant) {

@@ -132,7 +132,8 @@ impl Workload<'_> {
     }
 
     fn failures(&self, fit: &Fit<'_>) -> Option<Parameter> {
-        let ended: Vec<&&PodLife> = self.pods.iter().filter(|pod| pod.finished.is_some()).collect();
+        let ended: Vec<&&PodLife> =
+            self.pods.iter().filter(|pod| pod.finished.is_some() && !pod.outcome_unknown).collect();
         let failures = ended.iter().filter(|pod| pod.failed).count();
         let measured = proportion_interval(Proportion { tries: ended.len(), failures })?;
         let from = counted(ended.len(), "pod", "pods");

@@ -168,8 +168,9 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     warn_of_left_out(sources, &dump, &cluster.region, &mut notes)?;
     let groups = groups::groups(&dump, &described, &cluster, &mut notes);
     cluster.reach(groups.iter().flat_map(|group| &group.zones));
-    let mut demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
-    let replayed = observed::loads(wishes.observed.as_ref(), &manifests, &mut demand, &mut notes);
+    cluster.reach(wishes.observed.iter().flat_map(|own| &own.zones));
+    let demand = demand::demand(&dump, &manifests, (&cluster.region, wishes.observed.as_ref()), &mut notes)?;
+    let replayed = observed::loads(wishes.observed.as_ref(), &manifests, &mut notes);
     let used = usages::usages(&dump, &manifests, (&demand, &replayed), &mut notes);
     let files: Vec<DraftFile> = manifest_files(&dump);
     let running = found::objects(&dump);
@@ -189,7 +190,8 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         (None, _) => None,
     };
     let bill = bill::Stated::of(&dump, &cluster, demand.loads.len() + replayed.len(), &mut notes);
-    let remark = inventory::sentence(&dump, &cluster.region);
+    // The nodes of the dump's moment say nothing of a window that is replayed.
+    let remark = inventory::sentence(&dump, &cluster.region).filter(|_| wishes.observed.is_none());
     let scenario = text::scenario(&text::Facts {
         wishes,
         cluster: &cluster,
@@ -204,7 +206,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         demand: &demand,
         replayed: &replayed,
         used: &used,
-        run_times: &ended::run_times(&dump),
+        run_times: &ended::run_times(&dump, wishes.observed.as_ref()),
         images: &images::sizes(&dump),
         notes: &notes,
         remark: remark.as_deref(),

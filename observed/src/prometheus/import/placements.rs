@@ -7,7 +7,7 @@ use nodecast_decisions::text::InputError;
 use super::super::answer::Series;
 use super::super::catalogue::{GPUS_ROLE, NODE_SELECTORS, SELECTORS_ROLE, TOLERATIONS_ROLE};
 use super::owners::Owners;
-use super::pods::comes_with_its_node;
+use super::pods::{comes_with_its_node, last_amount};
 use super::told::Told;
 use crate::observation::Placement;
 
@@ -35,7 +35,7 @@ pub(super) fn placements(told: &mut Told<'_>, owners: &Owners) -> Result<Vec<Pla
 }
 
 fn put_gpus(own: &mut Placement, series: &Series) {
-    let gpus = series.samples.last().map(|sample| libm::round(sample.value) as i64);
+    let gpus = last_amount(series).map(|sample| libm::round(sample.value) as i64);
     own.gpus = gpus.filter(|gpus| *gpus > 0);
 }
 

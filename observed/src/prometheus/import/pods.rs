@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodecast_decisions::domain::{SimDuration, SimTime};
 use nodecast_decisions::text::InputError;
 
-use super::super::answer::Series;
+use super::super::answer::{Sample, Series};
 use super::owners::{Owner, Owners};
 use super::told::Told;
 use super::{Frame, text};
@@ -64,7 +64,7 @@ pub(super) fn lives(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Resul
         }
     }
     for own in told.series("pod_requests")? {
-        let (Some(pod), Some(sample)) = (all.get_mut(&key(&own)), own.samples.last()) else { continue };
+        let (Some(pod), Some(sample)) = (all.get_mut(&key(&own)), last_amount(&own)) else { continue };
         match own.label("resource") {
             "cpu" => pod.cpu_request_milli = Some(libm::round(sample.value * 1e3) as i64),
             _ => pod.memory_request_bytes = Some(libm::round(sample.value) as i64),
@@ -77,6 +77,11 @@ pub(super) fn lives(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Resul
     let mut all: Vec<((String, String), PodLife)> = all.into_iter().collect();
     all.sort_by(|(one_name, one), (other_name, other)| (one.created, one_name).cmp(&(other.created, other_name)));
     Ok(all.into_iter().map(|(_, pod)| pod).collect())
+}
+
+/// The last sample that is an amount. A record without markers of staleness ends a series with a zero, which is none; where all are zero, it is zero.
+pub(super) fn last_amount(own: &Series) -> Option<&Sample> {
+    own.samples.iter().rfind(|sample| sample.value > 0.0).or(own.samples.last())
 }
 
 /// Pods that wait, by namespace, and those without a node in the whole cluster.

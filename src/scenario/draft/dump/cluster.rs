@@ -72,7 +72,7 @@ impl Cluster {
         };
         let region = region(&name, catalog)?;
         Ok(Self {
-            seen: seen(dump, notes),
+            seen: seen(dump, wishes.observed.is_some(), notes),
             zones: zones(dump, &region),
             region,
             kubernetes: kubernetes(dump, notes),
@@ -86,7 +86,9 @@ impl Cluster {
 impl Cluster {
     /// Adds zones that its node groups may use and that no node shows.
     pub(super) fn reach<'z>(&mut self, zones: impl Iterator<Item = &'z String>) {
-        self.zones.extend(zones.map(|zone| Symbol::new(zone)));
+        let known = |zone: &&String| self.region.zones.iter().any(|own| own.name.as_str() == *zone);
+        let zones: Vec<Symbol> = zones.filter(known).map(|zone| Symbol::new(zone)).collect();
+        self.zones.extend(zones);
         self.zones.sort_unstable_by_key(|zone| zone.as_str());
         self.zones.dedup();
     }
@@ -291,13 +293,13 @@ fn stated_flags<'w>(words: &[&'w str]) -> Vec<(&'w str, &'w str)> {
     flags
 }
 
-/// The last sign of life of a node, to the minute before it. Without one, it is said what stands in.
-fn seen(dump: &Dump<'_>, notes: &mut Notes) -> Option<jiff::Timestamp> {
+/// The last sign of life of a node, to the minute before it. Without one, it is said what stands in, unless the run begins when an observation did.
+fn seen(dump: &Dump<'_>, is_replayed: bool, notes: &mut Notes) -> Option<jiff::Timestamp> {
     let conditions = dump.nodes.iter().filter_map(|node| node.at(&["status", "conditions"])).flat_map(Node::items);
     let beat = |condition: &Node<'_>| condition.get("lastHeartbeatTime")?.as_text()?.parse::<jiff::Timestamp>().ok();
     let minute = |last: jiff::Timestamp| jiff::Timestamp::from_second(last.as_second().div_euclid(60) * 60).ok();
     let seen = conditions.filter_map(beat).max().and_then(minute);
-    if seen.is_none() {
+    if seen.is_none() && !is_replayed {
         let start = crate::scenario::schema::whole::START;
         let why = if dump.nodes.is_empty() { "The dump has no nodes" } else { "No node has a `lastHeartbeatTime`" };
         notes.assume(format!(

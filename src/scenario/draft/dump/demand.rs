@@ -1,5 +1,7 @@
 //! The load that holds the replicas of a dump: what HorizontalPodAutoscalers measured, as requests.
 
+use std::collections::BTreeSet;
+
 use super::objects::{Object, find};
 use super::{Dump, Notes, read};
 use crate::catalog::Region;
@@ -8,6 +10,7 @@ use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, PodSpec, Quantity, ResourceName, Symbol};
 use crate::scenario::ScenarioError;
+use crate::scenario::draft::Observed;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::source::Source;
 use crate::scenario::tree::Node;
@@ -20,6 +23,8 @@ const SELF_CONTAINED: [&str; 4] = ["cpu", "memory", "cron", "kubernetes-workload
 /// What asks for service, and what autoscalers read from outside.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
+    /// Workloads whose load was observed: nothing is guessed of them.
+    known: BTreeSet<String>,
     /// Load by workload.
     pub loads: Vec<Load>,
     /// Metrics by name with their present values.
@@ -68,10 +73,11 @@ struct Served<'m> {
 pub(super) fn demand(
     dump: &Dump<'_>,
     manifests: &Manifests,
-    region: &Region,
+    (region, observed): (&Region, Option<&Observed>),
     notes: &mut Notes,
 ) -> Result<Demand, ScenarioError> {
-    let mut demand = Demand::default();
+    let known = observed.iter().flat_map(|own| &own.loads).map(|own| own.workload.clone()).collect();
+    let mut demand = Demand { known, ..Demand::default() };
     for object in &dump.autoscalers {
         let source: &Source = object.source;
         let own = read(std::slice::from_ref(source), std::slice::from_ref(object), region)?;
@@ -141,7 +147,7 @@ fn push(
     if cpu.is_none() && memory.is_none() {
         return;
     }
-    if demand.loads.iter().any(|load| load.workload == served.name) {
+    if demand.known.contains(&served.name.to_string()) || demand.loads.iter().any(|load| load.workload == served.name) {
         return;
     }
     let requests = served.template.requests().cpu_milli();

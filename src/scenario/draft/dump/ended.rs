@@ -1,4 +1,4 @@
-//! How long pods of Jobs and CronJobs run, from those of the dump that have ended.
+//! How long pods of Jobs and CronJobs run, from those that have ended, in the dump or in an observation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,6 +8,7 @@ use super::objects::Object;
 use super::passing::is_passing;
 use super::yaml::word;
 use crate::domain::SimDuration;
+use crate::scenario::draft::{Observed, ObservedPod};
 
 /// Seconds that the pods of a workload ran.
 pub(super) struct RunTime {
@@ -18,10 +19,17 @@ pub(super) struct RunTime {
 }
 
 /// Of each Job and CronJob of which pods have ended well, in order of name.
-pub(super) fn run_times(dump: &Dump<'_>) -> Vec<RunTime> {
+pub(super) fn run_times(dump: &Dump<'_>, observed: Option<&Observed>) -> Vec<RunTime> {
     let mut all: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for pod in dump.ended.iter().filter(|own| own.text(&["status", "phase"]) == Some("Succeeded")) {
         if let (Some(workload), Some(seconds)) = (workload(pod, dump), seconds(pod)) {
+            all.entry(workload).or_default().push(seconds);
+        }
+    }
+    for pod in observed.iter().flat_map(|own| &own.pods) {
+        if let (Some((namespace, name)), Some(seconds)) = (pod.workload.split_once('/'), ran(pod))
+            && let Some(workload) = maker((namespace, name), dump)
+        {
             all.entry(workload).or_default().push(seconds);
         }
     }
@@ -37,13 +45,24 @@ pub(super) fn run_times(dump: &Dump<'_>) -> Vec<RunTime> {
 /// The Job or CronJob of the dump that a pod is of: a CronJob names its Jobs after itself and the minute.
 fn workload(pod: &Object<'_>, dump: &Dump<'_>) -> Option<String> {
     let owner = pod.owner().filter(|own| own.kind == "Job" && is_passing(pod).is_none())?;
+    maker((&pod.namespace, owner.name), dump)
+}
+
+/// The Job or CronJob of the dump that a Job of this namespace and name is, or is of.
+fn maker((namespace, job): (&str, &str), dump: &Dump<'_>) -> Option<String> {
     let has = |kind: &str, name: &str| {
         let mut carried = dump.carried.iter();
-        carried.any(|own| own.kind == kind && own.name == name && own.namespace == pod.namespace)
+        carried.any(|own| own.kind == kind && own.name == name && own.namespace == namespace)
     };
-    let timed = || owner.name.rsplit_once('-').map(|(name, _)| name).filter(|name| has("CronJob", name));
-    let name = if has("Job", owner.name) { Some(owner.name) } else { timed() };
-    name.map(|name| format!("{}/{name}", pod.namespace))
+    let timed = || job.rsplit_once('-').map(|(name, _)| name).filter(|name| has("CronJob", name));
+    let name = if has("Job", job) || has("CronJob", job) { Some(job) } else { timed() };
+    name.map(|name| format!("{namespace}/{name}"))
+}
+
+/// Seconds that an observed pod ran until it ended by itself.
+fn ran(pod: &ObservedPod) -> Option<f64> {
+    let (from, until) = (pod.started?, pod.removed.filter(|_| pod.deletion_requested.is_none())?);
+    Some(until.saturating_since(from).as_secs_f64()).filter(|seconds| *seconds >= 1.0)
 }
 
 /// Seconds from the start of the first of a pod's containers to the end of the last: what it did, without its image's pull.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::demand::Demand;
 use super::yaml::word;
 use super::{DraftFile, Notes};
 use crate::domain::SimDuration;
@@ -17,11 +16,10 @@ pub(super) const WARM_UP: &str = "2h";
 /// The longest run that a draft replays; the files hold the rest.
 const REPLAYED_MAX: SimDuration = SimDuration::from_secs(7 * 86_400);
 
-/// The loads of workloads that the dump has; those that it let guess for them go from `demand`.
+/// The loads of workloads that the dump has.
 pub(super) fn loads<'o>(
     observed: Option<&'o Observed>,
     manifests: &Manifests,
-    demand: &mut Demand,
     notes: &mut Notes,
 ) -> Vec<&'o ObservedLoad> {
     let Some(observed) = observed else { return Vec::new() };
@@ -30,7 +28,6 @@ pub(super) fn loads<'o>(
         deployments.chain(manifests.stateful_sets.iter().map(|own| own.name.to_string())).collect();
     let (known, unknown): (Vec<&ObservedLoad>, Vec<&ObservedLoad>) =
         observed.loads.iter().partition(|load| serving.contains(&load.workload));
-    demand.loads.retain(|load| !known.iter().any(|own| own.workload == load.workload.to_string()));
     let lost: Vec<&str> =
         unknown.iter().filter(|own| own.cpu_per_request.is_some()).map(|own| own.workload.as_str()).collect();
     if !lost.is_empty() {

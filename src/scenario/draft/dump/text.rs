@@ -67,6 +67,8 @@ impl Facts<'_> {
     /// The policies that have to launch their nodes first, and the nodes that they begin without.
     fn newcomers(&self) -> Option<(&'static str, &'static str)> {
         match (self.regrouped.is_empty(), self.to_auto_mode) {
+            // A replay begins without the nodes that there were then, whatever the policy.
+            _ if self.wishes.observed.is_some() => None,
             _ if self.migration.is_some() => Some(("the policy `karpenter` begins", "of the groups that it has not")),
             _ if self.cluster.launcher == Launcher::EksAutoMode && self.found => {
                 Some(("the policy `karpenter` begins", "of EKS Auto Mode"))
