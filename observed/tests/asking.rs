@@ -126,12 +126,17 @@ fn decoded(text: &str) -> String {
 /// Remembers what it is told, and pauses for nobody.
 #[derive(Default)]
 struct Heard {
+    recorded: RefCell<Vec<String>>,
     remarks: RefCell<Vec<String>>,
     pauses: RefCell<Vec<u64>>,
 }
 
 impl Pace for Heard {
     fn progress(&self, _: usize, _: usize, _: &str) {}
+
+    fn recorded(&self, text: &str) {
+        self.recorded.borrow_mut().push(text.to_owned());
+    }
 
     fn remark(&self, text: &str) {
         self.remarks.borrow_mut().push(text.to_owned());
@@ -207,8 +212,8 @@ fn what_is_recorded_at_all_is_told_before_the_rest_is_asked() {
     let (folder, heard) = (tempfile::tempdir().unwrap(), Heard::default());
     let both = QueryList { queries: vec![families, query(2)] };
     fetch(&both, folder.path(), &server(&address), &heard).unwrap();
-    let [remark] = &heard.remarks.borrow()[..] else { panic!("one remark") };
-    assert!(remark.starts_with("recorded: kube-state-metrics; not recorded: its labels of nodes, "), "{remark}");
+    let [line] = &heard.recorded.borrow()[..] else { panic!("it is told once") };
+    assert!(line.starts_with("recorded: kube-state-metrics; not recorded: its labels of nodes, "), "{line}");
 }
 
 #[test]

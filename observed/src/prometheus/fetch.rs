@@ -65,6 +65,8 @@ pub trait Transport {
 pub trait Pace {
     /// `done` of `all` questions have an answer; `next` is asked.
     fn progress(&self, done: usize, all: usize, next: &str);
+    /// Which families of metrics there are, in a line.
+    fn recorded(&self, text: &str);
     /// Something happened that takes time.
     fn remark(&self, text: &str);
     /// Pauses.
@@ -100,7 +102,7 @@ pub fn fetch(list: &QueryList, folder: &Path, transport: &dyn Transport, pace: &
                 if CHECKS.contains(&query.role()) {
                     refuse_early(query.role(), &answer)?;
                 } else if query.role() == FAMILIES_ROLE {
-                    pace.remark(&recorded(&answer));
+                    pace.recorded(&recorded(&answer));
                 }
                 settle(folder, &query.file)?;
                 position += 1;

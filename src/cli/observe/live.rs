@@ -78,7 +78,7 @@ pub(super) fn ask(arguments: &Asking, folder: &Path, watched: bool, console: &mu
         timeout: Duration::from_micros(arguments.timeout.as_micros().max(1_000_000).unsigned_abs()),
     };
     let server = Server::new(arguments.prometheus.as_deref().unwrap_or_default(), &access)?;
-    let pace = Bar { bar: console.answers(watched), remarks: RefCell::new(Vec::new()) };
+    let pace = Bar { bar: console.answers(watched), watched, remarks: RefCell::new(Vec::new()) };
     let asked = fetch(&plan.queries(), folder, &server, &pace);
     pace.bar.finish_and_clear();
     for remark in pace.remarks.borrow().iter() {
@@ -109,6 +109,8 @@ fn window(arguments: &Asking, folder: &Path) -> Result<Plan, Failure> {
 /// A bar that counts answers.
 struct Bar {
     bar: ProgressBar,
+    /// Whether anybody wants to know how it goes.
+    watched: bool,
     remarks: RefCell<Vec<String>>,
 }
 
@@ -117,6 +119,12 @@ impl Pace for Bar {
         self.bar.set_length(all as u64);
         self.bar.set_position(done as u64);
         self.bar.set_message(next.to_owned());
+    }
+
+    fn recorded(&self, text: &str) {
+        if self.watched {
+            self.remark(text);
+        }
     }
 
     fn remark(&self, text: &str) {
