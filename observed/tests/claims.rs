@@ -151,6 +151,44 @@ fn pulls_are_read_with_their_sizes_and_without_those_that_were_there_already() {
 }
 
 #[test]
+fn events_that_two_dumps_hold_count_once() {
+    let once = history(&["events/events-1300-1400.json"]);
+    let twice = history(&["events/events-1300-1400.json", "events/events-1300-1400.json"]);
+    assert!(!once.pulls.is_empty());
+    assert_eq!(once.pulls, twice.pulls);
+}
+
+#[test]
+fn node_claims_do_not_tell_why_nodes_ended_and_the_log_does() {
+    assert!(!history(&[WATCH]).ends_told);
+    assert!(history(&[LOG]).ends_told && history(&["events/events-1300-1400.json"]).ends_told);
+}
+
+#[test]
+fn what_cannot_have_been_is_left_out_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("claims.json");
+    let claim = |name: &str, conditions: &[(&str, &str)]| {
+        let conditions: Vec<String> = conditions
+            .iter()
+            .map(|(kind, at)| format!(r#"{{"type":"{kind}","status":"True","lastTransitionTime":"{at}"}}"#))
+            .collect();
+        format!(
+            r#"{{"apiVersion":"karpenter.sh/v1","kind":"NodeClaim","metadata":{{"name":"{name}","creationTimestamp":"2026-10-13T05:00:00Z"}},"status":{{"conditions":[{}]}}}}"#,
+            conditions.join(",")
+        )
+    };
+    let early = claim("early", &[("Launched", "2026-10-13T05:00:02Z"), ("Registered", "1970-01-01T00:00:00Z")]);
+    let well = claim("well", &[("Launched", "2026-10-13T05:00:02Z"), ("Registered", "2026-10-13T05:00:40Z")]);
+    std::fs::write(&file, format!(r#"{{"apiVersion":"v1","kind":"List","items":[{early},{well}]}}"#)).unwrap();
+    let history = read(&Sources { paths: vec![file], window: Some(day()) }).unwrap();
+    let registered: Vec<bool> = history.lives.iter().map(|life| life.at(Milestone::Registered).is_some()).collect();
+    assert_eq!(registered, [false, true]);
+    let notes = &history.sources[0].notes;
+    assert!(notes.iter().any(|note| note == "early came to registered before it was made: left out"), "{notes:?}");
+}
+
+#[test]
 fn sources_that_disagree_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let log = std::fs::read_to_string(path("karpenter/controller-v0.33.jsonl")).unwrap();

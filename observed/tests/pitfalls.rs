@@ -282,6 +282,69 @@ fn what_pods_ask_of_their_nodes_is_told_but_of_those_that_come_with_one() {
 }
 
 #[test]
+fn answers_to_another_window_are_refused_and_single_strangers_left_out() {
+    let pod = r#""namespace":"shop","pod":"lone""#;
+    let own = Folder::new().put("cpu_by_pod", 300, &[(pod, &[(90_000, 1.0), (90_300, 1.0)])]).import().unwrap_err();
+    assert!(own.contains("cpu_by_pod.json holds no sample of what queries.json beside it asks for"), "{own}");
+    let own = Folder::new()
+        .put("owners", 3_600, OWNERS)
+        .put("cpu_by_pod", 300, &[(pod, &[(0, 1.0), (300, 3.0), (90_000, 500.0)])])
+        .import()
+        .unwrap();
+    assert_eq!(own.about.figures.workloads[0].cpu_used_milli, Some(2_000.0));
+    assert!(own.about.warnings.iter().any(|text| text.contains("1 samples of instants that were not asked for")));
+}
+
+#[test]
+fn requests_and_cpu_are_held_against_each_other_where_both_were_recorded() {
+    let pod = r#""namespace":"shop","pod":"lone""#;
+    let own = Folder::new()
+        .put("owners", 3_600, OWNERS)
+        .put("cpu_by_pod", 300, &[(pod, &[(0, 1.0), (300, 1.0), (600, 9.0)])])
+        .put("requests_otel", 60, &[(pod, &[(0, 40.0), (60, 60.0), (300, 50.0), (900, 500.0)])])
+        .import()
+        .unwrap();
+    let per_request = own.about.figures.workloads[0].cpu_per_request_seconds.unwrap();
+    assert!((per_request - 0.02).abs() < 1e-9, "{per_request}");
+}
+
+#[test]
+fn a_pod_that_is_seen_no_more_was_deleted_when_it_was_last_seen() {
+    let named = |name: &str| format!(r#""namespace":"shop","pod":"{name}""#);
+    let at = |seconds: i64| (START + seconds) as f64;
+    let [gone, there, ended] = ["gone", "there", "ended"].map(named);
+    let created = &[(3_600, at(-60))][..];
+    let own = Folder::new()
+        .put("pod_created", 3_600, &[(&gone, created), (&there, created), (&ended, created)])
+        .put("pod_completed", 3_600, &[(&ended, &[(3_600, at(100))])])
+        .put(
+            "pod_seen",
+            3_600,
+            &[(&gone, &[(3_600, at(900))]), (&there, &[(3_600, at(3_500))]), (&ended, &[(3_600, at(160))])],
+        )
+        .import()
+        .unwrap();
+    let ends: Vec<(&str, Option<i64>, Option<i64>)> = own
+        .pods
+        .iter()
+        .map(|pod| {
+            let seconds = |at: Option<nodecast_decisions::domain::SimTime>| at.map(|at| at.as_secs());
+            (pod.pod.as_str(), seconds(pod.deletion_requested), seconds(pod.removed))
+        })
+        .collect();
+    assert_eq!(ends, [("ended", None, Some(100)), ("gone", Some(900), None), ("there", None, None)]);
+}
+
+#[test]
+fn a_partial_answer_of_victoriametrics_is_told() {
+    let mut folder = Folder::new().put("owners", 3_600, OWNERS);
+    let pod = r#""namespace":"shop","pod":"lone""#;
+    folder.with_query("cpu_by_pod", "rate(x[5m])", 300, &[(pod, &[(0, 1.0)])], r#","isPartial":true"#);
+    let warnings = folder.import().unwrap().about.warnings;
+    assert!(warnings.iter().any(|text| text.contains("the answer is partial")), "{warnings:?}");
+}
+
+#[test]
 fn spot_of_a_node_group_is_known_under_the_name_that_kube_state_metrics_gives_the_label() {
     for label in ["label_eks_amazonaws_com_capacity_type", "label_eks_amazonaws_com_capacityType"] {
         let labels = format!(r#""label_node_kubernetes_io_instance_type":"m6i.large","{label}":"SPOT""#);

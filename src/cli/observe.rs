@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use nodecast_observed::prometheus::catalogue::{RATE_WINDOW, SUM_PERIOD};
+
 use super::{Console, Format};
 use crate::domain::SimDuration;
 use crate::program::observe::observation;
@@ -76,6 +78,18 @@ struct Question {
 }
 
 impl Question {
+    /// The first option that is not as it is by itself.
+    fn stated(&self) -> Option<&'static str> {
+        let stated = [
+            ("--match", !self.matchers.is_empty()),
+            ("--namespace", !self.namespace.is_empty()),
+            ("--replica-label", !self.replica_label.is_empty()),
+            ("--rate-window", self.rate_window != SimDuration::from_secs(RATE_WINDOW)),
+            ("--sum-period", self.sum_period != SimDuration::from_secs(SUM_PERIOD)),
+        ];
+        stated.into_iter().find_map(|(option, is_stated)| is_stated.then_some(option))
+    }
+
     /// Lays what is asked over a plan.
     fn lay_over(
         &self,
@@ -142,6 +156,12 @@ fn next(arguments: &Arguments, dump: &[Source], out: &std::path::Path) -> Result
 /// The folder with the answers, asked for if need be.
 fn answers(arguments: &Arguments, out: &std::path::Path, console: &mut Console<'_>) -> Result<PathBuf, Failure> {
     if let Some(answers) = &arguments.answers {
+        #[cfg(feature = "http")]
+        if let Some(option) = arguments.live.stated() {
+            return Err(ScenarioError::new(format!("`{option}` says what to ask, and answers that are saved have been asked"))
+                .help(format!("give it to `nodecast observe queries`, and ask anew: nodecast observe queries {option} ... > queries.sh"))
+                .into());
+        }
         return Ok(answers.clone());
     }
     #[cfg(feature = "http")]

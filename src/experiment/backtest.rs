@@ -8,6 +8,7 @@
 //! What must not live here: reading or fitting what clusters record (the crate `nodecast-observed`), printing.
 
 mod answer;
+mod counted_nodes;
 pub mod figures;
 pub mod history;
 pub mod replay;

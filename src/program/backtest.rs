@@ -126,6 +126,8 @@ impl Backtest {
         let judged = self.stretch.recorded;
         let name = bill::observed_name(&self.request.recorded).unwrap_or_else(|| self.scenario.name.clone());
         let bill = bill::read(&self.request.bill, &name, &self.recorded, judged)?;
+        let region = self.prices.catalog().region(self.scenario.region.as_str()).map_err(super::prices::unusable)?;
+        bill.refuse_other_currency(region.currency.code())?;
         if self.recorded.charges.is_none() {
             let mut charges = bill.charges(&self.recorded, judged);
             self.recorded.charged_from = judged.from;
@@ -323,6 +325,17 @@ impl Backtest {
             ));
         }
         let counted = &self.recorded.counted;
+        if counted.taken_for_on_demand > 0 {
+            let nodes = counted_words(counted.taken_for_on_demand as u64, "node was", "nodes were");
+            all.may_change(&*format!(
+                "the capacity type of {nodes} not recorded: taken for On-Demand, as node groups are by default"
+            ));
+        }
+        if counted.nodes_alone {
+            all.changes(
+                "nodes were recorded by how many there were of a kind, not one by one: launches and what follows them are told by when there were more",
+            );
+        }
         match (self.recorded.knows_ends(), counted.ends.is_empty()) {
             (true, _) => {}
             (false, true) => all.changes(

@@ -50,7 +50,9 @@ struct Backwards {
 /// A part of an observation, which is there only as a whole.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("`{folder}` holds sums of all of its window, from {from} to {until}, which cannot be taken apart")]
-#[diagnostic(help("observe the part alone and calibrate by that: nodecast observe --window 2d --to TIME --out part"))]
+#[diagnostic(help(
+    "observe the part alone and calibrate by that, as with nodecast observe --window 2d --to TIME --out part; of a simulation run the part alone"
+))]
 struct OfAPart {
     folder: String,
     from: Instant,
@@ -173,15 +175,23 @@ fn window(request: &Request) -> Result<Option<Window>, Failure> {
     }
 }
 
-/// Refuses to take a part of an observation: its sums are of its whole window.
+/// When an observation or a run began, and for how many seconds it went on; `None` of what is neither.
+fn span_of(folder: &Path) -> Option<(Instant, f64)> {
+    let read = |name: &str| -> Option<serde_json::Value> {
+        serde_json::from_str(&fs::read_to_string(folder.join(name)).ok()?).ok()
+    };
+    let span = |own: &serde_json::Value, seconds: &str| {
+        Some((Instant::parse(own["start"].as_str()?)?, own[seconds].as_f64()?))
+    };
+    let observed = read(ABOUT_FILE).and_then(|about| span(&about["window"], "seconds"));
+    observed.or_else(|| read("summary.json").and_then(|summary| span(&summary["about"], "duration_seconds")))
+}
+
+/// Refuses to take a part of an observation or a run: its sums are of its whole window.
 fn refuse_a_part(folders: &[PathBuf], window: Option<Window>) -> Result<(), Failure> {
     let Some(window) = window else { return Ok(()) };
     for folder in folders {
-        let about = fs::read_to_string(folder.join(ABOUT_FILE)).ok();
-        let about: Option<serde_json::Value> = about.and_then(|text| serde_json::from_str(&text).ok());
-        let whole = about.as_ref().map(|own| &own["window"]);
-        let ends = whole.and_then(|own| Some((Instant::parse(own["start"].as_str()?)?, own["seconds"].as_f64()?)));
-        let Some((from, seconds)) = ends else { continue };
+        let Some((from, seconds)) = span_of(folder) else { continue };
         let until = from.plus_seconds(seconds);
         if window.from > from || window.until < until {
             let folder = folder.display().to_string();

@@ -254,6 +254,56 @@ fn the_bill_of_the_day_stands_beside_the_simulated_one_link_by_link() {
 }
 
 #[test]
+fn bills_that_cannot_be_compared_are_refused_and_gaps_are_told() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("observed/tests/data/bill");
+    let text = |name: &str| {
+        let mut text = String::new();
+        let bytes = std::fs::read(data.join(name)).unwrap();
+        std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(bytes.as_slice()), &mut text).unwrap();
+        text
+    };
+    let (cur, focus) = (text("cur2-2026-10-13.csv.gz"), text("focus12-2026-10-13.csv.gz"));
+    let put = |name: &str, text: &str| {
+        std::fs::write(place.path().join(name), text).unwrap();
+        place.path().join(name).display().to_string()
+    };
+    let scenario = scenario();
+    let told = |files: &[&str]| {
+        let mut words =
+            vec!["backtest", scenario.to_str().unwrap(), "--from", record.to_str().unwrap(), "--split", "26h"];
+        words.extend(["--cluster", "shop-prod", "--replications", "2", "--quiet"]);
+        words.extend(files.iter().flat_map(|file| ["--bill", *file]));
+        let out = place.path().join("out").display().to_string();
+        words.extend(["--out", out.as_str()]);
+        let (shown, errors, code) = nodecast(&words);
+        let text = format!("{shown}{errors}");
+        // A terminal breaks lines.
+        (text.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" "), code)
+    };
+    let (whole, also) = (put("cur.csv", &cur), put("focus.csv", &focus));
+    let (text, code) = told(&[&whole, &also]);
+    assert!(code == Some(2) && text.contains("of the same time in two formats"), "{text}");
+    let euro = put("euro.csv", &cur.replace("USD", "EUR"));
+    let (text, code) = told(&[&euro]);
+    assert!(code == Some(2) && text.contains("the bill is in `EUR` and the simulation in USD"), "{text}");
+    let other = put("other.csv", &cur.replace("2026-10-13T", "2026-10-03T").replace("2026-10-14T", "2026-10-04T"));
+    let (text, code) = told(&[&other]);
+    assert!(code == Some(2) && text.contains("no charge of the bill begins in the judged time"), "{text}");
+    let (text, code) = told(&[&whole, &whole]);
+    assert!(code == Some(0) && text.contains("lines of the bill stand there twice, and count once"), "{text}");
+    let morning: Vec<&str> =
+        cur.lines().filter(|line| !line.contains("2026-10-13T1") && !line.contains("2026-10-13T2")).collect();
+    let morning = put("morning.csv", &(morning.join("\n") + "\n"));
+    let (text, code) = told(&[&morning]);
+    assert!(
+        code == Some(0) && text.contains("no line of the bill is of 2026-10-13T09:00:00Z to 2026-10-14T00:00:00Z"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_observation_says_when_it_is_and_what_spot_cost_where() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -275,6 +325,30 @@ fn an_observation_says_when_it_is_and_what_spot_cost_where() {
     let (_, told, code) = nodecast(&words);
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("`cheap` is no number"), "{told}");
+}
+
+#[test]
+fn nodes_that_were_only_counted_are_judged_by_their_number() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    for name in ["summary.json", "bill.csv", "nodes.csv", "pods.csv"] {
+        std::fs::remove_file(record.join(name)).unwrap();
+    }
+    let about = r#"{ "schema_version": 1, "window": { "start": "2026-10-11T22:00:00Z", "end": "2026-10-14T00:00:00Z", "seconds": 180000 } }"#;
+    std::fs::write(record.join("observation.json"), about).unwrap();
+    // Of the judged day from 26 h on two nodes for twelve hours, then three.
+    let mut counts = String::from("at_seconds,instance_type,zone,capacity_type,origin_kind,origin,nodes\n");
+    for at in (0..=180_000).step_by(600) {
+        let nodes = if at < 136_800 { 2 } else { 3 };
+        counts += &format!("{at},m5.large,us-east-1a,on-demand,NodePool,default,{nodes}\n");
+    }
+    std::fs::write(record.join("node_counts.csv"), counts).unwrap();
+    let (answer, _) = judged_by(place.path(), &record, "2", &[]);
+    let observed = |name: &str| figure(&answer, name)["observed"].as_f64().unwrap();
+    assert!((observed("node_hours_per_day") - 60.0).abs() < 1e-6, "{}", observed("node_hours_per_day"));
+    assert!((observed("launches_per_day") - 1.0).abs() < 1e-6, "{}", observed("launches_per_day"));
+    let warnings = answer["warnings"].to_string();
+    assert!(warnings.contains("nodes were recorded by how many there were of a kind"), "{warnings}");
 }
 
 /// Empties the cells of some columns of a table.

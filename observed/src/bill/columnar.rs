@@ -3,6 +3,7 @@
 //! Only the columns that are read are decompressed. Amounts are binary numbers there; their shortest decimal text is what the exporter was
 //! given, and is read exactly.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -48,7 +49,7 @@ fn read<R: ChunkReader + 'static>(
     let reader = contained(file, 0, || SerializedFileReader::new(content))?.map_err(|error| damaged(0, &error))?;
     let schema = reader.metadata().file_metadata().schema();
     let header: csv::StringRecord = schema.get_fields().iter().map(|field| field.name()).collect();
-    let positions = Rows::new(file, header, true, options)?.positions();
+    let positions: BTreeSet<usize> = Rows::new(file, header, true, options)?.positions().into_iter().collect();
     let fields: Vec<Arc<Type>> =
         positions.iter().filter_map(|&position| schema.get_fields().get(position).cloned()).collect();
     let header = fields.iter().map(|field| field.name()).collect();

@@ -83,7 +83,6 @@ impl Layout {
     }
 
     /// The numbers of the columns that are read.
-    #[cfg(feature = "parquet")]
     pub(super) fn positions(&self) -> Vec<usize> {
         let tags = self.tags.iter().map(|(at, _)| *at);
         (0..WANTED.len()).filter_map(|column| self.columns.position(column)).chain(tags).collect()

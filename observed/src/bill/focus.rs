@@ -74,7 +74,6 @@ impl Layout {
     }
 
     /// The numbers of the columns that are read.
-    #[cfg(feature = "parquet")]
     pub(super) fn positions(&self) -> Vec<usize> {
         (0..WANTED.len()).filter_map(|column| self.columns.position(column)).collect()
     }

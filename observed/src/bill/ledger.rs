@@ -1,6 +1,6 @@
 //! Takes the lines of a bill one by one, says whose each is, and sums.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::tz::TimeZone;
@@ -23,8 +23,10 @@ pub struct Ledger {
     selection: Selection,
     totals: Totals,
     nodes: NodeTables,
-    /// Fingerprints of the cluster's lines, for look-up only.
-    seen: HashSet<u64>,
+    /// Fingerprints of the cluster's lines and how many lines of the file that has most of one there are, for look-up only.
+    seen: HashMap<u64, u32>,
+    /// Of lines without an id, how many the file that is being read has had so far.
+    in_file: HashMap<u64, u32>,
     /// Hashes of their ids and begins, for look-up only.
     ids: HashSet<u64>,
 }
@@ -52,9 +54,30 @@ impl Ledger {
             selection: Selection::new(cluster),
             totals,
             nodes: NodeTables::default(),
-            seen: HashSet::new(),
+            seen: HashMap::new(),
+            in_file: HashMap::new(),
             ids: HashSet::new(),
         }
+    }
+
+    /// The lines that follow are of another file.
+    pub fn next_file(&mut self) {
+        self.in_file.clear();
+    }
+
+    /// Whether a line stands in an earlier file, or has an id that was there before. Without an id several lines of one file may be alike,
+    /// as those of two volumes of one size are: of those the next file repeats as many as it has.
+    fn is_repeated(&mut self, line: &BillLine) -> bool {
+        let seen = self.seen.entry(line.fingerprint).or_default();
+        if !line.id.is_empty() {
+            *seen += 1;
+            return *seen > 1;
+        }
+        let here = self.in_file.entry(line.fingerprint).or_default();
+        *here += 1;
+        let is_new = *here > *seen;
+        *seen = (*seen).max(*here);
+        !is_new
     }
 
     /// Takes a line.
@@ -70,7 +93,7 @@ impl Ledger {
                 return Ok(());
             }
         };
-        if !self.seen.insert(line.fingerprint) {
+        if self.is_repeated(line) {
             self.totals.repeated.take(line, |amount| amount);
             return Ok(());
         }

@@ -145,8 +145,8 @@ impl ChargeKind {
 }
 
 impl BillLine {
-    /// Whether the line is about hours: of a machine, a cluster, a gateway.
+    /// Whether the line is about hours: of a machine, a cluster, a gateway. Where the export has no unit, the usage type says what is counted.
     pub fn counts_hours(&self) -> bool {
-        matches!(self.unit.to_ascii_lowercase().as_str(), "hrs" | "hours" | "hour")
+        matches!(self.unit.to_ascii_lowercase().as_str(), "" | "hrs" | "hours" | "hour")
     }
 }

@@ -29,6 +29,8 @@ pub(super) struct Rows<'f> {
     /// Whether the header is to be shown with a cell, since the file has no lines of text.
     columnar: bool,
     options: &'f ReadOptions,
+    /// See [`Self::positions`].
+    read_columns: Vec<usize>,
     read: LinesRead,
 }
 
@@ -53,15 +55,16 @@ impl<'f> Rows<'f> {
             return Err(unknown(file, &header));
         };
         let read = LinesRead { format, rows: 0, outside: 0, currency: String::new(), span: None };
-        Ok(Self { file, header, layout, columnar, options, read })
+        let mut rows = Self { file, header, layout, columnar, options, read_columns: Vec::new(), read };
+        rows.read_columns = rows.positions();
+        Ok(rows)
     }
 
-    /// Numbers of the columns that are read.
-    #[cfg(feature = "parquet")]
-    pub(super) fn positions(&self) -> BTreeSet<usize> {
+    /// Numbers of the columns that are read, the column of a meaning always at the same place.
+    pub(super) fn positions(&self) -> Vec<usize> {
         match &self.layout {
-            Layout::Cur(layout) => layout.positions().into_iter().collect(),
-            Layout::Focus(layout) => layout.positions().into_iter().collect(),
+            Layout::Cur(layout) => layout.positions(),
+            Layout::Focus(layout) => layout.positions(),
         }
     }
 
@@ -119,7 +122,13 @@ impl<'f> Rows<'f> {
             });
         }
         let mut hasher = DefaultHasher::new();
-        row.iter().for_each(|cell| cell.hash(&mut hasher));
+        if line.id.is_empty() {
+            self.read_columns.iter().filter_map(|at| row.get(*at)).for_each(|cell| cell.hash(&mut hasher));
+        } else {
+            // One id, whatever the export is called and whichever columns it has beside.
+            let when = (line.start.as_second(), line.end.as_second());
+            (&line.id, when, line.kind.name(), line.usage, line.unblended, line.amortised).hash(&mut hasher);
+        }
         line.fingerprint = hasher.finish();
         Ok(Some(line))
     }

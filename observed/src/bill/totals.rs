@@ -194,6 +194,11 @@ impl Totals {
         }
     }
 
+    /// Whether any line of the cluster is of an hour or less.
+    pub fn is_hourly(&self) -> bool {
+        !self.hours.is_empty()
+    }
+
     /// Spans of whole hours between the first and the last line of the cluster in which it has none: parts of the export may be missing.
     /// Only of exports by the hour.
     pub fn hours_without_lines(&self) -> Vec<(Timestamp, Timestamp)> {

@@ -81,9 +81,10 @@ pub(super) fn load(path: &Path) -> Result<String, InputError> {
         );
     }
     let bytes = std::fs::read(path).map_err(|error| cannot_read(path, &error))?;
-    String::from_utf8(bytes).map_err(|_| {
+    let text = String::from_utf8(bytes).map_err(|_| {
         InputError::new(format!("`{name}` is not text")).help("unpack it first if it is compressed; save it as UTF-8")
-    })
+    })?;
+    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
 }
 
 /// That a text is not the JSON that it began as, with the place.
@@ -138,6 +139,7 @@ fn is_log(value: &Value) -> bool {
 /// Whole lines only: the last one of a file that grows may not have its end yet.
 fn log(ledger: &mut Ledger, name: &str, text: &str) {
     ledger.begin(name, "Karpenter's log");
+    ledger.tells_ends();
     for line in text.split_inclusive('\n') {
         if line.ends_with('\n') || serde_json::from_str::<Value>(line).is_ok() {
             let line = line.trim();
@@ -210,13 +212,17 @@ fn take(ledger: &mut Ledger, kind: Option<&str>, value: &Value, seen: &mut BTree
         Some("a watch") => objects::change(ledger, value, &mut |name| seen.insert(name.to_owned())),
         Some("objects of Kubernetes") => objects::object(ledger, value),
         Some("records of CloudTrail") => {
+            ledger.tells_ends();
             let list = ["Records", "Events"].iter().find_map(|key| value.get(key)?.as_array());
             match list {
                 Some(list) => list.iter().for_each(|record| cloud_events::trail(ledger, record)),
                 None => cloud_events::trail(ledger, value),
             }
         }
-        Some(_) => cloud_events::bridge(ledger, value),
+        Some(_) => {
+            ledger.tells_ends();
+            cloud_events::bridge(ledger, value);
+        }
         None => ledger.left(&value.to_string()),
     }
 }

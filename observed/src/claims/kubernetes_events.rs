@@ -42,6 +42,7 @@ pub(super) fn event(ledger: &mut Ledger, value: &Value) -> bool {
     let about = at(value, &["involvedObject"]).or_else(|| at(value, &["regarding"])).unwrap_or(&Value::Null);
     let message = text(value, &["message"]).or_else(|| text(value, &["note"])).unwrap_or_default();
     let Some(when) = first_time(value) else { return false };
+    ledger.tells_ends();
     match text(about, &["kind"]).unwrap_or_default() {
         "Pod" => pod_event(ledger, (reason, message), about, when),
         "Node" => claim_event(ledger, (reason, message), named(about, Subject::Node), when, value),

@@ -11,6 +11,9 @@ use super::lives::{
 /// Seconds by which sources may differ about one instant: conditions are in whole seconds, and controllers see late.
 const AGREEMENT: f64 = 2.0;
 
+/// Seconds after its initialization at which a node that turns Ready has been Ready before.
+const CAME_BACK: f64 = 60.0;
+
 /// Whom a fact is about.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Subject {
@@ -61,6 +64,7 @@ pub(super) struct Ledger {
     stages: Vec<StageTimes>,
     reclaims: Option<Vec<Instant>>,
     sampled: bool,
+    ends_told: bool,
     node_classes: BTreeMap<String, String>,
     sources: Vec<SourceUse>,
     scope: usize,
@@ -155,6 +159,11 @@ impl Ledger {
         self.sampled = true;
     }
 
+    /// A source would say why a node ended, had one.
+    pub(super) fn tells_ends(&mut self) {
+        self.ends_told = true;
+    }
+
     pub(super) fn stage(&mut self, stage: StageTimes) {
         self.stages.push(stage);
     }
@@ -189,11 +198,18 @@ impl Ledger {
         for ((scope, name), draft) in drafts {
             let window = if scope == 0 { own } else { self.windows.get(&scope).copied().or(own) };
             let Some(window) = window else { continue };
-            let (life, disagreements) = draft.conclude(name, window, &self.sources);
+            let (life, disagreements, impossible) = draft.conclude(name, window, &self.sources);
+            for (source, text) in impossible {
+                if let Some(source) = self.sources.get_mut(source) {
+                    source.notes.push(text);
+                }
+            }
             history.lives.push(life);
             history.disagreements.extend(disagreements);
         }
         self.pulls.sort_by(|a, b| (a.at, &a.pod, &a.image).cmp(&(b.at, &b.pod, &b.image)));
+        // Dumps of events overlap.
+        self.pulls.dedup_by(|a, b| (a.at, &a.pod, &a.image) == (b.at, &b.pod, &b.image));
         for pull in &mut self.pulls {
             let pod = self.pods.get(&(0, pull.pod.clone()));
             pull.node = pull.node.take().or_else(|| pod.and_then(|pod| pod.node.clone()));
@@ -202,7 +218,7 @@ impl Ledger {
         history.pods = self.pods.into_iter().map(|((scope, _), pod)| of_its_run(scope, pod)).collect();
         (history.pulls, history.shortages, history.loads) = (self.pulls, self.shortages, self.loads);
         (history.stages, history.sources, history.sampled) = (self.stages, self.sources, self.sampled);
-        history.reclaims = self.reclaims;
+        (history.reclaims, history.ends_told) = (self.reclaims, self.ends_told);
         history
     }
 
@@ -302,7 +318,13 @@ impl Draft {
         }
     }
 
-    fn conclude(self, name: String, window: Window, sources: &[SourceUse]) -> (Life, Vec<Disagreement>) {
+    /// The life, what sources say otherwise, and what one says that cannot be.
+    fn conclude(
+        self,
+        name: String,
+        window: Window,
+        sources: &[SourceUse],
+    ) -> (Life, Vec<Disagreement>, Vec<Impossible>) {
         let called = |source: usize| sources.get(source).map_or_else(String::new, |source| source.file.clone());
         let mut milestones = BTreeMap::new();
         let mut disagreements = Vec::new();
@@ -319,6 +341,7 @@ impl Draft {
                 });
             }
         }
+        let impossible = self.impossible(&name, &mut milestones);
         // Launched before the record began: whatever ended earlier is not in it.
         let launched = milestones.get(&Milestone::Launched).is_some_and(|at| *at < window.from);
         let life = Life {
@@ -335,6 +358,29 @@ impl Draft {
             sampled: self.sampled,
             window,
         };
-        (life, disagreements)
+        (life, disagreements, impossible)
+    }
+
+    /// Takes out milestones at which a claim cannot have come: before it was made, and Ready long after Karpenter had seen it Ready, which is a
+    /// condition that came back.
+    fn impossible(&self, name: &str, milestones: &mut BTreeMap<Milestone, Instant>) -> Vec<Impossible> {
+        let made = milestones.get(&Milestone::Created).or(milestones.get(&Milestone::Launched)).copied();
+        let initialized = milestones.get(&Milestone::Initialized).copied();
+        let mut told = Vec::new();
+        milestones.retain(|milestone, at| {
+            let too_early = made.is_some_and(|made| at.seconds_since(made) < -AGREEMENT);
+            let came_back = *milestone == Milestone::Ready
+                && initialized.is_some_and(|initialized| at.seconds_since(initialized) > CAME_BACK);
+            if too_early || came_back {
+                let source = self.sightings.get(milestone).and_then(|all| all.first()).map_or(0, |own| own.source);
+                let why = if too_early { "before it was made" } else { "again, long after it was initialized" };
+                told.push((source, format!("{name} came to {} {why}: left out", milestone.as_str())));
+            }
+            !too_early && !came_back
+        });
+        told
     }
 }
+
+/// A source, and what it says that cannot be.
+type Impossible = (usize, String);

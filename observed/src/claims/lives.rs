@@ -285,6 +285,8 @@ pub struct SourceUse {
 /// Everything that was recorded.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct History {
+    /// Whether any source would say why a node ended, had one.
+    pub ends_told: bool,
     /// Claims in order of name.
     pub lives: Vec<Life>,
     /// Pods in order of name.

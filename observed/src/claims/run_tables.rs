@@ -52,6 +52,8 @@ pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputE
     let sampled = directory.join(OBSERVATION).exists();
     if sampled {
         ledger.sampled();
+    } else {
+        ledger.tells_ends();
     }
     ledger.begin_run(Window { from: start, until: start.plus_seconds(length) });
     nodes.iter().for_each(|row| node(ledger, row, start, sampled));

@@ -119,8 +119,9 @@ impl Answer {
 
     /// The answer that has been read.
     fn of(reading: Reading<'_>) -> Result<Self, InputError> {
-        let Reading { file, status, error_type, error, warnings, infos, kind, mut series, scalar, repairs, .. } =
-            reading;
+        let Reading { file, status, error_type, error, mut warnings, infos, is_partial, .. } = reading;
+        let Reading { kind, mut series, scalar, repairs, .. } = reading;
+        warnings.extend(is_partial.then(|| "the answer is partial: part of the storage did not answer".to_owned()));
         check(status.as_deref(), [error_type, error], kind.as_deref(), file)?;
         if (kind.as_deref() == Some("scalar")) != scalar.is_some() {
             return Err(not_an_answer(file));

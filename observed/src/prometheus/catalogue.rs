@@ -303,6 +303,9 @@ fn pods(list: &mut Asking<'_>) {
         let selector = list.namespaced(metric, "namespace", &[]);
         list.looking_back(role, format!("max by ({POD}) (last_over_time({selector}[1h]))"), HOUR);
     }
+    // A pod that is deleted is gone before the next scrape more often than not, which would see its deletion.
+    let seen = list.namespaced("kube_pod_info", "namespace", &[]);
+    list.looking_back("pod_seen", format!("max by ({POD}) (last_over_time(timestamp({seen})[1h:1m]))"), HOUR);
     let info = list.namespaced("kube_pod_info", "namespace", &["node!=\"\""]);
     list.looking_back("pod_node", format!("group by ({POD}, node) (present_over_time({info}[1h]))"), HOUR);
     let requests = list.namespaced("kube_pod_container_resource_requests", "namespace", &["resource=~\"cpu|memory\""]);

@@ -92,6 +92,7 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     };
     observation.about.figures = figures::figures(&told, &observation, import.figures);
     observation.about.warnings.extend(figures::untypical_days(&observation));
+    observation.about.warnings.extend(figures::uncounted(&observation));
     Ok(observation)
 }
 

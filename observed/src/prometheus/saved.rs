@@ -39,6 +39,34 @@ impl Asked {
     pub fn points(&self) -> i64 {
         (self.end - self.start).max(0) / self.step.max(1) + 1
     }
+
+    /// Takes samples of other instants than those that were asked for out of an answer.
+    ///
+    /// # Errors
+    /// If it has no others: it was saved when something else was asked.
+    fn keep_own(&self, answer: &mut Answer, folder: &Path) -> Result<(), InputError> {
+        let (from, until) = ((self.start - self.step) * 1_000_000, (self.end + self.step) * 1_000_000);
+        let (mut kept, mut foreign) = (0_usize, 0_usize);
+        for series in &mut answer.series {
+            let all = series.samples.len();
+            series.samples.retain(|sample| (from..=until).contains(&sample.at));
+            kept += series.samples.len();
+            foreign += all - series.samples.len();
+        }
+        if foreign > 0 && kept == 0 {
+            let first = self.files.first().map_or("", String::as_str);
+            return Err(InputError::new(format!(
+                "{} holds no sample of what {LIST_FILE} beside it asks for: it is an answer to another window",
+                folder.join(first).display()
+            ))
+            .help("ask again into an empty folder: answers that are there are not asked for anew"));
+        }
+        if foreign > 0 {
+            answer.series.retain(|series| !series.samples.is_empty());
+            answer.repairs.push(format!("{foreign} samples of instants that were not asked for, left out"));
+        }
+        Ok(())
+    }
 }
 
 impl Answers {
@@ -90,14 +118,16 @@ impl Answers {
     /// If the answer cannot be read, or two pieces of it contradict each other.
     pub fn answer(&self, role: &str) -> Result<Answer, InputError> {
         let mut whole = Answer::default();
-        for file in self.by_role.get(role).into_iter().flat_map(|own| &own.files) {
+        let Some(asked) = self.by_role.get(role) else { return Ok(whole) };
+        for file in &asked.files {
             let path = self.folder.join(file);
             let name = path.display().to_string();
             let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-            let answer = Answer::read(&text, &name)?;
+            let answer = Answer::read(text.strip_prefix('\u{feff}').unwrap_or(&text), &name)?;
             drop(text);
             whole.append(answer, &name)?;
         }
+        asked.keep_own(&mut whole, &self.folder)?;
         Ok(whole)
     }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use nodecast_observed::bill::{Amount, CapacityType, ChargeKind, Group, Rule, Sums, Totals};
+use nodecast_observed::bill::{
+    Amount, CapacityType, ChargeKind, Group, Ledger, ReadOptions, Rule, Sums, Totals, read_bytes,
+};
 
-use super::{CUR, FOCUS, path, shop_prod, totals_of};
+use super::{CUR, FOCUS, path, shop_prod, text_of, totals_of};
 
 fn rounded(amount: Amount) -> String {
     format!("{amount:.3}")
@@ -115,6 +117,57 @@ fn spot_prices_are_those_of_their_hours() {
     let first: Vec<&str> = file.lines().take(2).collect();
     assert_eq!(first[0], "instance_type,zone,time,price");
     assert_eq!(first[1], "c5a.xlarge,us-east-1a,2026-10-13T04:00:00Z,0.078200000");
+}
+
+/// What the lines of texts come to, each a file.
+fn totals_of_texts(texts: &[String]) -> Totals {
+    let mut ledger = Ledger::new(shop_prod());
+    for text in texts {
+        ledger.next_file();
+        read_bytes("bill.csv", text.as_bytes(), &ReadOptions::default(), &mut |line| ledger.take(line)).unwrap();
+    }
+    ledger.finish().unwrap()
+}
+
+/// A table with other columns: `keep` says which, by name, and they come in the opposite order.
+fn turned(text: &str, keep: impl Fn(&str) -> bool) -> String {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let header = reader.headers().unwrap().clone();
+    let kept: Vec<usize> = (0..header.len()).rev().filter(|at| keep(&header[*at])).collect();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(kept.iter().map(|at| &header[*at])).unwrap();
+    for row in reader.records() {
+        let row = row.unwrap();
+        writer.write_record(kept.iter().map(|at| &row[*at])).unwrap();
+    }
+    String::from_utf8(writer.into_inner().unwrap()).unwrap()
+}
+
+#[test]
+fn a_line_counts_once_whatever_columns_a_file_has_and_in_which_order() {
+    let text = text_of(CUR);
+    let once = totals_of_texts(std::slice::from_ref(&text));
+    let twice = totals_of_texts(&[text.clone(), turned(&text, |name| name != "line_item_operation")]);
+    assert_eq!((&once.groups, once.total()), (&twice.groups, twice.repeated));
+}
+
+#[test]
+fn lines_without_an_id_are_as_many_as_one_file_has_of_them() {
+    // As the lines of two volumes are alike where resources are left out.
+    let text = text_of(FOCUS);
+    let (_, body) = text.split_once('\n').unwrap();
+    let doubled = format!("{}\n{body}", text.trim_end());
+    let (once, both) = (totals_of_texts(&[text]), totals_of_texts(std::slice::from_ref(&doubled)));
+    let amount = once.total().amortised;
+    assert_eq!((both.total().amortised, both.repeated), (amount + amount, Sums::default()));
+    assert_eq!(totals_of_texts(&[doubled.clone(), doubled]).groups, both.groups);
+}
+
+#[test]
+fn hours_of_nodes_are_counted_where_the_export_has_no_unit() {
+    let text = text_of(CUR);
+    let without = totals_of_texts(&[turned(&text, |name| name != "pricing_unit")]);
+    assert_eq!(without.nodes, totals_of_texts(&[text]).nodes);
 }
 
 #[test]

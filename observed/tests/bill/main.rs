@@ -45,6 +45,7 @@ fn shop_prod() -> Cluster {
 fn totals_of(cluster: Cluster, files: &[&str]) -> Totals {
     let mut ledger = Ledger::new(cluster);
     for file in files {
+        ledger.next_file();
         read_file(&path(file), &ReadOptions::default(), &mut |line| ledger.take(line)).unwrap();
     }
     ledger.finish().unwrap()

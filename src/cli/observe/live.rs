@@ -25,10 +25,10 @@ pub(super) struct Asking {
     #[arg(long, value_name = "URL", conflicts_with = "answers")]
     prometheus: Option<String>,
     /// How long the window is
-    #[arg(long, value_name = "DURATION", default_value = "7d")]
+    #[arg(long, value_name = "DURATION", default_value = "7d", conflicts_with = "answers")]
     window: SimDuration,
     /// The end of the window [default: the last whole hour]
-    #[arg(long, value_name = "TIME", value_parser = second)]
+    #[arg(long, value_name = "TIME", value_parser = second, conflicts_with = "answers")]
     to: Option<i64>,
     #[command(flatten)]
     question: Question,
@@ -53,6 +53,11 @@ pub(super) struct Asking {
 }
 
 impl Asking {
+    /// The first option that says how to ask and is not as it is by itself.
+    pub(super) fn stated(&self) -> Option<&'static str> {
+        self.question.stated()
+    }
+
     /// Whether there is somebody to ask.
     pub(super) fn is_wanted(&self) -> bool {
         self.prometheus.is_some()

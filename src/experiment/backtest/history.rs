@@ -50,6 +50,10 @@ pub struct Counted {
     pub evictions: Vec<(SimTime, f64)>,
     /// How many nodes there were at an instant; empty where each node is known to the second.
     pub nodes: Vec<(SimTime, f64)>,
+    /// Whether nodes are known by their number alone.
+    pub nodes_alone: bool,
+    /// Of how many nodes the capacity type was not recorded, and is taken to be On-Demand.
+    pub taken_for_on_demand: usize,
 }
 
 impl Counted {
@@ -64,7 +68,7 @@ impl Counted {
         let ends = ends.filter_map(|node| Some((node.ended()?, node.end?, 1.0))).collect();
         let evicted = outcome.record.pods.iter().filter(|pod| pod.evicted);
         let evictions = evicted.filter_map(|pod| Some((pod.deletion_requested.or(pod.removed)?, 1.0))).collect();
-        Self { ends, evictions, nodes: Vec::new() }
+        Self { ends, evictions, ..Self::default() }
     }
 }
 

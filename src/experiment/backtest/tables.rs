@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use super::counted_nodes::{Counts, Kind};
 use super::history::{Charge, Counted, History, NodeLife, PodLife, SpotPrice, WorkloadState};
-use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol};
+use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
 
 /// Why a directory tells no history.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -76,6 +77,9 @@ struct ObservationWindow {
     seconds: i64,
 }
 
+/// More nodes of a kind than that at one time are no count of any cluster's.
+const NODES_MAX: f64 = 100_000.0;
+
 /// The span that a directory tells of.
 struct Span {
     start: jiff::Timestamp,
@@ -90,9 +94,14 @@ struct Span {
 /// If it holds none, or one that is damaged.
 pub fn read(directory: &Path) -> Result<History, HistoryError> {
     let span = span(directory)?;
-    let nodes = nodes(&directory.join("nodes.csv"))?;
-    let Pods { pods, placeholders, knows_evictions } = pods(&directory.join("pods.csv"))?;
-    let mut workloads = workloads(&directory.join("workloads.csv"))?;
+    let of_run = span.currency.is_some();
+    // Of an observation a table without a row is no file.
+    let is_there = |name: &str| of_run || directory.join(name).exists();
+    let mut nodes = if is_there("nodes.csv") { nodes(&directory.join("nodes.csv"))? } else { Vec::new() };
+    let pods = if is_there("pods.csv") { pods(&directory.join("pods.csv"))? } else { Pods::default() };
+    let Pods { pods, placeholders, knows_evictions } = pods;
+    let mut workloads =
+        if is_there("workloads.csv") { workloads(&directory.join("workloads.csv"))? } else { BTreeMap::new() };
     workloads.retain(|name, _| !placeholders.contains(name));
     let bill = directory.join("bill.csv");
     let charges = if bill.exists() { Some(charges(&bill)?) } else { None };
@@ -103,6 +112,13 @@ pub fn read(directory: &Path) -> Result<History, HistoryError> {
     let node_counts = directory.join("node_counts.csv");
     if node_counts.exists() {
         counted.nodes = nodes_at(&node_counts)?;
+        if nodes.is_empty() {
+            nodes = nodes_counted(&node_counts)?;
+            counted.nodes_alone = !nodes.is_empty();
+        }
+    }
+    if !of_run {
+        counted.taken_for_on_demand = take_for_on_demand(&mut nodes);
     }
     Ok(History {
         charged_from: SimTime::ZERO,
@@ -176,6 +192,7 @@ fn nodes(path: &Path) -> Result<Vec<NodeLife>, HistoryError> {
 }
 
 /// Pods that are judged, the workloads whose pods hold room for others, and whether it is told which pods were evicted.
+#[derive(Default)]
 struct Pods {
     pods: Vec<PodLife>,
     placeholders: BTreeSet<String>,
@@ -258,6 +275,31 @@ fn nodes_at(path: &Path) -> Result<Vec<(SimTime, f64)>, HistoryError> {
         Ok(())
     })?;
     Ok(all.into_iter().collect())
+}
+
+/// Node groups are On-Demand unless they say otherwise, and their label may not have been exported; how many nodes that is.
+fn take_for_on_demand(nodes: &mut [NodeLife]) -> usize {
+    let unknown = nodes.iter_mut().filter(|node| node.capacity_type.is_none() && node.instance_type.is_some());
+    unknown.map(|node| node.capacity_type = Some(well_known::ON_DEMAND)).count()
+}
+
+/// Lives of nodes that are known by how many there were of a kind.
+fn nodes_counted(path: &Path) -> Result<Vec<NodeLife>, HistoryError> {
+    let mut counts = Counts::default();
+    Table::open(path)?.rows(|row| {
+        let symbol = |column| Ok(row.text(column)?.map(Symbol::new));
+        if let (Some(at), Some(nodes)) = (row.instant("at_seconds")?, row.number("nodes")?) {
+            let kind = Kind {
+                origin: symbol("origin")?.unwrap_or_else(|| Symbol::new("")),
+                instance_type: symbol("instance_type")?,
+                zone: symbol("zone")?,
+                capacity_type: symbol("capacity_type")?,
+            };
+            counts.put(at, kind, libm::round(nodes.clamp(0.0, NODES_MAX)) as usize);
+        }
+        Ok(())
+    })?;
+    Ok(counts.lives())
 }
 
 /// What Karpenter's counters say of removals and evictions.

@@ -42,7 +42,8 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
 
 /// A claim that had its instance for a quarter of an hour and no node.
 fn never_registered(life: &Life) -> bool {
-    if life.at(Milestone::Registered).is_some() || life.end == Some(End::Aborted) {
+    // What was Ready had registered, whoever saw that.
+    if life.at(Milestone::Registered).or(life.ready()).is_some() || life.end == Some(End::Aborted) {
         return false;
     }
     let launched = life.at(Milestone::Launched);

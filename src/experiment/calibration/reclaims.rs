@@ -60,6 +60,12 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
         }
     };
     let hours = hours(&stays);
+    if by_count.is_none() && !fit.history.ends_told && hours > 0.0 {
+        fit.warnings.push(
+            "no source says why nodes ended, so none says that EC2 took no Spot instance: events, Karpenter's log or its counters do".to_owned(),
+        );
+        return Vec::new();
+    }
     let Some(measured) = rate_in_groups(hours, &grouped) else { return Vec::new() };
     // What is assumed of the very instances that ran.
     let assumed = stays.iter().map(|stay| stay.assumed * stay.hours()).sum::<f64>() / hours;

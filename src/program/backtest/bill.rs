@@ -4,23 +4,27 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use nodecast_observed::bill::{
-    Amount, CapacityType, Cluster, ComparedBill, Contents, Group, Ledger, LinkKind, ReadOptions, Rule, Share, Totals,
-    chain, price_held, read_file,
+    Amount, CapacityType, Cluster, ComparedBill, Contents, Format, Group, Ledger, LinesRead, LinkKind, ReadOptions,
+    Rule, Share, Totals, chain, price_held, read_file,
 };
 
+use nodecast_decisions::text::InputError;
 use nodecast_observed::observation::{ABOUT_FILE, cluster_name};
 use serde::Deserialize;
 
 use super::super::Failure;
 use crate::cloud::BillItem;
+use crate::domain::words::counted;
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
 use crate::experiment::backtest::figures::Window;
-use crate::experiment::backtest::history::{Charge, History};
+use crate::experiment::backtest::history::{Charge, History, NodeLife};
 use crate::experiment::backtest::{BillComparison, BillLink, BillPart};
 use crate::report::format::money;
 
 /// Groups of a smaller share of what is simulated are not worth a hint.
 const HINT_SHARE: f64 = 0.01;
+/// How many stretches of hours without a line are named.
+const GAPS_NAMED: usize = 3;
 /// A group is far beyond the bill where it is simulated at so many times of what was billed.
 const BEYOND: f64 = 1.5;
 
@@ -112,14 +116,29 @@ pub fn read(
     };
     let mut ledger = Ledger::new(cluster);
     let mut ignored = Vec::new();
+    let mut tables: Vec<(&Path, LinesRead)> = Vec::new();
     for file in &request.files {
-        let contents = read_file(file, &options, &mut |line| ledger.take(line)).map_err(refused)?;
-        if !matches!(contents, Contents::Lines(_)) {
+        ledger.next_file();
+        match read_file(file, &options, &mut |line| ledger.take(line)).map_err(refused)? {
+            Contents::Lines(read) => tables.push((file, read)),
             // Daily totals name no resources, and OpenCost's costs are guesses until they are reconciled.
-            ignored.push(format!("{} names no resources: it is left out of the comparison", file.display()));
+            _ => ignored.push(format!("{} names no resources: it is left out of the comparison", file.display())),
         }
     }
+    one_account_of_charges(&tables)?;
+    if tables.is_empty() {
+        return Err(refused(
+            InputError::new(
+                "no file of the bill says which resource a charge is of, so none can be told to be the cluster's",
+            )
+            .help("give a Cost and Usage Report or a FOCUS export, with resource ids"),
+        ));
+    }
+    if let Some(none) = outside(&tables, options.window) {
+        return Err(none);
+    }
     let totals = ledger.finish().map_err(refused)?;
+    ignored.extend(flaws(&totals, record, options.window));
     for share in &cluster_shares {
         let is_used = |rule: &Rule| matches!(rule, Rule::Share(pattern) if pattern == &share.pattern);
         if !totals.rules.keys().any(is_used) {
@@ -130,14 +149,98 @@ pub fn read(
     Ok(RecordedBill { totals, files, ignored })
 }
 
-fn refused(error: nodecast_decisions::text::InputError) -> Failure {
+fn refused(error: InputError) -> Failure {
     error.into()
+}
+
+/// Refuses two accounts of the same charges: a report of cost and usage and a FOCUS export of one time have no id in common by which to tell.
+fn one_account_of_charges(tables: &[(&Path, LinesRead)]) -> Result<(), Failure> {
+    let is_focus = |read: &LinesRead| matches!(read.format, Format::Focus(_));
+    let overlap = |one: &LinesRead, other: &LinesRead| {
+        one.span.zip(other.span).is_some_and(|(one, other)| one.0 < other.1 && other.0 < one.1)
+    };
+    for (place, (file, read)) in tables.iter().enumerate() {
+        let twice = tables[..place].iter().find(|(_, other)| is_focus(read) != is_focus(other) && overlap(read, other));
+        if let Some((other, _)) = twice {
+            let (one, other) = (other.display(), file.display());
+            return Err(refused(
+                InputError::new(format!(
+                    "{one} and {other} are of the same time in two formats: every charge would count twice"
+                ))
+                .help("give one of them"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The error where rows were read and none is of the judged time.
+fn outside(tables: &[(&Path, LinesRead)], window: Option<(jiff::Timestamp, jiff::Timestamp)>) -> Option<Failure> {
+    let rows: u64 = tables.iter().map(|(_, read)| read.rows).sum();
+    let outside: u64 = tables.iter().map(|(_, read)| read.outside).sum();
+    let (from, until) = window.filter(|_| rows > 0 && outside == rows)?;
+    Some(refused(
+        InputError::new(format!("no charge of the bill begins in the judged time, from {from} to {until}"))
+            .help("give the bill of that time, by the hour: a line of a day or a month counts where it begins"),
+    ))
+}
+
+/// What makes a bill say less, or more, than the cluster cost.
+fn flaws(totals: &Totals, record: &History, window: Option<(jiff::Timestamp, jiff::Timestamp)>) -> Vec<String> {
+    let mut flaws = Vec::new();
+    let lines = |count: u64| counted(count, "line", "lines");
+    if totals.repeated.lines > 0 {
+        flaws.push(format!("{} of the bill stand there twice, and count once", lines(totals.repeated.lines)));
+    }
+    if totals.same_id.lines > 0 {
+        flaws.push(format!(
+            "{} of the bill have the id of another of the same hour and another amount, and count beside it: give the files of one version of the export",
+            lines(totals.same_id.lines)
+        ));
+    }
+    let mut gaps = totals.hours_without_lines();
+    if let Some(((from, until), (first, last))) = window.zip(totals.span).filter(|_| totals.is_hourly()) {
+        // The hour in which the time begins may have begun before it.
+        let hour = jiff::SignedDuration::from_hours(1);
+        gaps.splice(0..0, Some((from, first)).filter(|_| first.duration_since(from) >= hour));
+        gaps.extend(Some((last, until)).filter(|_| until.duration_since(last) >= hour));
+    }
+    let gaps: Vec<String> = gaps.iter().map(|(from, until)| format!("{from} to {until}")).collect();
+    if !gaps.is_empty() {
+        let more = if gaps.len() > GAPS_NAMED { ", ..." } else { "" };
+        let named = gaps.iter().take(GAPS_NAMED).cloned().collect::<Vec<_>>().join(", ");
+        flaws.push(format!("no line of the bill is of {named}{more}: a part of the export may be missing"));
+    }
+    if totals.nodes.is_empty() && record.nodes.iter().any(NodeLife::was_launched) {
+        flaws.push(
+            "no line of the bill is of a node: the tag that names the cluster was not activated then, or instances do not carry it"
+                .to_owned(),
+        );
+    }
+    flaws
 }
 
 impl RecordedBill {
     /// What was left out, a sentence each.
     pub fn warnings(&self) -> impl Iterator<Item = &String> {
         self.ignored.iter()
+    }
+
+    /// Refuses a bill in another currency than that of the simulations.
+    ///
+    /// # Errors
+    /// If it is.
+    pub fn refuse_other_currency(&self, simulated: &str) -> Result<(), Failure> {
+        let billed = &self.totals.currency;
+        if billed.is_empty() || billed == simulated {
+            return Ok(());
+        }
+        Err(refused(
+            InputError::new(format!(
+                "the bill is in `{billed}` and the simulation in {simulated}: they cannot be compared"
+            ))
+            .help(format!("export the bill in {simulated}: nothing here converts between currencies")),
+        ))
     }
 
     /// The currency.

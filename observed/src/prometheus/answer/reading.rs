@@ -20,6 +20,8 @@ pub(super) struct Reading<'f> {
     pub(super) error: Option<String>,
     pub(super) warnings: Vec<String>,
     pub(super) infos: Vec<String>,
+    /// Whether the server says that a part of its storage did not answer.
+    pub(super) is_partial: bool,
     /// `resultType`, once there is one.
     pub(super) kind: Option<String>,
     /// Series in the order of the text, each with its samples in order of time.
@@ -87,6 +89,8 @@ enum Key {
     Data,
     Warnings,
     Infos,
+    /// VictoriaMetrics says so where a part of its storage did not answer.
+    IsPartial,
     #[serde(other)]
     Other,
 }
@@ -106,6 +110,7 @@ impl<'d> Visitor<'d> for &mut Reading<'_> {
                 Key::Error => self.error = map.next_value()?,
                 Key::Warnings => self.warnings = map.next_value()?,
                 Key::Infos => self.infos = map.next_value()?,
+                Key::IsPartial => self.is_partial = map.next_value()?,
                 Key::Data if self.kind.is_some() => return Err(A::Error::duplicate_field("data")),
                 Key::Data => map.next_value_seed(Data(self))?,
                 Key::Other => {

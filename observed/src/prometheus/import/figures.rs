@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use nodecast_decisions::domain::SimTime;
+
 use super::pods::waits_of;
 use super::told::Told;
-use crate::observation::Observation;
 use crate::observation::about::{Disrupted, Figures, StageFigures, WorkloadFigures};
 use crate::observation::tables::Stage;
+use crate::observation::{Count, Observation};
 
 /// Days are judged by their totals where there are so many or more.
 const DAYS_MIN: usize = 5;
+/// Nodes are counted all the time, or it is told.
+const COUNTED_MIN: f64 = 0.99;
 /// A day is not typical if it is so many median deviations from the median.
 const DEVIATIONS: f64 = 3.0;
 
@@ -27,14 +31,16 @@ pub(super) fn figures(told: &Told<'_>, observation: &Observation, workloads: Vec
     for own in &observation.node_counts {
         *together.entry(own.at.as_micros()).or_default() += own.nodes;
     }
+    // A window that is cut to what was recorded leaves counts of the time before.
+    let within = |own: &&Count| own.at > SimTime::ZERO && own.at.as_micros() <= end;
     let counted = |what: &str| {
-        let own = observation.counts.iter().filter(|own| own.what == what);
+        let own = observation.counts.iter().filter(within).filter(|own| own.what == what);
         own.map(|own| own.count).sum::<f64>()
     };
     let knows_launches =
         told.first_answered(&["claims_created", "claims_created_v0_33", "claims_created_machines"]).is_some();
     let mut disruptions: BTreeMap<String, f64> = BTreeMap::new();
-    for own in observation.counts.iter().filter(|own| own.what == "disrupted") {
+    for own in observation.counts.iter().filter(within).filter(|own| own.what == "disrupted") {
         *disruptions.entry(own.reason.clone().unwrap_or_default()).or_default() += own.count;
     }
     Figures {
@@ -98,6 +104,15 @@ pub(super) fn untypical_days(observation: &Observation) -> Vec<String> {
         }));
     }
     warnings
+}
+
+/// That nodes were not counted for a part of the window, in which there are none in any sum.
+pub(super) fn uncounted(observation: &Observation) -> Option<String> {
+    let counts = observation.about.quantities.iter().find(|own| own.quantity == "node types")?;
+    (counts.coverage < COUNTED_MIN).then(|| {
+        let absent = (1.0 - counts.coverage) * 100.0;
+        format!("nodes were not counted for {absent:.1} % of the window: node-hours are of the rest")
+    })
 }
 
 /// Days further from the median than three median deviations (and a tenth), with the difference in percent.

@@ -30,6 +30,9 @@ const TIMES: [(&str, SetTime); 6] = [
 /// Kinds whose pods come and go with their node: the kubelet makes those of manifests in a node's own files.
 const OF_NODES: [&str; 2] = ["DaemonSet", "Node"];
 
+/// Seconds after which a pod that is seen no more is gone: twice the look-back of a Prometheus, and every scrape is more frequent.
+const UNSEEN: f64 = 600.0;
+
 /// Whether pods of this owner come and go with their node.
 pub(super) fn comes_with_its_node(owner: &Owner) -> bool {
     OF_NODES.contains(&&*owner.kind)
@@ -58,6 +61,7 @@ pub(super) fn lives(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Resul
             set(all.entry((namespace.clone(), pod.clone())).or_insert_with(new), first(&own));
         }
     }
+    gone(&mut all, &told.series("pod_seen")?, frame);
     for own in told.series("pod_node")? {
         if let Some(pod) = all.get_mut(&key(&own)) {
             pod.node = text(&own, "node");
@@ -77,6 +81,19 @@ pub(super) fn lives(told: &mut Told<'_>, owners: &Owners, frame: Frame) -> Resul
     let mut all: Vec<((String, String), PodLife)> = all.into_iter().collect();
     all.sort_by(|(one_name, one), (other_name, other)| (one.created, one_name).cmp(&(other.created, other_name)));
     Ok(all.into_iter().map(|(_, pod)| pod).collect())
+}
+
+/// Pods that were seen no more, long before others were: somebody deleted them, when they were last seen or within the minute.
+fn gone(all: &mut BTreeMap<(String, String), PodLife>, seen: &[Series], frame: Frame) {
+    let last = |own: &Series| own.samples.iter().map(|sample| sample.value).fold(f64::NAN, f64::max);
+    let latest = seen.iter().map(last).fold(f64::NAN, f64::max);
+    for own in seen {
+        let key = (own.label("namespace").to_owned(), own.label("pod").to_owned());
+        let is_gone = latest - last(own) > UNSEEN;
+        if let Some(pod) = all.get_mut(&key).filter(|pod| is_gone && pod.removed.is_none()) {
+            pod.deletion_requested = pod.deletion_requested.or(frame.of_value(last(own)));
+        }
+    }
 }
 
 /// The last sample that is an amount. A record without markers of staleness ends a series with a zero, which is none; where all are zero, it is zero.

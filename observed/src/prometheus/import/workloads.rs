@@ -16,6 +16,9 @@ use super::{Frame, text};
 use crate::observation::about::WorkloadFigures;
 use crate::observation::{Autoscaler, MemoryUse, WorkloadState};
 
+/// Seconds of a stretch in which CPU and requests are held against each other: the step of the question for CPU.
+const STRETCH: i64 = 300;
+
 /// A metric of an autoscaler: its name, what its target is in, the target.
 type Metric = (Option<String>, Option<String>, Option<f64>);
 /// The requests of a workload, with the role of the answer that tells them.
@@ -149,7 +152,8 @@ impl Workloads {
             let counted = role.and_then(|role| counts.get(role)?.get(workload).copied());
             let exact = counted.zip(cpu_seconds.get(workload).copied());
             let exact = exact.filter(|(requests, _)| *requests > 0.0).map(|(requests, seconds)| seconds / requests);
-            let by_rate = used.zip(rate).filter(|(_, rate)| *rate > 0.0).map(|(used, rate)| used / rate);
+            let both = cpu.get(workload).zip(requests.get(workload).map(|(_, curve)| curve));
+            let by_rate = both.and_then(|(cpu, requests)| of_one(cpu, requests));
             let basis = if exact.is_some() { Some("increase") } else { by_rate.map(|_| "rate") };
             all.push(WorkloadFigures {
                 workload: workload.clone(),
@@ -169,6 +173,22 @@ impl Workloads {
         }
         Ok(all)
     }
+}
+
+/// CPU seconds of one request by the rates of both, of the stretches in which both were recorded; `None` where none is.
+fn of_one(cpu: &Curve, requests: &Curve) -> Option<f64> {
+    let stretches = |curve: &Curve| -> BTreeSet<i64> {
+        curve.points().iter().map(|(at, _)| at.as_secs().div_euclid(STRETCH)).collect()
+    };
+    let (of_cpu, of_requests) = (stretches(cpu), stretches(requests));
+    let mean = |curve: &Curve| {
+        let is_common = |at: i64| of_cpu.contains(&at) && of_requests.contains(&at);
+        let values = curve.points().iter().filter(|(at, _)| is_common(at.as_secs().div_euclid(STRETCH)));
+        let (count, sum) = values.fold((0_usize, 0.0), |(count, sum), (_, value)| (count + 1, sum + value));
+        (count > 0).then(|| sum / count as f64)
+    };
+    let (used, rate) = mean(cpu).zip(mean(requests))?;
+    (rate > 0.0).then(|| used / rate)
 }
 
 /// The roles that tell of requests, with the place of their producers in the order in which these are believed.

@@ -259,8 +259,14 @@ fn purchase(group: &Group, text: &mut String) {
 
 fn loads(facts: &Facts<'_>, text: &mut String) {
     if !facts.replayed.is_empty() {
-        *text += "\n# What was observed: a row of a file holds until the next. Five times of all: --set 'load[*].requests.scale=5' --set 'load[*].cpu.scale=5'\n\
-             load:\n";
+        let has = |requests: bool| facts.replayed.iter().any(|load| load.cpu_per_request.is_some() == requests);
+        let kinds = [("requests", has(true)), ("cpu", has(false))];
+        let times: String =
+            kinds.iter().filter(|own| own.1).map(|(kind, _)| format!(" --set 'load[*].{kind}.scale=5'")).collect();
+        let _ = writeln!(
+            text,
+            "\n# What was observed: a row of a file holds until the next. Five times of all:{times}\nload:"
+        );
         observed::text(facts.replayed, text);
     }
     if facts.demand.loads.is_empty() {
