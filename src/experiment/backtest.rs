@@ -25,7 +25,7 @@ pub use verdict::{Judged, Verdict};
 pub use workloads::{Curve, WorkloadResult, Workloads};
 
 use figures::{Basis, HeldPrices, Reading, Window, hours_by_type, readings};
-use verdict::{judge, share};
+use verdict::{judge, share, surprise_from};
 
 use super::figures::Unit;
 use super::statistics::Estimate;
@@ -161,7 +161,7 @@ pub struct Tally {
     pub cannot_tell: u64,
     /// That differ.
     pub differs: u64,
-    /// More than two deviations off, of those that seeds differ in.
+    /// Further off than chance explains, of those that seeds differ in.
     pub beyond_chance: u64,
     /// How many would be by chance alone.
     pub beyond_chance_expected: f64,
@@ -233,7 +233,7 @@ pub fn findings(recorded: &History, simulations: &[History], stretch: Stretch) -
     let figures = figures(&observed, &of_seeds, naive.as_deref());
     let cost_error = cost_error(&observed, &of_seeds);
     let Workloads { results: workloads, curves } = Workloads::of(recorded, simulations, stretch, before);
-    let tally = tally(&figures, &workloads);
+    let tally = tally(&figures, &workloads, simulations.len());
     let types = type_hours(recorded, simulations, stretch, basis);
     (Findings { figures, workloads, tally, cost_error, naive_days, types }, curves)
 }
@@ -320,7 +320,7 @@ fn varies(judged: &Judged) -> bool {
     judged.high.is_none_or(|high| high - judged.simulated >= LEAST * judged.observed.abs())
 }
 
-fn tally(figures: &[FigureResult], workloads: &[WorkloadResult]) -> Tally {
+fn tally(figures: &[FigureResult], workloads: &[WorkloadResult], seeds: usize) -> Tally {
     let of_workloads = workloads.iter().flat_map(WorkloadResult::judged);
     let mut tally = Tally::default();
     for judged in figures.iter().map(|figure| &figure.judged).chain(of_workloads) {
@@ -333,7 +333,7 @@ fn tally(figures: &[FigureResult], workloads: &[WorkloadResult]) -> Tally {
         }
         if let Some(z) = judged.z.filter(|_| varies(judged)) {
             tally.beyond_chance_expected += 0.05;
-            tally.beyond_chance += u64::from(z.abs() >= 2.0);
+            tally.beyond_chance += u64::from(z.abs() >= surprise_from(seeds));
         }
     }
     tally.beyond_chance_expected = rounded(tally.beyond_chance_expected, 6);

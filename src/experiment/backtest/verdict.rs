@@ -6,6 +6,17 @@ use crate::experiment::statistics::{mean, student_t_quantile};
 
 /// How many deviations off chance explains: one figure in twenty lies further off by chance.
 const CHANCE: f64 = 2.0;
+/// Of so many simulations the deviation is known well enough.
+const SEEDS_ENOUGH: usize = 20;
+
+/// The same where so many simulations tell how far they differ: of few the deviation itself is a guess, as Student's distribution has it. From
+/// twenty on, as many as a back-test has unless it is asked for fewer, two are near enough.
+pub fn surprise_from(simulations: usize) -> f64 {
+    if !(2..SEEDS_ENOUGH).contains(&simulations) {
+        return CHANCE;
+    }
+    student_t_quantile(0.975, simulations as f64 - 1.0).max(CHANCE)
+}
 
 /// What is to be said of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -63,7 +74,7 @@ pub fn judge(observed: f64, simulations: &[f64], tolerance: f64) -> Option<Judge
     // Where simulations do not vary, whatever is off is off by more than chance.
     let off = (observed - simulated).abs() > 1e-9 * observed.abs().max(simulated.abs());
     let surprising = match (z, spread) {
-        (Some(z), _) => z.abs() >= CHANCE,
+        (Some(z), _) => z.abs() >= surprise_from(simulations.len()),
         (None, Some(_)) => off,
         (None, None) => false,
     };
@@ -136,7 +147,7 @@ pub fn judge_curve(observed: &[f64], simulations: &[Vec<f64>], tolerance: f64) -
     let beyond = by_chance.map(|mean| distance - mean);
     let z = spread.filter(|spread| *spread > 0.0).zip(beyond).map(|(spread, beyond)| beyond / spread);
     let surprising = match (z, beyond) {
-        (Some(z), _) => z >= CHANCE,
+        (Some(z), _) => z >= surprise_from(among.len()),
         (None, Some(beyond)) => beyond > 1e-9,
         (None, None) => false,
     };
@@ -166,7 +177,7 @@ pub fn judge_curve(observed: &[f64], simulations: &[Vec<f64>], tolerance: f64) -
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, judge, judge_curve, weighted_error};
+    use super::{Verdict, judge, judge_curve, surprise_from, weighted_error};
 
     fn verdict(observed: f64, simulations: &[f64]) -> Verdict {
         judge(observed, simulations, 0.10).unwrap().verdict
@@ -179,6 +190,16 @@ mod tests {
         assert_eq!(verdict(105.0, &close), Verdict::SmallButReal);
         assert_eq!(verdict(150.0, &close), Verdict::Differs);
         assert_eq!(verdict(150.0, &[60.0, 180.0, 90.0, 150.0]), Verdict::CannotTell);
+    }
+
+    #[test]
+    fn with_few_seeds_what_lies_in_the_interval_is_no_surprise() {
+        let seeds = [90.0, 110.0];
+        let judged = judge(160.0, &seeds, 0.1).unwrap();
+        assert!(judged.z.unwrap() > 3.0 && judged.high.unwrap() > 160.0);
+        assert_eq!(judged.verdict, Verdict::CannotTell);
+        assert!((surprise_from(20) - 2.0).abs() < 1e-12 && (surprise_from(1) - 2.0).abs() < 1e-12);
+        assert!((surprise_from(5) - 2.776_445).abs() < 1e-5 && surprise_from(19) > 2.0);
     }
 
     #[test]

@@ -165,7 +165,7 @@ fn tallied(found: &Findings) -> String {
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
     format!(
-        "{judged} judged: {}. Of those in which seeds differ {} {} more than two deviations off; by chance alone {:.1} would.",
+        "{judged} judged: {}. Of those in which seeds differ {} {} further off than chance explains; by chance alone {:.1} would.",
         parts.join(", "),
         tally.beyond_chance,
         if tally.beyond_chance == 1 { "lies" } else { "lie" },
