@@ -292,7 +292,7 @@ fn answers_to_another_window_are_refused_and_single_strangers_left_out() {
         .import()
         .unwrap();
     assert_eq!(own.about.figures.workloads[0].cpu_used_milli, Some(2_000.0));
-    assert!(own.about.warnings.iter().any(|text| text.contains("1 samples of instants that were not asked for")));
+    assert!(own.about.warnings.iter().any(|text| text.contains("1 sample of instants that were not asked for")));
 }
 
 #[test]

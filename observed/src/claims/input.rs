@@ -81,10 +81,13 @@ pub(super) fn load(path: &Path) -> Result<String, InputError> {
         );
     }
     let bytes = std::fs::read(path).map_err(|error| cannot_read(path, &error))?;
-    let text = String::from_utf8(bytes).map_err(|_| {
+    let mut text = String::from_utf8(bytes).map_err(|_| {
         InputError::new(format!("`{name}` is not text")).help("unpack it first if it is compressed; save it as UTF-8")
     })?;
-    Ok(text.strip_prefix('\u{feff}').map_or_else(|| text.clone(), str::to_owned))
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
+    Ok(text)
 }
 
 /// That a text is not the JSON that it began as, with the place.

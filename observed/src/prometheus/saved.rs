@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use nodecast_decisions::domain::words::refusal;
+use nodecast_decisions::domain::words::{counted, refusal};
 use nodecast_decisions::text::InputError;
 
 use super::answer::Answer;
@@ -63,7 +63,8 @@ impl Asked {
         }
         if foreign > 0 {
             answer.series.retain(|series| !series.samples.is_empty());
-            answer.repairs.push(format!("{foreign} samples of instants that were not asked for, left out"));
+            let samples = counted(foreign as u64, "sample", "samples");
+            answer.repairs.push(format!("{samples} of instants that were not asked for, left out"));
         }
         Ok(())
     }
