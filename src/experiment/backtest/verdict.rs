@@ -68,7 +68,9 @@ pub fn judge(observed: f64, simulations: &[f64], tolerance: f64) -> Option<Judge
     let simulated = mean(simulations)?;
     let error = share(simulated - observed, observed);
     let spread = spread(simulations, simulated);
-    let z = spread.filter(|spread| *spread > 0.0).map(|spread| (observed - simulated) / spread);
+    // Sums of the same amounts in another order differ by their rounding.
+    let varies = |spread: &f64| *spread > 1e-9 * simulated.abs();
+    let z = spread.filter(varies).map(|spread| (observed - simulated) / spread);
     let reach = spread.map(|spread| spread * student_t_quantile(0.975, simulations.len() as f64 - 1.0));
     let large = error.is_none_or(|error| error.abs() >= tolerance);
     // Where simulations do not vary, whatever is off is off by more than chance.
@@ -221,6 +223,8 @@ mod tests {
         assert_eq!(verdict(0.0, &[1.0, 1.0]), Verdict::Differs);
         assert_eq!(verdict(20.0, &[10.0]), Verdict::CannotTell);
         assert!(judge(1.0, &[], 0.1).is_none());
+        let rounded = judge(10.0, &[2.4, 2.400_000_000_000_000_4, 2.4], 0.1).unwrap();
+        assert_eq!((rounded.z, rounded.verdict), (None, Verdict::Differs));
     }
 
     #[test]
