@@ -18,6 +18,7 @@ use std::fmt;
 pub use input::{Sources, read};
 pub use lives::{Disagreement, SourceUse, Window};
 pub use lives::{End, History, ImagePull, Life, LoadSample, Milestone, PodLife, Shortage, StageTimes};
+pub use run_tables::span;
 
 /// An instant of the calendar, in microseconds since 1970 in UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

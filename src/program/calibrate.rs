@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nodecast_observed::claims::{self, History, Instant, Sources, Window};
-use nodecast_observed::observation::ABOUT_FILE;
 
 use super::simulations::simulate;
 use super::{Audience, Failure, Prices, edits};
@@ -175,23 +174,11 @@ fn window(request: &Request) -> Result<Option<Window>, Failure> {
     }
 }
 
-/// When an observation or a run began, and for how many seconds it went on; `None` of what is neither.
-fn span_of(folder: &Path) -> Option<(Instant, f64)> {
-    let read = |name: &str| -> Option<serde_json::Value> {
-        serde_json::from_str(&fs::read_to_string(folder.join(name)).ok()?).ok()
-    };
-    let span = |own: &serde_json::Value, seconds: &str| {
-        Some((Instant::parse(own["start"].as_str()?)?, own[seconds].as_f64()?))
-    };
-    let observed = read(ABOUT_FILE).and_then(|about| span(&about["window"], "seconds"));
-    observed.or_else(|| read("summary.json").and_then(|summary| span(&summary["about"], "duration_seconds")))
-}
-
 /// Refuses to take a part of an observation or a run: its sums are of its whole window.
 fn refuse_a_part(folders: &[PathBuf], window: Option<Window>) -> Result<(), Failure> {
     let Some(window) = window else { return Ok(()) };
     for folder in folders {
-        let Some((from, seconds)) = span_of(folder) else { continue };
+        let (from, Some(seconds)) = claims::span(folder)? else { continue };
         let until = from.plus_seconds(seconds);
         if window.from > from || window.until < until {
             let folder = folder.display().to_string();

@@ -87,8 +87,11 @@ const SPANS: [(&str, [&str; 2], [&str; 2]); 2] = [
     ("summary.json", ["about", "start"], ["about", "duration_seconds"]),
 ];
 
-/// When the run or the observation began, and for how many seconds it went on, as far as it says.
-fn span(directory: &Path) -> Result<(Instant, Option<f64>), InputError> {
+/// When the run or the observation in a folder began, and for how many seconds it went on, as far as it says.
+///
+/// # Errors
+/// If the file that says it cannot be read.
+pub fn span(directory: &Path) -> Result<(Instant, Option<f64>), InputError> {
     let files = SPANS.map(|(name, start, length)| (directory.join(name), start, length));
     let Some((path, start, length)) = files.into_iter().find(|(path, ..)| path.exists()) else {
         return Ok((Instant(0), None));
