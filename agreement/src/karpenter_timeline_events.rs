@@ -57,12 +57,54 @@ pub fn compare(record: &Record, case: &Value) -> Result<(), String> {
         "timeline" => {
             let brief = !expected["timelineFilter"].is_null();
             let kept = |kind: &str| !brief || BRIEF.contains(&kind);
-            compare_timeline(happenings(record), list(expected, "timeline")?, kept, brief)
+            compare_timeline(happenings(record), list(expected, "timeline")?, kept, (brief, CLOSE))
         }
         "counts" => compare_counts(happenings(record), list(expected, "counts")?),
         "aggregate" => compare_aggregate(record, case),
         other => Err(format!("unknown kind of expectation `{other}`")),
     }
+}
+
+/// How a simulation with a world of its own is held against a timeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Likeness {
+    /// Seconds of the simulation at the instant that the case calls zero.
+    pub zero: f64,
+    /// How far times may be apart, in seconds.
+    pub close: f64,
+}
+
+/// Compares a simulation of a scenario that states the same: what happens to which node, but neither which of alike pods it happens to nor
+/// how many types a claim is left with, as types and prices are the program's own.
+///
+/// # Errors
+/// The first difference.
+pub fn compare_likeness(record: &Record, case: &Value, likeness: Likeness) -> Result<(), String> {
+    let expected = &case["expected"];
+    let brief = !expected["timelineFilter"].is_null();
+    let of_counts = expected["stable"] == "counts";
+    let known = |kind: &str, details: &Value| if of_counts { without_names(kind, details) } else { alike(details) };
+    let expected = if of_counts { one_by_one(list(expected, "counts")?) } else { list(expected, "timeline")?.to_vec() };
+    let found = happenings(record).into_iter().map(|own| Happening {
+        at: own.at + ZERO - likeness.zero,
+        details: known(own.kind, &own.details),
+        ..own
+    });
+    let expected: Vec<Value> = expected
+        .iter()
+        .map(|event| json!([event[0], event[1], known(event[1].as_str().unwrap_or_default(), &event[2])]))
+        .collect();
+    let kept = |kind: &str| !brief || BRIEF.contains(&kind);
+    compare_timeline(found.collect(), &expected, kept, (false, likeness.close))
+}
+
+/// The details that a world of its own shares with another.
+fn alike(details: &Value) -> Value {
+    let mut own = details.clone();
+    if let Some(own) = own.as_object_mut() {
+        own.retain(|key, _| !["pod", "types", "requests", "replacements"].contains(&key.as_str()));
+    }
+    own
 }
 
 /// Pairs found and expected events of one kind with the same details in order of time; tells of the earliest without its
@@ -71,7 +113,7 @@ fn compare_timeline(
     found: Vec<Happening>,
     expected: &[Value],
     kept: impl Fn(&str) -> bool,
-    brief: bool,
+    (brief, close): (bool, f64),
 ) -> Result<(), String> {
     let mut sides: BTreeMap<String, (Vec<f64>, Vec<f64>)> = BTreeMap::new();
     for mut own in found.into_iter().filter(|own| kept(own.kind)) {
@@ -98,7 +140,7 @@ fn compare_timeline(
         wanted.sort_by(f64::total_cmp);
         for position in 0..own.len().max(wanted.len()) {
             match (own.get(position), wanted.get(position)) {
-                (Some(&a), Some(&b)) if (a - b).abs() <= CLOSE => continue,
+                (Some(&a), Some(&b)) if (a - b).abs() <= close => continue,
                 (Some(&a), Some(&b)) => tell(a.min(b), format!("{what} at {a:.2}, expected at {b:.2}")),
                 (Some(&a), None) => tell(a, format!("{what} at {a:.2}, not expected")),
                 (None, Some(&b)) => tell(b, format!("{what} expected at {b:.2}, missing")),
@@ -127,14 +169,14 @@ fn key(kind: &str, mut details: Value) -> String {
 
 /// Compares how many events of a kind there are at each instant, without names.
 fn compare_counts(found: Vec<Happening>, expected: &[Value]) -> Result<(), String> {
-    let mut timeline = Vec::new();
-    for event in expected {
-        for _ in 0..event[2].as_u64().unwrap_or(0) {
-            timeline.push(json!([event[0], event[1], event[3]]));
-        }
-    }
     let nameless = found.into_iter().map(|own| Happening { details: without_names(own.kind, &own.details), ..own });
-    compare_timeline(nameless.collect(), &timeline, |_| true, false)
+    compare_timeline(nameless.collect(), &one_by_one(expected), |_| true, (false, CLOSE))
+}
+
+/// Counted events as a timeline.
+fn one_by_one(counted: &[Value]) -> Vec<Value> {
+    let event = |own: &Value| json!([own[0], own[1], own[3]]);
+    counted.iter().flat_map(|own| (0..own[2].as_u64().unwrap_or(0)).map(move |_| event(own))).collect()
 }
 
 fn without_names(kind: &str, details: &Value) -> Value {

@@ -10,6 +10,7 @@ pub mod karpenter_case;
 pub mod karpenter_consolidation;
 pub mod karpenter_timeline;
 mod karpenter_timeline_events;
+pub mod karpenter_timeline_scenario;
 pub mod keda;
 pub mod kube_scheduler;
 pub mod packing_suite;

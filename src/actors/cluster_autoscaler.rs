@@ -33,6 +33,7 @@ use crate::cluster::{NodePhase, Position};
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
 use crate::engine::Streams;
 use crate::policy::cluster_autoscaler::cluster_state::ClusterState;
+use crate::policy::cluster_autoscaler::expander::GroupRanks;
 use crate::policy::cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::controller_time::{at_speed, cluster_autoscaler as model};
@@ -123,6 +124,16 @@ impl AutoscalerLoop {
     /// How many nodes it takes for unneeded.
     pub(super) fn unneeded(&self) -> u32 {
         self.program.as_ref().map_or(0, |program| program.planner().unneeded().count() as u32)
+    }
+
+    /// The ConfigMap of the expander `priority` changes to this form: the program reads it anew each time it expands.
+    pub(super) fn replace_ranks(&mut self, ranks: &GroupRanks) {
+        if let Some(thought) = &mut self.thought {
+            thought.rehearsed = None;
+        }
+        if let Some(program) = &mut self.program {
+            program.replace_ranks(ranks.clone());
+        }
     }
 
     /// What the program remembers of groups, to tell it of something: what it has rehearsed holds no more.

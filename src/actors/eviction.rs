@@ -3,9 +3,11 @@
 use super::context::Context;
 use super::kubelet;
 use crate::control_plane::budgets::eviction_answer;
+use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::{PodId, SimDuration, SimTime};
-use crate::policy::budgets::{BudgetStatus, EvictionAnswer};
+use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
 use crate::policy::kube_scheduler::BudgetState;
+use crate::world::record::EventKind;
 
 /// Evicts the pod if its budgets allow it now; whether they did.
 pub(super) fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) -> bool {
@@ -28,6 +30,15 @@ pub(super) fn evict_within(
 pub(super) fn ask(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) -> EvictionAnswer {
     let grace = context.world.pod(pod).spec.grace_period();
     ask_within(context, now, pod, grace, reason)
+}
+
+/// A budget comes to be, or changes to this form.
+pub(super) fn apply_budget(context: &mut Context<'_>, now: SimTime, budget: &PodDisruptionBudget) {
+    let text = format!("PodDisruptionBudget {}/{}", budget.namespace, budget.name);
+    context.world.note(now, EventKind::ManifestApplied, None, text);
+    context.world.apply_budget(budget.clone());
+    // It remembers which budgets protect the pods of a specification.
+    context.protections = Protections::default();
 }
 
 /// Whether the pod's budgets would allow its eviction now.

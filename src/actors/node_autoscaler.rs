@@ -11,6 +11,7 @@ use super::{cluster_autoscaler, karpenter};
 use crate::cluster::NodeOrigin;
 use crate::domain::controller_time::CallRate;
 use crate::domain::{NodeClass, NodeId, NodeOverlay, NodePool, SimTime, Symbol};
+use crate::policy::cluster_autoscaler::expander::GroupRanks;
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::karpenter::{Buffer, Written};
 use crate::world::controller_loops::LimitFacts;
@@ -116,6 +117,14 @@ pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &Nod
     context.world.note(now, EventKind::ManifestApplied, None, format!("EC2NodeClass {}", class.name));
     if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
         karpenter::replace_class(context, now, class);
+    }
+}
+
+/// The ranks of groups for the expander `priority` are applied.
+pub(super) fn replace_ranks(context: &mut Context<'_>, now: SimTime, ranks: &GroupRanks) {
+    context.world.note(now, EventKind::ManifestApplied, None, "ConfigMap cluster-autoscaler-priority-expander");
+    if let NodeAutoscaler::ClusterAutoscaler = NodeAutoscaler::of(context.setup) {
+        context.cluster_autoscaler.replace_ranks(ranks);
     }
 }
 

@@ -170,6 +170,7 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
             drawn: names::of_node(context, spec.name, number),
             origin: NodeOrigin::NodeGroup(spec.name),
             labels: spec.labels,
+            annotations: Labels::new(),
             taints: spec.taints,
             startup_taints: Vec::new(),
         },

@@ -6,8 +6,7 @@
 //!
 //! What must not live here: which pods a controller wants.
 //!
-//! Deviation: pods of nobody and of a pod trace are not refused, and DaemonSets look only at LimitRanges. A quota that a timeline applies is
-//! not read.
+//! Deviation: pods of nobody and of a pod trace are not refused, and DaemonSets look only at LimitRanges.
 
 use std::collections::BTreeMap;
 
@@ -45,6 +44,16 @@ impl Quotas {
             of.entry(quota.name.namespace).or_default().push(quota.clone());
         }
         Self { of, refused: BTreeMap::new() }
+    }
+}
+
+/// A quota comes to be, or changes to this form. Controllers that it has refused look again when their wait is over.
+pub(super) fn apply(context: &mut Context<'_>, now: SimTime, quota: &ResourceQuota) {
+    context.world.note(now, EventKind::ManifestApplied, None, format!("ResourceQuota {}", quota.name));
+    let known = context.quotas.of.entry(quota.name.namespace).or_default();
+    match known.iter_mut().find(|own| own.name == quota.name) {
+        Some(own) => *own = quota.clone(),
+        None => known.push(quota.clone()),
     }
 }
 

@@ -185,6 +185,10 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let shape = shape_of(context, pod);
     let priority = context.world.pod(pod).spec.priority;
     context.scheduler.know(pod, shape);
+    // Neither kube-scheduler nor an autoscaler looks at a pod whose gates are closed, and nobody opens them here: `resolve` warns.
+    if !context.world.pod(pod).spec.scheduling_gates.is_empty() {
+        return;
+    }
     if fargate::pod_created(context, now, pod) {
         return;
     }

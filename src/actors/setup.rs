@@ -9,6 +9,8 @@ use crate::cloud::Pool;
 use crate::cluster::NodeOrigin;
 use crate::domain::check::Check;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
+use crate::domain::pod::PodDisruptionBudget;
+use crate::domain::quota::ResourceQuota;
 use crate::domain::volumes::Storage;
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
@@ -330,6 +332,12 @@ pub enum Action {
     ReplaceOverlays(Vec<NodeOverlay>),
     /// CapacityBuffers, or PodTemplates of theirs, are applied: all that there are from then on.
     ReplaceBuffers(Vec<Buffer>),
+    /// A PodDisruptionBudget is applied: it comes to be, or changes to this form.
+    ApplyBudget(PodDisruptionBudget),
+    /// A ResourceQuota is applied.
+    ApplyQuota(ResourceQuota),
+    /// The ConfigMap of Cluster Autoscaler's expander `priority` is applied.
+    ReplaceRanks(Box<GroupRanks>),
     /// `kubectl cordon`.
     Cordon(Which),
     /// `kubectl uncordon`.

@@ -3,6 +3,7 @@
 mod auto_mode;
 mod beliefs;
 mod initial;
+mod late;
 mod metrics;
 mod pools;
 mod storage;
@@ -84,6 +85,7 @@ pub fn resolve<'s>(
     let about_size = thinned.into_iter().chain(Forecast::of(scenario, policy, sample_interval).warning());
     about_size.for_each(|text| warnings.harmless(text));
     warn_about_objects(manifests, policy, &mut warnings);
+    warn_about_gates(scenario, manifests, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     usage::warn(&setup, &mut warnings);
     vertical::warn(&setup, &mut warnings);
@@ -169,6 +171,18 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
     }
     if let Some(flags) = &policy.flags {
         warn_about_groups(manifests, flags, warnings);
+    }
+}
+
+/// Pods that nobody lets go to the scheduler.
+fn warn_about_gates(scenario: &Scenario, manifests: &Manifests, warnings: &mut Caveats) {
+    let gated = storage::pods(scenario, manifests).iter().filter(|(_, spec)| !spec.scheduling_gates.is_empty()).count();
+    if gated > 0 {
+        warnings.changes(format!(
+            "{} scheduling gates (`schedulingGates`), which nobody opens in a simulation: the pods wait to the end, and nothing is launched for \
+             them; take the gates away to see what happens once they are open",
+            counted(gated as u64, "pod template has", "pod templates have")
+        ));
     }
 }
 
@@ -268,6 +282,7 @@ fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings
                 steps.extend(pools::updated(timed.at, later, policy, warnings));
                 steps.extend(pools::replaced(timed.at, later, scenario, policy));
                 steps.extend(beliefs::replaced(timed.at, later, scenario, policy));
+                steps.extend(late::applied(timed.at, later, policy, warnings));
                 apply(timed.at, &auto_mode::without_agents(later, policy), scenario, &mut steps);
             }
         }

@@ -5,6 +5,7 @@
 mod action;
 mod agreement;
 mod anonymous;
+mod applied_later;
 mod architecture;
 mod auto_mode;
 mod availability;
@@ -96,6 +97,7 @@ mod second_tutorial;
 mod selection;
 mod shipped;
 mod simulated_clocks;
+mod simulated_timelines;
 mod simulation;
 mod spot_market;
 mod standing;

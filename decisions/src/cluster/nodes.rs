@@ -15,6 +15,8 @@ pub struct NewNode {
     pub origin: NodeOrigin,
     /// Labels known before launch.
     pub labels: Labels,
+    /// Annotations.
+    pub annotations: Labels,
     /// Taints that it keeps.
     pub taints: Vec<Taint>,
     /// Taints that it starts with.
@@ -29,6 +31,7 @@ impl NewNode {
             drawn: None,
             origin,
             labels: Labels::new(),
+            annotations: Labels::new(),
             taints: Vec::new(),
             startup_taints: Vec::new(),
         }
@@ -44,7 +47,7 @@ impl Cluster {
             drawn: new.drawn,
             origin: new.origin,
             labels: new.labels,
-            annotations: Labels::new(),
+            annotations: new.annotations,
             taints: new.taints,
             startup_taints: new.startup_taints,
             capacity: Resources::new(),

@@ -31,6 +31,8 @@ pub struct ProtectedByBudgets {
 struct PodShare {
     budgets: Protectors,
     healthy: bool,
+    /// Whether its controller has a scale.
+    scaled: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -86,7 +88,8 @@ impl ProtectedByBudgets {
             WorkloadKind::Pods => Protectors::new(),
             _ => protectors(workload.name.namespace, &workload.template.labels, selectors(cluster)),
         };
-        let share = WorkloadShare { budgets, wanted: i64::from(workload.replicas) };
+        let wanted = if has_scale(workload.kind) { i64::from(workload.replicas) } else { 0 };
+        let share = WorkloadShare { budgets, wanted };
         if self.workloads.len() <= id.index() {
             self.workloads.resize(id.index() + 1, WorkloadShare::default());
         }
@@ -112,21 +115,30 @@ impl ProtectedByBudgets {
         if pod.phase == PodPhase::Gone {
             return None;
         }
-        let budgets = match cluster.workload(pod.workload).kind {
+        let kind = cluster.workload(pod.workload).kind;
+        let budgets = match kind {
             WorkloadKind::Pods => protectors(pod.namespace, &pod.spec.labels, selectors(cluster)),
             _ => self.workloads.get(pod.workload.index())?.budgets.clone(),
         };
-        Some(PodShare { budgets, healthy: pod.is_ready() && pod.is_active() })
+        // Of one that nobody controls nobody is asked.
+        let scaled = kind == WorkloadKind::Pods || has_scale(kind);
+        Some(PodShare { budgets, healthy: pod.is_ready() && pod.is_active(), scaled })
     }
 
     fn count(&mut self, share: Option<PodShare>, times: i64) {
-        let Some(PodShare { budgets, healthy }) = share else { return };
+        let Some(PodShare { budgets, healthy, scaled }) = share else { return };
         for budget in budgets {
             let total = &mut self.totals[budget as usize];
             total.selected += times;
             total.healthy += times * i64::from(healthy);
+            total.unscaled += times * i64::from(!scaled);
         }
     }
+}
+
+/// Whether objects of the kind have the subresource `scale`, which says how many pods they want.
+const fn has_scale(kind: WorkloadKind) -> bool {
+    matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet)
 }
 
 /// What the API server answers to an eviction of `pod`, whose budgets, by position, have these statuses.

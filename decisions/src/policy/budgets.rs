@@ -121,6 +121,8 @@ pub struct ProtectedPods {
     pub selected: i64,
     /// Those that are healthy, see [`is_healthy`].
     pub healthy: i64,
+    /// Those whose controller has no scale: DaemonSets and Jobs.
+    pub unscaled: i64,
 }
 
 /// The status of a budget.
@@ -137,9 +139,10 @@ pub struct BudgetStatus {
 }
 
 /// A budget's status. Percentages are rounded up under both rules. While a workload grows its new pods are expected and not
-/// healthy yet, so nothing may be taken away.
+/// healthy yet, so nothing may be taken away. How many pods a controller without a scale wants cannot be asked: unless a number of
+/// healthy pods is stated, nothing may be taken away of a budget that selects a pod of one.
 ///
-/// Source: `disruption.go`, `getExpectedPodCount`, `updatePdbStatus`.
+/// Source: `disruption.go`, `getExpectedPodCount`, `getScaleController`, `failSafe`, `updatePdbStatus`.
 pub fn budget_status(rule: DisruptionRule, pods: ProtectedPods) -> BudgetStatus {
     let (expected, desired_healthy) = match rule {
         DisruptionRule::MaxUnavailable(most) => {
@@ -149,7 +152,9 @@ pub fn budget_status(rule: DisruptionRule, pods: ProtectedPods) -> BudgetStatus 
         DisruptionRule::MinAvailable(least) => (pods.wanted, least.of_rounded_up(pods.wanted)),
     };
     let spare = pods.healthy.saturating_sub(desired_healthy).max(0);
-    let disruptions_allowed = if expected > 0 { spare } else { 0 };
+    let is_count = matches!(rule, DisruptionRule::MinAvailable(IntOrPercent::Count(_)));
+    let is_known = is_count || pods.unscaled == 0;
+    let disruptions_allowed = if expected > 0 && is_known { spare } else { 0 };
     BudgetStatus { expected, desired_healthy, healthy: pods.healthy, disruptions_allowed }
 }
 
@@ -236,7 +241,7 @@ mod tests {
             (MinAvailable(Percent(100)), 3, 3, 3, 3, 0),
             (MaxUnavailable(Percent(100)), 0, 0, 0, 0, 0),
         ] {
-            let status = budget_status(rule, ProtectedPods { wanted, selected, healthy });
+            let status = budget_status(rule, ProtectedPods { wanted, selected, healthy, unscaled: 0 });
             assert_eq!(
                 (status.desired_healthy, status.disruptions_allowed),
                 (desired, allowed),
@@ -247,12 +252,28 @@ mod tests {
 
     #[test]
     fn a_budget_that_expects_no_pods_allows_none_to_go() {
-        let stray = ProtectedPods { wanted: 0, selected: 2, healthy: 2 };
+        let stray = ProtectedPods { wanted: 0, selected: 2, healthy: 2, unscaled: 0 };
         assert_eq!(budget_status(MaxUnavailable(Count(1)), stray).disruptions_allowed, 0);
     }
 
+    #[test]
+    fn a_budget_over_pods_of_jobs_allows_none_to_go_unless_it_states_a_number_of_healthy_ones() {
+        let jobs = ProtectedPods { wanted: 0, selected: 4, healthy: 4, unscaled: 4 };
+        for (rule, allowed) in [
+            (MaxUnavailable(Count(1)), 0),
+            (MaxUnavailable(Percent(100)), 0),
+            (MinAvailable(Percent(50)), 0),
+            (MinAvailable(Count(3)), 1),
+        ] {
+            assert_eq!(budget_status(rule, jobs).disruptions_allowed, allowed, "{rule:?}");
+        }
+        // One such pod is enough, whatever else the budget selects.
+        let mixed = ProtectedPods { wanted: 5, selected: 6, healthy: 6, unscaled: 1 };
+        assert_eq!(budget_status(MaxUnavailable(Count(2)), mixed).disruptions_allowed, 0);
+    }
+
     fn answer(phase: PodPhase, ready: bool, always: bool, rule: DisruptionRule, healthy: i64) -> EvictionAnswer {
-        let status = budget_status(rule, ProtectedPods { wanted: 4, selected: 4, healthy });
+        let status = budget_status(rule, ProtectedPods { wanted: 4, selected: 4, healthy, unscaled: 0 });
         let budget = EvictionBudget { status, always_allow_unhealthy: always };
         eviction(EvictionView { phase, deleting: false, ready }, &[budget])
     }

@@ -156,6 +156,13 @@ impl ClusterAutoscaler {
         Self { speed: Some(speed_percent), ..self }
     }
 
+    /// The ranks of groups that the expander `priority` goes by from now on.
+    ///
+    /// Source: Cluster Autoscaler 1.36 `expander/priority/priority.go`, `BestOptions`, which reads its ConfigMap each time.
+    pub fn replace_ranks(&mut self, ranks: expander::GroupRanks) {
+        self.inputs.ranks = Some(ranks);
+    }
+
     /// The flags.
     pub const fn flags(&self) -> &Flags {
         &self.flags

@@ -60,8 +60,14 @@ impl Outside for Context<'_> {
                 let mut stream = self.streams.nth("initialization", "", u64::from(node.0));
                 SimDuration::from_secs_f64(stream.lognormal(median, sigma))
             }
-            Draw::DisruptionPhase(most) => self.streams.stream("disruption-phase", "").span_up_to(most),
-            Draw::GarbagePhase(most) => self.streams.stream("garbage-phase", "").span_up_to(most),
+            Draw::DisruptionPhase(most) => {
+                let drawn = || self.streams.stream("disruption-phase", "").span_up_to(most);
+                self.setup.scenario.phases.disruption.unwrap_or_else(drawn)
+            }
+            Draw::GarbagePhase(most) => {
+                let drawn = || self.streams.stream("garbage-phase", "").span_up_to(most);
+                self.setup.scenario.phases.garbage_collection.unwrap_or_else(drawn)
+            }
         }
     }
 }

@@ -19,6 +19,9 @@ use crate::domain::{SimDuration, Symbol};
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
+/// Between two passes of Karpenter's disruption loop, and between two of its searches for claims whose instance is gone.
+const DISRUPTION_PERIOD: SimDuration = SimDuration::from_secs(10);
+const GARBAGE_PERIOD: SimDuration = SimDuration::from_secs(120);
 
 /// What is applied under any policy at any time.
 fn manifests<'a>(policies: &'a [PolicyVariant], actions: &'a [Placed]) -> Vec<&'a Arc<Manifests>> {
@@ -164,6 +167,8 @@ pub(super) fn phases(reader: &Reader<'_>, fields: Fields<'_, '_>, scenario: &Sce
     let loops = [
         ("metrics_server", phases.metrics_server, scenario.metrics_server.resolution),
         ("replica_autoscalers", phases.replica_autoscalers, SYNC_PERIOD),
+        ("disruption", phases.disruption, DISRUPTION_PERIOD),
+        ("garbage_collection", phases.garbage_collection, GARBAGE_PERIOD),
     ];
     for (name, phase, period) in loops {
         if phase.is_some_and(|phase| phase >= period) {

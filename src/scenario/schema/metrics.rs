@@ -171,6 +171,8 @@ section! {
   metrics_server: 12s
   replica_autoscalers: 9s
   keda: 25s
+  disruption: 4s
+  garbage_collection: 1m
 ";
     #[derive(Copy, Eq)]
     pub default struct Phases {
@@ -181,6 +183,11 @@ section! {
         replica_autoscalers: SimDuration, or "drawn from the seed";
         /// The first poll of all ScaledObjects and ScaledJobs that exist at the start, then every `pollingInterval`.
         keda: SimDuration, or "drawn from the seed, for each object";
+        /// The first pass of Karpenter's disruption loop, then ten seconds after each pass that found nothing; less than 10s. Of
+        /// releases before v0.31 the first look of consolidation.
+        disruption: SimDuration, or "drawn from the seed";
+        /// Karpenter's first search for NodeClaims whose instance is gone, then every two minutes; less than 2m.
+        garbage_collection: SimDuration, or "drawn from the seed";
     }
 }
 

@@ -52,7 +52,7 @@ fn parts<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> impl Iterator<
 }
 
 /// What pods are made from, with their namespaces.
-fn pods<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> Vec<(Symbol, &'a PodSpec)> {
+pub(super) fn pods<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> Vec<(Symbol, &'a PodSpec)> {
     let mut pods: Vec<(Symbol, &PodSpec)> = Vec::new();
     for part in parts(scenario, manifests) {
         pods.extend(part.deployments.iter().map(|own| (own.name.namespace, &*own.template)));

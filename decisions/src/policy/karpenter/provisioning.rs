@@ -386,6 +386,7 @@ pub(super) fn make_claim(step: &mut Step<'_>, plan: PlannedClaim, purpose: Purpo
     let count = step.own.claims_made.entry(plan.node_pool).or_insert(0);
     *count += 1;
     let number = *count;
+    let template = Arc::clone(&step.own.pools[plan.pool]);
     let new = NewClaim {
         number,
         text: launch_text(&plan),
@@ -394,13 +395,13 @@ pub(super) fn make_claim(step: &mut Step<'_>, plan: PlannedClaim, purpose: Purpo
         capacity_types: capacity_types(step, &plan),
         node: NewNode {
             labels: plan.labels.clone(),
+            annotations: template.annotations.clone(),
             taints: plan.taints.clone(),
             startup_taints: plan.startup_taints.clone(),
             ..NewNode::called(format!("{}-{number:05}", plan.node_pool), NodeOrigin::NodePool(plan.node_pool))
         },
     };
     step.act(Action::CreateClaim(Box::new(new)));
-    let template = Arc::clone(&step.own.pools[plan.pool]);
     let types = plan.instance_types.iter().map(|kind| kind.index).collect();
     let PlannedClaim { pool, requirements, requests, .. } = plan;
     let claim = Claim { pool, requirements, requests, types, refusals: 0, sent: None };

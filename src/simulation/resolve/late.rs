@@ -1,0 +1,45 @@
+//! Objects of a timeline's step that act on others: budgets, quotas, ranks of groups, and what a run reads once, at its start.
+//!
+//! What must not live here: workloads and their autoscalers (`resolve`), NodePools and classes (`pools`).
+
+use super::group_ranks;
+use crate::actors::{Action, Step};
+use crate::domain::SimTime;
+use crate::scenario::manifests::Manifests;
+use crate::scenario::{Autoscaler, Caveats, PolicyVariant};
+
+/// The steps by which they come to be or change at `at`.
+pub(super) fn applied(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) -> Vec<Step> {
+    warn_about_what_is_read_once(at, later, policy, warnings);
+    let budgets = later.disruption_budgets.iter().cloned().map(Action::ApplyBudget);
+    let quotas = later.resource_quotas.iter().cloned().map(Action::ApplyQuota);
+    let of_autoscaler = policy.autoscaler == Autoscaler::ClusterAutoscaler;
+    let ranks = group_ranks(later).filter(|_| of_autoscaler).map(|ranks| Action::ReplaceRanks(Box::new(ranks)));
+    budgets.chain(quotas).chain(ranks).map(|action| Step { at, action }).collect()
+}
+
+fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {
+    let mut together = policy.manifests.as_ref().clone();
+    let before = together.load_balancers().len();
+    together.apply(later.clone());
+    if together.load_balancers().len() > before {
+        warnings.may_change(format!(
+            "timeline at {at}: load balancers of Services and Ingresses that are applied during a run are not billed: state them from the start"
+        ));
+    }
+    if later.services.iter().any(|own| policy.manifests.services.iter().all(|known| known.name != own.name)) {
+        warnings.may_change(format!(
+            "timeline at {at}: kube-scheduler spreads the pods of a Service by default from the start of a run on, not from when it is applied"
+        ));
+    }
+    if later.scheduler.as_ref().is_some_and(|own| policy.manifests.scheduler.as_ref() != Some(own)) {
+        warnings.changes(format!(
+            "timeline at {at}: kube-scheduler reads its KubeSchedulerConfiguration once, at its start: this one changes nothing"
+        ));
+    }
+    if !later.monitors.is_empty() {
+        warnings.may_change(format!(
+            "timeline at {at}: ServiceMonitors and PodMonitors count from the start of a run on: those applied later change no interval"
+        ));
+    }
+}

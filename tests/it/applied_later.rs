@@ -1,0 +1,146 @@
+//! What acts on other objects: budgets, quotas and ranks that a timeline applies, budgets over pods of Jobs, annotations of NodePools, closed
+//! gates of pods.
+
+use nodecast::catalog::Catalog;
+use nodecast::scenario::Scenario;
+use nodecast::scenario::error::Render;
+use nodecast::simulation::{Outcome, run};
+use nodecast::world::record::EventKind;
+
+use crate::cli::Place;
+use crate::node_groups::{minutes, times};
+use crate::pool_changes::{deployment, pool};
+
+const CLASS: &str = "apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec: {amiSelectorTerms: [{alias: al2023@latest}], role: nodes}
+";
+
+/// Four pods of one Job that run to the end.
+const JOB: &str = "---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: report, namespace: shop}
+spec:
+  parallelism: 4
+  completions: 4
+  template:
+    metadata: {labels: {app: report}}
+    spec:
+      restartPolicy: Never
+      nodeSelector: {pool: general}
+      containers: [{name: own, image: own, resources: {requests: {cpu: 500m, memory: 1Gi}}}]
+";
+
+fn budget(app: &str, rule: &str) -> String {
+    format!(
+        "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: {app}, namespace: shop}}\n\
+         spec: {{{rule}, selector: {{matchLabels: {{app: {app}}}}}}}\n"
+    )
+}
+
+/// The cluster of these manifests for an hour; `later.yaml` is there for the timeline.
+fn simulate(manifests: &str, later: &str, more: &str) -> Outcome {
+    let place = Place::new();
+    place.put("cluster.yaml", manifests);
+    place.put("later.yaml", later);
+    let text = "name: later\nregion: us-east-1\nduration: 1h\ncluster: { zones: [us-east-1a, us-east-1b] }\n\
+                manifests: [cluster.yaml]\nec2: { capacity: infinite }\n";
+    place.put("scenario.yaml", &format!("{text}{more}"));
+    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).map_err(|error| error.render()).unwrap();
+    run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
+}
+
+fn evictions(outcome: &Outcome) -> usize {
+    times(outcome, EventKind::PodEvicted).len()
+}
+
+#[test]
+fn a_budget_that_a_timeline_applies_holds_evictions_back_and_one_that_it_changes_lets_them_go() {
+    let manifests = CLASS.to_owned() + &pool("general", "m5", "0") + &deployment("web", 4, "general");
+    let drain = "  - { at: 20m, drain: { labels: { pool: general } } }\n";
+    let free = simulate(&manifests, "", &format!("timeline:\n{drain}"));
+    assert!(evictions(&free) >= 4, "{}", evictions(&free));
+    let applied = "timeline:\n  - { at: 10m, manifests: [later.yaml] }\n";
+    let held = simulate(&manifests, &budget("web", "minAvailable: 100%"), &format!("{applied}{drain}"));
+    assert_eq!(evictions(&held), 0);
+    assert!(held.record.events.iter().any(|event| event.message == "PodDisruptionBudget shop/web"));
+
+    let strict = manifests + &budget("web", "minAvailable: 100%");
+    let loosened = "timeline:\n  - { at: 30m, manifests: [later.yaml] }\n";
+    let later = simulate(&strict, &budget("web", "maxUnavailable: 1"), &format!("{loosened}{drain}"));
+    assert!(evictions(&later) >= 4, "{}", evictions(&later));
+    assert!(times(&later, EventKind::PodEvicted).iter().all(|&at| at >= minutes(30)));
+}
+
+#[test]
+fn a_quota_that_a_timeline_applies_refuses_pods_from_then_on() {
+    let manifests = CLASS.to_owned() + &pool("general", "m5", "0") + &deployment("web", 2, "general");
+    let quota =
+        "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: small, namespace: shop}\nspec: {hard: {pods: 3}}\n";
+    let scaled = "timeline:\n  - { at: 10m, manifests: [later.yaml] }\n  - { at: 20m, scale: { workload: shop/web, replicas: 6 } }\n";
+    let outcome = simulate(&manifests, quota, scaled);
+    let there = outcome.record.pods.iter().filter(|pod| pod.removed.is_none()).count();
+    assert_eq!(there, 3);
+}
+
+#[test]
+fn ranks_of_groups_that_a_timeline_applies_hold_for_what_is_launched_from_then_on() {
+    let ranks = |first: &str, second: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: cluster-autoscaler-priority-expander, namespace: kube-system}}\n\
+             data:\n  priorities: |\n    50: [{first}.*]\n    10: [{second}.*]\n"
+        )
+    };
+    let web = deployment("web", 0, "general").replace("900m", "3");
+    let more = "nodeGroups:
+  - { name: old, instanceType: m5.xlarge, min: 0, desired: 0, max: 10, labels: { pool: general } }
+  - { name: new, instanceType: m5.xlarge, min: 0, desired: 0, max: 10, labels: { pool: general } }
+policies: [{ name: ca, autoscaler: cluster-autoscaler, flags: { expander: priority } }]
+timeline:
+  - { at: 5m, scale: { workload: shop/web, replicas: 1 } }
+  - { at: 20m, manifests: [later.yaml] }
+  - { at: 25m, scale: { workload: shop/web, replicas: 2 } }
+";
+    let outcome = simulate(&format!("{}{web}", ranks("old", "new")), &ranks("new", "old"), more);
+    let groups: Vec<&str> = outcome.record.nodes.iter().map(|node| node.origin.name().as_str()).collect();
+    assert_eq!(groups, ["old", "new"]);
+}
+
+#[test]
+fn a_budget_over_pods_of_a_job_lets_none_go_unless_it_states_how_many_must_stay() {
+    let manifests = CLASS.to_owned() + &pool("general", "m5", "0") + JOB;
+    let more = "workloads: [{ name: shop/report, run_time: 10h }]\ntimeline:\n  - { at: 20m, drain: { labels: { pool: general } } }\n";
+    let evicted = |rule: &str| evictions(&simulate(&(manifests.clone() + &budget("report", rule)), "", more));
+    assert_eq!(evicted("maxUnavailable: 1"), 0);
+    assert_eq!(evicted("minAvailable: 50%"), 0);
+    assert!(evicted("minAvailable: 1") >= 3);
+}
+
+#[test]
+fn annotations_of_a_node_pool_reach_its_nodes() {
+    let web = deployment("web", 6, "general");
+    let disrupted = |annotated: bool| {
+        let labels = "metadata: {labels: {pool: general}}";
+        let own = pool("general", "m5", "100%");
+        let annotation = "metadata: {labels: {pool: general}, annotations: {karpenter.sh/do-not-disrupt: \"true\"}}";
+        let own = if annotated { own.replace(labels, annotation) } else { own };
+        let manifests = CLASS.to_owned() + &own + &web;
+        let down = "timeline:\n  - { at: 20m, scale: { workload: shop/web, replicas: 1 } }\n";
+        times(&simulate(&manifests, "", down), EventKind::NodeDisrupted).len()
+    };
+    assert!(disrupted(false) > 0);
+    assert_eq!(disrupted(true), 0);
+}
+
+#[test]
+fn nothing_is_launched_for_pods_whose_gates_nobody_opens() {
+    let web = deployment("web", 2, "general")
+        .replace("      nodeSelector", "      schedulingGates: [{name: queue}]\n      nodeSelector");
+    let outcome = simulate(&(CLASS.to_owned() + &pool("general", "m5", "0") + &web), "", "");
+    assert_eq!(outcome.record.nodes.len(), 0);
+    assert_eq!(outcome.record.pods.iter().filter(|pod| pod.scheduled.is_none() && pod.removed.is_none()).count(), 2);
+    let told = outcome.warnings.iter().filter(|own| own.contains("schedulingGates")).count();
+    assert_eq!(told, 1, "{:?}", outcome.warnings);
+}

@@ -1,0 +1,54 @@
+//! Timelines of the real Karpenter as scenarios: the simulation's own actors, scheduler, kubelets and EC2 bring about what the real
+//! controllers did, as the driver does that has the models with which the timelines were recorded.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use agreement::karpenter_timeline_scenario::{Simulated, run};
+
+/// Timelines that a scenario states and that come out otherwise, with the reason.
+const OTHERWISE: [(&str, &str); 11] = [
+    (
+        "batch-gate-slow-launch",
+        "calls to EC2 take a moment more here, so that the next trigger finds another batch open",
+    ),
+    ("budget-reason", SCORES),
+    ("instance-lost", "EKS removes the Node of an instance that is gone; the models of the cases have nobody who does"),
+    ("launch-ice-all", "the pod is backing off when its node becomes Ready, and is bound seconds later"),
+    ("long-expire", SCORES),
+    ("long-wave-1", SCORES),
+    ("long-wave-3", SCORES),
+    ("long-wave-4", SPOT),
+    ("multi-delete-budget-1", SCORES),
+    ("multi-delete-budget-2", SCORES),
+    ("spot-to-spot-15", SPOT),
+];
+/// Why pods end up on other nodes.
+const SCORES: &str = "kube-scheduler chooses nodes by score here, and the models of the cases take the first by name";
+/// Why another type is launched.
+const SPOT: &str = "Spot prices are the program's own";
+
+#[test]
+fn a_scenario_brings_about_what_the_real_controllers_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = [Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/karpenter-timeline")];
+    let fared = run(&paths, None, folder.path()).unwrap_or_else(|problem| panic!("{problem}"));
+    let otherwise = BTreeMap::from(OTHERWISE);
+    let (mut agree, mut differ) = (0, Vec::new());
+    for (name, simulated) in &fared {
+        match simulated {
+            Simulated::Agrees if otherwise.contains_key(name.as_str()) => differ.push(format!("{name} agrees by now")),
+            Simulated::Agrees => agree += 1,
+            Simulated::Differs(difference) if !otherwise.contains_key(name.as_str()) => {
+                differ.push(format!("{name}: {difference}"));
+            }
+            Simulated::Differs(_) | Simulated::NotStated(_) => {}
+        }
+        if let Simulated::NotStated(why) = simulated {
+            println!("not stated: {name}: {why}");
+        }
+    }
+    println!("{agree} of {} timelines agree", fared.len());
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+    assert_eq!((agree, fared.len()), (44, 72));
+}
