@@ -16,9 +16,13 @@ use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
 use super::{interruption, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, volumes};
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
+use crate::domain::node::NodeObject;
 use crate::domain::pod::{OwnerKind, PodPhase};
 use crate::domain::workload::ObjectName;
-use crate::domain::{Labels, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{
+    Labels, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, Taint, TaintEffect, WorkloadId,
+    well_known,
+};
 use crate::single_pass::NamedPod;
 use crate::world::found::{FoundNode, FoundPod};
 
@@ -79,7 +83,7 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
         machine,
         labels: &node.labels,
         annotations: &node.annotations,
-        taints: &node.taints,
+        taints: &taints_of(node),
         capacity: node.capacity.clone(),
         allocatable: node.allocatable.clone(),
         ready: node.ready,
@@ -98,6 +102,19 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
     scheduler_loop::node_changed(context, now, id);
     metrics_server::node_registered(context, id);
     id
+}
+
+/// The taints of a node: the node lifecycle controller has one for each that is not Ready, whether the dump was taken before it was put there
+/// or not.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/nodelifecycle/node_lifecycle_controller.go`, `doNoScheduleTaintingPass`.
+fn taints_of(node: &NodeObject) -> Vec<Taint> {
+    let mut taints = node.taints.clone();
+    let unready = [well_known::TAINT_NOT_READY, well_known::TAINT_UNREACHABLE];
+    if !node.ready && !taints.iter().any(|taint| unready.contains(&taint.key)) {
+        taints.push(Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
+    }
+    taints
 }
 
 /// A pod is on its node.

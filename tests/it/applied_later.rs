@@ -144,3 +144,21 @@ fn nothing_is_launched_for_pods_whose_gates_nobody_opens() {
     let told = outcome.warnings.iter().filter(|own| own.contains("schedulingGates")).count();
     assert_eq!(told, 1, "{:?}", outcome.warnings);
 }
+
+#[test]
+fn a_node_that_is_not_ready_gets_no_pod_whether_its_taint_is_in_the_dump_or_not() {
+    let node = |name: &str, ready: &str| {
+        let holds = "{ cpu: \"4\", memory: 8Gi, pods: \"20\" }";
+        format!(
+            "---\napiVersion: v1\nkind: Node\nmetadata: {{name: {name}, labels: {{pool: general}}}}\n\
+             status: {{allocatable: {holds}, capacity: {holds}, conditions: [{{type: Ready, status: \"{ready}\"}}]}}\n"
+        )
+    };
+    let manifests = node("up", "True") + &node("down", "False") + &deployment("web", 6, "general");
+    let outcome = simulate(&manifests, "", "policies: [{ name: static, autoscaler: static }]\n");
+    let on = |name: &str| {
+        let placed = outcome.record.pods.iter().filter_map(|pod| pod.node);
+        placed.filter(|node| outcome.record.nodes[node.index()].name.as_str() == name).count()
+    };
+    assert_eq!((on("up"), on("down")), (4, 0));
+}
