@@ -350,6 +350,18 @@ spec:
 }
 
 #[test]
+fn zero_in_a_probe_counts_as_not_given() {
+    let read = |probe: &str| {
+        let text = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: a, livenessProbe: {{{probe}}}}}]}}\n");
+        manifests(&text).pods[0].spec.containers[0].liveness_probe
+    };
+    let zeros = "initialDelaySeconds: 0, timeoutSeconds: 0, periodSeconds: 0, successThreshold: 0, failureThreshold: 0";
+    let probe = read(zeros).unwrap();
+    assert_eq!((probe.period, probe.success_threshold, probe.failure_threshold), (SimDuration::from_secs(10), 1, 3));
+    assert_eq!(read(zeros), read("httpGet: {port: 80}"));
+}
+
+#[test]
 fn a_provisioner_under_a_release_that_reads_none_is_warned_of() {
     let pool = "apiVersion: karpenter.sh/v1alpha5
 kind: Provisioner

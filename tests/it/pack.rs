@@ -70,6 +70,16 @@ fn provisioners_are_warned_of_where_the_release_reads_none() {
 }
 
 #[test]
+fn a_folder_is_answered_with_the_manifests_inside_it() {
+    let (_, err, code) = pack(&["scenarios/pack", "--region", "us-east-1"]);
+    assert_ne!(code, Some(0));
+    assert!(err.contains("`scenarios/pack` is a directory"), "{err}");
+    assert!(err.contains("`scenarios/pack/daemonsets.yaml`"), "{err}");
+    let (_, err, _) = pack(&["scenarios/eks-101/", "--region", "us-east-1"]);
+    assert!(err.contains("`scenarios/eks-101/cluster.yaml`"), "{err}");
+}
+
+#[test]
 fn five_pods_of_one_core_need_eight_cores() {
     let five = one_core_pods(5);
     assert_eq!(
