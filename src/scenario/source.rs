@@ -109,7 +109,10 @@ pub(super) fn not_a_folder(path: &Path) -> ScenarioError {
     let files = std::fs::read_dir(path).into_iter().flatten().flatten().map(|own| own.path());
     let help = match files.filter(|own| is_manifest(own)).min() {
         Some(first) => {
-            format!("name the manifests inside it, for example `{}`, or all of them with `{name}/*.yaml`", first.display())
+            format!(
+                "name the manifests inside it, for example `{}`, or all of them with `{name}/*.yaml`",
+                first.display()
+            )
         }
         None => "name files with manifests, dumps of a cluster or tables of pods; there is none in it".to_owned(),
     };

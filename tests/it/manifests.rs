@@ -343,16 +343,17 @@ spec:
     assert_eq!((expire_after, max_pods), (hours(720), None));
     assert_eq!(
         warnings,
-        ["kubelet", "expireAfter"].map(|key| format!(
-            "`karpenter.sh/v1` has no `{key}` here: it is of v1beta1, and the API server drops it"
-        ))
+        ["kubelet", "expireAfter"]
+            .map(|key| format!("`karpenter.sh/v1` has no `{key}` here: it is of v1beta1, and the API server drops it"))
     );
 }
 
 #[test]
 fn zero_in_a_probe_counts_as_not_given() {
     let read = |probe: &str| {
-        let text = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: a, livenessProbe: {{{probe}}}}}]}}\n");
+        let text = format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: a, livenessProbe: {{{probe}}}}}]}}\n"
+        );
         manifests(&text).pods[0].spec.containers[0].liveness_probe
     };
     let zeros = "initialDelaySeconds: 0, timeoutSeconds: 0, periodSeconds: 0, successThreshold: 0, failureThreshold: 0";

@@ -2,9 +2,9 @@
 //! two say in annotations is in `hpa_annotations`.
 
 use super::common::{label_selector, metadata};
-use super::{hpa_annotations, hpa_old};
 use super::pod::OBJECT;
 use super::rollout::scaled_kind;
+use super::{hpa_annotations, hpa_old};
 use crate::domain::hpa::{
     Behavior, MetricSource, MetricSpec, MetricTarget, ScaleTargetRef, ScalingPolicy, ScalingPolicyKind, ScalingRules,
     SelectPolicy,

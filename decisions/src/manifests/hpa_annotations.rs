@@ -46,7 +46,12 @@ fn annotation<'s>(reader: &mut Reader<'s>, object: &Node<'s>, key: &str) -> Opti
         Some(value) => Some(tree(value, node.at)),
         None => {
             let message = format!("the annotation `{key}` is not JSON of its form: the API server passes over it");
-            reader.warn(node.at, message, "cannot be read", "write the autoscaler as `autoscaling/v2`, which has a field for it");
+            reader.warn(
+                node.at,
+                message,
+                "cannot be read",
+                "write the autoscaler as `autoscaling/v2`, which has a field for it",
+            );
             None
         }
     }

@@ -394,8 +394,10 @@ mod tests {
 
     #[test]
     fn what_scales_in_the_way_of_another_time_is_said_to_scale() {
-        for (version, kind) in [("keda.k8s.io/v1alpha1", "ScaledObject"), ("http.keda.sh/v1alpha1", "HTTPScaledObject")] {
-            let text = format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{replicas: {{min: 5}}}}\n");
+        for (version, kind) in [("keda.k8s.io/v1alpha1", "ScaledObject"), ("http.keda.sh/v1alpha1", "HTTPScaledObject")]
+        {
+            let text =
+                format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{replicas: {{min: 5}}}}\n");
             let read = read_manifests(&Source::new("a.yaml", text)).unwrap();
             let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
             assert!(warning.message().ends_with("what it scales keeps its replicas"), "{warning}");

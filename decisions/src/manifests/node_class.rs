@@ -457,8 +457,9 @@ mod tests {
     use crate::text::Source;
 
     fn class(spec: &str) -> Manifests {
-        let text =
-            format!("apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec: {{{spec}}}\n");
+        let text = format!(
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec: {{{spec}}}\n"
+        );
         read_manifests(&Source::new("class.yaml", text)).unwrap()
     }
 

@@ -99,7 +99,8 @@ pub(super) fn taints<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Res
     let taint = |entry: &Entry<'s>| {
         let text = reader.text(&entry.value, &entry.key)?;
         let (value, effect) = text.split_once(':').unwrap_or(("", text));
-        let effect = Node { kind: NodeKind::Scalar { text: effect.to_owned().into(), plain: false }, at: entry.value.at };
+        let effect =
+            Node { kind: NodeKind::Scalar { text: effect.to_owned().into(), plain: false }, at: entry.value.at };
         Ok(Taint { key: Symbol::new(&entry.key), value: Symbol::new(value), effect: taint_effect(reader, &effect)? })
     };
     node.entries().iter().map(taint).collect()
@@ -130,7 +131,9 @@ pub(super) fn suspends_zone_rebalance<'s>(
             process if ABSENT.contains(&process) => {}
             process => {
                 let shown: String = process.chars().take(80).collect();
-                let message = format!("the suspended process `{shown}` of an Auto Scaling group goes on here: `AZRebalance` alone can be suspended");
+                let message = format!(
+                    "the suspended process `{shown}` of an Auto Scaling group goes on here: `AZRebalance` alone can be suspended"
+                );
                 reader.left_out(item.at, message, "");
             }
         }

@@ -125,8 +125,13 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     let grace = inner.optional("terminationGracePeriod", |n, what| span(reader, n, what, false))?;
     pool.termination_grace_period = grace.or(pool.termination_grace_period);
     if let Some(node) = spec.get("disruption") {
-        let dropped =
-            is_dropped(reader, object, Some(node), "expireAfter", "`spec.template.spec.expireAfter`, `720h` unless stated")?;
+        let dropped = is_dropped(
+            reader,
+            object,
+            Some(node),
+            "expireAfter",
+            "`spec.template.spec.expireAfter`, `720h` unless stated",
+        )?;
         disruption(reader, node, &mut pool, object.get("status").is_some(), !dropped)?;
         warn_of_older_name(reader, object, node);
         warn_of_what_is_required(reader, object, node);

@@ -39,7 +39,9 @@ pub enum CronProblem {
         reason: &'static str,
     },
     /// A time zone before the fields of a CronJob's schedule, with the prefix and the zone.
-    #[error("`{prefix}{zone}` in a schedule is not read: since Kubernetes 1.29 the API refuses a CronJob with a time zone there")]
+    #[error(
+        "`{prefix}{zone}` in a schedule is not read: since Kubernetes 1.29 the API refuses a CronJob with a time zone there"
+    )]
     ZonePrefix {
         /// `TZ=` or `CRON_TZ=`.
         prefix: &'static str,
