@@ -11,6 +11,7 @@ mod config_map;
 mod eksctl;
 mod foreign;
 mod hpa;
+mod hpa_annotations;
 mod hpa_old;
 mod keda;
 mod keda_jobs;

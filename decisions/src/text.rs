@@ -6,6 +6,7 @@
 pub mod error;
 pub mod reader;
 pub mod source;
+mod template;
 pub mod tree;
 
 pub use error::{InputError, Place, Warning};

@@ -90,7 +90,7 @@ impl BootStages {
             AmiFamily::AL2 | AmiFamily::Ubuntu | AmiFamily::Custom => (11.0, 7.0, 9.0, 2.0, 6.0),
             AmiFamily::AL2023 => (11.0, 6.0, 11.0, 2.0, 6.0),
             AmiFamily::Bottlerocket => (11.0, 5.0, 5.0, 2.0, 6.0),
-            AmiFamily::Windows2019 | AmiFamily::Windows2022 => (12.0, 75.0, 150.0, 10.0, 30.0),
+            AmiFamily::Windows2019 | AmiFamily::Windows2022 | AmiFamily::Windows2025 => (12.0, 75.0, 150.0, 10.0, 30.0),
         };
         let (status, running) = (None, None);
         Self { vm_init, os_boot, bootstrap, register, cni_ready, status, running, by_type: true, fixed: false }

@@ -41,6 +41,9 @@ pub fn load(
     let mut listed = Vec::new();
     for path in files {
         let path = path.as_ref();
+        if path.is_dir() {
+            return Err(source::not_a_folder(path));
+        }
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
             listed.extend(table::read(&source::load_argument(path, &Limits::default())?)?);
         } else {

@@ -98,6 +98,27 @@ pub(super) fn read_bounded(path: &Path, name: &str, bytes_max: usize) -> Result<
     Ok(bytes)
 }
 
+/// What is said of a folder where manifests are named one by one.
+pub(super) fn not_a_folder(path: &Path) -> ScenarioError {
+    let name = path.display().to_string();
+    let name = name.trim_end_matches('/');
+    let is_manifest = |own: &Path| {
+        let ending = own.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        ["yaml", "yml", "json", "csv"].contains(&ending) && own.file_name() != Some("scenario.yaml".as_ref())
+    };
+    let files = std::fs::read_dir(path).into_iter().flatten().flatten().map(|own| own.path());
+    let help = match files.filter(|own| is_manifest(own)).min() {
+        Some(first) => {
+            format!(
+                "name the manifests inside it, for example `{}`, or all of them with `{name}/*.yaml`",
+                first.display()
+            )
+        }
+        None => "name files with manifests, dumps of a cluster or tables of pods; there is none in it".to_owned(),
+    };
+    ScenarioError::new(format!("`{name}` is a directory")).help(help)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Limits, load, sha256_hex};

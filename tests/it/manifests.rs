@@ -316,6 +316,79 @@ spec: {{role: nodes}}
 }
 
 #[test]
+fn fields_that_v1_has_elsewhere_count_in_v1beta1_alone() {
+    let read = |version: &str| {
+        let text = format!(
+            "apiVersion: {version}
+kind: NodePool
+metadata: {{name: default}}
+spec:
+  disruption: {{consolidationPolicy: WhenEmpty, consolidateAfter: 30s, expireAfter: 1h}}
+  template:
+    spec:
+      kubelet: {{maxPods: 2}}
+      nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}
+      requirements: []
+"
+        );
+        let objects = manifests(&text);
+        let pool = &objects.node_pools[0];
+        let max_pods = pool.kubelet.as_ref().and_then(|own| own.max_pods);
+        let warnings: Vec<String> = objects.warnings.iter().map(ToString::to_string).collect();
+        (pool.expire_after, max_pods, warnings)
+    };
+    let hours = |hours: i64| Some(SimDuration::from_secs(hours * 3_600));
+    assert_eq!(read("karpenter.sh/v1beta1"), (hours(1), Some(2), Vec::new()));
+    let (expire_after, max_pods, warnings) = read("karpenter.sh/v1");
+    assert_eq!((expire_after, max_pods), (hours(720), None));
+    assert_eq!(
+        warnings,
+        ["kubelet", "expireAfter"]
+            .map(|key| format!("`karpenter.sh/v1` has no `{key}` here: it is of v1beta1, and the API server drops it"))
+    );
+}
+
+#[test]
+fn zero_in_a_probe_counts_as_not_given() {
+    let read = |probe: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: a, livenessProbe: {{{probe}}}}}]}}\n"
+        );
+        manifests(&text).pods[0].spec.containers[0].liveness_probe
+    };
+    let zeros = "initialDelaySeconds: 0, timeoutSeconds: 0, periodSeconds: 0, successThreshold: 0, failureThreshold: 0";
+    let probe = read(zeros).unwrap();
+    assert_eq!((probe.period, probe.success_threshold, probe.failure_threshold), (SimDuration::from_secs(10), 1, 3));
+    assert_eq!(read(zeros), read("httpGet: {port: 80}"));
+}
+
+#[test]
+fn a_provisioner_under_a_release_that_reads_none_is_warned_of() {
+    let pool = "apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata: {name: old}
+spec:
+  requirements: [{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}]
+  providerRef: {name: default}
+---
+apiVersion: karpenter.k8s.aws/v1alpha1
+kind: AWSNodeTemplate
+metadata: {name: default}
+spec: {subnetSelector: {a: b}}
+";
+    let warnings = |versions: &str| {
+        let scenario = format!("name: old\nregion: us-east-1\nduration: 1h\n{versions}manifests: [pool.yaml]\n");
+        load(&[("scenario.yaml", &scenario), ("pool.yaml", pool)]).1
+    };
+    let found = warnings("");
+    let [warning] = found.as_slice() else { panic!("{found:?}") };
+    assert!(warning.starts_with("Provisioner old: Karpenter v1.13 reads no Provisioner"), "{warning}");
+    assert!(warning.contains("`versions: {karpenter: v0.27}`"), "{warning}");
+    assert_eq!(warnings("versions: {karpenter: v0.27}\n"), Vec::<String>::new());
+    assert_eq!(warnings("versions: {karpenter: v0.32}\n"), Vec::<String>::new());
+}
+
+#[test]
 fn objects_that_appear_later_get_their_priority_and_dangling_references_are_named() {
     let (scenario, warnings) = load(&[
         (

@@ -59,6 +59,27 @@ fn fifteen_pods_of_one_core_need_sixteen_cores_and_sixteen_need_more() {
 }
 
 #[test]
+fn provisioners_are_warned_of_where_the_release_reads_none() {
+    let files = ["scenarios/pack/provisioners.yaml", "scenarios/pack/inflate.yaml", "--region", "us-east-1"];
+    let (_, err, code) = pack(&files);
+    assert_eq!(code, Some(0), "{err}");
+    let about: Vec<&str> = err.lines().filter(|line| line.contains("reads no Provisioner")).collect();
+    assert!(!about.is_empty() && about.iter().all(|line| line.contains("`--karpenter v0.27`")), "{err}");
+    let (_, err, _) = pack(&[&files[..], &["--karpenter", "v0.27"]].concat());
+    assert!(!err.contains("reads no Provisioner"), "{err}");
+}
+
+#[test]
+fn a_folder_is_answered_with_the_manifests_inside_it() {
+    let (_, err, code) = pack(&["scenarios/pack", "--region", "us-east-1"]);
+    assert_ne!(code, Some(0));
+    assert!(err.contains("`scenarios/pack` is a directory"), "{err}");
+    assert!(err.contains("`scenarios/pack/daemonsets.yaml`"), "{err}");
+    let (_, err, _) = pack(&["scenarios/eks-101/", "--region", "us-east-1"]);
+    assert!(err.contains("`scenarios/eks-101/cluster.yaml`"), "{err}");
+}
+
+#[test]
 fn five_pods_of_one_core_need_eight_cores() {
     let five = one_core_pods(5);
     assert_eq!(

@@ -16,6 +16,8 @@ pub struct NodeGroup {
     pub distribution: InstancesDistribution,
     /// Whether a Spot instance at risk is replaced before it is interrupted.
     pub capacity_rebalance: bool,
+    /// Whether its Auto Scaling group moves instances out of crowded zones: the process `AZRebalance` is not suspended.
+    pub zone_rebalance: bool,
     /// `minSize`.
     pub min_size: u32,
     /// `desiredCapacity`.

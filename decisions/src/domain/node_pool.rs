@@ -162,6 +162,8 @@ pub enum AmiFamily {
     Windows2019,
     /// Windows Server 2022.
     Windows2022,
+    /// Windows Server 2025.
+    Windows2025,
     /// The user's own.
     Custom,
 }

@@ -87,10 +87,14 @@ fn calendar<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(String, Op
         Err(problem) => {
             let of_zone = matches!(problem, CronProblem::TimeZone(_));
             let at = spec.get("timeZone").filter(|_| of_zone).unwrap_or(node).at;
-            Err(reader
-                .error(at, problem.to_string())
-                .because("cannot be read")
-                .help("write for example `schedule: 30 8 * * 1-5` or `@daily`, and `timeZone: Europe/Berlin`"))
+            let help = match &problem {
+                CronProblem::ZonePrefix { zone, .. } => {
+                    format!("take it out of `schedule`, and write `timeZone: {zone}` beside it")
+                }
+                CronProblem::Every { .. } => "write for example `@every 1h30m`, or five fields".to_owned(),
+                _ => "write for example `schedule: 30 8 * * 1-5` or `@daily`, and `timeZone: Europe/Berlin`".to_owned(),
+            };
+            Err(reader.error(at, problem.to_string()).because("cannot be read").help(help))
         }
     }
 }

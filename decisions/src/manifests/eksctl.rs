@@ -1,8 +1,9 @@
 //! eksctl's ClusterConfig: the cluster and its node groups.
 
-use super::common::{count, labels, symbols, taints};
+use super::common::{count, labels, symbols};
 use super::node_group::{
     distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
+    suspends_zone_rebalance, taints,
 };
 use crate::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup};
 use crate::domain::node_pool::{AmiFamily, ClusterInfo};
@@ -33,8 +34,8 @@ static CLUSTER: Shape = Shape {
         "upgradePolicy",
     ],
     unsupported: &[
-        ("fargateProfiles", "no pod runs on Fargate"),
-        ("autoModeConfig", "Auto Mode's own node pools do not exist"),
+        ("fargateProfiles", "the profiles that there are stand in the scenario, under `fargate: {profiles: [...]}`"),
+        ("autoModeConfig", "a scenario has Auto Mode by a policy with `autoscaler: eks-auto-mode`"),
         ("outpost", "nodes run in the region"),
         ("remoteNetworkConfig", "hybrid nodes do not exist"),
     ],
@@ -69,6 +70,7 @@ static GROUP: Shape = Shape {
         "tags",
         "propagateASGTags",
         "iam",
+        "asgSuspendProcesses",
     ],
     without_effect: &[
         "ssh",
@@ -151,6 +153,8 @@ pub const FAMILIES: &[(&str, AmiFamily)] = &[
     ("WindowsServer2019FullContainer", AmiFamily::Windows2019),
     ("WindowsServer2022CoreContainer", AmiFamily::Windows2022),
     ("WindowsServer2022FullContainer", AmiFamily::Windows2022),
+    ("WindowsServer2025CoreContainer", AmiFamily::Windows2025),
+    ("WindowsServer2025FullContainer", AmiFamily::Windows2025),
 ];
 
 fn node_group<'s>(
@@ -192,11 +196,12 @@ fn node_group<'s>(
         instance_types,
         distribution: purchase,
         capacity_rebalance,
+        zone_rebalance: !suspends_zone_rebalance(reader, fields, managed)?,
         min_size,
         desired_size,
         max_size,
         labels: labels(reader, fields, "labels")?,
-        taints: taints(reader, fields, "taints")?,
+        taints: taints(reader, fields)?,
         zones,
         ami_family: ami_family(reader, fields, cluster)?,
         volume_bytes: gibibytes << 30,

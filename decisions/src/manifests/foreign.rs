@@ -11,9 +11,14 @@ use crate::text::error::nearest;
 pub enum Foreign {
     /// Its controller makes pods.
     MakesPods,
+    /// It sets the replicas of workloads, in the way of a kind that is read.
+    Scales,
     /// It changes neither capacity, cost nor latency.
     Quiet,
 }
+
+/// Kinds that set the replicas of workloads, by group: those of KEDA 1, and KEDA's add-on for HTTP.
+const SCALERS: &[(&str, &str)] = &[("keda.k8s.io", "ScaledObject"), ("http.keda.sh", "HTTPScaledObject")];
 
 /// All kinds of a group but those of the other list.
 const ALL: &[&str] = &["*"];
@@ -131,6 +136,9 @@ pub fn group_of(api_version: &str) -> &str {
 
 /// What a kind of a group comes to, if the project is known.
 pub fn foreign(group: &str, kind: &str) -> Option<Foreign> {
+    if SCALERS.contains(&(group, kind)) {
+        return Some(Foreign::Scales);
+    }
     let (_, makers, quiet) = GROUPS.iter().find(|(own, ..)| *own == group)?;
     let names = |list: &[&str]| list.contains(&kind);
     match (names(makers), names(quiet)) {
@@ -166,6 +174,8 @@ mod tests {
         assert_eq!(foreign("kafka.strimzi.io", "KafkaTopic"), Some(Foreign::Quiet));
         assert_eq!(foreign("kueue.x-k8s.io", "ClusterQueue"), None);
         assert_eq!(foreign("example.com", "Cluster"), None);
+        assert_eq!(foreign("keda.k8s.io", "ScaledObject"), Some(Foreign::Scales));
+        assert_eq!(foreign("keda.k8s.io", "TriggerAuthentication"), None);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! HorizontalPodAutoscalers: `autoscaling/v2`, `v1` (the form that `kubectl autoscale` makes) and, in `hpa_old`, `v2beta1`.
+//! HorizontalPodAutoscalers: `autoscaling/v2`, `v1` (the form that `kubectl autoscale` makes) and, in `hpa_old`, `v2beta1`; what the older
+//! two say in annotations is in `hpa_annotations`.
 
 use super::common::{label_selector, metadata};
-use super::hpa_old;
 use super::pod::OBJECT;
 use super::rollout::scaled_kind;
+use super::{hpa_annotations, hpa_old};
 use crate::domain::hpa::{
     Behavior, MetricSource, MetricSpec, MetricTarget, ScaleTargetRef, ScalingPolicy, ScalingPolicyKind, ScalingRules,
     SelectPolicy,
@@ -100,8 +101,9 @@ pub(super) fn autoscaler<'s>(
             .because("below the minimum")
             .help("raise `maxReplicas` or lower `minReplicas`"));
     }
-    let old = object.get("apiVersion").and_then(Node::as_text).is_some_and(|text| text.ends_with("/v2beta1"));
-    let mut metrics = Vec::new();
+    let version = object.get("apiVersion").and_then(Node::as_text).unwrap_or_default();
+    let (first, old) = (version.ends_with("/v1"), version.ends_with("/v2beta1"));
+    let mut metrics = if first { hpa_annotations::metrics(reader, object)? } else { Vec::new() };
     for node in spec.optional("metrics", |n, what| reader.list(n, what))?.unwrap_or_default() {
         metrics.push(if old { hpa_old::metric(reader, node)? } else { metric(reader, node)? });
     }
@@ -110,7 +112,11 @@ pub(super) fn autoscaler<'s>(
         let source = MetricSource::Resource { name: ResourceName::CPU };
         metrics.push(MetricSpec { source, target: MetricTarget::Utilization(percent) });
     }
-    let behavior = spec.get("behavior").map(|n| behavior(reader, n)).transpose()?;
+    let behavior = match spec.get("behavior") {
+        Some(node) => Some(behavior(reader, node)?),
+        None if first || old => hpa_annotations::behavior(reader, object)?,
+        None => None,
+    };
     Ok(HorizontalPodAutoscaler { namespace, name, target, min_replicas, max_replicas, metrics, behavior })
 }
 

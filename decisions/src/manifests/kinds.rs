@@ -324,6 +324,11 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
             let message = format!("{kind} ({group}) is not simulated: {PODS}");
             return reader.note(Effect::ChangesAnswer, at, message, "left out", "");
         }
+        Some(Foreign::Scales) => {
+            let message = format!("{kind} ({group}) is not simulated: what it scales keeps its replicas");
+            let help = "write it as a ScaledObject of `keda.sh/v1alpha1`, which is";
+            return reader.note(Effect::ChangesAnswer, at, message, "left out", help);
+        }
         Some(Foreign::Quiet) => return,
         None => {}
     }
@@ -384,6 +389,21 @@ fn namespace<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Namespace
 #[cfg(test)]
 mod tests {
     use super::{NOT_SIMULATED, READ, WITHOUT_EFFECT};
+    use crate::manifests::read_manifests;
+    use crate::text::Source;
+
+    #[test]
+    fn what_scales_in_the_way_of_another_time_is_said_to_scale() {
+        for (version, kind) in [("keda.k8s.io/v1alpha1", "ScaledObject"), ("http.keda.sh/v1alpha1", "HTTPScaledObject")]
+        {
+            let text =
+                format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{replicas: {{min: 5}}}}\n");
+            let read = read_manifests(&Source::new("a.yaml", text)).unwrap();
+            let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
+            assert!(warning.message().ends_with("what it scales keeps its replicas"), "{warning}");
+            assert!(warning.way_out().is_some_and(|help| help.contains("keda.sh/v1alpha1")), "{warning}");
+        }
+    }
 
     #[test]
     fn every_kind_is_in_one_list_only() {

@@ -32,7 +32,12 @@ static SPEC: Shape = Shape {
         "context",
         "associatePublicIPAddress",
     ],
-    unsupported: &[],
+    unsupported: &[
+        ("ipPrefixCount", "a node takes no prefixes of addresses out of its subnet"),
+        ("enclaveOptions", "no CPU and no memory is set aside for enclaves"),
+        ("placementGroup", "instances run in no placement group"),
+        ("placementGroupSelector", "instances run in no placement group"),
+    ],
     strict: false,
 };
 static RESERVATION_TERM: Shape = Shape {
@@ -210,6 +215,7 @@ fn reservation_terms<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Resul
     Ok(terms)
 }
 
+/// Families by the names of `amiFamily`; in an alias their case does not count.
 const FAMILIES: &[(&str, AmiFamily)] = &[
     ("AL2", AmiFamily::AL2),
     ("AL2023", AmiFamily::AL2023),
@@ -217,6 +223,7 @@ const FAMILIES: &[(&str, AmiFamily)] = &[
     ("Ubuntu", AmiFamily::Ubuntu),
     ("Windows2019", AmiFamily::Windows2019),
     ("Windows2022", AmiFamily::Windows2022),
+    ("Windows2025", AmiFamily::Windows2025),
     ("Custom", AmiFamily::Custom),
 ];
 
@@ -302,14 +309,16 @@ fn ami<'s>(
     if let Some(node) = alias {
         let text = reader.text(node, "alias")?;
         let wanted = text.split('@').next().unwrap_or_default();
-        let found = FAMILIES.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        // It is Bottlerocket with other cryptography.
+        let family = if wanted.eq_ignore_ascii_case("bottlerocket-fips") { "bottlerocket" } else { wanted };
+        let found = FAMILIES.iter().find(|(name, _)| name.eq_ignore_ascii_case(family));
         class.ami_family = match found {
             Some((_, family)) => *family,
             None => {
                 return Err(reader
                     .error(node.at, format!("unknown AMI alias `{text}`"))
                     .because("no such family")
-                    .help("write for example `al2023@latest`; known are al2, al2023, bottlerocket, windows2019, windows2022"));
+                    .help("write for example `al2023@latest`; known are al2, al2023, bottlerocket, bottlerocket-fips, windows2019, windows2022, windows2025"));
             }
         };
     }
@@ -438,5 +447,41 @@ fn read_status(object: &Node<'_>, class: &mut NodeClass) {
     for list in [&mut class.zones, &mut class.ami_architectures] {
         list.sort_unstable();
         list.dedup();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::domain::node_pool::AmiFamily;
+    use crate::manifests::{Manifests, read_manifests};
+    use crate::text::Source;
+
+    fn class(spec: &str) -> Manifests {
+        let text = format!(
+            "apiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec: {{{spec}}}\n"
+        );
+        read_manifests(&Source::new("class.yaml", text)).unwrap()
+    }
+
+    #[test]
+    fn aliases_name_every_family() {
+        for (alias, family) in [
+            ("windows2025@latest", AmiFamily::Windows2025),
+            ("bottlerocket-fips@latest", AmiFamily::Bottlerocket),
+            ("bottlerocket@v1.20.5", AmiFamily::Bottlerocket),
+            ("al2023@latest", AmiFamily::AL2023),
+        ] {
+            let read = class(&format!("amiSelectorTerms: [{{alias: {alias}}}]"));
+            assert_eq!((read.node_classes[0].ami_family, read.warnings.len()), (family, 0), "{alias}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_but_not_simulated_is_said_to_be() {
+        let read = class("ipPrefixCount: 1, enclaveOptions: {enabled: true}, placementGroup: {name: a}");
+        assert_eq!(read.warnings.len(), 3);
+        for warning in &read.warnings {
+            assert!(warning.message().contains("is not simulated"), "{warning}");
+        }
     }
 }

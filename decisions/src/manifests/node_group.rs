@@ -1,12 +1,12 @@
 //! Node groups: how a mixed instances policy becomes part of a `NodeGroup`, and what is common to all who write one.
 
-use super::common::count;
+use super::common::{count, taint_effect};
 use crate::domain::node_group::{InstancesDistribution, SpotStrategy};
 use crate::domain::symbol::well_known;
 use crate::domain::{KubernetesVersion, Labels, Symbol, Taint};
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
-use crate::text::tree::Node;
+use crate::text::tree::{Entry, Node, NodeKind};
 
 static DISTRIBUTION: Shape = Shape {
     name: "`instancesDistribution`",
@@ -89,6 +89,58 @@ pub(super) fn known_type(reader: &Reader<'_>, node: &Node<'_>) -> Result<Symbol,
     Ok(name)
 }
 
+/// Taints of an eksctl node group: a list of them, or in the older form a map of keys to `value:effect` (`:effect` or `effect` without a value).
+///
+/// Source: eksctl `pkg/apis/eksctl.io/v1alpha5/types.go`, `taintsWrapper.UnmarshalJSON`, and `pkg/utils/taints/taints.go`, `parseTaint`.
+pub(super) fn taints<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Taint>, InputError> {
+    let Some(node) = fields.get("taints").filter(|node| matches!(node.kind, NodeKind::Map(_))) else {
+        return super::common::taints(reader, fields, "taints");
+    };
+    let taint = |entry: &Entry<'s>| {
+        let text = reader.text(&entry.value, &entry.key)?;
+        let (value, effect) = text.split_once(':').unwrap_or(("", text));
+        let effect =
+            Node { kind: NodeKind::Scalar { text: effect.to_owned().into(), plain: false }, at: entry.value.at };
+        Ok(Taint { key: Symbol::new(&entry.key), value: Symbol::new(value), effect: taint_effect(reader, &effect)? })
+    };
+    node.entries().iter().map(taint).collect()
+}
+
+/// Whether `asgSuspendProcesses` of an eksctl node group keeps its Auto Scaling group from moving instances between zones; what else it suspends
+/// is warned of where a run would show it.
+///
+/// Source: eksctl `pkg/apis/eksctl.io/v1alpha5/types.go`, `ASGSuspendProcesses`, which self-managed groups alone have; EC2 Auto Scaling user
+/// guide, "Suspend and resume Amazon EC2 Auto Scaling processes".
+pub(super) fn suspends_zone_rebalance<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    managed: bool,
+) -> Result<bool, InputError> {
+    /// Processes that no simulated group has.
+    const ABSENT: [&str; 4] = ["AddToLoadBalancer", "AlarmNotification", "InstanceRefresh", "ScheduledActions"];
+    let Some(node) = fields.get("asgSuspendProcesses") else { return Ok(false) };
+    if managed {
+        let help = "move the group to `nodeGroups`, or remove it";
+        reader.warn(node.at, "a managed node group has no `asgSuspendProcesses` in eksctl", "ignored", help);
+        return Ok(false);
+    }
+    let mut suspended = false;
+    for item in reader.list(node, "asgSuspendProcesses")? {
+        match reader.text(item, "asgSuspendProcesses")? {
+            "AZRebalance" => suspended = true,
+            process if ABSENT.contains(&process) => {}
+            process => {
+                let shown: String = process.chars().take(80).collect();
+                let message = format!(
+                    "the suspended process `{shown}` of an Auto Scaling group goes on here: `AZRebalance` alone can be suspended"
+                );
+                reader.left_out(item.at, message, "");
+            }
+        }
+    }
+    Ok(suspended)
+}
+
 /// The labels that EKS itself puts on the nodes of a managed group.
 pub fn managed_labels(name: Symbol, distribution: &InstancesDistribution, labels: &mut Labels) {
     let bought = Symbol::new(if distribution.is_spot() { "SPOT" } else { "ON_DEMAND" });
@@ -134,4 +186,51 @@ pub fn sizes(
             .help("keep minSize <= desiredCapacity <= maxSize"));
     }
     Ok((least, desired, most))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::domain::node_pool::AmiFamily;
+    use crate::manifests::{Manifests, read_manifests};
+    use crate::text::{InputError, Source};
+
+    fn groups(kind: &str, rest: &str) -> Result<Manifests, InputError> {
+        let text = format!(
+            "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {{name: c, region: us-east-1}}\n\
+             {kind}:\n- {{name: a, instanceType: m5.large, {rest}}}\n"
+        );
+        read_manifests(&Source::new("cluster.yaml", text))
+    }
+
+    #[test]
+    fn taints_may_be_a_map_of_keys_to_value_and_effect() {
+        for kind in ["nodeGroups", "managedNodeGroups"] {
+            let map = "taints: {special: \"true:NoSchedule\", bare: \":NoExecute\", short: PreferNoSchedule}";
+            let list = "taints: [{key: special, value: \"true\", effect: NoSchedule}, {key: bare, effect: NoExecute}, \
+                        {key: short, effect: PreferNoSchedule}]";
+            let [map, list] = [map, list].map(|taints| groups(kind, taints).unwrap());
+            assert_eq!(map.node_groups[0].taints.len(), 3);
+            assert_eq!(map.node_groups, list.node_groups, "{kind}");
+        }
+        let error = groups("nodeGroups", "taints: {special: \"true:Sometimes\"}").unwrap_err();
+        assert!(error.message().contains("`Sometimes`") && error.place().is_some(), "{error:?}");
+    }
+
+    #[test]
+    fn a_self_managed_group_may_stay_as_it_is_spread_over_the_zones() {
+        let read = |kind: &str, processes: &str| {
+            let read = groups(kind, &format!("asgSuspendProcesses: [{processes}]")).unwrap();
+            (read.node_groups[0].zone_rebalance, read.warnings.len())
+        };
+        assert_eq!(read("nodeGroups", "AZRebalance"), (false, 0));
+        assert_eq!(read("nodeGroups", "ScheduledActions"), (true, 0));
+        assert_eq!(read("nodeGroups", "AZRebalance, Launch"), (false, 1));
+        assert_eq!(read("managedNodeGroups", "AZRebalance"), (true, 1));
+    }
+
+    #[test]
+    fn windows_of_2025_is_known() {
+        let read = groups("nodeGroups", "amiFamily: WindowsServer2025FullContainer").unwrap();
+        assert_eq!(read.node_groups[0].ami_family, AmiFamily::Windows2025);
+    }
 }

@@ -13,7 +13,7 @@ use crate::policy::replicas::keda::CronSchedule;
 use crate::text::InputError;
 use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
-use crate::text::tree::Node;
+use crate::text::tree::{Node, NodeKind};
 
 static SPEC: Shape = Shape {
     name: "a NodePool's spec",
@@ -115,18 +115,52 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     if let Some(name) = inner.get("nodeClassRef").and_then(|n| n.get("name")) {
         pool.node_class = reader.symbol(name, "name")?;
     }
-    pool.kubelet = inner.get("kubelet").map(|n| super::node_class::kubelet(reader, n)).transpose()?;
+    let template_node = template.get("spec");
+    if !is_dropped(reader, object, template_node, "kubelet", "`spec.kubelet` of the EC2NodeClass")? {
+        pool.kubelet = inner.get("kubelet").map(|n| super::node_class::kubelet(reader, n)).transpose()?;
+    }
     if let Some(node) = inner.get("expireAfter") {
         pool.expire_after = duration_or_never(reader, node, "expireAfter")?;
     }
     let grace = inner.optional("terminationGracePeriod", |n, what| span(reader, n, what, false))?;
     pool.termination_grace_period = grace.or(pool.termination_grace_period);
     if let Some(node) = spec.get("disruption") {
-        disruption(reader, node, &mut pool, object.get("status").is_some())?;
+        let dropped = is_dropped(
+            reader,
+            object,
+            Some(node),
+            "expireAfter",
+            "`spec.template.spec.expireAfter`, `720h` unless stated",
+        )?;
+        disruption(reader, node, &mut pool, object.get("status").is_some(), !dropped)?;
         warn_of_older_name(reader, object, node);
         warn_of_what_is_required(reader, object, node);
     }
     Ok(pool)
+}
+
+/// Whether `key` of `parent` is stated by an object of `karpenter.sh/v1`, which has it elsewhere, `now`: then it is warned of. The API server
+/// drops a field that the version does not have, where it does not refuse it (`kubectl apply` asks it to).
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, `Disruption`, and `nodeclaim.go`, `NodeClaimTemplateSpec`; for what became of the fields
+/// of v1beta1, v1.0 `pkg/apis/v1beta1/nodepool_conversion.go`.
+fn is_dropped<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+    parent: Option<&Node<'s>>,
+    key: &str,
+    now: &str,
+) -> Result<bool, InputError> {
+    let older = object.get("apiVersion").and_then(Node::as_text).is_some_and(|version| version.ends_with("/v1beta1"));
+    let entry = parent.and_then(|parent| parent.entries().iter().find(|entry| entry.key == key));
+    let Some(entry) = entry.filter(|entry| !older && entry.value.kind != NodeKind::Null) else { return Ok(false) };
+    let message = format!("`karpenter.sh/v1` has no `{key}` here: it is of v1beta1, and the API server drops it");
+    let help = format!("state {now}");
+    if entry.edited {
+        return Err(reader.error(entry.key_at, message).because("setting it changes nothing").help(help));
+    }
+    reader.warn(entry.key_at, message, "has no effect", &help);
+    Ok(true)
 }
 
 /// Whether the pool's node class is one of EKS Auto Mode.
@@ -221,12 +255,14 @@ fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requireme
     Ok(Requirement::new(key, operator, values).with_min_values(min_values.and_then(|n| u32::try_from(n).ok())))
 }
 
-/// Reads `disruption`; one that was `found` in a cluster may have a schedule that the API server takes and Karpenter cannot read.
+/// Reads `disruption`; one that was `found` in a cluster may have a schedule that the API server takes and Karpenter cannot read. `expires`
+/// says whether its API version has an `expireAfter` here.
 fn disruption<'s>(
     reader: &mut Reader<'s>,
     node: &Node<'s>,
     pool: &mut NodePool,
     found: bool,
+    expires: bool,
 ) -> Result<(), InputError> {
     const POLICIES: &[(&str, ConsolidationPolicy)] = &[
         ("WhenEmpty", ConsolidationPolicy::WhenEmpty),
@@ -242,7 +278,7 @@ fn disruption<'s>(
     if let Some(node) = fields.get("consolidateAfter") {
         disruption.consolidate_after = duration_or_never(reader, node, "consolidateAfter")?;
     }
-    if let Some(node) = fields.get("expireAfter") {
+    if let Some(node) = fields.get("expireAfter").filter(|_| expires) {
         pool.expire_after = duration_or_never(reader, node, "expireAfter")?;
     }
     // An empty list is a list: it removes the default budget.

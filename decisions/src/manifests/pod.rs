@@ -508,13 +508,17 @@ fn host_port<'s>(reader: &mut Reader<'s>, node: &Node<'s>, host_network: bool) -
     }))
 }
 
+/// A probe. 0 counts as not given where the API has a default other than 0.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/core/v1/defaults.go`, `SetDefaults_Probe`.
 fn probe<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Probe, InputError> {
     let fields = reader.fields(node, &PROBE)?;
     let threshold = |key, default| -> Result<u32, InputError> {
-        let number = fields.optional(key, |n, what| reader.integer(n, what, 1, i64::from(i32::MAX)))?;
-        Ok(number.and_then(|number| u32::try_from(number).ok()).unwrap_or(default))
+        let number = fields.optional(key, |n, what| reader.integer(n, what, 0, i64::from(i32::MAX)))?;
+        Ok(number.and_then(|number| u32::try_from(number).ok()).filter(|number| *number > 0).unwrap_or(default))
     };
-    let period = fields.optional("periodSeconds", |n, what| reader.integer(n, what, 1, 1_000_000_000))?;
+    let period = fields.optional("periodSeconds", |n, what| reader.integer(n, what, 0, 1_000_000_000))?;
+    let period = period.filter(|seconds| *seconds > 0);
     Ok(Probe {
         initial_delay: fields
             .optional("initialDelaySeconds", |n, what| reader.seconds(n, what))?

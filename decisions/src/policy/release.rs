@@ -9,7 +9,7 @@ mod api;
 mod caveats;
 mod rows;
 
-pub use api::{apply_api, warnings};
+pub use api::{apply_api, unread_kind, warnings};
 pub use caveats::caveats;
 
 use crate::domain::{KarpenterVersion, SimDuration};
@@ -99,6 +99,8 @@ pub struct Behaviour {
     pub defaults: PoolDefaults,
     /// Such defaults go to NodePools as well, as they stand for Provisioners.
     pub defaults_for_node_pools: bool,
+    /// Provisioners are read: up to v0.32, which reads both (core v0.33 has no `pkg/apis/v1alpha5`).
+    pub reads_provisioners: bool,
     /// What the hypervisor keeps counts as overhead and not against the capacity.
     pub hypervisor_is_overhead: bool,
     /// I3 (A#3568): nothing is set aside for the system, and the kubelet keeps a tenth of the disk free.

@@ -19,8 +19,8 @@ use crate::policy::instance_types::{
     InstanceType, OverlayVerdict, ProviderSettings, complete_classes, complete_pools, lay_overlays, overlay_warnings,
     types_of_pools,
 };
-use crate::policy::release::Behaviour;
-use crate::text::error::nearest;
+use crate::policy::release::{Behaviour, unread_kind};
+use crate::text::error::{Effect, nearest};
 use crate::text::{InputError, Warning};
 
 /// When pods that are in no dump are created: after all others.
@@ -189,6 +189,7 @@ impl PackingQuestion {
         }
         let karpenter = whose(setting.karpenter, &mut node_pools, &mut objects, &mut warnings);
         complete_pools(karpenter, &mut node_pools);
+        warn_of_kinds(karpenter, &node_pools, &mut warnings);
         warn_of_pools(&node_pools, &objects.node_classes, &mut warnings);
         let (daemon_sets, daemons) = daemons(&objects, karpenter).into_iter().unzip();
         let (pods, nodes) = split(&mut objects, listed, &mut warnings);
@@ -335,6 +336,15 @@ fn warn_of_buffers(objects: &Manifests, warnings: &mut Vec<Warning>) {
         let text =
             format!("CapacityBuffer {}: one pass packs pods that wait, and keeps no room beside them", buffer.name);
         warnings.push(Warning::new(text));
+    }
+}
+
+/// Warns of pools of another time than the release's.
+fn warn_of_kinds(karpenter: KarpenterVersion, pools: &[NodePool], warnings: &mut Vec<Warning>) {
+    for pool in pools {
+        let Some(unread) = unread_kind(karpenter, pool) else { continue };
+        let way_out = if pool.legacy { ", for example `--karpenter v0.27`" } else { "" };
+        warnings.push(Warning::new(format!("{unread}{way_out}")).with_effect(Effect::ChangesAnswer));
     }
 }
 

@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet;
 
 use super::error::{Effect, InputError, Place, Warning, listed, nearest};
 use super::source::Source;
+use super::template;
 use super::tree::{Entry, Location, Node, NodeKind};
 use crate::catalog::Region;
 use crate::domain::quantity::QuantityError;
@@ -198,9 +199,10 @@ impl<'s> Reader<'s> {
 
     fn wrong_kind(&self, node: &Node<'_>, message: &str, wanted: &str) -> InputError {
         let found = node.describe();
+        let unrendered = node.as_text().and_then(template::way_out);
         self.error(node.at, format!("{message}, not {found}"))
             .because(format!("this is {found}"))
-            .help(format!("write {wanted}"))
+            .help(unrendered.unwrap_or_else(|| format!("write {wanted}")))
     }
 
     /// The text of a scalar.
@@ -272,9 +274,10 @@ impl<'s> Reader<'s> {
             let shown: String = text.chars().take(40).collect();
             let mut error = self.error(node.at, format!("`{what}` is `{shown}`, which {reason}"));
             error = error.because("not a quantity");
-            match quantity_meant(text) {
-                Some(meant) => error.help(format!("did you mean `{meant}`?")),
-                None => error.help("write for example `500m`, `1.5`, `2G` or `512Mi`"),
+            match (template::way_out(text), quantity_meant(text)) {
+                (Some(unrendered), _) => error.help(unrendered),
+                (None, Some(meant)) => error.help(format!("did you mean `{meant}`?")),
+                (None, None) => error.help("write for example `500m`, `1.5`, `2G` or `512Mi`"),
             }
         })
     }
@@ -301,7 +304,8 @@ impl<'s> Reader<'s> {
                     error.because("a number without a unit").help(unit_missing(what, &shown))
                 }
                 DurationError::Malformed => {
-                    error.because("not a duration").help("write for example `30s`, `5m`, `1h30m` or `7d`")
+                    let example = || "write for example `30s`, `5m`, `1h30m` or `7d`".to_owned();
+                    error.because("not a duration").help(template::way_out(text).unwrap_or_else(example))
                 }
             }
         })
@@ -350,9 +354,10 @@ impl<'s> Reader<'s> {
         }
         let words = || choices.iter().map(|(word, _)| *word);
         let shown: String = text.chars().take(80).collect();
-        let help = match nearest(text, words()) {
-            Some(near) => format!("did you mean `{near}`? known are {}", listed(words())),
-            None => format!("known are {}", listed(words())),
+        let help = match (template::way_out(text), nearest(text, words())) {
+            (Some(unrendered), _) => unrendered,
+            (None, Some(near)) => format!("did you mean `{near}`? known are {}", listed(words())),
+            (None, None) => format!("known are {}", listed(words())),
         };
         Err(self.error(node.at, format!("unknown `{what}`: `{shown}`")).because("not known").help(help))
     }

@@ -13,6 +13,7 @@ use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError, S
 
 use super::error::InputError;
 use super::source::{Limits, Source};
+use super::template;
 
 /// Where a key or a value stands in its file: a range of bytes, or nowhere for values that came without a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -234,7 +235,9 @@ fn syntax_error(source: &Source, error: &ScanError, limits: &Limits) -> InputErr
             .because("no such anchor above")
             .help("quote the text if the `*` is meant literally"),
         kind => {
+            let unrendered = place.as_ref().and_then(|place| template::way_out(&place.text));
             let help = match kind {
+                _ if unrendered.is_some() => unrendered.as_deref().unwrap_or_default(),
                 ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation => {
                     "indent with spaces"
                 }
@@ -359,10 +362,12 @@ impl<'s> Builder<'s, '_> {
                 }
                 _ => {
                     let found = node.describe();
-                    return Err(self
-                        .error(node.at, format!("a key must be text, not {found}"))
+                    let error = self.error(node.at, format!("a key must be text, not {found}"));
+                    let unrendered = error.place().and_then(|place| template::way_out(&place.text));
+                    let help = "quote it if braces, brackets or `?` are meant literally";
+                    return Err(error
                         .because(format!("this is {found}"))
-                        .help("quote it if braces, brackets or `?` are meant literally"));
+                        .help(unrendered.unwrap_or_else(|| help.to_owned())));
                 }
             },
             (NodeKind::Seq(items), _) => items.push(node),

@@ -254,7 +254,7 @@ fn start_due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batc
     let step =
         cron_step(&CronView { object: &cron.object, calendar: &cron.calendar, last: cron.last, active }, instant);
     if cron.planned <= now
-        && let Some(next) = cron.calendar.next_after(instant)
+        && let Some(next) = cron.calendar.next_start(cron.last, instant)
     {
         let wait = SimDuration::from_secs(next.as_second() - context.setup.scenario.start.as_second());
         cron.planned = SimTime::ZERO + wait + REACTION;

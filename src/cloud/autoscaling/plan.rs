@@ -74,7 +74,7 @@ pub fn plan(spec: &GroupSpec, desired: u32, members: &[Member], refuses: &dyn Fn
         launch(spec, desired, &staying, (desired - size).min(room), refuses, &mut plan);
     } else if size > desired {
         plan.surplus = surplus(spec, desired, staying, size - desired);
-    } else if outgoing.is_empty() && staying.iter().all(|member| member.serves) {
+    } else if spec.zone_rebalance && outgoing.is_empty() && staying.iter().all(|member| member.serves) {
         balance(spec, desired, &staying, refuses, &mut plan);
     }
     plan

@@ -22,6 +22,8 @@ pub struct GroupSpec {
     pub distribution: InstancesDistribution,
     /// Capacity Rebalancing: a Spot instance at risk is replaced before it is interrupted.
     pub capacity_rebalance: bool,
+    /// The process `AZRebalance`: an instance of a crowded zone is replaced by one in an emptier zone.
+    pub zone_rebalance: bool,
     /// Size of each root volume in GiB.
     pub volume_gib: i64,
     /// Tags.
@@ -48,6 +50,7 @@ impl GroupSpec {
             instance_types: group.instance_types.clone(),
             distribution: group.distribution,
             capacity_rebalance: group.capacity_rebalance,
+            zone_rebalance: group.zone_rebalance,
             volume_gib: group.volume_bytes.div_euclid(1 << 30),
             tags: group.tags.clone(),
         }

@@ -32,6 +32,7 @@ fn spec(distribution: InstancesDistribution) -> GroupSpec {
         instance_types: ["m5.large", "m5a.large"].map(Symbol::new).to_vec(),
         distribution,
         capacity_rebalance: true,
+        zone_rebalance: true,
         volume_gib: 20,
         tags: Labels::new(),
     }

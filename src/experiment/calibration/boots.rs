@@ -160,6 +160,7 @@ fn family_named(name: &str) -> Option<AmiFamily> {
         "custom" => AmiFamily::Custom,
         "windows2019" => AmiFamily::Windows2019,
         "windows2022" => AmiFamily::Windows2022,
+        "windows2025" => AmiFamily::Windows2025,
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::super::definition::{Action, PolicyVariant, Scenario};
+use super::super::definition::{Action, Autoscaler, PolicyVariant, Scenario};
 use super::super::error::{Effect, Place, ScenarioError, Warning, listed, nearest};
 use super::super::manifests::Manifests;
 use super::super::reader::{Fields, Reader};
@@ -16,6 +16,7 @@ use crate::domain::keda::Trigger;
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
+use crate::policy::release::unread_kind;
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
@@ -374,6 +375,7 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
             }
         }
         let all = all_manifests(policy, scenario);
+        warn_of_provisioners(policy, &all, warnings, place);
         let somewhere =
             |(kind, name): (&str, ObjectName)| all.iter().rev().find_map(|manifests| place(manifests, kind, name));
         for (own, message) in dangling_autoscalers(&all).into_iter().chain(shared_targets(&all)) {
@@ -384,6 +386,28 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
                 "no manifest says how long a pod of {kind} {name} runs: a minute is assumed; say it as `run_time` under `workloads`"
             );
             push(warnings, Effect::MayChangeAnswer, somewhere((kind, name)), message);
+        }
+    }
+}
+
+/// Provisioners under a release of Karpenter that does not read them any more.
+fn warn_of_provisioners(
+    policy: &PolicyVariant,
+    all: &[&Arc<Manifests>],
+    warnings: &mut Vec<Warning>,
+    place: &Places<'_>,
+) {
+    if policy.autoscaler != Autoscaler::Karpenter {
+        return;
+    }
+    for manifests in all {
+        for pool in manifests.node_pools.iter().filter(|pool| pool.legacy) {
+            let Some(unread) = unread_kind(policy.versions.karpenter, pool) else { continue };
+            let at = place(manifests, "Provisioner", in_default(pool.name));
+            let message = format!(
+                "{unread}, for example `versions: {{karpenter: v0.27}}`, or write the NodePool and the EC2NodeClass that it has become"
+            );
+            push(warnings, Effect::ChangesAnswer, at, message);
         }
     }
 }

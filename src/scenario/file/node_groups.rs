@@ -62,6 +62,7 @@ pub(in crate::scenario) fn group<'s>(
         instance_types,
         distribution,
         capacity_rebalance: own.capacity_rebalance.unwrap_or(managed && distribution.is_spot()),
+        zone_rebalance: true,
         min_size,
         desired_size,
         max_size,

@@ -117,7 +117,7 @@ section! {
         /// Of this capacity type.
         capacity_type: CapacityType, or "both";
         /// `impaired`: EC2 goes on running and billing the instance, whose status checks fail; its node group, or
-        /// Karpenter from v1.13 on, ends it. `terminated`: EC2 ends it at once.
+        /// Karpenter from v1.12 on, ends it (v1.12 as its pods let it, later ones at once). `terminated`: EC2 ends it at once.
         "mode" as ended: FailureMode = false;
     }
 }

@@ -112,7 +112,7 @@ fn eni_limited_pods(facts: &InstanceFacts, reserved_enis: u32) -> i64 {
 }
 
 const fn is_windows(family: AmiFamily) -> bool {
-    matches!(family, AmiFamily::Windows2019 | AmiFamily::Windows2022)
+    matches!(family, AmiFamily::Windows2019 | AmiFamily::Windows2022 | AmiFamily::Windows2025)
 }
 
 /// Disk for pods: the local disks if they are joined, else the volume that the node class gives to pods, else the image
@@ -128,7 +128,7 @@ fn ephemeral_storage(facts: &InstanceFacts, class: &NodeClass, behaviour: &Behav
     let device_for_pods = match class.ami_family {
         AmiFamily::Bottlerocket => "/dev/xvdb",
         AmiFamily::AL2 | AmiFamily::AL2023 | AmiFamily::Custom => "/dev/xvda",
-        AmiFamily::Ubuntu | AmiFamily::Windows2019 | AmiFamily::Windows2022 => "/dev/sda1",
+        AmiFamily::Ubuntu | AmiFamily::Windows2019 | AmiFamily::Windows2022 | AmiFamily::Windows2025 => "/dev/sda1",
     };
     let given = devices.iter().find(|device| device.root).or_else(|| match class.ami_family {
         AmiFamily::Custom => devices.last(),
@@ -201,7 +201,7 @@ pub(super) fn kube_reserved(
 ) -> Resources {
     // The EKS images size the reserve by the number of interfaces, whatever maxPods says.
     let pods = match family {
-        AmiFamily::Bottlerocket | AmiFamily::Windows2019 | AmiFamily::Windows2022 => pods,
+        AmiFamily::Bottlerocket | AmiFamily::Windows2019 | AmiFamily::Windows2022 | AmiFamily::Windows2025 => pods,
         _ => eni_limited_pods(facts, without_address),
     };
     let mut reserved = Resources::cpu_memory(kube_reserved_cpu(i64::from(facts.vcpus)), (11 * pods + 255) * MIB)

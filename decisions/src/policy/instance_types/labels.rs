@@ -159,6 +159,7 @@ fn windows_build(family: AmiFamily) -> Option<Symbol> {
     match family {
         AmiFamily::Windows2019 => Some(Symbol::new("10.0.17763")),
         AmiFamily::Windows2022 => Some(Symbol::new("10.0.20348")),
+        AmiFamily::Windows2025 => Some(Symbol::new("10.0.26100")),
         _ => None,
     }
 }

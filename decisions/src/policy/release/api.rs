@@ -57,10 +57,30 @@ pub fn warnings(release: KarpenterVersion, pools: &[NodePool]) -> Vec<String> {
     warnings.extend(caveats(release).iter().map(|caveat| format!("Karpenter {release}: {caveat}")));
     for pool in pools {
         let name = pool.name;
+        warnings.extend(unread_kind(release, pool).filter(|_| !pool.legacy));
         let unknown = unknown_fields(release, pool);
         warnings.extend(unknown.into_iter().map(|field| format!("NodePool {name}: Karpenter {release} {field}")));
     }
     warnings
+}
+
+/// What is to be said of a pool whose kind the release does not read: a NodePool before v0.32, a Provisioner after it. [`warnings`] say the
+/// first themselves; the second is said where it is known in which file the object stands.
+///
+/// Source: Karpenter's upgrade guide, `website/content/en/v0.33/upgrading/upgrade-guide.md` ("only supports Karpenter v1beta1 APIs").
+pub fn unread_kind(release: KarpenterVersion, pool: &NodePool) -> Option<String> {
+    let behaviour = Behaviour::of(release);
+    let name = pool.name;
+    match pool.legacy {
+        true if !behaviour.reads_provisioners => Some(format!(
+            "Provisioner {name}: Karpenter {release} reads no Provisioner, v0.32 was the last to: it is taken for a NodePool without what those \
+             releases add to it (amd64, On-Demand, families c, m and r), which no cluster has; state the release that runs"
+        )),
+        false if behaviour.defaults_for_node_pools => Some(format!(
+            "NodePool {name}: Karpenter {release} knows Provisioners, and NodePools came with v0.32: it is read as a Provisioner"
+        )),
+        _ => None,
+    }
 }
 
 /// What of a NodePool the release does not know, as the rest of a sentence about the release. Releases before v0.23 are not asked.
@@ -71,10 +91,6 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
     let own_budgets = disruption.budgets != crate::domain::node_pool::Disruption::default().budgets;
     let limits_nodes = pool.limits.find(ResourceName::NODES).is_some() && pool.replicas.is_none();
     let stated = [
-        (
-            behaviour.disruption_loop && behaviour.defaults_for_node_pools && !pool.legacy,
-            "knows Provisioners, and NodePools came with v0.32: it is read as a Provisioner",
-        ),
         (
             !behaviour.knows_min_values && pool.requirements.iter().any(|own| own.min_values.is_some()),
             "does not know `minValues`, which came with v0.35: it has no effect",
@@ -106,7 +122,7 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
 
 #[cfg(test)]
 mod tests {
-    use super::{apply_api, warnings};
+    use super::{apply_api, unread_kind, warnings};
     use crate::domain::node_pool::{Budget, ConsolidationPolicy, DisruptionReason};
     use crate::domain::pod::IntOrPercent;
     use crate::domain::{NodePool, Requirement, ResourceName, SimDuration, well_known};
@@ -156,6 +172,22 @@ mod tests {
                 "{release}: {told:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_release_reads_the_kind_of_pool_of_its_time() {
+        let (new, old) = (NodePool::named("default"), NodePool { legacy: true, ..NodePool::named("old") });
+        let unread = |release: &str| {
+            let release = release.parse().unwrap();
+            [&new, &old].map(|pool| unread_kind(release, pool).is_some())
+        };
+        assert_eq!(unread("v0.4"), [true, false]);
+        assert_eq!(unread("v0.31"), [true, false]);
+        assert_eq!(unread("v0.32"), [false, false], "it reads both");
+        assert_eq!(unread("v0.33"), [false, true]);
+        assert_eq!(unread("v1.13"), [false, true]);
+        let release = "v0.22".parse().unwrap();
+        assert_eq!(warnings(release, &[new]).iter().filter(|own| own.starts_with("NodePool default")).count(), 1);
     }
 
     #[test]

@@ -170,6 +170,7 @@ const fn behaviour(own: Version) -> Behaviour {
             _ => PoolDefaults::Nothing,
         },
         defaults_for_node_pools: !own.is_since(0, 32),
+        reads_provisioners: !own.is_since(0, 33),
         hypervisor_is_overhead: matches!(own.release(), (0, 16 | 18)),
         modern_overhead: own.is_since(0, 28) || matches!((own.release(), own.patch()), ((0, 27), None | Some(1..))),
         reads_eviction: own.is_since(0, 22),

@@ -12,12 +12,27 @@ use crate::policy::replicas::keda::{CronProblem, CronSchedule};
 /// When a CronJob's Jobs are to start.
 #[derive(Clone, Debug)]
 pub struct CronCalendar {
-    schedule: CronSchedule,
+    times: Times,
     zone: TimeZone,
 }
 
+/// By what the times are told.
+#[derive(Clone, Debug)]
+enum Times {
+    /// The fields of a cron expression.
+    Fields(CronSchedule),
+    /// `@every`: so many seconds after the time before.
+    Every(i64),
+}
+
+/// Prefixes by which a schedule may name a time zone.
+const ZONE_PREFIXES: [&str; 2] = ["CRON_TZ=", "TZ="];
+
 impl CronCalendar {
-    /// Reads a schedule and a time zone, UTC unless given.
+    /// Reads a schedule, which may be `@every` with a span, and a time zone, UTC unless given.
+    ///
+    /// Source: `robfig/cron` v3 `parser.go`, `parseDescriptor`; Kubernetes 1.36 `pkg/apis/batch/validation/validation.go`,
+    /// `validateScheduleFormat`, which refuses a time zone in the schedule.
     ///
     /// # Errors
     /// If one of them cannot be read.
@@ -27,23 +42,67 @@ impl CronCalendar {
             None => TimeZone::UTC,
             Some(name) => TimeZoneDatabase::bundled().get(name).map_err(|_| CronProblem::TimeZone(name.to_owned()))?,
         };
-        Ok(Self { schedule: CronSchedule::parse_named(schedule)?, zone })
+        let prefixed = ZONE_PREFIXES.iter().find_map(|&prefix| Some((prefix, schedule.strip_prefix(prefix)?)));
+        if let Some((prefix, rest)) = prefixed {
+            let zone = rest.split_whitespace().next().unwrap_or_default().to_owned();
+            return Err(CronProblem::ZonePrefix { prefix, zone });
+        }
+        let times = match schedule.strip_prefix("@every ") {
+            Some(span) => Times::Every(seconds(span)?),
+            None => Times::Fields(CronSchedule::parse_named(schedule)?),
+        };
+        Ok(Self { times, zone })
     }
 
-    /// The first start after an instant, if there is one within five years.
+    /// The first start after an instant, if there is one within five years; with `@every` the instant is that of the start before.
     pub fn next_after(&self, instant: Timestamp) -> Option<Timestamp> {
-        self.schedule.next_after(instant, &self.zone)
+        match &self.times {
+            Times::Fields(schedule) => schedule.next_after(instant, &self.zone),
+            Times::Every(delay) => Timestamp::from_second(instant.as_second().checked_add(*delay)?).ok(),
+        }
+    }
+
+    /// The first start after `now`, where the last was `last`, or where there was none and the object is of that time.
+    ///
+    /// Source: `pkg/controller/cronjob/utils.go`, `nextScheduleTimeDuration`.
+    pub fn next_start(&self, last: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        match &self.times {
+            Times::Fields(_) => self.next_after(now),
+            Times::Every(_) => self.next_after(self.last_between(last, now).unwrap_or(last)),
+        }
     }
 
     /// The last start after `earliest` and not after `now`.
     fn last_between(&self, earliest: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let mut last = None;
         let mut next = self.next_after(earliest);
+        if let Times::Every(delay) = self.times {
+            let first = next.filter(|at| *at <= now)?.as_second();
+            let passed = (now.as_second() - first).div_euclid(delay);
+            return Timestamp::from_second(first + passed * delay).ok();
+        }
         while let Some(at) = next.filter(|at| *at <= now) {
             last = Some(at);
             next = self.next_after(at);
         }
         last
+    }
+}
+
+/// The seconds of the span of `@every`, less than a second cut off.
+///
+/// Source: `robfig/cron` v3 `constantdelay.go`, `Every`.
+/// Deviation: Kubernetes names a Job of a CronJob after the minute that it is started for, so that spans of less than a minute collide with their own
+/// Jobs; they are refused.
+fn seconds(span: &str) -> Result<i64, CronProblem> {
+    const LEAST: i64 = 60;
+    let problem = |reason| CronProblem::Every { span: span.to_owned(), reason };
+    // Go counts in nothing longer than hours.
+    let read = span.parse::<SimDuration>().ok().filter(|_| !span.contains(['d', 'w']));
+    match read.map(SimDuration::as_secs) {
+        None => Err(problem("is not a span of hours, minutes and seconds")),
+        Some(seconds) if seconds < LEAST => Err(problem("is shorter than the minute by which Kubernetes names Jobs")),
+        Some(seconds) => Ok(seconds),
     }
 }
 
@@ -149,6 +208,31 @@ mod tests {
     fn a_suspended_one_starts_nothing() {
         let suspended = CronJob { suspended: true, ..object(Concurrency::Allow, None) };
         assert_eq!(step(&suspended, 0, "08:10:00"), CronStep::Nothing);
+    }
+
+    #[test]
+    fn every_so_often_counts_from_the_last_start() {
+        let every = CronJob { schedule: "@every 1h30m".to_owned(), ..object(Concurrency::Allow, None) };
+        assert_eq!(step(&every, 0, "09:29:59"), CronStep::Nothing);
+        assert_eq!(step(&every, 0, "09:30:00"), start("09:30:00", false));
+        assert_eq!(step(&every, 0, "12:45:00"), start("12:30:00", false), "of two that were missed the last");
+        let Ok(calendar) = CronCalendar::new("@every 90m0.5s", None) else { panic!("it is valid") };
+        let next = |now| calendar.next_start(time("08:00:00"), time(now));
+        assert_eq!(next("08:00:00"), Some(time("09:30:00")));
+        assert_eq!(next("09:30:00"), Some(time("11:00:00")));
+        assert_eq!(next("10:59:59"), Some(time("11:00:00")));
+        for span in ["2d", "soon", "", "30s", "-1h"] {
+            let problem = CronCalendar::new(&format!("@every {span}"), None).err().map(|own| own.to_string());
+            assert!(problem.is_some_and(|text| text.starts_with("`@every")), "{span}");
+        }
+    }
+
+    #[test]
+    fn a_time_zone_in_the_schedule_is_named() {
+        for prefix in ["TZ=", "CRON_TZ="] {
+            let problem = CronCalendar::new(&format!("{prefix}America/New_York 0 9 * * *"), None).err();
+            assert!(problem.is_some_and(|own| own.to_string().starts_with(&format!("`{prefix}America/New_York`"))));
+        }
     }
 
     #[test]

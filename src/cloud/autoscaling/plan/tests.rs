@@ -13,6 +13,7 @@ fn spec(distribution: InstancesDistribution) -> GroupSpec {
         instance_types: vec![Symbol::new("m5.large")],
         distribution,
         capacity_rebalance: false,
+        zone_rebalance: true,
         volume_gib: 20,
         tags: Labels::new(),
     }
@@ -101,6 +102,8 @@ fn an_imbalance_of_one_is_left_and_one_of_two_is_mended() {
     let on_demand = spec(InstancesDistribution::ON_DEMAND);
     assert_eq!(plan(&on_demand, 4, &members("aabc"), &never), Plan::default());
     assert_eq!(plan(&on_demand, 4, &members("aabb"), &never).misplaced, Some(InstanceId(0)));
+    let suspended = GroupSpec { zone_rebalance: false, ..spec(InstancesDistribution::ON_DEMAND) };
+    assert_eq!(plan(&suspended, 4, &members("aabb"), &never), Plan::default(), "`AZRebalance` is suspended");
     let refused = plan(&on_demand, 4, &members("aabb"), &|zone, _| zone.as_str() == "c");
     assert_eq!((refused.misplaced, refused.blocked), (None, true));
     let mut starting = members("aabb");

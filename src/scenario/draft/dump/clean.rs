@@ -16,7 +16,7 @@ const METADATA: [&str; 9] = [
     "generateName",
 ];
 /// Annotations that controllers and tools keep.
-const ANNOTATIONS: [&str; 8] = [
+const ANNOTATIONS: [&str; 10] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/revision",
     "deprecated.daemonset.template.generation",
@@ -25,9 +25,10 @@ const ANNOTATIONS: [&str; 8] = [
     "karpenter.sh/nodepool-hash-version",
     "karpenter.k8s.aws/ec2nodeclass-hash",
     "karpenter.k8s.aws/ec2nodeclass-hash-version",
+    // The status of a HorizontalPodAutoscaler of `autoscaling/v1`; what it is to do stands in annotations of the same group.
+    "autoscaling.alpha.kubernetes.io/current-metrics",
+    "autoscaling.alpha.kubernetes.io/conditions",
 ];
-/// Annotations that hold the status of a HorizontalPodAutoscaler of `autoscaling/v1`.
-const STATUS_ANNOTATIONS: &str = "autoscaling.alpha.kubernetes.io/";
 /// Keys of a container that the API server fills in, and those that may hold secrets. None changes capacity, cost or latency.
 const CONTAINER: [&str; 4] = ["terminationMessagePath", "terminationMessagePolicy", "env", "envFrom"];
 /// Where the containers of pods and templates are.
@@ -73,8 +74,7 @@ fn clean_metadata(metadata: &mut Node<'_>) {
     remove(metadata, &METADATA);
     let Some(annotations) = find_mut(metadata, &["annotations"]) else { return };
     remove(annotations, &ANNOTATIONS);
-    let NodeKind::Map(entries) = &mut annotations.kind else { return };
-    entries.retain(|entry| !entry.key.starts_with(STATUS_ANNOTATIONS));
+    let NodeKind::Map(entries) = &annotations.kind else { return };
     if entries.is_empty() {
         remove(metadata, &["annotations"]);
     }

@@ -30,6 +30,24 @@ pub enum CronProblem {
     /// A day that no calendar has, such as 31 February.
     #[error("`{0}` never happens")]
     Never(String),
+    /// An `@every` of a CronJob whose span is no span, or too short to be simulated.
+    #[error("`@every {span}` {reason}")]
+    Every {
+        /// What follows the word.
+        span: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// A time zone before the fields of a CronJob's schedule, with the prefix and the zone.
+    #[error(
+        "`{prefix}{zone}` in a schedule is not read: since Kubernetes 1.29 the API refuses a CronJob with a time zone there"
+    )]
+    ZonePrefix {
+        /// `TZ=` or `CRON_TZ=`.
+        prefix: &'static str,
+        /// The zone.
+        zone: String,
+    },
 }
 
 /// When a cron expression fires: the minutes whose fields in the time zone all match. A minute that the clock skips does not

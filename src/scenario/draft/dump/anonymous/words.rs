@@ -96,7 +96,7 @@ const KNOWN_PREFIXES: [&str; 9] = [
     "aws.amazon.com/neuron",
 ];
 /// Beginnings of annotations that a run reads.
-const ANNOTATIONS: [&str; 12] = [
+const ANNOTATIONS: [&str; 13] = [
     "config.linkerd.io/proxy-",
     "linkerd.io/inject",
     "sidecar.istio.io/",
@@ -106,6 +106,7 @@ const ANNOTATIONS: [&str; 12] = [
     "kubernetes.io/config.mirror",
     "kubernetes.io/config.source",
     "autoscaling.keda.sh/paused",
+    "autoscaling.alpha.kubernetes.io/behavior",
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
     "pv.kubernetes.io/bind-completed",
@@ -352,6 +353,7 @@ pub(super) fn is_known_label(key: &str) -> bool {
 /// Whether a label's values name nobody.
 pub(super) fn has_known_values(key: &str) -> bool {
     KNOWN_VALUES.contains(&key)
+        || key == "autoscaling.alpha.kubernetes.io/behavior"
         || key == "apps.kubernetes.io/pod-index"
         || key.starts_with("karpenter.k8s.aws/instance-")
 }
