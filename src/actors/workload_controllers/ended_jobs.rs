@@ -63,7 +63,9 @@ pub(in crate::actors) fn keep(
     ending: Ending,
     history: Option<History>,
 ) {
-    if ending.pods.is_empty() && history.is_none() {
+    // How many are older than the first with claims is of no matter.
+    let none_before = context.controllers.ended_jobs.0.get(&workload).is_none_or(BTreeMap::is_empty);
+    if ending.pods.is_empty() && (history.is_none() || none_before) {
         return;
     }
     let until = ending.ttl.map(|ttl| now + ttl);
