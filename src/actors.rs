@@ -36,6 +36,7 @@ mod node_life;
 mod node_pressure;
 mod node_templates;
 mod of_workloads;
+mod pod_gc;
 mod pod_trace;
 mod probes;
 mod prometheus;
@@ -130,6 +131,7 @@ fn workloads_event(context: &mut Context<'_>, now: SimTime, event: WorkloadEvent
         WorkloadEvent::TraceStep => pod_trace::step(context, now),
         WorkloadEvent::TracePodEnds(pod) => pod_trace::pod_ends(context, now, pod),
         WorkloadEvent::TraceAgain => pod_trace::make_again(context, now),
+        WorkloadEvent::JobExpires(workload) => workload_controllers::ended_jobs::expire(context, now, workload),
     }
 }
 

@@ -29,6 +29,7 @@ mod node_pool;
 mod offered;
 mod pod;
 mod quota;
+mod readiness_gates;
 mod rollout;
 mod scheduler;
 mod storage;

@@ -71,6 +71,8 @@ pub enum WorkloadEvent {
     TracePodEnds(PodId),
     /// Pods of the trace that were lost are made again.
     TraceAgain,
+    /// The time to live of Jobs that have ended may be over.
+    JobExpires(WorkloadId),
 }
 
 /// Something that happens to kube-scheduler.

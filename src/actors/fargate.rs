@@ -12,16 +12,19 @@
 //! Deviation: a pod of a DaemonSet is no profile's, so that add-ons of a matching namespace run on their nodes; really it may be refused.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use super::context::Context;
 use super::event::{FargateEvent, class};
 use super::{node_life, scheduler_loop};
 use crate::cloud::billing::FargatePod;
 use crate::cluster::{NewNode, NodeOrigin, PodPhase};
+use crate::domain::keda::ScaledJob;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{
     Labels, NodeId, PodId, ResourceName, Resources, SimDuration, SimTime, Symbol, Taint, WorkloadId, well_known,
 };
+use crate::manifests::Manifests;
 use crate::policy::fargate::{self, Billed, LaunchRate};
 use crate::scenario::definition::FargateSettings;
 use crate::world::node_operations::LaunchFacts;
@@ -34,9 +37,6 @@ const BOUNDS: (f64, f64) = (25.0, 150.0);
 const QUOTA_RETRY: SimDuration = SimDuration::from_secs(30);
 /// Between two looks whether a subnet has an address (assumed).
 const ADDRESS_RETRY: SimDuration = SimDuration::from_secs(30);
-/// Finished Jobs that a CronJob keeps, and a ScaledJob, unless they say otherwise.
-const KEPT_OF_CRON_JOB: usize = 3;
-const KEPT_OF_SCALED_JOB: usize = 100;
 
 /// What is remembered of pods on Fargate.
 #[derive(Debug, Default)]
@@ -260,16 +260,11 @@ pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return close(context, now, node);
     }
     let workload = context.world.pod(pod).workload;
-    let kind = context.world.workload(workload).kind;
     if let Some(after) = deleted_after(context, workload) {
         context.queue.schedule_in(after, class::MACHINES, FargateEvent::Deleted(node));
         return;
     }
-    let kept = match kind {
-        WorkloadKind::CronJob => KEPT_OF_CRON_JOB,
-        WorkloadKind::ScaledJob => KEPT_OF_SCALED_JOB,
-        _ => usize::MAX,
-    };
+    let kept = kept(context, workload);
     let finished = context.fargate.finished.entry(workload).or_default();
     finished.push_back(node);
     if finished.len() > kept
@@ -279,11 +274,31 @@ pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
 }
 
+/// What is applied at the start and later.
+fn manifests<'s>(context: &Context<'s>) -> impl Iterator<Item = &'s Arc<Manifests>> {
+    let later = context.setup.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
+    std::iter::once(&context.setup.policy.manifests).chain(later)
+}
+
+/// Finished Jobs of a workload that stay (`successfulJobsHistoryLimit`).
+fn kept(context: &Context<'_>, workload: WorkloadId) -> usize {
+    let (own, mut all) = (context.world.workload(workload), manifests(context));
+    let limit = match own.kind {
+        WorkloadKind::CronJob => all
+            .find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))
+            .map(|cron| cron.successful_jobs_history_limit),
+        WorkloadKind::ScaledJob => {
+            let is = |job: &&ScaledJob| job.namespace == own.name.namespace && job.name == own.name.name;
+            all.find_map(|one| one.scaled_jobs.iter().find(is)).map(|job| job.successful_jobs_history_limit)
+        }
+        _ => None,
+    };
+    limit.map_or(usize::MAX, |limit| limit as usize)
+}
+
 /// How long after its end a Job of a workload is deleted (`ttlSecondsAfterFinished`).
 fn deleted_after(context: &Context<'_>, workload: WorkloadId) -> Option<SimDuration> {
-    let own = context.world.workload(workload);
-    let later = context.setup.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
-    let mut all = std::iter::once(&context.setup.policy.manifests).chain(later);
+    let (own, mut all) = (context.world.workload(workload), manifests(context));
     match own.kind {
         WorkloadKind::Job => all.find_map(|one| one.jobs.iter().find(|job| job.name == own.name))?.spec.ttl,
         WorkloadKind::CronJob => all.find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))?.job.ttl,

@@ -3,27 +3,31 @@
 //! Deviation: a pod that fails, is evicted or lost gives its messages back at once; SQS shows them again after their visibility
 //! timeout.
 //!
-//! Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`; Kubernetes 1.36 `pkg/controller/job`.
+//! Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`, `controllers/keda/scaledjob_controller.go`; Kubernetes 1.36
+//! `pkg/controller/job`.
 
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
 use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
+use super::workload_controllers::ended_jobs::{self, Ending, History};
 use super::workload_controllers::jobs::{fails, outcome_of};
 use super::workload_controllers::may_call;
-use super::{keda_loop, kubelet, names, quotas, scheduler_loop};
+use super::{keda_loop, kubelet, names, quotas, scheduler_loop, volumes};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::domain::hpa::MetricTarget;
+use crate::domain::keda::ScaledJob;
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::workload::{JobSpec, ObjectName};
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::engine::TimerId;
 use crate::policy::replicas::keda::{
     JobPodView, JobTrigger, combine, is_pending, plan_jobs, target_of, trigger_maximum, trigger_metric_name,
 };
 use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, retry_delay};
-use crate::world::record::{EventKind, WorkloadKind};
+use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
 
 /// How long a pod runs that finds nothing to take.
 const NOTHING_TO_DO: SimDuration = SimDuration::from_secs(1);
@@ -36,11 +40,18 @@ pub(super) struct JobLoop<'s> {
     retired: bool,
     workload: WorkloadId,
     memory: Vec<TriggerMemory>,
+    /// The revision of the workload that pods of new Jobs are made from.
+    revision: u32,
+    /// How often it has been changed, and how often when its Jobs were last looked at because of that.
+    form: u32,
+    rolled_out: u32,
     /// Jobs that have not finished, oldest first.
-    jobs: Vec<Job>,
+    jobs: Vec<Job<'s>>,
     /// Jobs made so far.
     made: u64,
     drift: Drift,
+    /// `None` while it is paused.
+    next_poll: Option<TimerId>,
 }
 
 impl JobLoop<'_> {
@@ -49,12 +60,21 @@ impl JobLoop<'_> {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-struct Job {
+#[derive(Clone, Debug)]
+struct Job<'s> {
     /// Its position in the record.
     job: usize,
+    /// What the ScaledJob said when it was made.
+    spec: &'s JobSpec,
+    /// How often the ScaledJob had been changed.
+    form: u32,
+    revision: u32,
     began: SimTime,
     pods: Vec<Worker>,
+    /// Pods that are being deleted and are replaced when they have ended, and whether each counts as failed then.
+    leaving: Vec<(PodId, bool)>,
+    /// Pods with claims of their own that have ended by themselves.
+    ended: Vec<PodId>,
     succeeded: u32,
     failed: u32,
     /// Failures since the last success.
@@ -63,11 +83,30 @@ struct Job {
     not_before: SimTime,
 }
 
-impl Job {
-    fn step(&self, spec: &JobSpec, now: SimTime) -> JobStep {
+impl<'s> Job<'s> {
+    /// A Job at this position of the record that begins now.
+    fn new(own: &JobLoop<'s>, job: usize, began: SimTime) -> Self {
+        Self {
+            job,
+            spec: &own.plan.job.job,
+            form: own.form,
+            revision: own.revision,
+            began,
+            pods: Vec::new(),
+            leaving: Vec::new(),
+            ended: Vec::new(),
+            succeeded: 0,
+            failed: 0,
+            failures_in_row: 0,
+            not_before: SimTime::ZERO,
+        }
+    }
+
+    fn step(&self, now: SimTime) -> JobStep {
         job_step(&JobView {
-            spec,
+            spec: self.spec,
             active: self.pods.len() as u32,
+            terminating: self.leaving.len() as u32,
             succeeded: self.succeeded,
             failed: self.failed,
             age: now.saturating_since(self.began),
@@ -92,16 +131,18 @@ struct Worker {
     messages: u32,
 }
 
-/// A ScaledJob is applied. One of the start of the run is first polled within one interval, a later one at once.
+/// A ScaledJob is applied. One of the start of the run is first polled within one interval, a later one at once; one that is paused is not
+/// polled.
 pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPlan) {
     let name = ObjectName { namespace: plan.job.namespace, name: plan.job.name };
     let triggers = plan.job.triggers.len();
-    if let Some(known) = context.jobs.iter_mut().find(|own| !own.retired && own.name() == name) {
-        known.plan = plan;
-        known.memory = vec![TriggerMemory::default(); triggers];
-        let workload = known.workload;
+    if let Some(known) = context.jobs.iter().position(|own| !own.retired && own.name() == name) {
+        let own = &mut context.jobs[known];
+        let before = std::mem::replace(&mut own.plan, plan);
+        own.memory = vec![TriggerMemory::default(); triggers];
+        let workload = own.workload;
         context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
-        return;
+        return change(context, now, known, &before.job);
     }
     let workload = context.world.add_workload(
         NewWorkload {
@@ -119,17 +160,107 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
     context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
     let memory = vec![TriggerMemory::default(); triggers];
     let drift = Drift::of_poll(&context.streams, &name.to_string());
-    context.jobs.push(JobLoop { plan, retired: false, workload, memory, jobs: Vec::new(), made: 0, drift });
-    let index = (context.jobs.len() - 1) as u32;
-    let first = keda_loop::first_poll(context, now, name, plan.job.polling_interval);
-    context.queue.schedule_in(first, class::KEDA, ReplicaEvent::JobPoll(index));
+    context.jobs.push(JobLoop {
+        plan,
+        retired: false,
+        workload,
+        memory,
+        revision: 0,
+        form: 0,
+        rolled_out: 0,
+        jobs: Vec::new(),
+        made: 0,
+        drift,
+        next_poll: None,
+    });
+    begin_polling(context, now, context.jobs.len() - 1);
+}
+
+/// The loop that polls begins, unless the object is paused.
+fn begin_polling(context: &mut Context<'_>, now: SimTime, index: usize) {
+    let own = &context.jobs[index];
+    let (name, job) = (own.name(), &own.plan.job);
+    if !job.paused {
+        let first = keda_loop::first_poll(context, now, name, job.polling_interval);
+        schedule(context, index, first);
+    }
+}
+
+fn schedule(context: &mut Context<'_>, index: usize, after: SimDuration) {
+    let timer = context.queue.schedule_in(after, class::KEDA, ReplicaEvent::JobPoll(index as u32));
+    context.jobs[index].next_poll = Some(timer);
+}
+
+fn stop_polling(context: &mut Context<'_>, index: usize) {
+    if let Some(timer) = context.jobs[index].next_poll.take() {
+        context.queue.cancel(timer);
+    }
+}
+
+/// A known ScaledJob is applied again: a pause stops its loop and nothing else; another form, or the end of a pause, begins the loop anew,
+/// and Jobs of former forms are deleted unless its rollout is gradual. What is not simulated of the object counts as unchanged.
+///
+/// Source: `scaledjob_controller.go`, `reconcileScaledJob`, `checkIfPaused`.
+fn change(context: &mut Context<'_>, now: SimTime, index: usize, before: &ScaledJob) {
+    let job = &context.jobs[index].plan.job;
+    let changed = ScaledJob { paused: job.paused, ..before.clone() } != *job;
+    if changed {
+        let (workload, template) = (context.jobs[index].workload, (*job.job.template).clone());
+        let revision = context.world.revision_of(workload, template);
+        if context.world.workload(workload).revision != revision {
+            context.world.use_revision(workload, revision);
+        }
+        context.jobs[index].revision = revision;
+        context.jobs[index].form += 1;
+    }
+    let own = &mut context.jobs[index];
+    if own.plan.job.paused {
+        return stop_polling(context, index);
+    }
+    if !changed && !before.paused {
+        return;
+    }
+    let of_former = std::mem::replace(&mut own.rolled_out, own.form) != own.form;
+    if of_former && !own.plan.job.gradual_rollout {
+        delete_former(context, now, index);
+    }
+    stop_polling(context, index);
+    begin_polling(context, now, index);
+}
+
+/// Jobs that were made from another form of the ScaledJob are deleted, those that have ended too.
+///
+/// Source: `scaledjob_controller.go`, `deletePreviousVersionScaleJobs`.
+fn delete_former(context: &mut Context<'_>, now: SimTime, index: usize) {
+    let own = &mut context.jobs[index];
+    let (workload, form) = (own.workload, own.form);
+    ended_jobs::forget(context, workload);
+    let jobs = std::mem::take(&mut context.jobs[index].jobs);
+    let (stay, go): (Vec<Job<'_>>, Vec<Job<'_>>) = jobs.into_iter().partition(|job| job.form == form);
+    let left = stay.len() as u32;
+    context.jobs[index].jobs = stay;
+    if go.is_empty() {
+        return;
+    }
+    for job in go {
+        context.world.end_job(job.job, now, JobOutcomeKind::Deleted);
+        delete(context, now, index, job.pods, "its Job is of a former version of the ScaledJob");
+        ended_jobs::delete_pods(context, &job.ended);
+    }
+    let because = "KEDA deletes the Jobs of the former version";
+    context.world.set_replicas(workload, left, now, EventKind::ReplicasSet, because);
 }
 
 /// The ScaledJob of this name is deleted: it makes no more Jobs.
 pub(super) fn retire(context: &mut Context<'_>, name: ObjectName) {
-    for own in context.jobs.iter_mut().filter(|own| own.name() == name) {
-        own.retired = true;
-        own.jobs.clear();
+    for index in 0..context.jobs.len() {
+        if context.jobs[index].name() != name {
+            continue;
+        }
+        context.jobs[index].retired = true;
+        for job in std::mem::take(&mut context.jobs[index].jobs) {
+            ended_jobs::delete_pods(context, &job.ended);
+        }
     }
 }
 
@@ -140,7 +271,7 @@ pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
     }
     let plan = context.jobs[index as usize].plan;
     let next = context.jobs[index as usize].drift.after(plan.job.polling_interval);
-    context.queue.schedule_in(next, class::KEDA, ReplicaEvent::JobPoll(index));
+    schedule(context, index as usize, next);
     let mut texts = Vec::new();
     let mut read = Vec::new();
     for trigger in 0..plan.job.triggers.len() {
@@ -231,7 +362,7 @@ fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, value
         let name = names::of_job(&context.streams, own.plan.job.name, own.made);
         own.made += 1;
         let job = context.world.begin_job(workload, name, &own.plan.job.job, now);
-        own.jobs.push(Job { job, began: now, ..Job::default() });
+        own.jobs.push(Job::new(own, job, now));
     }
     if let Some(deadline) = context.jobs[index as usize].plan.job.job.active_deadline {
         context.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
@@ -244,18 +375,17 @@ fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, value
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
     let Some(index) = context.jobs.iter().position(|own| own.workload == workload) else { return };
     give_back_lost(context, now, index);
-    let spec = &context.jobs[index].plan.job.job;
     let mut jobs = std::mem::take(&mut context.jobs[index].jobs);
     let mut left = jobs.len() as u32;
     jobs.retain_mut(|job| {
-        match job.step(spec, now) {
+        match job.step(now) {
             JobStep::Create(count) => {
                 for _ in 0..count {
-                    let revision = context.world.workload(workload).revision;
-                    if !may_call(context, now, workload) || !quotas::admits(context, now, workload, revision) {
+                    if !may_call(context, now, workload) || !quotas::admits(context, now, workload, job.revision) {
                         break;
                     }
-                    let pod = context.world.create_pod(workload, None, now);
+                    let name = context.world.next_pod_name(workload);
+                    let pod = context.world.create_pod_of(workload, job.revision, None, name, now);
                     job.pods.push(Worker { pod, messages: 0 });
                     context.world.assign_to_job(pod, job.job);
                     scheduler_loop::pod_created(context, now, pod);
@@ -263,12 +393,15 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
             }
             JobStep::Delete(count) => {
                 let keep = job.pods.len() - (count as usize).min(job.pods.len());
-                delete(context, now, index, job.pods.split_off(keep), "the Job needs fewer pods");
+                let surplus = job.pods.split_off(keep);
+                if job.spec.replaces_ended_only {
+                    job.leaving.extend(surplus.iter().map(|worker| (worker.pod, false)));
+                }
+                delete(context, now, index, surplus, "the Job needs fewer pods");
             }
             JobStep::End(end) => {
                 left -= 1;
-                context.world.end_job(job.job, now, outcome_of(end));
-                conclude(context, now, index, std::mem::take(&mut job.pods), (end, left));
+                conclude(context, now, index, job, (end, left));
                 return false;
             }
         }
@@ -292,30 +425,45 @@ fn give_back(context: &mut Context<'_>, now: SimTime, index: usize, messages: u3
 }
 
 /// A Job has ended; `left` of the workload's have not.
-fn conclude(context: &mut Context<'_>, now: SimTime, index: usize, pods: Vec<Worker>, (end, left): (JobEnd, u32)) {
-    let workload = context.jobs[index].workload;
+fn conclude(context: &mut Context<'_>, now: SimTime, index: usize, job: &mut Job<'_>, (end, left): (JobEnd, u32)) {
+    let (workload, object) = (context.jobs[index].workload, &context.jobs[index].plan.job);
+    let history =
+        History { successful: object.successful_jobs_history_limit, failed: object.failed_jobs_history_limit };
+    context.world.end_job(job.job, now, outcome_of(end));
     match end {
         JobEnd::Complete => context.world.finish_job(workload, left, now),
         JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded => {
             context.world.fail_job(workload, left, now, end.as_str());
         }
     }
-    delete(context, now, index, pods, "its Job has ended");
+    delete(context, now, index, std::mem::take(&mut job.pods), "its Job has ended");
+    let pods = std::mem::take(&mut job.ended);
+    let ending = Ending { job: job.job, kind: outcome_of(end), pods, ttl: job.spec.ttl };
+    ended_jobs::keep(context, now, workload, ending, Some(history));
 }
 
 /// Pods that were evicted or lost: what they took goes back, and they count as failed.
 fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
-    let (plan, workload) = (context.jobs[index].plan, context.jobs[index].workload);
+    let workload = context.jobs[index].workload;
     let (world, mut back) = (&context.world, 0);
     for job in &mut context.jobs[index].jobs {
-        let before = job.pods.len();
+        let (waits, leaving) = (job.spec.replaces_ended_only, &mut job.leaving);
+        let mut lost = 0;
         job.pods.retain(|worker| {
             let there = world.pod(worker.pod).is_active();
-            back += if there { 0 } else { worker.messages };
+            if !there {
+                back += worker.messages;
+                lost += u32::from(!waits);
+                leaving.extend(waits.then_some((worker.pod, true)));
+            }
             there
         });
-        let lost = (before - job.pods.len()) as u32;
-        if lost > 0 && !plan.job.job.ignores_disruptions {
+        leaving.retain(|&(pod, counts)| {
+            let gone = world.pod(pod).phase == PodPhase::Gone;
+            lost += u32::from(gone && counts);
+            !gone
+        });
+        if lost > 0 && !job.spec.ignores_disruptions {
             let wait = job.fail(now, lost);
             context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         }
@@ -367,8 +515,10 @@ pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let plan = context.jobs[index].plan;
     let workload = context.jobs[index].workload;
     let fails = fails(context, pod);
+    let has_claims = volumes::has_ephemeral(context, pod);
     let job = &mut context.jobs[index].jobs[position];
     let worker = job.pods.remove(place);
+    job.ended.extend(has_claims.then_some(pod));
     if fails {
         let wait = job.fail(now, 1);
         context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
@@ -382,10 +532,10 @@ pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         }
         kubelet::succeeded(context, now, pod);
     }
-    if let JobStep::End(end) = context.jobs[index].jobs[position].step(&plan.job.job, now) {
-        let job = context.jobs[index].jobs.remove(position);
+    if let JobStep::End(end) = context.jobs[index].jobs[position].step(now) {
+        let mut job = context.jobs[index].jobs.remove(position);
         let left = context.jobs[index].jobs.len() as u32;
-        conclude(context, now, index, job.pods, (end, left));
+        conclude(context, now, index, &mut job, (end, left));
     }
 }
 

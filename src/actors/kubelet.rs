@@ -13,7 +13,7 @@ use super::context::Context;
 use super::event::{KubeletEvent, class};
 use super::node_autoscaler::observe;
 use super::sight::Sight;
-use super::workload_controllers::daemon_sets;
+use super::workload_controllers::{daemon_sets, ended_jobs};
 use super::{
     cpu_shares, fargate, load_loop, metrics_server, pod_trace, probes, queue_loop, scheduler_loop, usage_loop, volumes,
     workload_controllers,
@@ -274,12 +274,30 @@ pub(super) fn stop_time(context: &Context<'_>, pod: PodId, grace: SimDuration) -
 
 /// The pod's containers have stopped.
 pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
-    if state.phase == PodPhase::Gone {
+    if context.world.pod(pod).phase == PodPhase::Gone {
         return;
     }
-    let (node, workload) = (state.node, state.workload);
     volumes::pod_gone(context, now, pod, false);
+    leave(context, now, pod);
+}
+
+/// The pod's containers have ended by themselves: of a Job's pod the object stays, and what came with it.
+fn ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if context.world.pod(pod).phase == PodPhase::Gone {
+        return;
+    }
+    if ended_jobs::keeps_pods(context.world.workload(context.world.pod(pod).workload).kind) {
+        volumes::pod_ended(context, now, pod);
+    } else {
+        volumes::pod_gone(context, now, pod, false);
+    }
+    leave(context, now, pod);
+}
+
+/// The pod leaves its node.
+fn leave(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    let (node, workload) = (state.node, state.workload);
     remove(context, now, pod);
     scheduler_loop::pod_removed(context, now, pod, node);
     daemon_sets::pod_gone(context, pod);
@@ -302,7 +320,7 @@ pub(super) fn succeeded(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     cut_off(context, now, pod);
     context.world.note_pod(pod, now, EventKind::PodSucceeded, "");
     fargate::pod_finished(context, pod);
-    stopped(context, now, pod);
+    ended(context, now, pod);
 }
 
 /// The pod's containers have ended by themselves, their work not done.
@@ -310,7 +328,7 @@ pub(super) fn failed(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     cut_off(context, now, pod);
     context.world.note_pod(pod, now, EventKind::PodFailed, "");
     fargate::pod_finished(context, pod);
-    stopped(context, now, pod);
+    ended(context, now, pod);
 }
 
 /// The pod's machine is gone without a word: it answers no more, and nobody has noticed yet.

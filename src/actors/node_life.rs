@@ -181,7 +181,7 @@ pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     zone_outage::forget(context, node);
     scheduler_loop::node_removed(context, node);
-    volumes::node_gone(context, node);
+    volumes::node_gone(context, now, node);
     context.images.forget(node);
     context.world.remove_node(node, now);
     observe(context, now, Sight::NodeGone(node));

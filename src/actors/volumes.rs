@@ -15,8 +15,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::kubelet;
 use super::setup::Setup;
+use super::{kubelet, pod_gc};
 use crate::cloud::billing::disks::Disk;
 use crate::cluster::PodPhase;
 use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
@@ -76,6 +76,10 @@ pub(super) struct Volumes {
     disk_of: FxHashMap<Symbol, usize>,
     /// Claims that somebody has deleted and that a pod still uses.
     leaving: FxHashSet<ClaimName>,
+    /// Pods with claims of their own that have ended by themselves and whose objects are there.
+    ended: FxHashSet<PodId>,
+    /// Pods that have ended so, by their node.
+    ended_on: FxHashMap<NodeId, Vec<PodId>>,
 }
 
 impl Volumes {
@@ -91,6 +95,8 @@ impl Volumes {
             disks: Vec::new(),
             disk_of: FxHashMap::default(),
             leaving: FxHashSet::default(),
+            ended: FxHashSet::default(),
+            ended_on: FxHashMap::default(),
         }
     }
 
@@ -318,11 +324,44 @@ fn attach_one(
 /// A pod is gone: volumes that no other pod of its node uses are detached in a while; one whose node is `lost` only when the
 /// controller gives up waiting for it.
 pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId, lost: bool) {
+    release(context, pod, now + if lost { FORCED_DETACH } else { DETACH });
+    delete_ephemeral(context, pod);
+}
+
+/// A pod has ended by itself: its volumes are detached, and the claims that came with it stay as long as its object.
+pub(super) fn pod_ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    release(context, pod, now + DETACH);
+    if !has_ephemeral(context, pod) {
+        return;
+    }
+    context.volumes.ended.insert(pod);
+    if let Some(node) = context.world.pod(pod).node {
+        context.volumes.ended_on.entry(node).or_default().push(pod);
+    }
+}
+
+/// The object of a pod that had ended by itself is deleted, if it is there, and the claims that came with it.
+pub(super) fn delete_ended(context: &mut Context<'_>, pod: PodId) {
+    // Another pod may have the name of one that is not there, and claims that are called so.
+    if context.volumes.ended.remove(&pod) {
+        delete_ephemeral(context, pod);
+    }
+}
+
+/// The garbage collector of pods finds those that had ended on a node that is not there any more.
+pub(super) fn delete_ended_on(context: &mut Context<'_>, node: NodeId) {
+    for pod in context.volumes.ended_on.remove(&node).unwrap_or_default() {
+        delete_ended(context, pod);
+    }
+}
+
+/// A pod uses its volumes no more: those that no other pod of its node uses are detached when it is time, and claims that somebody
+/// has deleted go if no other pod uses them.
+fn release(context: &mut Context<'_>, pod: PodId, leaves: SimTime) {
     if context.world.pod(pod).spec.volumes.is_empty() {
         return;
     }
-    let leaves = now + if lost { FORCED_DETACH } else { DETACH };
-    for (volume, claim) in claims_of(context, pod) {
+    for (_, claim) in claims_of(context, pod) {
         let volumes = &mut context.volumes;
         for id in volumes.of_claim.get(&claim).cloned().unwrap_or_default() {
             let attachment = volumes.attachment(id);
@@ -333,8 +372,26 @@ pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId, lost
                 context.queue.schedule(leaves, class::MACHINES, Event::VolumeDetached(id));
             }
         }
-        let leaves = context.volumes.leaving.contains(&claim) && !is_used(context, claim, Some(pod));
-        if leaves || matches!(volume.source, ClaimSource::Ephemeral(_)) {
+        if context.volumes.leaving.contains(&claim) && !is_used(context, claim, Some(pod)) {
+            delete_claim(context, claim);
+        }
+    }
+}
+
+/// Whether claims of its own come with the pod.
+pub(super) fn has_ephemeral(context: &Context<'_>, pod: PodId) -> bool {
+    context.world.pod(pod).spec.volumes.iter().any(|volume| matches!(volume.source, ClaimSource::Ephemeral(_)))
+}
+
+/// The claims that came with a pod are deleted with its object, whose they are.
+///
+/// Source: Kubernetes 1.36 `pkg/controller/volume/ephemeral`.
+fn delete_ephemeral(context: &mut Context<'_>, pod: PodId) {
+    if context.world.pod(pod).spec.volumes.is_empty() {
+        return;
+    }
+    for (volume, claim) in claims_of(context, pod) {
+        if matches!(volume.source, ClaimSource::Ephemeral(_)) {
             delete_claim(context, claim);
         }
     }
@@ -385,6 +442,27 @@ pub(super) fn delete_templates(context: &mut Context<'_>, pod: PodId) {
     }
 }
 
+/// The claims that a StatefulSet made from these templates are deleted, those of pods that have been too many among them; one that a pod
+/// uses stays until that pod is gone.
+///
+/// Source: Kubernetes 1.36 `pkg/controller/statefulset/stateful_set_utils.go`, `updateClaimOwnerRefForSetAndPod`: they are the set's.
+pub(super) fn delete_of_set(context: &mut Context<'_>, set: ObjectName, templates: &[VolumeRef]) {
+    let of_template = |volume: &&VolumeRef| matches!(volume.source, ClaimSource::Template(_));
+    let stem = format!("{}-", set.name);
+    let stems: Vec<_> = templates.iter().filter(of_template).map(|volume| volume.claim_name(&stem)).collect();
+    let has_ordinal = |name: Symbol, stem: &str| {
+        name.as_str().strip_prefix(stem).is_some_and(|ordinal| ordinal.parse::<u32>().is_ok())
+    };
+    let claims = context.volumes.storage.claims_in_order();
+    let own = claims
+        .iter()
+        .filter(|claim| claim.namespace == set.namespace && stems.iter().any(|stem| has_ordinal(claim.name, stem)));
+    let own: Vec<ObjectName> = own.map(|claim| ObjectName { namespace: claim.namespace, name: claim.name }).collect();
+    for claim in own {
+        delete_by_hand(context, claim);
+    }
+}
+
 /// A volume is detached, unless a pod has come to use it again: pods on other nodes that wait for it go on.
 pub(super) fn detached(context: &mut Context<'_>, now: SimTime, id: AttachmentId) {
     let volumes = &mut context.volumes;
@@ -427,7 +505,11 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId, instance_
     }
 }
 
-/// The node is gone.
-pub(super) fn node_gone(context: &mut Context<'_>, node: NodeId) {
+/// The node is gone; pods that have ended on it follow when their garbage collector finds them.
+pub(super) fn node_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.volumes.limits.remove(&node);
+    let ended = context.volumes.ended_on.get(&node);
+    if ended.is_some_and(|pods| pods.iter().any(|pod| context.volumes.ended.contains(pod))) {
+        pod_gc::node_gone(context, now, node);
+    }
 }

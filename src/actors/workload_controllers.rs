@@ -6,6 +6,7 @@
 pub(super) mod bare_pods;
 pub(super) mod daemon_sets;
 pub(super) mod deployments;
+pub(super) mod ended_jobs;
 pub(super) mod jobs;
 pub(super) mod replica_sets;
 pub(super) mod stateful_sets;
@@ -40,6 +41,7 @@ pub(super) struct Controllers {
     daemon_sets: BTreeMap<WorkloadId, daemon_sets::Daemons>,
     deployments: BTreeMap<WorkloadId, deployments::Deployed>,
     stateful_sets: BTreeMap<WorkloadId, stateful_sets::Ordered>,
+    ended_jobs: ended_jobs::EndedJobs,
     /// The ReplicaSet controller, where its calls take time.
     replica_sets: Option<replica_sets::ReplicaSets>,
     /// What the clients of the other controllers may call, likewise.
@@ -146,10 +148,11 @@ fn reaction(context: &Context<'_>) -> SimDuration {
 
 /// A workload is deleted: its controller forgets it, and its pods are deleted with their own grace periods.
 pub(super) fn delete(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    context.controllers.batches.remove(&workload);
+    jobs::deleted(context, workload);
+    ended_jobs::forget(context, workload);
     context.controllers.daemon_sets.remove(&workload);
     context.controllers.deployments.remove(&workload);
-    context.controllers.stateful_sets.remove(&workload);
+    stateful_sets::deleted(context, workload);
     context.world.delete_workload(workload, now);
     let kind = context.world.workload(workload).kind.as_str();
     let reason = format!("its {kind} was deleted");

@@ -11,6 +11,7 @@ mod auto_mode;
 mod availability;
 mod backtest;
 mod bad_input;
+mod batch_jobs;
 mod book;
 mod by_hand;
 mod calibrate;

@@ -193,6 +193,19 @@ spec:
 }
 
 #[test]
+fn a_readiness_gate_that_nobody_is_known_to_open_is_a_warning() {
+    let pod = |gate: &str| {
+        manifests(&format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec: {{readinessGates: [{{conditionType: {gate}}}], containers: []}}\n"
+        ))
+    };
+    assert_eq!(pod("target-health.elbv2.k8s.aws/web").warnings, []);
+    let [warning] = &pod("example.com/never").warnings[..] else { panic!("one warning") };
+    let text = warning.render();
+    assert!(text.contains("who sets `example.com/never` is not simulated"), "{text}");
+}
+
+#[test]
 fn the_kubectl_autoscale_form_of_an_autoscaler_is_one_utilization_target() {
     let scenario = eks_101();
     let Action::Apply(objects) = &scenario.timeline[2].action else { panic!("the third step applies") };

@@ -333,3 +333,53 @@ fn a_pod_of_a_job_takes_its_message_when_it_has_started() {
     let times = batch.filter_map(|pod| Some((pod.removed? - pod.started?).as_secs()));
     assert!(times.filter(|seconds| *seconds == 80).count() >= 30, "twenty to start and sixty to work");
 }
+
+/// What was made of a ScaledJob in so long, of which another form is applied after three minutes.
+fn changed_job(duration: &str, queue: &str, first: &str, later: &str) -> Outcome {
+    let rest = format!(
+        "timeline: [{{at: 3m, manifests: [later.yaml]}}]\nqueues:\n- {{name: orders, kind: sqs, workload: batch, {queue}}}"
+    );
+    run(duration, &rest, &format!("{}{first}", cluster(1)), &[("later.yaml", later)])
+}
+
+/// When pods of Jobs were made, in seconds, what CPU they request, and whether somebody deleted them.
+fn job_pods(outcome: &Outcome) -> Vec<(i64, i64, bool)> {
+    let own = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("batch"));
+    own.map(|pod| (pod.created.as_secs(), pod.requests.cpu_milli(), pod.deletion_requested.is_some())).collect()
+}
+
+#[test]
+fn a_scaled_job_makes_no_jobs_while_it_is_paused() {
+    let object = scaled_job(&format!("  maxReplicaCount: 10\n{}", batch_trigger("")));
+    let paused = object.replace("{name: batch}", "{name: batch, annotations: {autoscaling.keda.sh/paused: \"true\"}}");
+    let queue = "time_per_message: 60s, waiting: 30";
+    let resumed = changed_job("20m", queue, &paused, &object);
+    let pods = job_pods(&resumed);
+    assert_eq!((pods.len(), pods[0].0), (30, 180), "it is polled at once when its pause ends");
+    assert!(resumed.queues[0].waiting_at_end.abs() < 1e-6);
+    let stopped = changed_job("20m", queue, &object, &paused);
+    let pods = job_pods(&stopped);
+    assert!(pods.len() >= 10 && pods.len() < 30, "{pods:?}");
+    assert!(pods.iter().all(|pod| pod.0 <= 180 && !pod.2), "{pods:?}");
+}
+
+#[test]
+fn jobs_of_a_former_scaled_job_are_deleted_unless_its_rollout_is_gradual() {
+    let object = |cpu: &str, rollout: &str| {
+        scaled_job(&format!("  maxReplicaCount: 10\n{rollout}{}", batch_trigger(""))).replace("cpu: 100m", cpu)
+    };
+    let queue = "time_per_message: 20m, waiting: 10";
+    let outcome = changed_job("10m", queue, &object("cpu: 100m", ""), &object("cpu: 200m", ""));
+    let pods = job_pods(&outcome);
+    assert_eq!(pods.len(), 20);
+    assert!(pods[..10].iter().all(|pod| pod.0 < 180 && pod.1 == 100 && pod.2), "{pods:?}");
+    assert!(pods[10..].iter().all(|pod| pod.0 == 180 && pod.1 == 200 && !pod.2), "{pods:?}");
+    for rollout in ["  rollout: {strategy: gradual}\n", "  rolloutStrategy: gradual\n"] {
+        let outcome = changed_job("10m", queue, &object("cpu: 100m", rollout), &object("cpu: 200m", rollout));
+        let pods = job_pods(&outcome);
+        assert!(pods.len() == 10 && pods.iter().all(|pod| pod.1 == 100 && !pod.2), "{rollout} {pods:?}");
+    }
+    // What is applied again unchanged is no other form.
+    let outcome = changed_job("10m", queue, &object("cpu: 100m", ""), &object("cpu: 100m", ""));
+    assert_eq!(job_pods(&outcome).len(), 10);
+}

@@ -1,5 +1,6 @@
 //! Rollouts by what their strategies allow, and those that get stuck; daemons that come back.
 
+use nodecast::simulation::Outcome;
 use nodecast::world::record::EventKind;
 
 use crate::keda::{cluster, run};
@@ -71,4 +72,32 @@ fn a_rollout_that_makes_no_progress_is_reported_after_its_deadline() {
     let by_default = stalled("", &impossible(""));
     assert_eq!(by_default.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [1_200]);
     assert!(stalled(strategy, &slow(2, "two", strategy)).is_empty(), "this one gets on");
+}
+
+/// A DaemonSet on three nodes of which other forms are applied.
+fn daemons(timeline: &str) -> Outcome {
+    let form = |image: &str| daemon_set("", &format!("image: {image}, readinessProbe: {{initialDelaySeconds: 20}}"));
+    let nodes =
+        cluster(0).replace("desiredCapacity: 1, minSize: 1, maxSize: 1", "desiredCapacity: 3, minSize: 3, maxSize: 3");
+    let others = [("one.yaml", form("one")), ("two.yaml", form("two"))];
+    let others: Vec<(&str, &str)> = others.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    run("20m", timeline, &format!("{nodes}{}", form("one")), &others)
+}
+
+#[test]
+fn a_daemon_set_that_goes_back_half_way_replaces_only_what_was_updated() {
+    let outcome = daemons("timeline: [{at: 10m, manifests: [two.yaml]}, {at: 630s, manifests: [one.yaml]}]");
+    let pods = pods(&outcome, "agent");
+    let updated = pods.iter().filter(|pod| pod.revision == 1).count();
+    assert!((1..3).contains(&updated), "{updated}");
+    assert_eq!((pods.len(), there(&pods, at(1_199))), (3 + 2 * updated, (3, 3)));
+    assert_eq!(pods[..3].iter().filter(|pod| pod.deletion_requested.is_none()).count(), 3 - updated);
+    assert_eq!(count(&outcome, EventKind::RolloutFinished), 1);
+}
+
+#[test]
+fn a_daemon_set_that_is_applied_again_goes_on_with_its_update() {
+    let outcome = daemons("timeline: [{at: 10m, manifests: [two.yaml]}, {at: 605s, manifests: [two.yaml]}]");
+    let pods = pods(&outcome, "agent");
+    assert_eq!((pods.len(), pods.iter().filter(|pod| pod.revision == 1).count()), (6, 3));
 }

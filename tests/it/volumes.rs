@@ -325,3 +325,61 @@ fn a_volume_that_is_there_is_billed_from_the_start_and_one_without_size_is_not()
     let warned = |outcome: &Outcome| outcome.warnings.iter().any(|own| own.contains("such volumes are not billed"));
     assert!(warned(&sizeless) && !warned(&sized), "{:?}", sizeless.warnings);
 }
+
+#[test]
+fn claims_of_a_deleted_stateful_set_stay_unless_it_says_otherwise() {
+    let end = SimTime::ZERO + SimDuration::from_secs(3_600);
+    // The claim of the second pod stays when that pod is one too many.
+    let steps = "timeline: [{ at: 20m, scale: { workload: db, replicas: 1 } }, \
+                 { at: 30m, delete: { kind: StatefulSet, name: default/db } }]";
+    let until = |policy: &str| {
+        let policy = format!("persistentVolumeClaimRetentionPolicy: {{{policy}}}");
+        let manifests = format!("{GP3}{}", stateful(2, "gp3", "", &policy));
+        let disks = disks(&karpenter(ANYWHERE, "", &format!("{ON_DEMAND}\n{steps}"), &manifests));
+        disks.iter().map(|disk| disk.1).collect::<Vec<_>>()
+    };
+    assert_eq!(until("whenScaled: Retain"), [end, end]);
+    let deleted = until("whenDeleted: Delete");
+    assert!(deleted.len() == 2 && deleted.iter().all(|at| (1_800..1_840).contains(&at.as_secs())), "{deleted:?}");
+}
+
+/// The template of pods that have an ephemeral volume each.
+const EPHEMERAL: &str = "template: {spec: {restartPolicy: Never, volumes: [{name: data, ephemeral: {volumeClaimTemplate: {spec: \
+    {accessModes: [ReadWriteOnce], storageClassName: gp3, resources: {requests: {storage: 8Gi}}}}}}], \
+    containers: [{name: db, image: db, resources: {requests: {cpu: 100m, memory: 256Mi}}}]}}";
+
+/// A Job or CronJob of pods that run for a minute, with more keys of the scenario.
+fn batch(kind: &str, spec: &str, more: &str) -> Outcome {
+    let more = format!("{ON_DEMAND}\nworkloads: [{{name: db, run_time: 1m}}]\n{more}");
+    let object = format!("---\napiVersion: batch/v1\nkind: {kind}\nmetadata: {{name: db}}\nspec: {{{spec}}}\n");
+    karpenter(ANYWHERE, "", &more, &format!("{GP3}{object}"))
+}
+
+#[test]
+fn the_ephemeral_volume_of_a_pod_that_has_ended_stays_as_long_as_its_job() {
+    let end = SimTime::ZERO + SimDuration::from_secs(3_600);
+    let of = |rest: &str, step: &str| {
+        let outcome = batch("Job", &format!("{rest}{EPHEMERAL}"), step);
+        let gone = named(&outcome, "db-00000")[0].removed.unwrap();
+        let [(_, until, _)] = disks(&outcome)[..] else { panic!("one volume: {:?}", disks(&outcome)) };
+        (gone, until)
+    };
+    assert_eq!(of("", "").1, end);
+    let (gone, until) = of("ttlSecondsAfterFinished: 600, ", "");
+    assert_eq!((until - gone).as_secs(), 600);
+    let delete = |what: &str| format!("timeline: [{{ at: 30m, delete: {{ {what} }} }}]");
+    assert_eq!(of("", &delete("kind: Job, name: default/db")).1.as_secs(), 1_800);
+    // Without its node the pod is deleted within a minute, though its Job stays.
+    let (_, until) = of("", &delete("kind: NodeClaim, labels: { karpenter.sh/nodepool: default }"));
+    assert!((1_840..2_400).contains(&until.as_secs()), "{until}");
+}
+
+#[test]
+fn a_cron_job_keeps_as_many_jobs_with_their_volumes_as_it_says() {
+    let end = SimTime::ZERO + SimDuration::from_secs(3_600);
+    for (limit, kept) in [("", 3), ("successfulJobsHistoryLimit: 1, ", 1)] {
+        let spec = format!("schedule: '*/5 * * * *', {limit}jobTemplate: {{spec: {{{EPHEMERAL}}}}}");
+        let disks = disks(&batch("CronJob", &spec, ""));
+        assert_eq!((disks.len(), disks.iter().filter(|disk| disk.1 == end).count()), (11, kept), "{disks:?}");
+    }
+}

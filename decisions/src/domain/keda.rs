@@ -183,6 +183,10 @@ pub struct ScaledJob {
     pub successful_jobs_history_limit: u32,
     /// Failed Jobs kept, 100 unless given.
     pub failed_jobs_history_limit: u32,
+    /// Whether it is paused (annotation `autoscaling.keda.sh/paused`): it is not polled, and Jobs that run go on.
+    pub paused: bool,
+    /// Whether Jobs that run stay when it is changed (`rollout.strategy: gradual`); else they are deleted.
+    pub gradual_rollout: bool,
     /// How running Jobs are set against waiting work.
     pub strategy: JobStrategy,
     /// How several triggers are combined.
@@ -205,6 +209,8 @@ impl ScaledJob {
             max_replica_count: 100,
             successful_jobs_history_limit: 100,
             failed_jobs_history_limit: 100,
+            paused: false,
+            gradual_rollout: false,
             strategy: JobStrategy::Default,
             calculation: TriggerCalculation::Max,
             pending_pod_conditions: Vec::new(),

@@ -77,6 +77,8 @@ pub struct StatefulSet {
     pub first_ordinal: u32,
     /// Whether the claims of a pod stay when there are too many replicas (`persistentVolumeClaimRetentionPolicy.whenScaled`).
     pub keeps_claims: bool,
+    /// Whether the claims that it made stay when it is deleted itself (`whenDeleted`).
+    pub leaves_claims: bool,
     /// How a changed template reaches its pods.
     pub update: StatefulUpdate,
     /// How long a pod must be Ready before it counts as available.
@@ -114,8 +116,10 @@ pub struct JobSpec {
     pub suspended: bool,
     /// Whether pods that others evict do not count as failures (`podFailurePolicy` with `Ignore` of `DisruptionTarget`).
     pub ignores_disruptions: bool,
-    /// How long after its end it is deleted (`ttlSecondsAfterFinished`); `None` if nobody deletes it. Only pods on Fargate cost
-    /// something until then.
+    /// Whether a pod that is being deleted is replaced, and counts as failed, only when it has ended (`podReplacementPolicy: Failed`).
+    pub replaces_ended_only: bool,
+    /// How long after its end it is deleted (`ttlSecondsAfterFinished`); `None` if nobody deletes it. Only pods on Fargate and
+    /// claims of pods cost something until then.
     pub ttl: Option<SimDuration>,
 }
 
@@ -130,6 +134,7 @@ impl JobSpec {
             active_deadline: None,
             suspended: false,
             ignores_disruptions: false,
+            replaces_ended_only: false,
             ttl: None,
         }
     }
@@ -171,6 +176,10 @@ pub struct CronJob {
     pub starting_deadline: Option<SimDuration>,
     /// Whether it starts none.
     pub suspended: bool,
+    /// Jobs of it that are complete and stay, the youngest (`successfulJobsHistoryLimit`, 3 unless given).
+    pub successful_jobs_history_limit: u32,
+    /// Jobs of it that were given up and stay, the youngest (`failedJobsHistoryLimit`, 1 unless given).
+    pub failed_jobs_history_limit: u32,
     /// Its Jobs.
     pub job: JobSpec,
 }

@@ -37,8 +37,17 @@ static JOB: Shape = Shape {
 };
 static CRON_JOB: Shape = Shape {
     name: "a CronJob's spec",
-    keys: &["schedule", "timeZone", "concurrencyPolicy", "startingDeadlineSeconds", "suspend", "jobTemplate"],
-    without_effect: &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"],
+    keys: &[
+        "schedule",
+        "timeZone",
+        "concurrencyPolicy",
+        "startingDeadlineSeconds",
+        "suspend",
+        "successfulJobsHistoryLimit",
+        "failedJobsHistoryLimit",
+        "jobTemplate",
+    ],
+    without_effect: &[],
     unsupported: &[],
     strict: false,
 };
@@ -73,6 +82,8 @@ pub(super) fn cron_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result
             .unwrap_or_default(),
         starting_deadline: spec.optional("startingDeadlineSeconds", |n, what| reader.seconds(n, what))?,
         suspended: spec.optional("suspend", |n, what| reader.truth(n, what))?.unwrap_or(false),
+        successful_jobs_history_limit: count(reader, spec, "successfulJobsHistoryLimit")?.unwrap_or(3),
+        failed_jobs_history_limit: count(reader, spec, "failedJobsHistoryLimit")?.unwrap_or(1),
         job: job_spec(reader, job_template.required(reader, "spec")?)?,
     })
 }
@@ -102,14 +113,6 @@ fn calendar<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(String, Op
 /// What a Job does.
 pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<JobSpec, InputError> {
     let spec = reader.fields(node, &JOB)?;
-    // The other, which the API server writes into every Job without a policy for failures, is what is simulated.
-    if let Some(node) = spec.get("podReplacementPolicy").filter(|own| own.as_text() == Some("Failed")) {
-        reader.left_out(
-            node.at,
-            "`podReplacementPolicy: Failed` is not simulated",
-            "pods that are deleted are replaced at once",
-        );
-    }
     let template = template(reader, spec.required(reader, "template")?, OwnerKind::Job)?;
     let parallelism = replicas(reader, spec, "parallelism")?;
     let completions = count(reader, spec, "completions")?;
@@ -122,12 +125,22 @@ pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<J
         active_deadline: active_deadline(reader, spec)?,
         suspended: spec.optional("suspend", |n, what| reader.truth(n, what))?.unwrap_or(false),
         ignores_disruptions: ignores_disruptions(reader, spec)?,
+        replaces_ended_only: replaces_ended_only(reader, spec)?,
         ttl: spec.optional("ttlSecondsAfterFinished", |n, what| reader.seconds(n, what))?,
     })
 }
 
 fn active_deadline<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<Option<SimDuration>, InputError> {
     spec.optional("activeDeadlineSeconds", |n, what| reader.seconds(n, what))
+}
+
+/// Whether pods that are being deleted are replaced only when they have ended: with a policy for failures unless stated.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/batch/v1/defaults.go`, `SetDefaults_Job`.
+fn replaces_ended_only<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<bool, InputError> {
+    const POLICIES: &[(&str, bool)] = &[("TerminatingOrFailed", false), ("Failed", true)];
+    let stated = spec.optional("podReplacementPolicy", |n, what| reader.choice(n, what, POLICIES))?;
+    Ok(stated.unwrap_or(spec.get("podFailurePolicy").is_some()))
 }
 
 /// Whether the policy for failures passes over pods that others evict; warns of every other rule.

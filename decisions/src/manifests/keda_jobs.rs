@@ -3,25 +3,38 @@
 //! Source: KEDA 2.20 `apis/keda/v1alpha1/scaledjob_types.go`; `batch/v1` for the Job inside.
 
 use super::batch::job_spec;
-use super::common::metadata;
+use super::common::{count, metadata};
 use super::keda::triggers;
 use super::pod::OBJECT;
 use crate::domain::Symbol;
-use crate::domain::keda::{JobStrategy, ScaledJob, TriggerCalculation};
+use crate::domain::keda::{JobStrategy, ScaledJob, ScalingAnnotations, TriggerCalculation};
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
 
 static SPEC: Shape = Shape {
     name: "a ScaledJob's spec",
-    keys: &["jobTargetRef", "pollingInterval", "minReplicaCount", "maxReplicaCount", "scalingStrategy", "triggers"],
-    without_effect: &[
+    keys: &[
+        "jobTargetRef",
+        "pollingInterval",
+        "minReplicaCount",
+        "maxReplicaCount",
         "successfulJobsHistoryLimit",
         "failedJobsHistoryLimit",
-        "envSourceContainerName",
         "rollout",
         "rolloutStrategy",
+        "scalingStrategy",
+        "triggers",
     ],
+    without_effect: &["envSourceContainerName"],
+    unsupported: &[],
+    strict: false,
+};
+/// Jobs that are deleted go with their pods, whether before them or behind them.
+static ROLLOUT: Shape = Shape {
+    name: "`rollout`",
+    keys: &["strategy"],
+    without_effect: &["propagationPolicy"],
     unsupported: &[],
     strict: false,
 };
@@ -42,7 +55,8 @@ static STRATEGY: Shape = Shape {
 /// A ScaledJob object.
 pub(super) fn scaled_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<ScaledJob, InputError> {
     let fields = reader.fields(object, &OBJECT)?;
-    let name = metadata(reader, fields.get("metadata"))?.name;
+    let meta = metadata(reader, fields.get("metadata"))?;
+    let name = meta.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
     let job = job_spec(reader, spec.required(reader, "jobTargetRef")?)?;
     let triggers_node = spec.required(reader, "triggers")?;
@@ -57,9 +71,12 @@ pub(super) fn scaled_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     if let Some(interval) = spec.optional("pollingInterval", |n, what| reader.integer(n, what, 1, 1_000_000))? {
         job.polling_interval = crate::domain::SimDuration::from_secs(interval);
     }
-    let count = |key| spec.optional(key, |n, what| reader.integer(n, what, 0, i64::from(i32::MAX)));
-    job.min_replica_count = count("minReplicaCount")?.unwrap_or(0);
-    job.max_replica_count = count("maxReplicaCount")?.unwrap_or(100);
+    job.paused = ScalingAnnotations::read(&meta.annotations).paused;
+    job.gradual_rollout = gradual_rollout(reader, spec)?;
+    job.min_replica_count = count(reader, spec, "minReplicaCount")?.unwrap_or(0).into();
+    job.max_replica_count = count(reader, spec, "maxReplicaCount")?.unwrap_or(100).into();
+    job.successful_jobs_history_limit = count(reader, spec, "successfulJobsHistoryLimit")?.unwrap_or(100);
+    job.failed_jobs_history_limit = count(reader, spec, "failedJobsHistoryLimit")?.unwrap_or(100);
     if let Some(node) = spec.get("minReplicaCount").filter(|_| job.min_replica_count > job.max_replica_count) {
         return Err(reader
             .error(node.at, "`minReplicaCount` is above `maxReplicaCount`")
@@ -70,6 +87,19 @@ pub(super) fn scaled_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         strategy(reader, node, &mut job)?;
     }
     Ok(job)
+}
+
+/// Whether Jobs that run stay when the object is changed. The older key counts where both are there, and any other text than `gradual`
+/// stands for `default`.
+///
+/// Source: KEDA 2.20 `controllers/keda/scaledjob_controller.go`, `deletePreviousVersionScaleJobs`.
+fn gradual_rollout<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<bool, InputError> {
+    let older = spec.optional("rolloutStrategy", |n, what| reader.text(n, what))?.filter(|text| !text.is_empty());
+    let strategy = match (older, spec.get("rollout")) {
+        (None, Some(node)) => reader.fields(node, &ROLLOUT)?.optional("strategy", |n, what| reader.text(n, what))?,
+        _ => older,
+    };
+    Ok(strategy == Some("gradual"))
 }
 
 fn strategy<'s>(reader: &mut Reader<'s>, node: &Node<'s>, job: &mut ScaledJob) -> Result<(), InputError> {

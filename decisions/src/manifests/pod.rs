@@ -5,6 +5,7 @@ use super::common::{
     Metadata, current_label, labels, metadata, metadata_and_life, resource_map, resources, taint_effect,
 };
 use super::offered::warn_of_unknown_values;
+use super::readiness_gates;
 use super::storage::requested_gib;
 use crate::domain::pod::{
     ClaimSource, HostPort, InitContainer, OwnerKind, PodPhase, PreemptionPolicy, Probe, VolumeRef,
@@ -311,7 +312,7 @@ fn pod_spec<'s>(
             .is_some_and(|l| !l.is_empty()),
         node_name: fields.optional("nodeName", |n, what| reader.symbol(n, what))?.filter(|n| *n != well_known::EMPTY),
         termination_grace: fields.optional("terminationGracePeriodSeconds", |n, what| reader.seconds(n, what))?,
-        readiness_gates: names(reader, fields, "readinessGates", "conditionType")?,
+        readiness_gates: readiness_gates::read(reader, fields)?,
         ..PodSpec::default()
     };
     if let Some(node) = fields.get("affinity") {
@@ -377,7 +378,7 @@ fn controller(owners: &[Node<'_>]) -> OwnerKind {
 }
 
 /// The `field` of every item of the list under `key`.
-fn names(
+pub(super) fn names(
     reader: &Reader<'_>,
     fields: Fields<'_, '_>,
     key: &'static str,

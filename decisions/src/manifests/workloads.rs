@@ -53,9 +53,8 @@ static STATEFUL_SET: Shape = Shape {
 };
 static RETENTION: Shape = Shape {
     name: "a StatefulSet's `persistentVolumeClaimRetentionPolicy`",
-    keys: &["whenScaled"],
-    // A run deletes no StatefulSet.
-    without_effect: &["whenDeleted"],
+    keys: &["whenScaled", "whenDeleted"],
+    without_effect: &[],
     unsupported: &[],
     strict: false,
 };
@@ -159,14 +158,7 @@ pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Re
     let spec = reader.fields(fields.required(reader, "spec")?, &STATEFUL_SET)?;
     let (selector, mut template) = selected_pods(reader, spec, OwnerKind::StatefulSet)?;
     template.volumes.extend(storage::claim_templates(reader, spec)?);
-    let keeps_claims = match spec.get("persistentVolumeClaimRetentionPolicy") {
-        Some(node) => {
-            let policies = [("Retain", true), ("Delete", false)];
-            let retention = reader.fields(node, &RETENTION)?;
-            retention.optional("whenScaled", |n, what| reader.choice(n, what, &policies))?.unwrap_or(true)
-        }
-        None => true,
-    };
+    let (keeps_claims, leaves_claims) = claim_retention(reader, spec)?;
     let first_ordinal = match spec.get("ordinals") {
         Some(node) => {
             let ordinals = reader.fields(node, &ORDINALS)?;
@@ -182,9 +174,19 @@ pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Re
         parallel: spec.optional("podManagementPolicy", |n, what| reader.choice(n, what, POLICIES))?.unwrap_or(false),
         first_ordinal,
         keeps_claims,
+        leaves_claims,
         update: stateful_update(reader, spec)?,
         min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
     })
+}
+
+/// Whether claims stay when there are too many replicas, and when the StatefulSet is deleted.
+fn claim_retention<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<(bool, bool), InputError> {
+    const POLICIES: &[(&str, bool)] = &[("Retain", true), ("Delete", false)];
+    let Some(node) = spec.get("persistentVolumeClaimRetentionPolicy") else { return Ok((true, true)) };
+    let retention = reader.fields(node, &RETENTION)?;
+    let stays = |key| retention.optional(key, |n, what| reader.choice(n, what, POLICIES));
+    Ok((stays("whenScaled")?.unwrap_or(true), stays("whenDeleted")?.unwrap_or(true)))
 }
 
 fn stateful_update<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<StatefulUpdate, InputError> {

@@ -3,25 +3,17 @@
 //! Deviation: the garbage collector deletes what a deleted object owns some tenths of a second later; here it does so at once.
 
 use crate::actors::context::Context;
-use crate::actors::event::{NodeEvent, class};
 use crate::actors::sight::Sight;
 use crate::actors::{
-    job_loop, keda_loop, kubelet, node_autoscaler, node_groups, replica_loop, scheduler_loop, vertical, volumes,
-    workload_controllers,
+    job_loop, keda_loop, kubelet, node_autoscaler, node_groups, pod_gc, replica_loop, scheduler_loop, vertical,
+    volumes, workload_controllers,
 };
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase, WorkloadKind};
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
+use crate::domain::{NodeId, PodId, SimTime, Symbol};
 use crate::policy::budgets::Protections;
 use crate::world::record::EventKind;
-
-/// Between two runs of the garbage collector of pods.
-///
-/// Source: Kubernetes 1.36 `pkg/controller/podgc/gc_controller.go`, `gcCheckPeriod`.
-const ORPHAN_CHECK: SimDuration = SimDuration::from_secs(20);
-/// For how long it has known that a node is gone when it deletes the pods that are bound to it (`quarantineTime`).
-const QUARANTINE: SimDuration = SimDuration::from_secs(40);
 
 /// Objects are deleted.
 pub(in crate::actors) fn delete(
@@ -147,12 +139,12 @@ fn unregister(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     scheduler_loop::node_removed(context, node);
     context.world.unregister_node(node, now);
     node_autoscaler::observe(context, now, Sight::NodeGone(node));
-    let phase = context.streams.nth("orphan-phase", "", u64::from(node.0)).span_up_to(ORPHAN_CHECK);
-    context.queue.schedule(now + phase + QUARANTINE, class::CONTROLLERS, NodeEvent::OrphansCollected(node));
+    pod_gc::node_gone(context, now, node);
 }
 
-/// The garbage collector of pods deletes those that are bound to a node that has not been there for a while.
+/// The garbage collector of pods deletes those that are bound to a node that has not been there for a while, those that have ended too.
 pub(in crate::actors) fn collect_orphans(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    volumes::delete_ended_on(context, node);
     for pod in context.world.node(node).pods.clone() {
         scheduler_loop::pod_removed(context, now, pod, Some(node));
         kubelet::lost(context, now, pod);

@@ -3,7 +3,6 @@
 //! Source: Kubernetes 1.36.2 `pkg/controller/daemon`.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
@@ -30,8 +29,12 @@ pub(super) struct Daemons {
 /// A DaemonSet is applied: every node that it wants gets a pod; a known one takes over the new template.
 pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, daemon_set: &DaemonSet) {
     let known = context.workload_named(daemon_set.name).filter(|id| context.controllers.daemon_sets.contains_key(id));
-    let refused = known.and_then(|id| context.controllers.daemon_sets.get(&id)).map(|own| own.refused.clone());
-    let daemons = Daemons { applied: daemon_set.clone(), rolling: false, refused: refused.unwrap_or_default() };
+    let before = known.and_then(|id| context.controllers.daemon_sets.get(&id));
+    let daemons = Daemons {
+        applied: daemon_set.clone(),
+        rolling: before.is_some_and(|before| before.rolling) && daemon_set.max_unavailable.is_some(),
+        refused: before.map(|before| before.refused.clone()).unwrap_or_default(),
+    };
     if let Some(workload) = known {
         context.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
         let before = context.controllers.daemon_sets.insert(workload, daemons);
@@ -50,9 +53,12 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, daemon_s
     }
 }
 
+/// Pods that are of the new template already, from before a template in between, stay.
+///
+/// Source: `update.go`, `constructHistory`, which takes up the revision that is alike.
 fn update(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, template: &PodSpec) {
     let template = super::owned_template(&daemon_template(template), OwnerKind::DaemonSet);
-    let revision = context.world.add_revision(workload, Arc::new(template));
+    let revision = context.world.revision_of(workload, template);
     context.world.use_revision(workload, revision);
     context.world.note(now, EventKind::RolloutStarted, Some(workload), format!("to revision {}", revision + 1));
     if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {

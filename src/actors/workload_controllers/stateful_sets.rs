@@ -70,6 +70,14 @@ pub(in crate::actors) fn found(context: &mut Context<'_>, workload: WorkloadId, 
     }
 }
 
+/// A StatefulSet is deleted: the claims that it made go with it, if it says so.
+pub(super) fn deleted(context: &mut Context<'_>, workload: WorkloadId) {
+    let Some(own) = context.controllers.stateful_sets.remove(&workload) else { return };
+    if !own.applied.leaves_claims {
+        volumes::delete_of_set(context, own.applied.name, &own.applied.template.volumes);
+    }
+}
+
 /// A pod has become Ready: what waits for it may go on once it counts as available.
 pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
     let Some(own) = context.controllers.stateful_sets.get(&workload) else { return };

@@ -167,6 +167,8 @@ mod tests {
             concurrency,
             starting_deadline: deadline.map(SimDuration::from_secs),
             suspended: false,
+            successful_jobs_history_limit: 3,
+            failed_jobs_history_limit: 1,
             job: JobSpec::of(Arc::new(PodSpec::default())),
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`, `syncJob`, `manageJob`.
 
-use crate::domain::SimDuration;
+use crate::domain::pod::Container;
 use crate::domain::workload::JobSpec;
+use crate::domain::{KubernetesVersion, PodSpec, SimDuration};
 
 /// The wait after a failure; it doubles with every further one.
 const BACK_OFF: SimDuration = SimDuration::from_secs(10);
@@ -17,11 +18,13 @@ pub struct JobView<'a> {
     pub spec: &'a JobSpec,
     /// Pods that have neither ended nor are being deleted.
     pub active: u32,
+    /// Pods that are being deleted and have not ended yet.
+    pub terminating: u32,
     /// Pods that ended well.
     pub succeeded: u32,
     /// Pods that failed.
     pub failed: u32,
-    /// Since when it has run.
+    /// How long it has run without being suspended.
     pub age: SimDuration,
     /// Whether the wait after its last failure is not over.
     pub backing_off: bool,
@@ -83,8 +86,49 @@ pub fn job_step(job: &JobView<'_>) -> JobStep {
     } else if job.backing_off {
         JobStep::Create(0)
     } else {
-        JobStep::Create(wanted - job.active)
+        let awaited = if spec.replaces_ended_only { job.terminating } else { 0 };
+        JobStep::Create(wanted.saturating_sub(job.active + awaited))
     }
+}
+
+/// Whether the API server lets a Job have `new` as its template instead of `old`: where it scheduled pods to may change while it is
+/// suspended, and what they ask for too from Kubernetes 1.36 on. Until then, it must not have run before; `idle` says whether it is
+/// suspended without an active pod, `has_run` whether it ever was not.
+///
+/// Source: Kubernetes 1.36 `pkg/registry/batch/job/strategy.go`, `validationOptionsForJob`; `pkg/apis/batch/validation/validation.go`,
+/// `validatePodTemplateUpdate`; the gates `MutableSchedulingDirectivesForSuspendedJobs` and `MutablePodResourcesForSuspendedJobs`.
+pub fn may_change_template(
+    (old, new): (&PodSpec, &PodSpec),
+    (idle, has_run): (bool, bool),
+    version: KubernetesVersion,
+) -> bool {
+    let with_resources = version.minor() >= 36;
+    if old == new {
+        return true;
+    }
+    if !idle || has_run && !with_resources {
+        return false;
+    }
+    let mut alike = PodSpec {
+        labels: old.labels.clone(),
+        annotations: old.annotations.clone(),
+        node_selector: old.node_selector.clone(),
+        node_affinity: old.node_affinity.clone(),
+        tolerations: old.tolerations.clone(),
+        scheduling_gates: old.scheduling_gates.clone(),
+        ..new.clone()
+    };
+    if with_resources {
+        alike.containers.iter_mut().zip(&old.containers).for_each(|(own, old)| take_resources(own, old));
+        let init = alike.init_containers.iter_mut().zip(&old.init_containers);
+        init.for_each(|(own, old)| take_resources(&mut own.container, &old.container));
+    }
+    alike == *old
+}
+
+fn take_resources(container: &mut Container, other: &Container) {
+    container.requests = other.requests.clone();
+    container.limits = other.limits.clone();
 }
 
 /// How long a Job waits before it makes pods again after so many failures without a success in between.
@@ -99,9 +143,10 @@ pub fn retry_delay(failures: u32) -> SimDuration {
 mod tests {
     use std::sync::Arc;
 
-    use super::{JobEnd, JobStep, JobView, job_step, retry_delay};
+    use super::{JobEnd, JobStep, JobView, job_step, may_change_template, retry_delay};
+    use crate::domain::pod::Container;
     use crate::domain::workload::JobSpec;
-    use crate::domain::{PodSpec, SimDuration};
+    use crate::domain::{KubernetesVersion, Labels, PodSpec, ResourceName, Resources, SimDuration};
 
     fn spec(parallelism: u32, completions: Option<u32>) -> JobSpec {
         JobSpec {
@@ -112,13 +157,14 @@ mod tests {
             active_deadline: Some(SimDuration::from_secs(100)),
             suspended: false,
             ignores_disruptions: false,
+            replaces_ended_only: false,
             ttl: None,
         }
     }
 
     fn step(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobStep {
         let age = SimDuration::from_secs(99);
-        job_step(&JobView { spec, active, succeeded, failed, age, backing_off: false })
+        job_step(&JobView { spec, active, terminating: 0, succeeded, failed, age, backing_off: false })
     }
 
     #[test]
@@ -146,6 +192,7 @@ mod tests {
         let late = JobView {
             spec: &job,
             active: 1,
+            terminating: 0,
             succeeded: 0,
             failed: 0,
             age: SimDuration::from_secs(100),
@@ -160,9 +207,51 @@ mod tests {
         assert_eq!(step(&suspended, 2, 0, 0), JobStep::Delete(2));
         assert_eq!(step(&suspended, 0, 0, 0), JobStep::Create(0));
         let job = spec(2, Some(2));
-        let view =
-            JobView { spec: &job, active: 0, succeeded: 0, failed: 1, age: SimDuration::ZERO, backing_off: true };
+        let view = JobView {
+            spec: &job,
+            active: 0,
+            terminating: 0,
+            succeeded: 0,
+            failed: 1,
+            age: SimDuration::ZERO,
+            backing_off: true,
+        };
         assert_eq!(job_step(&view), JobStep::Create(0));
+    }
+
+    #[test]
+    fn pods_that_are_being_deleted_are_replaced_at_once_unless_only_ended_ones_are() {
+        let step = |spec: &JobSpec, active: u32, terminating: u32| {
+            let age = SimDuration::ZERO;
+            job_step(&JobView { spec, active, terminating, succeeded: 0, failed: 0, age, backing_off: false })
+        };
+        let at_once = spec(3, Some(3));
+        assert_eq!(step(&at_once, 1, 2), JobStep::Create(2));
+        let waits = JobSpec { replaces_ended_only: true, ..at_once };
+        assert_eq!(step(&waits, 1, 2), JobStep::Create(0));
+        assert_eq!(step(&waits, 1, 1), JobStep::Create(1));
+        // Two went because fewer were to run, and are still there when more are to run again.
+        assert_eq!(step(&waits, 2, 2), JobStep::Create(0));
+    }
+
+    #[test]
+    fn a_suspended_job_lets_its_pods_be_placed_elsewhere_and_ask_for_more() {
+        let version = |minor| KubernetesVersion::from_minor(minor).unwrap();
+        let container = |cpu: i64, image: &str| Container {
+            image: image.to_owned(),
+            requests: Resources::new().with(ResourceName::CPU, cpu),
+            ..Container::default()
+        };
+        let old = PodSpec { containers: vec![container(1_000, "one")], ..PodSpec::default() };
+        let moved = PodSpec { node_selector: Labels::new().with("zone", "a"), ..old.clone() };
+        let larger = PodSpec { containers: vec![container(2_000, "one")], ..old.clone() };
+        let other = PodSpec { containers: vec![container(1_000, "two")], ..old.clone() };
+        let may =
+            |new: &PodSpec, idle, has_run, minor| may_change_template((&old, new), (idle, has_run), version(minor));
+        assert!(may(&moved, true, true, 36) && may(&larger, true, true, 36));
+        assert!(may(&moved, true, false, 35) && !may(&moved, true, true, 35) && !may(&larger, true, false, 35));
+        assert!(!may(&other, true, false, 36) && !may(&moved, false, false, 36));
+        assert!(may(&old, false, true, 36));
     }
 
     #[test]

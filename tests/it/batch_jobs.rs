@@ -1,0 +1,125 @@
+//! Jobs and CronJobs that are changed, suspended, deleted or applied again, and pods of theirs that are replaced.
+
+use nodecast::simulation::Outcome;
+use nodecast::world::record::{EventKind, PodFacts};
+
+use crate::keda::{cluster, run};
+use crate::workloads::{LATER, count, noted, pods};
+
+/// A Job or CronJob called `report`.
+fn object(kind: &str, spec: &str) -> String {
+    format!("---\napiVersion: batch/v1\nkind: {kind}\nmetadata: {{name: report}}\nspec:\n{spec}")
+}
+
+/// A template of pods that request so much CPU; `more` are further keys of their specification.
+fn template(cpu: &str, more: &str) -> String {
+    format!(
+        "{{metadata: {{labels: {{app: report}}}}, spec: {{restartPolicy: Never, {more}containers: [{{name: a, image: a, \
+         resources: {{requests: {{cpu: {cpu}}}}}}}]}}}}"
+    )
+}
+
+fn job(spec: &str, template: &str) -> String {
+    object("Job", &format!("{spec}  template: {template}\n"))
+}
+
+/// A Job of which another form is applied after ten minutes.
+fn changed(first: &str, later: &str, about: &str) -> Outcome {
+    let rest = format!("{LATER}\nworkloads: [{{name: report, {about}}}]");
+    run("40m", &rest, &format!("{}{first}", cluster(0)), &[("later.yaml", later)])
+}
+
+fn created(pods: &[PodFacts]) -> Vec<i64> {
+    pods.iter().map(|pod| pod.created.as_secs()).collect()
+}
+
+#[test]
+fn jobs_of_a_cron_job_keep_what_they_were_made_from_and_later_ones_are_made_anew() {
+    let cron = |cpu: &str, rest: &str| {
+        let template = template(cpu, "");
+        object(
+            "CronJob",
+            &format!("  schedule: \"*/5 * * * *\"\n  jobTemplate: {{spec: {{{rest}, template: {template}}}}}\n"),
+        )
+    };
+    let (first, later) =
+        (cron("100m", "parallelism: 2, completions: 4"), cron("200m", "parallelism: 1, completions: 2"));
+    let rest = "timeline: [{at: 12m, manifests: [later.yaml]}]\nworkloads: [{name: report, run_time: 4m}]";
+    let outcome = run("30m", rest, &format!("{}{first}", cluster(0)), &[("later.yaml", &later)]);
+    let pods = pods(&outcome, "report");
+    let of_job = |job: u32| {
+        let own = pods.iter().filter(|pod| pod.job == Some(job));
+        own.map(|pod| (pod.requests.cpu_milli(), pod.created.as_secs())).collect::<Vec<_>>()
+    };
+    // The Job of the tenth minute goes on two by two, with the pods that it began with.
+    let before = of_job(1);
+    assert!(before.len() == 4 && before.iter().all(|pod| pod.0 == 100), "{before:?}");
+    assert!(before[0].1 == before[1].1 && before[2].1 == before[3].1 && before[2].1 > 720, "{before:?}");
+    let after = of_job(2);
+    assert!(after.len() == 2 && after.iter().all(|pod| pod.0 == 200), "{after:?}");
+    assert!(after[1].1 - after[0].1 >= 240, "{after:?}");
+    assert_eq!((outcome.record.jobs[1].parallelism, outcome.record.jobs[2].parallelism), (2, 1));
+}
+
+#[test]
+fn the_time_of_a_job_counts_from_when_it_is_not_suspended_any_more() {
+    let form = |suspend: bool| {
+        job(&format!("  suspend: {suspend}\n  activeDeadlineSeconds: 120\n  backoffLimit: 0\n"), &template("100m", ""))
+    };
+    let outcome = changed(&form(true), &form(false), "run_time: 60s");
+    let ends = (count(&outcome, EventKind::JobFinished), count(&outcome, EventKind::JobFailed));
+    assert_eq!((ends, created(&pods(&outcome, "report"))), ((1, 0), vec![600]));
+    let outcome = changed(&form(true), &form(false), "run_time: 20m");
+    assert_eq!(pods(&outcome, "report")[0].deletion_requested.map(|at| at.as_secs()), Some(720));
+    assert_eq!(noted(&outcome, EventKind::JobFailed)[0].1, "DeadlineExceeded; 0 running");
+}
+
+#[test]
+fn a_job_that_its_time_to_live_has_deleted_runs_again_when_it_is_applied_again() {
+    for (ttl, runs) in [("  ttlSecondsAfterFinished: 30\n", 2), ("  ttlSecondsAfterFinished: 3600\n", 1), ("", 1)] {
+        let first = job(ttl, &template("100m", ""));
+        let outcome = changed(&first, &job(ttl, &template("200m", "")), "run_time: 60s");
+        let pods = pods(&outcome, "report");
+        assert_eq!(
+            (pods.len(), count(&outcome, EventKind::JobFinished), outcome.record.jobs.len()),
+            (runs, runs, runs)
+        );
+        // Of a Job that is still there the template cannot change.
+        let refused =
+            outcome.warnings.iter().any(|text| text.contains("template of the Job default/report cannot change"));
+        assert_eq!(refused, runs == 1, "{:?}", outcome.warnings);
+        assert!(runs == 1 || pods[1].requests.cpu_milli() == 200 && pods[1].created.as_secs() == 600);
+    }
+}
+
+#[test]
+fn a_suspended_job_may_be_placed_elsewhere_and_do_nothing_else() {
+    let nowhere = job("  suspend: true\n", &template("100m", "nodeSelector: {example.com/zone: none}, "));
+    let anywhere = template("200m", "");
+    let outcome = changed(&nowhere, &job("  suspend: false\n", &anywhere), "run_time: 60s");
+    let own = pods(&outcome, "report");
+    assert_eq!((own.len(), own[0].requests.cpu_milli()), (1, 200));
+    assert!(own[0].started.is_some() && count(&outcome, EventKind::JobFinished) == 1);
+    // Another image is refused, and the whole change with it.
+    let other = anywhere.replace("image: a", "image: b");
+    let outcome = changed(&nowhere, &job("  suspend: false\n", &other), "run_time: 60s");
+    assert_eq!(pods(&outcome, "report").len(), 0);
+    assert!(outcome.warnings.iter().any(|text| text.contains("cannot change so")), "{:?}", outcome.warnings);
+}
+
+#[test]
+fn with_a_policy_for_failures_pods_are_replaced_when_they_have_ended() {
+    let policy = "  podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}\n";
+    // Deleted after ten minutes, gone five minutes later; a failure that counts makes the Job wait for ten seconds.
+    for (policy, again) in [("", 610), ("  podReplacementPolicy: Failed\n", 910), (policy, 900)] {
+        let spec = format!("  parallelism: 2\n  completions: 2\n{policy}");
+        let object = job(&spec, &template("100m", "terminationGracePeriodSeconds: 600, "));
+        let rest = "timeline: [{at: 10m, delete: {kind: Pod, labels: {app: report}, count: 1}}]\n\
+                    workloads: [{name: report, run_time: 3h, shutdown_time: 300s}]";
+        let outcome = run("30m", rest, &format!("{}{object}", cluster(0)), &[]);
+        let pods = pods(&outcome, "report");
+        assert_eq!((pods.len(), pods[0].removed.map(|at| at.as_secs())), (3, Some(900)), "{policy}");
+        assert!((again..=again + 1).contains(&pods[2].created.as_secs()), "{policy} {}", pods[2].created);
+        assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+    }
+}
