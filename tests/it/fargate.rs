@@ -106,6 +106,26 @@ fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
 }
 
 #[test]
+fn what_a_pod_on_fargate_costs_is_its_workloads_but_for_what_it_is_rounded_up_by() {
+    // 500 m and 0.75 GiB and 0.25 GiB of 256 MB come to half a vCPU and 1 GiB: all of the vCPU is requested. 300 m of it are 0.6.
+    let objects = deployment("jobs", "full", 1, "cpu: 500m, memory: 768Mi", "")
+        + &deployment("jobs", "part", 1, "cpu: 300m, memory: 128Mi", "");
+    let outcome = run(JOBS, "duration: 1h", &objects);
+    let of_node = |name: &str| -> f64 {
+        let pod = outcome.record.pods.iter().find(|pod| pod.name.starts_with(name)).unwrap();
+        outcome.bill.net().iter().filter(|line| line.node == pod.node).map(|line| line.amount.as_f64()).sum()
+    };
+    let cost = nodecast::report::Summary::of(&outcome).cost;
+    let part = |name: &str| cost.by_workload.iter().find(|part| part.name == name).map_or(0.0, |part| part.amount);
+    assert!(of_node("full") > 0.02, "{}", of_node("full"));
+    // The node is Ready as soon as it is billed, and the pod is bound to it at once.
+    assert!((part("jobs/full") - of_node("full")).abs() < 1e-6, "{} of {}", part("jobs/full"), of_node("full"));
+    assert!((part("jobs/part") - 0.6 * of_node("part")).abs() < 1e-6, "{} of {}", part("jobs/part"), of_node("part"));
+    assert!((cost.idle.amount - 0.4 * of_node("part")).abs() < 2e-6, "{}", cost.idle.amount);
+    assert_eq!(part("(idle)"), cost.idle.amount);
+}
+
+#[test]
 fn a_pod_that_no_profile_takes_is_left_to_kube_scheduler() {
     let labelled = "profiles: [{ name: jobs, selectors: [{ namespace: jobs, labels: { app: \"a*\" } }] }]";
     let objects = deployment("jobs", "api", 1, "cpu: 250m", "") + &deployment("jobs", "web", 1, "cpu: 250m", "");
