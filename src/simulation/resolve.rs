@@ -5,6 +5,7 @@ mod beliefs;
 mod initial;
 mod metrics;
 mod pools;
+mod sizes;
 mod storage;
 mod usage;
 mod vertical;
@@ -92,6 +93,7 @@ pub fn resolve<'s>(
     warn_about_reservations(&setup, &mut warnings);
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
+    sizes::warn(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 
