@@ -179,21 +179,26 @@ fn broke(summary: &Summary) -> Answer {
     let failed: Vec<_> = summary.requests.iter().filter_map(|own| Some((&own.workload, own.failed()?))).collect();
     answer.say(failed.first().map_or_else(String::new, |(workload, what)| match failed.len() - 1 {
         0 => format!("{workload}: {what}"),
-        others => format!("{workload}: {what}; {} more with some", format::counted(others as u64, "workload", "workloads")),
+        others => {
+            format!("{workload}: {what}; {} more with some", format::counted(others as u64, "workload", "workloads"))
+        }
     }))
 }
 
 /// The worst of what broke that no objective kept has anything to say of.
 fn unjudged(summary: &Summary) -> Option<String> {
-    let is_kept = |names: &[&str]| summary.objectives.iter().any(|own| own.met == Some(true) && names.contains(&&*own.name));
+    let is_kept =
+        |names: &[&str]| summary.objectives.iter().any(|own| own.met == Some(true) && names.contains(&&*own.name));
     // A pod that is left may have waited for longer than a percentile says.
     let longest = summary.pods.wait_for_node.map_or(0.0, |waits| waits.max_seconds);
-    let waits = |own: &ObjectiveResult| own.name.starts_with("pending_p") && own.met == Some(true) && longest <= own.limit;
+    let waits =
+        |own: &ObjectiveResult| own.name.starts_with("pending_p") && own.met == Some(true) && longest <= own.limit;
     let pending = summary.pods.pending_at_end;
     if pending > 0 && !summary.objectives.iter().any(waits) {
         return Some(format!("{} pending", format::counted(pending, "pod", "pods")));
     }
-    let failed: f64 = summary.requests.iter().filter(|own| own.failed().is_some()).map(|own| own.timed_out + own.dropped).sum();
+    let failed: f64 =
+        summary.requests.iter().filter(|own| own.failed().is_some()).map(|own| own.timed_out + own.dropped).sum();
     if failed > 0.0 && !is_kept(&["request_p99"]) {
         let word = if format::whole(failed) == "1" { "request" } else { "requests" };
         return Some(format!("{} {word} failed", format::whole(failed)));

@@ -3,9 +3,10 @@
 use nodecast::catalog::Catalog;
 use nodecast::cloud::{BillItem, BillLine};
 use nodecast::domain::{HourlyRate, Money, NodeId, PodId, SimDuration, SimTime};
+use nodecast::report::tables;
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
-use nodecast::world::record::{EventKind, NodeOrigin, PodFacts};
+use nodecast::world::record::{EventKind, NodeEnd, NodeOrigin, PodFacts};
 
 /// A Deployment in a namespace, with more of its pods' specification.
 fn deployment(namespace: &str, name: &str, replicas: u32, requests: &str, spec: &str) -> String {
@@ -85,6 +86,17 @@ fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
     }
     let gone: Vec<_> = outcome.record.nodes.iter().filter(|node| node.terminated.is_some()).collect();
     assert_eq!(gone.len(), 2);
+    assert!(gone.iter().all(|node| node.end == Some(NodeEnd::PodGone)));
+    let summary = nodecast::report::Summary::of(&outcome);
+    let ends: Vec<_> = summary.nodes.terminations.iter().map(|own| (own.name.as_str(), own.count)).collect();
+    assert_eq!(ends, [("pod gone", 2)]);
+    // They are nobody's On-Demand nodes.
+    assert!(outcome.record.samples.iter().all(|sample| sample.nodes_on_demand == 0));
+    assert_eq!(outcome.record.samples.iter().map(|sample| sample.nodes_fargate).max(), Some(3));
+    let table = String::from_utf8(tables::bytes(tables::timeline, &outcome).unwrap()).unwrap();
+    assert!(table.lines().next().is_some_and(|head| head.ends_with(",nodes_fargate")), "{table}");
+    let launched = outcome.record.events.iter().find(|event| event.kind == EventKind::InstanceLaunched).unwrap();
+    assert!(launched.message.starts_with("fargate in us-east-1"), "{}", launched.message);
     // One line for vCPUs and one for memory each, and nothing else but the control plane.
     let (cpu, memory) = (of_item(&outcome, BillItem::FargateCpu), of_item(&outcome, BillItem::FargateMemory));
     assert_eq!((cpu.len(), memory.len(), outcome.bill.lines.len()), (3, 3, 7));

@@ -109,6 +109,36 @@ fn pods_that_were_all_there_before_the_warm_up_ended_are_not_called_none() {
 }
 
 #[test]
+fn a_node_that_is_lost_is_not_ready_until_it_is_heard_of_again() {
+    let mut outcome = synthetic::outcome();
+    let before = Summary::of(&outcome);
+    let ready = outcome.record.nodes[0].ready.expect("Ready");
+    let at = |seconds| ready + SimDuration::from_secs(seconds);
+    outcome.record.nodes[0].not_ready = vec![(at(60), Some(at(420))), (at(3_000), None)];
+    let after = Summary::of(&outcome);
+    // Ready from the start of the hour on; 360 s and the last 600 s are missing.
+    let lost = before.nodes.mean_ready.unwrap() - after.nodes.mean_ready.unwrap();
+    assert!((lost - 960.0 / 3_600.0).abs() < 1e-5, "{lost}");
+    assert_eq!((before.nodes.at_end, after.nodes.at_end), (2, 1));
+    assert!(after.utilisation.cpu_requested > before.utilisation.cpu_requested);
+}
+
+#[test]
+fn a_change_between_two_samples_counts_for_the_most_that_was_wanted() {
+    let mut outcome = synthetic::outcome();
+    let change = nodecast::world::record::ReplicaChange {
+        at: nodecast::domain::SimTime::from_micros(61_000_000),
+        workload: nodecast::domain::WorkloadId(0),
+        kind: nodecast::world::record::EventKind::Rescaled,
+        from: 3,
+        to: 77,
+        because: "cpu".into(),
+    };
+    outcome.record.replica_changes.push(change);
+    assert_eq!(Summary::of(&outcome).scaling.workloads[0].max_replicas_desired, 77);
+}
+
+#[test]
 fn a_table_without_rows_has_no_headings() {
     let table = terminal::table(&Summary::of(&synthetic::empty()));
     assert!(!table.contains("longest"), "{table}");
