@@ -20,6 +20,7 @@ pub mod knockout;
 pub mod model;
 pub mod points;
 pub mod presentation;
+pub mod price_dates;
 pub mod question;
 pub mod recommendation;
 pub mod rightsizing;

@@ -28,7 +28,7 @@ use crate::manifests::Manifests;
 use crate::policy::fargate::{self, Billed, LaunchRate};
 use crate::scenario::definition::FargateSettings;
 use crate::world::node_operations::LaunchFacts;
-use crate::world::record::WorkloadKind;
+use crate::world::record::{EventKind, NodeEnd, WorkloadKind};
 
 /// How far start times spread, and between which they lie, in seconds.
 const SPREAD: f64 = 0.30;
@@ -315,6 +315,6 @@ fn close(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if let Some(subnet) = context.fargate.subnets.remove(&node) {
         context.ec2.return_address(subnet);
     }
-    context.world.terminate_instance(node, now);
+    context.world.reclaim_instance(node, now, EventKind::InstanceTerminating, NodeEnd::PodGone, "");
     node_life::remove(context, now, node);
 }

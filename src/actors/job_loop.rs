@@ -26,7 +26,7 @@ use crate::engine::TimerId;
 use crate::policy::replicas::keda::{
     JobPodView, JobTrigger, combine, is_pending, plan_jobs, target_of, trigger_maximum, trigger_metric_name,
 };
-use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, retry_delay};
+use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, job_wants, retry_delay};
 use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
 
 /// How long a pod runs that finds nothing to take.
@@ -369,6 +369,12 @@ fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, value
     }
     context.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
     reconcile(context, now, workload);
+}
+
+/// Pods that the Jobs of a ScaledJob want now; `None` if the workload is none.
+pub(super) fn pods_wanted(context: &Context<'_>, workload: WorkloadId) -> Option<u32> {
+    let own = context.jobs.iter().find(|own| own.workload == workload)?;
+    Some(own.jobs.iter().map(|job| job_wants(job.spec, job.pods.len() as u32, job.succeeded)).sum())
 }
 
 /// The Job controller: every Job makes the pods that it lacks, or ends.

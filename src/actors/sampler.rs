@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use super::context::Context;
 use super::event::{Event, class};
 use super::eviction;
+use super::job_loop;
 use super::node_autoscaler::NodeAutoscaler;
-use crate::cluster::NodePhase;
+use super::workload_controllers::jobs;
+use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{ResourceName, SimTime, WorkloadId, well_known};
 use crate::world::record::{BudgetSample, Meter, Sample, WorkloadKind, WorkloadSample};
@@ -43,10 +45,14 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         let node = context.world.node(id);
         let machine = context.machine(id).map(|machine| *context.ec2.instance(machine.instance));
         if !node.ready {
-            sample.nodes_starting += u32::from(node.phase < NodePhase::Terminating);
+            // One that was Ready before has not to start: it is lost.
+            let is_new = context.world.record().nodes[id.index()].ready.is_none();
+            sample.nodes_starting += u32::from(node.phase < NodePhase::Terminating && is_new);
             continue;
         }
-        if machine.is_some_and(|instance| instance.pool.capacity_type == well_known::SPOT) {
+        if matches!(node.origin, NodeOrigin::Fargate(_)) {
+            sample.nodes_fargate += 1;
+        } else if machine.is_some_and(|instance| instance.pool.capacity_type == well_known::SPOT) {
             sample.nodes_spot += 1;
         } else {
             sample.nodes_on_demand += 1;
@@ -112,6 +118,7 @@ fn budgets(context: &Context<'_>) -> Vec<BudgetSample> {
 }
 
 fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
+    let of_jobs = jobs::pods_wanted(context, id).or_else(|| job_loop::pods_wanted(context, id));
     let workload = context.world.workload(id);
     let mut load = context.loads_of.of(id).first().and_then(|&load| context.loads.get_mut(load));
     let response = load.as_mut().and_then(|load| load.response_seconds());
@@ -122,7 +129,8 @@ fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> W
     let beside = queued_cpu + context.metrics.usage_rate(id);
     WorkloadSample {
         workload: id,
-        replicas_desired: workload.replicas,
+        // Of Jobs a workload counts the Jobs, and not their pods.
+        replicas_desired: of_jobs.unwrap_or(workload.replicas),
         replicas_ready: workload.ready,
         requests_per_second: load.map_or(0.0, |load| load.model.throughput()),
         cpu_used_milli: cpu_used_milli + beside as f64 * f64::from(workload.ready) / 1e3,

@@ -118,7 +118,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let about = About { scenario: titled(&before, &after), set, ..about(&question, &before.scenario, old, &points) };
     let run = std::slice::from_ref(&after.policy);
     let path = arguments.after.as_ref().unwrap_or(&arguments.before);
-    warnings.precede(edits::idle(path, &edits, &after.scenario, run, catalog));
+    warnings.precede(edits::idle(path, &edits, (&after.scenario, false), run, catalog));
     let mut comparison = compare(about, &question.policies, points, warnings);
     weigh(&mut comparison, &[before.footing(BEFORE)?, after.footing(AFTER)?]);
     if comparison.about.replications == 0 {

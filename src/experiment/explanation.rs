@@ -224,6 +224,8 @@ pub struct PodExplanation {
     pub workload: String,
     /// The node that it was bound to by then.
     pub node: Option<String>,
+    /// Whether it waits for a node then: it has none, and nobody has asked for its deletion.
+    pub waits: bool,
     /// What happened to it up to the moment asked for.
     pub events: Vec<EventFigures>,
     /// What kube-scheduler says of every node just before it bound the pod, or while it waits.

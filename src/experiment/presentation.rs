@@ -39,7 +39,7 @@ fn value_among(figure: &Figure, currency: &str, amount: f64, largest: f64) -> St
         Unit::Share => percent(size),
         Unit::Count => counted(size),
     };
-    if amount < 0.0 { format!("\u{2212}{text}") } else { text }
+    if amount < 0.0 { format::negative(&text) } else { text }
 }
 
 /// A cell of a page as HTML: its interval, if it has one, in a `span`, which a style may put below the mean.
@@ -74,21 +74,22 @@ fn signed(figure: &Figure, currency: &str, amount: f64) -> String {
         Unit::Share => format!("{:.1} points", amount.abs() * 100.0),
         Unit::Money | Unit::Seconds | Unit::Count => value(figure, currency, amount.abs()),
     };
+    with_sign(amount, text)
+}
+
+/// `text` with the sign of the amount that it is of; zero has none.
+fn with_sign(amount: f64, text: String) -> String {
     match amount {
+        _ if format::is_zero(&text) => text,
         a if a > 0.0 => format!("+{text}"),
-        a if a < 0.0 => format!("\u{2212}{text}"),
+        a if a < 0.0 => format::negative(&text),
         _ => text,
     }
 }
 
 /// A share with its sign: `+12.3 %`.
 fn signed_percent(share: f64) -> String {
-    let text = percent(share.abs());
-    match share {
-        s if s > 0.0 => format!("+{text}"),
-        s if s < 0.0 => format!("\u{2212}{text}"),
-        _ => text,
-    }
+    with_sign(share, percent(share.abs()))
 }
 
 /// `low to high` in the words of `say`; empty without an interval.

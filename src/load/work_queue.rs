@@ -137,6 +137,8 @@ pub struct WorkQueue {
     history: QueueHistory,
     /// Messages taken by Jobs and not finished.
     taken: f64,
+    /// Messages that Jobs are through with in a second, over the time that each takes for what it took.
+    pace_of_jobs: f64,
     /// Points of the curve of arrivals whose messages still wait: instant and messages arrived by then.
     arrivals: VecDeque<(SimTime, f64)>,
 }
@@ -159,6 +161,7 @@ impl WorkQueue {
             updated: SimTime::ZERO,
             history: QueueHistory { arrived: waiting, most_waiting: waiting, ..QueueHistory::default() },
             taken: 0.0,
+            pace_of_jobs: 0.0,
             arrivals: VecDeque::from([(SimTime::ZERO, 0.0), (SimTime::ZERO, waiting)]),
         }
     }
@@ -325,7 +328,19 @@ impl WorkQueue {
 
     /// Messages that are done in a second.
     pub fn throughput(&self) -> f64 {
-        self.lanes.iter().map(|lane| lane.pace).sum()
+        self.lanes.iter().map(|lane| lane.pace).sum::<f64>() + self.pace_of_jobs
+    }
+
+    /// Messages that a Job is through with in a second that took `count`: as many at a time as it works on at once.
+    fn pace_of_job(&self, count: u32) -> f64 {
+        let rounds = count.div_ceil(self.work.concurrency.max(1)).max(1);
+        f64::from(count) / (f64::from(rounds) * self.seconds_per_message())
+    }
+
+    /// So many messages are no longer with Jobs, which worked on them at `pace`.
+    fn leave_jobs(&mut self, count: u32, pace: f64) {
+        self.taken = (self.taken - f64::from(count)).max(0.0);
+        self.pace_of_jobs = if self.taken > NOTHING { (self.pace_of_jobs - pace).max(0.0) } else { 0.0 };
     }
 
     /// Messages that workers take in a second.
@@ -361,6 +376,7 @@ impl WorkQueue {
             got += own;
         }
         self.taken += f64::from(got);
+        self.pace_of_jobs += self.pace_of_job(got);
         self.note_waiting();
         got
     }
@@ -368,14 +384,16 @@ impl WorkQueue {
     /// A Job has finished `count` messages that it took.
     pub fn finish(&mut self, count: u32, now: SimTime) {
         self.advance(now);
-        self.taken = (self.taken - f64::from(count)).max(0.0);
+        self.leave_jobs(count, self.pace_of_job(count));
         self.history.processed += f64::from(count);
     }
 
-    /// A Job gives `count` messages back that it took and did not finish.
+    /// Jobs give `count` messages back that they took and did not finish.
     pub fn give_back(&mut self, count: u32, now: SimTime) {
         self.advance(now);
-        self.taken = (self.taken - f64::from(count)).max(0.0);
+        // Several may have had them: their part of the pace is that of the messages.
+        let pace = self.pace_of_jobs * f64::from(count) / self.taken.max(f64::from(count)).max(1.0);
+        self.leave_jobs(count, pace);
         self.lanes[0].unfinished += f64::from(count);
         self.allot();
         self.note_waiting();
@@ -513,8 +531,12 @@ mod tests {
         assert_eq!(queue.take(2, at(0)), 0);
         near(queue.waiting(), 0.5);
         near(queue.in_flight(), 2.0);
+        // A Job with two messages works on one after the other, for two seconds each.
+        near(queue.throughput(), 0.5);
+        queue.give_back(1, at(4));
+        near(queue.throughput(), 0.25);
         queue.finish(1, at(5));
-        queue.give_back(1, at(6));
+        near(queue.throughput(), 0.0);
         near(queue.waiting(), 1.5);
         near(queue.in_flight(), 0.0);
         near(queue.history().processed, 1.0);

@@ -13,6 +13,7 @@ use crate::domain::SimDuration;
 use crate::experiment::comparison::{About, Comparison, compare};
 use crate::experiment::inspection::inputs;
 use crate::experiment::presentation::{page, table};
+use crate::experiment::price_dates;
 use crate::experiment::question::Kind;
 use crate::experiment::sequential::{self, Sequential};
 use crate::experiment::uneven::{Footing, weigh};
@@ -21,8 +22,10 @@ use crate::report::directory::{check_written, is_report};
 use crate::report::open_metrics::{self, Extent};
 use crate::report::{self, OutputDirectory, OutputError, Summary};
 use crate::scenario::{Caveats, Edit, Scenario, Warning};
-use crate::simulation::outcome::UNPRICED;
 use crate::simulation::{self, Outcome};
+
+/// What a run has to be told to draw errors of Spot prices as a comparison does.
+const DRAWN: &str = "ec2.spot.price_errors=drawn";
 
 /// What to compare.
 #[derive(Clone, Debug, Default)]
@@ -55,9 +58,25 @@ pub struct Compare {
     prices: Prices,
     /// The scenario, changes made.
     pub scenario: Scenario,
-    warnings: Vec<Warning>,
+    origin: Origin,
     /// What is asked, every name checked.
     pub question: Question,
+}
+
+/// What a comparison knows of how its scenario was read.
+struct Origin {
+    warnings: Vec<Warning>,
+    /// Whether errors of Spot prices are drawn because nobody says otherwise: a run has to be told.
+    draws: bool,
+}
+
+impl Origin {
+    /// The same of `scenario`, which from here on draws errors of Spot prices unless it says otherwise.
+    fn of(scenario: &mut Scenario, warnings: Vec<Warning>) -> Self {
+        let draws = scenario.ec2.cloud.price_errors.is_none();
+        scenario.draw_price_errors();
+        Self { warnings, draws }
+    }
 }
 
 impl Compare {
@@ -69,8 +88,8 @@ impl Compare {
         let prices = Prices::open(request.pricing_data.as_deref())?;
         let (mut scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
         let question = question(request, &scenario)?;
-        scenario.draw_price_errors();
-        Ok(Self { prices, scenario, warnings, question })
+        let origin = Origin::of(&mut scenario, warnings);
+        Ok(Self { prices, scenario, origin, question })
     }
 
     /// One simulation of it.
@@ -103,8 +122,8 @@ impl Compare {
             is_whole = points.len() == self.question.plan().len();
             comparison = self.compared(points.clone())?;
         }
-        let Self { prices, scenario, question, .. } = self;
-        Ok(Compared { prices, scenario, question, comparison, is_whole, firsts })
+        let Self { prices, scenario, origin, question } = self;
+        Ok(Compared { prices, scenario, origin, question, comparison, is_whole, firsts })
     }
 
     /// Runs and compares until each difference of cost is sure or below `share` of the first policy's, with at most the replications of the
@@ -141,8 +160,8 @@ impl Compare {
             Some(own) => own,
             None => (self.compared(Vec::new())?, true),
         };
-        let Self { prices, scenario, question, .. } = self;
-        Ok(Compared { prices, scenario, question, comparison, is_whole, firsts })
+        let Self { prices, scenario, origin, question } = self;
+        Ok(Compared { prices, scenario, origin, question, comparison, is_whole, firsts })
     }
 
     /// Runs the cells of the question from a number on, and keeps first replications.
@@ -159,7 +178,9 @@ impl Compare {
             let outcome = points::outcome(&self.scenario, self.prices.catalog(), cell)?;
             let point = points::point(cell, &outcome);
             if let (true, Ok(mut firsts)) = (cell.seed == self.question.first_seed, firsts.lock()) {
-                firsts.insert(cell.policy.to_owned(), Arc::new(outcome));
+                let catalog = self.prices.catalog();
+                let told = told(outcome, &self.question, (&self.scenario, &self.origin), catalog);
+                firsts.insert(cell.policy.to_owned(), Arc::new(told));
             }
             Ok(point)
         };
@@ -169,7 +190,7 @@ impl Compare {
     }
 
     fn compared(&self, points: Vec<Point>) -> Result<Comparison, Failure> {
-        compared(&self.question, &self.scenario, &self.warnings, self.prices.catalog(), points)
+        compared(&self.question, &self.scenario, &self.origin.warnings, self.prices.catalog(), points)
     }
 
     /// The answer to a question that was asked before, of which all points are at hand.
@@ -182,9 +203,9 @@ impl Compare {
         prices: Prices,
         points: Vec<Point>,
     ) -> Result<Compared, Failure> {
-        scenario.draw_price_errors();
+        let origin = Origin::of(&mut scenario, warnings.to_vec());
         let comparison = compared(&question, &scenario, warnings, prices.catalog(), points)?;
-        Ok(Compared { prices, scenario, question, comparison, is_whole: true, firsts: Firsts::default() })
+        Ok(Compared { prices, scenario, origin, question, comparison, is_whole: true, firsts: Firsts::default() })
     }
 }
 
@@ -236,6 +257,22 @@ fn next_count(comparison: &Comparison, precision: Precision, have: u32) -> Optio
     Some(needed.clamp(least, largest.max(least)).min(most))
 }
 
+/// `outcome` as [`Run`](super::run::Run) tells it: with the warnings of reading the scenario, and of changes that change nothing, before its own.
+fn told(
+    mut outcome: Outcome,
+    question: &Question,
+    (scenario, origin): (&Scenario, &Origin),
+    catalog: &Catalog,
+) -> Outcome {
+    let edits = question.settings.first().and_then(|own| edits::of_setting(own).ok()).unwrap_or_default();
+    let path = Path::new(&question.scenario);
+    let run = std::slice::from_ref(&outcome.about.policy);
+    let mut before = edits::idle(path, &edits, (scenario, origin.draws), run, catalog);
+    before.extend(Caveats::of(&origin.warnings));
+    outcome.warnings.precede(before);
+    outcome
+}
+
 /// The comparison of `points`.
 fn compared(
     question: &Question,
@@ -265,7 +302,7 @@ pub fn about(question: &Question, scenario: &Scenario, currency: &str, points: &
         warm_up_seconds: (scenario.warm_up > SimDuration::ZERO).then(|| scenario.warm_up.as_secs_f64()),
         region: scenario.region.to_string(),
         currency: currency.to_owned(),
-        price_date: price_date(points),
+        price_date: price_dates::of_all(points.iter().map(|point| &*point.price_date)),
         first_seed: question.first_seed,
         replications_planned: u64::from(question.replications),
         replications: 0,
@@ -275,17 +312,12 @@ pub fn about(question: &Question, scenario: &Scenario, currency: &str, points: &
     }
 }
 
-/// The dates of the prices of the first simulation that launched anything.
-fn price_date(points: &[Point]) -> String {
-    let dated = points.iter().find(|point| point.price_date != UNPRICED);
-    dated.or(points.first()).map_or_else(String::new, |point| point.price_date.clone())
-}
-
 /// A comparison with what it was made from.
 pub struct Compared {
     prices: Prices,
     /// The scenario.
     pub scenario: Scenario,
+    origin: Origin,
     question: Question,
     /// The comparison.
     pub comparison: Comparison,
@@ -337,8 +369,8 @@ impl Compared {
         }
         let variant = self.scenario.for_policy(Some(policy))?;
         let (catalog, seed) = (self.prices.catalog(), self.question.first_seed);
-        let outcome = simulation::run(&self.scenario, variant, catalog, seed, &mut |_| {});
-        outcome.map(Arc::new).map_err(prices::unusable)
+        let outcome = simulation::run(&self.scenario, variant, catalog, seed, &mut |_| {}).map_err(prices::unusable)?;
+        Ok(Arc::new(told(outcome, &self.question, (&self.scenario, &self.origin), catalog)))
     }
 
     /// What each policy's report shows to Prometheus.
@@ -352,6 +384,9 @@ impl Compared {
         let mut words = vec!["nodecast", "run", &self.question.scenario, "--policy", policy, "--seed", &seed];
         let edits = self.edits();
         words.extend(edits.iter().map(String::as_str));
+        if self.origin.draws {
+            words.extend(["--set", DRAWN]);
+        }
         words.extend(self.question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
         let command = shell_line(&words);
         let summary = Summary::of(outcome);

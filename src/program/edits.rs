@@ -127,11 +127,18 @@ pub fn texts(setting: &Setting) -> Vec<String> {
 /// Warnings of the changes in an experiment's setting that change nothing in any policy of it.
 pub fn without_effect(question: &Question, setting: &Setting, scenario: &Scenario, catalog: &Catalog) -> Caveats {
     let edits = of_setting(setting).unwrap_or_default();
-    idle(Path::new(&question.scenario), &edits, scenario, &question.policies, catalog)
+    idle(Path::new(&question.scenario), &edits, (scenario, true), &question.policies, catalog)
 }
 
-/// Warnings of those of `edits`, with which `scenario` was read from `path`, that change nothing in any of `policies`.
-pub fn idle(path: &Path, edits: &[Edit], scenario: &Scenario, policies: &[String], catalog: &Catalog) -> Caveats {
+/// Warnings of those of `edits`, with which `scenario` was read from `path`, that change nothing in any of `policies`. `draws` says whether errors
+/// of Spot prices are drawn where nobody says otherwise, as experiments do and a run does not: there it changes something to say that they are.
+pub fn idle(
+    path: &Path,
+    edits: &[Edit],
+    (scenario, draws): (&Scenario, bool),
+    policies: &[String],
+    catalog: &Catalog,
+) -> Caveats {
     // How long to simulate may be said twice.
     let asked = edits.iter().enumerate().filter(|(_, edit)| !is_of_duration(edit));
     let is_idle = |(place, _): &(usize, &Edit)| {
@@ -140,7 +147,7 @@ pub fn idle(path: &Path, edits: &[Edit], scenario: &Scenario, policies: &[String
         // Where the others mean nothing without it, it changes something.
         let without = Scenario::load_edited(path, catalog, &Limits::default(), &others);
         without.is_ok_and(|(mut without, _)| {
-            if scenario.ec2.cloud.price_errors == Some(true) {
+            if draws && scenario.ec2.cloud.price_errors == Some(true) {
                 without.draw_price_errors();
             }
             same(scenario, &without, policies, catalog)

@@ -97,7 +97,8 @@ impl Run {
     fn told(&self, policy: &PolicyVariant, mut outcome: Outcome) -> Outcome {
         let request = &self.request;
         let run = std::slice::from_ref(&policy.name);
-        let mut before = edits::idle(&request.scenario, &request.edits, &self.scenario, run, self.prices.catalog());
+        let mut before =
+            edits::idle(&request.scenario, &request.edits, (&self.scenario, false), run, self.prices.catalog());
         before.extend(Caveats::of(&self.warnings));
         outcome.warnings.precede(before);
         outcome

@@ -98,7 +98,12 @@ fn cost(summary: &Summary) -> Answer {
 
 fn waited(summary: &Summary) -> Answer {
     let Some(waits) = summary.pods.wait_for_node.as_ref() else {
-        return response(Answer::new("Who waited", plain("Nobody")).say("no pod was created"), summary);
+        let none = if summary.pods.created > 0 && summary.about.warm_up_seconds.is_some() {
+            "no pod was created after the warm-up"
+        } else {
+            "no pod was created"
+        };
+        return response(Answer::new("Who waited", plain("Nobody")).say(none), summary);
     };
     let p99 = waits.p99_seconds;
     let value = Piece::Figure("pods.wait_for_node.p99_seconds", p99, format::span(p99));
@@ -140,18 +145,14 @@ fn broke(summary: &Summary) -> Answer {
     let pending = summary.pods.pending_at_end;
     let own = &summary.availability;
     let value = match (objectives.len(), missed) {
-        (0, _) if pending > 0 => format!("{} pending", format::counted(pending, "pod", "pods")),
-        (0, _) if own.unavailable_pod_minutes > 0.0 => {
-            format!("{} missing", format::objective(format::POD_MINUTES, own.unavailable_pod_minutes))
-        }
-        (0, _) => "Nothing".to_owned(),
-        (_, 0) => "Nothing".to_owned(),
+        (_, 0) => unjudged(summary).unwrap_or_else(|| "Nothing".to_owned()),
         (all, missed) => format!("{missed} of {all} missed"),
     };
     let mut answer = Answer::new("What broke", plain(value));
-    for objective in objectives.iter().filter(|own| own.met != Some(true)).take(NAMED_MAX) {
-        answer.clauses.push(verdict(objective));
-    }
+    let open: Vec<&ObjectiveResult> = objectives.iter().filter(|own| own.met != Some(true)).collect();
+    let (named, rest) = open.split_at(open.len().min(NAMED_MAX));
+    answer.clauses.extend(named.iter().map(|own| verdict(own)));
+    answer = answer.say(and_more(rest));
     let kept: Vec<&str> =
         objectives.iter().filter(|own| own.met == Some(true)).map(|own| objective_name(&own.name)).collect();
     if !kept.is_empty() {
@@ -175,8 +176,45 @@ fn broke(summary: &Summary) -> Answer {
     if pending > 0 && !objectives.is_empty() {
         answer = answer.say(format!("{} without a node at the end", format::counted(pending, "pod", "pods")));
     }
-    let failed = summary.requests.iter().find_map(|own| Some(format!("{}: {}", own.workload, own.failed()?)));
-    answer.say(failed.unwrap_or_default())
+    let failed: Vec<_> = summary.requests.iter().filter_map(|own| Some((&own.workload, own.failed()?))).collect();
+    answer.say(failed.first().map_or_else(String::new, |(workload, what)| match failed.len() - 1 {
+        0 => format!("{workload}: {what}"),
+        others => {
+            format!("{workload}: {what}; {} more with some", format::counted(others as u64, "workload", "workloads"))
+        }
+    }))
+}
+
+/// The worst of what broke that no objective kept has anything to say of.
+fn unjudged(summary: &Summary) -> Option<String> {
+    let is_kept =
+        |names: &[&str]| summary.objectives.iter().any(|own| own.met == Some(true) && names.contains(&&*own.name));
+    // A pod that is left may have waited for longer than a percentile says.
+    let longest = summary.pods.wait_for_node.map_or(0.0, |waits| waits.max_seconds);
+    let waits =
+        |own: &ObjectiveResult| own.name.starts_with("pending_p") && own.met == Some(true) && longest <= own.limit;
+    let pending = summary.pods.pending_at_end;
+    if pending > 0 && !summary.objectives.iter().any(waits) {
+        return Some(format!("{} pending", format::counted(pending, "pod", "pods")));
+    }
+    let failed: f64 =
+        summary.requests.iter().filter(|own| own.failed().is_some()).map(|own| own.timed_out + own.dropped).sum();
+    if failed > 0.0 && !is_kept(&["request_p99"]) {
+        let word = if format::whole(failed) == "1" { "request" } else { "requests" };
+        return Some(format!("{} {word} failed", format::whole(failed)));
+    }
+    let missing = summary.availability.unavailable_pod_minutes;
+    (missing > 0.0 && !is_kept(&["unavailable_pod_minutes", "at_zero"]))
+        .then(|| format!("{} missing", format::objective(format::POD_MINUTES, missing)))
+}
+
+/// Objectives that are missed, or not measured, beyond those that are said in full.
+fn and_more(rest: &[&ObjectiveResult]) -> String {
+    if rest.is_empty() {
+        return String::new();
+    }
+    let names: Vec<&str> = rest.iter().map(|own| objective_name(&own.name)).collect();
+    format!("and {} more: {}", rest.len(), names.join(", "))
 }
 
 fn verdict(objective: &ObjectiveResult) -> Vec<Piece> {

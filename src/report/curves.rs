@@ -8,7 +8,7 @@ pub(super) use kinds::{cost_by_kind, nodes_by_type};
 
 use std::collections::BTreeMap;
 
-use super::summary::lives::{is_daemon, wait_for_node};
+use super::summary::lives::{is_daemon, ready_intervals, wait_for_node};
 use super::summary::service::workload_name;
 use crate::domain::{Currency, SimTime, WorkloadId};
 use crate::simulation::Outcome;
@@ -242,12 +242,13 @@ pub(super) fn queues(outcome: &Outcome, most: usize) -> Vec<Panel> {
     vec![waiting, rates]
 }
 
-/// Ready nodes by how they were bought, and what compute costs net.
+/// Ready nodes by how they were bought, those of pods on Fargate, and what compute costs net.
 pub(super) fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
     let count = |value: fn(&Sample) -> u32| curve(outcome, |sample| Some(f64::from(value(sample))));
     let mut nodes = Panel::counts("nodes");
     nodes.series.push(Series::steps("Spot", 2, count(|sample| sample.nodes_spot)));
     nodes.series.push(Series::steps("On-Demand", 0, count(|sample| sample.nodes_on_demand)));
+    nodes.series.push(Series::steps("Fargate", 4, count(|sample| sample.nodes_fargate)));
     nodes.series.push(Series::steps("Starting", 1, count(|sample| sample.nodes_starting)));
     nodes.series.retain(Series::is_ever_above_zero);
     let mut cost = Panel::amounts(match outcome.bill.currency {
@@ -263,6 +264,12 @@ pub(super) fn pods_waiting(outcome: &Outcome) -> Series {
     let end = SimTime::ZERO + outcome.about.duration;
     let waits = working(outcome).map(|pod| (pod.created, pod.created + wait_for_node(&pod, end)));
     Series::steps("Wait for a node", 4, open_at_once(waits, outcome.record.pods.len(), end))
+}
+
+/// How many nodes are Ready, by their lives.
+pub(super) fn nodes_ready(outcome: &Outcome) -> Vec<Point> {
+    let (end, nodes) = (SimTime::ZERO + outcome.about.duration, &outcome.record.nodes);
+    open_at_once(nodes.iter().flat_map(|node| ready_intervals(node, end)), nodes.len(), end)
 }
 
 /// Pods that wait for a node, and pods that start on one.

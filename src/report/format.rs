@@ -18,7 +18,7 @@ const MINUS: &str = "\u{2212}";
 /// A span for people, to three or four digits: `0.4 ms`, `250 ms`, `12.3 s`, `4m 05s`, `2h 03m`, `3d 04h`.
 pub fn span(seconds: f64) -> String {
     if seconds < 0.0 {
-        return format!("{MINUS}{}", span(-seconds));
+        return negative(&span(-seconds));
     }
     match seconds {
         0.0 => "0 s".to_owned(),
@@ -28,6 +28,16 @@ pub fn span(seconds: f64) -> String {
         s if s < 59.95 => format!("{s:.1} s"),
         s => long_span(libm::round(s) as i64),
     }
+}
+
+/// `text` with a minus before it; without one where it says nothing but zeros.
+pub(crate) fn negative(text: &str) -> String {
+    if is_zero(text) { text.to_owned() } else { format!("{MINUS}{text}") }
+}
+
+/// Whether a number as it is written is zero.
+pub(crate) fn is_zero(text: &str) -> bool {
+    !text.contains(|c: char| ('1'..='9').contains(&c))
 }
 
 /// What figures leave out of a run, for people; `None` if nothing.
@@ -97,14 +107,14 @@ pub fn money_among(currency: &str, amount: f64, largest: f64) -> String {
 
 fn money_with(currency: &str, amount: f64, decimals: usize) -> String {
     let sign = Currency::from_code(currency).map_or("", Currency::sign);
-    let minus = if amount < 0.0 { MINUS } else { "" };
-    format!("{minus}{sign}{}", grouped(&format!("{:.decimals$}", amount.abs())))
+    let text = format!("{sign}{}", grouped(&format!("{:.decimals$}", amount.abs())));
+    if amount < 0.0 { negative(&text) } else { text }
 }
 
 /// A share as a percentage: `12.3 %`.
 pub fn percent(share: f64) -> String {
-    let minus = if share < 0.0 { MINUS } else { "" };
-    format!("{minus}{} %", grouped(&format!("{:.1}", share.abs() * 100.0)))
+    let text = format!("{} %", grouped(&format!("{:.1}", share.abs() * 100.0)));
+    if share < 0.0 { negative(&text) } else { text }
 }
 
 /// A count with its thousands grouped.
@@ -138,6 +148,15 @@ pub fn mean_count(value: f64) -> String {
         format!("{value:.2}")
     } else {
         grouped(&format!("{value:.1}"))
+    }
+}
+
+/// How often something happens in a day: whole, but below one with decimals, so that what happens is not said never to.
+pub fn per_day(rate: f64) -> String {
+    match rate {
+        r if r >= 0.95 => whole(r),
+        r if r >= 0.05 => format!("{r:.1}"),
+        r => format!("{r:.2}"),
     }
 }
 
@@ -237,7 +256,7 @@ impl Calendar {
 mod tests {
     use super::{
         Calendar, ExactSeconds, counted, grouped, instant_for_people, moment, money, money_among, money_in_short,
-        percent, span,
+        per_day, percent, span,
     };
     use crate::domain::SimTime;
 
@@ -274,6 +293,8 @@ mod tests {
         assert_eq!(money("CNY", -12.5), "\u{2212}¥12.50");
         assert_eq!([percent(0.1234), percent(-0.5), percent(12.5)], ["12.3 %", "\u{2212}50.0 %", "1,250.0 %"]);
         assert_eq!(grouped("-123"), "-123");
+        assert_eq!([percent(-0.000_1), money("USD", -0.000_01), span(-1e-9)], ["0.0 %", "$0.0000", "0.00 ms"]);
+        assert_eq!([0.004, 0.2, 1.4, 120.0].map(per_day), ["0.00", "0.2", "1", "120"]);
         assert_eq!(counted(1, "node", "nodes"), "1 node");
         assert_eq!(counted(2_000, "node", "nodes"), "2,000 nodes");
     }

@@ -34,7 +34,8 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     let replicas = of(&|sample| sample.workloads.iter().map(|workload| f64::from(workload.replicas_ready)).sum());
     add("all replicas Ready", &replicas, &format::whole);
     add("pods without a node", &curves::pods_waiting(outcome).points, &format::whole);
-    add("nodes Ready", &of(&|sample| f64::from(sample.nodes_spot + sample.nodes_on_demand)), &format::whole);
+    // As the pods above not by samples, which miss nodes that are gone before the next: the table has the true maximum.
+    add("nodes Ready", &curves::nodes_ready(outcome), &format::whole);
     let currency = outcome.bill.currency.code();
     let rate = of(&|sample| sample.cost_rate.as_f64());
     add("compute per hour", &rate, &|most| money(currency, most));

@@ -15,7 +15,7 @@ pub use self::output::{Cell, Column, Kind, Output, Row, Sink};
 use self::output::{table, table_of_series};
 pub use self::recommendations::recommendations;
 use super::format::Calendar;
-use super::summary::lives::{is_daemon, ready_interval, wait_for_node};
+use super::summary::lives::{is_daemon, ready_micros, wait_for_node};
 use super::summary::rounded;
 use super::summary::service::workload_name;
 use crate::domain::{Money, NodeId, SimTime, WorkloadId};
@@ -41,7 +41,8 @@ pub fn bytes(table: Table, outcome: &Outcome) -> io::Result<Vec<u8>> {
 /// Whatever `output` returns.
 pub fn timeline(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
     let calendar = Calendar::new(&outcome.about.start);
-    let columns = [
+    let has_fargate = outcome.record.nodes.iter().any(|node| matches!(node.origin, NodeOrigin::Fargate(_)));
+    let mut columns = vec![
         ("at_seconds", Kind::Seconds),
         ("time", Kind::Time),
         ("pods_pending", Kind::Whole),
@@ -57,6 +58,9 @@ pub fn timeline(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
         ("memory_requested_bytes", Kind::Whole),
         ("memory_allocatable_bytes", Kind::Whole),
     ];
+    if has_fargate {
+        columns.push(("nodes_fargate", Kind::Whole));
+    }
     table(output, &columns, &outcome.record.samples, |sample, row| {
         row.at(sample.at)
             .time(calendar.instant(sample.at))
@@ -72,6 +76,9 @@ pub fn timeline(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
             .whole(sample.cpu_allocatable_milli)
             .whole(sample.memory_requested_bytes)
             .whole(sample.memory_allocatable_bytes);
+        if has_fargate {
+            row.whole(sample.nodes_fargate);
+        }
     })
 }
 
@@ -260,8 +267,7 @@ pub(super) fn node_costs(outcome: &Outcome) -> Vec<Money> {
 
 /// Mean CPU and memory requested over allocatable while a node was Ready, 0 to 1.
 pub(super) fn node_utilisation(node: &NodeFacts, end: SimTime) -> (Option<f64>, Option<f64>) {
-    let Some((from, until)) = ready_interval(node, end) else { return (None, None) };
-    let micros = i128::from((until - from).as_micros());
+    let micros = ready_micros(node, end);
     let ratio = |requested: i128, allocatable: i64| {
         let offered = i128::from(allocatable) * micros;
         (offered > 0).then(|| rounded(requested as f64 / offered as f64, 6))

@@ -149,13 +149,13 @@ fn shortened(label: &str, width: usize) -> String {
 fn pods(summary: &Summary, lines: &mut Vec<String>) {
     let pods = &summary.pods;
     let headings = ["p50", "p95", "p99", "longest", "mean", "count"].map(str::to_owned);
-    lines.push(row("time", &headings));
+    let mut rows = Vec::new();
     let mut spans = |label: &str, spans: &Option<Distribution>| {
         if let Some(spans) = spans {
             let seconds =
                 [spans.p50_seconds, spans.p95_seconds, spans.p99_seconds, spans.max_seconds, spans.mean_seconds];
             let [p50, p95, p99, longest, mean] = seconds.map(span);
-            lines.push(row(label, &[p50, p95, p99, longest, mean, format::count(spans.count)]));
+            rows.push(row(label, &[p50, p95, p99, longest, mean, format::count(spans.count)]));
         }
     };
     spans("pods wait for a node", &pods.wait_for_node);
@@ -165,6 +165,12 @@ fn pods(summary: &Summary, lines: &mut Vec<String>) {
     spans("  placeholders", &pods.placeholders.waits.wait_for_node);
     spans("pod created to Ready", &pods.created_to_ready);
     spans("node launch to Ready", &summary.nodes.launch_to_ready);
+    // Headings over nothing say nothing.
+    if !rows.is_empty() {
+        lines.push(row("time", &headings));
+    }
+    let before = lines.len();
+    lines.extend(rows);
     if pods.pending_at_end > 0 {
         let still = format::counted(pods.pending_at_end, "pod", "pods");
         lines.push(format!("{:<LABEL$}{still} without a node", "pending at the end"));
@@ -173,7 +179,9 @@ fn pods(summary: &Summary, lines: &mut Vec<String>) {
         let times = format::counted(pods.restarts, "time", "times");
         lines.push(format!("{:<LABEL$}{times}, by probes or for want of memory", "containers killed"));
     }
-    lines.push(String::new());
+    if lines.len() > before {
+        lines.push(String::new());
+    }
 }
 
 /// The workloads whose pods waited longest, placeholders left out; none where one workload is all there is.

@@ -196,10 +196,11 @@ fn firings(calendar: &CronCalendar, scenario: &Scenario) -> u64 {
     count
 }
 
-/// Nodes of eight CPUs and 32 GiB that hold what is there from the start.
+/// Nodes of eight CPUs and 32 GiB that hold what is there from the start; at most one for each pod, however large it is.
 fn nodes(all: &[&Manifests]) -> u64 {
-    let (mut cpu, mut memory) = (0_u64, 0_u64);
+    let (mut cpu, mut memory, mut pods) = (0_u64, 0_u64, 0_u64);
     let mut add = |count: u32, pod: &crate::domain::PodSpec| {
+        pods = pods.saturating_add(u64::from(count));
         let requests = pod.requests();
         cpu = cpu.saturating_add(u64::from(count) * requests.cpu_milli().unsigned_abs());
         memory = memory.saturating_add(u64::from(count).saturating_mul(requests.memory_bytes().unsigned_abs()));
@@ -209,7 +210,7 @@ fn nodes(all: &[&Manifests]) -> u64 {
         own.stateful_sets.iter().for_each(|own| add(own.replicas.unwrap_or(1), &own.template));
         own.pods.iter().for_each(|own| add(1, &own.spec));
     }
-    cpu.div_ceil(8_000).max(memory.div_ceil(32 << 30))
+    cpu.div_ceil(8_000).max(memory.div_ceil(32 << 30)).min(pods)
 }
 
 #[cfg(test)]
@@ -247,6 +248,25 @@ spec:
         assert!(note.is_some_and(|note| note.contains("samples are 14m24s apart and not 44s")));
         let forecast = Forecast::of(&scenario, policy, interval);
         assert_eq!((forecast.pods, forecast.workload_samples), (10_000, 1_010_000));
+        Ok(())
+    }
+
+    #[test]
+    fn a_pod_has_one_node_at_most_however_much_it_requests() -> Result<(), Box<dyn std::error::Error>> {
+        let objects = "apiVersion: apps/v1
+kind: Deployment
+metadata: { name: huge }
+spec:
+  replicas: 5
+  selector: { matchLabels: { app: huge } }
+  template:
+    metadata: { labels: { app: huge } }
+    spec: { containers: [{ name: main, image: main, resources: { requests: { cpu: 4000, memory: 128Mi } } }] }
+";
+        let scenario = "name: huge\nregion: us-east-1\nduration: 1d\nmanifests: [objects.yaml]\npolicies: [{ name: only, autoscaler: static }]\n";
+        let held = Held::of([("scenario.yaml", scenario), ("objects.yaml", objects)]);
+        let (scenario, _) = Scenario::of_texts("scenario.yaml", &held, Catalog::embedded()?)?;
+        assert_eq!(Forecast::of(&scenario, &scenario.policies[0], SimDuration::from_secs(60)).nodes, 5);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ mod initial;
 mod late;
 mod metrics;
 mod pools;
+mod sizes;
 mod storage;
 mod usage;
 mod vertical;
@@ -94,6 +95,7 @@ pub fn resolve<'s>(
     warn_about_reservations(&setup, &mut warnings);
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
+    sizes::warn(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 

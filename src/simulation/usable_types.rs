@@ -6,8 +6,8 @@ use crate::actors::Setup;
 use crate::catalog::{Region, RegionType};
 use crate::domain::node_pool::NodePool;
 use crate::domain::requirements::Requirements;
-use crate::domain::{NodeClass, Symbol};
-use crate::policy::instance_types::{ProviderSettings, instance_types};
+use crate::domain::{NodeClass, Resources, Symbol};
+use crate::policy::instance_types::{InstanceType, ProviderSettings, instance_types};
 
 /// The types that the NodePools of `setup` admit, and those of its node groups, in order of name; without a price too.
 pub fn usable_types(setup: &Setup<'_>) -> BTreeSet<Symbol> {
@@ -32,11 +32,28 @@ fn admitted<'a>(setup: &'a Setup<'_>, region: &'a Region) -> impl Iterator<Item 
 }
 
 pub(super) fn of_pool(setup: &Setup<'_>, region: &Region, pool: &NodePool, class: &NodeClass) -> Vec<Symbol> {
+    types_of_pool(setup, region, pool, class).map(|entry| entry.name).collect()
+}
+
+/// What Karpenter believes a node of each type offers to pods that a pool admits.
+pub(super) fn offers_of_pool(
+    setup: &Setup<'_>,
+    pool: &NodePool,
+    class: &NodeClass,
+) -> impl Iterator<Item = Resources> + use<> {
+    types_of_pool(setup, &setup.region, pool, class).map(|entry| entry.allocatable)
+}
+
+fn types_of_pool(
+    setup: &Setup<'_>,
+    region: &Region,
+    pool: &NodePool,
+    class: &NodeClass,
+) -> impl Iterator<Item = InstanceType> + use<> {
     let mut wanted = Requirements::from_labels(&pool.labels);
     for requirement in &pool.requirements {
         wanted.add(requirement.clone());
     }
     let types = instance_types(region, class, pool, ProviderSettings::of(setup.policy.versions.karpenter));
-    let admits = types.into_iter().filter(|entry| entry.requirements.intersects(&wanted).is_ok());
-    admits.map(|entry| entry.name).collect()
+    types.into_iter().filter(move |entry| entry.requirements.intersects(&wanted).is_ok())
 }

@@ -64,9 +64,8 @@ impl World {
         facts.capacity = launch.capacity.clone();
         facts.allocatable = launch.allocatable.clone();
         let message = format!(
-            "{} {} in {} at {}{:.4} per hour",
-            launch.capacity_type,
-            launch.instance_type,
+            "{} in {} at {}{:.4} per hour",
+            kind_of_machine(launch.capacity_type, launch.instance_type),
             launch.zone,
             launch.currency.sign(),
             launch.rate
@@ -116,6 +115,7 @@ impl World {
         self.settle_node(id, at);
         self.cluster.set_ready(id, true);
         self.record.nodes[id.index()].ready.get_or_insert(at);
+        self.note_readiness(id, at);
         self.node_event(at, EventKind::NodeReady, id, "");
     }
 
@@ -123,6 +123,7 @@ impl World {
     pub fn lose_node(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);
         self.cluster.set_ready(id, false);
+        self.note_readiness(id, at);
         self.node_event(at, EventKind::NodeUnreachable, id, "");
     }
 
@@ -136,6 +137,7 @@ impl World {
         self.settle_node(id, at);
         let was_ready = self.record.nodes[id.index()].ready.is_some();
         self.cluster.set_ready(id, was_ready);
+        self.note_readiness(id, at);
         self.node_event(at, EventKind::NodeReachable, id, "");
     }
 
@@ -143,6 +145,7 @@ impl World {
     pub fn unready_node(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);
         self.cluster.set_ready(id, false);
+        self.note_readiness(id, at);
         self.node_event(at, EventKind::NodeNotReady, id, "");
     }
 
@@ -150,6 +153,7 @@ impl World {
     pub fn unregister_node(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);
         self.cluster.unregister_node(id);
+        self.note_readiness(id, at);
     }
 
     /// Sets or removes an annotation.
@@ -219,7 +223,7 @@ impl World {
         self.node_event(at, EventKind::InstanceTerminating, id, "");
     }
 
-    /// EC2 takes the instance: billing ends, and whatever runs on it is cut off.
+    /// EC2 or Fargate takes the instance: billing ends, and whatever runs on it is cut off.
     pub fn reclaim_instance(&mut self, id: NodeId, at: SimTime, kind: EventKind, end: NodeEnd, why: &str) {
         self.settle_node(id, at);
         self.cluster.terminate_node(id);
@@ -269,10 +273,26 @@ impl World {
         }
     }
 
+    /// Notes that a node that was Ready before is so no more, or again.
+    fn note_readiness(&mut self, id: NodeId, at: SimTime) {
+        let (is_ready, facts) = (self.cluster.node(id).ready, &mut self.record.nodes[id.index()]);
+        match facts.not_ready.last_mut() {
+            Some((_, until @ None)) if is_ready => *until = Some(at),
+            Some((_, None)) => {}
+            _ if !is_ready && facts.ready.is_some() => facts.not_ready.push((at, None)),
+            _ => {}
+        }
+    }
+
     fn node_event(&mut self, at: SimTime, kind: EventKind, id: NodeId, message: &str) {
         let node = Some(id);
         self.record.events.push(Event { at, kind, pod: None, node, workload: None, command: None, message });
     }
+}
+
+/// How a machine was bought and of what type it is; one of Fargate has no type.
+fn kind_of_machine(capacity_type: Symbol, instance_type: Symbol) -> String {
+    if capacity_type == instance_type { capacity_type.to_string() } else { format!("{capacity_type} {instance_type}") }
 }
 
 /// Whether EC2 has taken the node's instance.

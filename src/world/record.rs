@@ -248,8 +248,10 @@ pub struct NodeFacts {
     pub running: Option<SimTime>,
     /// When the kubelet registered the node.
     pub registered: Option<SimTime>,
-    /// When the node was Ready.
+    /// When the node was Ready first.
     pub ready: Option<SimTime>,
+    /// When it stopped being Ready after that, and when it was so again, in order; nothing of how it ended.
+    pub not_ready: Vec<(SimTime, Option<SimTime>)>,
     /// When Karpenter counted it initialized.
     pub initialized: Option<SimTime>,
     /// When its removal was decided.
@@ -294,6 +296,7 @@ impl NodeFacts {
             running: None,
             registered: None,
             ready: None,
+            not_ready: Vec::new(),
             initialized: None,
             deletion_requested: None,
             drained: None,
@@ -337,6 +340,8 @@ pub struct Sample {
     pub nodes_spot: u32,
     /// Ready nodes bought On-Demand.
     pub nodes_on_demand: u32,
+    /// Ready nodes of pods on Fargate.
+    pub nodes_fargate: u32,
     /// Nodes that Karpenter's methods last found they may take, in the order of
     /// [`DisruptionReason::ALL`](crate::domain::node_pool::DisruptionReason::ALL).
     pub nodes_eligible: [u32; 3],

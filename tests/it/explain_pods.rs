@@ -69,6 +69,17 @@ fn a_pod_that_waits_is_told_what_every_node_pool_has_against_it() {
 }
 
 #[test]
+fn a_pod_waits_where_there_is_no_node_at_all() {
+    // Seconds after the start nothing is launched yet, and kube-scheduler has no node to say anything of.
+    let (answer, pod) = explained("small", Some(1));
+    assert!(pod.waits && pod.node.is_none() && pod.kube_scheduler.is_empty(), "{pod:?}");
+    let shown = text(&answer);
+    assert!(shown.contains(" waits for a node after 1.0 s"), "{shown}");
+    let (answer, pod) = explained("small", None);
+    assert!(!pod.waits && text(&answer).contains(" went to "), "{pod:?}");
+}
+
+#[test]
 fn a_pod_that_got_a_node_is_told_which_types_the_claim_left_out() {
     let (answer, pod) = explained("small", None);
     assert!(pod.node.is_some());

@@ -3,9 +3,10 @@
 use nodecast::catalog::Catalog;
 use nodecast::cloud::{BillItem, BillLine};
 use nodecast::domain::{HourlyRate, Money, NodeId, PodId, SimDuration, SimTime};
+use nodecast::report::tables;
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
-use nodecast::world::record::{EventKind, NodeOrigin, PodFacts};
+use nodecast::world::record::{EventKind, NodeEnd, NodeOrigin, PodFacts};
 
 /// A Deployment in a namespace, with more of its pods' specification.
 fn deployment(namespace: &str, name: &str, replicas: u32, requests: &str, spec: &str) -> String {
@@ -85,6 +86,17 @@ fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
     }
     let gone: Vec<_> = outcome.record.nodes.iter().filter(|node| node.terminated.is_some()).collect();
     assert_eq!(gone.len(), 2);
+    assert!(gone.iter().all(|node| node.end == Some(NodeEnd::PodGone)));
+    let summary = nodecast::report::Summary::of(&outcome);
+    let ends: Vec<_> = summary.nodes.terminations.iter().map(|own| (own.name.as_str(), own.count)).collect();
+    assert_eq!(ends, [("pod gone", 2)]);
+    // They are nobody's On-Demand nodes.
+    assert!(outcome.record.samples.iter().all(|sample| sample.nodes_on_demand == 0));
+    assert_eq!(outcome.record.samples.iter().map(|sample| sample.nodes_fargate).max(), Some(3));
+    let table = String::from_utf8(tables::bytes(tables::timeline, &outcome).unwrap()).unwrap();
+    assert!(table.lines().next().is_some_and(|head| head.ends_with(",nodes_fargate")), "{table}");
+    let launched = outcome.record.events.iter().find(|event| event.kind == EventKind::InstanceLaunched).unwrap();
+    assert!(launched.message.starts_with("fargate in us-east-1"), "{}", launched.message);
     // One line for vCPUs and one for memory each, and nothing else but the control plane.
     let (cpu, memory) = (of_item(&outcome, BillItem::FargateCpu), of_item(&outcome, BillItem::FargateMemory));
     assert_eq!((cpu.len(), memory.len(), outcome.bill.lines.len()), (3, 3, 7));
@@ -103,6 +115,26 @@ fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
     }
     let sum: Money = outcome.bill.lines.iter().map(|line| line.amount).sum();
     assert_eq!(sum, outcome.bill.total());
+}
+
+#[test]
+fn what_a_pod_on_fargate_costs_is_its_workloads_but_for_what_it_is_rounded_up_by() {
+    // 500 m and 0.75 GiB and 0.25 GiB of 256 MB come to half a vCPU and 1 GiB: all of the vCPU is requested. 300 m of it are 0.6.
+    let objects = deployment("jobs", "full", 1, "cpu: 500m, memory: 768Mi", "")
+        + &deployment("jobs", "part", 1, "cpu: 300m, memory: 128Mi", "");
+    let outcome = run(JOBS, "duration: 1h", &objects);
+    let of_node = |name: &str| -> f64 {
+        let pod = outcome.record.pods.iter().find(|pod| pod.name.starts_with(name)).unwrap();
+        outcome.bill.net().iter().filter(|line| line.node == pod.node).map(|line| line.amount.as_f64()).sum()
+    };
+    let cost = nodecast::report::Summary::of(&outcome).cost;
+    let part = |name: &str| cost.by_workload.iter().find(|part| part.name == name).map_or(0.0, |part| part.amount);
+    assert!(of_node("full") > 0.02, "{}", of_node("full"));
+    // The node is Ready as soon as it is billed, and the pod is bound to it at once.
+    assert!((part("jobs/full") - of_node("full")).abs() < 1e-6, "{} of {}", part("jobs/full"), of_node("full"));
+    assert!((part("jobs/part") - 0.6 * of_node("part")).abs() < 1e-6, "{} of {}", part("jobs/part"), of_node("part"));
+    assert!((cost.idle.amount - 0.4 * of_node("part")).abs() < 2e-6, "{}", cost.idle.amount);
+    assert_eq!(part("(idle)"), cost.idle.amount);
 }
 
 #[test]

@@ -54,6 +54,22 @@ fn a_zone_without_power_is_noticed_after_the_grace_period_and_its_pods_move_when
     assert!(dark.iter().all(|node| node.terminating.is_none_or(|ended| ended > at(40))));
     let summary = Summary::of(&outcome);
     assert_eq!(summary.pods.pending_at_end, 0);
+    // From when that is noticed until they are heard of again they are not Ready, in the record as in samples, and do not start.
+    let in_the_dark =
+        |node: &&&NodeFacts| node.terminating.is_none() && node.ready.is_some_and(|ready| ready <= at(20));
+    for node in dark.iter().filter(in_the_dark) {
+        let noticed = at(20) + SimDuration::from_secs(50);
+        assert_eq!(node.not_ready, [(noticed, Some(at(40)))], "{}", node.name);
+    }
+    let sample = outcome.record.samples.iter().find(|sample| sample.at >= at(21)).unwrap();
+    let there = |node: &&NodeFacts| {
+        node.requested <= sample.at && node.terminating.or(node.terminated).is_none_or(|gone| gone > sample.at)
+    };
+    let there: Vec<&NodeFacts> = outcome.record.nodes.iter().filter(there).collect();
+    let was_ready = |node: &&&NodeFacts| node.ready.is_some_and(|ready| ready <= sample.at);
+    let lit = there.iter().filter(was_ready).filter(|node| node.zone != Some(zone)).count();
+    assert_eq!((sample.nodes_spot + sample.nodes_on_demand) as usize, lit);
+    assert_eq!(sample.nodes_starting as usize, there.len() - there.iter().filter(was_ready).count());
     assert!(
         launched(&outcome).any(|node| node.zone != Some(zone) && node.requested > at(25)),
         "room is made elsewhere"

@@ -179,6 +179,13 @@ fn a_scaled_job_makes_a_job_for_each_message_and_no_more_at_once_than_it_may() {
     }
     let finished = outcome.record.events.iter().filter(|event| event.kind == EventKind::JobFinished).count();
     assert_eq!(finished, 30);
+    // Each of the Jobs that have a message is through with one in a minute.
+    for sample in outcome.record.samples.iter().map(|sample| sample.queues[0]) {
+        assert!((sample.throughput - sample.in_flight / 60.0).abs() < 1e-6, "{sample:?}");
+    }
+    assert!(outcome.record.samples.iter().any(|sample| sample.queues[0].throughput > 0.1));
+    // A ScaledJob is KEDA's, which scales.
+    assert!(nodecast::report::Summary::of(&outcome).scaling.rescales > 0);
 }
 
 #[test]

@@ -41,6 +41,110 @@ fn columns_of_the_terminal_stay_apart_whatever_the_counts() {
     assert!(table.contains("  42.0 ms 1,234,567,890 12,345,678,901\n"), "{table}");
 }
 
+/// The answer to `question`: its value and what is said of it, as words.
+fn answer(summary: &Summary, question: &str) -> (String, Vec<String>) {
+    let answers = report::answers::answers(summary);
+    let own = answers.iter().find(|own| own.question == question).expect("asked");
+    let words = |pieces: &Vec<report::answers::Piece>| pieces.iter().map(report::answers::Piece::words).collect();
+    (own.value.words().to_owned(), own.clauses.iter().map(words).collect())
+}
+
+#[test]
+fn a_kept_objective_excuses_nothing_that_it_is_not_about() {
+    let mut summary = Summary::of(&synthetic::outcome());
+    let kept = |name: &str, unit: &str| report::summary::ObjectiveResult {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        limit: 1e9,
+        actual: Some(1.0),
+        met: Some(true),
+        because: None,
+    };
+    summary.objectives = vec![kept("cost", "USD")];
+    summary.pods.pending_at_end = 5;
+    summary.requests[0].timed_out = 1_423_256.4;
+    summary.requests[0].dropped = 0.0;
+    summary.requests.truncate(1);
+    summary.availability.unavailable_pod_minutes = 13.0;
+    let headline = |summary: &Summary| answer(summary, "What broke").0;
+    assert_eq!(headline(&summary), "5 pods pending");
+    summary.objectives.push(kept("pending_p99", "seconds"));
+    assert_eq!(headline(&summary), "1,423,256 requests failed");
+    summary.objectives.push(kept("request_p99", "seconds"));
+    assert_eq!(headline(&summary), "13.0 pod-minutes missing");
+    summary.objectives.push(kept("unavailable_pod_minutes", "pod-minutes"));
+    assert_eq!(headline(&summary), "Nothing");
+    // Without any objective the worst is said as well.
+    summary.objectives.clear();
+    summary.pods.pending_at_end = 0;
+    assert_eq!(headline(&summary), "1,423,256 requests failed");
+}
+
+#[test]
+fn no_missed_objective_is_left_out() {
+    let mut summary = Summary::of(&synthetic::outcome());
+    let missed = |name: &str| report::summary::ObjectiveResult {
+        name: name.to_owned(),
+        unit: "seconds".to_owned(),
+        limit: 1.0,
+        actual: Some(2.0),
+        met: Some(false),
+        because: None,
+    };
+    summary.objectives = ["at_zero", "at_max", "pending_p95", "pending_p99", "request_p99"].map(missed).to_vec();
+    let (value, clauses) = answer(&summary, "What broke");
+    assert_eq!(value, "5 of 5 missed");
+    assert_eq!(clauses[3], "and 2 more: p99 wait for a node, p99 response time", "{clauses:?}");
+}
+
+#[test]
+fn pods_that_were_all_there_before_the_warm_up_ended_are_not_called_none() {
+    let mut summary = Summary::of(&synthetic::outcome());
+    summary.pods.wait_for_node = None;
+    (summary.pods.created, summary.about.warm_up_seconds) = (38, Some(1_800.0));
+    let (value, clauses) = answer(&summary, "Who waited");
+    assert_eq!((value.as_str(), clauses[0].as_str()), ("Nobody", "no pod was created after the warm-up"));
+    summary.pods.created = 0;
+    assert_eq!(answer(&summary, "Who waited").1[0], "no pod was created");
+}
+
+#[test]
+fn a_node_that_is_lost_is_not_ready_until_it_is_heard_of_again() {
+    let mut outcome = synthetic::outcome();
+    let before = Summary::of(&outcome);
+    let ready = outcome.record.nodes[0].ready.expect("Ready");
+    let at = |seconds| ready + SimDuration::from_secs(seconds);
+    outcome.record.nodes[0].not_ready = vec![(at(60), Some(at(420))), (at(3_000), None)];
+    let after = Summary::of(&outcome);
+    // Ready from the start of the hour on; 360 s and the last 600 s are missing.
+    let lost = before.nodes.mean_ready.unwrap() - after.nodes.mean_ready.unwrap();
+    assert!((lost - 960.0 / 3_600.0).abs() < 1e-5, "{lost}");
+    assert_eq!((before.nodes.at_end, after.nodes.at_end), (2, 1));
+    assert!(after.utilisation.cpu_requested > before.utilisation.cpu_requested);
+}
+
+#[test]
+fn a_change_between_two_samples_counts_for_the_most_that_was_wanted() {
+    let mut outcome = synthetic::outcome();
+    let change = nodecast::world::record::ReplicaChange {
+        at: nodecast::domain::SimTime::from_micros(61_000_000),
+        workload: nodecast::domain::WorkloadId(0),
+        kind: nodecast::world::record::EventKind::Rescaled,
+        from: 3,
+        to: 77,
+        because: "cpu".into(),
+    };
+    outcome.record.replica_changes.push(change);
+    assert_eq!(Summary::of(&outcome).scaling.workloads[0].max_replicas_desired, 77);
+}
+
+#[test]
+fn a_table_without_rows_has_no_headings() {
+    let table = terminal::table(&Summary::of(&synthetic::empty()));
+    assert!(!table.contains("longest"), "{table}");
+    assert!(!table.contains("\n\n\n"), "{table}");
+}
+
 #[test]
 fn the_summary_has_stable_keys_and_reads_back() {
     let summary = Summary::of(&synthetic::outcome());

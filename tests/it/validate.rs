@@ -179,3 +179,19 @@ pub(crate) fn scenarios() -> Vec<String> {
     found.sort();
     found
 }
+
+#[test]
+fn pods_that_no_admitted_type_holds_are_warned_of_before_anything_runs() {
+    let place = Place::new();
+    let (_, err, code) = place.nodecast(&["validate", "scenario.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    let huge = std::fs::read_to_string(place.path("cluster.yaml")).unwrap();
+    // The pool admits m5.large alone, with two CPUs of which the kubelet keeps some.
+    place.put("cluster.yaml", &huge.replace("cpu: 500m", "cpu: 2"));
+    let (out, err, code) = place.nodecast(&["validate", "scenario.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    let told = format!("{out}{err}");
+    let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("shop/web: each of its pods requests 2 CPU and 256Mi of memory"), "{told}");
+    assert!(words.contains("they wait for ever"), "{told}");
+}

@@ -133,3 +133,36 @@ fn a_node_group_that_one_policy_keeps_full_and_another_need_not_decides_the_answ
     let (out, _) = compared(&place, &["--replications", "2"]);
     assert!(!out.contains("keep different node groups"), "{out}");
 }
+
+/// The command that the report in a folder says repeats it, without the program.
+fn command(place: &Place, report: &str) -> Vec<String> {
+    let page = fs::read_to_string(place.path(report)).unwrap();
+    let at = page.find("<dd>nodecast run ").unwrap();
+    let line = page[at..].trim_start_matches("<dd>nodecast ").split('<').next().unwrap();
+    line.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn the_report_of_a_policy_in_a_comparison_is_that_of_the_command_it_names() {
+    let place = place(POLICIES);
+    // Fields that are not known warn, in a comparison as in a run.
+    let web = fs::read_to_string(place.path("cluster.yaml")).unwrap();
+    place.put("cluster.yaml", &web.replace("spec:\n  replicas: 2\n", "spec:\n  replicas: 2\n  unheardOf: 1\n"));
+    compared(&place, &["--policies", "small,spot", "--replications", "1"]);
+    for policy in ["small", "spot"] {
+        let words = command(&place, &format!("here/{policy}/report.html"));
+        assert!(words.ends_with(&["--set".to_owned(), "ec2.spot.price_errors=drawn".to_owned()]), "{words:?}");
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+        words.extend(["--out", "again"]);
+        let (_, err, code) = place.nodecast(&words);
+        assert_eq!(code, Some(0), "{err}");
+        for file in ["summary.json", "report.html", "bill.csv", "nodes.csv", "events.jsonl"] {
+            let read = |folder: &str| fs::read_to_string(place.path(folder).join(file)).unwrap();
+            assert!(read(&format!("here/{policy}")) == read("again"), "{policy}/{file}");
+        }
+    }
+    // Who says it is not told it again.
+    compared(&place, &["--policies", "spot", "--replications", "1", "--set", "ec2.spot.price_errors=none"]);
+    let words = command(&place, "here/spot/report.html");
+    assert!(words.ends_with(&["--set".to_owned(), "ec2.spot.price_errors=none".to_owned()]), "{words:?}");
+}

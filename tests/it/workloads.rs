@@ -255,6 +255,26 @@ fn a_job_runs_as_many_pods_at_a_time_as_it_may_until_it_is_complete() {
 }
 
 #[test]
+fn of_jobs_the_pods_are_counted_that_they_want() {
+    let outcome = run_job("  parallelism: 2\n  completions: 5\n", "run_time: 4m");
+    let (report, all) = (workload(&outcome, "report"), pods(&outcome, "report"));
+    let mut seen = std::collections::BTreeSet::new();
+    for sample in &outcome.record.samples {
+        let own = sample.workloads.iter().find(|own| own.workload == report).unwrap();
+        // An instant at which pods end is looked at before the controller sees it.
+        if all.iter().all(|pod| pod.removed != Some(sample.at)) {
+            let done = all.iter().filter(|pod| pod.removed.is_some_and(|gone| gone < sample.at)).count() as u32;
+            assert_eq!(own.replicas_desired, 2.min(5 - done), "{done} done");
+        }
+        seen.insert(own.replicas_desired);
+    }
+    assert_eq!(Vec::from_iter(seen), [0, 1, 2]);
+    // The clock makes the Jobs of a CronJob, and no autoscaler.
+    let scaling = nodecast::report::Summary::of(&cron("")).scaling;
+    assert_eq!((scaling.rescales, scaling.changes_in_all), (0, 6));
+}
+
+#[test]
 fn a_job_waits_longer_after_every_failure_and_is_given_up_after_too_many() {
     let outcome = run_job("  backoffLimit: 3\n", "run_time: 10s, failures: 1");
     let pods = pods(&outcome, "report");

@@ -103,6 +103,8 @@ pub enum NodeEnd {
     Deleted,
     /// Its instance vanished.
     InstanceLost,
+    /// Its pod on Fargate ended or was deleted.
+    PodGone,
 }
 
 impl NodeEnd {
@@ -122,6 +124,7 @@ impl NodeEnd {
             Self::Drifted => "drifted",
             Self::Deleted => "deleted",
             Self::InstanceLost => "instance lost",
+            Self::PodGone => "pod gone",
         }
     }
 }

@@ -12,6 +12,6 @@ pub mod stateful_set;
 pub use cron_job::{CronCalendar, CronStep, CronView, cron_step};
 pub use daemon_set::daemon_tolerations;
 pub use deployment::{ReplicaSetView, RollingLimits, Rollout, roll, scale_replica_sets};
-pub use job::{JobEnd, JobStep, JobView, job_step, may_change_template, retry_delay};
+pub use job::{JobEnd, JobStep, JobView, job_step, job_wants, may_change_template, retry_delay};
 pub use replica_set::{PodChange, VictimView, pod_change, slow_start_batches, victims};
 pub use stateful_set::{OrdinalStep, OrdinalView, StatefulSetView, ordinal_steps};

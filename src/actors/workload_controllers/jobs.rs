@@ -22,7 +22,8 @@ use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{CronJob, Job, JobSpec};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::workloads::{
-    CronCalendar, CronStep, CronView, JobEnd, JobStep, JobView, cron_step, job_step, may_change_template, retry_delay,
+    CronCalendar, CronStep, CronView, JobEnd, JobStep, JobView, cron_step, job_step, job_wants, may_change_template,
+    retry_delay,
 };
 use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
 
@@ -236,6 +237,13 @@ pub(in crate::actors) fn found(context: &mut Context<'_>, workload: WorkloadId, 
         job.pods.push(pod);
         context.world.assign_to_job(pod, job.job);
     }
+}
+
+/// Pods that the Jobs of a workload want now; `None` if it is neither a Job nor a CronJob.
+pub(in crate::actors) fn pods_wanted(context: &Context<'_>, workload: WorkloadId) -> Option<u32> {
+    let batch = context.controllers.batches.get(&workload)?;
+    let wanted = |job: &Running| job_wants(&job.work.spec, job.pods.len() as u32, job.succeeded);
+    Some(batch.running.iter().map(wanted).sum())
 }
 
 fn selector_of(spec: &JobSpec) -> LabelSelector {

@@ -205,6 +205,7 @@ impl Inquiry<'_> {
             name: facts.name.clone(),
             workload: self.workload_of(pod),
             node: facts.node.filter(|_| bound.is_some()).map(|node| self.node_name(node)),
+            waits: bound.is_none() && facts.deletion_requested.or(facts.removed).is_none_or(|gone| gone > until),
             events: events.map(|event| self.event(&event)).collect(),
             kube_scheduler: self.verdicts(&run, pod),
             karpenter: karpenter.as_ref().map(|answer| karpenter_says(answer, |node| self.node_name(node))),

@@ -44,12 +44,13 @@ pub fn standing_text(explanation: &StandingExplanation) -> String {
 
 fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Vec<String>) {
     let kind = |part: &Option<String>| part.clone().unwrap_or_default();
+    // A machine of Fargate has no type.
+    let (bought, own_type) = (kind(&node.capacity_type), kind(&node.instance_type));
+    let machine = if bought == own_type { bought } else { format!("{bought} {own_type}") };
     lines.push(format!(
-        "node {} of {} ({} {} in {}, {} per hour){when}",
+        "node {} of {} ({machine} in {}, {} per hour){when}",
         node.name,
         node.origin,
-        kind(&node.capacity_type),
-        kind(&node.instance_type),
         kind(&node.zone),
         money(currency, node.per_hour)
     ));
@@ -185,10 +186,10 @@ fn about_events(events: &[EventFigures], lines: &mut Vec<String>) {
 }
 
 fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
-    let state = match (&pod.node, pod.kube_scheduler.is_empty()) {
+    let state = match (&pod.node, pod.waits) {
         (Some(node), _) => format!("went to {node} after {at}"),
-        (None, false) => format!("waits for a node after {at}"),
-        (None, true) => format!("does not wait after {at}"),
+        (None, true) => format!("waits for a node after {at}"),
+        (None, false) => format!("does not wait after {at}: it was deleted before it had a node"),
     };
     lines.push(format!("pod {} of {} {state}", pod.name, pod.workload));
     about_events(&pod.events, lines);

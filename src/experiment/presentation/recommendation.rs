@@ -239,8 +239,10 @@ fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
         lines.extend(textwrap::wrap(&line, options).into_iter().map(String::from));
     }
     lines.push(format!(
-        "this answer again, on any machine: --simulations {} --seed {}",
-        answer.effort.simulations, answer.effort.first_seed
+        "this answer again, on any machine: --simulations {} --seed {}{}",
+        answer.effort.simulations,
+        answer.effort.first_seed,
+        set_before(&answer.set)
     ));
     if answer.effort.spent {
         lines.push(format!(
@@ -250,5 +252,26 @@ fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
     }
     for warning in &answer.warnings {
         lines.extend(textwrap::wrap(&format!("warning: {warning}"), WIDTH).into_iter().map(String::from));
+    }
+}
+
+/// The options by which a scenario was changed first, each after a space: how long to simulate, and what was set.
+fn set_before(set: &[String]) -> String {
+    let option = |text: &String| match text.strip_prefix("duration=") {
+        Some(duration) => format!(" --duration {duration}"),
+        None => format!(" --set '{}'", text.replace('\'', "'\\''")),
+    };
+    set.iter().map(option).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::set_before;
+
+    #[test]
+    fn what_was_set_first_is_set_again() {
+        let set = ["NodePool[default].spec.weight=5", "duration=1h30m"].map(str::to_owned);
+        assert_eq!(set_before(&set), " --set 'NodePool[default].spec.weight=5' --duration 1h30m");
+        assert_eq!(set_before(&[]), "");
     }
 }

@@ -132,7 +132,8 @@ fn cost_words(paired: &Paired) -> String {
     if relative.low.is_none() {
         return format!("is {} {word} in the one replication", percent(relative.mean.abs()));
     }
-    if !paired.difference.excludes_zero() {
+    // What is printed decides: the interval of the difference in money is another, and may hold zero where this one does not.
+    if !relative.excludes_zero() {
         let by = known_difference(relative).range(format::Measure::Share);
         return format!("is not clearly cheaper or dearer ({by})");
     }
@@ -188,4 +189,24 @@ fn precision(comparison: &Comparison) -> Option<String> {
         ),
         None => format!("{known_words}."),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cost_words;
+    use crate::experiment::statistics::Paired;
+
+    #[test]
+    fn a_cost_is_judged_by_the_interval_that_is_printed() {
+        // +0.50 and +1.30, which says nothing of the mean in money, but 0.45 ± 0.32 of what the first costs.
+        let paired = Paired::of(&[1.0, 3.0], &[1.5, 4.3]).unwrap();
+        assert!(!paired.difference.excludes_zero());
+        let words = cost_words(&paired);
+        assert!(words.starts_with("is ") && words.ends_with(" dearer") && !words.contains("clearly"), "{words}");
+        // +1.00 and +1.05: surely more, though by what share of the first nobody can say.
+        let paired = Paired::of(&[1.0, 10.0], &[2.0, 11.05]).unwrap();
+        assert!(paired.difference.excludes_zero());
+        let words = cost_words(&paired);
+        assert!(words.starts_with("is not clearly cheaper or dearer (\u{2212}"), "{words}");
+    }
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{Panel, Series, open_at_once};
 use crate::cloud::{BillItem, BillLine};
-use crate::domain::{Currency, SimDuration, SimTime, well_known};
+use crate::domain::{Currency, SimDuration, SimTime, Symbol, well_known};
 use crate::report::format::bought_as;
-use crate::report::summary::lives::ready_interval;
+use crate::report::summary::lives::ready_intervals;
 use crate::simulation::Outcome;
+use crate::world::record::NodeOrigin;
 
 /// Kinds of nodes with a curve of their own; the others share one.
 const KINDS_MAX: usize = 9;
@@ -21,9 +22,9 @@ pub(in crate::report) fn nodes_by_type(outcome: &Outcome) -> Panel {
     let end = SimTime::ZERO + outcome.about.duration;
     let mut kinds: BTreeMap<String, Vec<Interval>> = BTreeMap::new();
     for node in &outcome.record.nodes {
-        let (Some(interval), Some(instance_type)) = (ready_interval(node, end), node.instance_type) else { continue };
-        let bought = node.capacity_type.unwrap_or(well_known::ON_DEMAND);
-        kinds.entry(format!("{instance_type} {}", bought_as(bought.as_str()))).or_default().push(interval);
+        let mut intervals = ready_intervals(node, end).peekable();
+        let (Some(_), Some(instance_type)) = (intervals.peek(), node.instance_type) else { continue };
+        kinds.entry(kind_of(node.origin, instance_type, node.capacity_type)).or_default().extend(intervals);
     }
     let time = |intervals: &[Interval]| {
         intervals.iter().map(|(from, until)| i128::from((*until - *from).as_micros())).sum::<i128>()
@@ -40,6 +41,15 @@ pub(in crate::report) fn nodes_by_type(outcome: &Outcome) -> Panel {
         panel.series.push(Series::steps(name, color, open_at_once(intervals.iter().copied(), intervals.len(), end)));
     }
     panel
+}
+
+/// The type of a node and how it was bought; pods on Fargate have no type.
+fn kind_of(origin: NodeOrigin, instance_type: Symbol, capacity_type: Option<Symbol>) -> String {
+    if matches!(origin, NodeOrigin::Fargate(_)) {
+        return "Fargate".to_owned();
+    }
+    let bought = capacity_type.unwrap_or(well_known::ON_DEMAND);
+    format!("{instance_type} {}", bought_as(bought.as_str()))
 }
 
 /// What a line of the net bill is a kind of, in the order in which kinds are drawn; nothing for what is taken back, which is

@@ -3,7 +3,7 @@
 //! The reach of an interval has one digit, two where the first is a 1, and the figure ends at the same place: what stands beyond it is
 //! chance. Files for programs have every digit. What must not live here: how an interval is found.
 
-use super::{MINUS, mean_count, money_among, percent, span};
+use super::{MINUS, is_zero, mean_count, money_among, percent, span};
 use crate::domain::Currency;
 use crate::domain::words::grouped;
 
@@ -140,16 +140,13 @@ impl Known {
     }
 
     fn number(&self, scale: &Scale) -> String {
-        let text = format!("{}{}", scale.prefix, scale.plain(self.mean.abs()));
-        // What rounds to nothing has no sign.
-        if scale.rounded(self.mean.abs()) > 0.0 { with_sign(self.mean, self.signed, &text) } else { text }
+        with_sign(self.mean, self.signed, &format!("{}{}", scale.prefix, scale.plain(self.mean.abs())))
     }
 
     fn both_ends(&self, scale: &Scale) -> String {
         let end = |value: Option<f64>| {
             let value = value.unwrap_or(self.mean);
-            let text = scale.plain(value.abs());
-            if scale.rounded(value.abs()) > 0.0 { with_sign(value, self.signed, &text) } else { text }
+            with_sign(value, self.signed, &scale.plain(value.abs()))
         };
         format!("{} to {}", end(self.low), end(self.high))
     }
@@ -208,6 +205,8 @@ fn plain(measure: Measure<'_>, size: f64) -> String {
 
 fn with_sign(value: f64, signed: bool, text: &str) -> String {
     match value {
+        // What rounds to nothing has no sign.
+        _ if is_zero(text) => text.to_owned(),
         own if own < 0.0 => format!("{MINUS}{text}"),
         own if own > 0.0 && signed => format!("+{text}"),
         _ => text.to_owned(),
@@ -292,6 +291,15 @@ mod tests {
         assert_eq!(known(0.96, 1.04).text(Measure::Share), "100 \u{b1} 100 %");
         let long = Known { mean: 300.0, low: Some(240.0), high: Some(600.0), ends: true, signed: false };
         assert_eq!(long.text(Measure::Seconds), "5m 00s (4m 00s to 10m 00s)");
+    }
+
+    #[test]
+    fn zero_has_no_sign_however_it_is_written() {
+        let near = |mean, reach| Known { signed: true, ..known(mean, reach) };
+        assert_eq!(near(-4.0, 120.0).text(Measure::Seconds), "0 s \u{b1} 2m 00s");
+        let single = Known { low: None, high: None, ..near(-0.000_1, 0.0) };
+        assert_eq!(single.text(Measure::Points), "0.0 points");
+        assert_eq!(Known { mean: 0.000_1, ..single }.text(Measure::Points), "0.0 points");
     }
 
     #[test]

@@ -26,7 +26,7 @@ fn what_it_cost(summary: &Summary) -> String {
     let churn = &summary.churn;
     let money = |amount| format::money_among(&summary.about.currency, amount, summary.cost.total);
     let per_day =
-        churn.evictions_per_day.map_or_else(String::new, |rate| format!(" ({} per day)", format::whole(rate)));
+        churn.evictions_per_day.map_or_else(String::new, |rate| format!(" ({} per day)", format::per_day(rate)));
     format!(
         "{}{per_day}; pods were missing for {} altogether. Replacements ran beside what they replaced for {:.2} hours, which \
          cost {}, and pulled {} of images, which cost {}.",

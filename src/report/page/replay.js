@@ -5,11 +5,11 @@
 function decodedNode([name, row], index) {
   const [type, zone, bought, origin, end, cpu, memory, accelerators, asked, ...since] = row;
   const named = (position) => (position < 0 ? "" : data.names[position]);
-  const [running, ready, told, stopped, gone, notice] = since.map((own) => (own < 0 ? Infinity : asked + own));
+  const [running, ready, told, stopped, gone, notice, ...lost] = since.map((own) => (own < 0 ? Infinity : asked + own));
   const over = Math.min(gone, stopped === Infinity ? Infinity : stopped + 60 * SECOND);
   return {
     index, name, type: named(type), zone: named(zone), bought: named(bought), origin: named(origin), end: named(end),
-    offers: [cpu, memory, accelerators], asked, running, ready, told, stopped, gone: over, notice, pods: [],
+    offers: [cpu, memory, accelerators], asked, running, ready, told, stopped, gone: over, notice, lost, pods: [],
   };
 }
 
@@ -35,12 +35,19 @@ const shares = (requested, node) => requested.map((amount, own) => amount / Math
 /** The part of a node that a pod requests, by the fullest of CPU, memory and accelerators. */
 const shareOf = (pod, node) => Math.max(...shares(pod.size, node));
 
+/** Whether a node that was Ready is not so at an instant: it has lost its power. */
+function isLost(node, at) {
+  for (let n = 0; n < node.lost.length; n += 2) if (node.lost[n] <= at && at < node.lost[n + 1]) return true;
+  return false;
+}
+
 /** What a node is doing at an instant; nothing before it was asked for and after it has gone. */
 function phase(node, at) {
   if (at < node.asked || at >= node.gone) return null;
   if (at >= node.stopped) return "terminating";
   if (at >= node.told && node.ready <= node.told) return "draining";
   if (at >= node.notice) return "interrupted";
+  if (isLost(node, at)) return "not ready";
   return at >= node.ready ? "ready" : "starting";
 }
 
@@ -203,8 +210,8 @@ class Replay {
   frame(now, x, y, width, height) {
     const { pen, shades } = this;
     pen.setLineDash(now === "starting" ? [4, 3] : []);
-    pen.lineWidth = now === "interrupted" || now === "draining" ? 3 : 1;
-    pen.strokeStyle = { interrupted: shades.bad, draining: shades.warn, starting: shades.faint }[now] ?? shades.frame;
+    pen.lineWidth = now === "interrupted" || now === "not ready" || now === "draining" ? 3 : 1;
+    pen.strokeStyle = { interrupted: shades.bad, "not ready": shades.bad, draining: shades.warn, starting: shades.faint }[now] ?? shades.frame;
     const inset = pen.lineWidth / 2;
     pen.strokeRect(x + inset, y + inset, width - 2 * inset, height - 2 * inset);
     pen.setLineDash([]);
@@ -216,7 +223,7 @@ class Replay {
     const wide = Math.min(pen.measureText(now).width + 10, width - 6);
     pen.fillStyle = shades.page;
     pen.fillRect(x + 3, y + 3, wide, 16);
-    pen.fillStyle = now === "interrupted" ? shades.bad : now === "draining" ? shades.warn : shades.ink;
+    pen.fillStyle = now === "interrupted" || now === "not ready" ? shades.bad : now === "draining" ? shades.warn : shades.ink;
     pen.fillText(now, x + 8, y + 11.5, wide - 8);
   }
 
@@ -225,11 +232,12 @@ class Replay {
     const pending = pods.filter((pod) => pod.created <= at && at < Math.min(pod.bound, pod.gone));
     const count = (list) => list.reduce((sum, pod) => sum + pod.count, 0);
     const phases = (name) => this.present.filter((node) => phase(node, at) === name).length;
-    const ready = this.present.filter((node) => node.ready <= at && phase(node, at) !== "terminating");
+    const ready = this.present.filter((node) => node.ready <= at && phase(node, at) !== "terminating" && !isLost(node, at));
     const bound = count(pods.filter((pod) => pod.bound <= at && at < pod.gone));
     const parts = [
       `${counted(ready.length, "node", "nodes")} Ready${bought(ready)}`,
       `${phases("starting")} starting`,
+      phases("not ready") ? `${phases("not ready")} not Ready` : "",
       phases("interrupted") ? `${phases("interrupted")} interrupted` : "",
       phases("draining") ? `${phases("draining")} draining` : "",
       `${counted(bound, "pod", "pods")} on nodes`,

@@ -126,7 +126,7 @@ fn is_unused(line: &BillLine) -> bool {
 fn by_workload(outcome: &Outcome) -> BTreeMap<String, Money> {
     let mut node_costs = vec![(Money::ZERO, SimDuration::ZERO); outcome.record.nodes.len()];
     let mut sums = BTreeMap::new();
-    for line in outcome.bill.lines.iter().filter(|line| line.item == BillItem::Instance) {
+    for line in outcome.bill.lines.iter().filter(|line| is_time_of_machine(line)) {
         if let Some((_, billed)) = line.node.and_then(|node| node_costs.get_mut(node.index())) {
             *billed += line.to - line.from;
         }
@@ -153,6 +153,12 @@ fn by_workload(outcome: &Outcome) -> BTreeMap<String, Money> {
         *sums.entry(IDLE.to_owned()).or_insert(Money::ZERO) += left;
     }
     sums
+}
+
+/// Whether a line says for how long a node is billed: that of its instance, or of the vCPUs of its pod on Fargate, whose memory and storage are
+/// billed for the same time.
+const fn is_time_of_machine(line: &BillLine) -> bool {
+    matches!(line.item, BillItem::Instance | BillItem::FargateCpu)
 }
 
 /// The largest of mean requested CPU, memory and accelerators over allocatable, in billionths of what `billed` time offered.

@@ -96,18 +96,25 @@ fn events(outcome: &Outcome, kind: EventKind) -> u64 {
     own.count() as u64
 }
 
-/// The part of the run during which a node was Ready.
-pub(crate) fn ready_interval(node: &NodeFacts, end: SimTime) -> Option<(SimTime, SimTime)> {
-    let from = node.ready?.max(SimTime::ZERO);
+/// The parts of the run during which a node was Ready, in order: one that lost its power is not from when that is noticed until it is heard of again.
+pub(crate) fn ready_intervals(node: &NodeFacts, end: SimTime) -> impl Iterator<Item = (SimTime, SimTime)> {
     let until = node.terminating.or(node.terminated).unwrap_or(end).min(end);
-    (from < until).then_some((from, until))
+    let begins = node.ready.into_iter().chain(node.not_ready.iter().filter_map(|(_, again)| *again));
+    let stops = node.not_ready.iter().map(|(from, _)| *from).chain(std::iter::once(SimTime::FAR_FUTURE));
+    let spells = begins.zip(stops).map(move |(from, to)| (from.max(SimTime::ZERO), to.min(until)));
+    spells.filter(|(from, to)| from < to)
+}
+
+/// For how long a node was Ready during the run, in microseconds.
+pub(crate) fn ready_micros(node: &NodeFacts, end: SimTime) -> i128 {
+    ready_intervals(node, end).map(|(from, until)| i128::from((until - from).as_micros())).sum()
 }
 
 pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
     let end = SimTime::ZERO + outcome.about.duration;
     let nodes = &outcome.record.nodes;
-    let intervals: Vec<_> = nodes.iter().filter_map(|node| ready_interval(node, end)).collect();
-    let ready_micros: i128 = intervals.iter().map(|(from, until)| i128::from((*until - *from).as_micros())).sum();
+    let intervals: Vec<_> = nodes.iter().flat_map(|node| ready_intervals(node, end)).collect();
+    let ready_micros: i128 = nodes.iter().map(|node| ready_micros(node, end)).sum();
     let run_micros = outcome.about.duration.as_micros();
     let during = |node: &&NodeFacts| !was_there_at_start(node);
     let counts_from = outcome.about.counts_from();
@@ -126,7 +133,7 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
         max_ready: most_at_once(&intervals),
         mean_ready: (run_micros > 0).then(|| rounded(ready_micros as f64 / run_micros as f64, 6)),
         at_start: nodes.iter().filter(|node| was_there_at_start(node)).count() as u64,
-        at_end: nodes.iter().filter(|node| node.ready.is_some() && node.terminating.is_none()).count() as u64,
+        at_end: nodes.iter().filter(|node| is_ready_at_end(node)).count() as u64,
         launches: nodes.iter().filter(during).filter(launched).count() as u64,
         failed_launches: ended().filter(|node| node.end == Some(NodeEnd::LaunchFailed)).count() as u64
             + count(EventKind::ScalingActivityFailed),
@@ -161,6 +168,12 @@ fn ended(node: &NodeFacts, end: SimTime) -> SimTime {
     node.deletion_requested.or(node.terminating).or(node.terminated).unwrap_or(end)
 }
 
+/// Whether a node is Ready when the run ends.
+fn is_ready_at_end(node: &NodeFacts) -> bool {
+    let is_lost = node.not_ready.last().is_some_and(|(_, again)| again.is_none());
+    node.ready.is_some() && node.terminating.is_none() && !is_lost
+}
+
 fn was_there_at_start(node: &NodeFacts) -> bool {
     node.ready.is_some_and(|ready| ready <= SimTime::ZERO)
 }
@@ -184,8 +197,10 @@ pub(super) fn utilisation(outcome: &Outcome) -> Utilisation {
     let end = SimTime::ZERO + outcome.about.duration;
     let (mut cpu, mut memory) = ((0_i128, 0_i128), (0_i128, 0_i128));
     for node in &outcome.record.nodes {
-        let Some((from, until)) = ready_interval(node, end) else { continue };
-        let micros = i128::from((until - from).as_micros());
+        let micros = ready_micros(node, end);
+        if micros == 0 {
+            continue;
+        }
         cpu.0 += node.requested_cpu;
         cpu.1 += i128::from(node.allocatable.cpu_milli()) * micros;
         memory.0 += node.requested_memory;

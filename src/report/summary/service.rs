@@ -43,11 +43,22 @@ pub(super) fn scaling(outcome: &Outcome) -> ScalingSummary {
     let mut desired = vec![0_u32; workloads.len()];
     let mut ready = vec![0_u32; workloads.len()];
     let mut total = 0;
-    let by_autoscaler = |change: &&ReplicaChange| change.kind != EventKind::ReplicasSet;
+    // A CronJob makes Jobs by the clock; a ScaledJob is KEDA's.
+    let by_clock = |change: &ReplicaChange| {
+        let kind = workloads.get(change.workload.index()).map(|facts| facts.kind);
+        change.kind == EventKind::JobsCreated && kind == Some(WorkloadKind::CronJob)
+    };
+    let by_autoscaler = |change: &&ReplicaChange| change.kind != EventKind::ReplicasSet && !by_clock(change);
     for change in replica_changes(outcome).filter(by_autoscaler) {
         total += 1;
         if let Some(count) = rescales.get_mut(change.workload.index()) {
             *count += 1;
+        }
+    }
+    // Samples miss what is over before the next; of Jobs a change counts the Jobs, and not their pods.
+    for change in outcome.record.replica_changes.iter().filter(|change| change.kind != EventKind::JobsCreated) {
+        if let Some(most) = desired.get_mut(change.workload.index()) {
+            *most = (*most).max(change.to);
         }
     }
     for sample in outcome.record.samples.iter().flat_map(|sample| &sample.workloads) {

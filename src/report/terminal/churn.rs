@@ -13,7 +13,7 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
     let mut line = |label: &str, text: &str| lines.push(format!("{label:<LABEL$}{text}"));
     if churn.evictions > 0 {
         let per_day =
-            churn.evictions_per_day.map_or_else(String::new, |rate| format!(" ({} per day)", format::whole(rate)));
+            churn.evictions_per_day.map_or_else(String::new, |rate| format!(" ({} per day)", format::per_day(rate)));
         let evicted = format::counted(churn.evictions, "pod evicted", "pods evicted");
         let missing = format::span(churn.ready_time_lost_seconds);
         line("churn", &format!("{evicted}{per_day}, missing for {missing} altogether"));

@@ -63,6 +63,19 @@ pub enum JobStep {
     End(JobEnd),
 }
 
+/// Pods that a Job wants at a time, of which `active` are there and `succeeded` have ended well: its parallelism, as far as so many are left.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`, `manageJob` (`wantActive`).
+pub fn job_wants(spec: &JobSpec, active: u32, succeeded: u32) -> u32 {
+    match spec.completions {
+        _ if spec.suspended => 0,
+        Some(completions) => spec.parallelism.min(completions.saturating_sub(succeeded)),
+        // A queue of work: after the first success no further pods are made, and those that run come to their end.
+        None if succeeded > 0 => active,
+        None => spec.parallelism,
+    }
+}
+
 /// What one pass of the controller does with a Job.
 pub fn job_step(job: &JobView<'_>) -> JobStep {
     let spec = job.spec;
@@ -72,15 +85,14 @@ pub fn job_step(job: &JobView<'_>) -> JobStep {
     if !spec.suspended && spec.active_deadline.is_some_and(|deadline| job.age >= deadline) {
         return JobStep::End(JobEnd::DeadlineExceeded);
     }
-    let wanted = match spec.completions {
-        Some(completions) if job.succeeded >= completions => return JobStep::End(JobEnd::Complete),
-        Some(completions) => spec.parallelism.min(completions - job.succeeded),
-        // A queue of work: after the first success no further pods are made, and those that run come to their end.
-        None if job.succeeded > 0 && job.active == 0 => return JobStep::End(JobEnd::Complete),
-        None if job.succeeded > 0 => job.active,
-        None => spec.parallelism,
+    let is_complete = match spec.completions {
+        Some(completions) => job.succeeded >= completions,
+        None => job.succeeded > 0 && job.active == 0,
     };
-    let wanted = if spec.suspended { 0 } else { wanted };
+    if is_complete {
+        return JobStep::End(JobEnd::Complete);
+    }
+    let wanted = job_wants(spec, job.active, job.succeeded);
     if job.active > wanted {
         JobStep::Delete(job.active - wanted)
     } else if job.backing_off {

@@ -119,13 +119,13 @@ fn notices(outcome: &Outcome) -> BTreeMap<NodeId, SimTime> {
 
 /// Type, zone, capacity type, origin and end as names; CPU in thousandths, memory in MiB and accelerators that it offers; then, in tenths
 /// of a second: when it was asked for, and from then on when it ran, was Ready, was told to go, stopped being billed, was
-/// gone, and was given notice.
+/// gone, and was given notice; at last, in pairs, when it stopped being Ready and when it was so again.
 fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec<i64> {
     let asked = tenths(node.requested);
     let since = |at: Option<SimTime>| at.map_or(NEVER, |at| (tenths(at) - asked).max(0));
     let end = node.end.map(|end| crate::domain::Symbol::new(end.as_str()));
     let (cpu, memory, accelerators) = size(&node.allocatable);
-    vec![
+    let mut row = vec![
         names.position(node.instance_type),
         names.position(node.zone),
         names.position(node.capacity_type),
@@ -142,7 +142,9 @@ fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec
         // A node that was never launched is gone when its claim is.
         since(node.terminated.or_else(|| node.deletion_requested.filter(|_| node.launched.is_none()))),
         since(notice),
-    ]
+    ];
+    row.extend(node.not_ready.iter().flat_map(|(from, again)| [since(Some(*from)), since(*again)]));
+    row
 }
 
 /// What a replay draws of a pod, its instants in tenths of a second.

@@ -1,0 +1,93 @@
+//! What is to be said of pods that are larger than any node.
+
+use std::sync::Arc;
+
+use crate::actors::Setup;
+use crate::domain::node_pool::KubeletConfig;
+use crate::domain::workload::ObjectName;
+use crate::domain::{NodeClass, PodSpec, ResourceName, Resources};
+use crate::policy::fargate;
+use crate::policy::instance_types::measured_node;
+use crate::scenario::{Action, Caveats};
+use crate::simulation::usable_types::offers_of_pool;
+
+/// Requests that any machine worth asking about holds: they are not looked at.
+const SMALL_CPU: i64 = 900;
+const SMALL_MEMORY: i64 = 1 << 30;
+/// Workloads that have a warning of their own.
+const NAMED_MAX: usize = 5;
+
+/// Warns of workloads whose pods request more CPU or memory than any node offers that NodePools and node groups admit: they wait for ever.
+/// DaemonSets, taints and selectors are not looked at, so that it is never said in vain; nor is a cluster whose nodes a dump states.
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let applies_later = setup.scenario.timeline.iter().any(|step| matches!(step.action, Action::Apply(_)));
+    if setup.initial.is_some() || applies_later {
+        return;
+    }
+    let large: Vec<(ObjectName, Resources)> = workloads(setup).filter(|(_, own)| is_large(own)).collect();
+    if large.is_empty() {
+        return;
+    }
+    let offers = offers(setup);
+    let fits = |own: &Resources| {
+        offers.iter().any(|offer| own.cpu_milli() <= offer.cpu_milli() && own.memory_bytes() <= offer.memory_bytes())
+    };
+    // Where nothing is admitted at all, something else is amiss.
+    let (Some(cpu), Some(memory)) =
+        (offers.iter().map(Resources::cpu_milli).max(), offers.iter().map(Resources::memory_bytes).max())
+    else {
+        return;
+    };
+    for (name, requests) in large.iter().filter(|(_, own)| !fits(own)).take(NAMED_MAX) {
+        warnings.changes(format!(
+            "{name}: each of its pods requests {} CPU and {} of memory, which no instance type offers that NodePools and node groups admit (at \
+             most {} CPU, and {} of memory): they wait for ever; request less, or admit larger types",
+            ResourceName::CPU.format(requests.cpu_milli()),
+            ResourceName::MEMORY.format(requests.memory_bytes()),
+            ResourceName::CPU.format(cpu),
+            ResourceName::MEMORY.format(memory)
+        ));
+    }
+}
+
+fn is_large(requests: &Resources) -> bool {
+    requests.cpu_milli() > SMALL_CPU || requests.memory_bytes() > SMALL_MEMORY
+}
+
+/// What a pod of each workload requests whose pods go to nodes.
+fn workloads<'s>(setup: &'s Setup<'_>) -> impl Iterator<Item = (ObjectName, Resources)> + 's {
+    let manifests = &setup.policy.manifests;
+    let deployments = manifests.deployments.iter().filter(|own| own.replicas != Some(0));
+    let deployments = deployments.map(|own| (own.name, &own.template));
+    let sets = manifests.stateful_sets.iter().filter(|own| own.replicas != Some(0));
+    let sets = sets.map(|own| (own.name, &own.template));
+    let jobs = manifests.jobs.iter().map(|own| (own.name, &own.spec.template));
+    let crons = manifests.cron_jobs.iter().map(|own| (own.name, &own.job.template));
+    let all = deployments.chain(sets).chain(jobs).chain(crons);
+    all.filter(|(name, spec)| !is_on_fargate(setup, *name, spec)).map(|(name, spec)| (name, spec.requests()))
+}
+
+fn is_on_fargate(setup: &Setup<'_>, name: ObjectName, spec: &Arc<PodSpec>) -> bool {
+    let settings = setup.policy.fargate.as_ref();
+    settings.is_some_and(|own| fargate::chosen(&own.profiles, name.namespace.as_str(), &spec.labels).is_some())
+}
+
+/// What a node of each type offers that a NodePool or a node group admits.
+fn offers(setup: &Setup<'_>) -> Vec<Resources> {
+    let mut all = Vec::new();
+    for pool in &setup.node_pools {
+        if let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) {
+            all.extend(offers_of_pool(setup, pool, class));
+        }
+    }
+    for group in &setup.policy.manifests.node_groups {
+        let class = NodeClass { ami_family: group.ami_family, ..NodeClass::named(group.name) };
+        let kubelet = KubeletConfig { max_pods: group.max_pods, ..KubeletConfig::default() };
+        for name in &group.instance_types {
+            let Some(known) = setup.region.instance_type(*name) else { continue };
+            let measured = setup.scenario.ec2.measured.get(name).copied().unwrap_or_default();
+            all.push(measured_node(&known.facts, &class, &kubelet, measured).allocatable);
+        }
+    }
+    all
+}
