@@ -19,7 +19,7 @@ svg .mean { stroke: var(--ink); stroke-width: 2; }
 svg .interval { stroke: var(--ink); stroke-width: 5; stroke-opacity: 0.35; }
 svg .beyond { fill: var(--ink); fill-opacity: 0.55; }
 svg .grid { stroke: var(--line); }
-figure svg.dots { min-width: 0; overflow: visible; }
+figure svg.dots { overflow: visible; }
 .replications { margin: 1.6rem 0; }
 .replications figcaption { color: var(--ink); font-size: 0.95rem; margin-bottom: 0.4rem; }
 @media (max-width: 640px) {
