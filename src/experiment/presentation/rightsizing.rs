@@ -5,6 +5,7 @@ use crate::domain::{ResourceName, Resources};
 use crate::experiment::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
 use crate::experiment::statistics::Estimate;
 use crate::report::format::{self, Measure, money_among};
+use crate::report::short_names::apart;
 
 /// Containers that are printed; the JSON has all.
 const CONTAINERS: usize = 20;
@@ -90,13 +91,14 @@ fn workloads(answer: &RightSizing, lines: &mut Vec<String>) {
     lines.push(format!("{:<NAME$}{names}", "cost per month"));
     let all = answer.workloads.iter().flat_map(|own| own.cost_per_month.iter().flatten());
     let largest = all.copied().fold(0.0, f64::max);
-    for own in &answer.workloads {
+    let names: Vec<&str> = answer.workloads.iter().map(|own| own.workload.as_str()).collect();
+    for (own, name) in answer.workloads.iter().zip(apart(&names, NAME - 3, cut)) {
         let cost = |cost: &Option<f64>| {
             let shown = cost.map_or_else(|| "-".to_owned(), |cost| money_among(&answer.currency, cost, largest));
             format!("{shown:>14}")
         };
         let costs: String = own.cost_per_month.iter().map(cost).collect();
-        lines.push(format!("  {:<width$}{costs}", cut(&own.workload, NAME - 3), width = NAME - 2));
+        lines.push(format!("  {name:<width$}{costs}", width = NAME - 2));
     }
     lines.push(String::new());
 }
@@ -119,8 +121,10 @@ fn containers(answer: &RightSizing, lines: &mut Vec<String>) {
         "{:<NAME$}{:>14}{:>12}{:>10}{:>10}{:>10}  {}",
         "each pod", "", "requests", "used p50", "p90", "p99", "recommended (bounds)"
     ));
-    for own in answer.containers.iter().take(CONTAINERS) {
-        let name = cut(&format!("{}:{}", own.workload, own.container), NAME - 3);
+    let shown = answer.containers.iter().take(CONTAINERS);
+    let names: Vec<String> = shown.clone().map(|own| format!("{}:{}", own.workload, own.container)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (own, name) in shown.zip(apart(&names, NAME - 3, cut)) {
         for (amounts, what, decimals) in [(own.cpu, "CPU, cores", 3), (own.memory, "memory, MiB", 0)] {
             let Some(Amounts { request, p50, p90, p99, recommended, lower_bound, upper_bound, .. }) = amounts else {
                 continue;

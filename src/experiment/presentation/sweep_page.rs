@@ -31,7 +31,7 @@ figure .plane svg.field { flex: 1; }
   .settings, .settings tbody, .settings tr { display: block; }
   .settings tr { border-bottom: 1px solid var(--line); padding: 0.3rem 0; }
   .settings td { display: flex; flex-wrap: wrap; justify-content: flex-end; gap: 0 0.4rem; border: 0; padding: 0.1rem 0; }
-  .settings td::before { content: attr(data-name); margin-right: auto; color: var(--faint); }
+  .settings td::before { content: attr(data-name); margin-right: auto; max-width: 100%; white-space: normal; overflow-wrap: anywhere; color: var(--faint); }
 }
 ";
 
