@@ -29,7 +29,7 @@ figure svg.dots { overflow: visible; }
   .compared tr { border-bottom: 1px solid var(--line); padding: 0.35rem 0; }
   .compared td { display: flex; flex-wrap: wrap; justify-content: flex-end; gap: 0 0.4rem; border: 0; padding: 0.05rem 0; }
   .compared td:first-child { justify-content: flex-start; font-weight: 500; white-space: normal; }
-  .compared td[data-of]::before { content: attr(data-of); margin-right: auto; max-width: 100%; white-space: normal; overflow-wrap: anywhere; color: var(--faint); }
+  .compared td[data-of]::before { content: attr(data-of); margin-right: auto; max-width: 100%; white-space: normal; overflow-wrap: anywhere; text-align: left; color: var(--faint); }
   .compared td span { color: var(--faint); }
 }
 :root { --dot: #0969da; }
