@@ -298,3 +298,19 @@ fn tried(page: &mut Html, answer: &Recommendation) {
     let headings = ["Setting", "Cost per month", "Wait, p99", "Evictions", "Seeds"];
     table(page, &headings, answer.tried.iter().take(ROWS).map(row));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{HEIGHT, Html, LEFT, OWN_STYLE, STYLE, Scale, WIDTH, frame};
+
+    #[test]
+    fn labels_end_within_the_drawing_and_drawings_within_their_columns() {
+        let mut page = Html::new();
+        let x = Scale { low: 900.0, high: 1_050.41, from: LEFT, to: WIDTH - 24.0 };
+        let y = Scale { low: 0.0, high: 1.0, from: HEIGHT, to: 0.0 };
+        frame(&mut page, (&x, &y), (&|value| format!("${value:.2}"), &|value| format!("{value:.1}")));
+        let page = page.finish();
+        assert!(page.contains("text-anchor=\"end\" x=\"480.0\" y=\"274.0\">$1050.41</text>"), "{page}");
+        assert!(!STYLE.contains("min-width: 560px") && OWN_STYLE.contains("minmax(min(100%, 24rem), 1fr)"));
+    }
+}
