@@ -14,6 +14,7 @@ pub mod page;
 pub mod percentile;
 pub mod plots;
 pub mod pricing;
+pub(crate) mod short_names;
 mod sparklines;
 pub mod summary;
 pub mod tables;

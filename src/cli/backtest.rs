@@ -110,7 +110,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let Some(answered) = answered else { return Err(Failure::silent(Failure::INTERRUPTED)) };
     answered.write(directory)?;
     match arguments.format {
-        Format::Table => console.data(&answered.table())?,
+        Format::Table => console.data(&answered.table(console.width()))?,
         Format::Json => console.data(&answered.json()?)?,
     }
     if !common.quiet {

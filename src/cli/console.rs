@@ -18,6 +18,8 @@ pub struct Console<'a> {
     pub err: &'a mut dyn Write,
     theme: GraphicalTheme,
     is_watched: bool,
+    /// Characters in a line of the terminal that stdout is; `None` where it is no terminal.
+    width: Option<usize>,
     errors_as_json: bool,
     /// Whether anything was written to stdout.
     has_answered: bool,
@@ -26,11 +28,12 @@ pub struct Console<'a> {
 impl<'a> Console<'a> {
     /// Streams of which nothing is known: no colour, no line drawing, no progress.
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
-        Self { out, err, theme: GraphicalTheme::none(), is_watched: false, errors_as_json: false, has_answered: false }
+        let theme = GraphicalTheme::none();
+        Self { out, err, theme, is_watched: false, width: None, errors_as_json: false, has_answered: false }
     }
 
     /// The streams of this process. Where stderr is a terminal, errors are drawn, in colour unless `NO_COLOR` is set, and
-    /// long work shows its progress.
+    /// long work shows its progress; where stdout is one, tables are no wider than it is.
     pub fn of_process(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         let mut console = Self::plain(out, err);
         if io::stderr().is_terminal() {
@@ -38,6 +41,7 @@ impl<'a> Console<'a> {
             console.theme = if without_color { GraphicalTheme::unicode_nocolor() } else { GraphicalTheme::unicode() };
             console.is_watched = true;
         }
+        console.width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
         console
     }
 
@@ -60,6 +64,11 @@ impl<'a> Console<'a> {
     /// Whether somebody sees long work progress.
     pub fn is_watched(&self) -> bool {
         self.is_watched
+    }
+
+    /// Characters in a line of the terminal that data goes to; `None` where it goes elsewhere and lines may be of any length.
+    pub fn width(&self) -> Option<usize> {
+        self.width
     }
 
     /// Tells something on stderr. Talk that nobody can hear is lost without harm.

@@ -179,7 +179,7 @@ fn conclude(
 ) -> Result<(), Failure> {
     swept.write(directory)?;
     match format {
-        Format::Table => console.data(&sweep_table::table(&swept.answer))?,
+        Format::Table => console.data(&sweep_table::table_within(&swept.answer, console.width()))?,
         Format::Json => console.data(&swept.answer.to_json().map_err(Failure::of_report)?)?,
     }
     if !quiet {

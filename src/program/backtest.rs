@@ -403,9 +403,9 @@ fn bill_words(request: &BillRequest) -> Vec<String> {
 }
 
 impl Answered {
-    /// The table for people.
-    pub fn table(&self) -> String {
-        backtest_table::table(&self.answer)
+    /// The table for people, no wider than `width` characters if that is known.
+    pub fn table(&self, width: Option<usize>) -> String {
+        backtest_table::table(&self.answer, width)
     }
 
     /// The answer as JSON.

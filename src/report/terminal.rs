@@ -5,6 +5,7 @@ mod churn;
 mod vertical;
 
 use super::format::{self, Known, Measure, money, money_among, percent, span};
+use super::short_names::{apart, without_namespace};
 use super::sparklines;
 use super::summary::{Distribution, Part, Summary, WorkloadWaits};
 use crate::simulation::Outcome;
@@ -127,23 +128,7 @@ fn row(label: &str, cells: &[String; 6]) -> String {
     let [first, rest @ ..] = cells;
     // A space stands before each cell, however long it is; the label leaves one for the first.
     let rest: String = rest.iter().zip([8, 8, 8, 10, 10]).map(|(cell, width)| format!(" {cell:>width$}")).collect();
-    format!("{:<LABEL$}{first:>9}{rest}", shortened(label, LABEL - 1))
-}
-
-/// `label` without its namespace if it is too long for its column, then with its middle left out.
-fn shortened(label: &str, width: usize) -> String {
-    let fits = |label: &str| label.chars().count() <= width;
-    if fits(label) {
-        return label.to_owned();
-    }
-    let label = label.rsplit_once('/').map_or(label, |(_, name)| name);
-    if fits(label) {
-        return label.to_owned();
-    }
-    let length = label.chars().count();
-    let head: String = label.chars().take(width / 2).collect();
-    let tail: String = label.chars().skip(length - (width - width / 2 - 1)).collect();
-    format!("{head}\u{2026}{tail}")
+    format!("{:<LABEL$}{first:>9}{rest}", without_namespace(label, LABEL - 1))
 }
 
 fn pods(summary: &Summary, lines: &mut Vec<String>) {
@@ -159,8 +144,10 @@ fn pods(summary: &Summary, lines: &mut Vec<String>) {
         }
     };
     spans("pods wait for a node", &pods.wait_for_node);
-    for own in longest_waits(summary) {
-        spans(&format!("  {}", shortened(&own.workload, LABEL - 3)), &own.waits.wait_for_node);
+    let longest = longest_waits(summary);
+    let names: Vec<&str> = longest.iter().map(|own| own.workload.as_str()).collect();
+    for (own, name) in longest.iter().zip(apart(&names, LABEL - 3, without_namespace)) {
+        spans(&format!("  {name}"), &own.waits.wait_for_node);
     }
     spans("  placeholders", &pods.placeholders.waits.wait_for_node);
     spans("pod created to Ready", &pods.created_to_ready);
@@ -203,7 +190,9 @@ fn requests(summary: &Summary, lines: &mut Vec<String>) {
     }
     let headings = ["p50", "p95", "p99", "mean", "completed", "in flight"].map(str::to_owned);
     lines.push(row("response time", &headings));
-    for figures in summary.requests.iter().take(WORKLOADS_MAX) {
+    let shown = summary.requests.iter().take(WORKLOADS_MAX);
+    let names: Vec<&str> = shown.clone().map(|own| own.workload.as_str()).collect();
+    for (figures, name) in shown.zip(apart(&names, LABEL - 1, without_namespace)) {
         let cells = [
             format::span_or_dash(figures.p50_seconds),
             format::span_or_dash(figures.p95_seconds),
@@ -212,7 +201,7 @@ fn requests(summary: &Summary, lines: &mut Vec<String>) {
             format::whole(figures.completed),
             format::whole(figures.unanswered),
         ];
-        lines.push(row(&figures.workload, &cells));
+        lines.push(row(&name, &cells));
         if let Some(failed) = figures.failed() {
             lines.push(format!("  {failed}"));
         }
@@ -230,7 +219,9 @@ fn queues(summary: &Summary, lines: &mut Vec<String>) {
     }
     let headings = ["mean wait", "longest", "drained", "at end", "most", "processed"].map(str::to_owned);
     lines.push(row("queue", &headings));
-    for queue in summary.queues.iter().take(WORKLOADS_MAX) {
+    let shown = summary.queues.iter().take(WORKLOADS_MAX);
+    let names: Vec<&str> = shown.clone().map(|own| own.queue.as_str()).collect();
+    for (queue, name) in shown.zip(apart(&names, LABEL - 1, without_namespace)) {
         let cells = [
             queue.mean_wait_seconds.map_or_else(String::new, span),
             span(queue.longest_wait_seconds),
@@ -239,7 +230,7 @@ fn queues(summary: &Summary, lines: &mut Vec<String>) {
             format::whole(queue.most_waiting),
             format::whole(queue.processed),
         ];
-        lines.push(row(&queue.queue, &cells));
+        lines.push(row(&name, &cells));
     }
     let more = summary.queues.len().saturating_sub(WORKLOADS_MAX) as u64;
     if more > 0 {
@@ -255,8 +246,9 @@ fn changes(summary: &Summary, lines: &mut Vec<String>) {
         return;
     }
     lines.push(format!("{:<LABEL$}{:>9}{:>6}{:>6}  because", "replicas", "after", "from", "to"));
-    for change in changes.iter().take(CHANGES_SHOWN) {
-        let name = shortened(&change.workload, LABEL - 1);
+    let shown = changes.iter().take(CHANGES_SHOWN);
+    let names: Vec<&str> = shown.clone().map(|own| own.workload.as_str()).collect();
+    for (change, name) in shown.zip(apart(&names, LABEL - 1, without_namespace)) {
         let because: String = change.because.chars().take(BECAUSE_WIDTH).collect();
         let cut = if because.len() < change.because.len() { "\u{2026}" } else { "" };
         let after = span(change.at_seconds);
@@ -332,17 +324,5 @@ fn warnings(summary: &Summary, lines: &mut Vec<String>) {
     lines.extend(summary.warnings.iter().take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
     if summary.warnings.len() > WARNINGS_MAX {
         lines.push(format!("  and {} more in the report", summary.warnings.len() - WARNINGS_MAX));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shortened;
-
-    #[test]
-    fn a_long_name_loses_its_namespace_first() {
-        assert_eq!(shortened("web/frontend", 12), "web/frontend");
-        assert_eq!(shortened("web/frontend", 11), "frontend");
-        assert_eq!(shortened("web/frontend", 7), "fro\u{2026}end");
     }
 }

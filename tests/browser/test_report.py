@@ -88,6 +88,13 @@ class Browser:
         command = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}}
         self.call("POST", f"{self.session}/goog/cdp/execute", command)
 
+    def paper(self, is_paper):
+        """Lays the page out as on paper, or on a screen again."""
+        command = {"cmd": "Emulation.setEmulatedMedia", "params": {"media": "print" if is_paper else ""}}
+        self.call("POST", f"{self.session}/goog/cdp/execute", command)
+        self.run("dispatchEvent(new Event(arguments[0]))", "beforeprint" if is_paper else "afterprint")
+        self.settle()
+
     def type(self, key):
         """Presses a key as a person does, wherever the focus is."""
         actions = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
@@ -391,6 +398,31 @@ class Report(unittest.TestCase):
                     if width != "desktop":
                         self.assertEqual(self.browser.run(wide), 0)
                     self.assertEqual(self.browser.complaints(), [])
+
+    def test_paper_has_every_column_row_decision_and_colour(self):
+        cut = """return [...document.querySelectorAll('table')].filter(e =>
+            e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.textContent.slice(0, 60))"""
+        hidden = "return [...document.querySelectorAll('tbody tr')].filter(e => !e.hidden && !e.getClientRects().length).length"
+        pale = """return [...document.querySelectorAll('.swatch, .mark')].filter(e =>
+            getComputedStyle(e).printColorAdjust !== 'exact').length"""
+        rows = "return document.querySelectorAll('.decisions tbody tr').length"
+        pages = [(directory, "report.html") for directory in REPORTS]
+        pages += [(directory, "comparison.html") for directory in COMPARISONS] + [(directory, "sweep.html") for directory in SWEEPS]
+        for directory, page in pages:
+            with self.subTest(page=f"{directory.name}/{page}"):
+                # What A4 has between margins of a centimetre.
+                self.browser.open(directory / page, 718)
+                seen = self.browser.run(rows)
+                self.browser.paper(True)
+                try:
+                    self.assertEqual(self.browser.run(cut), [])
+                    self.assertEqual(self.browser.run(hidden), 0)
+                    self.assertEqual(self.browser.run(pale), 0)
+                    said = self.browser.run("return document.querySelector('#decisions-table .note')?.textContent ?? '0'")
+                    self.assertEqual(self.browser.run(rows), int(said.split()[0].replace(",", "")))
+                finally:
+                    self.browser.paper(False)
+                self.assertEqual(self.browser.run(rows), seen)
 
     def test_drawings_of_replications_have_their_title_above_and_cut_nothing(self):
         script = """return [...document.querySelectorAll('figure.replications')].map(f => {

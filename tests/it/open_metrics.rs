@@ -74,6 +74,15 @@ fn the_reader_is_strict() {
 }
 
 #[test]
+fn points_of_one_metric_are_not_interleaved() {
+    let points = |order: [&str; 4]| format!("# TYPE a summary\n# HELP a Some.\n{}\n# EOF\n", order.join("\n"));
+    let (first, second) =
+        (["a_count{x=\"1\"} 1 10", "a_sum{x=\"1\"} 2 10"], ["a_count{x=\"1\"} 3 11", "a_sum{x=\"1\"} 4 11"]);
+    assert!(format::read(&points([first[0], first[1], second[0], second[1]])).is_ok());
+    assert!(format::read(&points([first[0], second[0], first[1], second[1]])).is_err());
+}
+
+#[test]
 fn a_run_checked_by_hand() {
     let outcome = synthetic::outcome();
     let found = metrics(&outcome, 15);

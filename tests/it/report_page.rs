@@ -379,3 +379,19 @@ fn a_run_of_any_size_fits_into_a_megabyte() {
     let rows = decisions["rows"].as_array().unwrap().len();
     assert!(rows > 1_000 && rows < in_all && decisions["in_all"] == in_all, "{rows} of {in_all}: the page says so");
 }
+
+#[test]
+fn what_is_charged_without_hours_has_a_dash_for_them() {
+    let mut outcome = synthetic::outcome();
+    let bill = |outcome: &Outcome| {
+        let page = html(outcome);
+        let start = page.find("id=\"bill\"").unwrap();
+        page[start..start + page[start..].find("</table>").unwrap()].to_owned()
+    };
+    let dashes = "<td class=\"figure\">\u{2013}</td><td class=\"figure\">\u{2013}</td>";
+    let hours = bill(&outcome);
+    assert!(hours.contains("<td>instance</td>") && !hours.contains(dashes), "{hours}");
+    outcome.bill.lines.iter_mut().for_each(|line| line.billed = SimDuration::ZERO);
+    let none = bill(&outcome);
+    assert_eq!(none.matches(dashes).count(), none.matches("<tr>").count() - 1, "every row but the headings: {none}");
+}

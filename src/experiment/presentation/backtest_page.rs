@@ -29,9 +29,9 @@ const LEFT: f64 = 7.0;
 const OWN_STYLE: &str = "\
 .verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
 .verdict p { margin: 0.3rem 0; }
-.over { margin: 1.4rem 0; }
+.over { margin: 1.4rem 0; overflow-x: auto; }
 .over figcaption { color: var(--ink); font-size: 0.95rem; margin-bottom: 0.3rem; }
-.over > svg { width: 100%; overflow: visible; display: block; }
+.over > svg { min-width: 560px; overflow: visible; }
 .over .grid { stroke: var(--line); }
 .over .seeds { fill: var(--simulated); fill-opacity: 0.22; }
 .over .mean { fill: none; stroke: var(--simulated); stroke-width: 1.6; vector-effect: non-scaling-stroke; }

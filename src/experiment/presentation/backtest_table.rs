@@ -1,7 +1,7 @@
 //! The table that `backtest` prints.
 
 use super::backtest_words::{error, judged_time, links, sentences, simulated, value};
-use super::{aligned, table};
+use super::{aligned_within, table};
 use crate::domain::words::grouped;
 use crate::experiment::backtest::{Answer, FigureResult, Mode, Verdict, WorkloadResult};
 use crate::report::format::percent;
@@ -9,8 +9,8 @@ use crate::report::format::percent;
 /// Workloads that are printed; the page has all.
 const WORKLOADS_MAX: usize = 12;
 
-/// The table of the answer.
-pub fn table(answer: &Answer) -> String {
+/// The table of the answer, with columns below one another where lines have no more than `width` characters.
+pub fn table(answer: &Answer, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     let mode = match answer.mode {
         Mode::Replay => "replay",
@@ -28,11 +28,11 @@ pub fn table(answer: &Answer) -> String {
     lines.push(String::new());
     lines.extend(sentences(answer));
     lines.push(String::new());
-    lines.extend(aligned(&figures(answer)));
+    lines.extend(aligned_within(&figures(answer), 1, width));
     let workloads = workloads(answer);
     if workloads.len() > 1 {
         lines.push(String::new());
-        lines.extend(aligned(&workloads));
+        lines.extend(aligned_within(&workloads, 1, width));
         let more = answer.findings.workloads.len().saturating_sub(WORKLOADS_MAX);
         if more > 0 {
             lines.push(format!("and {more} more workloads in the report"));
@@ -40,7 +40,7 @@ pub fn table(answer: &Answer) -> String {
     }
     if let Some(bill) = &answer.bill {
         lines.push(String::new());
-        lines.extend(aligned(&links(bill)));
+        lines.extend(aligned_within(&links(bill), 1, width));
     }
     table::warnings(&answer.warnings, &mut lines);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()

@@ -3,6 +3,7 @@
 use crate::experiment::figures::Unit;
 use crate::experiment::statistics::Estimate;
 use crate::report::page::text;
+use crate::report::short_names::{apart, without_middle};
 
 /// One policy's values.
 pub(super) struct Row<'a> {
@@ -44,8 +45,9 @@ pub(super) fn draw(rows: &[Row<'_>], title: &str, unit: Unit, say: &dyn Fn(f64) 
             text(&say(tick))
         );
     }
-    for (position, row) in rows.iter().enumerate() {
-        svg += &one_row(row, ROW * position as f64, &x, say);
+    let names: Vec<&str> = rows.iter().map(|row| row.label).collect();
+    for (position, (row, name)) in rows.iter().zip(apart(&names, NAME_MAX, without_middle)).enumerate() {
+        svg += &one_row((row, &name), ROW * position as f64, &x, say);
     }
     svg + "</svg>\n"
 }
@@ -66,10 +68,13 @@ fn range(rows: &[Row<'_>]) -> Option<(f64, f64)> {
     Some((least.max(low - apart), most.min(high + apart)))
 }
 
-fn one_row(row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64, say: &dyn Fn(f64) -> String) -> String {
-    let label: String = row.label.chars().take(NAME_MAX).collect();
+fn one_row((row, name): (&Row<'_>, &str), top: f64, x: &dyn Fn(f64) -> f64, say: &dyn Fn(f64) -> String) -> String {
     let middle = top + MIDDLE;
-    let mut svg = format!("<text x=\"0\" y=\"{:.1}\">{}</text>\n", top + 16.0, text(&label));
+    let mut svg = format!("<text x=\"0\" y=\"{:.1}\">{}", top + 16.0, text(name));
+    if name != row.label {
+        svg += &format!("<title>{}</title>", text(row.label));
+    }
+    svg += "</text>\n";
     for (ordinal, value) in row.values.iter().enumerate() {
         // Seven heights, so that equal values do not hide each other.
         let offset = f64::from(u32::try_from(ordinal * 3 % 7).unwrap_or(0)) * 3.0 - 9.0;
@@ -180,6 +185,16 @@ mod tests {
         assert!(ends(&far, "x1")[0] > 0.0 && ends(&far, "x2")[0] < 100.0);
         assert_eq!(far.matches("beyond").count(), 2, "a tip at both ends: {far}");
         assert!(far.contains("95 % interval 0.0 to 60.0"));
+    }
+
+    #[test]
+    fn a_long_name_is_cut_in_its_middle_and_told_whole() {
+        let name = "a-third-one-with-a-rather-long-name-to-see-what-comes-of-it";
+        let row = Row { label: name, values: vec![1.0, 2.0], mean: None };
+        let svg = draw(&[row], "cost", Unit::Money, &|value| format!("{value:.1}"));
+        let shown = "a-third-one-with-a-r\u{2026}ee-what-comes-of-it";
+        assert_eq!(shown.chars().count(), super::NAME_MAX);
+        assert!(svg.contains(&format!(">{shown}<title>{name}</title></text>")), "{svg}");
     }
 
     #[test]

@@ -19,7 +19,7 @@ svg .mean { stroke: var(--ink); stroke-width: 2; }
 svg .interval { stroke: var(--ink); stroke-width: 5; stroke-opacity: 0.35; }
 svg .beyond { fill: var(--ink); fill-opacity: 0.55; }
 svg .grid { stroke: var(--line); }
-figure svg.dots { min-width: 0; overflow: visible; }
+figure svg.dots { overflow: visible; }
 .replications { margin: 1.6rem 0; }
 .replications figcaption { color: var(--ink); font-size: 0.95rem; margin-bottom: 0.4rem; }
 @media (max-width: 640px) {
@@ -29,7 +29,7 @@ figure svg.dots { min-width: 0; overflow: visible; }
   .compared tr { border-bottom: 1px solid var(--line); padding: 0.35rem 0; }
   .compared td { display: flex; flex-wrap: wrap; justify-content: flex-end; gap: 0 0.4rem; border: 0; padding: 0.05rem 0; }
   .compared td:first-child { justify-content: flex-start; font-weight: 500; white-space: normal; }
-  .compared td[data-of]::before { content: attr(data-of); margin-right: auto; color: var(--faint); }
+  .compared td[data-of]::before { content: attr(data-of); margin-right: auto; max-width: 100%; white-space: normal; overflow-wrap: anywhere; text-align: left; color: var(--faint); }
   .compared td span { color: var(--faint); }
 }
 :root { --dot: #0969da; }

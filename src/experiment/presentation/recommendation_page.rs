@@ -18,16 +18,17 @@ svg .grid { stroke: var(--line); }
 :root { --dot: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
 .verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
-.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(22rem, 1fr)); gap: 1rem; }
-.curves figure { margin: 0; min-width: 0; }
-.curves svg { width: 100%; height: auto; }
+.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem 1.5rem; }
+.curves figure { margin: 0; min-width: 0; max-width: 36rem; }
 pre.diff { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.75rem; overflow-x: auto; }
-@media (max-width: 640px) { .curves { grid-template-columns: 1fr; } }
+@media (max-width: 480px) { svg .axis, svg .mark { font-size: 15px; } }
 ";
 
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 64.0;
+const LEFT: f64 = 88.0;
+/// From the end of the axis along to the edge.
+const RIGHT: f64 = 24.0;
 const BELOW: f64 = 44.0;
 const ABOVE: f64 = 14.0;
 /// Rows of the table of settings that were tried.
@@ -146,7 +147,7 @@ fn curves(page: &mut Html, answer: &Recommendation) {
     page.element("h2", "What was tried");
     page.element(
         "p class=\"note\"",
-        "Each dot is a setting: the ring is today, the full dot what is recommended. Settings that keep the objectives or not, all of them.",
+        "Each dot is a setting that was tried, whether it keeps the objectives or not: the ring is today, the full dot what is recommended.",
     );
     page.raw("<div class=\"curves\">\n");
     let waits = |own: &Tried| own.pending_p99;
@@ -194,15 +195,18 @@ type Shown<'s> = &'s dyn Fn(f64) -> String;
 
 /// The frame of a drawing with its marks.
 fn frame(page: &mut Html, (x, y): (&Scale, &Scale), (shown_x, shown_y): (Shown<'_>, Shown<'_>)) {
-    for value in x.ticks() {
+    let ticks = x.ticks();
+    for (ordinal, value) in ticks.into_iter().enumerate() {
         let at = x.at(value);
         page.raw(&format!(
             "<line class=\"grid\" x1=\"{at:.1}\" y1=\"{ABOVE}\" x2=\"{at:.1}\" y2=\"{:.1}\"/>",
             HEIGHT - BELOW
         ));
         let label = text(&shown_x(value));
+        // The last label ends where the drawing does, however long it is.
+        let (anchor, at) = if ordinal + 1 == ticks.len() { ("end", WIDTH) } else { ("middle", at) };
         page.raw(&format!(
-            "<text class=\"axis\" text-anchor=\"middle\" x=\"{at:.1}\" y=\"{:.1}\">{label}</text>\n",
+            "<text class=\"axis\" text-anchor=\"{anchor}\" x=\"{at:.1}\" y=\"{:.1}\">{label}</text>\n",
             HEIGHT - BELOW + 18.0
         ));
     }
@@ -210,7 +214,7 @@ fn frame(page: &mut Html, (x, y): (&Scale, &Scale), (shown_x, shown_y): (Shown<'
         let at = y.at(value);
         page.raw(&format!(
             "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/>",
-            WIDTH - 24.0
+            WIDTH - RIGHT
         ));
         let label = text(&shown_y(value));
         page.raw(&format!(
@@ -238,7 +242,7 @@ fn scatter(
     if points.len() < 2 {
         return;
     }
-    let x = Scale::over(points.iter().map(|own| own.0), (LEFT, WIDTH - 24.0));
+    let x = Scale::over(points.iter().map(|own| own.0), (LEFT, WIDTH - RIGHT));
     let y = Scale::over(points.iter().map(|own| own.1), (HEIGHT - BELOW, ABOVE));
     open(page, &format!("Cost per month against {name}"));
     frame(page, (&x, &y), (&|value| money(answer, value), shown));
@@ -263,7 +267,7 @@ fn scatter(
 
 /// What a month costs by how much is committed.
 fn commitment(page: &mut Html, answer: &Recommendation, own: &FamilyCurve) {
-    let x = Scale::over(own.curve.iter().map(|point| point.per_hour), (LEFT, WIDTH - 24.0));
+    let x = Scale::over(own.curve.iter().map(|point| point.per_hour), (LEFT, WIDTH - RIGHT));
     let y = Scale::over(own.curve.iter().map(|point| point.cost_per_month), (HEIGHT - BELOW, ABOVE));
     open(page, &format!("On-Demand {} by commitment per hour, a year, no upfront: cost per month", own.family));
     let hourly = |value: f64| crate::report::format::money(&answer.currency, value);
@@ -293,4 +297,20 @@ fn tried(page: &mut Html, answer: &Recommendation) {
     };
     let headings = ["Setting", "Cost per month", "Wait, p99", "Evictions", "Seeds"];
     table(page, &headings, answer.tried.iter().take(ROWS).map(row));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEIGHT, Html, LEFT, OWN_STYLE, STYLE, Scale, WIDTH, frame};
+
+    #[test]
+    fn labels_end_within_the_drawing_and_drawings_within_their_columns() {
+        let mut page = Html::new();
+        let x = Scale { low: 900.0, high: 1_050.41, from: LEFT, to: WIDTH - 24.0 };
+        let y = Scale { low: 0.0, high: 1.0, from: HEIGHT, to: 0.0 };
+        frame(&mut page, (&x, &y), (&|value| format!("${value:.2}"), &|value| format!("{value:.1}")));
+        let page = page.finish();
+        assert!(page.contains("text-anchor=\"end\" x=\"480.0\" y=\"274.0\">$1050.41</text>"), "{page}");
+        assert!(!STYLE.contains("min-width: 560px") && OWN_STYLE.contains("minmax(min(100%, 24rem), 1fr)"));
+    }
 }

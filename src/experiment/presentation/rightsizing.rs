@@ -1,22 +1,40 @@
 //! The tables that `rightsize` prints, and the files of its patches.
 
-use super::{known, known_difference};
+use super::{aligned_within, known, known_difference};
 use crate::domain::{ResourceName, Resources};
 use crate::experiment::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
 use crate::experiment::statistics::Estimate;
 use crate::report::format::{self, Measure, money_among};
+use crate::report::short_names::apart;
 
 /// Containers that are printed; the JSON has all.
 const CONTAINERS: usize = 20;
 const NAME: usize = 26;
 
-/// The tables of an answer.
-pub fn table(answer: &RightSizing) -> String {
+/// How wide the columns of the first table are.
+const SIZINGS: [usize; 9] = [NAME, 22, 18, 20, 12, 15, 11, 11, 8];
+/// How wide those of the last are, but for what ends a line.
+const AMOUNTS: [usize; 6] = [NAME, 14, 12, 10, 10, 10];
+
+/// The tables of an answer, with columns below one another where lines have no more than `width` characters.
+pub fn table(answer: &RightSizing, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     heading(answer, &mut lines);
-    sizings(answer, &mut lines);
-    workloads(answer, &mut lines);
-    containers(answer, &mut lines);
+    laid_out(&sizings(answer), &SIZINGS, (1, width), &mut lines);
+    lines.push(String::new());
+    let per_sizing: Vec<usize> = std::iter::once(NAME).chain(answer.sizings.iter().map(|_| 14)).collect();
+    laid_out(&workloads(answer), &per_sizing, (1, width), &mut lines);
+    if !answer.workloads.is_empty() {
+        lines.push(String::new());
+    }
+    laid_out(&containers(answer), &AMOUNTS, (2, width), &mut lines);
+    if answer.containers.len() > CONTAINERS {
+        let more = format::counted((answer.containers.len() - CONTAINERS) as u64, "container", "containers");
+        lines.push(format!("  and {more} more with --format json"));
+    }
+    if !answer.containers.is_empty() {
+        lines.push(String::new());
+    }
     trust(answer, &mut lines);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
@@ -43,9 +61,22 @@ fn label(name: &str) -> String {
     }
 }
 
-fn sizings(answer: &RightSizing, lines: &mut Vec<String>) {
-    lines.push(format!(
-        "{:<NAME$}{:>22}{:>18}{:>20}{:>12}{:>15}{:>11}{:>11}{:>8}",
+/// Adds a table with columns as wide as `columns` say, what goes beyond them at the end of its line; where lines have no room
+/// for that, columns below one another, `labels` of them again.
+fn laid_out(rows: &[Vec<String>], columns: &[usize], (labels, width): (usize, Option<usize>), lines: &mut Vec<String>) {
+    let cell = |(column, text): (usize, &String)| match columns.get(column) {
+        Some(&width) if column == 0 => format!("{text:<width$}"),
+        Some(&width) => format!("{text:>width$}"),
+        None => format!("  {text}"),
+    };
+    let whole: Vec<String> = rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
+    let widest = whole.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    lines.extend(if width.is_some_and(|width| widest > width) { aligned_within(rows, labels, width) } else { whole });
+}
+
+/// A line for each way to size, what they cost and lead to.
+fn sizings(answer: &RightSizing) -> Vec<Vec<String>> {
+    let headings = [
         "requests",
         "cost per month",
         "against today",
@@ -54,51 +85,51 @@ fn sizings(answer: &RightSizing, lines: &mut Vec<String>) {
         "throttled, h",
         "wait p99",
         "resp. p99",
-        "no node"
-    ));
+        "no node",
+    ];
     let largest = answer.sizings.iter().filter_map(|own| own.cost_per_month.as_ref()).map(|own| own.mean);
     let largest = largest.fold(0.0, f64::max);
-    lines.extend(answer.sizings.iter().map(|own| sizing(own, answer, largest)));
-    lines.push(String::new());
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    rows.extend(answer.sizings.iter().map(|own| sizing(own, answer, largest)));
+    rows
 }
 
-fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> String {
+fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> Vec<String> {
     let money = Measure::Money { currency: &answer.currency, largest };
     let relative = own.against_today.as_ref().and_then(|paired| paired.relative.as_ref());
-    let against = relative.map_or_else(String::new, |own| known_difference(own).text(Measure::Share));
     // Tenths mean nothing among hundreds, and would not leave a space between the columns.
     let number = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format::whole(value) };
     let span = |value: f64| format::span(value);
-    format!(
-        "{:<NAME$}{:>22}{against:>18}{:>20}{:>12}{:>15}{:>11}{:>11}{:>8}",
+    vec![
         label(&own.name),
         mean_or_dash(own.cost_per_month.as_ref(), money),
+        relative.map_or_else(String::new, |own| known_difference(own).text(Measure::Share)),
         mean_or_dash(own.out_of_memory.as_ref(), Measure::Count),
         mean_or_dash(own.evicted_for_memory.as_ref(), Measure::Count),
         mean_or_dash(own.throttled_hours.as_ref(), Measure::Count),
         own.pending_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
         own.request_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
         own.pods_pending.as_ref().map_or_else(|| "-".to_owned(), |own| number(own.mean)),
-    )
+    ]
 }
 
-fn workloads(answer: &RightSizing, lines: &mut Vec<String>) {
+/// A line for each workload, what it costs with each way to size; none without workloads.
+fn workloads(answer: &RightSizing) -> Vec<Vec<String>> {
     if answer.workloads.is_empty() {
-        return;
+        return Vec::new();
     }
-    let names: String = answer.sizings.iter().map(|own| format!("{:>14}", own.name)).collect();
-    lines.push(format!("{:<NAME$}{names}", "cost per month"));
+    let mut rows = vec![vec!["cost per month".to_owned()]];
+    rows[0].extend(answer.sizings.iter().map(|own| own.name.clone()));
     let all = answer.workloads.iter().flat_map(|own| own.cost_per_month.iter().flatten());
     let largest = all.copied().fold(0.0, f64::max);
-    for own in &answer.workloads {
+    let names: Vec<&str> = answer.workloads.iter().map(|own| own.workload.as_str()).collect();
+    for (own, name) in answer.workloads.iter().zip(apart(&names, NAME - 3, cut)) {
         let cost = |cost: &Option<f64>| {
-            let shown = cost.map_or_else(|| "-".to_owned(), |cost| money_among(&answer.currency, cost, largest));
-            format!("{shown:>14}")
+            cost.map_or_else(|| "-".to_owned(), |cost| money_among(&answer.currency, cost, largest))
         };
-        let costs: String = own.cost_per_month.iter().map(cost).collect();
-        lines.push(format!("  {:<width$}{costs}", cut(&own.workload, NAME - 3), width = NAME - 2));
+        rows.push(std::iter::once(format!("  {name}")).chain(own.cost_per_month.iter().map(cost)).collect());
     }
-    lines.push(String::new());
+    rows
 }
 
 /// A name that fits.
@@ -111,16 +142,17 @@ fn cut(name: &str, width: usize) -> String {
     format!("\u{2026}{tail}")
 }
 
-fn containers(answer: &RightSizing, lines: &mut Vec<String>) {
+/// Two lines for each container, what it requests and uses; none without containers.
+fn containers(answer: &RightSizing) -> Vec<Vec<String>> {
     if answer.containers.is_empty() {
-        return;
+        return Vec::new();
     }
-    lines.push(format!(
-        "{:<NAME$}{:>14}{:>12}{:>10}{:>10}{:>10}  {}",
-        "each pod", "", "requests", "used p50", "p90", "p99", "recommended (bounds)"
-    ));
-    for own in answer.containers.iter().take(CONTAINERS) {
-        let name = cut(&format!("{}:{}", own.workload, own.container), NAME - 3);
+    let headings = ["each pod", "", "requests", "used p50", "p90", "p99", "recommended (bounds)"];
+    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+    let shown = answer.containers.iter().take(CONTAINERS);
+    let names: Vec<String> = shown.clone().map(|own| format!("{}:{}", own.workload, own.container)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for (own, name) in shown.zip(apart(&names, NAME - 3, cut)) {
         for (amounts, what, decimals) in [(own.cpu, "CPU, cores", 3), (own.memory, "memory, MiB", 0)] {
             let Some(Amounts { request, p50, p90, p99, recommended, lower_bound, upper_bound, .. }) = amounts else {
                 continue;
@@ -128,22 +160,12 @@ fn containers(answer: &RightSizing, lines: &mut Vec<String>) {
             let shown = |amount: f64| format!("{amount:.decimals$}");
             let request = request.map_or_else(|| "none".to_owned(), shown);
             let upper = if upper_bound > 1e7 { "any".to_owned() } else { shown(upper_bound) };
-            lines.push(format!(
-                "  {name:<width$}{what:>14}{request:>12}{:>10}{:>10}{:>10}  {} ({} to {upper})",
-                shown(p50),
-                shown(p90),
-                shown(p99),
-                shown(recommended),
-                shown(lower_bound),
-                width = NAME - 2
-            ));
+            let bounds = format!("{} ({} to {upper})", shown(recommended), shown(lower_bound));
+            let name = format!("  {name}");
+            rows.push(vec![name, what.to_owned(), request, shown(p50), shown(p90), shown(p99), bounds]);
         }
     }
-    if answer.containers.len() > CONTAINERS {
-        let more = format::counted((answer.containers.len() - CONTAINERS) as u64, "container", "containers");
-        lines.push(format!("  and {more} more with --format json"));
-    }
-    lines.push(String::new());
+    rows
 }
 
 /// How far the answer can be trusted.
@@ -216,5 +238,32 @@ pub fn quantity(amounts: &Resources, name: ResourceName, amount: i64) -> String 
         _ if amount % (1 << 20) == 0 => format!("{}Mi", amount >> 20),
         _ if amount % (1 << 10) == 0 => format!("{}Ki", amount >> 10),
         _ => format!("\"{amount}\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::laid_out;
+
+    fn lines(width: Option<usize>) -> Vec<String> {
+        let rows = [["each pod", "", "requests", "bounds"], ["  web", "CPU", "0.250", "0.100 (0.050 to any)"]];
+        let mut lines = Vec::new();
+        laid_out(&rows.map(|row| row.map(str::to_owned).to_vec()), &[12, 5, 10], (2, width), &mut lines);
+        lines
+    }
+
+    #[test]
+    fn columns_have_their_places_and_come_below_one_another_on_a_narrow_terminal() {
+        let whole = ["each pod           requests  bounds", "  web         CPU     0.250  0.100 (0.050 to any)"];
+        assert_eq!(lines(None), whole);
+        assert_eq!(lines(Some(49)), whole);
+        let blocks = [
+            "each pod         requests",
+            "  web      CPU      0.250",
+            "",
+            "each pod                       bounds",
+            "  web      CPU   0.100 (0.050 to any)",
+        ];
+        assert_eq!(lines(Some(47)).iter().map(|line| line.trim_end()).collect::<Vec<_>>(), blocks);
     }
 }

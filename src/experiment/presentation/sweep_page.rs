@@ -31,7 +31,7 @@ figure .plane svg.field { flex: 1; }
   .settings, .settings tbody, .settings tr { display: block; }
   .settings tr { border-bottom: 1px solid var(--line); padding: 0.3rem 0; }
   .settings td { display: flex; flex-wrap: wrap; justify-content: flex-end; gap: 0 0.4rem; border: 0; padding: 0.1rem 0; }
-  .settings td::before { content: attr(data-name); margin-right: auto; color: var(--faint); }
+  .settings td::before { content: attr(data-name); margin-right: auto; max-width: 100%; white-space: normal; overflow-wrap: anywhere; text-align: left; color: var(--faint); }
 }
 ";
 
@@ -112,10 +112,43 @@ fn table(page: &mut Html, sweep: &Sweep, results: &[Numbered<'_>]) {
     for (number, result) in results {
         page.raw("<tr>");
         for (column, (cell, name)) in row(sweep, *number, result).iter().zip(&headings).enumerate() {
-            let content = if column < names { text(cell) } else { stacked(cell) };
+            let content = if column < names { text(cell) } else { stacked(&with_own_unit(cell)) };
             page.raw(&format!("<td{} data-name=\"{}\">{content}</td>", class(column), text(name)));
         }
         page.raw("</tr>\n");
     }
     page.raw("</tbody>\n</table></div>\n");
+}
+
+/// A cell with the unit of its interval at its figure too: below one another, `40` and `± 30 s` would not read as one amount.
+fn with_own_unit(cell: &str) -> String {
+    let Some((mean, range)) = cell.split_once(" \u{b1} ") else { return cell.to_owned() };
+    let is_letter = |last: char| last.is_alphabetic() || last == '%';
+    match range.rsplit_once(' ') {
+        Some((_, unit)) if unit.ends_with(is_letter) && !mean.ends_with(is_letter) => {
+            format!("{mean} {unit} \u{b1} {range}")
+        }
+        _ => cell.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_own_unit;
+
+    #[test]
+    fn a_figure_above_its_interval_has_its_unit() {
+        let cases = [
+            ("40 \u{b1} 30 s", "40 s \u{b1} 30 s"),
+            ("+0.4 \u{b1} 0.1 %", "+0.4 % \u{b1} 0.1 %"),
+            ("2m 10s \u{b1} 1m 40s", "2m 10s \u{b1} 1m 40s"),
+            ("1m 10s \u{b1} 40 s", "1m 10s \u{b1} 40 s"),
+            ("$1.72 \u{b1} 0.01", "$1.72 \u{b1} 0.01"),
+            ("60 (0 to 130)", "60 (0 to 130)"),
+            ("lowest mean", "lowest mean"),
+        ];
+        for (cell, shown) in cases {
+            assert_eq!(with_own_unit(cell), shown);
+        }
+    }
 }

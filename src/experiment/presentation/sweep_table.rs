@@ -13,6 +13,11 @@ const ROWS_MAX: usize = 30;
 
 /// The table of `sweep`: the settings, those of the front marked, then the answer.
 pub fn table(sweep: &Sweep) -> String {
+    table_within(sweep, None)
+}
+
+/// The same, with columns below one another where lines have no more than `width` characters.
+pub fn table_within(sweep: &Sweep, width: Option<usize>) -> String {
     let about = &sweep.about;
     let settings = counted(sweep.results.len() as u64, "setting", "settings");
     let replications = counted(about.replications, "replication", "replications");
@@ -29,7 +34,7 @@ pub fn table(sweep: &Sweep) -> String {
     ];
     lines.extend(warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
     lines.push(String::new());
-    lines.extend(settings_table(sweep));
+    lines.extend(settings_table(sweep, width));
     lines.push(String::new());
     lines.extend(answer(sweep));
     warnings(&sweep.warnings, &mut lines);
@@ -72,7 +77,7 @@ fn objective_cell(result: &SettingResult, name: &str) -> String {
 }
 
 /// The settings: all of them in their order, or, if there are many, the front from cheap to dear and the cheapest of the rest.
-fn settings_table(sweep: &Sweep) -> Vec<String> {
+fn settings_table(sweep: &Sweep, width: Option<usize>) -> Vec<String> {
     let mut order: Vec<usize> = (0..sweep.results.len()).collect();
     if order.len() > ROWS_MAX {
         order = sweep.front.clone();
@@ -90,7 +95,8 @@ fn settings_table(sweep: &Sweep) -> Vec<String> {
         let mark = if sweep.front.contains(&number) { "*" } else { "" };
         rows.push(with(row(sweep, number, result), mark));
     }
-    let mut lines = super::aligned(&rows);
+    // Policy and values say which setting a line is of.
+    let mut lines = super::aligned_within(&rows, 1 + sweep.paths.len(), width);
     let latency = latency_label(sweep);
     lines.push(format!("* on the front: none is both cheaper and quicker, by mean cost and {latency}"));
     if order.len() > ROWS_MAX {

@@ -1,7 +1,9 @@
 //! The table that `compare` prints.
 
 use super::verdict::verdict;
-use super::{aligned, compared, counted, interval, known, known_difference, measure, measure_of_difference, seeds};
+use super::{
+    aligned_within, compared, counted, interval, known, known_difference, measure, measure_of_difference, seeds,
+};
 use crate::experiment::comparison::{Comparison, ObjectiveShare};
 use crate::experiment::figures::{FIGURES, Figure, for_people};
 use crate::experiment::statistics::{Estimate, Paired};
@@ -33,11 +35,18 @@ const WARNINGS_MAX: usize = 3;
 
 /// The table of `comparison`.
 pub fn table(comparison: &Comparison) -> String {
+    table_within(comparison, None)
+}
+
+/// The table of `comparison`, with columns below one another where lines have no more than `width` characters.
+pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     heading(comparison, &mut lines);
-    means(comparison, &mut lines);
-    differences(comparison, &mut lines);
-    objectives(comparison, &mut lines);
+    lines.extend(aligned_within(&means(comparison), 1, width));
+    for rows in [differences(comparison), objectives(comparison)].iter().filter(|rows| !rows.is_empty()) {
+        lines.push(String::new());
+        lines.extend(aligned_within(rows, 1, width));
+    }
     lines.push(String::new());
     lines.extend(verdict(comparison));
     warnings(&comparison.warnings, &mut lines);
@@ -74,7 +83,7 @@ fn shown(comparison: &Comparison) -> Vec<(usize, &'static Figure)> {
 }
 
 /// One line for each figure, one column for each policy: the mean, and half the width of its interval.
-fn means(comparison: &Comparison, lines: &mut Vec<String>) {
+fn means(comparison: &Comparison) -> Vec<Vec<String>> {
     let currency = &comparison.about.currency;
     let mut rows = vec![vec!["mean".to_owned()]];
     rows[0].extend(comparison.policies.iter().map(|policy| policy.name.clone()));
@@ -83,7 +92,7 @@ fn means(comparison: &Comparison, lines: &mut Vec<String>) {
         row.extend(comparison.policies.iter().map(|policy| mean_cell(figure, currency, policy.figures[position].mean)));
         rows.push(row);
     }
-    lines.extend(aligned(&rows));
+    rows
 }
 
 /// The mean and half the width of its interval; the ends of the interval where one is what the figure cannot go beyond, or
@@ -96,12 +105,11 @@ pub(super) fn mean_cell(figure: &Figure, currency: &str, mean: Option<Estimate>)
     Known { ends: own.ends || bounded, ..own }.text(measure(figure, currency, mean.mean))
 }
 
-/// One line for each figure, one column for each policy but the first: the difference and its interval.
-fn differences(comparison: &Comparison, lines: &mut Vec<String>) {
-    let Some((first, others)) = comparison.policies.split_first() else { return };
-    if others.is_empty() {
-        return;
-    }
+/// One line for each figure, one column for each policy but the first: the difference and its interval; none for one policy.
+fn differences(comparison: &Comparison) -> Vec<Vec<String>> {
+    let Some((first, others)) = comparison.policies.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Vec::new();
+    };
     let with_interval = if comparison.about.replications > 1 { ", 95 % interval" } else { "" };
     let mut rows = vec![vec![format!("against {}{with_interval}", first.name)]];
     rows[0].extend(others.iter().map(|policy| policy.name.clone()));
@@ -114,8 +122,7 @@ fn differences(comparison: &Comparison, lines: &mut Vec<String>) {
         }));
         rows.push(row);
     }
-    lines.push(String::new());
-    lines.extend(aligned(&rows));
+    rows
 }
 
 /// A difference: costs as shares, the rest in their own unit.
@@ -129,8 +136,11 @@ pub(super) fn difference(figure: &Figure, currency: &str, paired: &Paired) -> St
     }
 }
 
-fn objectives(comparison: &Comparison, lines: &mut Vec<String>) {
-    let Some(first) = comparison.policies.first().filter(|policy| !policy.objectives.is_empty()) else { return };
+/// One line for each objective, one column for each policy; none without objectives.
+fn objectives(comparison: &Comparison) -> Vec<Vec<String>> {
+    let Some(first) = comparison.policies.first().filter(|policy| !policy.objectives.is_empty()) else {
+        return Vec::new();
+    };
     let mut rows = vec![vec!["objectives met".to_owned()]];
     rows[0].extend(comparison.policies.iter().map(|policy| policy.name.clone()));
     for (position, objective) in first.objectives.iter().enumerate() {
@@ -140,8 +150,7 @@ fn objectives(comparison: &Comparison, lines: &mut Vec<String>) {
         );
         rows.push(row);
     }
-    lines.push(String::new());
-    lines.extend(aligned(&rows));
+    rows
 }
 
 /// The limit of an objective in its unit.

@@ -255,7 +255,9 @@ impl<'o> Exposition<'o> {
         (over < at && alone).then_some(over)
     }
 
-    /// A series whose points have several parts each.
+    /// A series whose points have several parts each, those of one instant together and instants in order.
+    ///
+    /// Source: OpenMetrics 1.0, "MetricPoint": `MetricPoints MUST NOT be interleaved`.
     ///
     /// # Errors
     /// Whatever the output returns.

@@ -19,6 +19,7 @@ const GROUPS = { replicas: "Replica counts", launches: "Launches", removals: "Re
 class DecisionTable {
   constructor(place) {
     this.rows = ROWS;
+    this.found = [];
     this.groups = new Set(Object.keys(GROUPS));
     this.search = element("input", { type: "search", placeholder: "Search node, workload or cause", "aria-label": "Search decisions" });
     this.inWindow = element("input", { type: "checkbox" });
@@ -38,6 +39,9 @@ class DecisionTable {
       changed();
     });
     onChange(() => this.draw());
+    // On paper nothing can be asked for.
+    addEventListener("beforeprint", () => this.drawRows(Infinity));
+    addEventListener("afterprint", () => this.drawRows(this.rows));
   }
 
   filters() {
@@ -74,11 +78,17 @@ class DecisionTable {
         (!this.inWindow.checked || (own.at >= view.from && own.at <= view.to)) &&
         (wanted === "" || `${own.kind} ${own.subject} ${own.cause}`.toLowerCase().includes(wanted)),
     );
-    this.body.replaceChildren(...found.slice(0, this.rows).map((own) => this.row(own)));
+    this.found = found;
+    this.drawRows(this.rows);
     const all = data.decisions.in_all;
     const cut = all > decisions.length ? ` The page holds ${amount(decisions.length, true)} of ${amount(all, true)}; events.jsonl has all.` : "";
     this.count.textContent = `${counted(found.length, "decision", "decisions")}; the times lead to the replay.${cut}`;
     this.more.hidden = found.length <= this.rows;
+  }
+
+  /** The first `count` of the decisions that are looked for. */
+  drawRows(count) {
+    this.body.replaceChildren(...this.found.slice(0, count).map((own) => this.row(own)));
   }
 
   row(own) {

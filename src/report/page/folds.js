@@ -23,7 +23,8 @@ function makeFinder(scroll) {
     let seen = 0;
     for (const row of rows) {
       const found = wanted === "" || row.textContent.toLowerCase().includes(wanted);
-      row.classList.toggle("rest", !found || (!all && seen >= SEEN));
+      row.hidden = !found;
+      row.classList.toggle("rest", found && !all && seen >= SEEN);
       if (found) seen += 1;
     }
     button.textContent = all ? `Show ${SEEN}` : `Show all ${amount(seen, true)}`;

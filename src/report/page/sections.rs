@@ -375,14 +375,16 @@ pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
         .into_iter()
         .map(|((item, instance_type, capacity_type, zone), (lines, billed, amount))| {
             let hours = billed.as_secs_f64() / 3_600.0;
+            // What is charged at once, as what is paid for commitments and taken off, has no hours.
+            let of_hours = |shown: String| if hours > 0.0 { shown } else { "\u{2013}".to_owned() };
             vec![
                 item.to_owned(),
                 cell(instance_type),
                 bought(capacity_type),
                 cell(zone),
                 format::count(lines),
-                format!("{hours:.2}"),
-                if hours > 0.0 { format::money(currency, amount.as_f64() / hours) } else { String::new() },
+                of_hours(format!("{hours:.2}")),
+                of_hours(format::money(currency, amount.as_f64() / hours)),
                 format::money_among(currency, amount.as_f64(), outcome.bill.total().as_f64()),
             ]
         })

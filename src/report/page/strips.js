@@ -98,7 +98,11 @@ class Strips {
     pen.font = "11px system-ui, sans-serif";
     pen.textAlign = "center";
     const { ticks, step } = timeTicks(view.from, view.to, Math.max(Math.floor(this.inner / 80), 2));
-    for (const at of ticks) pen.fillText(timeLabel(at, step), clamp(this.x(at), 16, width - 18), height - 5);
+    for (const at of ticks) {
+      const label = timeLabel(at, step);
+      const half = pen.measureText(label).width / 2;
+      pen.fillText(label, clamp(this.x(at), half, width - half), height - 5);
+    }
   }
 
   x(at) {

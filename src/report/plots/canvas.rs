@@ -15,6 +15,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::axis::{ValueAxis, time_ticks, value_axis};
 use crate::domain::{SimDuration, SimTime};
 use crate::report::curves::{Panel, Series};
+use crate::report::short_names::{apart, without_middle};
 
 const WIDTH: i32 = 760;
 const LEFT: i32 = 64;
@@ -42,19 +43,25 @@ const PALETTE: [RGBColor; 5] = [
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// The legend's series in rows that fit the width.
-fn legend_rows(panel: &Panel) -> Vec<Vec<&Series>> {
+/// From the end of a name to that of its place in the legend, with the mark before it.
+const BESIDE_NAME: i32 = 40;
+/// Characters of a name that one row of the legend has room for.
+const NAME_MAX: usize = ((WIDTH - RIGHT - LEFT - BESIDE_NAME) / CHARACTER_WIDTH).unsigned_abs() as usize;
+
+/// The legend's series with their names in rows that fit the width.
+fn legend_rows(panel: &Panel) -> Vec<Vec<(&Series, String)>> {
     let mut rows = vec![Vec::new()];
     let mut right = LEFT;
-    for series in &panel.series {
-        let width = legend_width(series);
+    let names: Vec<&str> = panel.series.iter().map(|series| series.name.as_str()).collect();
+    for (series, name) in panel.series.iter().zip(apart(&names, NAME_MAX, without_middle)) {
+        let width = legend_width(&name);
         if right + width > WIDTH - RIGHT && right > LEFT {
             rows.push(Vec::new());
             right = LEFT;
         }
         right += width;
         if let Some(row) = rows.last_mut() {
-            row.push(series);
+            row.push((series, name));
         }
     }
     rows
@@ -70,9 +77,9 @@ fn color(series: &Series) -> RGBAColor {
     PALETTE[series.color % PALETTE.len()].mix(if series.faint { 0.7 } else { 1.0 })
 }
 
-fn legend_width(series: &Series) -> i32 {
-    let characters = i32::try_from(series.name.chars().count()).unwrap_or(i32::MAX / 16);
-    characters * CHARACTER_WIDTH + 40
+fn legend_width(name: &str) -> i32 {
+    let characters = i32::try_from(name.chars().count()).unwrap_or(i32::MAX / 16);
+    characters * CHARACTER_WIDTH + BESIDE_NAME
 }
 
 /// Draws `panels` below each other. The error is plotters' own text.
@@ -138,13 +145,13 @@ impl Canvas<'_> {
         Ok(())
     }
 
-    fn legend(&self, row: &[&Series], middle: i32) -> Result<(), String> {
+    fn legend(&self, row: &[(&Series, String)], middle: i32) -> Result<(), String> {
         let mut left = LEFT;
-        for series in row {
+        for (series, name) in row {
             let swatch = Rectangle::new([(left, middle - 2), (left + 18, middle + 1)], color(series).filled());
             self.area.draw(&swatch).map_err(|error| error.to_string())?;
-            self.text(&series.name, (left + 24, middle), TEXT_SIZE, HPos::Left, VPos::Center)?;
-            left += legend_width(series);
+            self.text(name, (left + 24, middle), TEXT_SIZE, HPos::Left, VPos::Center)?;
+            left += legend_width(name);
         }
         Ok(())
     }
@@ -279,6 +286,21 @@ mod tests {
         };
         let svg = draw("Title", SimDuration::from_secs(200_000), &[panel(points(&zigzag))]).unwrap_or_default();
         assert!(svg.len() > 1_000 && svg.len() < 60_000, "{}", svg.len());
+    }
+
+    #[test]
+    fn a_name_that_is_wider_than_the_legend_is_cut_and_stays_another_one() {
+        let name = |number: usize| format!("{}/{}-{number}-{} wanted", "n".repeat(63), "w".repeat(30), "w".repeat(30));
+        let mut panel = Panel::counts("things");
+        panel.series =
+            (0..2).map(|number| Series::line(name(number), number, points(&[Some(1.0), Some(2.0)]))).collect();
+        let svg = draw("Title", SimDuration::from_secs(10), &[panel]).unwrap_or_default();
+        let names: Vec<&str> = svg.lines().filter(|line| line.contains("wanted")).collect();
+        assert!(names.len() == 2 && names[0] != names[1], "{svg}");
+        assert!(
+            names.iter().all(|own| own.contains('\u{2026}') && own.chars().count() <= super::NAME_MAX),
+            "{names:?}"
+        );
     }
 
     #[test]

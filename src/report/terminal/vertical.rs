@@ -1,6 +1,6 @@
 //! The lines on VerticalPodAutoscalers.
 
-use super::shortened;
+use crate::report::short_names::{apart, without_namespace};
 use crate::report::summary::{Sizes, Summary};
 
 /// Containers that are printed; the page has all.
@@ -15,8 +15,11 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
     }
     lines.push(format!("{:<WIDTH$}{:>20}{:>9}  {}", "requests", "first, last", "used", "recommended (bounds)"));
     let all = summary.vertical.iter().flat_map(|own| own.containers.iter().map(move |container| (own, container)));
-    for (own, container) in all.take(SHOWN) {
-        let name = shortened(&format!("{}:{}", own.workload, container.container), WIDTH - 3);
+    let all: Vec<_> = all.take(SHOWN).collect();
+    let names: Vec<String> =
+        all.iter().map(|(own, container)| format!("{}:{}", own.workload, container.container)).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for ((_, container), name) in all.iter().zip(apart(&names, WIDTH - 3, without_namespace)) {
         for (sizes, unit, decimals) in [(container.cpu, "CPU", 3), (container.memory, "MiB", 0)] {
             let Some(Sizes { request_first, request_last, used_mean, target, lower_bound, upper_bound }) = sizes else {
                 continue;
@@ -28,14 +31,10 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
             lines.push(format!("  {name:<width$}{request:>20}{:>9}  {bounds}", shown(used_mean), width = WIDTH - 2));
         }
     }
-    for own in summary.vertical.iter().take(SHOWN) {
-        lines.push(format!(
-            "  {:<width$}{}: {}",
-            shortened(&own.autoscaler, WIDTH - 3),
-            own.mode,
-            own.deeds(),
-            width = WIDTH - 2
-        ));
+    let shown = summary.vertical.iter().take(SHOWN);
+    let names: Vec<&str> = shown.clone().map(|own| own.autoscaler.as_str()).collect();
+    for (own, name) in shown.zip(apart(&names, WIDTH - 3, without_namespace)) {
+        lines.push(format!("  {name:<width$}{}: {}", own.mode, own.deeds(), width = WIDTH - 2));
     }
     lines.push(String::new());
 }

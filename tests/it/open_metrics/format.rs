@@ -50,13 +50,16 @@ struct Reader {
     /// Metrics (labels without `le` and `quantile`) of the present family that are complete, and the present one.
     done: BTreeSet<Labels>,
     metric: Option<Labels>,
+    /// The time of the present metric's last sample: all samples of one point come before those of the next.
+    time: f64,
 }
 
 /// Reads a text.
 pub fn read(text: &str) -> Result<Exposition, String> {
     let body = text.strip_suffix("# EOF\n").ok_or("the text does not end in `# EOF` and a line feed")?;
     let (seen, done) = ((BTreeSet::new(), false), BTreeSet::new());
-    let mut reader = Reader { found: Exposition::default(), family: None, seen, done, metric: None };
+    let mut reader =
+        Reader { found: Exposition::default(), family: None, seen, done, metric: None, time: f64::NEG_INFINITY };
     for (number, line) in body.lines().enumerate() {
         reader.line(line).map_err(|problem| format!("line {}: {problem}: {line}", number + 1))?;
     }
@@ -114,6 +117,7 @@ impl Reader {
             if self.done.contains(&own) {
                 return Err("samples of one metric stand apart".to_owned());
             }
+            self.time = f64::NEG_INFINITY;
         }
         let mut numbers = rest.split(' ');
         let value: f64 = numbers.next().and_then(|own| own.parse().ok()).ok_or("no value")?;
@@ -121,6 +125,10 @@ impl Reader {
         if numbers.next().is_some() {
             return Err("more after the timestamp".to_owned());
         }
+        if at < self.time {
+            return Err("points of one metric are interleaved".to_owned());
+        }
+        self.time = at;
         let series = self.found.series.entry((name.to_owned(), labels)).or_default();
         if series.last().is_some_and(|(before, _)| *before >= at) {
             return Err("time does not go on".to_owned());
