@@ -5,6 +5,7 @@ mod beliefs;
 mod initial;
 mod metrics;
 mod pools;
+mod replicas;
 mod storage;
 mod usage;
 mod vertical;
