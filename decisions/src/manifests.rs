@@ -10,6 +10,9 @@ pub mod common;
 mod config_map;
 mod eksctl;
 mod foreign;
+mod fractions;
+mod generated;
+mod helm;
 mod hpa;
 mod hpa_annotations;
 mod hpa_old;
@@ -40,7 +43,8 @@ pub use admission::LimitRange;
 pub use balancers::{BalancerKind, Ingress, IngressClass, LoadBalancer};
 pub use config_map::StatedRanks;
 pub use eksctl::FAMILIES as AMI_FAMILIES;
-pub use foreign::{Foreign, foreign, group_of, is_namesake, knows_group};
+pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_group};
+pub use generated::Generated;
 pub use keda::check_query;
 pub use kinds::{API_VERSIONS, NOT_SIMULATED, READ, UNKNOWN_KIND, WITHOUT_EFFECT};
 pub use monitor::Monitor;
@@ -166,6 +170,8 @@ pub struct Manifests {
     pub volume_claims: Vec<PersistentVolumeClaim>,
     /// CSINodes.
     pub attach_limits: Vec<AttachLimits>,
+    /// Objects whose names the API server makes (`generateName`), by kind.
+    pub generated: Vec<Generated>,
     /// What was left out.
     pub warnings: Vec<Warning>,
     /// Where the objects stand that checks of the whole speak of, by kind, namespace and name.
@@ -263,7 +269,10 @@ impl Manifests {
     }
 
     /// Takes over the objects of `newer`, as `kubectl apply` would: an object of the same kind and name is replaced.
-    pub fn apply(&mut self, newer: Self) {
+    /// One whose name is generated is another object each time.
+    pub fn apply(&mut self, mut newer: Self) {
+        newer.tell_apart(&[self]);
+        self.generated.append(&mut newer.generated);
         self.cluster = newer.cluster.or(self.cluster.take());
         self.scheduler = newer.scheduler.or(self.scheduler.take());
         self.group_ranks = newer.group_ranks.or(self.group_ranks.take());

@@ -29,7 +29,7 @@ pub(super) struct Arguments {
     /// describe-auto-scaling-groups` and `aws eks describe-nodegroup` print of its node groups; a folder is an observation
     #[arg(long, value_name = "DUMP")]
     from: Vec<PathBuf>,
-    /// The region, for example eu-west-1 [default: that of the dump's nodes, or us-east-1]
+    /// The region, for example eu-west-1 [default: that of the dump's nodes or of its ClusterConfig; of the example us-east-1]
     #[arg(long)]
     region: Option<String>,
     /// The release of Karpenter [default: that of the dump, or v1.13]

@@ -6,6 +6,7 @@ mod initial;
 mod late;
 mod metrics;
 mod pools;
+mod replicas;
 mod sizes;
 mod storage;
 mod usage;

@@ -254,6 +254,63 @@ fn a_dump_tells_how_the_vertical_pod_autoscaler_is_started_and_what_pods_use() {
     );
 }
 
+/// A Deployment of one container with this text after its name.
+fn deployment(name: &str, container: &str) -> String {
+    format!(
+        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, namespace: default}}\nspec:\n  replicas: 1\n  \
+         selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      \
+         containers: [{{name: own, resources: {{requests: {{cpu: 100m}}}}, {container}}}]\n"
+    )
+}
+
+#[test]
+fn a_dump_tells_how_karpenter_is_set_up() {
+    let pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec:\n  template:\n    spec:\n      \
+        nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n      requirements: []\n";
+    let variable = |name: &str, value: &str| format!("{{name: {name}, value: \"{value}\"}}");
+    let env = [
+        variable("BATCH_MAX_DURATION", "15s"),
+        variable("BATCH_IDLE_DURATION", "2s"),
+        variable("INTERRUPTION_QUEUE", ""),
+        variable("FEATURE_GATES", "SpotToSpotConsolidation=true,NodeRepair=true,ReservedCapacity=true"),
+        "{name: PREFERENCE_POLICY, valueFrom: {configMapKeyRef: {name: c, key: k}}}".to_owned(),
+    ];
+    let container = format!(
+        "image: \"public.ecr.aws/karpenter/controller:1.6.2\", args: [--batch-max-duration=20s], env: [{}]",
+        env.join(", ")
+    );
+    let text = format!("{pool}{}{}", deployment("karpenter", &container), deployment("web", "image: web"));
+    let wishes = Wishes { name: "own".to_owned(), region: Some("us-east-1".to_owned()), ..Wishes::default() };
+    let draft = Draft::of_dump(&[Source::new("dump.yaml", text)], &wishes, Catalog::embedded().unwrap()).unwrap();
+    let section = "\nkarpenter:                          # as its Deployment sets it up\n  interruption_queue: false\n  \
+        batch_idle_duration: 2s\n  batch_max_duration: 20s\n  feature_gates: { spot_to_spot_consolidation: true, node_repair: true }\n";
+    assert!(draft.files[0].text.contains(section), "{}", draft.files[0].text);
+    let warned = |words: &str| draft.warnings.iter().any(|own| own.message().contains(words));
+    assert!(warned("Karpenter's `PREFERENCE_POLICY` comes from a ConfigMap"), "{:?}", draft.warnings);
+}
+
+#[test]
+fn what_eksctl_and_kube_scheduler_are_told_is_carried_where_there_are_no_nodes() {
+    let config = "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: shop, region: eu-west-1, version: \"1.33\"}\n\
+        managedNodeGroups: [{name: workers, instanceType: m5.large, desiredCapacity: 2}]\n---\n\
+        apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: default-scheduler, \
+        pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}}}]}]\n";
+    let place = Place::new();
+    place.put("cluster.yaml", &format!("{config}{}", deployment("web", "image: web")));
+    let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (scenario, warnings) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let disagrees = |own: &nodecast::scenario::error::Warning| own.message().contains("ClusterConfig says");
+    assert!(!warnings.iter().any(disagrees), "{warnings:?}");
+    let manifests = &scenario.policies[0].manifests;
+    assert_eq!((scenario.region.as_str(), manifests.node_groups.len()), ("eu-west-1", 1));
+    assert_eq!(scenario.policies[0].versions.kubernetes.to_string(), "1.33");
+    assert!(manifests.scheduler.is_some());
+    let draft = drafted(&format!("{}\n---\n{config}", small_yaml())).unwrap();
+    let warned = |words: &str| draft.warnings.iter().any(|own| own.message().contains(words));
+    assert!(warned("the ClusterConfig is left out"), "{:?}", draft.warnings);
+}
+
 #[test]
 fn a_dump_without_its_time_and_of_an_unknown_karpenter_says_what_stands_in() {
     let dump = fs::read_to_string(DUMP).unwrap().replace("lastHeartbeatTime", "lastUpdateTime");

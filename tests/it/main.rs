@@ -109,6 +109,7 @@ mod sweeps;
 mod synthetic;
 mod third_tutorial;
 mod unchanged;
+mod unreadable_metrics;
 mod upgrades;
 mod validate;
 mod verdicts;

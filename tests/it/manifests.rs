@@ -497,3 +497,116 @@ fn an_api_version_that_never_was_is_named() {
         warning.contains("known are karpenter.sh/v1 and karpenter.sh/v1beta1") || warning.contains("`karpenter.sh/v1`")
     );
 }
+
+const JOB: &str = "apiVersion: batch/v1
+kind: Job
+metadata: {generateName: import-}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: c, resources: {requests: {cpu: 1}}}]}}}
+";
+
+#[test]
+fn each_create_of_a_generated_name_is_a_job_of_its_own_whenever_it_happens() {
+    let (scenario, warnings) = load(&[
+        (
+            "scenario.yaml",
+            "name: jobs
+region: us-east-1
+duration: 1h
+manifests: [jobs.yaml]
+timeline: [{at: 5m, manifests: [job.yaml]}, {at: 10m, manifests: [job.yaml]}]
+",
+        ),
+        ("jobs.yaml", &format!("{JOB}---\n{JOB}")),
+        ("job.yaml", JOB),
+    ]);
+    let names = |manifests: &Manifests| -> Vec<&'static str> {
+        manifests.jobs.iter().map(|job| job.name.name.as_str()).collect()
+    };
+    assert_eq!(names(&scenario.policies[0].manifests), ["import-", "import-2"]);
+    let later: Vec<Vec<&'static str>> =
+        scenario.timeline.iter().filter_map(|step| step.action.applied()).map(|own| names(own)).collect();
+    assert_eq!(later, [["import-3"], ["import-4"]]);
+    assert_eq!(warnings.len(), 4, "each needs a run time of its own: {warnings:?}");
+}
+
+#[test]
+fn jobs_that_are_suspended_need_no_run_time_until_a_step_resumes_them() {
+    let suspended = "apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: nightly}
+spec: {suspend: true, schedule: '0 3 * * *', jobTemplate: {spec: {template: {spec: {containers: [{name: c, image: c}]}}}}}
+";
+    let scenario = "name: jobs\nregion: us-east-1\nduration: 1h\nmanifests: [jobs.yaml]\n";
+    let (_, warnings) = load(&[("scenario.yaml", scenario), ("jobs.yaml", suspended)]);
+    assert_eq!(warnings, [] as [String; 0]);
+    let resumed = suspended.replace("suspend: true", "suspend: false");
+    let (_, warnings) = load(&[
+        ("scenario.yaml", &format!("{scenario}timeline: [{{at: 5m, manifests: [resumed.yaml]}}]\n")),
+        ("jobs.yaml", suspended),
+        ("resumed.yaml", &resumed),
+    ]);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+}
+
+#[test]
+fn what_other_programs_render_is_asked_for_unless_a_cluster_has_it() {
+    let objects = "apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: apps}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: web}
+---
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: api}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: apps}
+---
+apiVersion: helm.cattle.io/v1
+kind: HelmChart
+metadata: {name: traefik}
+";
+    let warnings = |text: &str| -> Vec<String> {
+        let read = manifests(text);
+        read.warnings.iter().map(|own| own.message().to_owned()).collect()
+    };
+    let of = |kind: &str| format!("what {kind} renders is not read: its pods are left out");
+    assert_eq!(
+        warnings(objects),
+        [
+            of("HelmRelease (helm.toolkit.fluxcd.io)"),
+            of("Application (argoproj.io)"),
+            of("Kustomization (kustomize.toolkit.fluxcd.io)"),
+            of("HelmChart (helm.cattle.io)"),
+        ]
+    );
+    assert_eq!(warnings(&objects.replace("metadata: {", "metadata: {uid: a, ")), [] as [String; 0]);
+    let file = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [web.yaml]\n";
+    assert_eq!(warnings(file), [of("Kustomization (kustomize.config.k8s.io)")]);
+}
+
+#[test]
+fn the_older_annotation_of_a_claim_goes_before_its_class() {
+    let claim = |annotations: &str, class: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: c, annotations: {{{annotations}}}}}\n\
+             spec: {{{class}resources: {{requests: {{storage: 1Gi}}}}}}\n"
+        );
+        let read = manifests(&text);
+        (read.volume_claims[0].class.map(|class| class.as_str()), read.warnings.len())
+    };
+    let fast = "volume.beta.kubernetes.io/storage-class: fast";
+    assert_eq!(claim("", "storageClassName: slow, "), (Some("slow"), 0));
+    assert_eq!(claim(fast, "storageClassName: slow, "), (Some("fast"), 1));
+    assert_eq!(claim(fast, ""), (Some("fast"), 1));
+    assert_eq!(claim(fast, "storageClassName: fast, "), (Some("fast"), 0));
+}

@@ -296,6 +296,12 @@ impl PodSpec {
         self.priority < 0 && !self.containers.is_empty() && self.containers.iter().all(Container::does_nothing)
     }
 
+    /// Whether one of the containers that run side by side, sidecars included, has this name.
+    pub fn has_container(&self, name: &str) -> bool {
+        let sidecars = self.init_containers.iter().filter(|init| init.sidecar).map(|init| &init.container);
+        self.containers.iter().chain(sidecars).any(|container| container.name == name)
+    }
+
     /// Whether the pod asks to be with others, apart from them, or spread among them.
     pub fn has_topology(&self) -> bool {
         let affinities = [&self.pod_affinity, &self.pod_anti_affinity];

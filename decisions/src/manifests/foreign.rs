@@ -13,12 +13,26 @@ pub enum Foreign {
     MakesPods,
     /// It sets the replicas of workloads, in the way of a kind that is read.
     Scales,
+    /// Its controller, or a tool, makes objects of it that run pods; a dump of a cluster holds these, a repository does not.
+    Renders,
     /// It changes neither capacity, cost nor latency.
     Quiet,
 }
 
 /// Kinds that set the replicas of workloads, by group: those of KEDA 1, and KEDA's add-on for HTTP.
 const SCALERS: &[(&str, &str)] = &[("keda.k8s.io", "ScaledObject"), ("http.keda.sh", "HTTPScaledObject")];
+/// The group of the files that `kustomize build` reads, which no cluster has.
+pub const KUSTOMIZE: &str = "kustomize.config.k8s.io";
+/// Kinds of which objects are rendered, with what renders them by hand.
+const RENDERERS: &[(&str, &str, &str)] = &[
+    ("argoproj.io", "Application", "`helm template` or `kustomize build`"),
+    ("argoproj.io", "ApplicationSet", "`helm template` or `kustomize build`"),
+    ("helm.cattle.io", "HelmChart", "`helm template`"),
+    ("helm.toolkit.fluxcd.io", "HelmRelease", "`helm template`"),
+    (KUSTOMIZE, "Component", "`kustomize build`"),
+    (KUSTOMIZE, "Kustomization", "`kustomize build`"),
+    ("kustomize.toolkit.fluxcd.io", "Kustomization", "`kustomize build`"),
+];
 
 /// All kinds of a group but those of the other list.
 const ALL: &[&str] = &["*"];
@@ -66,6 +80,7 @@ const GROUPS: &[Group] = &[
     ("generators.external-secrets.io", &[], ALL),
     ("getambassador.io", &[], ALL),
     ("grafana.integreatly.org", &["Grafana"], ALL),
+    ("helm.cattle.io", &[], ALL),
     ("helm.toolkit.fluxcd.io", &[], ALL),
     ("iam.services.k8s.aws", &[], ALL),
     ("image.toolkit.fluxcd.io", &[], ALL),
@@ -79,6 +94,7 @@ const GROUPS: &[Group] = &[
     ("kubernetes.dask.org", ALL, &[]),
     ("kubevirt.io", ALL, &["VirtualMachineInstancePreset"]),
     ("kueue.x-k8s.io", &[], &["Topology", "LocalQueue", "ResourceFlavor", "WorkloadPriorityClass"]),
+    (KUSTOMIZE, &[], ALL),
     ("kustomize.toolkit.fluxcd.io", &[], ALL),
     ("kyverno.io", &[], ALL),
     ("leaderworkerset.x-k8s.io", ALL, &[]),
@@ -139,6 +155,9 @@ pub fn foreign(group: &str, kind: &str) -> Option<Foreign> {
     if SCALERS.contains(&(group, kind)) {
         return Some(Foreign::Scales);
     }
+    if renderer(group, kind).is_some() {
+        return Some(Foreign::Renders);
+    }
     let (_, makers, quiet) = GROUPS.iter().find(|(own, ..)| *own == group)?;
     let names = |list: &[&str]| list.contains(&kind);
     match (names(makers), names(quiet)) {
@@ -148,6 +167,11 @@ pub fn foreign(group: &str, kind: &str) -> Option<Foreign> {
         _ if *quiet == ALL => Some(Foreign::Quiet),
         _ => None,
     }
+}
+
+/// The command whose output is what a kind of a group renders, if it renders anything.
+pub(super) fn renderer(group: &str, kind: &str) -> Option<&'static str> {
+    RENDERERS.iter().find(|(own, name, _)| (*own, *name) == (group, kind)).map(|(.., command)| *command)
 }
 
 /// Whether a group is that of a project that is known.
@@ -173,6 +197,8 @@ mod tests {
         assert_eq!(foreign("postgresql.cnpg.io", "ScheduledBackup"), Some(Foreign::Quiet));
         assert_eq!(foreign("kafka.strimzi.io", "KafkaTopic"), Some(Foreign::Quiet));
         assert_eq!(foreign("kueue.x-k8s.io", "ClusterQueue"), None);
+        assert_eq!(foreign("argoproj.io", "Application"), Some(Foreign::Renders));
+        assert_eq!(foreign("argoproj.io", "AppProject"), Some(Foreign::Quiet));
         assert_eq!(foreign("example.com", "Cluster"), None);
         assert_eq!(foreign("keda.k8s.io", "ScaledObject"), Some(Foreign::Scales));
         assert_eq!(foreign("keda.k8s.io", "TriggerAuthentication"), None);

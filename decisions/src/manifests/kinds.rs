@@ -1,10 +1,10 @@
 //! Which kinds of object are read, which change nothing, and which would but are left out.
 
 use super::common::metadata;
-use super::foreign::{Foreign, foreign, group_of, is_namesake};
+use super::foreign::{Foreign, foreign, group_of, is_namesake, renderer};
 use super::pod::OBJECT;
 use super::{
-    Manifests, Namespace, admission, balancers, batch, capacity_buffer, config_map, eksctl, hpa, keda, keda_jobs,
+    Manifests, Namespace, admission, balancers, batch, capacity_buffer, config_map, eksctl, helm, hpa, keda, keda_jobs,
     legacy, monitor, names, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout, scheduler,
     storage, vertical, workloads,
 };
@@ -243,6 +243,15 @@ fn one<'s>(
         left_out(reader, object, group, kind);
         return Ok(());
     }
+    if READ.contains(&kind)
+        && let Some((node, hook)) = helm::not_installed(object)
+    {
+        let message = "hooks of Helm that an install does not run are left out: tests, and what is for an upgrade, a rollback or a deletion";
+        let because = format!("`{}`", hook.chars().take(80).collect::<String>());
+        let help = "`helm template --no-hooks` prints none; to run one, take the annotation `helm.sh/hook` off";
+        reader.warn(node.at, message, &because, help);
+        return Ok(());
+    }
     check_api_version(reader, object, kind);
     names::check(reader, object, kind)?;
     manifests.note_origin(reader, object, kind);
@@ -250,10 +259,16 @@ fn one<'s>(
         "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),
         "Rollout" => manifests.deployments.extend(rollout::rollout(reader, object)?),
         "StatefulSet" => manifests.stateful_sets.push(workloads::stateful_set(reader, object)?),
-        "Job" => manifests.jobs.push(batch::job(reader, object)?),
+        "Job" => {
+            manifests.jobs.push(batch::job(reader, object)?);
+            manifests.name_last(reader, kind, object);
+        }
         "CronJob" => manifests.cron_jobs.push(batch::cron_job(reader, object)?),
         "DaemonSet" => manifests.daemon_sets.push(workloads::daemon_set(reader, object)?),
-        "Pod" => manifests.pods.push(pod::pod(reader, object)?),
+        "Pod" => {
+            manifests.pods.push(pod::pod(reader, object)?);
+            manifests.name_last(reader, kind, object);
+        }
         "Node" => manifests.nodes.push(node::node(reader, object)?),
         "NodeClaim" => manifests.node_claims.push(node_claim::node_claim(reader, object)?),
         "HorizontalPodAutoscaler" => manifests.autoscalers.push(hpa::autoscaler(reader, object)?),
@@ -329,6 +344,7 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
             let help = "write it as a ScaledObject of `keda.sh/v1alpha1`, which is";
             return reader.note(Effect::ChangesAnswer, at, message, "left out", help);
         }
+        Some(Foreign::Renders) => return not_rendered(reader, object, group, kind),
         Some(Foreign::Quiet) => return,
         None => {}
     }
@@ -358,6 +374,17 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
     let help =
         nearest(kind, known).map_or_else(|| consequence(object).to_owned(), |near| format!("did you mean `{near}`?"));
     reader.left_out(at, format!("{UNKNOWN_KIND} `{shown}`"), &help);
+}
+
+/// Warns of what another program makes of an object; a cluster that keeps the object has that too.
+fn not_rendered(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str) {
+    if object.get("metadata").and_then(|own| own.get("uid")).is_some() {
+        return;
+    }
+    let at = object.get("kind").map_or(object.at, |node| node.at);
+    let help = format!("hand over the output of {}", renderer(group, kind).unwrap_or_default());
+    let message = format!("what {kind} ({group}) renders is not read: {PODS}");
+    reader.note(Effect::ChangesAnswer, at, message, "not rendered", &help);
 }
 
 /// What an object of which nothing is known is taken to come to.

@@ -4,6 +4,7 @@ use super::affinity;
 use super::common::{
     Metadata, current_label, labels, metadata, metadata_and_life, resource_map, resources, taint_effect,
 };
+use super::fractions;
 use super::offered::warn_of_unknown_values;
 use super::readiness_gates;
 use super::storage::requested_gib;
@@ -278,9 +279,10 @@ fn pod_spec<'s>(
     let host_network = fields.optional("hostNetwork", |n, what| reader.truth(n, what))?.unwrap_or(false);
     let (containers, init_containers) = all_containers(reader, fields, host_network)?;
     let pod_resources = fields.get("resources").map(|n| reader.fields(n, &CONTAINER_RESOURCES)).transpose()?;
-    let stated = |key: &'static str| {
-        let node = pod_resources.and_then(|fields| fields.get(key));
-        node.map(|node| resource_map(reader, node, key)).transpose()
+    let mut stated = |key: &'static str| -> Result<Option<Resources>, InputError> {
+        let Some(node) = pod_resources.and_then(|fields| fields.get(key)) else { return Ok(None) };
+        fractions::warn(reader, node, key)?;
+        resource_map(reader, node, key).map(Some)
     };
     let (pod_requests, pod_limits) = (stated("requests")?, stated("limits")?);
     let preemption =
@@ -413,7 +415,7 @@ fn all_containers<'s>(
 ///
 /// Source: Kubernetes 1.36 `pkg/apis/core/validation/validation.go`, `validateContainerResourceName`.
 fn container_resources<'s>(
-    reader: &Reader<'s>,
+    reader: &mut Reader<'s>,
     amounts: Fields<'_, 's>,
     key: &'static str,
 ) -> Result<Resources, InputError> {
@@ -429,6 +431,7 @@ fn container_resources<'s>(
         let error = reader.error(entry.key_at, format!("a container can have no resource `{shown}`"));
         return Err(error.because("Kubernetes refuses it").help(help));
     }
+    fractions::warn(reader, node, key)?;
     resource_map(reader, node, key)
 }
 

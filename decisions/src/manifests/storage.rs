@@ -8,8 +8,12 @@ use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
 use crate::domain::volumes::{DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
 use crate::text::InputError;
+use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
+
+/// The annotation by which claims and volumes named their class before there was `storageClassName`.
+const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// How many volumes of each CSI driver a node can attach, as its CSINode object says.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -196,7 +200,10 @@ pub(super) fn volume<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<P
         node_affinity,
         node_local: spec.get("local").is_some() || spec.get("hostPath").is_some(),
         deleting: life.deleting,
-        class: spec.optional("storageClassName", |n, what| reader.symbol(n, what))?,
+        class: match metadata.annotations.get(BETA_CLASS.into()) {
+            Some(class) => Some(class),
+            None => spec.optional("storageClassName", |n, what| reader.symbol(n, what))?,
+        },
         gib: gib(reader, spec.get("capacity"))?,
         retain: spec.get("persistentVolumeReclaimPolicy").and_then(Node::as_text) != Some("Delete"),
     })
@@ -211,7 +218,12 @@ fn driver_of(reader: &Reader<'_>, spec: Fields<'_, '_>) -> Result<Option<Symbol>
     Ok(found.map(|(_, name)| csi_name(Symbol::new(name))))
 }
 
-/// A PersistentVolumeClaim.
+/// A PersistentVolumeClaim. The class in its older annotation goes before `storageClassName`.
+///
+/// Source: Kubernetes 1.36 `k8s.io/component-helpers/storage/volume/helpers.go`, `GetPersistentVolumeClaimClass`.
+///
+/// Deviation: Karpenter reads `storageClassName` alone, and launches nothing for pods whose unbound claim has its class in the annotation; the
+/// simulated one reads both, with a warning.
 pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PersistentVolumeClaim, InputError> {
     let fields = reader.fields(object, &OBJECT)?;
     let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
@@ -228,11 +240,29 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
     if let Some(given) = fields.get("spec") {
         let spec = reader.fields(given, &CLAIM)?;
         claim.class = spec.optional("storageClassName", |n, what| reader.symbol(n, what))?;
+        if let Some(class) = metadata.annotations.get(BETA_CLASS.into()) {
+            if claim.class != Some(class) {
+                warn_of_annotation(reader, object, class);
+            }
+            claim.class = Some(class);
+        }
         let volume = spec.optional("volumeName", |n, what| reader.symbol(n, what))?;
         claim.volume = volume.filter(|name| *name != well_known::EMPTY);
         claim.gib = requested_gib(reader, spec.get("resources"))?;
     }
     Ok(claim)
+}
+
+/// Warns of a class that Kubernetes reads and Karpenter does not.
+///
+/// Source: Karpenter v1.13 `pkg/controllers/provisioning/scheduling/volumetopology.go`, `ValidatePersistentVolumeClaims`.
+fn warn_of_annotation<'s>(reader: &mut Reader<'s>, claim: &Node<'s>, class: Symbol) {
+    let annotations = claim.get("metadata").and_then(|own| own.get("annotations"));
+    let at = annotations.and_then(|own| own.get(BETA_CLASS)).map_or(claim.at, |own| own.at);
+    let message = format!(
+        "the class `{class}` of a claim stands in the annotation `{BETA_CLASS}`, which Karpenter does not read: it launches no node for such a pod, the simulated one does"
+    );
+    reader.note(Effect::MayChangeAnswer, at, message, "an older place", "write it as `storageClassName` of the spec");
 }
 
 /// The claims that a StatefulSet makes for each of its pods, as volumes of the pods.

@@ -221,7 +221,29 @@ fn read_resource(
         PodSample { sample, request: room.request(&state.spec, (name, container)) }
     };
     samples.extend(pods.iter().map(sample));
-    Read::PerPod(samples)
+    of_container(context, pods, container, samples, room)
+}
+
+/// The samples, unless they are of a container that a pod which metrics-server knows has not.
+///
+/// Source: Kubernetes 1.36 `pkg/controller/podautoscaler/metrics/client.go`, `getContainerMetrics`.
+fn of_container(
+    context: &Context<'_>,
+    pods: &[PodId],
+    container: Option<&str>,
+    samples: Vec<PodSample>,
+    room: &mut Reading,
+) -> Read {
+    let lacks = |name: &str| {
+        let mut known = pods.iter().zip(&samples).filter(|(_, own)| own.sample.is_some());
+        known.find(|(pod, _)| !context.world.pod(**pod).spec.has_container(name)).map(|(pod, _)| *pod)
+    };
+    let Some((name, pod)) = container.and_then(|name| Some((name, lacks(name)?))) else {
+        return Read::PerPod(samples);
+    };
+    room.samples = samples;
+    let pod = context.world.pod_name(pod);
+    Read::Failed(format!("failed to get container metrics: container {name} not present in metrics for pod {pod}"))
 }
 
 /// A resource of each pod as the scenario states it: so many percent of what the pod requests, from when on metrics-server
@@ -248,5 +270,5 @@ fn read_stated(
         PodSample { sample, request }
     };
     samples.extend(pods.iter().map(sample));
-    Read::PerPod(samples)
+    of_container(context, pods, container, samples, room)
 }

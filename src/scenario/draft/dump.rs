@@ -16,6 +16,7 @@ mod groups;
 mod images;
 mod injected;
 mod inventory;
+mod karpenter;
 mod limits;
 mod makers;
 mod migration;
@@ -37,7 +38,7 @@ use super::{Draft, DraftFile, Observed, RANKS, SCENARIO_FILE, Wishes};
 use crate::catalog::{Catalog, Region};
 use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
-use crate::scenario::manifests::{Foreign, Manifests, foreign, read_documents};
+use crate::scenario::manifests::{Foreign, KUSTOMIZE, Manifests, foreign, read_documents};
 use crate::scenario::source::{Limits, Source};
 use crate::scenario::tree::{self, Node, Variables};
 use aws::Described;
@@ -55,7 +56,7 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 33] = [
+const CARRIED: [(&str, usize); 35] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
@@ -70,6 +71,8 @@ const CARRIED: [(&str, usize); 33] = [
     ("StorageClass", 0),
     ("PersistentVolume", 0),
     ("PersistentVolumeClaim", 0),
+    ("ClusterConfig", 0),
+    ("KubeSchedulerConfiguration", 0),
     ("NodePool", 1),
     ("EC2NodeClass", 1),
     ("NodeClass", 1),
@@ -90,6 +93,8 @@ const CARRIED: [(&str, usize); 33] = [
     ("PodTemplate", 3),
     ("CapacityBuffer", 3),
 ];
+/// Files of other programs that are read with the objects of a cluster, which keeps none of them.
+const CONFIGURATIONS: [&str; 2] = ["ClusterConfig", "KubeSchedulerConfiguration"];
 /// Kinds that say nothing more than what is taken from other objects.
 const IMPLIED: [&str; 2] = ["ReplicaSet", "CSINode"];
 /// Kinds of which a cluster without any runs nothing.
@@ -137,6 +142,8 @@ struct Dump<'s> {
     left_out: Vec<Object<'s>>,
     /// What made the pods and workloads that there are.
     makers: Makers,
+    /// How Karpenter is set up, where a Deployment runs it.
+    karpenter: Option<karpenter::Stated>,
 }
 
 /// The draft of a scenario that is made of `sources`.
@@ -151,6 +158,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         anonymous = Some(anonymous::file(&all));
     }
     let mut dump = sorted(all, &mut notes);
+    leave_out_described_groups(&mut dump, &mut notes);
     limits::label(&mut dump.nodes, &described, &mut notes);
     let mut cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
     let passing = Passing::take(&mut dump);
@@ -278,7 +286,9 @@ fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
     }
     let mut ending = 0_usize;
     for (position, object) in all.into_iter().enumerate() {
-        if last.get(&(object.kind.clone(), object.full_name())) != Some(&position) {
+        // What has no name yet gets another each time.
+        let is_latest = || last.get(&(object.kind.clone(), object.full_name())) == Some(&position);
+        if !(object.name.is_empty() || is_latest()) {
             continue;
         }
         if object.is_deleted() && !["Node", "NodeClaim"].contains(&&*object.kind) {
@@ -334,6 +344,9 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
         "Rollout" if object.at(&["spec", "workloadRef"]).is_some() => return dump.left_out.push(object),
         "ReplicaSet" if !controlled => return dump.left_out.push(object),
         "ConfigMap" if object.full_name() != RANKS => return,
+        "Deployment" if cluster::is_of_karpenter(&object) => {
+            dump.karpenter.get_or_insert_with(|| karpenter::Stated::of(&object));
+        }
         _ => {}
     }
     if CARRIED.iter().any(|(kind, _)| *kind == object.kind) {
@@ -341,6 +354,17 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
         dump.carried.push(object);
     } else if !IMPLIED.contains(&&*object.kind) {
         dump.left_out.push(object);
+    }
+}
+
+/// Node groups are as nodes show them; a ClusterConfig says of them only where there are no nodes.
+fn leave_out_described_groups(dump: &mut Dump<'_>, notes: &mut Notes) {
+    let before = dump.carried.len();
+    if !dump.nodes.is_empty() {
+        dump.carried.retain(|object| object.kind != "ClusterConfig");
+    }
+    if dump.carried.len() < before {
+        notes.warn("the ClusterConfig is left out: the node groups are as the nodes of the dump show them");
     }
 }
 
@@ -423,6 +447,11 @@ fn warn_of_left_out(
     for (kind, group) in kinds {
         notes.warn(format!("{kind} ({group}) is not simulated: what it made stays as far as the dump has it"));
     }
+    // What was rendered of an object is in the dump as well; what kustomize reads is in no cluster.
+    let is_rendered = |object: &Object<'_>| {
+        object.group() != KUSTOMIZE && foreign(object.group(), &object.kind) == Some(Foreign::Renders)
+    };
+    let others: Vec<Object<'_>> = others.into_iter().filter(|object| !is_rendered(object)).collect();
     notes.warnings.extend(read(sources, &others, region)?.warnings);
     Ok(())
 }
@@ -446,7 +475,7 @@ fn manifest_files(dump: &Dump<'_>) -> Vec<DraftFile> {
 
 #[cfg(test)]
 mod tests {
-    use super::CARRIED;
+    use super::{CARRIED, CONFIGURATIONS};
     use crate::scenario::draft::RESOURCES;
 
     #[test]
@@ -455,7 +484,8 @@ mod tests {
             let name = kind.to_ascii_lowercase();
             if name.ends_with('s') { name + "es" } else { name + "s" }
         };
-        let read = CARRIED.iter().map(|(kind, _)| *kind).filter(|kind| *kind != "ConfigMap");
+        let kept = |kind: &&str| *kind != "ConfigMap" && !CONFIGURATIONS.contains(kind);
+        let read = CARRIED.iter().map(|(kind, _)| *kind).filter(kept);
         let mut read: Vec<String> = read.chain(["Node", "NodeClaim", "Machine"]).map(plural).collect();
         let mut asked: Vec<&str> = RESOURCES.iter().filter_map(|name| name.split('.').next()).collect();
         read.sort_unstable();

@@ -417,10 +417,12 @@ fn in_default(name: Symbol) -> ObjectName {
     ObjectName { namespace: Symbol::new("default"), name }
 }
 
-/// Jobs and CronJobs of whose pods the scenario does not say how long they run.
+/// Jobs and CronJobs of whose pods the scenario does not say how long they run; those that are suspended run none until a step of
+/// the timeline applies them otherwise.
 fn endless_jobs(all: &[&Arc<Manifests>], scenario: &Scenario) -> Vec<(&'static str, ObjectName)> {
-    let jobs = all.iter().flat_map(|own| &own.jobs).map(|job| ("Job", job.name));
-    let cron_jobs = all.iter().flat_map(|own| &own.cron_jobs).map(|cron| ("CronJob", cron.name));
+    let jobs = all.iter().flat_map(|own| &own.jobs).filter(|job| !job.spec.suspended).map(|job| ("Job", job.name));
+    let cron_jobs = all.iter().flat_map(|own| &own.cron_jobs).filter(|cron| !(cron.suspended || cron.job.suspended));
+    let cron_jobs = cron_jobs.map(|cron| ("CronJob", cron.name));
     let unknown = |name: &ObjectName| scenario.times.get(name).is_none_or(|times| times.run_time.is_none());
     jobs.chain(cron_jobs).filter(|(_, name)| unknown(name)).collect()
 }

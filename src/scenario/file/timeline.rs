@@ -68,6 +68,8 @@ pub(super) fn read<'n, 's>(
             "delete" => (Delete::read(reading, node, what)?, node.get("name").map_or(node.at, |name| name.at)),
             _ => {
                 let mut manifests = reading.files.manifests(&reading.reader, step, "manifests")?;
+                let earlier = timeline.actions.iter().filter_map(|placed| Some(&**placed.action.action.applied()?));
+                manifests.tell_apart(&std::iter::once(base).chain(earlier).collect::<Vec<_>>());
                 manifests.resolve_priorities(&base.priority_classes)?;
                 reading.note(manifests.admit(&[base]));
                 (Action::Apply(Arc::new(manifests)), node.at)

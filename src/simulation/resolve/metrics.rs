@@ -2,17 +2,15 @@
 
 use regex_lite::Regex;
 
+use super::replicas;
 use crate::actors::{
     Action, AdapterPlan, JobPlan, PrometheusPlan, ScalingPlan, SeriesPlan, Setup, TriggerReader, TriggerSources,
 };
 use crate::domain::external_metrics::ExternalSubject;
-use crate::domain::hpa::MetricSource;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger, TriggerSource};
 use crate::domain::selector_text::parse_selector;
-use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, ResourceName, SimDuration, Symbol};
-use crate::policy::replicas::hpa::effective_metrics;
+use crate::domain::{ResourceName, SimDuration, Symbol};
 use crate::policy::replicas::keda::{CronWindow, Formula, horizontal_pod_autoscaler, trigger_metric_name};
 use crate::policy::replicas::promql::{LOOKBACK, Query};
 use crate::scenario::definition::{QueueKind, QueueSpec};
@@ -175,7 +173,7 @@ fn scrape_interval(workload: ObjectName, manifests: &Manifests) -> Option<SimDur
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for step in &setup.timeline {
         match &step.action {
-            Action::Autoscale(spec) => warn_about_autoscaler(spec, setup, warnings),
+            Action::Autoscale(spec) => replicas::warn_about_autoscaler(spec, setup, warnings),
             Action::ScaleObject(plan) => {
                 let name = format!("ScaledObject {}/{}", plan.object.namespace, plan.object.name);
                 let measured = |name| match &plan.autoscaler {
@@ -186,6 +184,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
                 };
                 warn_about_triggers(&name, &plan.sources(), measured, warnings);
                 warn_about_queries(&name, &plan.sources(), setup, warnings);
+                if let Some(spec) = &plan.autoscaler {
+                    replicas::warn_about_resources(&name, spec, setup, warnings);
+                }
             }
             Action::ScaleJobs(plan) => {
                 let name = format!("ScaledJob {}/{}", plan.job.namespace, plan.job.name);
@@ -202,30 +203,6 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     }
 }
 
-fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup<'_>, warnings: &mut Caveats) {
-    let adapted = |metric| setup.prometheus.iter().any(|plan| plan.adapter.iter().any(|rule| rule.metric == metric));
-    let stated = |metric| {
-        let subject = ExternalSubject::Metric(metric);
-        adapted(metric) || setup.scenario.external_metrics.iter().any(|stated| stated.subject == subject)
-    };
-    let unserved = effective_metrics(spec).iter().filter(|metric| match metric.source {
-        MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. } => {
-            let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
-            !is_measured(name, target, setup)
-        }
-        MetricSource::Object { metric, .. } | MetricSource::External { metric, .. } => !stated(metric),
-        MetricSource::Pods { metric, .. } => !adapted(metric),
-    });
-    let count = unserved.count();
-    if count > 0 {
-        let name = ObjectName { namespace: spec.namespace, name: spec.name };
-        warnings.changes(format!(
-            "HorizontalPodAutoscaler {name}: {} cannot be read, which keeps it from scaling down",
-            counted(count as u64, "metric", "metrics")
-        ));
-    }
-}
-
 fn warn_about_triggers(
     name: &str,
     sources: &TriggerSources<'_>,
@@ -237,7 +214,9 @@ fn warn_about_triggers(
             let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
             warnings.changes(format!("{name}: the trigger {trigger} always fails: {why}"));
         }
-        if let TriggerReader::Unknown(why) = reader {
+        // A query that is not answered is warned of where it stands.
+        let is_query = matches!(sources.triggers[index].source, TriggerSource::Prometheus { .. });
+        if let (TriggerReader::Unknown(why), false) = (reader, is_query) {
             let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
             warnings
                 .changes(format!("{name}: nothing gives the trigger {trigger} a value, so it scales nothing: {why}"));
@@ -252,13 +231,15 @@ fn warn_about_triggers(
 
 /// Whether metrics-server knows a resource of a workload's pods: CPU always, memory where a load says what requests need or the
 /// scenario states it.
-fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setup<'_>) -> bool {
+pub(super) fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setup<'_>) -> bool {
     let subject = ExternalSubject::Resource { workload, resource: name };
     if setup.scenario.external_metrics.iter().any(|stated| stated.subject == subject) {
         return true;
     }
     let mut parts = setup.loads.iter().filter(|plan| plan.workload == workload).flat_map(|plan| &plan.parts);
-    name == ResourceName::CPU || (name == ResourceName::MEMORY && parts.any(|part| part.service.memory.is_some()))
+    let used = || setup.usages.iter().any(|own| own.workload == workload && !own.memory.is_empty());
+    name == ResourceName::CPU
+        || (name == ResourceName::MEMORY && (parts.any(|part| part.service.memory.is_some()) || used()))
 }
 
 /// Warns of queries that find no series, and of those that never fall.

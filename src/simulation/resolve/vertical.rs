@@ -94,7 +94,7 @@ fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats
 }
 
 /// Whether it controls a resource of some container.
-fn controls(vpa: &VerticalPodAutoscaler, resource: ResourceName) -> bool {
+pub(super) fn controls(vpa: &VerticalPodAutoscaler, resource: ResourceName) -> bool {
     let of_all = vpa.containers.iter().find(|own| own.container.as_str() == ContainerPolicy::ALL_OTHERS);
     let own = |policy: &ContainerPolicy| !policy.off && policy.controls(resource);
     of_all.is_none_or(own) || vpa.containers.iter().any(own)

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::aws::Described;
 use super::cluster::{is_of_autoscaler, karpenter_tag};
 use super::objects::{Object, scalar};
-use super::{CARRIED, Notes, yaml};
+use super::{CARRIED, CONFIGURATIONS, Notes, yaml};
 use crate::domain::KubernetesVersion;
 use crate::domain::words::counted;
 use crate::policy::cluster_autoscaler::Flags;
@@ -50,12 +50,13 @@ pub(super) fn anonymise<'s>(objects: Vec<Object<'s>>, described: &mut Described,
     let all = objects.len();
     let known = |own: &Object<'_>| {
         let kind = own.kind.as_str();
-        kind != "ConfigMap" && (CARRIED.iter().any(|(carried, _)| *carried == kind) || MORE_KINDS.contains(&kind))
+        let is_file = kind == "ConfigMap" || CONFIGURATIONS.contains(&kind);
+        !is_file && (CARRIED.iter().any(|(carried, _)| *carried == kind) || MORE_KINDS.contains(&kind))
     };
     let mut objects: Vec<Object<'s>> = objects.into_iter().filter(known).collect();
     if objects.len() < all {
         let others = counted((all - objects.len()) as u64, "object", "objects");
-        notes.warn(format!("{others} of kinds that no run reads, or ConfigMaps, are left out of what is anonymised"));
+        notes.warn(format!("{others} of kinds that no run reads, ConfigMaps, or configurations of eksctl or kube-scheduler, are left out of what is anonymised"));
     }
     let mut names = Names { derived: derived(&objects), ..Names::default() };
     // All names have to be known before the first is given, for new ones sort as the old ones do.

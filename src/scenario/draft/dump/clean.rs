@@ -13,8 +13,9 @@ const METADATA: [&str; 9] = [
     "selfLink",
     "finalizers",
     "ownerReferences",
-    "generateName",
+    GENERATE_NAME,
 ];
+const GENERATE_NAME: &str = "generateName";
 /// Annotations that controllers and tools keep.
 const ANNOTATIONS: [&str; 10] = [
     "kubectl.kubernetes.io/last-applied-configuration",
@@ -71,9 +72,17 @@ pub(super) fn clean(object: &mut Node<'_>) {
 }
 
 fn clean_metadata(metadata: &mut Node<'_>) {
-    remove(metadata, &METADATA);
+    let exists = metadata.get("uid").is_some();
+    // The prefix of a name says nothing beside the name.
+    let named = metadata.get("name").is_some();
+    let keys = METADATA.iter().filter(|key| named || **key != GENERATE_NAME).copied();
+    remove(metadata, &keys.collect::<Vec<_>>());
     let Some(annotations) = find_mut(metadata, &["annotations"]) else { return };
     remove(annotations, &ANNOTATIONS);
+    // Whatever Helm runs it for, it is there.
+    if exists {
+        remove(annotations, &["helm.sh/hook"]);
+    }
     let NodeKind::Map(entries) = &annotations.kind else { return };
     if entries.is_empty() {
         remove(metadata, &["annotations"]);

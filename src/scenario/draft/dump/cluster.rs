@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::karpenter::Settings;
 use super::objects::{COMMAND, Object};
 use super::vertical::Vertical;
 use super::{Dump, Notes};
@@ -29,6 +30,8 @@ pub(super) struct Cluster {
     pub karpenter: KarpenterVersion,
     /// Who launches nodes.
     pub launcher: Launcher,
+    /// How Karpenter is set up, where it launches nodes.
+    pub settings: Settings,
     /// The Vertical Pod Autoscaler.
     pub vertical: Vertical,
     /// When the cluster was looked at, to the minute; `None` if nothing tells.
@@ -57,7 +60,7 @@ impl Cluster {
     /// Reads the dump's nodes and Deployments.
     ///
     /// # Errors
-    /// If no node names a region and none is given, or there are no prices for it.
+    /// If neither a node nor a ClusterConfig names a region and none is given, or there are no prices for it.
     pub(super) fn of(
         dump: &Dump<'_>,
         wishes: &Wishes,
@@ -66,18 +69,26 @@ impl Cluster {
     ) -> Result<Self, ScenarioError> {
         let known: Vec<&str> = catalog.regions().collect();
         let of_nodes = most_frequent(dump.nodes.iter().filter_map(|node| region_of(node, &known)));
-        let Some(name) = wishes.region.clone().or(of_nodes) else {
+        let of_config = || described(dump, "region").map(str::to_owned);
+        let Some(name) = wishes.region.clone().or(of_nodes).or_else(of_config) else {
             return Err(ScenarioError::new("no node of this dump names a region that has prices")
                 .help(format!("add the nodes to the dump (`{COMMAND}`), or `--region us-east-1`")));
         };
         let region = region(&name, catalog)?;
+        // What is assumed stands in this order.
+        let seen = seen(dump, wishes.observed.is_some(), notes);
+        let kubernetes = kubernetes(dump, notes);
+        let karpenter = karpenter(dump, wishes, notes);
+        let launcher = launcher(dump, notes);
+        let stated = dump.karpenter.as_ref().filter(|_| launcher == Launcher::Karpenter);
         Ok(Self {
-            seen: seen(dump, wishes.observed.is_some(), notes),
             zones: zones(dump, &region),
             region,
-            kubernetes: kubernetes(dump, notes),
-            karpenter: karpenter(dump, wishes, notes),
-            launcher: launcher(dump, notes),
+            seen,
+            kubernetes,
+            karpenter,
+            launcher,
+            settings: stated.map_or_else(Settings::default, |own| Settings::of(own, karpenter, notes)),
             vertical: Vertical::of(dump, notes),
         })
     }
@@ -126,10 +137,16 @@ fn zones(dump: &Dump<'_>, region: &Region) -> Vec<Symbol> {
     zones
 }
 
+/// What the metadata of an eksctl ClusterConfig says of the cluster; it is there only where there are no nodes.
+fn described<'d>(dump: &'d Dump<'_>, key: &str) -> Option<&'d str> {
+    dump.carried.iter().find(|object| object.kind == "ClusterConfig")?.text(&["metadata", key])
+}
+
 fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersion {
     let stated = dump.nodes.iter().filter_map(|node| node.text(&["status", "nodeInfo", "kubeletVersion"]));
     let minor = |text: &str| text.strip_prefix("v1.")?.split('.').next()?.parse::<u8>().ok();
-    let Some(newest) = stated.filter_map(minor).max() else {
+    let of_config = || described(dump, "version")?.strip_prefix("1.")?.parse::<u8>().ok();
+    let Some(newest) = stated.filter_map(minor).max().or_else(of_config) else {
         let assumed = KubernetesVersion::default();
         notes.assume(format!("No node says which Kubernetes it runs: {assumed} is taken."));
         return assumed;

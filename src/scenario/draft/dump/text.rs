@@ -181,6 +181,7 @@ fn versions(cluster: &Cluster, text: &mut String) {
         Launcher::ClusterAutoscaler { version: None, .. } | Launcher::EksAutoMode | Launcher::Nobody => {}
     }
     cluster.vertical.version_line(text);
+    cluster.settings.write(text);
     cluster.vertical.write(text);
 }
 

@@ -1,0 +1,251 @@
+//! How the Karpenter of a dump is set up: what the environment and the flags of its Deployment say.
+//!
+//! A flag goes before the variable of its name.
+//!
+//! Source: Karpenter v1.13 `pkg/operator/options/options.go` (`AddFlags`, `ParseFeatureGates`); the provider's
+//! `pkg/operator/options/options.go` for the queue, the overhead of memory and the interfaces left alone.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::Notes;
+use super::cluster::stated_by;
+use super::objects::Object;
+use crate::domain::{KarpenterVersion, SimDuration};
+use crate::scenario::definition::KarpenterOptions;
+use crate::scenario::tree::Node;
+
+/// Variables that are looked at, each with its flag.
+const SETTINGS: [(&str, &str); 9] = [
+    ("INTERRUPTION_QUEUE", "interruption-queue"),
+    ("BATCH_IDLE_DURATION", "batch-idle-duration"),
+    ("BATCH_MAX_DURATION", "batch-max-duration"),
+    ("PREFERENCE_POLICY", "preference-policy"),
+    ("MIN_VALUES_POLICY", "min-values-policy"),
+    ("FEATURE_GATES", "feature-gates"),
+    ("VM_MEMORY_OVERHEAD_PERCENT", "vm-memory-overhead-percent"),
+    ("RESERVED_ENIS", "reserved-enis"),
+    (CLUSTER, "cluster-name"),
+];
+/// What every Karpenter is told from the release on that is told all else so too.
+const CLUSTER: &str = "CLUSTER_NAME";
+const TOLD_SINCE: (u8, u8) = (0, 32);
+/// Gates by Karpenter's names and by those of a scenario. All are off unless a release is told otherwise.
+const GATES: [(&str, &str); 5] = [
+    ("SpotToSpotConsolidation", "spot_to_spot_consolidation"),
+    ("NodeRepair", "node_repair"),
+    ("StaticCapacity", "static_capacity"),
+    ("NodeOverlay", "node_overlay"),
+    ("CapacityBuffer", "capacity_buffer"),
+];
+/// Gates that a scenario cannot close, and that are open in the releases that have them.
+const OPEN: [&str; 2] = ["ReservedCapacity", "Drift"];
+/// Settings that a scenario has no key for, with what holds there.
+const FIXED: [(&str, f64); 2] = [("VM_MEMORY_OVERHEAD_PERCENT", 0.075), ("RESERVED_ENIS", 0.0)];
+
+/// What the Deployment says, kept before environments are taken out of a dump.
+#[derive(Debug, Default)]
+pub(super) struct Stated {
+    /// Values by variable; `None` for one that comes from elsewhere in the cluster.
+    values: BTreeMap<&'static str, Option<String>>,
+    /// Whether a whole ConfigMap or Secret is taken in.
+    takes_in: bool,
+}
+
+impl Stated {
+    /// Reads the containers of a Deployment.
+    pub(super) fn of(deployment: &Object<'_>) -> Self {
+        let containers = deployment.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
+        let mut own = Self::default();
+        for variable in containers.iter().filter_map(|container| container.get("env")).flat_map(Node::items) {
+            let name = variable.get("name").and_then(Node::as_text).unwrap_or_default();
+            let Some((name, _)) = SETTINGS.iter().find(|(known, _)| *known == name) else { continue };
+            let value = variable.get("value").and_then(Node::as_text).unwrap_or_default();
+            let value = variable.get("valueFrom").is_none().then(|| value.to_owned());
+            own.values.insert(name, value);
+        }
+        for (flag, value) in stated_by(deployment) {
+            if let Some((name, _)) = SETTINGS.iter().find(|(_, known)| *known == flag) {
+                own.values.insert(name, Some(value.to_owned()));
+            }
+        }
+        own.takes_in = containers.iter().any(|container| container.get("envFrom").is_some());
+        own
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.values.get(name)?.as_deref()
+    }
+}
+
+/// The settings that are not as a scenario has them anyway.
+#[derive(Debug, Default)]
+pub(super) struct Settings {
+    /// Lines of the section `karpenter`.
+    lines: Vec<String>,
+}
+
+impl Settings {
+    /// What a release was told that it does not do by itself; what cannot be taken over is noted.
+    pub(super) fn of(stated: &Stated, release: KarpenterVersion, notes: &mut Notes) -> Self {
+        let mut own = Self::default();
+        for (name, _) in stated.values.iter().filter(|(name, value)| value.is_none() && **name != CLUSTER) {
+            notes.warn(format!(
+                "Karpenter's `{name}` comes from a ConfigMap, a Secret or the like, and is not known: the default stands in"
+            ));
+        }
+        if stated.takes_in {
+            notes.warn(
+                "Karpenter has settings from a whole ConfigMap or Secret (`envFrom`), which are not known: `karpenter` in the scenario states them",
+            );
+        }
+        own.queue(stated, release);
+        let defaults = KarpenterOptions::default();
+        own.duration(stated, ("BATCH_IDLE_DURATION", "batch_idle_duration"), defaults.batch_idle, notes);
+        own.duration(stated, ("BATCH_MAX_DURATION", "batch_max_duration"), defaults.batch_max, notes);
+        if release.release() >= (1, 4) {
+            own.word(stated, ("PREFERENCE_POLICY", "preference_policy"), ["Respect", "Ignore"], notes);
+        }
+        if release.release() >= (1, 6) {
+            own.word(stated, ("MIN_VALUES_POLICY", "min_values_policy"), ["Strict", "BestEffort"], notes);
+        }
+        own.gates(stated, notes);
+        for (name, default) in FIXED {
+            let Some(value) = stated.value(name) else { continue };
+            if value.parse::<f64>().is_ok_and(|value| (value - default).abs() > 1e-9) {
+                notes
+                    .warn(format!("Karpenter's `{name}` is {value}, for which a scenario has no key: {default} holds"));
+            }
+        }
+        own
+    }
+
+    /// A queue without a name is none. Where the Deployment says of which cluster it is and of no queue, there is none.
+    fn queue(&mut self, stated: &Stated, release: KarpenterVersion) {
+        const NAME: &str = "INTERRUPTION_QUEUE";
+        let is_told = stated.values.contains_key(CLUSTER) && !stated.takes_in && release.release() >= TOLD_SINCE;
+        if stated.value(NAME) == Some("") || (is_told && !stated.values.contains_key(NAME)) {
+            self.lines.push("interruption_queue: false".to_owned());
+        }
+    }
+
+    fn duration(&mut self, stated: &Stated, (name, key): (&str, &str), default: SimDuration, notes: &mut Notes) {
+        let Some(value) = stated.value(name).filter(|value| !value.is_empty()) else { return };
+        match value.parse::<SimDuration>() {
+            Ok(own) if own == default => {}
+            Ok(own) if own > SimDuration::ZERO => self.lines.push(format!("{key}: {own}")),
+            _ => left_out(name, value, notes),
+        }
+    }
+
+    /// One of two words, of which the first is what holds anyway.
+    fn word(&mut self, stated: &Stated, (name, key): (&str, &str), words: [&str; 2], notes: &mut Notes) {
+        match stated.value(name) {
+            Some(value) if value == words[1] => self.lines.push(format!("{key}: {value}")),
+            Some(value) if !(value.is_empty() || value == words[0]) => left_out(name, value, notes),
+            _ => {}
+        }
+    }
+
+    fn gates(&mut self, stated: &Stated, notes: &mut Notes) {
+        let mut opened: Vec<String> = Vec::new();
+        for gate in stated.value("FEATURE_GATES").unwrap_or_default().split(',').filter(|gate| !gate.trim().is_empty())
+        {
+            let (name, value) = gate.split_once('=').unwrap_or((gate, ""));
+            let (name, value) = (name.trim(), value.trim());
+            let is_open = match value {
+                "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+                "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
+                _ => {
+                    left_out("FEATURE_GATES", gate, notes);
+                    continue;
+                }
+            };
+            match GATES.iter().find(|(own, _)| *own == name) {
+                Some((_, key)) if is_open => opened.push(format!("{key}: true")),
+                Some(_) => {}
+                None if is_open != OPEN.contains(&name) => {
+                    notes.warn(format!(
+                        "Karpenter's feature gate `{name}` is {}, for which a scenario has no key",
+                        if is_open { "on" } else { "off" }
+                    ));
+                }
+                None => {}
+            }
+        }
+        if !opened.is_empty() {
+            self.lines.push(format!("feature_gates: {{ {} }}", opened.join(", ")));
+        }
+    }
+
+    /// The section, if there is anything to say.
+    pub(super) fn write(&self, text: &mut String) {
+        if self.lines.is_empty() {
+            return;
+        }
+        *text += "\nkarpenter:                          # as its Deployment sets it up\n";
+        for line in &self.lines {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+}
+
+fn left_out(name: &str, value: &str, notes: &mut Notes) {
+    let shown: String = value.chars().take(80).collect();
+    notes.warn(format!("Karpenter's `{name}` is `{shown}`, which cannot be read: the default stands in"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Settings, Stated};
+    use crate::domain::KarpenterVersion;
+    use crate::scenario::draft::dump::Notes;
+
+    fn told(values: &[(&'static str, Option<&str>)]) -> (String, Vec<String>) {
+        let values = values.iter().map(|(name, value)| (*name, value.map(str::to_owned))).collect();
+        let (mut notes, mut text) = (Notes::default(), String::new());
+        let stated = Stated { values, takes_in: false };
+        Settings::of(&stated, KarpenterVersion::default(), &mut notes).write(&mut text);
+        (text, notes.warnings.iter().map(|own| own.message().to_owned()).collect())
+    }
+
+    #[test]
+    fn defaults_say_nothing() {
+        let all = [
+            ("CLUSTER_NAME", Some("shop")),
+            ("INTERRUPTION_QUEUE", Some("shop")),
+            ("BATCH_IDLE_DURATION", Some("1s")),
+            ("BATCH_MAX_DURATION", Some("10s")),
+            ("PREFERENCE_POLICY", Some("Respect")),
+            ("FEATURE_GATES", Some("ReservedCapacity=true,SpotToSpotConsolidation=false,NodeRepair=false")),
+            ("VM_MEMORY_OVERHEAD_PERCENT", Some("0.075")),
+        ];
+        assert_eq!(told(&all), (String::new(), Vec::new()));
+        assert_eq!(told(&[]), (String::new(), Vec::new()));
+    }
+
+    #[test]
+    fn what_differs_is_taken_over_and_what_is_not_known_is_named() {
+        let (text, warnings) = told(&[
+            ("CLUSTER_NAME", None),
+            ("BATCH_MAX_DURATION", Some("1m0s")),
+            ("BATCH_IDLE_DURATION", None),
+            ("MIN_VALUES_POLICY", Some("BestEffort")),
+            ("FEATURE_GATES", Some("NodeRepair=true, StaticCapacity=1,ReservedCapacity=false")),
+            ("RESERVED_ENIS", Some("1")),
+        ]);
+        assert_eq!(
+            text,
+            "\nkarpenter:                          # as its Deployment sets it up\n  interruption_queue: false\n  \
+             batch_max_duration: 1m\n  min_values_policy: BestEffort\n  feature_gates: { node_repair: true, static_capacity: true }\n"
+        );
+        assert_eq!(
+            warnings,
+            [
+                "Karpenter's `BATCH_IDLE_DURATION` comes from a ConfigMap, a Secret or the like, and is not known: the default stands in",
+                "Karpenter's feature gate `ReservedCapacity` is off, for which a scenario has no key",
+                "Karpenter's `RESERVED_ENIS` is 1, for which a scenario has no key: 0 holds",
+            ]
+        );
+    }
+}
