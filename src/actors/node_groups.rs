@@ -141,8 +141,8 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
     let now = SimTime::ZERO;
     let request = context.groups.fleet_request(group, zone, spot, 1);
     let Some(pool) = context.ec2.likely_pool(&request, now) else { return };
-    let volume_gib = context.groups.spec(group).volume_gib;
-    let Some(instance) = context.ec2.add_running(pool, context.world.next_node(), volume_gib, now) else { return };
+    let volumes = context.groups.spec(group).volumes.clone();
+    let Some(instance) = context.ec2.add_running(pool, context.world.next_node(), &volumes, now) else { return };
     context.groups.adopt(group, instance);
     let node = add_node(context, now, group, instance);
     let boot = BootTimes { running: SimDuration::ZERO, registered: SimDuration::ZERO, ready: SimDuration::ZERO };
@@ -176,7 +176,7 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
         now,
         "desired size of the node group",
     );
-    let launched = *context.ec2.instance(instance);
+    let launched = context.ec2.instance(instance).clone();
     let offer = node_life::real_offer(context, node, launched.pool.instance_type);
     let (capacity, allocatable) = offer.map(|offer| (offer.capacity, offer.allocatable)).unwrap_or_default();
     let facts = node_life::launch_facts(

@@ -41,12 +41,12 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
     };
     for id in context.world.live_nodes().to_vec() {
         let node = context.world.node(id);
-        let machine = context.machine(id).map(|machine| *context.ec2.instance(machine.instance));
+        let machine = context.machine(id).map(|machine| context.ec2.instance(machine.instance).pool);
         if !node.ready {
             sample.nodes_starting += u32::from(node.phase < NodePhase::Terminating);
             continue;
         }
-        if machine.is_some_and(|instance| instance.pool.capacity_type == well_known::SPOT) {
+        if machine.is_some_and(|pool| pool.capacity_type == well_known::SPOT) {
             sample.nodes_spot += 1;
         } else {
             sample.nodes_on_demand += 1;

@@ -61,6 +61,7 @@ mod migration;
 mod net_bill;
 mod network_bill;
 mod newcomers;
+mod node_disks;
 mod node_groups;
 mod node_overlays;
 mod node_pressure;

@@ -1,6 +1,7 @@
 //! eksctl's ClusterConfig: the cluster and its node groups.
 
 use super::common::{count, labels, symbols, taints};
+use super::disks;
 use super::node_group::{
     distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
 };
@@ -63,6 +64,9 @@ static GROUP: Shape = Shape {
         "amiFamily",
         "volumeSize",
         "volumeType",
+        "volumeIOPS",
+        "volumeThroughput",
+        "additionalVolumes",
         "maxPodsPerNode",
         "instancesDistribution",
         "cpuCredits",
@@ -77,9 +81,6 @@ static GROUP: Shape = Shape {
         "volumeEncrypted",
         "volumeKmsKeyID",
         "volumeName",
-        "volumeIOPS",
-        "volumeThroughput",
-        "additionalVolumes",
         "securityGroups",
         "ami",
         "preBootstrapCommands",
@@ -200,9 +201,8 @@ fn node_group<'s>(
         zones,
         ami_family: ami_family(reader, fields, cluster)?,
         volume_bytes: gibibytes << 30,
-        volume_type: fields
-            .optional("volumeType", |n, what| reader.symbol(n, what))?
-            .unwrap_or_else(|| Symbol::new("gp3")),
+        disk: disks::of_group(reader, fields)?,
+        more_volumes: disks::additional(reader, fields)?,
         max_pods,
         cpu_credits: cpu_credits(reader, fields)?,
         tags: labels(reader, fields, "tags")?,

@@ -2,6 +2,7 @@
 
 use crate::catalog::Region;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup, OnDemandStrategy, SpotStrategy};
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{Labels, Symbol};
 use crate::policy::selection::AllocationStrategy;
 
@@ -22,8 +23,8 @@ pub struct GroupSpec {
     pub distribution: InstancesDistribution,
     /// Capacity Rebalancing: a Spot instance at risk is replaced before it is interrupted.
     pub capacity_rebalance: bool,
-    /// Size of each root volume in GiB.
-    pub volume_gib: i64,
+    /// The EBS volumes of each instance.
+    pub volumes: NodeVolumes,
     /// Tags.
     pub tags: Labels,
 }
@@ -48,7 +49,7 @@ impl GroupSpec {
             instance_types: group.instance_types.clone(),
             distribution: group.distribution,
             capacity_rebalance: group.capacity_rebalance,
-            volume_gib: group.volume_bytes.div_euclid(1 << 30),
+            volumes: group.volumes(),
             tags: group.tags.clone(),
         }
     }

@@ -8,6 +8,7 @@ use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
 use crate::cloud::settings::{ApiLimits, BucketSize, CapacityModel, CloudSettings, Failures, Interruptions, Times};
 use crate::cloud::{ApiError, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::node_group::{InstancesDistribution, SpotStrategy};
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 
@@ -32,7 +33,7 @@ fn spec(distribution: InstancesDistribution) -> GroupSpec {
         instance_types: ["m5.large", "m5a.large"].map(Symbol::new).to_vec(),
         distribution,
         capacity_rebalance: true,
-        volume_gib: 20,
+        volumes: NodeVolumes::gp3(20),
         tags: Labels::new(),
     }
 }
