@@ -15,7 +15,8 @@ pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 use super::context::{Context, Machine};
 use super::event::{GroupEvent, class};
 use super::setup::Setup;
-use super::{interruption, metrics_server, names, node_life, scheduler_loop, zone_outage};
+use super::workload_controllers::daemon_sets;
+use super::{interruption, metrics_server, names, node_life, scheduler_loop, taint_eviction, zone_outage};
 use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
 use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
@@ -94,7 +95,8 @@ pub(super) fn update(context: &mut Context<'_>, now: SimTime, new: &NodeGroup) {
     wake(context, now, group);
 }
 
-/// A node takes the labels and taints of its group: those that the group had before go.
+/// A node takes the labels and taints of its group: those that the group had before go. DaemonSets that want it now get their pod, others
+/// lose theirs, and pods that do not tolerate a `NoExecute` taint have to leave.
 fn relabel(context: &mut Context<'_>, now: SimTime, node: NodeId, before: &NodeGroup, new: &NodeGroup) {
     let state = context.world.node(node);
     let (mut labels, mut taints) = (state.labels.clone(), state.taints.clone());
@@ -106,6 +108,8 @@ fn relabel(context: &mut Context<'_>, now: SimTime, node: NodeId, before: &NodeG
     context.world.set_taints(node, taints);
     if context.world.node(node).phase == NodePhase::Registered {
         scheduler_loop::node_changed(context, now, node);
+        daemon_sets::node_relabelled(context, now, node);
+        taint_eviction::node_changed(context, now, node);
     }
 }
 

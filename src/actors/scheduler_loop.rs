@@ -18,7 +18,7 @@ use super::event::{SchedulerEvent, class};
 use super::node_autoscaler::observe;
 use super::setup::Setup;
 use super::sight::Sight;
-use super::{eviction, fargate, kubelet, vertical, volumes};
+use super::{eviction, fargate, kubelet, taint_eviction, vertical, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
@@ -351,6 +351,7 @@ fn conclude_binding(context: &mut Context<'_>, now: SimTime, pod: PodId, node: N
     volumes::pod_bound(context, now, pod, node);
     kubelet::take_up(context, now, pod);
     observe(context, now, Sight::PodBound(pod, node));
+    taint_eviction::pod_bound(context, now, pod, node);
     notify(context, now, ClusterEvent::PodPlaced(known.shape));
 }
 
