@@ -3,6 +3,7 @@
 //! Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/scheduling_queue.go`.
 
 mod calls;
+mod named;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -281,6 +282,9 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         // Another pod may have bound a claim since.
         known.shape = shape_of(context, pod);
         context.scheduler.pods.insert(pod, known);
+    }
+    if named::goes_by_itself(context, now, pod, known) {
+        return;
     }
     let pending = PendingPod { id: pod, shape: known.shape, pinned_to };
     let scheduler = &mut context.scheduler;

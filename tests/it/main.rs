@@ -86,6 +86,7 @@ mod quotas;
 mod random_streams;
 mod recommend;
 mod regrouping;
+mod relabelled;
 mod report;
 mod report_page;
 mod requests;
