@@ -48,6 +48,7 @@ mod sampler;
 mod scheduler_loop;
 mod setup;
 mod sight;
+mod taint_eviction;
 mod termination_handler;
 mod terminations;
 mod timeline;
@@ -162,6 +163,7 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
         NodeEvent::LaunchAborted(node) => node_life::aborted(context, now, node),
         NodeEvent::NodeUnreachable(node) => zone_outage::unreachable(context, now, node),
         NodeEvent::PatienceOver(pod) => zone_outage::patience_over(context, now, pod),
+        NodeEvent::TaintPatienceOver(pod) => taint_eviction::patience_over(context, now, pod),
         NodeEvent::InstanceGone(node) => node_life::gone(context, now, node),
         NodeEvent::TerminationsSent => terminations::send(context, now),
         NodeEvent::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),

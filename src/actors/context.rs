@@ -28,6 +28,7 @@ use super::replica_loop::ReplicaLoop;
 use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
+use super::taint_eviction::TaintEvictions;
 use super::terminations::Terminations;
 use super::usage_loop::{NodeLooks, UsageLoop};
 use super::vertical::Vertical;
@@ -92,6 +93,7 @@ pub struct Context<'s> {
     pub(super) cluster_autoscaler: AutoscalerLoop,
     pub(super) interruption: Interruption,
     pub(super) darkness: Darkness,
+    pub(super) taint_evictions: TaintEvictions,
     pub(super) node_groups: NodeGroups,
     pub(super) terminations: Terminations,
     pub(super) volumes: Volumes,
@@ -183,6 +185,7 @@ impl<'s> Context<'s> {
             cluster_autoscaler: AutoscalerLoop::new(setup),
             interruption: Interruption::default(),
             darkness: Darkness::default(),
+            taint_evictions: TaintEvictions::default(),
             node_groups: NodeGroups::new(setup),
             terminations: Terminations::default(),
             volumes: Volumes::new(setup),

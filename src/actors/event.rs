@@ -118,6 +118,8 @@ pub enum NodeEvent {
     NodeUnreachable(NodeId),
     /// A pod has been on an unreachable node for as long as it tolerates.
     PatienceOver(PodId),
+    /// A pod has been on a node with a `NoExecute` taint for as long as it tolerates.
+    TaintPatienceOver(PodId),
     /// A terminated instance is gone.
     InstanceGone(NodeId),
     /// Instances that are to end are terminated by a call.

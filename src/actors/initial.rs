@@ -18,13 +18,16 @@ use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
 use crate::domain::node::NodeObject;
 use crate::domain::pod::{OwnerKind, PodPhase};
+use crate::domain::volumes::{NodeVolume, NodeVolumes};
 use crate::domain::workload::ObjectName;
 use crate::domain::{
     Labels, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, Taint, TaintEffect, WorkloadId,
     well_known,
 };
+use crate::policy::instance_types::volumes_of_found;
 use crate::single_pass::NamedPod;
 use crate::world::found::{FoundNode, FoundPod};
+use crate::world::record::NodeOrigin;
 
 /// Bytes of a gibibyte.
 const GIB: i64 = 1 << 30;
@@ -68,12 +71,11 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
 fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>, own: &InitialNode<'_>) -> NodeId {
     let node = &own.found.node;
     let drawn = Some(names::of_found(own.claim.unwrap_or(&node.name), &node.name));
-    let gib = node.capacity.get(ResourceName::EPHEMERAL_STORAGE) / GIB;
-    let volume_gib = if gib > 0 { gib + 1 } else { VOLUME_GIB };
+    let volumes = volumes_of(context, own);
     let next = context.world.next_node();
-    let instance = own.pool.and_then(|pool| context.ec2.add_running(pool, next, volume_gib, now));
+    let instance = own.pool.and_then(|pool| context.ec2.add_running(pool, next, &volumes, now));
     let machine = instance.map(|id| {
-        let launched = *context.ec2.instance(id);
+        let launched = context.ec2.instance(id).clone();
         let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
         node_life::launch_facts(context, (id, launched.pool, launched.rate), Labels::new(), capacity, allocatable)
     });
@@ -115,6 +117,26 @@ fn taints_of(node: &NodeObject) -> Vec<Taint> {
         taints.push(Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
     }
     taints
+}
+
+/// The EBS volumes of a node that was found: those that its group or its node class states, of which the one for pods is as large as
+/// the node says.
+fn volumes_of(context: &Context<'_>, own: &InitialNode<'_>) -> NodeVolumes {
+    let gib = own.found.node.capacity.get(ResourceName::EPHEMERAL_STORAGE) / GIB;
+    let reported = if gib > 0 { gib + 1 } else { VOLUME_GIB };
+    if let Some(group) = own.group {
+        let stated = context.groups.spec(group).volumes.iter().enumerate();
+        let volume =
+            |(place, own): (usize, &NodeVolume)| if place == 0 { NodeVolume { gib: reported, ..*own } } else { *own };
+        return stated.map(volume).collect();
+    }
+    let NodeOrigin::NodePool(pool) = own.origin else { return NodeVolumes::gp3(reported) };
+    let class = context.node_templates.of_pool(pool).map(|(_, class)| class);
+    let kind = own.pool.and_then(|pool| context.setup.region.instance_type(pool.instance_type));
+    match class.zip(kind) {
+        Some((class, kind)) => volumes_of_found(&kind.facts, &class, reported),
+        None => NodeVolumes::gp3(reported),
+    }
 }
 
 /// A pod is on its node.

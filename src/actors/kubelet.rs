@@ -331,6 +331,14 @@ pub(super) fn failed(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     ended(context, now, pod);
 }
 
+/// The kubelet does not admit the pod, which had not started: it has failed, for `reason`.
+pub(super) fn rejected(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) {
+    context.world.note_pod(pod, now, EventKind::PodFailed, reason);
+    scheduler_loop::forget(context, pod);
+    stopped(context, now, pod);
+    observe(context, now, Sight::PodGone(None));
+}
+
 /// The pod's machine is gone without a word: it answers no more, and nobody has noticed yet.
 pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);

@@ -15,7 +15,8 @@ pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 use super::context::{Context, Machine};
 use super::event::{GroupEvent, class};
 use super::setup::Setup;
-use super::{interruption, metrics_server, names, node_life, scheduler_loop, zone_outage};
+use super::workload_controllers::daemon_sets;
+use super::{interruption, metrics_server, names, node_life, scheduler_loop, taint_eviction, zone_outage};
 use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
 use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
@@ -94,7 +95,8 @@ pub(super) fn update(context: &mut Context<'_>, now: SimTime, new: &NodeGroup) {
     wake(context, now, group);
 }
 
-/// A node takes the labels and taints of its group: those that the group had before go.
+/// A node takes the labels and taints of its group: those that the group had before go. DaemonSets that want it now get their pod, others
+/// lose theirs, and pods that do not tolerate a `NoExecute` taint have to leave.
 fn relabel(context: &mut Context<'_>, now: SimTime, node: NodeId, before: &NodeGroup, new: &NodeGroup) {
     let state = context.world.node(node);
     let (mut labels, mut taints) = (state.labels.clone(), state.taints.clone());
@@ -106,6 +108,8 @@ fn relabel(context: &mut Context<'_>, now: SimTime, node: NodeId, before: &NodeG
     context.world.set_taints(node, taints);
     if context.world.node(node).phase == NodePhase::Registered {
         scheduler_loop::node_changed(context, now, node);
+        daemon_sets::node_relabelled(context, now, node);
+        taint_eviction::node_changed(context, now, node);
     }
 }
 
@@ -141,8 +145,8 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
     let now = SimTime::ZERO;
     let request = context.groups.fleet_request(group, zone, spot, 1);
     let Some(pool) = context.ec2.likely_pool(&request, now) else { return };
-    let volume_gib = context.groups.spec(group).volume_gib;
-    let Some(instance) = context.ec2.add_running(pool, context.world.next_node(), volume_gib, now) else { return };
+    let volumes = context.groups.spec(group).volumes.clone();
+    let Some(instance) = context.ec2.add_running(pool, context.world.next_node(), &volumes, now) else { return };
     context.groups.adopt(group, instance);
     let node = add_node(context, now, group, instance);
     let boot = BootTimes { running: SimDuration::ZERO, registered: SimDuration::ZERO, ready: SimDuration::ZERO };
@@ -177,7 +181,7 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
         now,
         "desired size of the node group",
     );
-    let launched = *context.ec2.instance(instance);
+    let launched = context.ec2.instance(instance).clone();
     let offer = node_life::real_offer(context, node, launched.pool.instance_type);
     let (capacity, allocatable) = offer.map(|offer| (offer.capacity, offer.allocatable)).unwrap_or_default();
     let facts = node_life::launch_facts(

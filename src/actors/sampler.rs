@@ -43,7 +43,7 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
     };
     for id in context.world.live_nodes().to_vec() {
         let node = context.world.node(id);
-        let machine = context.machine(id).map(|machine| *context.ec2.instance(machine.instance));
+        let machine = context.machine(id).map(|machine| context.ec2.instance(machine.instance).pool);
         if !node.ready {
             // One that was Ready before has not to start: it is lost.
             let is_new = context.world.record().nodes[id.index()].ready.is_none();
@@ -52,7 +52,7 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         }
         if matches!(node.origin, NodeOrigin::Fargate(_)) {
             sample.nodes_fargate += 1;
-        } else if machine.is_some_and(|instance| instance.pool.capacity_type == well_known::SPOT) {
+        } else if machine.is_some_and(|pool| pool.capacity_type == well_known::SPOT) {
             sample.nodes_spot += 1;
         } else {
             sample.nodes_on_demand += 1;

@@ -3,6 +3,7 @@
 //! Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/scheduling_queue.go`.
 
 mod calls;
+mod named;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use super::event::{SchedulerEvent, class};
 use super::node_autoscaler::observe;
 use super::setup::Setup;
 use super::sight::Sight;
-use super::{eviction, fargate, kubelet, vertical, volumes};
+use super::{eviction, fargate, kubelet, taint_eviction, vertical, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
@@ -286,6 +287,9 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         known.shape = shape_of(context, pod);
         context.scheduler.pods.insert(pod, known);
     }
+    if named::goes_by_itself(context, now, pod, known) {
+        return;
+    }
     let pending = PendingPod { id: pod, shape: known.shape, pinned_to };
     let scheduler = &mut context.scheduler;
     scheduler.attempts += 1;
@@ -355,6 +359,7 @@ fn conclude_binding(context: &mut Context<'_>, now: SimTime, pod: PodId, node: N
     volumes::pod_bound(context, now, pod, node);
     kubelet::take_up(context, now, pod);
     observe(context, now, Sight::PodBound(pod, node));
+    taint_eviction::pod_bound(context, now, pod, node);
     notify(context, now, ClusterEvent::PodPlaced(known.shape));
 }
 

@@ -380,7 +380,7 @@ fn cancel(activities: &mut [Log], position: Option<usize>, now: SimTime) {
 
 /// The instance as the plan sees it.
 fn member(spec: &GroupSpec, held: &Held, ec2: &mut Ec2, now: SimTime) -> Member {
-    let instance = *ec2.instance(held.id);
+    let instance = ec2.instance(held.id).clone();
     let spot = instance.pool.capacity_type == well_known::SPOT;
     let by_price = matches!(
         spec.strategy(spot).0,

@@ -260,11 +260,12 @@ fn running_time(
     lines
 }
 
+/// The EBS volumes of an instance, the root volume and others together.
 fn root_volume(instance: &Instance, end: SimTime, volumes: ListedVolumes) -> Option<BillLine> {
-    let (per_month, quality) = volumes.root();
+    let (per_month, quality) = volumes.of_node(&instance.volumes);
     let from = Some(instance.accepted).filter(|&from| from < end)?;
     let to = instance.terminated.unwrap_or(end).min(end);
-    let rate = per_month.scaled(instance.volume_gib, HOURS_PER_MONTH);
+    let rate = per_month.scaled(1, HOURS_PER_MONTH);
     let billed = billed_time(to - from);
     let amount = charge(rate, billed);
     Some(BillLine { billed, rate, amount, quality, ..blank(BillItem::RootVolume, Some(instance), from, to) })

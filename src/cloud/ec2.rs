@@ -23,6 +23,7 @@ use super::quotas::QuotaClass;
 use super::reservations::ReservationUse;
 use super::settings::{CapacityModel, CloudSettings};
 use crate::catalog::Region;
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 
@@ -50,7 +51,7 @@ impl Pool {
 }
 
 /// An instance and what is billed for it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Instance {
     /// Where it comes from.
     pub pool: Pool,
@@ -58,8 +59,8 @@ pub struct Instance {
     pub node: NodeId,
     /// Price per hour at launch.
     pub rate: HourlyRate,
-    /// Size of its root volume in GiB.
-    pub volume_gib: i64,
+    /// The EBS volumes that it was launched with.
+    pub volumes: NodeVolumes,
     /// When the request was accepted.
     pub accepted: SimTime,
     /// When it entered `running`.
@@ -187,14 +188,14 @@ impl Ec2 {
         &mut self,
         request: &FleetRequest,
         nodes: &[NodeId],
-        volume_gib: i64,
+        volumes: &NodeVolumes,
         now: SimTime,
     ) -> Result<FleetReply, CallError> {
-        self.create_fleet_using(request, ReservationUse::Open, nodes, volume_gib, now)
+        self.create_fleet_using(request, ReservationUse::Open, nodes, volumes, now)
     }
 
-    /// CreateFleet of type instant, answered for the nodes in `nodes` in order; each instance gets a root volume of
-    /// `volume_gib`. Pools that were wanted and could not deliver are among the errors even when others could.
+    /// CreateFleet of type instant, answered for the nodes in `nodes` in order; each instance gets
+    /// `volumes`. Pools that were wanted and could not deliver are among the errors even when others could.
     ///
     /// # Errors
     /// If there have been too many calls, or if EC2 fails: nothing is launched.
@@ -203,7 +204,7 @@ impl Ec2 {
         request: &FleetRequest,
         how: ReservationUse,
         nodes: &[NodeId],
-        volume_gib: i64,
+        volumes: &NodeVolumes,
         now: SimTime,
     ) -> Result<FleetReply, CallError> {
         self.arrived += 1;
@@ -244,7 +245,7 @@ impl Ec2 {
                     break;
                 }
                 let Some(&node) = waiting.next() else { break };
-                reply.instances.push(self.launch_with(candidate.pool, node, volume_gib, how, now));
+                reply.instances.push(self.launch_with(candidate.pool, node, volumes, how, now));
             }
             if undone > 0 {
                 let code = FleetErrorCode::InsufficientInstanceCapacity;
@@ -287,9 +288,9 @@ impl Ec2 {
         }
     }
 
-    /// The volumes of an instance have so many GiB together, since it was launched.
-    pub fn set_volumes(&mut self, id: InstanceId, gib: i64) {
-        self.instances[id.0 as usize].volume_gib = gib;
+    /// An instance has these volumes, since it was launched.
+    pub fn set_volumes(&mut self, id: InstanceId, volumes: NodeVolumes) {
+        self.instances[id.0 as usize].volumes = volumes;
     }
 
     /// Instances that the pool has to give.
@@ -314,9 +315,9 @@ impl Ec2 {
     }
 
     /// Adds an instance that has been running since before the simulation began; `None` if the pool does not exist.
-    pub fn add_running(&mut self, pool: Pool, node: NodeId, volume_gib: i64, now: SimTime) -> Option<InstanceId> {
+    pub fn add_running(&mut self, pool: Pool, node: NodeId, volumes: &NodeVolumes, now: SimTime) -> Option<InstanceId> {
         self.market.listed(pool)?;
-        let id = self.launch(pool, node, volume_gib, now);
+        let id = self.launch(pool, node, volumes, now);
         self.mark_running(id, now);
         Some(id)
     }
@@ -366,15 +367,15 @@ impl Ec2 {
         self.take_addresses(id, 0);
     }
 
-    fn launch(&mut self, pool: Pool, node: NodeId, volume_gib: i64, now: SimTime) -> InstanceId {
-        self.launch_with(pool, node, volume_gib, ReservationUse::Open, now)
+    fn launch(&mut self, pool: Pool, node: NodeId, volumes: &NodeVolumes, now: SimTime) -> InstanceId {
+        self.launch_with(pool, node, volumes, ReservationUse::Open, now)
     }
 
     fn launch_with(
         &mut self,
         pool: Pool,
         node: NodeId,
-        volume_gib: i64,
+        volumes: &NodeVolumes,
         how: ReservationUse,
         now: SimTime,
     ) -> InstanceId {
@@ -388,7 +389,7 @@ impl Ec2 {
             pool,
             node,
             rate,
-            volume_gib,
+            volumes: volumes.clone(),
             accepted: now,
             running: None,
             terminating: None,
@@ -445,6 +446,7 @@ mod tests {
     use crate::cloud::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
     use crate::cloud::quotas::QuotaClass;
     use crate::cloud::settings::{ApiLimits, BucketSize, CloudSettings, Failures, Interruptions, Quotas};
+    use crate::domain::volumes::NodeVolumes;
     use crate::domain::{NodeId, SimDuration, SimTime, Symbol, well_known};
     use crate::engine::Streams;
     use crate::policy::selection::AllocationStrategy;
@@ -486,22 +488,31 @@ mod tests {
     fn two_fleets_for_more_than_a_pool_holds_get_what_it_holds_and_errors_for_the_rest() {
         let mut ec2 = account();
         let nodes: Vec<NodeId> = (0..5_000).map(NodeId).collect();
-        let first = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, 20, SimTime::ZERO).unwrap();
-        let second = ec2.create_fleet(&request(&["m5.large"], 5_000), &nodes, 20, SimTime::ZERO).unwrap();
+        let first = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+        let second =
+            ec2.create_fleet(&request(&["m5.large"], 5_000), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
         assert_eq!(first.instances.len(), 1);
         assert!(first.errors.is_empty());
         assert!(!second.instances.is_empty() && second.instances.len() < 5_000);
         assert_eq!(second.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
-        let third = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, 20, SimTime::ZERO).unwrap();
+        let third = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
         assert!(third.instances.is_empty(), "the pool is empty");
         ec2.terminate(first.instances[0], SimTime::ZERO);
         ec2.mark_terminated(first.instances[0], SimTime::ZERO);
-        assert_eq!(ec2.create_fleet(&request(&["m5.large"], 1), &nodes, 20, SimTime::ZERO).unwrap().instances.len(), 1);
+        assert_eq!(
+            ec2.create_fleet(&request(&["m5.large"], 1), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO)
+                .unwrap()
+                .instances
+                .len(),
+            1
+        );
     }
 
     #[test]
     fn a_type_that_the_zone_does_not_offer_is_unsupported() {
-        let reply = account().create_fleet(&request(&["no-such.type"], 1), &[NodeId(0)], 20, SimTime::ZERO).unwrap();
+        let reply = account()
+            .create_fleet(&request(&["no-such.type"], 1), &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO)
+            .unwrap();
         assert_eq!(reply.errors[0].code, FleetErrorCode::Unsupported);
     }
 
@@ -524,23 +535,36 @@ mod tests {
         let fault =
             Fault { at: SimTime::ZERO, until, kind: FaultKind::InsufficientCapacity { pools, probability: 1.0 } };
         let mut ec2 = account_with(CloudSettings { faults: vec![fault], ..CloudSettings::default() });
-        let reply = ec2.create_fleet(&request(&["m5.large", "c5.large"], 1), &[NodeId(0)], 20, SimTime::ZERO).unwrap();
+        let reply = ec2
+            .create_fleet(&request(&["m5.large", "c5.large"], 1), &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO)
+            .unwrap();
         assert_eq!(reply.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
         assert_eq!(ec2.instance(reply.instances[0]).pool.instance_type, Symbol::new("c5.large"));
-        assert_eq!(ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], 20, until).unwrap().instances.len(), 1);
+        assert_eq!(
+            ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], &NodeVolumes::gp3(20), until)
+                .unwrap()
+                .instances
+                .len(),
+            1
+        );
     }
 
     #[test]
     fn a_quota_counts_vcpus_from_acceptance_until_the_instance_is_gone() {
         let quotas = Quotas::default().with(QuotaClass::Standard, 3);
         let mut ec2 = account_with(CloudSettings { quotas, ..CloudSettings::default() });
-        let first = ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(0)], 20, SimTime::ZERO).unwrap();
-        let second = ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], 20, SimTime::ZERO).unwrap();
+        let first =
+            ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+        let second =
+            ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
         assert_eq!(second.errors[0].code, FleetErrorCode::MaxSpotInstanceCountExceeded);
         ec2.terminate(first.instances[0], SimTime::ZERO);
         ec2.mark_terminated(first.instances[0], SimTime::ZERO);
         assert_eq!(
-            ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(2)], 20, SimTime::ZERO).unwrap().instances.len(),
+            ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(2)], &NodeVolumes::gp3(20), SimTime::ZERO)
+                .unwrap()
+                .instances
+                .len(),
             1
         );
     }
@@ -552,7 +576,7 @@ mod tests {
         let both = FleetRequest { pools_to_use: 2, ..request(&["m5.large", "c5.large"], 8) };
         let both = FleetRequest { strategy: AllocationStrategy::Diversified, ..both };
         let nodes: Vec<NodeId> = (0..8).map(NodeId).collect();
-        let reply = ec2.create_fleet(&both, &nodes, 20, SimTime::ZERO).unwrap();
+        let reply = ec2.create_fleet(&both, &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
         assert_eq!(reply.instances.len(), 3, "six of seven vCPUs");
         assert!(reply.errors.iter().any(|error| error.code == FleetErrorCode::MaxSpotInstanceCountExceeded));
     }
@@ -564,8 +588,9 @@ mod tests {
             let kind = FaultKind::ApiThrottle { bucket, action: Some(action) };
             let fault = Fault { at: SimTime::ZERO, until: SimTime::ZERO + SimDuration::from_secs(60), kind };
             let mut ec2 = account_with(CloudSettings { faults: vec![fault], ..CloudSettings::default() });
-            let launched =
-                (0..2).map(|node| ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(node)], 20, SimTime::ZERO));
+            let launched = (0..2).map(|node| {
+                ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(node)], &NodeVolumes::gp3(20), SimTime::ZERO)
+            });
             let launched: Vec<_> = launched.filter_map(Result::ok).flat_map(|reply| reply.instances).collect();
             let ended = launched.iter().filter(|id| ec2.terminate_instances(&[**id], SimTime::ZERO).is_ok()).count();
             (launched.len(), ended)
@@ -581,9 +606,12 @@ mod tests {
         let api = ApiLimits { mutating, ..ApiLimits::default() };
         let mut ec2 = account_with(CloudSettings { api, ..CloudSettings::default() });
         let one = request(&["m5.large"], 1);
-        assert!(ec2.create_fleet(&one, &[NodeId(0)], 20, SimTime::ZERO).is_ok());
-        assert!(ec2.create_fleet(&one, &[NodeId(1)], 20, SimTime::ZERO).is_err());
+        assert!(ec2.create_fleet(&one, &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO).is_ok());
+        assert!(ec2.create_fleet(&one, &[NodeId(1)], &NodeVolumes::gp3(20), SimTime::ZERO).is_err());
         assert_eq!(ec2.instances().len(), 1);
-        assert!(ec2.create_fleet(&one, &[NodeId(1)], 20, SimTime::ZERO + SimDuration::from_secs(1)).is_ok());
+        assert!(
+            ec2.create_fleet(&one, &[NodeId(1)], &NodeVolumes::gp3(20), SimTime::ZERO + SimDuration::from_secs(1))
+                .is_ok()
+        );
     }
 }

@@ -12,6 +12,7 @@ use super::consistency::InstanceView;
 use super::ec2::{Ec2, InstanceFilter, InstanceId};
 use super::fleet::{CallError, FleetReply, FleetRequest, Throttled};
 use super::reservations::ReservationUse;
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{NodeId, SimDuration, SimTime, Symbol};
 
 /// The simulated account: its instances and its groups.
@@ -24,8 +25,7 @@ pub struct SimulatedAccount<'a> {
 }
 
 impl SimulatedAccount<'_> {
-    /// CreateFleet of type instant, for the nodes in `nodes`, each with a root volume of `volume_gib`, with a word on capacity
-    /// reservations.
+    /// CreateFleet of type instant, for the nodes in `nodes`, each with `volumes`, with a word on capacity reservations.
     ///
     /// # Errors
     /// If there have been too many calls, or the cloud fails.
@@ -34,10 +34,10 @@ impl SimulatedAccount<'_> {
         request: &FleetRequest,
         how: ReservationUse,
         nodes: &[NodeId],
-        volume_gib: i64,
+        volumes: &NodeVolumes,
         now: SimTime,
     ) -> Result<FleetReply, CallError> {
-        self.ec2.create_fleet_using(request, how, nodes, volume_gib, now)
+        self.ec2.create_fleet_using(request, how, nodes, volumes, now)
     }
 
     /// CreateFleet for one instance in any of these capacity reservations, the first with room.
@@ -48,10 +48,10 @@ impl SimulatedAccount<'_> {
         &mut self,
         reservations: &[Symbol],
         node: NodeId,
-        volume_gib: i64,
+        volumes: &NodeVolumes,
         now: SimTime,
     ) -> Result<FleetReply, CallError> {
-        self.ec2.launch_reserved(reservations, node, volume_gib, now)
+        self.ec2.launch_reserved(reservations, node, volumes, now)
     }
 
     /// TerminateInstances: how long each takes to be gone.

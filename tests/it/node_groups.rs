@@ -8,7 +8,7 @@ use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
 
-fn try_load(text: &str, manifests: &str) -> Result<Scenario, String> {
+pub(crate) fn try_load(text: &str, manifests: &str) -> Result<Scenario, String> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("scenario.yaml");
     std::fs::write(&file, text).unwrap();

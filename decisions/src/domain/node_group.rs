@@ -1,6 +1,7 @@
 //! Node groups: Auto Scaling groups whose instances are nodes of the cluster, run by EKS or by oneself.
 
 use super::node_pool::AmiFamily;
+use super::volumes::{DiskClass, NodeVolume, NodeVolumes};
 use super::{Labels, Symbol, Taint};
 
 /// A node group, from an eksctl `ClusterConfig` or a scenario's own list.
@@ -34,14 +35,24 @@ pub struct NodeGroup {
     pub ami_family: AmiFamily,
     /// Root volume size in bytes.
     pub volume_bytes: i64,
-    /// Root volume type.
-    pub volume_type: Symbol,
+    /// What the root volume is ordered as: type, operations and throughput.
+    pub disk: DiskClass,
+    /// Its nodes' other EBS volumes (eksctl's `additionalVolumes`).
+    pub more_volumes: Vec<NodeVolume>,
     /// `cpuCredits`: what becomes of its burstable instances whose credits are spent; `None` for what holds elsewhere.
     pub cpu_credits: Option<CreditMode>,
     /// `maxPodsPerNode`.
     pub max_pods: Option<i64>,
     /// Tags of the Auto Scaling group.
     pub tags: Labels,
+}
+
+impl NodeGroup {
+    /// The EBS volumes of each of its nodes, the root volume first.
+    pub fn volumes(&self) -> NodeVolumes {
+        let root = NodeVolume { gib: self.volume_bytes.div_euclid(1 << 30), class: self.disk };
+        std::iter::once(root).chain(self.more_volumes.iter().copied()).collect()
+    }
 }
 
 /// What becomes of a burstable instance whose CPU credits are spent.

@@ -8,6 +8,7 @@ use super::resources::Resources;
 use super::symbol::{Symbol, well_known};
 use super::taints::Taint;
 use super::time::SimDuration;
+use super::volumes::{DiskClass, NodeVolume};
 
 /// A NodePool (`karpenter.sh/v1`), or a Provisioner (`v1alpha5`) read as one.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -249,8 +250,17 @@ pub struct BlockDevice {
     pub size_bytes: i64,
     /// Whether it is marked as the root volume.
     pub root: bool,
-    /// `gp2`, `gp3`, `io1`, ...
-    pub volume_type: Symbol,
+    /// What it is ordered as: type, operations and throughput.
+    pub disk: DiskClass,
+}
+
+impl BlockDevice {
+    /// The volume, whose size EC2 is given in whole GiB, rounded up.
+    ///
+    /// Source: Karpenter AWS provider v1.13 `pkg/providers/launchtemplate/launchtemplate.go`, `volumeSize`.
+    pub fn volume(&self) -> NodeVolume {
+        NodeVolume { gib: (self.size_bytes.max(0).unsigned_abs().div_ceil(1 << 30)) as i64, class: self.disk }
+    }
 }
 
 /// Kubelet settings that change what a node offers.

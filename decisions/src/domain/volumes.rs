@@ -1,5 +1,7 @@
 //! Persistent volumes, as far as they decide where a pod may run and what is billed for them.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::pod::{ClaimSource, NodeSelectorTerm, VolumeRef};
@@ -15,12 +17,12 @@ pub enum VolumeBindingMode {
     WaitForFirstConsumer,
 }
 
-/// What the volumes of a class are billed by.
+/// What EBS volumes are billed by beside their size: those of a StorageClass, of a node class and of a node group.
 ///
-/// Source: aws-ebs-csi-driver 1.40 `docs/parameters.md`.
+/// Source: aws-ebs-csi-driver 1.40 `docs/parameters.md`; EC2 API reference, `EbsBlockDevice`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DiskClass {
-    /// The EBS volume type, for example `gp2`; `None` for the driver's default, `gp3`.
+    /// The EBS volume type, for example `gp2`; `None` where none is stated, which is taken for `gp3`.
     pub volume_type: Option<Symbol>,
     /// I/O operations per second that are ordered, in all.
     pub iops: u32,
@@ -28,6 +30,44 @@ pub struct DiskClass {
     pub iops_per_gib: u32,
     /// Throughput that is ordered, in MiB per second.
     pub throughput_mib: u32,
+}
+
+impl DiskClass {
+    /// A type, with the operations and the throughput that come with it.
+    pub fn of_type(volume_type: &str) -> Self {
+        Self { volume_type: Some(Symbol::new(volume_type)), ..Self::default() }
+    }
+}
+
+/// An EBS volume that a node is launched with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NodeVolume {
+    /// Its size in GiB.
+    pub gib: i64,
+    /// What it is ordered as.
+    pub class: DiskClass,
+}
+
+/// The EBS volumes that a node is launched with. Nodes of one node class or group share them, so that a copy costs nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeVolumes(Arc<[NodeVolume]>);
+
+impl NodeVolumes {
+    /// One gp3 volume of so many GiB, with the operations and the throughput that come with it.
+    pub fn gp3(gib: i64) -> Self {
+        Self(Arc::from([NodeVolume { gib, class: DiskClass::of_type("gp3") }]))
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &NodeVolume> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<NodeVolume> for NodeVolumes {
+    fn from_iter<I: IntoIterator<Item = NodeVolume>>(volumes: I) -> Self {
+        Self(volumes.into_iter().collect())
+    }
 }
 
 /// A StorageClass.

@@ -1,6 +1,7 @@
 //! eksctl's ClusterConfig: the cluster and its node groups.
 
 use super::common::{count, labels, symbols};
+use super::disks;
 use super::node_group::{
     distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
     suspends_zone_rebalance, taints,
@@ -64,6 +65,9 @@ static GROUP: Shape = Shape {
         "amiFamily",
         "volumeSize",
         "volumeType",
+        "volumeIOPS",
+        "volumeThroughput",
+        "additionalVolumes",
         "maxPodsPerNode",
         "instancesDistribution",
         "cpuCredits",
@@ -79,9 +83,6 @@ static GROUP: Shape = Shape {
         "volumeEncrypted",
         "volumeKmsKeyID",
         "volumeName",
-        "volumeIOPS",
-        "volumeThroughput",
-        "additionalVolumes",
         "securityGroups",
         "ami",
         "preBootstrapCommands",
@@ -205,9 +206,8 @@ fn node_group<'s>(
         zones,
         ami_family: ami_family(reader, fields, cluster)?,
         volume_bytes: gibibytes << 30,
-        volume_type: fields
-            .optional("volumeType", |n, what| reader.symbol(n, what))?
-            .unwrap_or_else(|| Symbol::new("gp3")),
+        disk: disks::of_group(reader, fields)?,
+        more_volumes: disks::additional(reader, fields)?,
         max_pods,
         cpu_credits: cpu_credits(reader, fields)?,
         tags: labels(reader, fields, "tags")?,

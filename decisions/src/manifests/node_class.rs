@@ -1,8 +1,10 @@
 //! Karpenter's EC2NodeClass, `karpenter.k8s.aws/v1` and `v1beta1`.
 
-use super::bounds::{volume_size, volume_type};
+use super::bounds::volume_size;
 use super::common::{labels, metadata, resources};
+use super::disks::{KARPENTER, ordered};
 use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
+use crate::domain::volumes::DiskClass;
 use crate::domain::{NodeClass, Symbol, well_known};
 use crate::policy::auto_mode;
 use crate::text::InputError;
@@ -71,16 +73,8 @@ static BLOCK_DEVICE: Shape = Shape {
 };
 static EBS: Shape = Shape {
     name: "`ebs`",
-    keys: &["volumeSize", "volumeType"],
-    without_effect: &[
-        "encrypted",
-        "deleteOnTermination",
-        "iops",
-        "throughput",
-        "kmsKeyID",
-        "snapshotID",
-        "volumeInitializationRate",
-    ],
+    keys: &["volumeSize", "volumeType", "iops", "throughput"],
+    without_effect: &["encrypted", "deleteOnTermination", "kmsKeyID", "snapshotID", "volumeInitializationRate"],
     unsupported: &[],
     strict: false,
 };
@@ -187,16 +181,16 @@ fn storage<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Vec<BlockDevi
                 .help("write a size from `1Gi` to `59000Gi`; it is 80Gi unless it is stated"));
         }
     }
-    for (key, least, most) in [("iops", 3_000, 16_000), ("throughput", 125, 1_000)] {
-        let stated = fields.optional(key, |n, what| reader.integer(n, what, least, most))?;
-        if let (Some(more), Some(at)) = (stated.filter(|own| *own > least), fields.get(key)) {
-            let message =
-                format!("`{key}: {more}` of a node's volume is not billed: the volume costs what {least} come with");
-            let help = "state `ec2.billing.volume_per_month` with what it comes to";
-            reader.note(Effect::ChangesAnswer, at.at, message, "costs more", help);
-        }
-    }
-    Ok(auto_mode::volumes(bytes))
+    let stated = |key, least, most| {
+        let number = fields.optional(key, |n, what| reader.integer(n, what, least, most))?;
+        Ok::<_, InputError>(number.and_then(|number| u32::try_from(number).ok()).unwrap_or(0))
+    };
+    let disk = DiskClass {
+        iops: stated("iops", 3_000, 16_000)?,
+        throughput_mib: stated("throughput", 125, 1_000)?,
+        ..DiskClass::of_type("gp3")
+    };
+    Ok(auto_mode::volumes(bytes, disk))
 }
 
 /// Terms that select capacity reservations.
@@ -388,10 +382,7 @@ pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -
     for node in items {
         let fields = reader.fields(node, &BLOCK_DEVICE)?;
         let ebs = fields.get("ebs").map(|n| reader.fields(n, &EBS)).transpose()?;
-        let volume_type = match ebs {
-            Some(ebs) => ebs.optional("volumeType", |n, what| volume_type(reader, n, what))?,
-            None => None,
-        };
+        let disk = ebs.map_or_else(|| Ok(DiskClass::of_type("gp3")), |ebs| ordered(reader, ebs, &KARPENTER))?;
         let size = ebs.and_then(|ebs| ebs.get("volumeSize"));
         let size_bytes = match size {
             Some(node) => volume_size(reader, node)?,
@@ -405,7 +396,7 @@ pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -
             device: fields.optional("deviceName", |n, what| reader.text(n, what))?.unwrap_or_default().to_owned(),
             size_bytes,
             root: fields.optional("rootVolume", |n, what| reader.truth(n, what))?.unwrap_or(false),
-            volume_type: volume_type.unwrap_or_else(|| Symbol::new("gp3")),
+            disk,
         });
     }
     refuse_two_roots(reader, items, &devices)?;

@@ -19,6 +19,7 @@ use crate::domain::pod::{IntOrPercent, NodeSelectorExpression, NodeSelectorTerm}
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
 use crate::domain::taints::{Taint, TaintEffect};
+use crate::domain::volumes::DiskClass;
 use crate::domain::workload::DaemonSet;
 use crate::domain::{NodeClass, NodePool, PodSpec, Requirement, SimDuration, Symbol};
 
@@ -108,21 +109,17 @@ pub fn own_pool(name: impl Into<Symbol>) -> NodePool {
 pub fn node_class(name: impl Into<Symbol>) -> NodeClass {
     NodeClass {
         ami_family: AmiFamily::Bottlerocket,
-        block_devices: volumes(STORAGE_GIB * GIB),
+        block_devices: volumes(STORAGE_GIB * GIB, DiskClass::of_type("gp3")),
         auto_mode: true,
         ..NodeClass::named(name)
     }
 }
 
-/// The volumes of a node whose `ephemeralStorage` has so many bytes.
-pub fn volumes(storage: i64) -> Vec<BlockDevice> {
-    let volume = |device: &str, size_bytes| BlockDevice {
-        device: device.to_owned(),
-        size_bytes,
-        root: false,
-        volume_type: Symbol::new("gp3"),
-    };
-    vec![volume("/dev/xvda", ROOT_GIB * GIB), volume("/dev/xvdb", storage)]
+/// The volumes of a node whose `ephemeralStorage` has so many bytes and is ordered as `disk`.
+pub fn volumes(storage: i64, disk: DiskClass) -> Vec<BlockDevice> {
+    let volume =
+        |device: &str, size_bytes, disk| BlockDevice { device: device.to_owned(), size_bytes, root: false, disk };
+    vec![volume("/dev/xvda", ROOT_GIB * GIB, DiskClass::of_type("gp3")), volume("/dev/xvdb", storage, disk)]
 }
 
 /// Marks the nodes of a pool as nodes of Auto Mode, by the label that they all have.

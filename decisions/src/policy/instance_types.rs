@@ -20,7 +20,7 @@ use crate::domain::{
 };
 use crate::policy::release::Behaviour;
 
-pub use capacity::volumes_beside_local_disks;
+pub use capacity::{volumes_beside_local_disks, volumes_of_found};
 pub use labels::of_node as labels_of_node;
 pub use offerings::{refresh_offering, refresh_offerings};
 pub use overlays::{OverlayVerdict, add_extended, lay_overlays, overlay_warnings};

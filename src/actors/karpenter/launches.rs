@@ -24,13 +24,13 @@ pub(super) fn begin(context: &mut Context<'_>, claim: NodeId, begins: SimTime, c
 /// EC2 answers a request.
 pub(super) fn create_fleet(context: &mut Context<'_>, now: SimTime, node: NodeId, call: &FleetCall) {
     node_life::count_addresses(context);
-    let FleetCall { request, volume_gib, uses_open_reservations } = call;
+    let FleetCall { request, volumes, uses_open_reservations } = call;
     let reply = if request.capacity_type == well_known::RESERVED {
         let ids: Vec<Symbol> = request.overrides.iter().filter_map(|wanted| wanted.reservation).collect();
-        context.cloud().launch_reserved(&ids, node, *volume_gib, now)
+        context.cloud().launch_reserved(&ids, node, volumes, now)
     } else {
         let how = if *uses_open_reservations { ReservationUse::Open } else { ReservationUse::None };
-        context.cloud().create_fleet_using(&fleet_request(request), how, &[node], *volume_gib, now)
+        context.cloud().create_fleet_using(&fleet_request(request), how, &[node], volumes, now)
     };
     let answer = reply.map(|reply| answer(context, &reply)).map_err(|error| CallRefused {
         throttled: matches!(error, CallError::Throttled(_)),
@@ -96,8 +96,8 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
 fn order_volumes(context: &mut Context<'_>, pool: Symbol, id: InstanceId, instance_type: Symbol) {
     let Some((_, class)) = context.node_templates.of_pool(pool) else { return };
     let Some(kind) = context.setup.region.instance_type(instance_type) else { return };
-    if let Some(gib) = volumes_beside_local_disks(&kind.facts, &class) {
-        context.ec2.set_volumes(id, gib);
+    if let Some(volumes) = volumes_beside_local_disks(&kind.facts, &class) {
+        context.ec2.set_volumes(id, volumes);
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Daemons {
     applied: DaemonSet,
     /// Whether pods of former templates are being replaced.
     rolling: bool,
-    /// Nodes that had a taint which its pods do not tolerate when they registered.
+    /// Nodes that had a taint which its pods do not tolerate when they registered or changed.
     refused: BTreeSet<NodeId>,
 }
 
@@ -90,6 +90,45 @@ pub(in crate::actors) fn node_untainted(context: &mut Context<'_>, now: SimTime,
         }
         place(context, now, workload, node);
     }
+}
+
+/// Labels or taints of a node have changed: DaemonSets that want it now get their pod, and the pods of those go that are not to be on it
+/// any longer.
+///
+/// Source: `daemon_controller.go`, `updateNode`, `podsShouldBeOnNode`.
+pub(in crate::actors) fn node_relabelled(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
+    for workload in daemon_sets {
+        let pods = &context.world.workload(workload).pods;
+        let there: Vec<PodId> =
+            pods.iter().copied().filter(|&pod| context.world.pod(pod).pinned == Some(node)).collect();
+        let wanted = wants(context, workload, node);
+        if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
+            if wanted {
+                own.refused.remove(&node)
+            } else {
+                own.refused.insert(node)
+            };
+        }
+        if wanted && there.is_empty() {
+            place(context, now, workload, node);
+        } else if !wanted && !keeps(context, workload, node) {
+            for pod in there.into_iter().filter(|&pod| context.world.pod(pod).is_active()).collect::<Vec<_>>() {
+                kubelet::delete(context, now, pod, false, "its node is not one of its DaemonSet's any longer");
+            }
+        }
+    }
+}
+
+/// Whether a pod of the DaemonSet that is on the node stays there: a node of its own with no `NoExecute` taint that it does not tolerate.
+///
+/// Source: `daemon_controller.go`, `NodeShouldRunDaemonPod`.
+fn keeps(context: &Context<'_>, workload: WorkloadId, node: NodeId) -> bool {
+    let host = context.world.node(node);
+    let template = &context.world.workload(workload).template;
+    let ending = host.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute);
+    template.selects_node(&host.labels, host.name.as_str())
+        && first_untolerated(ending, &template.tolerations).is_none()
 }
 
 /// A node is there with its pods: the daemons that it wants and has not are made.

@@ -68,7 +68,7 @@ impl AutoScaling {
         let spec = &self.groups[group].spec;
         if let (true, &[instance_type]) = (spec.launches_by_run_instances(), spec.instance_types.as_slice()) {
             let pool = Pool { instance_type, zone: batch.zone, capacity_type: well_known::ON_DEMAND };
-            let request = RunRequest { pool, min: 1, max: batch.count, volume_gib: spec.volume_gib };
+            let request = RunRequest { pool, min: 1, max: batch.count, volumes: spec.volumes.clone() };
             return match ec2.run_instances(&request, nodes, now) {
                 Ok(launched) if launched.len() < nodes.len() => {
                     (launched, Some(Reason::Pool(FleetErrorCode::InsufficientInstanceCapacity)))
@@ -79,7 +79,7 @@ impl AutoScaling {
             };
         }
         let request = self.fleet_request(group, batch.zone, batch.spot, batch.count);
-        match ec2.create_fleet(&request, nodes, spec.volume_gib, now) {
+        match ec2.create_fleet(&request, nodes, &spec.volumes, now) {
             Err(error) => (Vec::new(), Some(Reason::Call(error))),
             Ok(reply) if reply.instances.len() == nodes.len() => (reply.instances, None),
             Ok(reply) => {

@@ -2,6 +2,7 @@
 
 use crate::catalog::Region;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup, OnDemandStrategy, SpotStrategy};
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{Labels, Symbol};
 use crate::policy::selection::AllocationStrategy;
 
@@ -24,8 +25,8 @@ pub struct GroupSpec {
     pub capacity_rebalance: bool,
     /// The process `AZRebalance`: an instance of a crowded zone is replaced by one in an emptier zone.
     pub zone_rebalance: bool,
-    /// Size of each root volume in GiB.
-    pub volume_gib: i64,
+    /// The EBS volumes of each instance.
+    pub volumes: NodeVolumes,
     /// Tags.
     pub tags: Labels,
 }
@@ -51,7 +52,7 @@ impl GroupSpec {
             distribution: group.distribution,
             capacity_rebalance: group.capacity_rebalance,
             zone_rebalance: group.zone_rebalance,
-            volume_gib: group.volume_bytes.div_euclid(1 << 30),
+            volumes: group.volumes(),
             tags: group.tags.clone(),
         }
     }

@@ -8,6 +8,7 @@ use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
 use crate::cloud::settings::{ApiLimits, BucketSize, CapacityModel, CloudSettings, Failures, Interruptions, Times};
 use crate::cloud::{ApiError, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::node_group::{InstancesDistribution, SpotStrategy};
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 
@@ -33,7 +34,7 @@ fn spec(distribution: InstancesDistribution) -> GroupSpec {
         distribution,
         capacity_rebalance: true,
         zone_rebalance: true,
-        volume_gib: 20,
+        volumes: NodeVolumes::gp3(20),
         tags: Labels::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! What the EBS volumes of claims cost.
+//! What EBS volumes cost, those of nodes and those of claims.
 //!
 //! Source: AWS pricing of EBS, 2025-10-28. What is ordered is billed, used or not: size, and of gp3, io1 and io2 also I/O
 //! operations and throughput beyond what comes with the size.
@@ -8,7 +8,7 @@
 use super::{HOURS_PER_MONTH, billed_time, blank, charge};
 use crate::catalog::{PriceQuality, VolumePrices};
 use crate::cloud::bill::{BillItem, BillLine};
-use crate::domain::volumes::DiskClass;
+use crate::domain::volumes::{DiskClass, NodeVolumes};
 use crate::domain::{HourlyRate, SimTime, Symbol};
 
 /// I/O operations and MiB per second that come with a gp3 volume.
@@ -50,18 +50,22 @@ impl ListedVolumes {
         Self { prices, quality, quality_of_gp3: gp3.map_or(quality, |_| PriceQuality::Own) }
     }
 
-    /// What a GiB of root volume costs for a month, and how that is known.
-    pub(super) fn root(&self) -> (HourlyRate, PriceQuality) {
-        (self.prices.gp3, self.quality_of_gp3)
+    /// What the volumes of a node cost together for a month, and how well that is known of the least known.
+    pub(super) fn of_node(&self, volumes: &NodeVolumes) -> (HourlyRate, PriceQuality) {
+        volumes
+            .iter()
+            .map(|own| self.per_month(own.gib, own.class))
+            .fold((HourlyRate::ZERO, PriceQuality::Own), |(sum, worst), (per_month, quality)| {
+                (sum + per_month, worst.max(quality))
+            })
     }
 
-    /// What `disk` costs for a month, and how that is known: as gp3 where its type is not.
-    fn per_month(&self, disk: &Disk) -> (HourlyRate, PriceQuality) {
-        let (class, prices) = (disk.class, &self.prices);
-        let iops =
-            if class.iops > 0 { i64::from(class.iops) } else { i64::from(class.iops_per_gib) * i64::from(disk.gib) };
+    /// What a volume costs for a month, and how that is known: as gp3 where its type is not.
+    fn per_month(&self, gib: i64, class: DiskClass) -> (HourlyRate, PriceQuality) {
+        let prices = &self.prices;
+        let iops = if class.iops > 0 { i64::from(class.iops) } else { i64::from(class.iops_per_gib) * gib };
         let times = |price: HourlyRate, count: i64| price.scaled(count.max(0), 1);
-        let size = |per_gib| times(per_gib, i64::from(disk.gib));
+        let size = |per_gib| times(per_gib, gib);
         let gp3 = || {
             let throughput = times(prices.gp3_throughput, i64::from(class.throughput_mib) - GP3_THROUGHPUT);
             size(prices.gp3) + times(prices.gp3_iops, iops - GP3_IOPS) + throughput
@@ -88,7 +92,7 @@ impl ListedVolumes {
 /// The lines of the bill, in the order of `disks`.
 pub(super) fn lines(disks: &[Disk], listed: ListedVolumes, end: SimTime) -> impl Iterator<Item = BillLine> + '_ {
     disks.iter().filter(move |disk| disk.from < end).map(move |disk| {
-        let (per_month, quality) = listed.per_month(disk);
+        let (per_month, quality) = listed.per_month(i64::from(disk.gib), disk.class);
         let to = disk.until.unwrap_or(end).min(end);
         let rate = per_month.scaled(1, HOURS_PER_MONTH);
         let billed = billed_time(to - disk.from);

@@ -1,8 +1,9 @@
+mod volumes;
+
 use std::sync::Arc;
 
 use proptest::prelude::{prop, proptest};
 
-use super::disks::Disk;
 use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
 use super::{Beside, Charge, ManagedNodes, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
@@ -12,7 +13,7 @@ use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
 use crate::cloud::market::PriceInterval;
 use crate::cloud::settings::{BillingSettings, CloudSettings, ReplayedPrice, SpotPrices};
 use crate::cloud::{Bill, CapacityReservation, Ec2, EndedBy, Pool};
-use crate::domain::volumes::DiskClass;
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{HourlyRate, Labels, Money, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 
@@ -78,7 +79,7 @@ fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
 fn a_managed_instance_of_half_a_minute_pays_a_minute_of_its_price_and_of_the_fee() {
     let mut ec2 = account(BillingSettings::default());
     for (node, spot) in [(0, false), (1, true), (2, false)] {
-        let id = ec2.add_running(pool("m7i.large", spot), NodeId(node), 84, at(0)).unwrap();
+        let id = ec2.add_running(pool("m7i.large", spot), NodeId(node), &NodeVolumes::gp3(84), at(0)).unwrap();
         ec2.terminate(id, at(30));
         ec2.mark_terminated(id, at(60));
     }
@@ -125,7 +126,7 @@ fn the_control_plane_costs_73_a_month_and_438_under_extended_support() {
 #[test]
 fn an_interrupted_first_hour_is_credited_and_its_volume_is_not() {
     let mut ec2 = account(BillingSettings::default());
-    let id = ec2.add_running(pool("m5.large", true), NodeId(0), 20, at(0)).unwrap();
+    let id = ec2.add_running(pool("m5.large", true), NodeId(0), &NodeVolumes::gp3(20), at(0)).unwrap();
     ec2.reclaim(id, at(1_800));
     ec2.mark_terminated(id, at(1_840));
     let bill = bill(&mut ec2, at(7_200), SimDuration::ZERO);
@@ -144,7 +145,7 @@ fn addresses_fees_and_discounts_are_lines_of_their_own() {
         ..BillingSettings::default()
     };
     let mut ec2 = account(billing);
-    ec2.add_running(pool("m5.large", false), NodeId(0), 0, at(0)).unwrap();
+    ec2.add_running(pool("m5.large", false), NodeId(0), &NodeVolumes::gp3(0), at(0)).unwrap();
     let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
     assert_eq!(of_item(&bill, BillItem::PublicIpv4), "0.005000000");
     // A tenth of instance, address and control plane; the vendor's fee is not AWS's.
@@ -165,7 +166,7 @@ fn a_plan_is_paid_by_the_clock_hour_and_what_it_does_not_cover_is_shown() {
     let commitments = Commitments { plans: vec![plan], ..Commitments::default() };
     let mut ec2 = account(BillingSettings { commitments, ..BillingSettings::default() });
     // From half past to the full hour, then gone.
-    let id = ec2.add_running(pool("m5.large", false), NodeId(0), 0, at(0)).unwrap();
+    let id = ec2.add_running(pool("m5.large", false), NodeId(0), &NodeVolumes::gp3(0), at(0)).unwrap();
     ec2.terminate(id, at(1_800));
     let bill = bill(&mut ec2, at(5_400), SimDuration::from_secs(1_800));
     assert_eq!(of_item(&bill, BillItem::Instance), "0.048000000");
@@ -199,7 +200,7 @@ fn account_holding(reservation: CapacityReservation, commitments: Commitments) -
 fn what_runs_in_a_capacity_reservation_costs_nothing_more_and_what_is_unused_is_shown() {
     let mut ec2 = account_holding(held(true, 0, None), Commitments::default());
     for node in 0..15 {
-        ec2.add_running(pool("m4.large", false), NodeId(node), 0, at(0)).unwrap();
+        ec2.add_running(pool("m4.large", false), NodeId(node), &NodeVolumes::gp3(0), at(0)).unwrap();
     }
     let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
     assert_eq!(of_item(&bill, BillItem::Instance), "0.000000000");
@@ -221,7 +222,7 @@ fn a_capacity_reservation_is_billed_by_the_second_from_creation_to_release() {
 fn what_does_not_fit_a_reservation_or_outlives_it_pays_for_itself() {
     let mut ec2 = account_holding(held(true, 0, Some(1_800)), Commitments::default());
     for node in 0..21 {
-        ec2.add_running(pool("m4.large", false), NodeId(node), 0, at(0)).unwrap();
+        ec2.add_running(pool("m4.large", false), NodeId(node), &NodeVolumes::gp3(0), at(0)).unwrap();
     }
     let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
     // One all hour, twenty for the half hour after the end.
@@ -233,7 +234,7 @@ fn what_does_not_fit_a_reservation_or_outlives_it_pays_for_itself() {
 #[test]
 fn a_targeted_reservation_is_left_alone_by_launches_that_do_not_name_it() {
     let mut ec2 = account_holding(held(false, 0, None), Commitments::default());
-    ec2.add_running(pool("m4.large", false), NodeId(0), 0, at(0)).unwrap();
+    ec2.add_running(pool("m4.large", false), NodeId(0), &NodeVolumes::gp3(0), at(0)).unwrap();
     let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
     assert_eq!(of_item(&bill, BillItem::Instance), "0.100000000");
     assert_eq!(of_item(&bill, BillItem::UnusedCapacityReservation), "2.000000000");
@@ -256,7 +257,7 @@ fn a_plan_discounts_a_reservation_used_or_not_and_a_zonal_reserved_instance_does
     };
     let commitments = Commitments { plans: vec![plan], reserved: vec![zonal] };
     let mut ec2 = account_holding(held(true, 0, None), commitments);
-    ec2.add_running(pool("m4.large", false), NodeId(0), 0, at(0)).unwrap();
+    ec2.add_running(pool("m4.large", false), NodeId(0), &NodeVolumes::gp3(0), at(0)).unwrap();
     let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
     assert_eq!(of_item(&bill, BillItem::Covered), "-2.000000000", "all twenty, at half price");
     assert_eq!(of_item(&bill, BillItem::SavingsPlans), "1.000000000");
@@ -285,7 +286,7 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
     let zones: Vec<Symbol> = ["us-east-1a", "us-east-1b"].map(Symbol::new).to_vec();
     for (node, &zone) in (0..).zip(&zones) {
         let pool = Pool { zone, ..pool("m5.large", false) };
-        ec2.add_running(pool, NodeId(node), 0, at(0)).unwrap();
+        ec2.add_running(pool, NodeId(node), &NodeVolumes::gp3(0), at(0)).unwrap();
     }
     let pulled = vec![(NodeId(0), 3_000_000_000), (NodeId(1), 3_000_000_000)];
     let traffic = Traffic { zones, pulled, requests: 10_000_000, ..Traffic::default() };
@@ -302,86 +303,12 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
 }
 
 #[test]
-fn a_root_volume_is_billed_from_the_request_to_the_end_of_the_instance() {
-    let mut ec2 = account(BillingSettings::default());
-    let id = ec2.add_running(pool("m5.large", false), NodeId(0), 20, at(0)).unwrap();
-    ec2.terminate(id, at(3_565));
-    ec2.mark_terminated(id, at(3_600));
-    // 20 GB at 0.08 a month of 730 hours.
-    let bill = bill(&mut ec2, at(7_200), SimDuration::ZERO);
-    assert_eq!(of_item(&bill, BillItem::RootVolume), "0.002191781");
-}
-
-#[test]
-fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
-    let disk = |volume_type: Option<&str>, more: DiskClass| Disk {
-        zone: Some(Symbol::new("us-east-1a")),
-        gib: 100,
-        class: DiskClass { volume_type: volume_type.map(Symbol::new), ..more },
-        from: at(0),
-        until: None,
-    };
-    let ordered = DiskClass { iops: 4_000, throughput_mib: 225, ..DiskClass::default() };
-    let each = DiskClass { iops_per_gib: 20, ..DiskClass::default() };
-    let month = 730 * 3_600;
-    for (disk, cost) in [
-        (disk(None, DiskClass::default()), "8.00"),
-        (disk(Some("gp3"), ordered), "17.00"),
-        (disk(Some("gp2"), ordered), "10.00"),
-        (disk(Some("io1"), each), "142.50"),
-        (disk(Some("sc1"), DiskClass::default()), "1.50"),
-        (Disk { from: at(month / 2), ..disk(Some("gp2"), ordered) }, "5.00"),
-        (Disk { until: Some(at(month / 4)), ..disk(Some("gp2"), ordered) }, "2.50"),
-        (Disk { from: at(month), ..disk(Some("gp2"), ordered) }, "0.00"),
-    ] {
-        let mut ec2 = account(BillingSettings::default());
-        let bill = super::bill(&mut ec2, at(month), &Beside { disks: vec![disk], ..Beside::default() });
-        let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
-        assert!((sum - cost.parse::<f64>().unwrap()).abs() < 1e-5, "{disk:?}: {sum}");
-    }
-    let unknown = vec![disk(Some("sbg1"), DiskClass::default())];
-    let mut ec2 = account(BillingSettings::default());
-    let bill = super::bill(&mut ec2, at(month), &Beside { disks: unknown, ..Beside::default() });
-    let line = bill.lines.iter().find(|line| line.item == BillItem::PersistentVolume).unwrap();
-    assert_eq!(line.quality, PriceQuality::Assumed);
-}
-
-#[test]
-fn volumes_cost_what_they_do_in_their_region() {
-    let region = Catalog::embedded().and_then(|catalog| catalog.region("eu-central-1")).unwrap();
-    let month = 730 * 3_600;
-    let class = |volume_type: &str, iops| DiskClass {
-        volume_type: Some(Symbol::new(volume_type)),
-        iops,
-        ..DiskClass::default()
-    };
-    let of_class = |class| Disk { zone: None, gib: 100, class, from: at(0), until: None };
-    let disks = [of_class(class("gp3", 0)), of_class(class("io2", 70_000))];
-    let billed = |stated| {
-        let billing = BillingSettings { volume_per_month: stated, ..BillingSettings::default() };
-        let settings = Arc::new(CloudSettings { billing, ..CloudSettings::default() });
-        let mut ec2 = Ec2::new(Arc::clone(&region), Streams::new(5), settings, at(month));
-        let bill = super::bill(&mut ec2, at(month), &Beside { disks: disks.to_vec(), ..Beside::default() });
-        let lines = bill.lines.into_iter().filter(|line| line.item == BillItem::PersistentVolume);
-        lines.map(|line| (line.amount.as_f64(), line.quality)).collect::<Vec<_>>()
-    };
-    let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-4, "{one} is not {other}");
-    let listed = billed(None);
-    near(listed[0].0, 9.52);
-    near(listed[1].0, 14.90 + 32_000.0 * 0.078 + 32_000.0 * 0.0546 + 6_000.0 * 0.03822);
-    assert!(listed.iter().all(|line| line.1 == PriceQuality::Published));
-    let stated = billed(HourlyRate::parse("0.05"));
-    near(stated[0].0, 5.0);
-    assert_eq!((stated[0].1, stated[1]), (PriceQuality::Own, listed[1]));
-}
-
-#[test]
 fn a_bill_with_spot_has_a_range_and_none_of_it_is_above_on_demand() {
     let constant = || CloudSettings { prices: SpotPrices::Constant, ..CloudSettings::default() };
     let with = |types: &[(&str, bool)], settings| {
         let mut ec2 = account_with(settings);
         for (node, &(name, spot)) in (0..).zip(types) {
-            ec2.add_running(pool(name, spot), NodeId(node), 20, at(0)).unwrap();
+            ec2.add_running(pool(name, spot), NodeId(node), &NodeVolumes::gp3(20), at(0)).unwrap();
         }
         bill(&mut ec2, at(3_600), SimDuration::ZERO)
     };
@@ -447,7 +374,7 @@ proptest! {
         let mut expected = Vec::new();
         for (number, &(name, from, span, spot, reclaimed)) in lives.iter().enumerate() {
             let pool = pool(names[name], spot);
-            let id = ec2.add_running(pool, NodeId(number as u32), 20, at(from)).unwrap();
+            let id = ec2.add_running(pool, NodeId(number as u32), &NodeVolumes::gp3(20), at(from)).unwrap();
             if spot && reclaimed {
                 ec2.reclaim(id, at(from + span));
             } else {
@@ -522,7 +449,7 @@ fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried()
 fn cpu_beyond_the_credits_is_charged_by_the_vcpu_hour_of_its_family() {
     let mut ec2 = account(BillingSettings::default());
     for (node, kind) in (0..).zip(["t3.medium", "t4g.large"]) {
-        ec2.add_running(pool(kind, false), NodeId(node), 0, at(0)).unwrap();
+        ec2.add_running(pool(kind, false), NodeId(node), &NodeVolumes::gp3(0), at(0)).unwrap();
     }
     let surplus = vec![(NodeId(0), 1_600_000), (NodeId(1), 500_000)];
     let bill = super::bill(&mut ec2, at(3_600), &Beside { surplus, ..Beside::default() });

@@ -4,10 +4,11 @@ use super::{Ec2, InstanceId, Pool};
 use crate::cloud::api::{ApiAction, ApiError};
 use crate::cloud::consistency::{Consistency, InstanceView, lag, state_as_of};
 use crate::cloud::fleet::{CallError, FleetErrorCode, FleetRequest, Throttled, allocate};
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{NodeId, SimDuration, SimTime};
 
 /// What RunInstances is asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunRequest {
     /// The pool to launch from.
     pub pool: Pool,
@@ -15,8 +16,8 @@ pub struct RunRequest {
     pub min: u32,
     /// Instances wanted.
     pub max: u32,
-    /// Size of each root volume in GiB.
-    pub volume_gib: i64,
+    /// The EBS volumes of each instance.
+    pub volumes: NodeVolumes,
 }
 
 /// Why RunInstances launched nothing.
@@ -59,7 +60,7 @@ impl Ec2 {
             return Err(LaunchError::Refused(FleetErrorCode::InsufficientInstanceCapacity));
         }
         let nodes = nodes.iter().take(granted as usize);
-        Ok(nodes.map(|&node| self.launch(request.pool, node, request.volume_gib, now)).collect())
+        Ok(nodes.map(|&node| self.launch(request.pool, node, &request.volumes, now)).collect())
     }
 
     /// TerminateInstances: each instance leaves `running` at once; returns how long each takes to be gone.
@@ -138,6 +139,7 @@ mod tests {
     use crate::cloud::quotas::QuotaClass;
     use crate::cloud::settings::{CloudSettings, Interruptions, Quotas};
     use crate::cloud::{ApiError, Consistency, Ec2, FleetErrorCode, InstanceState, Pool};
+    use crate::domain::volumes::NodeVolumes;
     use crate::domain::{NodeId, SimDuration, SimTime, Symbol, well_known};
     use crate::engine::Streams;
 
@@ -157,7 +159,7 @@ mod tests {
             zone: Symbol::new("us-east-1a"),
             capacity_type: well_known::ON_DEMAND,
         };
-        RunRequest { pool, min, max, volume_gib: 20 }
+        RunRequest { pool, min, max, volumes: NodeVolumes::gp3(20) }
     }
 
     fn nodes(count: u32) -> Vec<NodeId> {

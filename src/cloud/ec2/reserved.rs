@@ -5,6 +5,7 @@ use crate::cloud::api::ApiAction;
 use crate::cloud::faults::FaultKind;
 use crate::cloud::fleet::{CallError, FleetError, FleetErrorCode, FleetReply};
 use crate::cloud::reservations::{CapacityReservation, ReservationUse};
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{NodeId, SimTime, Symbol};
 
 impl Ec2 {
@@ -58,7 +59,7 @@ impl Ec2 {
         &mut self,
         reservations: &[Symbol],
         node: NodeId,
-        volume_gib: i64,
+        volumes: &NodeVolumes,
         now: SimTime,
     ) -> Result<FleetReply, CallError> {
         self.arrived += 1;
@@ -71,7 +72,7 @@ impl Ec2 {
             match self.refusal(position, now) {
                 None => {
                     let instance: InstanceId =
-                        self.launch_with(pool, node, volume_gib, ReservationUse::Targeted(position), now);
+                        self.launch_with(pool, node, volumes, ReservationUse::Targeted(position), now);
                     reply.instances.push(instance);
                     return Ok(reply);
                 }

@@ -147,6 +147,7 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::cloud::settings::CloudSettings;
     use crate::cloud::{Ec2, Pool};
+    use crate::domain::volumes::NodeVolumes;
     use crate::domain::{NodeId, SimTime, Symbol, well_known};
     use crate::engine::Streams;
 
@@ -158,7 +159,7 @@ mod tests {
         let pool = Pool { instance_type: Symbol::new("m5.large"), zone, capacity_type: well_known::ON_DEMAND };
         let (mut aborted, mut lost) = (0, 0);
         for number in 0..100_000 {
-            let id = ec2.add_running(pool, NodeId(number), 20, SimTime::ZERO).unwrap();
+            let id = ec2.add_running(pool, NodeId(number), &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
             match ec2.boot_fate(id) {
                 BootFate::Aborted => aborted += 1,
                 BootFate::NeverRegisters => lost += 1,

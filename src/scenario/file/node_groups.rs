@@ -3,6 +3,7 @@
 use super::{Reading, ScenarioError, optional};
 use crate::domain::Symbol;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup};
+use crate::domain::volumes::DiskClass;
 use crate::manifests::Manifests;
 use crate::manifests::common::taints;
 use crate::manifests::node_group::{managed_labels, managed_tags, sizes, strategy};
@@ -71,7 +72,8 @@ pub(in crate::scenario) fn group<'s>(
         zones: zones.unwrap_or_default(),
         ami_family: own.ami_family,
         volume_bytes: own.volume_size << 30,
-        volume_type: Symbol::new("gp3"),
+        disk: DiskClass::of_type("gp3"),
+        more_volumes: Vec::new(),
         max_pods: own.max_pods,
         cpu_credits: own.cpu_credits,
         tags: own.tags,

@@ -2,8 +2,9 @@
 
 use super::ProviderSettings;
 use crate::catalog::{AcceleratorKind, InstanceFacts};
-use crate::domain::node_pool::{AmiFamily, KubeletConfig};
+use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig};
 use crate::domain::symbol::well_known;
+use crate::domain::volumes::{DiskClass, NodeVolume, NodeVolumes};
 use crate::domain::{NodeClass, Quantity, ResourceName, Resources, Symbol};
 use crate::policy::release::Behaviour;
 
@@ -124,29 +125,60 @@ fn ephemeral_storage(facts: &InstanceFacts, class: &NodeClass, behaviour: &Behav
     if behaviour.joins_local_disks && joins && facts.local_storage_gb > 0 {
         return i64::from(facts.local_storage_gb) * GB;
     }
+    let default = if is_windows(class.ami_family) { 50 * GIB } else { 20 * GIB };
+    device_for_pods(class).map_or(default, |device| device.size_bytes)
+}
+
+/// The volume that a node class gives to pods, if it states one.
+fn device_for_pods(class: &NodeClass) -> Option<&BlockDevice> {
     let devices = &class.block_devices;
-    let device_for_pods = match class.ami_family {
+    let name = match class.ami_family {
         AmiFamily::Bottlerocket => "/dev/xvdb",
         AmiFamily::AL2 | AmiFamily::AL2023 | AmiFamily::Custom => "/dev/xvda",
         AmiFamily::Ubuntu | AmiFamily::Windows2019 | AmiFamily::Windows2022 | AmiFamily::Windows2025 => "/dev/sda1",
     };
-    let given = devices.iter().find(|device| device.root).or_else(|| match class.ami_family {
+    devices.iter().find(|device| device.root).or_else(|| match class.ami_family {
         AmiFamily::Custom => devices.last(),
-        _ => devices.iter().find(|device| device.device == device_for_pods),
-    });
-    let default = if is_windows(class.ami_family) { 50 * GIB } else { 20 * GIB };
-    given.map_or(default, |device| device.size_bytes)
+        _ => devices.iter().find(|device| device.device == name),
+    })
 }
 
-/// The volumes that a node of EKS Auto Mode with this type keeps in GiB, where its local disks are joined for pods: that for pods is
-/// smaller then.
+/// The volumes that a node of EKS Auto Mode with this type has, where its local disks are joined for pods: that for pods is smaller
+/// then, and has no more operations than gp3 takes for each GiB.
 ///
-/// Source: EKS user guide, `automode/create-node-class` (2026), `ephemeralStorage`.
-pub fn volumes_beside_local_disks(facts: &InstanceFacts, class: &NodeClass) -> Option<i64> {
+/// Source: EKS user guide, `automode/create-node-class` (2026), `ephemeralStorage`; EBS user guide, `general-purpose` (2026).
+pub fn volumes_beside_local_disks(facts: &InstanceFacts, class: &NodeClass) -> Option<NodeVolumes> {
     const DATA_GIB: i64 = 20;
-    let is_root = |own: &&crate::domain::node_pool::BlockDevice| own.device == "/dev/xvda";
-    let root = class.block_devices.iter().find(is_root).map_or(0, |own| own.size_bytes / GIB);
-    (class.auto_mode && joins_in_auto_mode(facts, class)).then_some(root + DATA_GIB)
+    const IOPS_PER_GIB: u32 = 500;
+    if !class.auto_mode || !joins_in_auto_mode(facts, class) {
+        return None;
+    }
+    let volume = |own: &BlockDevice| {
+        let stated = own.volume();
+        if own.device == "/dev/xvda" {
+            return stated;
+        }
+        let iops = stated.class.iops.min(IOPS_PER_GIB * DATA_GIB as u32);
+        NodeVolume { gib: DATA_GIB, class: DiskClass { iops, ..stated.class } }
+    };
+    Some(class.block_devices.iter().map(volume).collect())
+}
+
+/// The volumes of a node of this class and type that was found: those that the class states, of which the one for pods has
+/// `reported_gib`, unless that is what its local disks come to.
+pub fn volumes_of_found(facts: &InstanceFacts, class: &NodeClass, reported_gib: i64) -> NodeVolumes {
+    if let Some(volumes) = volumes_beside_local_disks(facts, class) {
+        return volumes;
+    }
+    if class.block_devices.is_empty() {
+        return NodeVolumes::gp3(reported_gib);
+    }
+    let for_pods = device_for_pods(class).filter(|_| !class.instance_store_raid0 || facts.local_storage_gb == 0);
+    let volume = |own: &BlockDevice| {
+        let stated = own.volume();
+        if for_pods == Some(own) { NodeVolume { gib: reported_gib, ..stated } } else { stated }
+    };
+    class.block_devices.iter().map(volume).collect()
 }
 
 /// Whether EKS Auto Mode joins the local disks for pods: where they hold more than `ephemeralStorage` asks for.
@@ -295,6 +327,7 @@ mod tests {
     use crate::catalog::testing::facts;
     use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig};
     use crate::domain::quantity::format_bytes;
+    use crate::domain::volumes::DiskClass;
     use crate::domain::{KarpenterVersion, NodeClass, ResourceName, Resources, Symbol};
     use crate::policy::instance_types::ProviderSettings;
 
@@ -386,7 +419,7 @@ mod tests {
             device: device.to_owned(),
             size_bytes: gib << 30,
             root,
-            volume_type: Symbol::new("gp3"),
+            disk: DiskClass::of_type("gp3"),
         };
         let disk = |class: &NodeClass| {
             let node = node(&facts("c5d.large"), class, &class.kubelet, ProviderSettings::default());

@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 use super::settings::Buffer;
 use crate::cluster::{Cluster, NewNode, NodeEnd};
 use crate::domain::node_pool::DisruptionReason;
-use crate::domain::volumes::Storage;
+use crate::domain::volumes::{NodeVolumes, Storage};
 use crate::domain::{
     CommandId, HourlyRate, KubernetesVersion, Labels, NodeClass, NodeId, NodePool, PodId, Requirements, Resources,
     SimDuration, SimTime, Symbol, Taint,
@@ -332,8 +332,8 @@ pub struct NewClaim {
 pub struct FleetCall {
     /// The request.
     pub request: LaunchRequest,
-    /// Size of the root volumes together, in GiB.
-    pub volume_gib: i64,
+    /// The EBS volumes of the instance.
+    pub volumes: NodeVolumes,
     /// Whether a matching open capacity reservation may be used that the request does not name.
     pub uses_open_reservations: bool,
 }

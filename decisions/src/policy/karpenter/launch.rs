@@ -20,6 +20,8 @@ use super::type_lists::TypeLists;
 use super::unavailable::OfferingKey;
 use super::{Claim, Karpenter, cluster_view, images, pace, reservations, termination};
 use crate::cluster::{NodeEnd, NodePhase};
+use crate::domain::node_pool::BlockDevice;
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::words::counted;
 use crate::domain::{Labels, NodeClass, NodeId, Requirements, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{capacity_type_key, position};
@@ -123,7 +125,7 @@ fn call_fleet(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let class = step.own.settings.node_classes.iter().find(|class| class.name == pool.node_class);
     let call = FleetCall {
         request: request.clone(),
-        volume_gib: class.map_or(20, volume_gib),
+        volumes: class.map_or_else(|| NodeVolumes::gp3(DEFAULT_GIB), volumes),
         uses_open_reservations: !step.own.behaviour.knows_reservations,
     };
     claim.sent = Some(request);
@@ -331,10 +333,13 @@ fn avoid_zone(step: &mut Step<'_>, zone: Symbol, until: SimTime) {
     }
 }
 
-/// Size of the volumes that a node of this class gets, in GiB: those it states, else the default of 20.
-fn volume_gib(class: &NodeClass) -> i64 {
+/// GiB of gp3 that a node has whose class states no volumes.
+const DEFAULT_GIB: i64 = 20;
+
+/// The volumes that a node of this class gets: those it states, else the default.
+fn volumes(class: &NodeClass) -> NodeVolumes {
     if class.block_devices.is_empty() {
-        return 20;
+        return NodeVolumes::gp3(DEFAULT_GIB);
     }
-    class.block_devices.iter().map(|device| device.size_bytes.div_euclid(1 << 30)).sum()
+    class.block_devices.iter().map(BlockDevice::volume).collect()
 }

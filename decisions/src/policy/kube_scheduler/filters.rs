@@ -1,13 +1,14 @@
 //! The filters that look only at the pod and one node, in the order of the default profile.
 
+use super::cluster_view::ClusterView;
 use super::node::NodeEntry;
 use super::plugins::{Reason, Refusal, Rejection};
 use super::resources;
-use super::shape::PodShape;
+use super::shape::{PodShape, ShapeId};
 use super::volumes;
 use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
-use crate::domain::{Symbol, TaintEffect};
+use crate::domain::{NodeId, Symbol, TaintEffect};
 
 /// Runs NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, NodeVolumeLimits and
 /// VolumeBinding.
@@ -34,6 +35,28 @@ pub(super) fn passes_node(shape: &PodShape, entry: &NodeEntry) -> bool {
         && check_node_affinity(shape, entry).is_ok()
         && check_host_ports(shape, entry).is_ok()
         && (shape.volumes.is_empty() || has_volumes(shape, entry))
+}
+
+impl ClusterView {
+    /// Why the kubelet of `node` does not admit a pod of this shape that names the node itself; `None` where it does. It asks neither
+    /// whether the node is cordoned nor for taints other than `NoExecute`.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/kubelet/lifecycle/predicate.go`, `generalFilter`; `pkg/scheduler/scheduler.go`, `AdmissionCheck`.
+    pub fn admitted_by_kubelet(&self, node: NodeId, shape: ShapeId) -> Option<Rejection> {
+        let entry = self.slot(node).and_then(|slot| self.entry(slot))?;
+        let shape = self.shape_of(shape);
+        resources::fits(shape, entry)
+            .and_then(|()| check_node_affinity(shape, entry).map_err(Rejection::from))
+            .and_then(|()| check_host_ports(shape, entry).map_err(Rejection::from))
+            .and_then(|()| check_ending_taints(shape, entry).map_err(Rejection::from))
+            .err()
+    }
+}
+
+/// Source: Kubernetes 1.36 `pkg/kubelet/lifecycle/predicate.go`, `generalFilter`.
+fn check_ending_taints(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
+    let ends = entry.node.taints.iter().find(|own| own.effect == TaintEffect::NoExecute && !shape.tolerates(own));
+    ends.map_or(Ok(()), |taint| Err(Refusal::unresolvable(Reason::UntoleratedTaint(*taint))))
 }
 
 fn has_volumes(shape: &PodShape, entry: &NodeEntry) -> bool {

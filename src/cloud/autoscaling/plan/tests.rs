@@ -2,6 +2,7 @@ use super::{LaunchBatch, Member, Plan, plan};
 use crate::cloud::InstanceId;
 use crate::cloud::autoscaling::GroupSpec;
 use crate::domain::node_group::InstancesDistribution;
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{Labels, SimDuration, Symbol};
 
 fn spec(distribution: InstancesDistribution) -> GroupSpec {
@@ -14,7 +15,7 @@ fn spec(distribution: InstancesDistribution) -> GroupSpec {
         distribution,
         capacity_rebalance: false,
         zone_rebalance: true,
-        volume_gib: 20,
+        volumes: NodeVolumes::gp3(20),
         tags: Labels::new(),
     }
 }

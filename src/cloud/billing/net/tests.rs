@@ -10,6 +10,7 @@ use crate::cloud::billing::{Beside, over_time};
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::{BillingSettings, CloudSettings};
 use crate::cloud::{CapacityReservation, Ec2, Pool};
+use crate::domain::volumes::NodeVolumes;
 use crate::domain::{HourlyRate, Labels, Money, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 
@@ -71,7 +72,7 @@ fn billed(billing: BillingSettings, reservations: Vec<CapacityReservation>, live
         let capacity_type = if spot { well_known::SPOT } else { well_known::ON_DEMAND };
         let pool = Pool { instance_type: Symbol::new(TYPES[name]), zone: Symbol::new(ZONES[zone]), capacity_type };
         let node = NodeId(u32::try_from(number).unwrap());
-        let id = ec2.add_running(pool, node, 20, at(from)).unwrap();
+        let id = ec2.add_running(pool, node, &NodeVolumes::gp3(20), at(from)).unwrap();
         if spot && reclaimed {
             ec2.reclaim(id, at(from + span));
         } else {

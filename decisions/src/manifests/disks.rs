@@ -1,0 +1,115 @@
+//! What the EBS volumes of nodes are ordered as: type, I/O operations and throughput.
+
+use super::bounds::volume_type;
+use crate::domain::Symbol;
+use crate::domain::volumes::{DiskClass, NodeVolume};
+use crate::text::InputError;
+use crate::text::error::Effect;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+/// What an object calls the properties of a volume, and what it takes for those that it does not state.
+pub(super) struct Keys {
+    volume_type: &'static str,
+    iops: &'static str,
+    throughput: &'static str,
+    /// Operations of io1 where none are stated; `None` where they have to be.
+    io1_iops: Option<u32>,
+}
+
+/// `ebs` of a block device mapping.
+pub(super) static KARPENTER: Keys =
+    Keys { volume_type: "volumeType", iops: "iops", throughput: "throughput", io1_iops: None };
+/// A node group of eksctl, and each of its `additionalVolumes`.
+///
+/// Source: eksctl `pkg/apis/eksctl.io/v1alpha5/defaults.go`, `setVolumeDefaults`.
+static EKSCTL: Keys =
+    Keys { volume_type: "volumeType", iops: "volumeIOPS", throughput: "volumeThroughput", io1_iops: Some(100) };
+
+/// Types of which operations can be ordered: least and most.
+///
+/// Source: EC2 API reference, `EbsBlockDevice`; EBS user guide, `general-purpose` (2026).
+const IOPS: [(&str, i64, i64); 3] = [("gp3", 3_000, 80_000), ("io1", 100, 64_000), ("io2", 100, 256_000)];
+/// MiB per second that can be ordered of gp3, of which alone throughput can be.
+const THROUGHPUT: (i64, i64) = (125, 2_000);
+
+/// What a volume is ordered as; gp3 where no type is stated.
+///
+/// # Errors
+/// If EC2 refuses such a volume: numbers out of its type's range, or of a type that takes none; io1 and io2 without operations.
+pub(super) fn ordered<'s>(
+    reader: &Reader<'s>,
+    fields: Fields<'_, 's>,
+    keys: &'static Keys,
+) -> Result<DiskClass, InputError> {
+    let stated = fields.optional(keys.volume_type, |n, what| volume_type(reader, n, what))?;
+    let volume_type = stated.unwrap_or_else(|| Symbol::new("gp3"));
+    let name = volume_type.as_str();
+    let range = IOPS.iter().find(|(own, ..)| *own == name).map(|&(_, least, most)| (least, most));
+    let iops = number(reader, fields, keys.iops, name, range)?;
+    let of_gp3 = (name == "gp3").then_some(THROUGHPUT);
+    let throughput_mib = number(reader, fields, keys.throughput, name, of_gp3)?.unwrap_or(0);
+    let default = if name == "io1" { keys.io1_iops } else { None };
+    let iops = match iops.or(default) {
+        None if matches!(name, "io1" | "io2") => {
+            return Err(reader
+                .error(fields.at, format!("a volume of type {name} needs `{}`", keys.iops))
+                .because(format!("`{}` is missing here", keys.iops))
+                .help("EC2 launches no such volume without it: write the I/O operations per second, or another type"));
+        }
+        own => own.unwrap_or(0),
+    };
+    Ok(DiskClass { volume_type: Some(volume_type), iops, iops_per_gib: 0, throughput_mib })
+}
+
+/// The number under `key` within the range of the type; a type without a range takes none.
+fn number<'s>(
+    reader: &Reader<'s>,
+    fields: Fields<'_, 's>,
+    key: &'static str,
+    volume_type: &str,
+    range: Option<(i64, i64)>,
+) -> Result<Option<u32>, InputError> {
+    let Some(node) = fields.get(key) else { return Ok(None) };
+    let Some((least, most)) = range else {
+        return Err(reader
+            .error(node.at, format!("`{key}` cannot be ordered of a volume of type {volume_type}"))
+            .because("EC2 refuses it")
+            .help(format!("leave `{key}` out, or use a type that takes it, for example gp3")));
+    };
+    let number = reader.integer(node, key, least, most)?;
+    Ok(u32::try_from(number).ok())
+}
+
+/// What the root volume of a node group of eksctl is ordered as.
+pub(super) fn of_group<'s>(reader: &Reader<'s>, group: Fields<'_, 's>) -> Result<DiskClass, InputError> {
+    ordered(reader, group, &EKSCTL)
+}
+
+static ADDITIONAL: Shape = Shape {
+    name: "an additional volume",
+    keys: &["volumeName", "volumeSize", "volumeType", "volumeIOPS", "volumeThroughput"],
+    without_effect: &["volumeEncrypted", "volumeKmsKeyID", "snapshotID"],
+    unsupported: &[],
+    strict: false,
+};
+
+/// `additionalVolumes` of a node group of eksctl, which makes none of those without name or size.
+///
+/// Source: eksctl `pkg/cfn/builder/block_device_mapping.go`, `makeBlockDeviceMapping`.
+pub(super) fn additional<'s>(reader: &mut Reader<'s>, group: Fields<'_, 's>) -> Result<Vec<NodeVolume>, InputError> {
+    let items = group.optional("additionalVolumes", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let mut volumes = Vec::new();
+    for node in items {
+        let fields = reader.fields(node, &ADDITIONAL)?;
+        let size = fields.optional("volumeSize", |n, what| reader.integer(n, what, 0, 65_536))?.unwrap_or(0);
+        let is_named = fields.get("volumeName").and_then(Node::as_text).is_some_and(|name| !name.is_empty());
+        if size == 0 || !is_named {
+            let message = "eksctl makes no additional volume without `volumeName` and `volumeSize`";
+            reader.note(Effect::MayChangeAnswer, node.at, message, "not made", "state both, or take the volume out");
+            continue;
+        }
+        volumes.push(NodeVolume { gib: size, class: ordered(reader, fields, &EKSCTL)? });
+    }
+    Ok(volumes)
+}

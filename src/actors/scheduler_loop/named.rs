@@ -1,0 +1,40 @@
+//! Pods that name their node themselves (`spec.nodeName`): no scheduler looks at them, the kubelet of the node takes them or fails them.
+//!
+//! Source: Kubernetes 1.36 `pkg/scheduler/eventhandlers.go`, `assignedPod`; `pkg/kubelet/lifecycle/predicate.go`, `Admit`.
+//!
+//! Deviation: a pod that names its node and that a controller made waits while the node does not admit it; really it fails and is made again
+//! and again.
+
+use super::super::context::Context;
+use super::super::kubelet;
+use super::{Known, bound_elsewhere};
+use crate::cluster::NodePhase;
+use crate::domain::{NodeId, PodId, SimTime};
+use crate::world::record::WorkloadKind;
+
+/// Whether the pod has gone to the node that it names, or has failed there. One whose node is not there or not Ready waits.
+pub(super) fn goes_by_itself(context: &mut Context<'_>, now: SimTime, pod: PodId, known: Known) -> bool {
+    let Some(node) = named_node(context, pod) else { return false };
+    match context.scheduler.view.admitted_by_kubelet(node, known.shape) {
+        None => bound_elsewhere(context, now, pod, node),
+        Some(rejection) => {
+            let owner = context.world.pod(pod).workload;
+            if context.world.workload(owner).kind != WorkloadKind::Pods {
+                return false;
+            }
+            let version = context.setup.scheduler.version;
+            let reasons: Vec<String> = rejection.reasons.iter().map(|reason| reason.text(version)).collect();
+            kubelet::rejected(context, now, pod, &reasons.join(", "));
+        }
+    }
+    true
+}
+
+/// The Ready node that the pod names.
+fn named_node(context: &Context<'_>, pod: PodId) -> Option<NodeId> {
+    let name = context.world.pod(pod).spec.node_name?;
+    context.world.live_nodes().iter().copied().find(|&node| {
+        let host = context.world.node(node);
+        host.name.as_str() == name.as_str() && host.phase == NodePhase::Registered && host.ready
+    })
+}

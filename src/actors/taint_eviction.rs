@@ -1,0 +1,133 @@
+//! `NoExecute` taints that somebody puts on nodes: the pods that do not tolerate them are deleted, the others when the time is over for
+//! which they do.
+//!
+//! Source: Kubernetes 1.36 `pkg/controller/tainteviction/taint_eviction.go`, `processPodOnNode`. What must not live here: nodes that
+//! are not Ready or do not answer, whose taints the node controller sets (`zone_outage`).
+
+use std::collections::BTreeMap;
+
+use super::context::Context;
+use super::event::{NodeEvent, class};
+use super::kubelet;
+use crate::domain::taints::TaintEffect;
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, Taint, Toleration, well_known};
+use crate::engine::TimerId;
+
+/// Deletions that are to come.
+#[derive(Debug, Default)]
+pub(super) struct TaintEvictions(BTreeMap<PodId, Planned>);
+
+/// A deletion that is to come.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    /// Since when the pod's patience counts.
+    since: SimTime,
+    timer: TimerId,
+}
+
+/// How long a pod bears the taints of its node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Patience {
+    ForEver,
+    For(SimDuration),
+    NotAtAll,
+}
+
+/// The taints of a node have changed.
+pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    for pod in context.world.node(node).pods.clone() {
+        process(context, now, pod, node);
+    }
+}
+
+/// A pod has a node.
+pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
+    if context.world.node(node).taints.iter().any(concerns) {
+        process(context, now, pod, node);
+    }
+}
+
+fn process(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
+    let state = context.world.pod(pod);
+    if !state.is_active() {
+        return;
+    }
+    let taints = context.world.node(node).taints.iter().filter(|taint| concerns(taint));
+    match patience(taints, &state.spec.tolerations) {
+        Patience::ForEver => cancel(context, pod),
+        Patience::NotAtAll => evict(context, now, pod),
+        Patience::For(span) => {
+            let planned = context.taint_evictions.0.get(&pod).copied();
+            let since = planned.map_or(now, |planned| planned.since);
+            if planned.is_some() && since < now {
+                // What was planned comes first.
+                return;
+            }
+            cancel(context, pod);
+            let timer = context.queue.schedule(since + span, class::CONTROLLERS, NodeEvent::TaintPatienceOver(pod));
+            context.taint_evictions.0.insert(pod, Planned { since, timer });
+        }
+    }
+}
+
+/// The pod has borne the taints of its node for as long as it tolerates them.
+pub(super) fn patience_over(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    evict(context, now, pod);
+}
+
+fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    cancel(context, pod);
+    if context.world.pod(pod).is_active() {
+        kubelet::delete(context, now, pod, true, "it does not tolerate a NoExecute taint of its node");
+    }
+}
+
+fn cancel(context: &mut Context<'_>, pod: PodId) {
+    if let Some(planned) = context.taint_evictions.0.remove(&pod) {
+        context.queue.cancel(planned.timer);
+    }
+}
+
+/// Whether the taint is one that this controller acts on here.
+fn concerns(taint: &Taint) -> bool {
+    let of_node_controller = taint.key == well_known::TAINT_NOT_READY || taint.key == well_known::TAINT_UNREACHABLE;
+    taint.effect == TaintEffect::NoExecute && !of_node_controller
+}
+
+/// The shortest time for which the tolerations that are used allow for the taints.
+///
+/// Source: `GetMatchingTolerations` and `getMinTolerationTime`.
+fn patience<'t>(taints: impl Iterator<Item = &'t Taint>, tolerations: &[Toleration]) -> Patience {
+    let mut shortest = None;
+    for taint in taints {
+        let Some(used) = tolerations.iter().find(|own| own.tolerates(taint)) else { return Patience::NotAtAll };
+        shortest = [shortest, used.toleration_seconds].into_iter().flatten().min();
+    }
+    shortest.map_or(Patience::ForEver, |span| Patience::For(span.max(SimDuration::ZERO)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Patience, patience};
+    use crate::domain::taints::TaintEffect;
+    use crate::domain::{SimDuration, Symbol, Taint, Toleration};
+
+    #[test]
+    fn the_shortest_of_the_times_that_are_used_counts_and_one_taint_too_many_ends_it() {
+        let taint = |key: &str| Taint::new(Symbol::new(key), TaintEffect::NoExecute);
+        let bears = |key: &str, seconds: Option<i64>| Toleration {
+            toleration_seconds: seconds.map(SimDuration::from_secs),
+            ..Toleration::exists(Symbol::new(key), Some(TaintEffect::NoExecute))
+        };
+        let tolerations = [bears("a", Some(60)), bears("b", None), bears("c", Some(30)), bears("a", Some(1))];
+        let of = |keys: &[&str]| {
+            let taints: Vec<Taint> = keys.iter().map(|key| taint(key)).collect();
+            patience(taints.iter(), &tolerations)
+        };
+        assert_eq!(of(&[]), Patience::ForEver);
+        assert_eq!(of(&["b"]), Patience::ForEver);
+        assert_eq!(of(&["a", "b"]), Patience::For(SimDuration::from_secs(60)), "the first that fits is used");
+        assert_eq!(of(&["a", "c"]), Patience::For(SimDuration::from_secs(30)));
+        assert_eq!(of(&["a", "d"]), Patience::NotAtAll);
+    }
+}

@@ -1,0 +1,110 @@
+//! The EBS volumes of nodes, as manifests order them: what they are billed by, and what EC2 refuses.
+
+use nodecast::cloud::BillItem;
+use nodecast::domain::HourlyRate;
+use nodecast::simulation::Outcome;
+
+use crate::node_groups::{run, try_load, web};
+
+/// An hour of a cluster; `more` are further keys of the scenario.
+fn scenario(more: &str) -> String {
+    format!(
+        "name: disks\nregion: us-east-1\nduration: 1h\ncluster: {{ zones: [us-east-1a] }}\nmanifests: [manifests.yaml]\n{more}\n"
+    )
+}
+
+/// One pod, and a pool of m5.large whose class has these `blockDeviceMappings`.
+fn karpenter(mappings: &str) -> String {
+    let pool = "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec:\n  template:\n    spec:\n      \
+        nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n      requirements:\n      \
+        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}\n      \
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}\n";
+    format!(
+        "{}{pool}---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  \
+         amiSelectorTerms: [{{alias: al2023@latest}}]\n  blockDeviceMappings: {mappings}\n",
+        web(1)
+    )
+}
+
+/// One node of an eksctl node group with these further keys.
+fn eksctl(keys: &str) -> String {
+    format!(
+        "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {{name: shop, region: us-east-1}}\nmanagedNodeGroups:\n  \
+         - {{name: base, instanceType: m5.large, minSize: 1, desiredCapacity: 1, maxSize: 1, {keys}}}\n"
+    )
+}
+
+/// What the volumes of each node cost in an hour, in billionths.
+fn hourly(outcome: &Outcome) -> Vec<i64> {
+    let lines = outcome.bill.lines.iter().filter(|line| line.item == BillItem::RootVolume);
+    lines.map(|line| line.rate.as_nanos()).collect()
+}
+
+/// So much a month, by the hour.
+fn month(amount: &str) -> Vec<i64> {
+    vec![HourlyRate::parse(amount).unwrap().scaled(1, 730).as_nanos()]
+}
+
+#[test]
+fn what_a_node_class_orders_of_its_volumes_is_billed() {
+    let cost = |mappings: &str| {
+        hourly(&run(&scenario("policies: [{ name: only, autoscaler: karpenter }]"), &karpenter(mappings)))
+    };
+    let root = |ebs: &str| cost(&format!("[{{deviceName: /dev/xvda, ebs: {{volumeSize: 100Gi, {ebs}}}}}]"));
+    assert_eq!(root("volumeType: gp3"), month("8"));
+    assert_eq!(root("encrypted: true"), month("8"), "gp3 where no type is stated");
+    // 13,000 operations at 0.005 and 875 MiB/s at 0.04 more.
+    assert_eq!(root("volumeType: gp3, iops: 16000, throughput: 1000"), month("108"));
+    // 100 GiB at 0.125 and 16,000 operations at 0.065.
+    assert_eq!(root("volumeType: io2, iops: 16000"), month("1052.5"));
+    let two = "[{deviceName: /dev/xvda, ebs: {volumeSize: 50Gi, volumeType: gp2}}, \
+        {deviceName: /dev/xvdb, ebs: {volumeSize: 100Gi, volumeType: gp3}}]";
+    assert_eq!(cost(two), month("13"));
+    // 20 GB are 18.6 GiB, which EC2 is asked for in whole ones.
+    assert_eq!(cost("[{deviceName: /dev/xvda, ebs: {volumeSize: 20G}}]"), month("1.52"));
+}
+
+#[test]
+fn what_a_group_of_eksctl_orders_of_its_volumes_is_billed() {
+    let cost = |keys: &str| hourly(&run(&scenario("policies: [{ name: only, autoscaler: static }]"), &eksctl(keys)));
+    assert_eq!(cost("privateNetworking: true"), month("6.4"), "80 GiB of gp3");
+    // 40 GiB, 3,000 operations and 375 MiB/s more, and 2,000 GiB of gp3 beside them.
+    let keys = "volumeType: gp3, volumeSize: 40, volumeIOPS: 6000, volumeThroughput: 500, \
+        additionalVolumes: [{volumeName: /dev/xvdb, volumeSize: 2000}]";
+    assert_eq!(cost(keys), month("193.2"));
+    let keys = "volumeType: gp2, additionalVolumes: [{volumeName: /dev/xvdb, volumeSize: 500, volumeType: st1}]";
+    assert_eq!(cost(keys), month("30.5"));
+    // eksctl orders 100 operations of io1 unless they are stated.
+    assert_eq!(cost("volumeType: io1"), month("16.5"));
+}
+
+#[test]
+fn an_additional_volume_that_eksctl_does_not_make_costs_nothing_and_is_named() {
+    let keys = "additionalVolumes: [{volumeSize: 2000}]";
+    let outcome = run(&scenario("policies: [{ name: only, autoscaler: static }]"), &eksctl(keys));
+    assert_eq!(hourly(&outcome), month("6.4"));
+    assert!(outcome.warnings.iter().any(|own| own.contains("no additional volume")), "{:?}", outcome.warnings);
+}
+
+#[test]
+fn a_volume_that_ec2_refuses_is_an_error() {
+    let class = |ebs: &str| {
+        let manifests = karpenter(&format!("[{{deviceName: /dev/xvda, ebs: {{volumeSize: 100Gi, {ebs}}}}}]"));
+        try_load(&scenario(""), &manifests).err().unwrap_or_default()
+    };
+    for (ebs, said) in [
+        ("volumeType: gp3, iops: 2999", "`iops` is 2999"),
+        ("volumeType: gp3, throughput: 2001", "`throughput` is 2001"),
+        ("volumeType: io1, iops: 64001", "`iops` is 64001"),
+        ("volumeType: io2, iops: 256001", "`iops` is 256001"),
+        ("volumeType: gp2, iops: 3000", "`iops` cannot be ordered of a volume of type gp2"),
+        ("volumeType: io2, iops: 3000, throughput: 125", "`throughput` cannot be ordered of a volume of type io2"),
+        ("volumeType: io2", "a volume of type io2 needs `iops`"),
+    ] {
+        let error = class(ebs);
+        assert!(error.contains(said), "{ebs}: {error}");
+    }
+    assert_eq!(class("volumeType: gp3, iops: 80000, throughput: 2000"), "");
+    let group = try_load(&scenario(""), &eksctl("volumeType: floppy")).err().unwrap_or_default();
+    assert!(group.contains("unknown `volumeType`: `floppy`"), "{group}");
+}
