@@ -2,6 +2,8 @@
 
 use nodecast::cloud::BillItem;
 use nodecast::domain::HourlyRate;
+use nodecast::scenario::Source;
+use nodecast::scenario::manifests::read_manifests;
 use nodecast::simulation::Outcome;
 
 use crate::node_groups::{run, try_load, web};
@@ -83,7 +85,8 @@ fn an_additional_volume_that_eksctl_does_not_make_costs_nothing_and_is_named() {
     let keys = "additionalVolumes: [{volumeSize: 2000}]";
     let outcome = run(&scenario("policies: [{ name: only, autoscaler: static }]"), &eksctl(keys));
     assert_eq!(hourly(&outcome), month("6.4"));
-    assert!(outcome.warnings.iter().any(|own| own.contains("no additional volume")), "{:?}", outcome.warnings);
+    let read = read_manifests(&Source::new("cluster.yaml", eksctl(keys))).unwrap();
+    assert!(read.warnings.iter().any(|own| own.message().contains("no additional volume")), "{:?}", read.warnings);
 }
 
 #[test]

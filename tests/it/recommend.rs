@@ -91,7 +91,7 @@ fn a_search_that_runs_out_of_time_has_the_answer_of_the_simulations_that_it_name
     let simulations = answer.effort.simulations.to_string();
     assert_eq!(text, answered("consolidation,hpa-targets", &PLANTED, &["--simulations", &simulations]));
     let printed = nodecast::experiment::presentation::recommendation::text(&answer);
-    assert!(printed.contains(&format!("--simulations {simulations} --seed 1\n")), "{printed}");
+    assert!(printed.contains(&format!("--simulations {simulations} --seed 1")), "{printed}");
 }
 
 #[test]
