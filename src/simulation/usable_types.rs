@@ -35,13 +35,14 @@ pub(super) fn of_pool(setup: &Setup<'_>, region: &Region, pool: &NodePool, class
     types_of_pool(setup, region, pool, class).map(|entry| entry.name).collect()
 }
 
-/// What Karpenter believes a node of each type offers to pods that a pool admits.
+/// What Karpenter believes a node of each type of `region` offers to pods that a pool admits.
 pub(super) fn offers_of_pool(
     setup: &Setup<'_>,
+    region: &Region,
     pool: &NodePool,
     class: &NodeClass,
 ) -> impl Iterator<Item = Resources> + use<> {
-    types_of_pool(setup, &setup.region, pool, class).map(|entry| entry.allocatable)
+    types_of_pool(setup, region, pool, class).map(|entry| entry.allocatable)
 }
 
 fn types_of_pool(

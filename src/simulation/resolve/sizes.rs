@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::actors::Setup;
+use crate::catalog::{Region, RegionType};
 use crate::domain::node_pool::KubeletConfig;
+use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeClass, PodSpec, ResourceName, Resources};
+use crate::domain::{NodeClass, PodSpec, Resources};
 use crate::policy::fargate;
 use crate::policy::instance_types::measured_node;
 use crate::scenario::{Action, Caveats};
@@ -25,7 +27,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         return;
     }
     let large: Vec<(ObjectName, Resources)> = workloads(setup).filter(|(_, own)| is_large(own)).collect();
-    if large.is_empty() {
+    if large.is_empty() || is_surely_held(setup, &most(large.iter().map(|(_, own)| own))) {
         return;
     }
     let offers = offers(setup);
@@ -40,14 +42,53 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     };
     for (name, requests) in large.iter().filter(|(_, own)| !fits(own)).take(NAMED_MAX) {
         warnings.changes(format!(
-            "{name}: each of its pods requests {} CPU and {} of memory, which no instance type offers that NodePools and node groups admit (at \
-             most {} CPU, and {} of memory): they wait for ever; request less, or admit larger types",
-            ResourceName::CPU.format(requests.cpu_milli()),
-            ResourceName::MEMORY.format(requests.memory_bytes()),
-            ResourceName::CPU.format(cpu),
-            ResourceName::MEMORY.format(memory)
+            "{name}: each of its pods requests {} and {} of memory, which no instance type offers that NodePools and node groups admit (at \
+             most {}, and {} of memory): they wait for ever; request less, or admit larger types",
+            cpus(requests.cpu_milli()),
+            gibibytes(requests.memory_bytes()),
+            cpus(cpu),
+            gibibytes(memory)
         ));
     }
+}
+
+/// CPUs as a person says them.
+fn cpus(milli: i64) -> String {
+    if milli % 1_000 == 0 { counted((milli / 1_000).unsigned_abs(), "CPU", "CPUs") } else { format!("{milli}m CPU") }
+}
+
+fn gibibytes(bytes: i64) -> String {
+    if bytes < 1 << 30 {
+        return format!("{} MiB", bytes >> 20);
+    }
+    let tenths = (bytes * 10 + (1 << 29)) >> 30;
+    format!("{}.{} GiB", tenths / 10, tenths % 10)
+}
+
+/// Each resource where it is largest.
+fn most<'r>(all: impl Iterator<Item = &'r Resources>) -> (i64, i64) {
+    all.fold((0, 0), |(cpu, memory), own| (cpu.max(own.cpu_milli()), memory.max(own.memory_bytes())))
+}
+
+/// Types that are asked about at a time.
+const AT_A_TIME: usize = 16;
+
+/// Whether some NodePool has a type whose nodes offer as much: whoever asks for little is answered by the first few types of more than twice that.
+/// To work out what all of a region offer would be a tenth of a short run.
+fn is_surely_held(setup: &Setup<'_>, &(cpu, memory): &(i64, i64)) -> bool {
+    let region = &setup.region;
+    let is_ample = |kind: &&RegionType| {
+        i64::from(kind.facts.vcpus) * 1_000 > 2 * cpu && i64::from(kind.facts.memory_mib) << 20 > 2 * memory
+    };
+    let ample: Vec<RegionType> = region.types.iter().filter(is_ample).cloned().collect();
+    setup.node_pools.iter().any(|pool| {
+        let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) else { return false };
+        let holds = |own: Resources| own.cpu_milli() >= cpu && own.memory_bytes() >= memory;
+        ample.chunks(AT_A_TIME).any(|types| {
+            let some = Region::new(region.name, region.currency, region.zones.clone(), types.to_vec());
+            offers_of_pool(setup, &some, pool, class).any(holds)
+        })
+    })
 }
 
 fn is_large(requests: &Resources) -> bool {
@@ -77,7 +118,7 @@ fn offers(setup: &Setup<'_>) -> Vec<Resources> {
     let mut all = Vec::new();
     for pool in &setup.node_pools {
         if let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) {
-            all.extend(offers_of_pool(setup, pool, class));
+            all.extend(offers_of_pool(setup, &setup.region, pool, class));
         }
     }
     for group in &setup.policy.manifests.node_groups {
