@@ -406,8 +406,7 @@ class Report(unittest.TestCase):
         pale = """return [...document.querySelectorAll('.swatch, .mark')].filter(e =>
             getComputedStyle(e).printColorAdjust !== 'exact').length"""
         rows = "return document.querySelectorAll('.decisions tbody tr').length"
-        pages = [(directory, "report.html") for directory in REPORTS]
-        pages += [(directory, "comparison.html") for directory in COMPARISONS] + [(directory, "sweep.html") for directory in SWEEPS]
+        pages = [(directory, "report.html") for directory in REPORTS] + [(directory, "comparison.html") for directory in COMPARISONS]
         for directory, page in pages:
             with self.subTest(page=f"{directory.name}/{page}"):
                 # What A4 has between margins of a centimetre.
