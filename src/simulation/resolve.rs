@@ -61,7 +61,7 @@ pub fn resolve<'s>(
     let node_pools = if karpenter { pools::at_start(scenario, policy, &mut warnings) } else { Vec::new() };
     let (sample_interval, thinned) = forecast::sample_interval(scenario, policy);
     let initial = initial::initial(scenario, policy, &region, &mut warnings);
-    let setup = Setup {
+    let mut setup = Setup {
         scenario,
         policy,
         region,
@@ -84,6 +84,9 @@ pub fn resolve<'s>(
         initial,
         sample_interval,
     };
+    if seed != scenario.seed {
+        setup.set_check(Check::Never);
+    }
     let about_size = thinned.into_iter().chain(Forecast::of(scenario, policy, sample_interval).warning());
     about_size.for_each(|text| warnings.harmless(text));
     warn_about_objects(manifests, policy, &mut warnings);
