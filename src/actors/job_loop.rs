@@ -11,10 +11,10 @@ use super::drift::Drift;
 use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
 use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
-use super::workload_controllers::ended_jobs::{self, Ending, History};
-use super::workload_controllers::jobs::{fails, outcome_of};
-use super::workload_controllers::may_call;
-use super::{keda_loop, kubelet, names, quotas, scheduler_loop, volumes};
+use super::workload_controllers::ended_jobs::{self, History};
+use super::workload_controllers::job_state::{JobPod, JobState};
+use super::workload_controllers::jobs::fails;
+use super::{keda_loop, kubelet, names, volumes};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::domain::hpa::MetricTarget;
@@ -26,7 +26,7 @@ use crate::engine::TimerId;
 use crate::policy::replicas::keda::{
     JobPodView, JobTrigger, combine, is_pending, plan_jobs, target_of, trigger_maximum, trigger_metric_name,
 };
-use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, job_wants, retry_delay};
+use crate::policy::workloads::{JobEnd, JobStep};
 use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
 
 /// How long a pod runs that finds nothing to take.
@@ -62,65 +62,24 @@ impl JobLoop<'_> {
 
 #[derive(Clone, Debug)]
 struct Job<'s> {
-    /// Its position in the record.
-    job: usize,
     /// What the ScaledJob said when it was made.
     spec: &'s JobSpec,
     /// How often the ScaledJob had been changed.
     form: u32,
     revision: u32,
     began: SimTime,
-    pods: Vec<Worker>,
-    /// Pods that are being deleted and are replaced when they have ended, and whether each counts as failed then.
-    leaving: Vec<(PodId, bool)>,
-    /// Pods with claims of their own that have ended by themselves.
-    ended: Vec<PodId>,
-    succeeded: u32,
-    failed: u32,
-    /// Failures since the last success.
-    failures_in_row: u32,
-    /// When pods may be made again.
-    not_before: SimTime,
+    state: JobState<Worker>,
 }
 
 impl<'s> Job<'s> {
     /// A Job at this position of the record that begins now.
     fn new(own: &JobLoop<'s>, job: usize, began: SimTime) -> Self {
-        Self {
-            job,
-            spec: &own.plan.job.job,
-            form: own.form,
-            revision: own.revision,
-            began,
-            pods: Vec::new(),
-            leaving: Vec::new(),
-            ended: Vec::new(),
-            succeeded: 0,
-            failed: 0,
-            failures_in_row: 0,
-            not_before: SimTime::ZERO,
-        }
+        let state = JobState::new(job);
+        Self { spec: &own.plan.job.job, form: own.form, revision: own.revision, began, state }
     }
 
     fn step(&self, now: SimTime) -> JobStep {
-        job_step(&JobView {
-            spec: self.spec,
-            active: self.pods.len() as u32,
-            terminating: self.leaving.len() as u32,
-            succeeded: self.succeeded,
-            failed: self.failed,
-            age: now.saturating_since(self.began),
-            backing_off: self.not_before > now,
-        })
-    }
-
-    /// So many pods have failed: how long it makes none.
-    fn fail(&mut self, now: SimTime, pods: u32) -> SimDuration {
-        self.failed += pods;
-        self.failures_in_row += pods;
-        let wait = retry_delay(self.failures_in_row);
-        self.not_before = now + wait;
-        wait
+        self.state.step(self.spec, Some(self.began), now)
     }
 }
 
@@ -129,6 +88,16 @@ struct Worker {
     pod: PodId,
     /// Messages that it took.
     messages: u32,
+}
+
+impl JobPod for Worker {
+    fn made(pod: PodId) -> Self {
+        Self { pod, messages: 0 }
+    }
+
+    fn id(&self) -> PodId {
+        self.pod
+    }
 }
 
 /// A ScaledJob is applied. One of the start of the run is first polled within one interval, a later one at once; one that is paused is not
@@ -242,10 +211,11 @@ fn delete_former(context: &mut Context<'_>, now: SimTime, index: usize) {
     if go.is_empty() {
         return;
     }
-    for job in go {
-        context.world.end_job(job.job, now, JobOutcomeKind::Deleted);
-        delete(context, now, index, job.pods, "its Job is of a former version of the ScaledJob");
-        ended_jobs::delete_pods(context, &job.ended);
+    for Job { mut state, .. } in go {
+        context.world.end_job(state.job, now, JobOutcomeKind::Deleted);
+        let pods = std::mem::take(&mut state.pods);
+        delete(context, now, index, pods, "its Job is of a former version of the ScaledJob");
+        state.delete_ended(context);
     }
     let because = "KEDA deletes the Jobs of the former version";
     context.world.set_replicas(workload, left, now, EventKind::ReplicasSet, because);
@@ -259,7 +229,7 @@ pub(super) fn retire(context: &mut Context<'_>, name: ObjectName) {
         }
         context.jobs[index].retired = true;
         for job in std::mem::take(&mut context.jobs[index].jobs) {
-            ended_jobs::delete_pods(context, &job.ended);
+            job.state.delete_ended(context);
         }
     }
 }
@@ -346,10 +316,10 @@ fn is_job_pending(context: &Context<'_>, plan: &JobPlan, job: &Job) -> bool {
         }
         (phase, conditions)
     };
-    let held: Vec<(ReportedPhase, Vec<Symbol>)> = job.pods.iter().map(held).collect();
+    let held: Vec<(ReportedPhase, Vec<Symbol>)> = job.state.pods.iter().map(held).collect();
     let views: Vec<JobPodView<'_>> =
         held.iter().map(|(phase, conditions)| JobPodView { phase: *phase, conditions }).collect();
-    job.succeeded == 0 && is_pending(&views, &plan.job.pending_pod_conditions)
+    job.state.has_no_success() && is_pending(&views, &plan.job.pending_pod_conditions)
 }
 
 /// KEDA makes Jobs.
@@ -374,7 +344,7 @@ fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, value
 /// Pods that the Jobs of a ScaledJob want now; `None` if the workload is none.
 pub(super) fn pods_wanted(context: &Context<'_>, workload: WorkloadId) -> Option<u32> {
     let own = context.jobs.iter().find(|own| own.workload == workload)?;
-    Some(own.jobs.iter().map(|job| job_wants(job.spec, job.pods.len() as u32, job.succeeded)).sum())
+    Some(own.jobs.iter().map(|job| job.state.wants(job.spec)).sum())
 }
 
 /// The Job controller: every Job makes the pods that it lacks, or ends.
@@ -385,25 +355,9 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     let mut left = jobs.len() as u32;
     jobs.retain_mut(|job| {
         match job.step(now) {
-            JobStep::Create(count) => {
-                for _ in 0..count {
-                    if !may_call(context, now, workload) || !quotas::admits(context, now, workload, job.revision) {
-                        break;
-                    }
-                    let name = context.world.next_pod_name(workload);
-                    let pod = context.world.create_pod_of(workload, job.revision, None, name, now);
-                    job.pods.push(Worker { pod, messages: 0 });
-                    context.world.assign_to_job(pod, job.job);
-                    scheduler_loop::pod_created(context, now, pod);
-                }
-            }
+            JobStep::Create(count) => job.state.make_pods(context, now, (workload, job.revision), count),
             JobStep::Delete(count) => {
-                let keep = job.pods.len() - (count as usize).min(job.pods.len());
-                let surplus = job.pods.split_off(keep);
-                if job.spec.replaces_ended_only {
-                    job.leaving.extend(surplus.iter().map(|worker| (worker.pod, false)));
-                }
-                delete(context, now, index, surplus, "the Job needs fewer pods");
+                delete(context, now, index, job.state.take_surplus(job.spec, count), "the Job needs fewer pods");
             }
             JobStep::End(end) => {
                 left -= 1;
@@ -435,42 +389,19 @@ fn conclude(context: &mut Context<'_>, now: SimTime, index: usize, job: &mut Job
     let (workload, object) = (context.jobs[index].workload, &context.jobs[index].plan.job);
     let history =
         History { successful: object.successful_jobs_history_limit, failed: object.failed_jobs_history_limit };
-    context.world.end_job(job.job, now, outcome_of(end));
-    match end {
-        JobEnd::Complete => context.world.finish_job(workload, left, now),
-        JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded => {
-            context.world.fail_job(workload, left, now, end.as_str());
-        }
-    }
-    delete(context, now, index, std::mem::take(&mut job.pods), "its Job has ended");
-    let pods = std::mem::take(&mut job.ended);
-    let ending = Ending { job: job.job, kind: outcome_of(end), pods, ttl: job.spec.ttl };
+    let (pods, ending) = job.state.end(&mut context.world, now, (workload, left), (end, job.spec.ttl));
+    delete(context, now, index, pods, "its Job has ended");
     ended_jobs::keep(context, now, workload, ending, Some(history));
 }
 
 /// Pods that were evicted or lost: what they took goes back, and they count as failed.
 fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
     let workload = context.jobs[index].workload;
-    let (world, mut back) = (&context.world, 0);
+    let mut back = 0;
     for job in &mut context.jobs[index].jobs {
-        let (waits, leaving) = (job.spec.replaces_ended_only, &mut job.leaving);
-        let mut lost = 0;
-        job.pods.retain(|worker| {
-            let there = world.pod(worker.pod).is_active();
-            if !there {
-                back += worker.messages;
-                lost += u32::from(!waits);
-                leaving.extend(waits.then_some((worker.pod, true)));
-            }
-            there
-        });
-        leaving.retain(|&(pod, counts)| {
-            let gone = world.pod(pod).phase == PodPhase::Gone;
-            lost += u32::from(gone && counts);
-            !gone
-        });
-        if lost > 0 && !job.spec.ignores_disruptions {
-            let wait = job.fail(now, lost);
+        let lost = job.state.take_lost(job.spec, &context.world, |worker| back += worker.messages);
+        if lost > 0 {
+            let wait = job.state.fail(now, lost);
             context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         }
     }
@@ -503,7 +434,7 @@ fn work(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         None => context.times_of(context.jobs[index].workload).run_time(),
         Some(queue) => {
             let taken = context.queues[queue].queue.take(context.setup.queues[queue].spec.messages_per_job, now);
-            context.jobs[index].jobs[position].pods[place].messages = taken;
+            context.jobs[index].jobs[position].state.pods[place].messages = taken;
             let work = context.setup.queues[queue].spec.work;
             let rounds = i64::from(taken.div_ceil(work.concurrency.max(1)));
             if taken == 0 { NOTHING_TO_DO } else { work.time_per_message * rounds }
@@ -522,17 +453,15 @@ pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let workload = context.jobs[index].workload;
     let fails = fails(context, pod);
     let has_claims = volumes::has_ephemeral(context, pod);
-    let job = &mut context.jobs[index].jobs[position];
-    let worker = job.pods.remove(place);
-    job.ended.extend(has_claims.then_some(pod));
+    let job = &mut context.jobs[index].jobs[position].state;
+    let worker = job.take_ended(place, has_claims);
     if fails {
         let wait = job.fail(now, 1);
         context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         give_back(context, now, index, worker.messages);
         kubelet::failed(context, now, pod);
     } else {
-        job.succeeded += 1;
-        job.failures_in_row = 0;
+        job.succeed();
         if let Some(queue) = plan.queue {
             context.queues[queue].queue.finish(worker.messages, now);
         }
@@ -549,5 +478,6 @@ fn find(context: &Context<'_>, pod: PodId) -> Option<(usize, usize, usize)> {
     let workload = context.world.pod(pod).workload;
     let index = context.jobs.iter().position(|own| own.workload == workload)?;
     let jobs = context.jobs[index].jobs.iter().enumerate();
-    jobs.filter_map(|(position, job)| Some((index, position, job.pods.iter().position(|own| own.pod == pod)?))).next()
+    jobs.filter_map(|(position, job)| Some((index, position, job.state.pods.iter().position(|own| own.pod == pod)?)))
+        .next()
 }

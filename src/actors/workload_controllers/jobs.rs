@@ -14,17 +14,14 @@ use jiff::Timestamp;
 
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
-use super::super::{kubelet, quotas, scheduler_loop, volumes};
-use super::ended_jobs::{self, Ending, History};
-use super::{REACTION, begin_workload, may_call, owned_template, wake};
-use crate::cluster::PodPhase;
+use super::super::{kubelet, volumes};
+use super::ended_jobs::{self, History};
+use super::job_state::JobState;
+use super::{REACTION, begin_workload, owned_template, wake};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{CronJob, Job, JobSpec};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
-use crate::policy::workloads::{
-    CronCalendar, CronStep, CronView, JobEnd, JobStep, JobView, cron_step, job_step, job_wants, may_change_template,
-    retry_delay,
-};
+use crate::policy::workloads::{CronCalendar, CronStep, CronView, JobStep, cron_step, may_change_template};
 use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
 
 /// What the controllers remember of a Job, or of a CronJob and its Jobs.
@@ -74,53 +71,21 @@ struct Cron {
 
 #[derive(Clone, Debug)]
 struct Running {
-    /// Its position in the record.
-    job: usize,
     work: Work,
     /// Since when it has run; `None` while it is suspended.
     started: Option<SimTime>,
     /// Whether it has ever not been suspended.
     has_run: bool,
-    pods: Vec<PodId>,
-    /// Pods that are being deleted and are replaced when they have ended, and whether each counts as failed then.
-    leaving: Vec<(PodId, bool)>,
-    /// Pods with claims of their own that have ended by themselves.
-    ended: Vec<PodId>,
-    succeeded: u32,
-    failed: u32,
-    /// Failures since the last success.
-    failures_in_row: u32,
-    /// When pods may be made again.
-    not_before: SimTime,
+    state: JobState<PodId>,
 }
 
 impl Running {
     fn new(job: usize, work: Work) -> Self {
-        Self {
-            job,
-            work,
-            started: None,
-            has_run: false,
-            pods: Vec::new(),
-            leaving: Vec::new(),
-            ended: Vec::new(),
-            succeeded: 0,
-            failed: 0,
-            failures_in_row: 0,
-            not_before: SimTime::ZERO,
-        }
+        Self { work, started: None, has_run: false, state: JobState::new(job) }
     }
 
-    fn step(&self, now: SimTime) -> JobStep {
-        job_step(&JobView {
-            spec: &self.work.spec,
-            active: self.pods.len() as u32,
-            terminating: self.leaving.len() as u32,
-            succeeded: self.succeeded,
-            failed: self.failed,
-            age: self.started.map_or(SimDuration::ZERO, |started| now.saturating_since(started)),
-            backing_off: self.not_before > now,
-        })
+    fn wants(&self) -> u32 {
+        self.state.wants(&self.work.spec)
     }
 }
 
@@ -153,7 +118,7 @@ fn change_job(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, bat
         let because = ("it is applied again", "the Job before had been deleted after its time to live");
         return context.world.rescale(workload, 1, now, EventKind::JobsCreated, because);
     }
-    let idle = |running: &Running| running.work.spec.suspended && running.pods.is_empty();
+    let idle = |running: &Running| running.work.spec.suspended && running.state.pods.is_empty();
     let state = (batch.running.iter().any(idle), batch.running.iter().any(|running| running.has_run));
     let templates = (&*batch.work.spec.template, &*job.spec.template);
     if !may_change_template(templates, state, context.setup.policy.versions.kubernetes) {
@@ -210,7 +175,7 @@ pub(in crate::actors) fn apply_cron_job(context: &mut Context<'_>, now: SimTime,
 pub(super) fn deleted(context: &mut Context<'_>, workload: WorkloadId) {
     let Some(batch) = context.controllers.batches.remove(&workload) else { return };
     for job in batch.running {
-        ended_jobs::delete_pods(context, &job.ended);
+        job.state.delete_ended(context);
     }
 }
 
@@ -234,16 +199,15 @@ pub(in crate::actors) fn begin_found(
 pub(in crate::actors) fn found(context: &mut Context<'_>, workload: WorkloadId, pod: PodId, number: usize) {
     let job = context.controllers.batches.get_mut(&workload).and_then(|batch| batch.running.get_mut(number));
     if let Some(job) = job {
-        job.pods.push(pod);
-        context.world.assign_to_job(pod, job.job);
+        job.state.pods.push(pod);
+        context.world.assign_to_job(pod, job.state.job);
     }
 }
 
 /// Pods that the Jobs of a workload want now; `None` if it is neither a Job nor a CronJob.
 pub(in crate::actors) fn pods_wanted(context: &Context<'_>, workload: WorkloadId) -> Option<u32> {
     let batch = context.controllers.batches.get(&workload)?;
-    let wanted = |job: &Running| job_wants(&job.work.spec, job.pods.len() as u32, job.succeeded);
-    Some(batch.running.iter().map(wanted).sum())
+    Some(batch.running.iter().map(Running::wants).sum())
 }
 
 fn selector_of(spec: &JobSpec) -> LabelSelector {
@@ -291,40 +255,15 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
 /// Pods that somebody else deleted or that went with their node count as failed.
 fn count_lost(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch) {
     for job in &mut batch.running {
-        let lost = take_lost(context, job);
-        if lost > 0 && !job.work.spec.ignores_disruptions {
+        let lost = job.state.take_lost(&job.work.spec, &context.world, |_| {});
+        if lost > 0 {
             fail(context, now, workload, job, lost);
         }
     }
 }
 
-/// How many pods of a Job count as failed now that somebody else deleted: at once, or when they have ended.
-///
-/// Source: `job_controller.go`, `isPodFailed`.
-fn take_lost(context: &Context<'_>, job: &mut Running) -> u32 {
-    let waits = job.work.spec.replaces_ended_only;
-    let (mut lost, leaving) = (0, &mut job.leaving);
-    job.pods.retain(|&pod| {
-        let active = context.world.pod(pod).is_active();
-        if !active && waits {
-            leaving.push((pod, true));
-        }
-        lost += u32::from(!active && !waits);
-        active
-    });
-    leaving.retain(|&(pod, counts)| {
-        let gone = context.world.pod(pod).phase == PodPhase::Gone;
-        lost += u32::from(gone && counts);
-        !gone
-    });
-    lost
-}
-
 fn fail(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &mut Running, pods: u32) {
-    job.failed += pods;
-    job.failures_in_row += pods;
-    let wait = retry_delay(job.failures_in_row);
-    job.not_before = now + wait;
+    let wait = job.state.fail(now, pods);
     context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
 }
 
@@ -338,22 +277,16 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
     let mut ended = batch.ended;
     batch.running.retain_mut(|job| {
         start_or_suspend(context, now, workload, job);
-        match job.step(now) {
-            JobStep::Create(count) => create(context, now, workload, job, count),
+        let Running { work, started, state, .. } = job;
+        match state.step(&work.spec, *started, now) {
+            JobStep::Create(count) => state.make_pods(context, now, (workload, work.revision), count),
             JobStep::Delete(count) => {
-                let keep = job.pods.len() - (count as usize).min(job.pods.len());
-                let surplus = job.pods.split_off(keep);
-                if job.work.spec.replaces_ended_only {
-                    job.leaving.extend(surplus.iter().map(|&pod| (pod, false)));
-                }
-                delete(context, now, surplus, "the Job needs fewer pods");
+                delete(context, now, state.take_surplus(&work.spec, count), "the Job needs fewer pods");
             }
             JobStep::End(end) => {
                 left -= 1;
-                context.world.end_job(job.job, now, outcome_of(end));
-                conclude(context, now, workload, std::mem::take(&mut job.pods), (end, left));
-                let (pods, ttl) = (std::mem::take(&mut job.ended), job.work.spec.ttl);
-                let ending = Ending { job: job.job, kind: outcome_of(end), pods, ttl };
+                let (pods, ending) = state.end(&mut context.world, now, (workload, left), (end, work.spec.ttl));
+                delete(context, now, pods, "its Job has ended");
                 ended_jobs::keep(context, now, workload, ending, history);
                 ended = Some(now);
                 return false;
@@ -364,48 +297,10 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
     batch.ended = ended;
 }
 
-fn create(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &mut Running, count: u32) {
-    let revision = job.work.revision;
-    for _ in 0..count {
-        if !may_call(context, now, workload) || !quotas::admits(context, now, workload, revision) {
-            return;
-        }
-        let name = context.world.next_pod_name(workload);
-        let pod = context.world.create_pod_of(workload, revision, None, name, now);
-        job.pods.push(pod);
-        context.world.assign_to_job(pod, job.job);
-        scheduler_loop::pod_created(context, now, pod);
-    }
-}
-
 fn delete(context: &mut Context<'_>, now: SimTime, pods: Vec<PodId>, reason: &str) {
     for pod in pods {
         kubelet::delete(context, now, pod, false, reason);
     }
-}
-
-/// How a Job ended that ended so.
-pub(in crate::actors) fn outcome_of(end: JobEnd) -> JobOutcomeKind {
-    match end {
-        JobEnd::Complete => JobOutcomeKind::Complete,
-        JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded => JobOutcomeKind::Failed,
-    }
-}
-
-fn conclude(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    pods: Vec<PodId>,
-    (end, left): (JobEnd, u32),
-) {
-    match end {
-        JobEnd::Complete => context.world.finish_job(workload, left, now),
-        JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded => {
-            context.world.fail_job(workload, left, now, end.as_str());
-        }
-    }
-    delete(context, now, pods, "its Job has ended");
 }
 
 /// A CronJob starts a Job if its time has come, and plans its next look.
@@ -443,9 +338,10 @@ fn start_due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batc
 }
 
 fn conclude_replaced(context: &mut Context<'_>, now: SimTime, job: Running) {
-    context.world.end_job(job.job, now, JobOutcomeKind::Deleted);
-    delete(context, now, job.pods, "its Job is replaced");
-    ended_jobs::delete_pods(context, &job.ended);
+    let Running { mut state, .. } = job;
+    context.world.end_job(state.job, now, JobOutcomeKind::Deleted);
+    delete(context, now, std::mem::take(&mut state.pods), "its Job is replaced");
+    state.delete_ended(context);
 }
 
 /// A pod's containers run: it ends when its work is done.
@@ -472,17 +368,15 @@ pub(in crate::actors) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: 
     }
     let Some(mut batch) = context.controllers.batches.remove(&workload) else { return };
     let fails = fails(context, pod);
-    if let Some(job) = batch.running.iter_mut().find(|job| job.pods.contains(&pod)) {
-        job.pods.retain(|&own| own != pod);
-        if volumes::has_ephemeral(context, pod) {
-            job.ended.push(pod);
-        }
+    for job in &mut batch.running {
+        let Some(place) = job.state.pods.iter().position(|&own| own == pod) else { continue };
+        job.state.take_ended(place, volumes::has_ephemeral(context, pod));
         if fails {
             fail(context, now, workload, job, 1);
         } else {
-            job.succeeded += 1;
-            job.failures_in_row = 0;
+            job.state.succeed();
         }
+        break;
     }
     context.controllers.batches.insert(workload, batch);
     if fails {

@@ -1,0 +1,195 @@
+//! A Job that has not ended, as the Job controller counts its pods, whoever made it: a user, a CronJob or KEDA.
+//!
+//! What must not live here: what makes Jobs, and what else than the controller wants to know of their pods.
+//!
+//! Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`.
+
+use super::super::context::Context;
+use super::super::{quotas, scheduler_loop};
+use super::ended_jobs::Ending;
+use super::may_call;
+use crate::cluster::PodPhase;
+use crate::domain::workload::JobSpec;
+use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
+use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, job_wants, retry_delay};
+use crate::world::World;
+use crate::world::record::JobOutcomeKind;
+
+/// An active pod of a Job, with what its maker remembers of it.
+pub(in crate::actors) trait JobPod {
+    /// A pod that has just been made.
+    fn made(pod: PodId) -> Self;
+
+    /// The pod.
+    fn id(&self) -> PodId;
+}
+
+impl JobPod for PodId {
+    fn made(pod: PodId) -> Self {
+        pod
+    }
+
+    fn id(&self) -> PodId {
+        *self
+    }
+}
+
+/// The pods of a Job, and how they have fared.
+#[derive(Clone, Debug)]
+pub(in crate::actors) struct JobState<P> {
+    /// Its position in the record.
+    pub(in crate::actors) job: usize,
+    /// Those that are active.
+    pub(in crate::actors) pods: Vec<P>,
+    /// Pods that are being deleted and are replaced when they have ended, and whether each counts as failed then.
+    leaving: Vec<(PodId, bool)>,
+    /// Pods with claims of their own that have ended by themselves.
+    ended: Vec<PodId>,
+    succeeded: u32,
+    failed: u32,
+    /// Failures since the last success.
+    failures_in_row: u32,
+    /// When pods may be made again.
+    not_before: SimTime,
+}
+
+impl<P: JobPod> JobState<P> {
+    /// A Job without pods at this position of the record.
+    pub(in crate::actors) fn new(job: usize) -> Self {
+        Self {
+            job,
+            pods: Vec::new(),
+            leaving: Vec::new(),
+            ended: Vec::new(),
+            succeeded: 0,
+            failed: 0,
+            failures_in_row: 0,
+            not_before: SimTime::ZERO,
+        }
+    }
+
+    /// What is to be done next for a Job that runs since `started`, or is suspended.
+    pub(in crate::actors) fn step(&self, spec: &JobSpec, started: Option<SimTime>, now: SimTime) -> JobStep {
+        job_step(&JobView {
+            spec,
+            active: self.pods.len() as u32,
+            terminating: self.leaving.len() as u32,
+            succeeded: self.succeeded,
+            failed: self.failed,
+            age: started.map_or(SimDuration::ZERO, |started| now.saturating_since(started)),
+            backing_off: self.not_before > now,
+        })
+    }
+
+    /// How many pods it wants now.
+    pub(in crate::actors) fn wants(&self, spec: &JobSpec) -> u32 {
+        job_wants(spec, self.pods.len() as u32, self.succeeded)
+    }
+
+    /// Whether none of its pods has succeeded.
+    pub(in crate::actors) const fn has_no_success(&self) -> bool {
+        self.succeeded == 0
+    }
+
+    /// Makes so many pods, as far as calls and quotas allow.
+    pub(in crate::actors) fn make_pods(
+        &mut self,
+        context: &mut Context<'_>,
+        now: SimTime,
+        (workload, revision): (WorkloadId, u32),
+        count: u32,
+    ) {
+        for _ in 0..count {
+            if !may_call(context, now, workload) || !quotas::admits(context, now, workload, revision) {
+                return;
+            }
+            let name = context.world.next_pod_name(workload);
+            let pod = context.world.create_pod_of(workload, revision, None, name, now);
+            self.pods.push(P::made(pod));
+            context.world.assign_to_job(pod, self.job);
+            scheduler_loop::pod_created(context, now, pod);
+        }
+    }
+
+    /// Takes out so many pods, which are to be deleted.
+    pub(in crate::actors) fn take_surplus(&mut self, spec: &JobSpec, count: u32) -> Vec<P> {
+        let keep = self.pods.len() - (count as usize).min(self.pods.len());
+        let surplus = self.pods.split_off(keep);
+        if spec.replaces_ended_only {
+            self.leaving.extend(surplus.iter().map(|own| (own.id(), false)));
+        }
+        surplus
+    }
+
+    /// Takes out pods that somebody else deleted or that went with their node, hands each to `gone`, and says how many count as failed now:
+    /// at once, or when they have ended.
+    ///
+    /// Source: `isPodFailed`.
+    pub(in crate::actors) fn take_lost(&mut self, spec: &JobSpec, world: &World, mut gone: impl FnMut(&P)) -> u32 {
+        let waits = spec.replaces_ended_only;
+        let (mut lost, leaving) = (0, &mut self.leaving);
+        self.pods.retain(|own| {
+            let active = world.pod(own.id()).is_active();
+            if !active {
+                gone(own);
+                lost += u32::from(!waits);
+                leaving.extend(waits.then_some((own.id(), true)));
+            }
+            active
+        });
+        leaving.retain(|&(pod, counts)| {
+            let gone = world.pod(pod).phase == PodPhase::Gone;
+            lost += u32::from(gone && counts);
+            !gone
+        });
+        if spec.ignores_disruptions { 0 } else { lost }
+    }
+
+    /// Takes out the active pod at this place, which ends by itself, and remembers it where it has claims of its own.
+    pub(in crate::actors) fn take_ended(&mut self, place: usize, has_claims: bool) -> P {
+        let own = self.pods.remove(place);
+        self.ended.extend(has_claims.then_some(own.id()));
+        own
+    }
+
+    /// A pod has done its work.
+    pub(in crate::actors) const fn succeed(&mut self) {
+        self.succeeded += 1;
+        self.failures_in_row = 0;
+    }
+
+    /// So many pods have failed: how long no other is made.
+    pub(in crate::actors) fn fail(&mut self, now: SimTime, pods: u32) -> SimDuration {
+        self.failed += pods;
+        self.failures_in_row += pods;
+        let wait = retry_delay(self.failures_in_row);
+        self.not_before = now + wait;
+        wait
+    }
+
+    /// The Job ends, and so many of its workload's have not. Its active pods, which are to be deleted, and what is left of it then.
+    pub(in crate::actors) fn end(
+        &mut self,
+        world: &mut World,
+        now: SimTime,
+        (workload, left): (WorkloadId, u32),
+        (end, ttl): (JobEnd, Option<SimDuration>),
+    ) -> (Vec<P>, Ending) {
+        let kind = match end {
+            JobEnd::Complete => JobOutcomeKind::Complete,
+            JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded => JobOutcomeKind::Failed,
+        };
+        world.end_job(self.job, now, kind);
+        match kind {
+            JobOutcomeKind::Complete => world.finish_job(workload, left, now),
+            _ => world.fail_job(workload, left, now, end.as_str()),
+        }
+        let ending = Ending { job: self.job, kind, pods: std::mem::take(&mut self.ended), ttl };
+        (std::mem::take(&mut self.pods), ending)
+    }
+
+    /// The Job is deleted: its pods with claims of their own that have ended go.
+    pub(in crate::actors) fn delete_ended(&self, context: &mut Context<'_>) {
+        super::ended_jobs::delete_pods(context, &self.ended);
+    }
+}
