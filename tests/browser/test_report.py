@@ -595,6 +595,19 @@ class Report(unittest.TestCase):
             legend = self.browser.run(names)
             self.assertTrue(all(kind in legend for _, kind in counts), (counts, legend))
 
+    def test_each_way_to_buy_has_a_colour_of_its_own_and_is_named_if_it_occurs(self):
+        # The third value of a node's row is how it is bought, as the position of a name.
+        occur = """const data = JSON.parse(document.getElementById('data').textContent);
+            const names = {spot: 'Spot', 'on-demand': 'On-Demand', reserved: 'Reserved', fargate: 'Fargate'};
+            return [...new Set(data.replay.nodes.map(([, row]) => names[data.names[row[2]]]))].filter(Boolean).sort()"""
+        for place in ("#replay-stage", "#strips"):
+            named = f"""return [...document.querySelectorAll('{place} .key li')].filter(e => /^(Spot|On-Demand|Reserved|Fargate)$/.test(e.textContent))
+                .map(e => [e.textContent, getComputedStyle(e.querySelector('.mark')).backgroundColor])"""
+            for _ in self.pages():
+                keys = self.browser.run(named)
+                self.assertEqual(sorted(name for name, _ in keys), self.browser.run(occur), place)
+                self.assertEqual(len({colour for _, colour in keys}), len(keys), keys)
+
     def test_a_sweep_fits_every_width(self):
         for directory in SWEEPS:
             for width, pixels in WIDTHS.items():

@@ -51,8 +51,24 @@ function phase(node, at) {
   return at >= node.ready ? "ready" : "starting";
 }
 
-const isSpot = (node) => node.bought === "spot";
-const boughtAs = (node) => ({ spot: "Spot", "on-demand": "On-Demand", "": "not launched" })[node.bought] ?? node.bought;
+/** How nodes are bought: what that is called, and the name of its colour. */
+const purchases = {
+  spot: { name: "Spot", shade: "spot" },
+  "on-demand": { name: "On-Demand", shade: "demand" },
+  reserved: { name: "Reserved", shade: "reserved" },
+  fargate: { name: "Fargate", shade: "fargate" },
+};
+const boughtAs = (node) => (node.bought === "" ? "not launched" : purchases[node.bought]?.name ?? node.bought);
+const shadeOf = (node, shades) => shades[purchases[node.bought]?.shade ?? "demand"];
+const purchaseShades = Object.values(purchases).map((own) => own.shade);
+
+/** Says in a list which colour is which way to buy, of those that there are. */
+function keyOfPurchases(entry) {
+  const there = new Set(nodes.map((node) => node.bought));
+  for (const [kind, own] of Object.entries(purchases)) {
+    if (there.has(kind)) entry(own.name, element("span", { class: `mark ${own.shade}` }));
+  }
+}
 
 /** Nodes counted by how they were bought: ` (3 Spot, 1 On-Demand)`. */
 function bought(list) {
@@ -113,8 +129,7 @@ class Replay {
   key() {
     const list = element("ul", { class: "legend key" });
     const entry = (name, mark) => list.append(element("li", {}, mark, name));
-    entry("Spot", element("span", { class: "mark spot" }));
-    entry("On-Demand", element("span", { class: "mark demand" }));
+    keyOfPurchases(entry);
     entry("Starting", element("span", { class: "mark starting" }));
     entry("Interrupted by EC2", element("span", { class: "mark interrupted" }));
     entry("Draining", element("span", { class: "mark draining" }));
@@ -143,7 +158,7 @@ class Replay {
     this.pen = this.canvas.getContext("2d");
     this.pen.setTransform(scale, 0, 0, scale, 0, 0);
     this.pen.clearRect(0, 0, width, height);
-    this.shades = Object.fromEntries(["card", "line", "ink", "faint", "bad", "warn", "spot", "demand", "page", "frame"].map((name) => [name, shade(name)]));
+    this.shades = Object.fromEntries(["card", "line", "ink", "faint", "bad", "warn", "page", "frame", ...purchaseShades].map((name) => [name, shade(name)]));
     this.present = nodes.filter((node) => phase(node, at));
     for (const node of this.present) this.box(node, at);
     this.tell(at);
@@ -165,7 +180,7 @@ class Replay {
     pen.fillRect(x, y, width, height);
     this.bands(node, at, [x + 1, y + head, width - 2, height - head - 1]);
     const unknown = node.bought === "" || at < node.asked;
-    pen.fillStyle = unknown ? shades.line : isSpot(node) ? shades.spot : shades.demand;
+    pen.fillStyle = unknown ? shades.line : shadeOf(node, shades);
     pen.fillRect(x, y, width, head);
     if (head >= 17) this.words(node, x, y, width);
     this.frame(now, x, y, width, height);

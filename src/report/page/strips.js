@@ -48,8 +48,7 @@ class Strips {
     entry("Starting", element("span", { class: "mark waits" }));
     entry("Told to go", element("span", { class: "mark leaves" }));
     entry("Interruption notice", element("span", { class: "mark notice" }));
-    entry("Spot", element("span", { class: "mark spot" }));
-    entry("On-Demand", element("span", { class: "mark demand" }));
+    keyOfPurchases(entry);
     return list;
   }
 
@@ -92,7 +91,7 @@ class Strips {
     pen.scale(this.scale, this.scale);
     pen.fillStyle = shade("page");
     pen.fillRect(0, 0, width, height);
-    const shades = Object.fromEntries(["heat-low", "heat-high", "waits", "frame", "warn", "bad", "faint", "spot", "demand", "ink"].map((name) => [name, shade(name)]));
+    const shades = Object.fromEntries(["heat-low", "heat-high", "waits", "frame", "warn", "bad", "faint", "ink", ...purchaseShades].map((name) => [name, shade(name)]));
     this.rows.forEach((node, row) => this.row(pen, shades, node, 2 + row * this.rowHeight));
     pen.fillStyle = shades.faint;
     pen.font = "11px system-ui, sans-serif";
@@ -144,7 +143,7 @@ class Strips {
       pen.fillStyle = shades.bad;
       pen.fillRect(this.x(node.notice) - 1.5, top, 3, tall);
     }
-    pen.fillStyle = isSpot(node) ? shades.spot : shades.demand;
+    pen.fillStyle = shadeOf(node, shades);
     pen.fillRect(this.left - 6, top, 4, tall);
     if (this.left > 100) {
       pen.fillStyle = shades.ink;
