@@ -227,7 +227,7 @@ impl TypeLists {
         let mut found = Vec::new();
         for &at in types {
             let own = facts.architectures[at as usize];
-            if !found.contains(&own) {
+            if found.last() != Some(&own) && !found.contains(&own) {
                 found.push(own);
             }
         }

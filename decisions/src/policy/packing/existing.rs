@@ -206,6 +206,22 @@ pub(super) struct Unsuitable {
     pub(super) for_good: bool,
 }
 
+impl Unsuitable {
+    /// Whether nodes with the same labels do not take the pod either, as long as nothing else is placed.
+    pub(super) const fn is_by_labels(&self) -> bool {
+        match self.obstacle {
+            Obstacle::Requirements(_) => true,
+            Obstacle::Topology(blocked) => blocked.by_labels,
+            Obstacle::Taint
+            | Obstacle::Room
+            | Obstacle::Ports
+            | Obstacle::Host
+            | Obstacle::VolumeLimit(_)
+            | Obstacle::Volume(..) => false,
+        }
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Obstacle {
     Taint,
@@ -372,6 +388,11 @@ impl ExistingNode {
     /// The taints that pods must tolerate.
     pub(super) fn taints(&self) -> TaintsId {
         self.taints
+    }
+
+    /// Its labels as requirements, with what the pods of this pass have added.
+    pub(super) fn labels(&self) -> SetId {
+        self.set
     }
 
     /// Puts the pod on the node.

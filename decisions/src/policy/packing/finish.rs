@@ -3,7 +3,6 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/nodeclaim.go` (`FinalizeScheduling`),
 //! `nodeclaimtemplate.go`, `pkg/cloudprovider/types.go` (`OrderByPrice`, `Truncate`).
 
-use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -34,9 +33,11 @@ pub(super) struct PriceOrders {
     labels: FxHashMap<(usize, SetId), Labels>,
 }
 
-/// Types of a table, the cheapest first.
+/// All types of a table, the cheapest first.
 struct ByPrice {
     all: Vec<PricedType>,
+    /// By position in the table.
+    prices: Vec<Option<HourlyRate>>,
     /// For every [`STRIDE`]th of them those before it, as a set; empty until somebody asks.
     before: Vec<Bits>,
 }
@@ -45,7 +46,9 @@ const STRIDE: usize = 32;
 
 impl ByPrice {
     fn new(all: Vec<PricedType>) -> Self {
-        Self { all, before: Vec::new() }
+        let mut prices = vec![None; all.len()];
+        all.iter().for_each(|own| prices[own.index as usize] = own.price);
+        Self { all, prices, before: Vec::new() }
     }
 
     fn sets_before(all: &[PricedType]) -> Vec<Bits> {
@@ -59,36 +62,43 @@ impl ByPrice {
         before
     }
 
-    /// Puts types whose prices may have changed where they belong now; `changed` is in order of position, and `is_before` the
-    /// order of the list.
+    /// Puts types whose prices may have changed where they belong now; the list is in order of `place`.
     ///
-    /// A launch without capacity changes the price of at most sixty types of 1,300. They are taken out, and each is put back after a
-    /// search by halves, so that the order of the others is never worked out again: sorting all of them was most of such a pass.
-    fn renew(&mut self, mut changed: Vec<PricedType>, is_before: impl Fn(&PricedType, &PricedType) -> bool) {
-        let (mut touched, mut moved) = (bits::empty(self.all.len()), bits::empty(self.all.len()));
-        changed.iter().for_each(|own| bits::insert(&mut touched, own.index as usize));
-        for own in self.all.iter().filter(|own| bits::contains(&touched, own.index as usize)) {
-            let place = changed.binary_search_by_key(&own.index, |new| new.index);
-            // Mostly a type is as dear as before, since another of its offerings is its cheapest.
-            if place.is_ok_and(|place| changed[place].price != own.price) {
-                bits::insert(&mut moved, own.index as usize);
-            }
-        }
-        changed.retain(|own| bits::contains(&moved, own.index as usize));
+    /// A launch without capacity changes the price of at most sixty types of 1,300. Where each stands and where it belongs is found by halves,
+    /// and what lies between is copied as it is: the order of the others is never worked out again, and they are not even looked at. Sorting all
+    /// of them was most of such a pass, and going through them a fifth of what was left.
+    fn renew<K: Ord>(&mut self, mut changed: Vec<PricedType>, place: impl Fn(&PricedType) -> K) {
+        // Mostly a type is as dear as before, since another of its offerings is its cheapest.
+        changed.retain(|own| self.prices[own.index as usize] != own.price);
         if changed.is_empty() {
             return;
         }
-        changed.sort_unstable_by(|one, other| if is_before(one, other) { Ordering::Less } else { Ordering::Greater });
-        self.all.retain(|own| !bits::contains(&moved, own.index as usize));
-        let mut renewed = Vec::with_capacity(self.all.len() + changed.len());
-        let mut rest = &self.all[..];
+        let stands = |own: &PricedType| {
+            let before = place(&PricedType { price: self.prices[own.index as usize], ..*own });
+            self.all.partition_point(|other| place(other) < before)
+        };
+        let mut gone: Vec<usize> = changed.iter().map(stands).collect();
+        gone.sort_unstable();
+        changed.sort_unstable_by_key(&place);
+        let mut renewed = Vec::with_capacity(self.all.len());
+        let (mut from, mut gone) = (0, gone.into_iter().peekable());
+        let mut copy_to = |renewed: &mut Vec<PricedType>, until: usize| {
+            while let Some(one) = gone.next_if(|&one| one < until) {
+                renewed.extend_from_slice(&self.all[from..one]);
+                from = one + 1;
+            }
+            renewed.extend_from_slice(&self.all[from..until]);
+            from = until;
+        };
+        let mut at = 0;
         for own in changed {
-            let (before, after) = rest.split_at(rest.partition_point(|other| is_before(other, &own)));
-            renewed.extend_from_slice(before);
+            let belongs = place(&own);
+            at += self.all[at..].partition_point(|other| place(other) < belongs);
+            copy_to(&mut renewed, at);
+            self.prices[own.index as usize] = own.price;
             renewed.push(own);
-            rest = after;
         }
-        renewed.extend_from_slice(rest);
+        copy_to(&mut renewed, self.all.len());
         self.all = renewed;
         self.before.clear();
     }
@@ -124,7 +134,7 @@ impl PriceOrders {
         self.by_set.retain(|&(own, set), by_price| {
             if own == position && !anew {
                 let changed = types.iter().map(|&index| priced(setup, table, set, index)).collect();
-                by_price.renew(changed, |one, other| comes_before(table, one, other));
+                by_price.renew(changed, |own| place_by_price(table, own));
             }
             own != position || !anew
         });
@@ -243,11 +253,7 @@ fn by_price<'o>(
     orders.by_set.entry(at).or_insert_with(|| {
         let (table, set) = (&tables[at.0], at.1);
         let mut all: Vec<PricedType> = (0..table.types.len()).map(|index| priced(setup, table, set, index)).collect();
-        // Comparing names is slow, and most lists are in order of name.
-        if !table.in_order_of_name {
-            all.sort_by_key(|own| own.name);
-        }
-        all.sort_by_key(|own| dearness(own.price));
+        all.sort_unstable_by_key(|own| place_by_price(table, own));
         ByPrice::new(all)
     })
 }
@@ -260,18 +266,9 @@ fn priced(setup: &PackingSetup<'_>, table: &TypeTable<'_>, set: SetId, index: us
     PricedType { index: index as u32, name: own.name, price }
 }
 
-/// By price; what has none comes last.
-fn dearness(price: Option<HourlyRate>) -> Reverse<Option<Reverse<HourlyRate>>> {
-    Reverse(price.map(Reverse))
-}
-
-/// The order of types of a table: by price, then by name.
-fn comes_before(table: &TypeTable<'_>, one: &PricedType, other: &PricedType) -> bool {
-    match dearness(one.price).cmp(&dearness(other.price)) {
-        Ordering::Equal if table.in_order_of_name => one.index < other.index,
-        Ordering::Equal => one.name < other.name,
-        order => order == Ordering::Less,
-    }
+/// The order of types of a table: by price, then by name; what has no price comes last.
+fn place_by_price(table: &TypeTable<'_>, own: &PricedType) -> (i64, u32) {
+    (own.price.map_or(i64::MAX, HourlyRate::as_nanos), table.name_ranks[own.index as usize])
 }
 
 /// Whether one of some types of a table costs less than `ceiling` under a set of requirements.
@@ -357,7 +354,7 @@ mod tests {
     #[test]
     fn types_whose_prices_change_stand_where_sorting_all_of_them_would_put_them() {
         let name = Symbol::new("m5.large");
-        let order = |own: &PricedType| (super::dearness(own.price), own.index);
+        let order = |own: &PricedType| (own.price.map_or(i64::MAX, HourlyRate::as_nanos), own.index);
         let price = |seed: u32| (!seed.is_multiple_of(7)).then(|| HourlyRate::from_nanos(i64::from(seed % 11)));
         let mut all: Vec<PricedType> = (0..90).map(|index| PricedType { index, name, price: price(index) }).collect();
         all.sort_by_key(order);
@@ -376,7 +373,7 @@ mod tests {
                 *own = *changed.iter().find(|new| new.index == own.index).unwrap_or(own);
             }
             expected.sort_by_key(order);
-            kept.renew(changed, |one, other| order(one) < order(other));
+            kept.renew(changed, order);
             assert_eq!(kept.all, expected, "round {round}");
         }
     }

@@ -5,6 +5,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use smallvec::SmallVec;
+
 use super::bits::{self, Bits};
 use super::claim::{Candidate, Claim, Engine, Fit, Unfit};
 use super::classes::{Classes, Tools};
@@ -15,7 +17,7 @@ use super::go_sort;
 use super::input::PendingPod;
 use super::plan::{GivenUp, NodeVerdict};
 use super::queue::{place_in_queue, sorted};
-use super::requirement_table::{Combined, Undefined};
+use super::requirement_table::{Combined, SetId, Undefined};
 use super::resource_table::ResourceTable;
 use super::shapes::Shapes;
 use super::volumes::PodVolumes;
@@ -267,6 +269,10 @@ impl<'p, 'a> Pass<'p, 'a> {
         // What has refused such a pod for good, or has no room, does so for the rest of the pass.
         let mut from = if kept_off { 0 } else { self.classes.list[class].variants[variant].first_open_node };
         let mut all_for_good = !kept_off;
+        // A spread that refuses one node of a zone refuses the others with the same labels: nothing is placed before the search ends. A pod
+        // whose volumes may be at several places could have been refused at each for another reason.
+        let mut refused: SmallVec<[SetId; 16]> = SmallVec::new();
+        let one_place = self.classes.list[class].volume_sets.len() == 1;
         while let Some(position) = self.existing.next_with_room(from, &self.classes.list[class].shape.amounts) {
             from = position + 1;
             let state = &mut self.classes.list[class].variants[variant];
@@ -278,6 +284,10 @@ impl<'p, 'a> Pass<'p, 'a> {
             }
             let node = self.existing.get(position);
             if kept_off && self.asked.unsettled[node.node] {
+                continue;
+            }
+            if refused.contains(&node.labels()) {
+                all_for_good = false;
                 continue;
             }
             let tolerates = state.tolerates(node.taints(), self.engine.topology.known_rules());
@@ -302,7 +312,12 @@ impl<'p, 'a> Pass<'p, 'a> {
                 Err(unsuitable) if unsuitable.for_good => {
                     self.classes.list[class].variants[variant].lost_nodes.insert(position);
                 }
-                Err(_) => all_for_good = false,
+                Err(unsuitable) => {
+                    all_for_good = false;
+                    if one_place && unsuitable.is_by_labels() {
+                        refused.push(node.labels());
+                    }
+                }
             }
         }
         if all_for_good {

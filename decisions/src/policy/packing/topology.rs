@@ -80,6 +80,8 @@ pub(super) struct Blocked {
     inverse: bool,
     /// Whether the host can never suit again in this pass, because counts on a host only grow.
     pub(super) for_good: bool,
+    /// Whether every node with the same labels is refused too, as long as no other pod is placed.
+    pub(super) by_labels: bool,
 }
 
 /// Which group an identity has in this pass.
@@ -279,7 +281,7 @@ impl<'p> Topology<'p> {
                 (allowed && (count > 0 || (selects_itself && !reachable)), false)
             }
         };
-        if suits { Ok(()) } else { Err(Blocked { group, inverse, for_good }) }
+        if suits { Ok(()) } else { Err(Blocked { group, inverse, for_good, by_labels: false }) }
     }
 
     fn narrow_by(
@@ -293,7 +295,7 @@ impl<'p> Topology<'p> {
     ) -> Result<SetId, Blocked> {
         let own = if inverse { &self.inverse[group] } else { &self.groups[group] };
         let Some(key) = own.domains else { return Ok(narrowed) };
-        let blocked = Blocked { group, inverse, for_good: false };
+        let blocked = Blocked { group, inverse, for_good: false, by_labels: true };
         let pod = table.member(asking.strict, own.key);
         let node = table.member(place.set, own.key);
         let domains = &mut self.rules.keys[key];

@@ -106,8 +106,8 @@ pub(super) struct TypeTable<'a> {
     usable: Bits,
     /// Whether any offering is a reservation's.
     pub(super) has_reservations: bool,
-    /// Whether the types stand in order of name, so that positions can be compared where names are meant.
-    pub(super) in_order_of_name: bool,
+    /// The place of each type in order of name: comparing names is slow.
+    pub(super) name_ranks: Box<[u32]>,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -139,7 +139,7 @@ impl<'a> TypeTable<'a> {
             levels: Vec::new(),
             usable: usable(types),
             has_reservations: false,
-            in_order_of_name: types.is_sorted_by_key(|own| own.name),
+            name_ranks: name_ranks(types),
         };
         for (index, instance_type) in types.iter().enumerate() {
             let kinds = instance_type
@@ -187,7 +187,7 @@ impl<'a> TypeTable<'a> {
     /// The table without its types, to be kept while nobody asks.
     pub(super) fn detached(self) -> TypeTable<'static> {
         let Self { types: _, stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, .. } = self;
-        let Self { has_reservations, in_order_of_name, .. } = self;
+        let Self { has_reservations, name_ranks, .. } = self;
         TypeTable {
             types: &[],
             stated,
@@ -199,7 +199,7 @@ impl<'a> TypeTable<'a> {
             levels,
             usable,
             has_reservations,
-            in_order_of_name,
+            name_ranks,
         }
     }
 
@@ -415,6 +415,14 @@ fn offering_requirements(offering: &Offering, capacity_type: Symbol) -> Requirem
     .into_iter()
     .chain(offering.zone_id.map(|id| Requirement::equals(well_known::ZONE_ID, id)))
     .collect()
+}
+
+fn name_ranks(types: &[InstanceType]) -> Box<[u32]> {
+    let mut by_name: Vec<usize> = (0..types.len()).collect();
+    by_name.sort_by_key(|&index| types[index].name);
+    let mut ranks = vec![0; types.len()];
+    by_name.into_iter().zip(0..).for_each(|(index, rank)| ranks[index] = rank);
+    ranks.into_boxed_slice()
 }
 
 /// The types without a negative amount.

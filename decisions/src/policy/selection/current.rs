@@ -52,7 +52,7 @@ fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Res
     if rated.is_empty() {
         return Err(SelectionError::NoInstanceTypes(Filter::CompatibleAvailable));
     }
-    let overlaid = rated.iter().any(|own| own.entry.offerings.iter().any(|offering| offering.overlay.is_some()));
+    let overlaid = rated.iter().any(|own| own.row.overlaid);
     let reserved = prefer_reserved(&mut rated, &mut left_out);
     leave_out_exotic(view, &mut rated, &mut left_out);
     // A type that is to be launched on a reservation is not asked for otherwise.
@@ -247,12 +247,19 @@ fn is_dear(offering: &Offering, spot_up_to: Option<HourlyRate>) -> bool {
 
 /// Keeps the cheapest types that CreateFleet may be given, in order of price.
 fn keep_cheapest(rated: &mut Vec<Rated<'_>>, limit: usize, left_out: &mut Vec<LeftOut>) {
-    if rated.len() > limit {
-        // Only what is kept need be in order.
+    // Only what is kept need be in order, and mostly it is: the types of a claim come by price.
+    if rated.len() > limit && !begins_with_cheapest(rated, limit) {
         rated.select_nth_unstable_by(limit - 1, Rated::compare);
     }
     truncate(rated, limit, left_out);
     rated.sort_unstable_by(Rated::compare);
+}
+
+/// Whether none but the first so many are the cheapest.
+fn begins_with_cheapest(rated: &[Rated<'_>], many: usize) -> bool {
+    let (first, others) = rated.split_at(many);
+    let dearest = first.iter().max_by(|one, other| one.compare(other));
+    dearest.is_none_or(|dearest| others.iter().all(|own| dearest.compare(own).is_lt()))
 }
 
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `SatisfiesMinValues`.

@@ -29,6 +29,8 @@ pub(super) struct Row {
     pub(super) name: Symbol,
     compatible: bool,
     pub(super) exotic: bool,
+    /// Whether an overlay lies over one of its prices.
+    pub(super) overlaid: bool,
     cpu_milli: i64,
     memory_bytes: i64,
     pods: i64,
@@ -145,6 +147,7 @@ impl OpenTypes {
             name: entry.name,
             compatible,
             exotic,
+            overlaid: entry.offerings.iter().any(|offering| offering.overlay.is_some()),
             cpu_milli: entry.allocatable.cpu_milli(),
             memory_bytes: entry.allocatable.memory_bytes(),
             pods: entry.allocatable.pods(),
