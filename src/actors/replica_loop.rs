@@ -50,18 +50,7 @@ pub(super) struct ReplicaLoop<'s> {
     read: Vec<MetricSample>,
     /// Room for the pods of a pass, which is used again: there are thousands of passes an hour.
     room: Option<Box<Room>>,
-    /// What the last pass saw, where that can be told from sums, and what came of it.
-    seen: Option<(Seen, Proposal)>,
     drift: Drift,
-}
-
-/// What a pass sees whose one metric is the CPU use of pods that have all settled: all that its proposal follows from, but
-/// for the autoscaler itself.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Seen {
-    settled: SettledPods,
-    spec_replicas: i32,
-    status_replicas: i32,
 }
 
 /// The pods of a pass.
@@ -109,7 +98,6 @@ pub(super) fn apply<'s>(
         known.target = target;
         known.read.clear();
         known.room = None;
-        known.seen = None;
         find_rivals(context);
         limit_replicas(context, now, spec, target);
         return;
@@ -122,11 +110,10 @@ pub(super) fn apply<'s>(
         target,
         has_rival: false,
         state: HpaState::default(),
-        parameters: HpaParameters { check: context.setup.check, ..HpaParameters::of(version) },
+        parameters: HpaParameters::of(version),
         last_failure: None,
         read: Vec::new(),
         room: None,
-        seen: None,
         drift: Drift::of_autoscaler(&context.streams, &name.to_string()),
     });
     find_rivals(context);
@@ -190,7 +177,7 @@ pub(super) fn target_deleted(context: &mut Context<'_>, workload: WorkloadId) {
     for own in context.autoscalers.iter_mut().filter(|own| own.target == Some(workload)) {
         own.target = None;
         own.read.clear();
-        (own.room, own.seen) = (None, None);
+        own.room = None;
     }
     find_rivals(context);
 }
@@ -217,22 +204,6 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         readings: &[],
         selector_problem: ambiguous(context, index).then_some(SelectorProblem::Ambiguous),
     };
-    let seen = sees_sums(&view, metrics);
-    if let Some((seen, proposal)) = seen.and_then(|seen| Some((seen, proposal_of(context, index, &view, seen)?))) {
-        let own = &mut context.autoscalers[index as usize];
-        let decision = hpa::sync_on(own.spec, &mut own.state, &view, proposal, &own.parameters);
-        own.room = Some(room);
-        match decision {
-            Some(decision) => conclude(context, now, index, target, Some(seen), &decision),
-            None if own.seen == Some((seen, proposal)) => {}
-            None => {
-                own.seen = Some((seen, proposal));
-                own.last_failure = None;
-                remember(context, index, target, metrics, &[Ok(proposal)]);
-            }
-        }
-        return;
-    }
     let reads = read_metrics(context, index, &view, &room.pods, &mut room.reading);
     let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
     let own = &mut context.autoscalers[index as usize];
@@ -241,64 +212,8 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     drop(readings);
     room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
     own.room = Some(room);
-    conclude(context, now, index, target, seen, &decision);
-}
-
-/// Keeps what the pass found, and writes what it decides.
-fn conclude(
-    context: &mut Context<'_>,
-    now: SimTime,
-    index: u32,
-    target: WorkloadId,
-    seen: Option<Seen>,
-    decision: &HpaDecision,
-) {
-    let own = &mut context.autoscalers[index as usize];
-    own.seen = seen.zip(decision.proposals.first().and_then(|proposal| proposal.as_ref().ok()).copied());
-    let metrics = effective_metrics(own.spec);
     remember(context, index, target, metrics, &decision.proposals);
-    apply_decision(context, now, index, target, metrics, decision);
-}
-
-/// What the pass sees, where that is settled pods alone and one metric asks for their CPU use.
-fn sees_sums(view: &HpaView<'_>, metrics: &[MetricSpec]) -> Option<Seen> {
-    let &HpaView { settled, spec_replicas, status_replicas, .. } = view;
-    let asks_for_use = matches!(metrics, [MetricSpec { source: MetricSource::Resource { .. }, .. }]);
-    // That pods have settled means that the resource is CPU.
-    (asks_for_use && settled.pods > 0 && view.pods.is_empty()).then_some(Seen {
-        settled,
-        spec_replicas,
-        status_replicas,
-    })
-}
-
-/// What the one metric proposes of settled pods alone, if it can: what it proposed in the last pass if that saw the same.
-fn proposal_of(context: &mut Context<'_>, index: u32, view: &HpaView<'_>, seen: Seen) -> Option<Proposal> {
-    // The metrics of a target without replicas may not be looked at.
-    if view.spec_replicas <= 0 {
-        return None;
-    }
-    let ReplicaLoop { spec, parameters, seen: before, .. } = &context.autoscalers[index as usize];
-    let no_pods = MetricReading::PerPod { samples: &[], unmatched: &[] };
-    let anew = |reading| {
-        hpa::propose(&effective_metrics(spec)[0], reading, view, hpa::tolerance_of(spec, parameters), parameters).ok()
-    };
-    let proposal = match before {
-        Some((before, proposal)) if *before == seen => Some(*proposal),
-        _ => anew(no_pods),
-    };
-    let check = parameters.check;
-    if check.compares() {
-        let anew = anew(no_pods);
-        check.hold(proposal == anew, || {
-            format!("a metric of the same pods proposed {proposal:?} and proposes {anew:?}")
-        });
-        let reads = read_metrics(context, index, view, &[], &mut Reading::default());
-        let reads: Vec<MetricReading<'_>> = reads.iter().map(|read| read.as_reading()).collect();
-        let nothing = matches!(reads[..], [MetricReading::PerPod { samples: [], unmatched: [] }]);
-        check.hold(nothing, || format!("settled pods alone, and yet a metric reads {reads:?}"));
-    }
-    proposal
+    apply_decision(context, now, index, target, metrics, &decision);
 }
 
 /// Puts the pods that have to be looked at one by one where `room` has them, and sums up the others: those that have settled

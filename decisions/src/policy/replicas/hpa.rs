@@ -33,8 +33,6 @@ pub use view::{
 
 use std::cmp::Ordering;
 
-use smallvec::smallvec;
-
 use crate::domain::SimTime;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
 use crate::domain::resources::ResourceName;
@@ -63,49 +61,6 @@ pub fn sync(
     let mut decision = decide(hpa, state, view, parameters);
     if decision.desired != decision.current {
         confirm_write(hpa, state, &mut decision, view.now, parameters);
-    }
-    decision
-}
-
-/// A pass of [`sync`] whose one metric is known to propose this, so that nothing is read; `None` where the count stays, which
-/// is most of the time.
-pub fn sync_on(
-    hpa: &HorizontalPodAutoscaler,
-    state: &mut HpaState,
-    view: &HpaView<'_>,
-    proposal: Proposal,
-    parameters: &HpaParameters,
-) -> Option<HpaDecision> {
-    let view = HpaView { readings: &[MetricReading::AsBefore(proposal)], ..*view };
-    let (now, current, min) = (view.now, view.spec_replicas, hpa.min_replicas.unwrap_or(1));
-    let in_bounds = current > 0 && (min..=hpa.max_replicas).contains(&current);
-    if !in_bounds || view.selector_problem.is_some() || state.recommendations.is_none() {
-        return Some(sync(hpa, state, &view, parameters));
-    }
-    let expected = parameters.check.compares().then(|| {
-        let mut state = state.clone();
-        (sync(hpa, &mut state, &view, parameters), state)
-    });
-    state.conditions.scaling_active.set(true, ConditionReason::ValidMetricFound, now);
-    let (desired, reason) = settle_on(hpa, state, (current, proposal.replicas, 0), now, parameters);
-    let decision = if desired == current {
-        state.desired_replicas = current;
-        None
-    } else {
-        let mut decision = HpaDecision { proposals: smallvec![Ok(proposal)], ..HpaDecision::keep(current) };
-        decision.propose(desired, reason);
-        confirm_write(hpa, state, &mut decision, now, parameters);
-        Some(decision)
-    };
-    if let Some((anew, expected)) = expected {
-        let same = decision.as_ref() == Some(&anew).filter(|anew| anew.rescales());
-        parameters
-            .check
-            .hold(same, || format!("a pass on a known proposal decides {decision:?}, a whole one {anew:?}"));
-        let same = *state == expected;
-        parameters
-            .check
-            .hold(same, || format!("a pass on a known proposal leaves {state:?}, a whole one {expected:?}"));
     }
     decision
 }

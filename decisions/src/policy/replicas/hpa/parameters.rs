@@ -2,7 +2,7 @@
 
 use crate::domain::hpa::{HorizontalPodAutoscaler, ScalingRules};
 use crate::domain::quantity::Quantity;
-use crate::domain::{Check, KubernetesVersion, SimDuration};
+use crate::domain::{KubernetesVersion, SimDuration};
 
 /// The controller's flags and feature gates.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -25,8 +25,6 @@ pub struct HpaParameters {
     pub configurable_tolerance: bool,
     /// Gate `HPAScaleToZero`.
     pub scale_to_zero: bool,
-    /// Whether a pass on a known proposal is also made as a whole.
-    pub check: Check,
 }
 
 impl HpaParameters {
@@ -44,7 +42,6 @@ impl HpaParameters {
             scale_up_limit_factor: 2.0,
             configurable_tolerance: version.minor() >= 35,
             scale_to_zero: version.minor() >= 37,
-            check: Check::AsBuilt,
         }
     }
 

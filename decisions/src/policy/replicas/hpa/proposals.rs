@@ -140,7 +140,6 @@ pub fn propose(
     parameters: &HpaParameters,
 ) -> Result<Proposal, MetricProblem> {
     match reading {
-        MetricReading::AsBefore(proposal) => return Ok(proposal),
         MetricReading::UnknownType(spelled) => {
             let text = format!("unknown metric source type {spelled:?}");
             return Err(MetricProblem { reason: ConditionReason::InvalidMetricSourceType, text });

@@ -86,36 +86,6 @@ fn external_pass(
 }
 
 #[test]
-fn a_reading_as_before_stands_for_the_one_that_led_to_its_proposal() {
-    let hpa = autoscaler(1, 100, vec![cpu(60)], None);
-    for usage_milli in [500, 2_400, 9_000] {
-        let (mut read, mut kept) = (HpaState::default(), HpaState::default());
-        let settled = SettledPods { pods: 4, usage_milli, request_milli: 4_000 };
-        let mut last: Option<Proposal> = None;
-        for pass in 0..60 {
-            let by = |state: &mut HpaState, reading| {
-                let view = HpaView {
-                    now: at(15 * pass),
-                    spec_replicas: 4,
-                    status_replicas: 4,
-                    pods: &[],
-                    settled,
-                    readings: &[reading],
-                    selector_problem: None,
-                };
-                decide(&hpa, state, &view, &HpaParameters::default())
-            };
-            let anew = MetricReading::PerPod { samples: &[], unmatched: &[] };
-            let expected = by(&mut read, anew);
-            assert_eq!(by(&mut kept, last.map_or(anew, MetricReading::AsBefore)), expected, "{usage_milli}, {pass}");
-            assert_eq!(kept, read);
-            last = expected.proposals[0].as_ref().ok().copied();
-        }
-        assert!(last.is_some());
-    }
-}
-
-#[test]
 fn an_empty_behavior_block_allows_one_replica_more_than_none() {
     let without = autoscaler(1, 100, vec![cpu(10)], None);
     let with = autoscaler(1, 100, vec![cpu(10)], Some(Behavior::default()));

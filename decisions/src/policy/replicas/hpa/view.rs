@@ -1,7 +1,6 @@
 //! What one pass reads: the target's counts, its pods, and one reading for each metric.
 
 use super::conditions::ConditionReason;
-use super::proposals::Proposal;
 use crate::domain::pod::{Container, PodPhase, PodSpec};
 use crate::domain::resources::{ResourceName, ResourceUnit};
 use crate::domain::{SimDuration, SimTime};
@@ -83,8 +82,6 @@ pub enum MetricReading<'a> {
     Failed(&'a str),
     /// The metric's type is unknown to the controller, and how it is spelled.
     UnknownType(&'a str),
-    /// All that the metric's proposal follows from is as it was when it proposed this: its reading, the pods, both counts.
-    AsBefore(Proposal),
 }
 
 /// A pod's part of a reading.
