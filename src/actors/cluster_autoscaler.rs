@@ -26,7 +26,7 @@ pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
 use super::context::Context;
 use super::event::{LoopEvent, class};
-use super::scheduler_loop;
+use super::news::News;
 use super::setup::{Autoscaler, Setup};
 use super::sight::Sight;
 use crate::cluster::{NodePhase, Position};
@@ -426,7 +426,7 @@ fn carry_out(
             continue;
         }
         context.world.untaint_node(node, DELETION_CANDIDATE.into());
-        scheduler_loop::node_changed(context, now, node);
+        context.tell(now, News::NodeTainted(node));
     }
     for &node in &iteration.soft_taints.added {
         let timed = context.cluster_autoscaler.calls.is_some();
@@ -434,7 +434,7 @@ fn carry_out(
             continue;
         }
         context.world.taint_node(node, Taint::new(DELETION_CANDIDATE.into(), TaintEffect::PreferNoSchedule));
-        scheduler_loop::node_changed(context, now, node);
+        context.tell(now, News::NodeTainted(node));
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::cluster_autoscaler::AutoscalerLoop;
 use super::cpu_shares::CpuShares;
 use super::credits::Accounts;
+use super::dispatch;
 use super::event::Event;
 use super::fargate::Fargate;
 use super::interruption::Interruption;
@@ -16,6 +17,7 @@ use super::kubectl::drain::Drains;
 use super::kubelet::Images;
 use super::load_loop::LoadLoop;
 use super::metrics_server::MetricsServer;
+use super::news::News;
 use super::node_autoscaler::NodeAutoscaler;
 use super::node_groups::{self, NodeGroups};
 use super::node_templates::NodeTemplates;
@@ -101,6 +103,8 @@ pub struct Context<'s> {
     pub(super) node_templates: NodeTemplates,
     pub(super) quotas: Quotas,
     pub(super) fargate: Fargate,
+    /// Who tells news.
+    dispatch: fn(&mut Self, SimTime, News),
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
     /// What they protect; brought up to date by whoever asks.
@@ -193,6 +197,7 @@ impl<'s> Context<'s> {
             node_templates: NodeTemplates::new(setup),
             quotas: Quotas::new(&setup.policy.manifests),
             fargate: Fargate::default(),
+            dispatch: dispatch::dispatch,
             control_plane: setup.policy.versions.kubernetes,
             protected: RefCell::new(Derived::new(&world)),
             world,
@@ -232,6 +237,12 @@ impl<'s> Context<'s> {
     /// The account, as those call it that launch and end instances.
     pub fn cloud(&mut self) -> SimulatedAccount<'_> {
         SimulatedAccount { ec2: &mut self.ec2, groups: &mut self.groups }
+    }
+
+    /// Hands over what has become of a pod or a node: those who go by it are told now. The cluster must have changed already.
+    pub(super) fn tell(&mut self, now: SimTime, news: News) {
+        // Who changes the cluster would otherwise import everybody who listens, and most of these change it, too.
+        (self.dispatch)(self, now, news);
     }
 
     /// The workload called `name`, if it has been applied and not deleted.

@@ -4,8 +4,7 @@
 //! only the images of nodes follow.
 
 use super::context::Context;
-use super::node_autoscaler::observe;
-use super::sight::Sight;
+use super::news::News;
 use crate::domain::{KubernetesVersion, SimTime};
 use crate::world::record::EventKind;
 
@@ -13,5 +12,5 @@ use crate::world::record::EventKind;
 pub(super) fn upgrade(context: &mut Context<'_>, now: SimTime, release: KubernetesVersion) {
     let before = std::mem::replace(&mut context.control_plane, release);
     context.world.note(now, EventKind::ControlPlaneUpgraded, None, format!("{before} to {release}"));
-    observe(context, now, Sight::ControlPlaneUpgraded);
+    context.tell(now, News::ControlPlaneUpgraded);
 }

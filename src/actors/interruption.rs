@@ -10,9 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{CloudEvent, class};
-use super::node_autoscaler::observe;
-use super::sight::Sight;
-use super::{kubelet, node_groups, node_life, scheduler_loop, termination_handler, zone_outage};
+use super::news::News;
+use super::{kubelet, node_groups, node_life, termination_handler, zone_outage};
 use crate::cloud::Pool;
 use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Struck, Victims};
 use crate::cluster::NodePhase;
@@ -148,7 +147,7 @@ pub(super) fn notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     }
     context.world.note_node(node, now, EventKind::InterruptionNotice, "EC2 takes the instance in 2 minutes");
     context.queue.schedule_in(NOTICE, class::CLOUD, CloudEvent::InterruptionDue(node));
-    observe(context, now, Sight::InterruptionNotice(node));
+    context.tell(now, News::InterruptionNotice(node));
     node_groups::interruption_noticed(context, now, node);
     termination_handler::noticed(context, now, node);
 }
@@ -165,7 +164,7 @@ fn lose(context: &mut Context<'_>, now: SimTime, node: NodeId, (kind, end, why):
         return;
     }
     context.world.taint_node(node, Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
-    scheduler_loop::node_changed(context, now, node);
+    context.tell(now, News::NodeTainted(node));
     // Only what EC2 takes back is free of charge in its first hour.
     let gone_in = match end {
         NodeEnd::Interrupted => context.ec2.reclaim(machine.instance, now),

@@ -9,9 +9,10 @@ mod outside;
 
 use super::context::Context;
 use super::event::{KarpenterEvent, class};
+use super::news::News;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
 use super::sight::Sight;
-use super::{eviction, kubelet, names, node_life, scheduler_loop};
+use super::{eviction, kubelet, names, node_life};
 use crate::cluster::NodeOrigin;
 use crate::domain::{HourlyRate, NodeClass, NodeId, NodeOverlay, NodePool, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::{PriorityClass, TimerId};
@@ -269,15 +270,15 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
         Action::Launched(node, launched) => launches::launched(context, now, node, *launched),
         Action::Taint(node, taint) => {
             context.world.taint_node(node, taint);
-            scheduler_loop::node_changed(context, now, node);
+            context.tell(now, News::NodeTainted(node));
         }
         Action::Untaint(node, key) => {
             context.world.untaint_node(node, key);
-            scheduler_loop::node_changed(context, now, node);
+            context.tell(now, News::NodeTainted(node));
         }
         Action::Initialize(node) => {
             context.world.initialize_node(node, now);
-            scheduler_loop::node_changed(context, now, node);
+            context.tell(now, News::NodeTainted(node));
         }
         Action::Evict(pod) => {
             let allowed = eviction::evict(context, now, pod, "its node is being removed");

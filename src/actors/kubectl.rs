@@ -6,7 +6,7 @@ pub(super) mod delete;
 pub(super) mod drain;
 
 use super::context::Context;
-use super::scheduler_loop;
+use super::news::News;
 use crate::cluster::{Node, NodePhase};
 use crate::domain::taints::TaintEffect;
 use crate::domain::which::{By, Which};
@@ -56,7 +56,7 @@ fn cordon_one(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if !context.world.node(node).taints.contains(&cordon_taint()) {
         context.world.taint_node(node, cordon_taint());
         context.world.note_node(node, now, EventKind::NodeCordoned, "kubectl");
-        scheduler_loop::node_changed(context, now, node);
+        context.tell(now, News::NodeTainted(node));
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn uncordon(context: &mut Context<'_>, now: SimTime, which: &Which) {
         if context.world.node(node).taints.contains(&cordon_taint()) {
             context.world.untaint_node(node, well_known::TAINT_UNSCHEDULABLE);
             context.world.note_node(node, now, EventKind::NodeUncordoned, "kubectl");
-            scheduler_loop::node_changed(context, now, node);
+            context.tell(now, News::NodeTainted(node));
         }
     }
 }

@@ -11,13 +11,9 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{KubeletEvent, class};
-use super::node_autoscaler::observe;
-use super::sight::Sight;
-use super::workload_controllers::{daemon_sets, ended_jobs};
-use super::{
-    cpu_shares, fargate, load_loop, metrics_server, pod_trace, probes, queue_loop, scheduler_loop, usage_loop, volumes,
-    workload_controllers,
-};
+use super::news::News;
+use super::workload_controllers::ended_jobs;
+use super::{fargate, metrics_server, pod_trace, probes, scheduler_loop, volumes, workload_controllers};
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
@@ -152,11 +148,9 @@ pub(super) fn found(context: &mut Context<'_>, now: SimTime, pod: PodId, found: 
     for image in state.spec.containers.iter().map(|container| &container.image).chain(init) {
         context.images.found(found.node, Symbol::new(image), now);
     }
-    metrics_server::pod_started(context, pod);
-    usage_loop::pod_started(context, pod);
-    workload_controllers::pod_started(context, now, pod);
+    context.tell(now, News::PodStarted(pod));
     if found.ready {
-        serves(context, now, pod);
+        context.tell(now, News::PodServes(pod));
     } else if let Some(wait) = probes::pod_ready_after(context, pod) {
         context.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
     }
@@ -170,9 +164,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     context.world.start_pod(pod, now);
     metrics_server::pod_starts_up(context, pod);
-    metrics_server::pod_started(context, pod);
-    workload_controllers::pod_started(context, now, pod);
-    usage_loop::pod_started(context, pod);
+    context.tell(now, News::PodStarted(pod));
     probes::watch(context, pod);
     match probes::pod_ready_after(context, pod) {
         Some(SimDuration::ZERO) => ready(context, now, pod),
@@ -198,17 +190,8 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     context.world.ready_pod(pod, now);
-    serves(context, now, pod);
+    context.tell(now, News::PodServes(pod));
     workload_controllers::pod_ready(context, now, pod);
-}
-
-/// A Ready pod takes its share of the work.
-fn serves(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let workload = context.world.pod(pod).workload;
-    metrics_server::begin_serving(context, now, pod);
-    cpu_shares::pod_ready(context, pod);
-    load_loop::replicas_changed(context, now, workload);
-    queue_loop::pod_ready(context, now, pod);
 }
 
 /// Somebody deletes the pod: its endpoint leaves at once; an unbound pod is gone at once, a bound one when it has stopped.
@@ -234,33 +217,26 @@ pub(super) fn delete_within(
     }
     let (workload, bound, was_ready, again) =
         (state.workload, state.node, state.is_ready(), state.deletion_requested.is_some());
-    if was_ready {
-        metrics_server::end_serving(context, now, pod);
-        cpu_shares::pod_unready(context, pod);
-    }
     context.world.request_pod_deletion(pod, now, grace, evicted, reason);
     pod_trace::pod_leaves(context, pod);
     if was_ready {
-        load_loop::replicas_changed(context, now, workload);
+        context.tell(now, News::PodServesNoMore(pod));
     }
     match bound {
         None => {
             scheduler_loop::forget(context, pod);
             volumes::pod_gone(context, now, pod, false);
-            remove(context, now, pod);
-            fargate::pod_gone(context, now, pod);
-            observe(context, now, Sight::PodGone(None));
+            leave(context, now, pod);
         }
         Some(node) => {
             let stops_in = stop_time(context, pod, grace);
             context.queue.schedule_in(stops_in, class::MACHINES, KubeletEvent::PodStopped(pod));
             if !again {
-                scheduler_loop::pod_terminating(context, pod);
-                observe(context, now, Sight::PodTerminating(pod, node));
+                context.tell(now, News::PodTerminating(pod, node));
             }
+            workload_controllers::wake(context, workload);
         }
     }
-    workload_controllers::wake(context, workload);
 }
 
 /// From the order to stop to the end: the hook, then the application, at most the grace period; a hook that is still running
@@ -296,16 +272,9 @@ fn ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 
 /// The pod leaves its node.
 fn leave(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
-    let (node, workload) = (state.node, state.workload);
+    let node = context.world.pod(pod).node;
     remove(context, now, pod);
-    scheduler_loop::pod_removed(context, now, pod, node);
-    daemon_sets::pod_gone(context, pod);
-    if let Some(node) = node {
-        observe(context, now, Sight::PodGone(Some(node)));
-    }
-    fargate::pod_gone(context, now, pod);
-    workload_controllers::wake(context, workload);
+    context.tell(now, News::PodGone(pod, node));
 }
 
 /// The pod is there no more.
@@ -336,20 +305,14 @@ pub(super) fn rejected(context: &mut Context<'_>, now: SimTime, pod: PodId, reas
     context.world.note_pod(pod, now, EventKind::PodFailed, reason);
     scheduler_loop::forget(context, pod);
     stopped(context, now, pod);
-    observe(context, now, Sight::PodGone(None));
 }
 
 /// The pod's machine is gone without a word: it answers no more, and nobody has noticed yet.
 pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
-    if !state.is_ready() {
-        return;
+    if context.world.pod(pod).is_ready() {
+        context.world.unready_pod(pod, now);
+        context.tell(now, News::PodServesNoMore(pod));
     }
-    let workload = state.workload;
-    metrics_server::end_serving(context, now, pod);
-    cpu_shares::pod_unready(context, pod);
-    context.world.unready_pod(pod, now);
-    load_loop::replicas_changed(context, now, workload);
 }
 
 /// The node is gone, and the pod with it.
@@ -358,20 +321,17 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if state.phase == PodPhase::Gone {
         return;
     }
-    let (workload, was_ready) = (state.workload, state.is_ready());
+    let was_ready = state.is_ready();
     if state.is_active() {
         context.world.request_pod_deletion(pod, now, SimDuration::ZERO, true, "its node is gone");
         pod_trace::pod_leaves(context, pod);
     }
     if was_ready {
-        metrics_server::end_serving(context, now, pod);
-        cpu_shares::pod_unready(context, pod);
-        load_loop::replicas_changed(context, now, workload);
+        context.tell(now, News::PodServesNoMore(pod));
     }
     volumes::pod_gone(context, now, pod, true);
     remove(context, now, pod);
-    fargate::pod_gone(context, now, pod);
-    workload_controllers::wake(context, workload);
+    context.tell(now, News::PodLost(pod));
 }
 
 /// Notes that are about a pod's owner, kept here so that their wording is in one place.

@@ -14,9 +14,9 @@ pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 
 use super::context::{Context, Machine};
 use super::event::{GroupEvent, class};
+use super::news::News;
 use super::setup::Setup;
-use super::workload_controllers::daemon_sets;
-use super::{interruption, metrics_server, names, node_life, scheduler_loop, taint_eviction, zone_outage};
+use super::{interruption, metrics_server, names, node_life, scheduler_loop, zone_outage};
 use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
 use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
@@ -107,9 +107,7 @@ fn relabel(context: &mut Context<'_>, now: SimTime, node: NodeId, before: &NodeG
     context.world.relabel_node(node, labels);
     context.world.set_taints(node, taints);
     if context.world.node(node).phase == NodePhase::Registered {
-        scheduler_loop::node_changed(context, now, node);
-        daemon_sets::node_relabelled(context, now, node);
-        taint_eviction::node_changed(context, now, node);
+        context.tell(now, News::NodeRelabelled(node));
     }
 }
 

@@ -2,10 +2,9 @@
 
 use super::context::{Context, Machine};
 use super::event::{NodeEvent, class};
-use super::node_autoscaler::{instance_gone, observe};
-use super::sight::Sight;
-use super::workload_controllers::daemon_sets;
-use super::{kubelet, metrics_server, node_groups, scheduler_loop, terminations, volumes, zone_outage};
+use super::news::News;
+use super::node_autoscaler::instance_gone;
+use super::{kubelet, node_groups, terminations};
 use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
@@ -111,11 +110,7 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
     ];
     taints.extend_from_slice(&state.startup_taints);
     context.world.register_node(node, offer.capacity, offer.allocatable, &taints, now);
-    volumes::node_registered(context, node, instance_type);
-    scheduler_loop::node_changed(context, now, node);
-    metrics_server::node_registered(context, node);
-    daemon_sets::node_registered(context, now, node);
-    observe(context, now, Sight::NodeRegistered(node, instance_type));
+    context.tell(now, News::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
     context.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));
 }
@@ -127,11 +122,10 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     }
     context.world.ready_node(node, now);
     context.world.untaint_node(node, well_known::TAINT_NOT_READY);
-    scheduler_loop::node_changed(context, now, node);
-    daemon_sets::node_untainted(context, now, node);
+    context.tell(now, News::NodeUntainted(node));
     node_groups::node_ready(context, now, node);
     if context.world.node(node).startup_taints.is_empty() {
-        observe(context, now, Sight::NodeUsable(node));
+        context.tell(now, News::NodeUsable(node));
     } else {
         context.queue.schedule_in(STARTUP_TAINTS, class::MACHINES, NodeEvent::StartupTaintsRemoved(node));
     }
@@ -146,9 +140,8 @@ pub(super) fn startup_taints_removed(context: &mut Context<'_>, now: SimTime, no
     for key in keys {
         context.world.untaint_node(node, key);
     }
-    scheduler_loop::node_changed(context, now, node);
-    daemon_sets::node_untainted(context, now, node);
-    observe(context, now, Sight::NodeUsable(node));
+    context.tell(now, News::NodeUntainted(node));
+    context.tell(now, News::NodeUsable(node));
 }
 
 /// The instance's termination is asked for.
@@ -179,12 +172,8 @@ pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 
 /// The node goes.
 pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    zone_outage::forget(context, node);
-    scheduler_loop::node_removed(context, node);
-    volumes::node_gone(context, now, node);
-    context.images.forget(node);
     context.world.remove_node(node, now);
-    observe(context, now, Sight::NodeGone(node));
+    context.tell(now, News::NodeGone(node));
 }
 
 /// What NodeOverlays have promised of a node: whatever provides it is taken to be installed.

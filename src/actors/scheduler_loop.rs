@@ -16,10 +16,9 @@ pub(super) use calls::call_has_its_turn;
 use super::context::Context;
 use super::drift::until_beat;
 use super::event::{SchedulerEvent, class};
-use super::node_autoscaler::observe;
+use super::news::News;
 use super::setup::Setup;
-use super::sight::Sight;
-use super::{eviction, fargate, kubelet, taint_eviction, vertical, volumes};
+use super::{eviction, fargate, kubelet, vertical, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
@@ -310,7 +309,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
             let told = calls::tell(context, now, pod, why);
             let first = told.is_some_and(|why| mark_unschedulable(context, now, pod, why));
             if !preempt(context, now, &pending) && first {
-                observe(context, now, Sight::PodUnschedulable(pod));
+                context.tell(now, News::PodUnschedulable(pod));
             }
         }
     }
@@ -349,18 +348,28 @@ fn conclude_binding(context: &mut Context<'_>, now: SimTime, pod: PodId, node: N
     if state.phase != PodPhase::Pending || !state.is_active() {
         return context.scheduler.view.forget_pod(pod);
     }
-    let Some(known) = context.scheduler.known(pod) else { return };
+    if context.scheduler.known(pod).is_none() {
+        return;
+    }
     if context.world.node(node).phase == NodePhase::Gone {
         let priority = state.spec.priority;
         context.scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
         return wake(context, SimDuration::ZERO);
     }
     context.world.bind_pod(pod, node, now);
-    volumes::pod_bound(context, now, pod, node);
-    kubelet::take_up(context, now, pod);
-    observe(context, now, Sight::PodBound(pod, node));
-    taint_eviction::pod_bound(context, now, pod, node);
-    notify(context, now, ClusterEvent::PodPlaced(known.shape));
+    context.tell(now, News::PodBound(pod, node));
+}
+
+/// As what the scheduler knows a pod that has been placed.
+pub(super) fn placed(context: &Context<'_>, pod: PodId) -> Option<ShapeId> {
+    context.scheduler.known(pod).map(|known| known.shape)
+}
+
+/// A pod of this shape has been placed: pods that it may help are tried again.
+pub(super) fn pod_placed(context: &mut Context<'_>, now: SimTime, shape: Option<ShapeId>) {
+    if let Some(shape) = shape {
+        notify(context, now, ClusterEvent::PodPlaced(shape));
+    }
 }
 
 /// The condition of a pod that no node takes reaches the API server, later than it was found.
@@ -368,7 +377,7 @@ fn conclude_condition(context: &mut Context<'_>, now: SimTime, pod: PodId, why: 
     let state = context.world.pod(pod);
     let waits = state.phase == PodPhase::Pending && state.is_active();
     if waits && mark_unschedulable(context, now, pod, why) && nominated_node(context, pod).is_none() {
-        observe(context, now, Sight::PodUnschedulable(pod));
+        context.tell(now, News::PodUnschedulable(pod));
     }
 }
 

@@ -9,7 +9,8 @@
 
 use super::context::Context;
 use super::event::{CloudEvent, class};
-use super::{node_groups, scheduler_loop};
+use super::news::News;
+use super::node_groups;
 use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, RebalanceReaction, SimDuration, SimTime, Taint, well_known};
@@ -60,6 +61,6 @@ pub(super) fn act(context: &mut Context<'_>, now: SimTime, node: NodeId, noticed
         node_groups::drain_node(context, now, node);
     } else {
         context.world.taint_node(node, cordon);
-        scheduler_loop::node_changed(context, now, node);
+        context.tell(now, News::NodeTainted(node));
     }
 }

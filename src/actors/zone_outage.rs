@@ -15,9 +15,8 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::event::{Event, KubeletEvent, MetricsEvent, NodeEvent, WorkloadEvent, class};
-use super::node_autoscaler::observe;
-use super::sight::Sight;
-use super::{kubelet, node_groups, scheduler_loop};
+use super::news::News;
+use super::{kubelet, node_groups};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
@@ -85,7 +84,7 @@ pub(super) fn hardware_fails(context: &mut Context<'_>, now: SimTime, node: Node
 /// EC2's status checks of a machine fail from now on, if it is still there: Karpenter asks for that.
 pub(super) fn status_check_fails(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if is_dark(context, node) {
-        observe(context, now, Sight::StatusCheckFails(node));
+        context.tell(now, News::StatusCheckFails(node));
     }
 }
 
@@ -131,11 +130,11 @@ pub(super) fn unreachable(context: &mut Context<'_>, now: SimTime, node: NodeId)
         return;
     }
     context.world.lose_node(node, now);
-    observe(context, now, Sight::NodeLost(node));
+    context.tell(now, News::NodeLost(node));
     for effect in [TaintEffect::NoSchedule, TaintEffect::NoExecute] {
         context.world.taint_node(node, Taint::new(well_known::TAINT_UNREACHABLE, effect));
     }
-    scheduler_loop::node_changed(context, now, node);
+    context.tell(now, News::NodeTainted(node));
     for pod in context.world.node(node).pods.clone() {
         if let Some(patience) = patience(context, pod) {
             context.queue.schedule_in(patience, class::CONTROLLERS, NodeEvent::PatienceOver(pod));
@@ -173,8 +172,8 @@ pub(super) fn ends(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
         if context.world.node(node).phase == NodePhase::Registered {
             context.world.untaint_node(node, well_known::TAINT_UNREACHABLE);
             context.world.regain_node(node, now);
-            observe(context, now, Sight::NodeRegained(node));
-            scheduler_loop::node_changed(context, now, node);
+            context.tell(now, News::NodeRegained(node));
+            context.tell(now, News::NodeTainted(node));
         }
         for pod in dark.cut_off {
             if context.world.pod(pod).phase == PodPhase::Running {

@@ -165,14 +165,12 @@ fn no_file_outgrows_a_sitting() {
 
 /// Imports inside `actors` that close a circle, with the reason why each is there. Without them there is none.
 ///
-/// A machine that something happens to tells those whom it concerns by calling them, and they ask it for deeds in turn; what is told is to
-/// go through one outbox and a dispatcher (docs/architecture.md), and with that most of these go.
+/// What becomes of pods and nodes is handed over and told by `dispatch`, which closes none. A machine that something else happens to tells those
+/// whom it concerns by calling them, and they ask it for deeds in turn.
 const UPWARD: &[(&str, &str, &str)] = &[
     ("cpu_shares", "credits", "what pods want is charged to the node's credits, and without credits it has less CPU"),
     ("event", "volumes", "an event names an attachment by the id that `volumes` gives it"),
-    ("interruption", "node_autoscaler", "the node autoscaler is told of notices"),
     ("kubelet", "fargate", "Fargate is told that a pod has finished or is gone, and ends its machine"),
-    ("kubelet", "node_autoscaler", "the node autoscaler is told that a pod is on its way out, or gone"),
     ("kubelet", "probes", "the kubelet starts the probes that kill containers"),
     ("kubelet", "scheduler_loop", "kube-scheduler is told that a pod is gone"),
     ("kubelet", "volumes", "the kubelet waits for volumes, which let it take up a pod again"),
@@ -186,7 +184,11 @@ const UPWARD: &[(&str, &str, &str)] = &[
         "zone_outage",
         "a group asks whether the machine of a node answers, and an outage ends machines of groups",
     ),
-    ("node_life", "node_autoscaler", "the node autoscaler is told of the stages of a node's life"),
+    (
+        "node_life",
+        "node_autoscaler",
+        "the node autoscaler is asked whether it notices by itself that an instance is gone",
+    ),
     ("node_life", "terminations", "calls that end an instance wait for others, and end it then"),
     ("pod_trace", "kubelet", "a trace asks the kubelet to end its pods, and is told when they are gone"),
     ("pod_trace", "workload_controllers", "a trace makes pods that nothing controls, and is told when they are gone"),
@@ -201,13 +203,11 @@ const UPWARD: &[(&str, &str, &str)] = &[
         "fargate",
         "Fargate is asked whether a new pod is its own, which kube-scheduler then leaves alone",
     ),
-    ("scheduler_loop", "node_autoscaler", "the node autoscaler is told that a pod is bound, or has no node"),
     (
         "scheduler_loop",
         "vertical",
         "a pod that is made passes the admission controller, and resizes are told to kube-scheduler",
     ),
-    ("zone_outage", "node_autoscaler", "the node autoscaler is told of nodes that are not heard of"),
     ("workload_controllers", "job_loop", "Jobs that KEDA makes are told of their pods"),
 ];
 

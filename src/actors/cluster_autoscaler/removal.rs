@@ -7,7 +7,8 @@ use super::groups;
 use super::observation::{budgets, pod_view};
 use crate::actors::context::Context;
 use crate::actors::event::{LoopEvent, class};
-use crate::actors::{eviction, scheduler_loop};
+use crate::actors::eviction;
+use crate::actors::news::News;
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};
 use crate::policy::cluster_autoscaler::budgets::RemainingBudgets;
@@ -105,7 +106,7 @@ fn taint(context: &mut Context<'_>, flags: &Flags, now: SimTime, chosen: &Chosen
         let end = if chosen.empty { NodeEnd::Empty } else { NodeEnd::Underutilized };
         context.world.disrupt_node(chosen.node, end, now, &chosen.reason);
     }
-    scheduler_loop::node_changed(context, now, chosen.node);
+    context.tell(now, News::NodeTainted(chosen.node));
     first
 }
 
@@ -299,7 +300,7 @@ fn give_back(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str
         context.world.spare_node(node);
     }
     context.world.note_node(node, now, EventKind::NodeUntainted, reason);
-    scheduler_loop::node_changed(context, now, node);
+    context.tell(now, News::NodeTainted(node));
     let NodeOrigin::NodeGroup(group) = context.world.node(node).origin else { return };
     if let Some(state) = context.cluster_autoscaler.state_mut() {
         state.register_failed_scale_down(group, now);

@@ -3,10 +3,10 @@
 //! Deviation: the garbage collector deletes what a deleted object owns some tenths of a second later; here it does so at once.
 
 use crate::actors::context::Context;
-use crate::actors::sight::Sight;
+use crate::actors::news::News;
 use crate::actors::{
-    job_loop, keda_loop, kubelet, node_autoscaler, node_groups, pod_gc, replica_loop, scheduler_loop, vertical,
-    volumes, workload_controllers,
+    job_loop, keda_loop, kubelet, node_autoscaler, node_groups, replica_loop, scheduler_loop, vertical, volumes,
+    workload_controllers,
 };
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase, WorkloadKind};
 use crate::domain::which::{By, ObjectKind, Which};
@@ -136,10 +136,8 @@ fn delete_nodes(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool 
 /// The Node object goes, and nothing else. The kubelet registers its node when it starts, and not again.
 fn unregister(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     node_groups::forget_drain(context, node);
-    scheduler_loop::node_removed(context, node);
     context.world.unregister_node(node, now);
-    node_autoscaler::observe(context, now, Sight::NodeGone(node));
-    pod_gc::node_gone(context, now, node);
+    context.tell(now, News::NodeDeleted(node));
 }
 
 /// The garbage collector of pods deletes those that are bound to a node that has not been there for a while, those that have ended too.

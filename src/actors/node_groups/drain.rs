@@ -6,7 +6,8 @@
 
 use crate::actors::context::Context;
 use crate::actors::event::{GroupEvent, class};
-use crate::actors::{eviction, node_life, scheduler_loop};
+use crate::actors::news::News;
+use crate::actors::{eviction, node_life};
 use crate::cloud::InstanceId;
 use crate::cloud::autoscaling::EndReason;
 use crate::cluster::NodePhase;
@@ -88,7 +89,7 @@ fn start(context: &mut Context<'_>, now: SimTime, node: NodeId, ends: bool) {
     context.node_groups.draining.insert(node, drain);
     if under_way.is_none() {
         context.world.taint_node(node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
-        scheduler_loop::node_changed(context, now, node);
+        context.tell(now, News::NodeTainted(node));
     }
     if under_way.is_none_or(|drain| drain.done) {
         poll(context, now, node);

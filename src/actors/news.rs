@@ -1,0 +1,50 @@
+//! What becomes of pods, nodes, their instances and the control plane, as it is handed over by whom it happens to.
+//!
+//! What must not live here: who goes by it (`dispatch`).
+
+use crate::domain::{NodeId, PodId, Symbol};
+
+/// Something has happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum News {
+    /// The scheduler has found no node for the pod.
+    PodUnschedulable(PodId),
+    /// The pod has been bound to the node.
+    PodBound(PodId, NodeId),
+    /// Its containers run.
+    PodStarted(PodId),
+    /// It is Ready, and takes its share of the work.
+    PodServes(PodId),
+    /// It does so no more.
+    PodServesNoMore(PodId),
+    /// A pod on the node has begun to terminate.
+    PodTerminating(PodId, NodeId),
+    /// The pod is gone, from the node if it had one.
+    PodGone(PodId, Option<NodeId>),
+    /// The pod is gone because its node is.
+    PodLost(PodId),
+    /// The node has registered; its instance is of this type.
+    NodeRegistered(NodeId, Symbol),
+    /// Taints of the node that come off by themselves have done so.
+    NodeUntainted(NodeId),
+    /// The node has other taints; whom a `NoExecute` taint drives out is up to who sets it.
+    NodeTainted(NodeId),
+    /// The node has other labels and taints.
+    NodeRelabelled(NodeId),
+    /// The node has become Ready and has lost the taints that come off by themselves.
+    NodeUsable(NodeId),
+    /// The node is not heard of any more.
+    NodeLost(NodeId),
+    /// It is heard of again.
+    NodeRegained(NodeId),
+    /// The node is gone.
+    NodeGone(NodeId),
+    /// The Node object is gone, and its machine is not.
+    NodeDeleted(NodeId),
+    /// EC2 gives notice to the instance of the node.
+    InterruptionNotice(NodeId),
+    /// A status check of the instance of the node begins to fail.
+    StatusCheckFails(NodeId),
+    /// The control plane runs another release.
+    ControlPlaneUpgraded,
+}
