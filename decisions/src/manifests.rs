@@ -8,6 +8,7 @@ mod bounds;
 mod capacity_buffer;
 pub mod common;
 mod config_map;
+mod containers;
 mod disks;
 mod eksctl;
 mod foreign;

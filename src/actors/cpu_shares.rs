@@ -54,6 +54,8 @@ struct Demand {
     level: i64,
     /// Nodes with Ready pods of it, in order, and how many.
     nodes: Vec<(NodeId, i64)>,
+    /// How many nodes give its pods less than they want.
+    short_on: usize,
     /// What the model was last told.
     told: Option<i64>,
 }
@@ -83,7 +85,7 @@ impl Node {
     }
 
     /// Shares the CPU of the node if it is short; adds the loads for which that changed something.
-    fn share(&mut self, loads: &[Demand], capacity: i64, affected: &mut Vec<usize>, check: Check) {
+    fn share(&mut self, loads: &mut [Demand], capacity: i64, affected: &mut Vec<usize>, check: Check) {
         if check.compares() {
             let (kept, anew) = (self.used, self.used_anew(loads));
             check.hold(kept == anew, || format!("loads on a node were known to want {kept} milli-CPU and want {anew}"));
@@ -99,7 +101,14 @@ impl Node {
             given = self.pods.iter().map(|(load, _)| *load).zip(shares(capacity, &kinds)).collect();
         }
         if self.short != given {
-            affected.extend(self.short.iter().chain(&given).map(|(load, _)| *load));
+            for &(load, _) in &self.short {
+                loads[load].short_on -= 1;
+                affected.push(load);
+            }
+            for &(load, _) in &given {
+                loads[load].short_on += 1;
+                affected.push(load);
+            }
             self.short = given;
         }
     }
@@ -260,7 +269,8 @@ fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
         nodes[node.index()].share(loads, capacity(node), &mut affected, check);
     }
     if differs || passed {
-        for &(node, _) in &loads[load].nodes {
+        for place in 0..loads[load].nodes.len() {
+            let node = loads[load].nodes[place].0;
             let own = &mut nodes[node.index()];
             if (own.at_risk || !own.short.is_empty()) && changed.binary_search(&node).is_err() {
                 own.share(loads, capacity(node), &mut affected, check);
@@ -276,9 +286,14 @@ fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
 /// Tells the model what its replicas may use on average, if some of them are short.
 fn tell(context: &mut Context<'_>, now: SimTime, load: usize) {
     let CpuShares { nodes, loads, .. } = &context.cpu_shares;
-    let Demand { wanted, nodes: on, told, .. } = &loads[load];
+    let Demand { wanted, nodes: on, short_on, told, .. } = &loads[load];
+    if context.setup.check.compares() {
+        let anew = on.iter().any(|(node, _)| !nodes[node.index()].short.is_empty());
+        let differs = || format!("a load is short of CPU on some node: was known as {}, is {anew}", *short_on > 0);
+        context.setup.check.hold(anew == (*short_on > 0), differs);
+    }
     let mut available = None;
-    if on.iter().any(|(node, _)| !nodes[node.index()].short.is_empty()) {
+    if *short_on > 0 {
         let (mut sum, mut replicas) = (0_i64, 0_i64);
         for &(node, count) in on {
             let Node { used, short, .. } = &nodes[node.index()];

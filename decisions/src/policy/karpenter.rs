@@ -44,6 +44,7 @@ mod step;
 mod termination;
 mod type_lists;
 mod unavailable;
+mod validation;
 
 pub use io::{
     Action, Bare, Busy, CallRefused, ClaimRequest, Draw, Fact, FleetCall, Input, LaunchAnswer, LaunchedInstance,

@@ -151,7 +151,7 @@ impl Scheduler {
         // A pod that evicted others takes the node it is nominated for, without a look at others, once it passes there.
         if let Some(node) = view.nominated_node(pod.id)
             && let Some(slot) = view.slot(node)
-            && cache.passes(&self.config, view, slot, rivals)
+            && cache.passes(view, slot, rivals)
         {
             return Placement::Node(Chosen { node, total: None, feasible: 1, examined: 1 });
         }
@@ -167,9 +167,8 @@ impl Scheduler {
             return Placement::Unschedulable(why.clone());
         }
         let first = if searched.is_empty() { 0 } else { start % searched.len() };
-        let in_turn = searched[first..].iter().chain(&searched[..first]);
         let wanted = feasible_nodes_to_find(searched.len(), self.config.percentage_of_nodes_to_score);
-        let examined = cache.search(&self.config, view, in_turn, wanted, rivals, &mut scratch.feasible);
+        let examined = cache.search(view, (searched, first), wanted, rivals, &mut scratch.feasible);
         if !self.order.is_empty() {
             self.next_start = (start + examined) % self.order.len();
         }
@@ -191,7 +190,7 @@ impl Scheduler {
             }
             1 => (0, None),
             _ => {
-                cache.totals(view, scratch);
+                cache.totals(&self.config, view, scratch);
                 let index = tie.pick_with(&scratch.totals, &mut scratch.heap).unwrap_or(0);
                 (index, scratch.totals.get(index).copied())
             }
@@ -237,7 +236,7 @@ impl Scheduler {
         let mut curable = Vec::new();
         let mut nominated_is_hopeless = false;
         for &slot in named.as_ref().unwrap_or(&self.order) {
-            cache.passes(&self.config, view, slot, rivals);
+            cache.passes(view, slot, rivals);
             if let Some(rejection) = cache.rejection(view, slot, rivals) {
                 if rejection.resolvable_by_eviction {
                     curable.push(slot);

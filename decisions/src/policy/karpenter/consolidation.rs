@@ -14,7 +14,7 @@
 use super::io::{Action, Timer};
 use super::queue::{self, Proposal};
 use super::step::Step;
-use super::{cluster_view, disruption, provisioning};
+use super::{cluster_view, disruption, provisioning, validation};
 use crate::cluster::{NodePhase, WorkloadKind};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::pod::OwnerKind;
@@ -128,7 +128,7 @@ fn propose(step: &mut Step<'_>, now: SimTime, method: Method, proposal: Proposal
 pub(super) fn validated(step: &mut Step<'_>, now: SimTime) {
     let Some((method, mut proposal, command)) = step.own.consolidation.waiting.take() else { return };
     provisioning::refresh(step, now);
-    let (holds, work) = disruption::revalidate(step, now, method, &proposal, &mut Survey::default());
+    let (holds, work) = validation::revalidate(step, now, method, &proposal, &mut Survey::default());
     let took = disruption::took(step, work, false);
     match holds {
         Ok(nodes) => {

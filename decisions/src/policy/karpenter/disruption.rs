@@ -1,7 +1,9 @@
 //! The disruption loop, from v0.23 on: every 10 s the methods are tried in a fixed order; what consolidation proposes is looked at again
 //! after 15 s, during which the loop stands still.
 //!
-//! Source: Karpenter core v1.13 `pkg/controllers/disruption/controller.go`, `validation.go`.
+//! The second look is in `validation`.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/disruption/controller.go`.
 
 use super::cluster_view::with_view;
 use super::io::{Action, Busy, Draw, ProposedCommand, ProposedNode, Slip, Stage, Timer};
@@ -9,7 +11,7 @@ use super::last_look::{Answer, LastLook, Seen, can_be_kept};
 use super::queue::{self, Proposal};
 use super::step::Step;
 use super::type_lists::LazyPacker;
-use super::{claims, provisioning};
+use super::{claims, provisioning, validation};
 use crate::cluster::{NodeEnd, NodePhase};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{CommandId, NodeId, PodId, SimDuration, SimTime};
@@ -17,11 +19,10 @@ use crate::policy::controller_time::karpenter::{self as model, SearchWork};
 use crate::policy::controller_time::{at_speed, work_within};
 use crate::policy::disruption::{
     Allowance, Candidate, ClusterView, Command, Found, Memory, Method, NodeCount, Obstacle, Rejection, Survey, WhatIf,
-    candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift, template_claim, validate,
-    validate_empty,
+    candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift, template_claim,
 };
 use crate::policy::packing::PackingSetup;
-use crate::policy::release::{CommandQueue, FailedValidation};
+use crate::policy::release::CommandQueue;
 
 /// Between two passes that find nothing.
 const POLL: SimDuration = SimDuration::from_secs(10);
@@ -45,9 +46,9 @@ pub(super) struct Loop {
     /// For each method the stamp with which it last found nothing.
     memos: [Option<u64>; METHODS_MAX],
     memory: Memory,
-    survey: Survey,
+    pub(super) survey: Survey,
     last_look: LastLook,
-    waiting: Option<Waiting>,
+    pub(super) waiting: Option<Waiting>,
     /// What a look came to whose time is not over.
     thought: Option<Thought>,
     /// Passes in a row that ended with a command that could not be started.
@@ -55,23 +56,23 @@ pub(super) struct Loop {
     /// Nodes of the last command, in releases that wait until they are gone.
     last: Vec<NodeId>,
     /// Nodes whose validation failed in this pass, in releases whose single-node consolidation goes on with the next.
-    refused: Vec<NodeId>,
+    pub(super) refused: Vec<NodeId>,
     /// Nodes that each reason's method last found it may take, in the order of [`DisruptionReason::ALL`].
     pub(super) eligible: [u32; 3],
 }
 
 /// A proposal before its validation.
 #[derive(Debug)]
-struct Waiting {
+pub(super) struct Waiting {
     /// Place in the order of methods.
-    place: usize,
-    proposal: Proposal,
-    command: CommandId,
+    pub(super) place: usize,
+    pub(super) proposal: Proposal,
+    pub(super) command: CommandId,
 }
 
 /// What the loop has found out, and does when the time is over that this took.
 #[derive(Debug)]
-enum Thought {
+pub(super) enum Thought {
     /// Proposals of a method, if one has something to do.
     Found(Option<Proposals>),
     /// Which nodes of a proposal may still go.
@@ -115,7 +116,7 @@ fn is_busy(step: &Step<'_>, now: SimTime) -> bool {
 }
 
 /// Carries out a command; whether it could be started.
-fn start(step: &mut Step<'_>, now: SimTime, command: CommandId, proposal: Proposal) -> bool {
+pub(super) fn start(step: &mut Step<'_>, now: SimTime, command: CommandId, proposal: Proposal) -> bool {
     step.own.disruption.last.clone_from(&proposal.nodes);
     queue::start(step, now, command, proposal)
 }
@@ -132,7 +133,7 @@ pub(super) fn is_unsynced(step: &Step<'_>) -> bool {
 }
 
 /// Tries the methods from one on, until one has something to do.
-fn try_methods(step: &mut Step<'_>, now: SimTime, from: usize) {
+pub(super) fn try_methods(step: &mut Step<'_>, now: SimTime, from: usize) {
     let (found, took) = search(step, now, from);
     match took {
         // Nothing happens at the end of the look then.
@@ -143,7 +144,7 @@ fn try_methods(step: &mut Step<'_>, now: SimTime, from: usize) {
 }
 
 /// What was found out is acted upon after the time that it took.
-fn think(step: &mut Step<'_>, now: SimTime, took: SimDuration, thought: Thought) {
+pub(super) fn think(step: &mut Step<'_>, now: SimTime, took: SimDuration, thought: Thought) {
     step.own.disruption.thought = Some(thought);
     step.wake(now + took, Timer::DisruptionConcluded);
 }
@@ -160,9 +161,9 @@ pub(super) fn concluded(step: &mut Step<'_>, now: SimTime) {
         }
         Some(Thought::Found(None)) => act(step, now, None),
         Some(Thought::Validated(waiting, Ok(_))) if !are_there(step, &waiting.proposal) => {
-            settle(step, now, waiting, Err(Rejection::Churn));
+            validation::settle(step, now, waiting, Err(Rejection::Churn));
         }
-        Some(Thought::Validated(waiting, holds)) => settle(step, now, waiting, holds),
+        Some(Thought::Validated(waiting, holds)) => validation::settle(step, now, waiting, holds),
         None => {}
     }
 }
@@ -204,7 +205,7 @@ fn nothing_found(step: &mut Step<'_>, now: SimTime, took: SimDuration) {
 }
 
 /// A command was started, and the loop goes on at once; or one could not be, and it waits ever longer.
-fn next_pass(step: &mut Step<'_>, now: SimTime, failed: bool) {
+pub(super) fn next_pass(step: &mut Step<'_>, now: SimTime, failed: bool) {
     let failures = &mut step.own.disruption.failures;
     let wait = if failed {
         // Doubled eighteen times it is beyond the most.
@@ -541,106 +542,4 @@ pub(super) fn propose(step: &mut Step<'_>, method: Method, proposal: &Proposal) 
     let id = step.next_command();
     step.act(Action::Propose(id, Box::new(proposed)));
     id
-}
-
-/// The wait is over: what still holds is started, and the loop goes on at once; otherwise the methods that come later are tried.
-pub(super) fn validation(step: &mut Step<'_>, now: SimTime) {
-    let Some(waiting) = step.own.disruption.waiting.take() else { return };
-    provisioning::refresh(step, now);
-    let mut survey = std::mem::take(&mut step.own.disruption.survey);
-    survey.start_anew();
-    let (holds, work) =
-        revalidate(step, now, step.own.behaviour.methods[waiting.place], &waiting.proposal, &mut survey);
-    step.own.disruption.survey = survey;
-    match took(step, work, false) {
-        Some(took) => think(step, now, took, Thought::Validated(waiting, holds)),
-        None => settle(step, now, waiting, holds),
-    }
-}
-
-/// Starts a proposal that still holds, or drops it.
-fn settle(step: &mut Step<'_>, now: SimTime, waiting: Waiting, holds: Result<Vec<NodeId>, Rejection>) {
-    let Waiting { place, mut proposal, command } = waiting;
-    match holds {
-        Ok(nodes) => {
-            proposal.nodes = nodes;
-            let starts = start(step, now, command, proposal);
-            next_pass(step, now, !starts);
-        }
-        Err(why) => {
-            step.act(Action::Reject(command, why.to_string()));
-            after_failure(step, now, place, &proposal);
-        }
-    }
-}
-
-/// What follows a validation that failed.
-fn after_failure(step: &mut Step<'_>, now: SimTime, place: usize, proposal: &Proposal) {
-    let single = step.own.behaviour.methods[place] == Method::SingleNode;
-    match (step.own.behaviour.failed_validation, single) {
-        (FailedValidation::NextCandidate, true) => {
-            step.own.disruption.refused.extend(&proposal.nodes);
-            try_methods(step, now, place);
-        }
-        (FailedValidation::NextCandidate, false) | (FailedValidation::NextMethodOrError, true) => {
-            next_pass(step, now, true);
-        }
-        (FailedValidation::NextMethodOrError, false) | (FailedValidation::NextMethod, _) => {
-            try_methods(step, now, place + 1);
-        }
-    }
-}
-
-/// Whether none of the nodes proposed has pods by now, as far as they are candidates for anything: v0.34 to v0.36 do not miss one that is
-/// not. `empty` are the candidates without pods, `all` those that may have some.
-fn still_empty(empty: &[Candidate], all: &[Candidate], proposed: &[usize]) -> Result<(), Rejection> {
-    let is_of = |own: &[Candidate], node: usize| own.iter().any(|own| own.node == node);
-    let gone = proposed.contains(&usize::MAX);
-    let in_use = proposed.iter().any(|&node| is_of(all, node) && !is_of(empty, node));
-    if gone || in_use { Err(Rejection::Churn) } else { Ok(()) }
-}
-
-/// The nodes that may still go, and what it took to find out. Up to v1.4 all of the empty ones may, or none.
-pub(super) fn revalidate(
-    step: &Step<'_>,
-    now: SimTime,
-    method: Method,
-    proposal: &Proposal,
-    survey: &mut Survey,
-) -> (Result<Vec<NodeId>, Rejection>, SearchWork) {
-    let pending = provisioning::provisionable(step, now);
-    let mut work = SearchWork::default();
-    let unix_seconds = step.own.settings.unix_seconds(now);
-    let holds = with_view(step, now, &pending, |setup, view, nodes| {
-        let surveyed = survey.of(view, method);
-        let fresh = &surveyed.0;
-        let mut allowances = view.allowances(method.reason(), unix_seconds);
-        // A node that is gone has no position, which no candidate has either.
-        let position = |own: &NodeId| nodes.iter().position(|node| node == own).unwrap_or(usize::MAX);
-        let proposed: Vec<usize> = proposal.nodes.iter().map(position).collect();
-        if matches!(method, Method::Emptiness | Method::EmptyConsolidation) {
-            if step.own.behaviour.forgets_lost_empty {
-                return still_empty(&surveyed.0, &survey.of(view, Method::SingleNode).0, &proposed)
-                    .map(|()| proposal.nodes.clone());
-            }
-            let left = validate_empty(&proposed, fresh, &mut allowances)?;
-            if left.len() < proposed.len() && !step.own.behaviour.drops_some_empty {
-                return Err(Rejection::Churn);
-            }
-            return Ok(left.into_iter().map(|node| nodes[node]).collect());
-        }
-        let command = Command {
-            nodes: proposed,
-            replacements: proposal.replacements.clone(),
-            moves: Vec::new(),
-            replaced: Vec::new(),
-            price: crate::domain::HourlyRate::ZERO,
-        };
-        let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
-        let mut what_if = WhatIf::new(packer.get(), view);
-        let valid = validate(&mut what_if, &command, fresh, &mut allowances);
-        work = what_if.work();
-        valid.map(|()| proposal.nodes.clone())
-    });
-    (holds, work)
 }

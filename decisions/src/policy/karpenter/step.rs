@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::io::{Action, Draw, Fact, Input, Outside, Slip, Stage, Subject, Timer};
 use super::{
     Karpenter, batching, buffers, claims, consolidation, disruption, emptiness, eviction, images, interruption, launch,
-    pace, provisioning, queue, repair, reservations, static_pools, termination,
+    pace, provisioning, queue, repair, reservations, static_pools, termination, validation,
 };
 use crate::cluster::{Cluster, NodeEnd, NodeOrigin, NodePhase};
 use crate::domain::{CommandId, NodeClass, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
@@ -143,7 +143,7 @@ impl<'a> Step<'a> {
             Timer::DisruptionPass => consolidation::pass(self, now),
             Timer::DisruptionConcluded if self.has_disruption_loop() => disruption::concluded(self, now),
             Timer::DisruptionConcluded => consolidation::concluded(self, now),
-            Timer::DisruptionValidation if self.has_disruption_loop() => disruption::validation(self, now),
+            Timer::DisruptionValidation if self.has_disruption_loop() => validation::due(self, now),
             Timer::DisruptionValidation => consolidation::validated(self, now),
             Timer::CommandPoll(command) => queue::look(self, now, command),
             Timer::DrainPoll(node) => termination::drain_poll(self, now, node),

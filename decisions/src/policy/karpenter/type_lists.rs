@@ -8,7 +8,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::unavailable::OfferingKey;
 use crate::domain::{NodePool, PodSpec, Requirements, Symbol, well_known};
@@ -70,6 +70,8 @@ impl Changes {
 #[derive(Clone)]
 struct LabelFacts {
     architectures: Vec<Symbol>,
+    /// How many of these are different.
+    different_architectures: usize,
     /// Where the type of a name stands.
     positions: FxHashMap<Symbol, usize>,
     exotic: Vec<bool>,
@@ -95,8 +97,11 @@ impl LabelFacts {
                 capacity_types.push(offering.capacity_type);
             }
         }
+        let architectures: Vec<Symbol> = types.iter().map(architecture).collect();
+        let different: FxHashSet<Symbol> = architectures.iter().copied().collect();
         Self {
-            architectures: types.iter().map(architecture).collect(),
+            architectures,
+            different_architectures: different.len(),
             positions: types.iter().enumerate().map(|(at, entry)| (entry.name, at)).collect(),
             exotic: types.iter().map(is_exotic).collect(),
             capacity_types,
@@ -229,6 +234,9 @@ impl TypeLists {
             let own = facts.architectures[at as usize];
             if found.last() != Some(&own) && !found.contains(&own) {
                 found.push(own);
+                if found.len() == facts.different_architectures {
+                    break;
+                }
             }
         }
         found

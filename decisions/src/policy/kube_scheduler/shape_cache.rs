@@ -42,6 +42,7 @@ pub(super) struct Scratch {
     pub(super) heap: Vec<u32>,
     raw: Vec<i64>,
     known: Vec<i64>,
+    own: Vec<OwnScores>,
 }
 
 /// A node's refusal that nobody has asked for since the node changed.
@@ -57,7 +58,8 @@ pub(super) struct ShapeCache {
     /// Counted only when where other pods are can matter.
     state: Option<TopologyState>,
     status: Vec<Status>,
-    scores: Vec<OwnScores>,
+    /// Of nodes that were among several to choose from since they changed: mostly one passes, or none.
+    scores: Vec<Option<OwnScores>>,
     /// The different refusals of nodes that somebody asked for.
     refusals: Vec<Rejection>,
     /// Which of them is that of a node with [`Status::Refused`], or [`NOT_ASKED`].
@@ -104,7 +106,7 @@ impl ShapeCache {
         }
         self.followed = view.journal_end();
         self.status.resize(slots, Status::Unknown);
-        self.scores.resize(slots, OwnScores::default());
+        self.scores.resize(slots, None);
         self.refusal_of.resize(slots, NOT_ASKED);
         let terms = |rival: &(Slot, PlacedPod)| view.shape_of(rival.1.shape).has_affinity_terms();
         if self.shape.minds_others() || view.pods_with_affinity() > 0 || rivals.iter().any(terms) {
@@ -153,64 +155,65 @@ impl ShapeCache {
         self.state.get_or_insert_with(|| TopologyState::new(view, shape))
     }
 
-    /// Collects nodes that pass every filter, in the order of `nodes`, until there are as many as `wanted`; gives back
-    /// how many were looked at.
+    /// Collects nodes that pass every filter, in the order of `nodes` and round from the one at `first`, until there are as many as
+    /// `wanted`; gives back how many were looked at.
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/schedule_one.go`, `findNodesThatPassFilters`.
-    pub(super) fn search<'n>(
+    pub(super) fn search(
         &mut self,
-        config: &SchedulerConfig,
         view: &ClusterView,
-        nodes: impl Iterator<Item = &'n Slot>,
+        (nodes, first): (&[Slot], usize),
         wanted: usize,
         rivals: &[(Slot, PlacedPod)],
         feasible: &mut Vec<Slot>,
     ) -> usize {
         feasible.clear();
-        let mut examined = 0;
+        let (before, from) = nodes.split_at(first);
         if !rivals.is_empty() {
-            for &slot in nodes {
-                examined += 1;
-                if self.passes(config, view, slot, rivals) {
+            for (looked_at, &slot) in from.iter().chain(before).enumerate() {
+                if self.passes(view, slot, rivals) {
                     feasible.push(slot);
                     if feasible.len() >= wanted {
-                        break;
+                        return looked_at + 1;
                     }
                 }
             }
-            return examined;
+            return nodes.len();
         }
         let Self { shape, state, status, scores, refusal_of, .. } = self;
         let gate = state.as_ref().map(|state| state.gate(view));
-        for &slot in nodes {
-            examined += 1;
-            let at = slot as usize;
-            if status[at] == Status::Unknown {
-                refusal_of[at] = NOT_ASKED;
-                status[at] = look_at(config, view, shape, slot, &mut scores[at]);
-            }
-            if status[at] == Status::Passes && gate.as_ref().is_none_or(|gate| gate.check(slot).is_ok()) {
-                feasible.push(slot);
-                if feasible.len() >= wanted {
-                    break;
+        let mut examined = 0;
+        for part in [from, before] {
+            let mut left = part;
+            // Most nodes of a large cluster are known to be full.
+            while let Some(next) = left.iter().position(|&slot| status.get(slot as usize) != Some(&Status::Refused)) {
+                let (slot, at) = (left[next], left[next] as usize);
+                examined += next + 1;
+                left = &left[next + 1..];
+                if status[at] == Status::Unknown {
+                    refusal_of[at] = NOT_ASKED;
+                    scores[at] = None;
+                    status[at] = look_at(view, shape, slot);
+                }
+                if status[at] == Status::Passes && gate.as_ref().is_none_or(|gate| gate.check(slot).is_ok()) {
+                    feasible.push(slot);
+                    if feasible.len() >= wanted {
+                        return examined;
+                    }
                 }
             }
+            examined += left.len();
         }
         examined
     }
 
     /// Whether a node passes every filter.
-    pub(super) fn passes(
-        &mut self,
-        config: &SchedulerConfig,
-        view: &ClusterView,
-        slot: Slot,
-        rivals: &[(Slot, PlacedPod)],
-    ) -> bool {
+    pub(super) fn passes(&mut self, view: &ClusterView, slot: Slot, rivals: &[(Slot, PlacedPod)]) -> bool {
         let at = slot as usize;
         if self.status[at] == Status::Unknown {
             self.refusal_of[at] = NOT_ASKED;
-            self.status[at] = look_at(config, view, &self.shape, slot, &mut self.scores[at]);
+            self.scores[at] = None;
+            self.status[at] = look_at(view, &self.shape, slot);
         }
         let refused = |state: &TopologyState| state.gate(view).check(slot).is_err();
         if self.status[at] == Status::Refused || self.state.as_ref().is_some_and(refused) {
@@ -297,8 +300,7 @@ impl ShapeCache {
             if self.status[slot as usize] != Status::Refused {
                 continue;
             }
-            let known = self.refusal_of[slot as usize] as usize;
-            if let Some(nodes) = refused.get_mut(known) {
+            if let Some(nodes) = refused.get_mut(self.refusal_of[slot as usize] as usize) {
                 *nodes += 1;
             } else if let Some(at) = view.entry(slot).and_then(|entry| self.refusal(slot, entry)) {
                 refused.resize(self.refusals.len(), 0);
@@ -323,13 +325,21 @@ impl ShapeCache {
     }
 
     /// Fills in the totals of the feasible nodes. Each node passed [`Self::passes`] in this attempt.
-    pub(super) fn totals(&self, view: &ClusterView, scratch: &mut Scratch) {
-        let Scratch { feasible, totals, raw, known, .. } = scratch;
+    pub(super) fn totals(&mut self, config: &SchedulerConfig, view: &ClusterView, scratch: &mut Scratch) {
+        let Scratch { feasible, totals, raw, known, own, .. } = scratch;
+        own.clear();
+        for &slot in &*feasible {
+            let known = &mut self.scores[slot as usize];
+            let entry = view.entry(slot);
+            own.push(*known.get_or_insert_with(|| {
+                entry.map_or_else(OwnScores::default, |entry| own_scores(config, view, &self.shape, entry))
+            }));
+        }
         totals.clear();
-        totals.extend(feasible.iter().map(|&slot| self.scores[slot as usize].fixed));
+        totals.extend(own.iter().map(|scores| scores.fixed));
         let own = |raw: &mut Vec<i64>, select: fn(&OwnScores) -> i64| {
             raw.clear();
-            raw.extend(feasible.iter().map(|&slot| select(&self.scores[slot as usize])));
+            raw.extend(own.iter().map(select));
             scores::range(raw.iter().copied())
         };
         let range = own(raw, |scores| scores.soft_taints);
@@ -358,24 +368,19 @@ impl ShapeCache {
     }
 }
 
-/// Runs the filters that look at the node alone, and works its scores out if it passes.
-fn look_at(
-    config: &SchedulerConfig,
-    view: &ClusterView,
-    shape: &PodShape,
-    slot: Slot,
-    scores: &mut OwnScores,
-) -> Status {
-    let Some(entry) = view.entry(slot).filter(|entry| filters::passes_node(shape, entry)) else {
-        return Status::Refused;
-    };
+/// Runs the filters that look at the node alone.
+fn look_at(view: &ClusterView, shape: &PodShape, slot: Slot) -> Status {
+    let passes = view.entry(slot).is_some_and(|entry| filters::passes_node(shape, entry));
+    if passes { Status::Passes } else { Status::Refused }
+}
+
+fn own_scores(config: &SchedulerConfig, view: &ClusterView, shape: &PodShape, entry: &NodeEntry) -> OwnScores {
     let own = NodeScores::new(config, view, shape, entry);
-    *scores = OwnScores {
+    OwnScores {
         fixed: own.fit * Plugin::NodeResourcesFit.weight()
             + own.balance * Plugin::NodeResourcesBalancedAllocation.weight()
             + own.images * Plugin::ImageLocality.weight(),
         soft_taints: own.soft_taints,
         preferred_affinity: own.preferred_affinity,
-    };
-    Status::Passes
+    }
 }

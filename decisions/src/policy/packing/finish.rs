@@ -33,9 +33,14 @@ pub(super) struct PriceOrders {
     labels: FxHashMap<(usize, SetId), Labels>,
 }
 
+/// Where a type stands by price, then by name; what has no price comes last.
+type PriceRank = (i64, u32);
+
 /// All types of a table, the cheapest first.
 struct ByPrice {
     all: Vec<PricedType>,
+    /// Where each of these stands: searches go through this list alone.
+    ranks: Vec<PriceRank>,
     /// By position in the table.
     prices: Vec<Option<HourlyRate>>,
     /// For every [`STRIDE`]th of them those before it, as a set; empty until somebody asks.
@@ -45,10 +50,13 @@ struct ByPrice {
 const STRIDE: usize = 32;
 
 impl ByPrice {
-    fn new(all: Vec<PricedType>) -> Self {
+    /// These types, put in order.
+    fn new(mut types: Vec<(PriceRank, PricedType)>) -> Self {
+        types.sort_unstable_by_key(|own| own.0);
+        let (ranks, all): (Vec<_>, Vec<_>) = types.into_iter().unzip();
         let mut prices = vec![None; all.len()];
         all.iter().for_each(|own| prices[own.index as usize] = own.price);
-        Self { all, prices, before: Vec::new() }
+        Self { all, ranks, prices, before: Vec::new() }
     }
 
     fn sets_before(all: &[PricedType]) -> Vec<Bits> {
@@ -62,44 +70,47 @@ impl ByPrice {
         before
     }
 
-    /// Puts types whose prices may have changed where they belong now; the list is in order of `place`.
+    /// Puts types whose prices may have changed where they belong now.
     ///
     /// A launch without capacity changes the price of at most sixty types of 1,300. Where each stands and where it belongs is found by halves,
     /// and what lies between is copied as it is: the order of the others is never worked out again, and they are not even looked at. Sorting all
     /// of them was most of such a pass, and going through them a fifth of what was left.
-    fn renew<K: Ord>(&mut self, mut changed: Vec<PricedType>, place: impl Fn(&PricedType) -> K) {
+    fn renew(&mut self, mut changed: Vec<(PriceRank, PricedType)>) {
         // Mostly a type is as dear as before, since another of its offerings is its cheapest.
-        changed.retain(|own| self.prices[own.index as usize] != own.price);
+        changed.retain(|(_, own)| self.prices[own.index as usize] != own.price);
         if changed.is_empty() {
             return;
         }
-        let stands = |own: &PricedType| {
-            let before = place(&PricedType { price: self.prices[own.index as usize], ..*own });
-            self.all.partition_point(|other| place(other) < before)
+        changed.sort_unstable_by_key(|own| own.0);
+        let stands = |((_, name), own): &(PriceRank, PricedType)| {
+            let before = price_rank(self.prices[own.index as usize], *name);
+            self.ranks.partition_point(|other| *other < before)
         };
         let mut gone: Vec<usize> = changed.iter().map(stands).collect();
         gone.sort_unstable();
-        changed.sort_unstable_by_key(&place);
-        let mut renewed = Vec::with_capacity(self.all.len());
+        let types = self.all.len();
+        let (mut all, mut ranks) = (Vec::with_capacity(types), Vec::with_capacity(types));
         let (mut from, mut gone) = (0, gone.into_iter().peekable());
-        let mut copy_to = |renewed: &mut Vec<PricedType>, until: usize| {
+        let mut copy_to = |all: &mut Vec<PricedType>, ranks: &mut Vec<PriceRank>, until: usize| {
             while let Some(one) = gone.next_if(|&one| one < until) {
-                renewed.extend_from_slice(&self.all[from..one]);
+                all.extend_from_slice(&self.all[from..one]);
+                ranks.extend_from_slice(&self.ranks[from..one]);
                 from = one + 1;
             }
-            renewed.extend_from_slice(&self.all[from..until]);
+            all.extend_from_slice(&self.all[from..until]);
+            ranks.extend_from_slice(&self.ranks[from..until]);
             from = until;
         };
         let mut at = 0;
-        for own in changed {
-            let belongs = place(&own);
-            at += self.all[at..].partition_point(|other| place(other) < belongs);
-            copy_to(&mut renewed, at);
+        for (rank, own) in changed {
+            at += self.ranks[at..].partition_point(|other| *other < rank);
+            copy_to(&mut all, &mut ranks, at);
             self.prices[own.index as usize] = own.price;
-            renewed.push(own);
+            all.push(own);
+            ranks.push(rank);
         }
-        copy_to(&mut renewed, self.all.len());
-        self.all = renewed;
+        copy_to(&mut all, &mut ranks, types);
+        (self.all, self.ranks) = (all, ranks);
         self.before.clear();
     }
 
@@ -133,8 +144,7 @@ impl PriceOrders {
         let anew = types.len() == table.types.len();
         self.by_set.retain(|&(own, set), by_price| {
             if own == position && !anew {
-                let changed = types.iter().map(|&index| priced(setup, table, set, index)).collect();
-                by_price.renew(changed, |own| place_by_price(table, own));
+                by_price.renew(types.iter().map(|&index| ranked(setup, table, set, index)).collect());
             }
             own != position || !anew
         });
@@ -252,23 +262,21 @@ fn by_price<'o>(
 ) -> &'o mut ByPrice {
     orders.by_set.entry(at).or_insert_with(|| {
         let (table, set) = (&tables[at.0], at.1);
-        let mut all: Vec<PricedType> = (0..table.types.len()).map(|index| priced(setup, table, set, index)).collect();
-        all.sort_unstable_by_key(|own| place_by_price(table, own));
-        ByPrice::new(all)
+        ByPrice::new((0..table.types.len()).map(|index| ranked(setup, table, set, index)).collect())
     })
 }
 
-/// A type of a table as a set of requirements prices it. The set must have been prepared.
-fn priced(setup: &PackingSetup<'_>, table: &TypeTable<'_>, set: SetId, index: usize) -> PricedType {
+/// A type of a table as a set of requirements prices it, and where that puts it. The set must have been prepared.
+fn ranked(setup: &PackingSetup<'_>, table: &TypeTable<'_>, set: SetId, index: usize) -> (PriceRank, PricedType) {
     let own = &table.types[index];
     let by_on_demand = setup.behaviour().orders_by_on_demand;
     let price = if by_on_demand { on_demand_price(own) } else { table.price(index, set) };
-    PricedType { index: index as u32, name: own.name, price }
+    (price_rank(price, table.name_ranks[index]), PricedType { index: index as u32, name: own.name, price })
 }
 
-/// The order of types of a table: by price, then by name; what has no price comes last.
-fn place_by_price(table: &TypeTable<'_>, own: &PricedType) -> (i64, u32) {
-    (own.price.map_or(i64::MAX, HourlyRate::as_nanos), table.name_ranks[own.index as usize])
+/// `name` is the rank of the type's name.
+fn price_rank(price: Option<HourlyRate>, name: u32) -> PriceRank {
+    (price.map_or(i64::MAX, HourlyRate::as_nanos), name)
 }
 
 /// Whether one of some types of a table costs less than `ceiling` under a set of requirements.
@@ -327,7 +335,7 @@ fn cut_breaks_min_values(pass: &Pass<'_, '_>, planned: &PlannedClaim) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ByPrice, PricedType, bits};
+    use super::{ByPrice, PricedType, bits, price_rank};
     use crate::domain::{HourlyRate, Symbol};
 
     #[test]
@@ -338,7 +346,7 @@ mod tests {
             let price = |rank: u32| (rank + 3 < types).then(|| HourlyRate::from_nanos(i64::from(rank / 2)));
             let listed = |rank: u32| PricedType { index: (rank * 3 + 1) % types, name, price: price(rank) };
             let all: Vec<PricedType> = (0..types).map(listed).collect();
-            let mut by_price = ByPrice::new(all.clone());
+            let mut by_price = ByPrice::new(all.iter().map(|own| (price_rank(own.price, own.index), *own)).collect());
             for ceiling in (0..60).map(HourlyRate::from_nanos) {
                 for one in 0..types as usize {
                     let mut set = bits::empty(types as usize);
@@ -354,11 +362,11 @@ mod tests {
     #[test]
     fn types_whose_prices_change_stand_where_sorting_all_of_them_would_put_them() {
         let name = Symbol::new("m5.large");
-        let order = |own: &PricedType| (own.price.map_or(i64::MAX, HourlyRate::as_nanos), own.index);
+        let order = |own: &PricedType| price_rank(own.price, own.index);
+        let ranked = |own: &PricedType| (order(own), *own);
         let price = |seed: u32| (!seed.is_multiple_of(7)).then(|| HourlyRate::from_nanos(i64::from(seed % 11)));
-        let mut all: Vec<PricedType> = (0..90).map(|index| PricedType { index, name, price: price(index) }).collect();
-        all.sort_by_key(order);
-        let mut kept = ByPrice::new(all);
+        let all = (0..90).map(|index| PricedType { index, name, price: price(index) });
+        let mut kept = ByPrice::new(all.map(|own| ranked(&own)).collect());
         let mut seed = 1_u32;
         for round in 0..200 {
             let mut changed: Vec<PricedType> =
@@ -373,8 +381,9 @@ mod tests {
                 *own = *changed.iter().find(|new| new.index == own.index).unwrap_or(own);
             }
             expected.sort_by_key(order);
-            kept.renew(changed, order);
+            kept.renew(changed.iter().map(ranked).collect());
             assert_eq!(kept.all, expected, "round {round}");
+            assert_eq!(kept.ranks, expected.iter().map(order).collect::<Vec<_>>(), "round {round}");
         }
     }
 }

@@ -80,8 +80,19 @@ pub(super) struct Blocked {
     inverse: bool,
     /// Whether the host can never suit again in this pass, because counts on a host only grow.
     pub(super) for_good: bool,
-    /// Whether every node with the same labels is refused too, as long as no other pod is placed.
-    pub(super) by_labels: bool,
+    /// Which other nodes are refused too, as long as no other pod is placed.
+    pub(super) alike: Alike,
+}
+
+/// Which nodes have to be refused where one is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Alike {
+    /// Only itself.
+    Itself,
+    /// Those with the same labels.
+    OfLabels,
+    /// Those with the same value of this label.
+    OfDomain(Symbol),
 }
 
 /// Which group an identity has in this pass.
@@ -281,7 +292,7 @@ impl<'p> Topology<'p> {
                 (allowed && (count > 0 || (selects_itself && !reachable)), false)
             }
         };
-        if suits { Ok(()) } else { Err(Blocked { group, inverse, for_good, by_labels: false }) }
+        if suits { Ok(()) } else { Err(Blocked { group, inverse, for_good, alike: Alike::Itself }) }
     }
 
     fn narrow_by(
@@ -295,7 +306,7 @@ impl<'p> Topology<'p> {
     ) -> Result<SetId, Blocked> {
         let own = if inverse { &self.inverse[group] } else { &self.groups[group] };
         let Some(key) = own.domains else { return Ok(narrowed) };
-        let blocked = Blocked { group, inverse, for_good: false, by_labels: true };
+        let blocked = |alike| Blocked { group, inverse, for_good: false, alike };
         let pod = table.member(asking.strict, own.key);
         let node = table.member(place.set, own.key);
         let domains = &mut self.rules.keys[key];
@@ -314,14 +325,15 @@ impl<'p> Topology<'p> {
             }
         };
         let requirement = match choice {
-            Choice::Nothing => return Err(blocked),
+            // Of the node only its own domain was asked.
+            Choice::Nothing => return Err(blocked(Alike::OfDomain(own.key))),
             Choice::One(domain) => domains.only(domain),
             Choice::Several(several) => domains.several(&several, table),
         };
         let single = table.single(requirement);
         match table.combine(narrowed, single, place.undefined) {
             Combined::Set(set) => Ok(set),
-            Combined::Undefined | Combined::Contradiction => Err(blocked),
+            Combined::Undefined | Combined::Contradiction => Err(blocked(Alike::OfLabels)),
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionEr
     let asked = Asked::of(view.requests);
     let types = view.types.iter().map(|own| own.entry).enumerate();
     let rated = types.filter_map(|(place, entry)| Rated::new(&asked, &open, place, entry));
-    choose(view, rated.collect(), view.types.len())
+    choose(view, &open, rated.collect(), view.types.len())
 }
 
 /// The same of the types at these positions of `list`, all of which `open` has learnt.
@@ -42,18 +42,23 @@ pub(super) fn select_known(
     let asked = Asked::of(view.requests);
     let mut rated = Vec::with_capacity(types.len());
     rated.extend(types.iter().filter_map(|&at| Rated::new(&asked, open, at as usize, &list[at as usize])));
-    choose(view, rated, types.len())
+    choose(view, open, rated, types.len())
 }
 
 /// The request over the types of so many that are open.
-fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Result<LaunchRequest, SelectionError> {
+fn choose<'a>(
+    view: &LaunchView<'_>,
+    open: &'a OpenTypes,
+    mut rated: Vec<Rated<'a>>,
+    types: usize,
+) -> Result<LaunchRequest, SelectionError> {
     let mut left_out = Vec::new();
     note(&mut left_out, Filter::CompatibleAvailable, types - rated.len());
     if rated.is_empty() {
         return Err(SelectionError::NoInstanceTypes(Filter::CompatibleAvailable));
     }
     let overlaid = rated.iter().any(|own| own.row.overlaid);
-    let reserved = prefer_reserved(&mut rated, &mut left_out);
+    let reserved = prefer_reserved(open, &mut rated, &mut left_out);
     leave_out_exotic(view, &mut rated, &mut left_out);
     // A type that is to be launched on a reservation is not asked for otherwise.
     let spot_up_to = if reserved.is_some() { None } else { leave_out_dear_spot(view, &mut rated, &mut left_out) };
@@ -61,7 +66,7 @@ fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Res
         return Err(SelectionError::NoInstanceTypes(Filter::SpotOffering));
     }
     keep_cheapest(&mut rated, view.behaviour().launch_types, &mut left_out);
-    let candidates = rated.iter().map(|own| own.candidate(reserved, spot_up_to));
+    let candidates = rated.iter().map(|own| own.candidate(open, reserved, spot_up_to));
     let candidates: Vec<Candidate<'_>> = candidates.collect();
     if view.min_values == MinValuesPolicy::Strict {
         check_min_values(view, &candidates)?;
@@ -109,7 +114,6 @@ struct Rated<'a> {
     row: &'a Row,
     /// Its position among all types.
     place: usize,
-    offerings: &'a [Offering],
     /// The lowest price of what is left of it.
     price: HourlyRate,
 }
@@ -117,15 +121,21 @@ struct Rated<'a> {
 impl<'a> Rated<'a> {
     /// The type at `place`, if it will do.
     fn new(asked: &Asked, open: &'a OpenTypes, place: usize, entry: &'a InstanceType) -> Option<Self> {
-        let (row, offerings) = open.open(place, entry, asked)?;
-        Some(Self { entry, row, place, offerings, price: row.price? })
+        let (row, price) = open.open(place, entry, asked)?;
+        Some(Self { entry, row, place, price })
     }
 
     /// The type with its offerings that are left: one reservation in each zone, or what is open and not too dear.
-    fn candidate(&self, reserved: Option<Reserved>, spot_up_to: Option<HourlyRate>) -> Candidate<'a> {
+    fn candidate(
+        &self,
+        open: &'a OpenTypes,
+        reserved: Option<Reserved>,
+        spot_up_to: Option<HourlyRate>,
+    ) -> Candidate<'a> {
+        let offerings = open.offerings(self.row);
         let offerings = match reserved {
-            Some(kind) => emptiest_reservations(self.offerings, kind),
-            None => self.offerings.iter().filter(|offering| !is_dear(offering, spot_up_to)).collect(),
+            Some(kind) => emptiest_reservations(offerings, kind),
+            None => offerings.iter().filter(|offering| !is_dear(offering, spot_up_to)).collect(),
         };
         Candidate { entry: self.entry, offerings }
     }
@@ -133,7 +143,7 @@ impl<'a> Rated<'a> {
     /// By price, then by name.
     fn compare(&self, other: &Self) -> Ordering {
         let by_price = self.price.cmp(&other.price);
-        by_price.then_with(|| self.row.name.cmp(&other.row.name)).then(self.place.cmp(&other.place))
+        by_price.then_with(|| self.row.name.cmp(&other.row.name)).then_with(|| self.place.cmp(&other.place))
     }
 }
 
@@ -155,15 +165,13 @@ impl Reserved {
 
 /// If a reserved offering is open, keeps only the types that have one of the cheaper kind, and of these such offerings; of Capacity
 /// Blocks the one type with the cheapest. Which kind that is.
-fn prefer_reserved(rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> Option<Reserved> {
-    let kind = cheaper_kind(rated)?;
+fn prefer_reserved(open: &OpenTypes, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> Option<Reserved> {
+    let kind = cheaper_kind(open, rated)?;
     let before = rated.len();
-    let other_kind = |own: &Rated<'_>| {
-        own.row.lowest.reserved.is_some() && !own.offerings.iter().any(|offering| Reserved::of(offering) == Some(kind))
-    };
-    let of_other_kind = rated.iter().filter(|own| other_kind(own)).count();
+    let has_kind = |own: &Rated<'_>| open.offerings(own.row).iter().any(|one| Reserved::of(one) == Some(kind));
+    let of_other_kind = rated.iter().filter(|own| own.row.lowest.reserved.is_some() && !has_kind(own)).count();
     rated.retain_mut(|own| {
-        let reserved = emptiest_reservations(own.offerings, kind).iter().map(|offering| offering.price).min();
+        let reserved = emptiest_reservations(open.offerings(own.row), kind).iter().map(|one| one.price).min();
         own.price = reserved.unwrap_or(own.price);
         reserved.is_some()
     });
@@ -178,8 +186,9 @@ fn prefer_reserved(rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> O
 }
 
 /// The kind of the cheapest open reserved offering; ordinary ones before blocks of their price.
-fn cheaper_kind(rated: &[Rated<'_>]) -> Option<Reserved> {
-    let reserved = rated.iter().filter(|own| own.row.lowest.reserved.is_some()).flat_map(|own| own.offerings);
+fn cheaper_kind(open: &OpenTypes, rated: &[Rated<'_>]) -> Option<Reserved> {
+    let reserved = rated.iter().filter(|own| own.row.lowest.reserved.is_some());
+    let reserved = reserved.flat_map(|own| open.offerings(own.row));
     let priced = reserved.filter_map(|offering| Some((offering.price, Reserved::of(offering)?)));
     priced.min_by_key(|&(price, kind)| (price, kind == Reserved::Blocks)).map(|(_, kind)| kind)
 }

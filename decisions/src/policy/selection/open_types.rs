@@ -27,7 +27,6 @@ const UNKNOWN: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
     pub(super) name: Symbol,
-    compatible: bool,
     pub(super) exotic: bool,
     /// Whether an overlay lies over one of its prices.
     pub(super) overlaid: bool,
@@ -35,8 +34,8 @@ pub(super) struct Row {
     memory_bytes: i64,
     pods: i64,
     pub(super) lowest: Lowest,
-    /// The lowest of these; `None` without an open offering.
-    pub(super) price: Option<HourlyRate>,
+    /// The lowest of these; `None` without an open offering, as every type is that does not meet the requirements.
+    price: Option<HourlyRate>,
     first: u32,
     end: u32,
     /// Whether it holds: what was forgotten keeps its place for when it is learnt again.
@@ -145,7 +144,6 @@ impl OpenTypes {
         let lowest = Lowest::of(&self.offerings[first..end]);
         let row = Row {
             name: entry.name,
-            compatible,
             exotic,
             overlaid: entry.offerings.iter().any(|offering| offering.overlay.is_some()),
             cpu_milli: entry.allocatable.cpu_milli(),
@@ -163,13 +161,17 @@ impl OpenTypes {
         }
     }
 
-    /// The type at this position of the list, which `entry` is, with its open offerings, if it meets the requirements, holds
-    /// what is asked for and has one.
-    pub(super) fn open(&self, at: usize, entry: &InstanceType, asked: &Asked) -> Option<(&Row, &[Offering])> {
+    /// The type at this position of the list, which `entry` is, and its lowest price, if it meets the requirements, holds what is asked
+    /// for and has an open offering.
+    pub(super) fn open(&self, at: usize, entry: &InstanceType, asked: &Asked) -> Option<(&Row, HourlyRate)> {
         let row = self.row(at)?;
-        let offerings = &self.offerings[row.first as usize..row.end as usize];
-        let takes = row.compatible && !offerings.is_empty() && row.holds(asked, entry);
-        takes.then_some((row, offerings))
+        // Only what is open has a price.
+        row.price.filter(|_| row.holds(asked, entry)).map(|price| (row, price))
+    }
+
+    /// The open offerings of a type.
+    pub(super) fn offerings(&self, row: &Row) -> &[Offering] {
+        &self.offerings[row.first as usize..row.end as usize]
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::Names;
@@ -57,7 +58,7 @@ struct PodColumns {
 }
 
 /// What a pod has in common with others of its row, the creation first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Life {
     created: i64,
     bound: i64,
@@ -209,7 +210,8 @@ fn coarsest(pods: &Briefs<'_>, drawn: usize) -> Option<Counted> {
 /// Pods counted by their lives in whole ticks, nothing before it happened; those that lived between two ticks are not seen.
 /// `None` as soon as there are more than `rows`.
 fn lives(pods: &Briefs<'_>, (drawn, rows): (usize, usize), tick: i64) -> Option<BTreeMap<Life, u32>> {
-    let mut lives = BTreeMap::new();
+    // Most ticks are too fine, and what was counted is thrown away: only what is kept is put in order.
+    let mut lives = FxHashMap::default();
     let at = |tenths: i64| -(-tenths).div_euclid(tick) * tick;
     for pod in pods.iter() {
         if pod.node.is_some_and(|node| node.index() >= drawn) {
@@ -235,7 +237,7 @@ fn lives(pods: &Briefs<'_>, (drawn, rows): (usize, usize), tick: i64) -> Option<
             return None;
         }
     }
-    Some(lives)
+    Some(lives.into_iter().collect())
 }
 
 fn columns(lives: &BTreeMap<Life, u32>) -> PodColumns {
