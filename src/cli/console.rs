@@ -9,6 +9,7 @@ use miette::GraphicalTheme;
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::points::{Point, Watcher};
 use crate::program::{Failure, Remark};
+use crate::report::columns::folded;
 
 /// The streams of a subcommand.
 pub struct Console<'a> {
@@ -20,6 +21,8 @@ pub struct Console<'a> {
     is_watched: bool,
     /// Characters in a line of the terminal that stdout is; `None` where it is no terminal.
     width: Option<usize>,
+    /// The same of stderr.
+    width_of_talk: Option<usize>,
     errors_as_json: bool,
     /// Whether anything was written to stdout.
     has_answered: bool,
@@ -29,11 +32,20 @@ impl<'a> Console<'a> {
     /// Streams of which nothing is known: no colour, no line drawing, no progress.
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         let theme = GraphicalTheme::none();
-        Self { out, err, theme, is_watched: false, width: None, errors_as_json: false, has_answered: false }
+        Self {
+            out,
+            err,
+            theme,
+            is_watched: false,
+            width: None,
+            width_of_talk: None,
+            errors_as_json: false,
+            has_answered: false,
+        }
     }
 
     /// The streams of this process. Where stderr is a terminal, errors are drawn, in colour unless `NO_COLOR` is set, and
-    /// long work shows its progress; where stdout is one, tables are no wider than it is.
+    /// long work shows its progress; where stdout is one, tables are no wider than it is, nor notes where stderr is one.
     pub fn of_process(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         let mut console = Self::plain(out, err);
         if io::stderr().is_terminal() {
@@ -41,7 +53,9 @@ impl<'a> Console<'a> {
             console.theme = if without_color { GraphicalTheme::unicode_nocolor() } else { GraphicalTheme::unicode() };
             console.is_watched = true;
         }
-        console.width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+        let width = |(width, _): (terminal_size::Width, terminal_size::Height)| usize::from(width.0);
+        console.width = terminal_size::terminal_size_of(io::stdout()).map(width);
+        console.width_of_talk = terminal_size::terminal_size_of(io::stderr()).map(width);
         console
     }
 
@@ -74,6 +88,13 @@ impl<'a> Console<'a> {
     /// Tells something on stderr. Talk that nobody can hear is lost without harm.
     pub fn tell(&mut self, text: &str) {
         let _ = writeln!(self.err, "{text}");
+    }
+
+    /// Tells a paragraph on stderr, folded where that is a terminal of which the line is too long.
+    pub fn note(&mut self, paragraph: &str) {
+        for line in folded(paragraph, self.width_of_talk) {
+            self.tell(&line);
+        }
     }
 
     /// Writes data to stdout.

@@ -63,7 +63,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     read_back(&staged.path(SCENARIO_FILE), prices.catalog())?;
     staged.put_in_place()?;
     for warning in warning_lines(&draft.warnings) {
-        console.tell(&format!("warning: {warning}"));
+        console.note(&format!("warning: {warning}"));
     }
     console.data(&farewell(&arguments.directory, &draft))
 }

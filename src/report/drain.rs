@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::columns::fitted;
 use super::format::{counted, money, span};
 use super::pack::HOURS_OF_MONTH;
 use crate::domain::{Currency, HourlyRate, NodeId};
@@ -137,8 +138,8 @@ impl DrainAnswer {
         }
     }
 
-    /// The answer as a table.
-    pub fn table(&self) -> String {
+    /// The answer as a table, in lines of no more than `width` characters, if that is known.
+    pub fn table(&self, width: Option<usize>) -> String {
         let mut text = String::new();
         let currency = self.currency.code();
         let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
@@ -202,7 +203,7 @@ impl DrainAnswer {
             let held = if pod.evictable_now { "" } else { "; not evictable now" };
             let _ = writeln!(text, "  {} from {}: {to}{because}{held}", pod.pod, pod.from);
         }
-        text
+        fitted(text, width)
     }
 }
 
