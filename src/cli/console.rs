@@ -257,3 +257,22 @@ impl Drop for Progress {
         self.bar.finish_and_clear();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Console;
+
+    #[test]
+    fn notes_are_as_wide_as_the_terminal_that_they_are_told_on() {
+        let told = |width: Option<usize>| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut console = Console::plain(&mut out, &mut err);
+            console.width_of_talk = width;
+            console.note("warning: a note of some words");
+            assert!(console.width().is_none(), "what stdout is, stderr does not say");
+            String::from_utf8(err).unwrap_or_default()
+        };
+        assert_eq!(told(None), "warning: a note of some words\n");
+        assert_eq!(told(Some(16)), "warning: a note\n    of some\n    words\n");
+    }
+}

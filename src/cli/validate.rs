@@ -9,6 +9,7 @@ use crate::catalog::Catalog;
 use crate::experiment::inspection::{Inspection, inspect};
 use crate::experiment::presentation::inspection::table;
 use crate::program::{Failure, Prices, Remark, prices};
+use crate::report::columns::fitted;
 use crate::report::format::counted;
 use crate::scenario::error::Shown;
 use crate::scenario::{Limits, Scenario};
@@ -107,7 +108,7 @@ fn text(finding: &Finding, (quiet, first): (bool, bool), width: Option<usize>) -
     for warning in &finding.warnings {
         text.push_str(&self::warning(warning));
     }
-    text
+    fitted(text, width)
 }
 
 /// Ends with 2 after an error, with 1 after a warning where none is allowed.

@@ -270,3 +270,35 @@ fn in_the_way(standing: &Standing, pods: &[MovedPod]) -> Vec<BudgetInTheWay> {
     });
     found.collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{DrainAnswer, DrainedNode, SCHEMA_VERSION};
+    use crate::domain::Currency;
+
+    #[test]
+    fn lines_are_no_wider_than_the_terminal() {
+        let answer = DrainAnswer {
+            schema_version: SCHEMA_VERSION,
+            program: "nodecast",
+            program_version: "0",
+            region: "us-east-1",
+            currency: Currency::Usd,
+            karpenter: "v1.13".to_owned(),
+            nodes: vec![DrainedNode { name: "ip-10-0-0-1.ec2.internal".to_owned(), per_hour: Some(0.096) }],
+            pods: Vec::new(),
+            launches: Vec::new(),
+            budgets: Vec::new(),
+            per_hour: Some(0.096),
+            launched_per_hour: 0.0,
+            longest_grace_seconds: 30.0,
+        };
+        let (whole, narrow) = (answer.table(None), answer.table(Some(40)));
+        assert!(
+            whole.lines().any(|line| line.len() > 100) && narrow.lines().all(|line| line.chars().count() <= 40),
+            "{narrow}"
+        );
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&whole), words(&narrow));
+    }
+}

@@ -48,7 +48,7 @@ pub fn table(movements: &[(Movement, String)], width: Option<usize>) -> String {
         let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
         rows.extend(moved.iter().map(|(movement, currency)| cells(movement, currency)));
         // A row is a figure of a policy of a scenario.
-        for line in aligned_within(&rows, 2, width) {
+        for line in aligned_within(&rows, 2, width).iter().flat_map(|line| folded(line, width)) {
             let _ = writeln!(text, "{line}");
         }
         text.push('\n');
@@ -193,6 +193,27 @@ mod tests {
         let movement =
             Movement { scenario, policy, figure, was: Some(was), is: Some(is), change, tolerance: 0.02, standing };
         (movement, "USD".to_owned())
+    }
+
+    #[test]
+    fn columns_without_room_come_below_and_a_long_name_above() {
+        let movements = [
+            movement("cost", 10.0, 12.5, Standing::Worse),
+            movement("evictions", 4.0, 5.0, Standing::Moved),
+            movement("launches", 2.0, 3.0, Standing::NotJudged),
+        ];
+        let whole = table(&movements, None);
+        assert_eq!(table(&movements, Some(200)), whole);
+        for width in [70, 50, 25] {
+            let narrow = table(&movements, Some(width));
+            assert!(narrow.lines().all(|line| line.chars().count() <= width), "{width}:\n{narrow}");
+            let words = whole.split_whitespace().filter(|word| !"scenario / policy".contains(word));
+            words.for_each(|word| assert!(narrow.contains(word), "{word} is not in\n{narrow}"));
+        }
+        // The rows of a policy are below its name, where names and figures leave no room for more.
+        let narrow = table(&movements, Some(25));
+        assert!(narrow.starts_with("a|b<c.yaml / p\n  figure "), "{narrow}");
+        assert_eq!(narrow.matches("a|b<c.yaml / p").count(), 1, "{narrow}");
     }
 
     #[test]

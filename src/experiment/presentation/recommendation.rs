@@ -111,14 +111,14 @@ fn change(answer: &Recommendation, (number, own): (usize, &Change), width: Optio
     let mut object = "";
     for edit in own.edits.iter().take(EDITS) {
         if edit.object != object {
-            lines.push(format!("   {}", edit.object));
+            lines.extend(folded(&format!("   {}", edit.object), width));
             object = &edit.object;
         }
         lines.extend(diff(edit).into_iter().map(|line| format!("     {line}")));
     }
     if own.edits.len() > EDITS {
         let more = counted((own.edits.len() - EDITS) as u64, "value", "values");
-        lines.push(format!("   and {more} more with --format json"));
+        lines.extend(folded(&format!("   and {more} more with --format json"), width));
     }
     lines.push(String::new());
 }
@@ -146,7 +146,8 @@ fn costs(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
     let tried = if answer.is_change() { "recommended" } else { "best that was tried" };
     let head = ["", "today", tried].map(str::to_owned).to_vec();
     let rows = rows.into_iter().map(|(name, before, after)| vec![name, before, after]);
-    lines.extend(aligned_within(&std::iter::once(head).chain(rows).collect::<Vec<_>>(), 1, width));
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    lines.extend(aligned_within(&rows, 1, width).iter().flat_map(|line| folded(line, width)));
     lines.push(String::new());
     lines.extend(answer.limits.iter().filter_map(limit).flat_map(|line| folded(&line, width)));
     lines.push(String::new());
