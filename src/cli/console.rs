@@ -45,7 +45,7 @@ impl<'a> Console<'a> {
     }
 
     /// The streams of this process. Where stderr is a terminal, errors are drawn, in colour unless `NO_COLOR` is set, and
-    /// long work shows its progress; where stdout is one, tables are no wider than it is, nor notes where stderr is one.
+    /// long work shows its progress; where stdout is one, tables are no wider than it is, nor notes and errors where stderr is one.
     pub fn of_process(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         let mut console = Self::plain(out, err);
         if io::stderr().is_terminal() {
@@ -128,7 +128,7 @@ impl<'a> Console<'a> {
 
     /// Tells why something failed, if there is anything to tell.
     pub fn show(&mut self, failure: &Failure) {
-        if let Some(text) = failure.text(self.theme.clone()) {
+        if let Some(text) = failure.text_within(self.theme.clone(), self.width_of_talk) {
             self.tell(&text);
         }
     }
@@ -260,7 +260,13 @@ impl Drop for Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::Console;
+    use super::{Console, Failure};
+
+    /// An error with much to say.
+    #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+    #[error("the file says something that has no meaning at all, and that is said in a sentence of some length")]
+    #[diagnostic(help("write something that has a meaning, which this sentence explains at a length of its own, too"))]
+    struct Wrong;
 
     #[test]
     fn notes_are_as_wide_as_the_terminal_that_they_are_told_on() {
@@ -274,5 +280,22 @@ mod tests {
         };
         assert_eq!(told(None), "warning: a note of some words\n");
         assert_eq!(told(Some(16)), "warning: a note\n    of some\n    words\n");
+    }
+
+    #[test]
+    fn errors_are_as_wide_as_the_terminal_that_they_are_told_on() {
+        let told = |width: Option<usize>| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut console = Console::plain(&mut out, &mut err);
+            console.width_of_talk = width;
+            console.show(&Failure::bad_input(Wrong));
+            String::from_utf8(err).unwrap_or_default()
+        };
+        let (whole, narrow) = (told(None), told(Some(50)));
+        assert!(whole.lines().any(|line| line.chars().count() > 50), "{whole}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
+        // A bar stands before what goes on of the message.
+        let words = |text: &str| text.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
+        assert_eq!(words(&whole), words(&narrow));
     }
 }
