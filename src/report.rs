@@ -1,7 +1,9 @@
 //! What a run emits: summary, tables, plots, pages. Everything here is made from an [`Outcome`] alone, so that equal
-//! runs leave equal bytes; nothing here knows a clock, a scenario file or the terminal it is printed on.
+//! runs leave equal bytes; nothing here knows a clock, a scenario file or the terminal it is printed on, but for
+//! the width that it is told.
 
 pub mod answers;
+pub mod columns;
 mod curves;
 pub mod directory;
 pub mod drain;

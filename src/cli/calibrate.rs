@@ -75,7 +75,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     })?;
     let table = matches!(arguments.format, Format::Table);
     if table {
-        console.data(&presentation::table(&fitted.calibration, &fitted.history))?;
+        console.data(&presentation::table(&fitted.calibration, &fitted.history, console.width()))?;
     }
     let effects = match arguments.no_effects {
         true => Vec::new(),
@@ -87,7 +87,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     fitted.write(&arguments.out)?;
     if table && !effects.is_empty() {
         let (policy, currency) = (fitted.policy()?, fitted.currency()?);
-        console.data(&presentation::effects(&effects, policy, &currency, arguments.replications))?;
+        let width = console.width();
+        console.data(&presentation::effects(&effects, policy, &currency, arguments.replications, width))?;
     }
     if !table {
         console.json(&Answer {

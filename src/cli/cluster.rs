@@ -58,7 +58,7 @@ pub(super) fn load(
     };
     let question = packing_question::load(&[path], &circumstances, catalog)?;
     for warning in &question.warnings {
-        console.tell(&warning_line(warning));
+        console.note(&warning_line(warning));
     }
     Ok(question)
 }

@@ -113,7 +113,7 @@ pub(super) fn conclude(
         Format::Json => console.data(&comparison.to_json().map_err(Failure::of_report)?)?,
     }
     if !quiet {
-        notes.iter().for_each(|note| console.tell(note));
+        notes.iter().for_each(|note| console.note(note));
         console.tell(&format!("report: {}", out.join("comparison.html").display()));
     }
     Ok(())

@@ -9,6 +9,7 @@ use miette::GraphicalTheme;
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::points::{Point, Watcher};
 use crate::program::{Failure, Remark};
+use crate::report::columns::folded;
 
 /// The streams of a subcommand.
 pub struct Console<'a> {
@@ -20,6 +21,8 @@ pub struct Console<'a> {
     is_watched: bool,
     /// Characters in a line of the terminal that stdout is; `None` where it is no terminal.
     width: Option<usize>,
+    /// The same of stderr.
+    width_of_talk: Option<usize>,
     errors_as_json: bool,
     /// Whether anything was written to stdout.
     has_answered: bool,
@@ -29,11 +32,20 @@ impl<'a> Console<'a> {
     /// Streams of which nothing is known: no colour, no line drawing, no progress.
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         let theme = GraphicalTheme::none();
-        Self { out, err, theme, is_watched: false, width: None, errors_as_json: false, has_answered: false }
+        Self {
+            out,
+            err,
+            theme,
+            is_watched: false,
+            width: None,
+            width_of_talk: None,
+            errors_as_json: false,
+            has_answered: false,
+        }
     }
 
     /// The streams of this process. Where stderr is a terminal, errors are drawn, in colour unless `NO_COLOR` is set, and
-    /// long work shows its progress; where stdout is one, tables are no wider than it is.
+    /// long work shows its progress; where stdout is one, tables are no wider than it is, nor notes and errors where stderr is one.
     pub fn of_process(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         let mut console = Self::plain(out, err);
         if io::stderr().is_terminal() {
@@ -41,7 +53,9 @@ impl<'a> Console<'a> {
             console.theme = if without_color { GraphicalTheme::unicode_nocolor() } else { GraphicalTheme::unicode() };
             console.is_watched = true;
         }
-        console.width = terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+        let width = |(width, _): (terminal_size::Width, terminal_size::Height)| usize::from(width.0);
+        console.width = terminal_size::terminal_size_of(io::stdout()).map(width);
+        console.width_of_talk = terminal_size::terminal_size_of(io::stderr()).map(width);
         console
     }
 
@@ -76,6 +90,13 @@ impl<'a> Console<'a> {
         let _ = writeln!(self.err, "{text}");
     }
 
+    /// Tells a paragraph on stderr, folded where that is a terminal of which the line is too long.
+    pub fn note(&mut self, paragraph: &str) {
+        for line in folded(paragraph, self.width_of_talk) {
+            self.tell(&line);
+        }
+    }
+
     /// Writes data to stdout.
     ///
     /// # Errors
@@ -107,7 +128,7 @@ impl<'a> Console<'a> {
 
     /// Tells why something failed, if there is anything to tell.
     pub fn show(&mut self, failure: &Failure) {
-        if let Some(text) = failure.text(self.theme.clone()) {
+        if let Some(text) = failure.text_within(self.theme.clone(), self.width_of_talk) {
             self.tell(&text);
         }
     }
@@ -234,5 +255,47 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Console, Failure};
+
+    /// An error with much to say.
+    #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+    #[error("the file says something that has no meaning at all, and that is said in a sentence of some length")]
+    #[diagnostic(help("write something that has a meaning, which this sentence explains at a length of its own, too"))]
+    struct Wrong;
+
+    #[test]
+    fn notes_are_as_wide_as_the_terminal_that_they_are_told_on() {
+        let told = |width: Option<usize>| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut console = Console::plain(&mut out, &mut err);
+            console.width_of_talk = width;
+            console.note("warning: a note of some words");
+            assert!(console.width().is_none(), "what stdout is, stderr does not say");
+            String::from_utf8(err).unwrap_or_default()
+        };
+        assert_eq!(told(None), "warning: a note of some words\n");
+        assert_eq!(told(Some(16)), "warning: a note\n    of some\n    words\n");
+    }
+
+    #[test]
+    fn errors_are_as_wide_as_the_terminal_that_they_are_told_on() {
+        let told = |width: Option<usize>| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut console = Console::plain(&mut out, &mut err);
+            console.width_of_talk = width;
+            console.show(&Failure::bad_input(Wrong));
+            String::from_utf8(err).unwrap_or_default()
+        };
+        let (whole, narrow) = (told(None), told(Some(50)));
+        assert!(whole.lines().any(|line| line.chars().count() > 50), "{whole}");
+        assert!(narrow.lines().all(|line| line.chars().count() <= 50), "{narrow}");
+        // A bar stands before what goes on of the message.
+        let words = |text: &str| text.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
+        assert_eq!(words(&whole), words(&narrow));
     }
 }

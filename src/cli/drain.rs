@@ -41,7 +41,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let drained = question.draining(&nodes);
     let answer = DrainAnswer::of(&standing, &SinglePass::of(&drained), &nodes);
     match arguments.format {
-        Format::Table => console.data(&answer.table()),
+        Format::Table => console.data(&answer.table(console.width())),
         Format::Json => console.json(&answer),
     }
 }

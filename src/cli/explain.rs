@@ -118,7 +118,7 @@ fn of_cluster(arguments: &Arguments, catalog: &Catalog, console: &mut Console<'_
         }
     }
     match arguments.format {
-        Format::Table => console.data(&explanation::standing_text(&answer)),
+        Format::Table => console.data(&explanation::standing_text(&answer, console.width())),
         Format::Json => console.json(&answer),
     }
 }
@@ -139,7 +139,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let subject = arguments.about.subject(&scenario).map_err(Failure::bad_input)?;
     let answer = explain(&scenario, policy, catalog, seed, &subject).map_err(Failure::bad_input)?;
     match arguments.format {
-        Format::Table => console.data(&explanation::text(&answer)),
+        Format::Table => console.data(&explanation::text_within(&answer, console.width())),
         Format::Json => console.json(&answer),
     }
 }

@@ -10,6 +10,7 @@ use crate::domain::KarpenterVersion;
 use crate::program::observe::observed;
 use crate::program::simulations::{shell_line, warning_lines};
 use crate::program::{Failure, Prices};
+use crate::report::columns::fitted;
 use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
 use crate::scenario::{Limits, Scenario, ScenarioError, source};
 use nodecast_observed::observation::Observation;
@@ -63,9 +64,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     read_back(&staged.path(SCENARIO_FILE), prices.catalog())?;
     staged.put_in_place()?;
     for warning in warning_lines(&draft.warnings) {
-        console.tell(&format!("warning: {warning}"));
+        console.note(&format!("warning: {warning}"));
     }
-    console.data(&farewell(&arguments.directory, &draft))
+    let words = farewell(&arguments.directory, &draft, console.width());
+    console.data(&words)
 }
 
 /// The example, or the cluster of the dumps.
@@ -122,14 +124,15 @@ fn read_back(scenario: &Path, catalog: &Catalog) -> Result<(), Failure> {
 }
 
 /// What was written, and what to do with it.
-fn farewell(directory: &Path, draft: &Draft) -> String {
+fn farewell(directory: &Path, draft: &Draft, width: Option<usize>) -> String {
     let in_directory = |name: &str| directory.join(name).display().to_string();
     let mut text = String::new();
     for file in &draft.files {
         text += &format!("wrote {}\n", in_directory(&file.name));
     }
     if let Some(remark) = &draft.remark {
-        text += &format!("\n{remark}:\nhold `cost` per hour and `nodes Ready` of the first run against that\n");
+        let hold = "hold `cost` per hour and `nodes Ready` of the first run against that";
+        text += &fitted(format!("\n{remark}:\n{hold}\n"), width);
     }
     let scenario = directory.join(SCENARIO_FILE);
     let scenario = scenario.strip_prefix(".").unwrap_or(&scenario).display().to_string();
@@ -137,8 +140,8 @@ fn farewell(directory: &Path, draft: &Draft) -> String {
     for command in ["run", "compare"] {
         text += &format!("  {}\n", shell_line(&["nodecast", command, &scenario]));
     }
-    text += "then change what the comments in it explain, one line at a time; docs/guide.md goes on from here\n";
-    text
+    let then = "then change what the comments in it explain, one line at a time; docs/guide.md goes on from here\n";
+    text + &fitted(then.to_owned(), width)
 }
 
 #[cfg(test)]

@@ -132,7 +132,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     }
     console.data(&format!(
         "{}\nwrote {}\nnext:\n  {}\n",
-        observed::text(&observation.about),
+        observed::text(&observation.about, console.width()),
         out.display(),
         next(arguments, &dump, &out)?
     ))

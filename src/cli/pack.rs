@@ -114,7 +114,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let packed = pack(&arguments.files, arguments.explain.as_deref(), &prices, &options)?;
     match arguments.format {
-        Format::Table => console.data(&packed.answer.table())?,
+        Format::Table => console.data(&packed.answer.table_within(console.width()))?,
         Format::Json => {
             let json = packed.answer.to_json().map_err(|error| Failure::system(Unwritable(error)))?;
             console.data(&json)?;
@@ -122,7 +122,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     }
     if !arguments.quiet {
         for warning in &packed.warnings {
-            console.tell(&warning_line(warning));
+            console.note(&warning_line(warning));
         }
     }
     Ok(())

@@ -122,7 +122,7 @@ fn conclude(
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {
         Format::Table => {
-            console.data(&terminal::table_over_time(&summary, outcome))?;
+            console.data(&terminal::table_over_time_within(&summary, outcome, console.width()))?;
         }
         Format::Json => {
             let json = summary.to_json().map_err(Failure::of_report)?;
@@ -135,10 +135,10 @@ fn conclude(
     }
     if !arguments.quiet {
         for note in metrics.iter().flat_map(|settings| open_metrics::Extent::of(outcome, *settings).notes()) {
-            console.tell(&note);
+            console.note(&note);
         }
         if arguments.pricing_data.is_none() && summary.cost.unconfirmed.share > MOSTLY {
-            console.tell(&format!(
+            console.note(&format!(
                 "most of the bill is at estimated prices: `nodecast pricing fetch-script {}` prints the commands that fetch AWS's",
                 arguments.scenario.display()
             ));

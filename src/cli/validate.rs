@@ -9,6 +9,7 @@ use crate::catalog::Catalog;
 use crate::experiment::inspection::{Inspection, inspect};
 use crate::experiment::presentation::inspection::table;
 use crate::program::{Failure, Prices, Remark, prices};
+use crate::report::columns::fitted;
 use crate::report::format::counted;
 use crate::scenario::error::Shown;
 use crate::scenario::{Limits, Scenario};
@@ -59,7 +60,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     for path in &arguments.scenarios {
         let (finding, failure) = look(path, prices.catalog());
         if arguments.format == Format::Table {
-            console.data(&text(&finding, arguments.quiet, findings.is_empty()))?;
+            console.data(&text(&finding, (arguments.quiet, findings.is_empty()), console.width()))?;
         }
         if let Some(failure) = failure {
             console.show(&failure);
@@ -93,8 +94,8 @@ fn look(path: &Path, catalog: &Catalog) -> (Finding, Option<Failure>) {
     }
 }
 
-/// The finding for people.
-fn text(finding: &Finding, quiet: bool, first: bool) -> String {
+/// The finding for people, in lines of no more than `width` characters, if that is known.
+fn text(finding: &Finding, (quiet, first): (bool, bool), width: Option<usize>) -> String {
     let mut text = String::new();
     if let Some(holds) = finding.holds.as_ref().filter(|_| !quiet) {
         let warnings = match finding.warnings.len() {
@@ -102,12 +103,12 @@ fn text(finding: &Finding, quiet: bool, first: bool) -> String {
             count => counted(count as u64, "warning", "warnings"),
         };
         let gap = if first { "" } else { "\n" };
-        text = format!("{gap}{}: can be run, {warnings}\n{}", finding.file, table(holds));
+        text = format!("{gap}{}: can be run, {warnings}\n{}", finding.file, table(holds, width));
     }
     for warning in &finding.warnings {
         text.push_str(&self::warning(warning));
     }
-    text
+    fitted(text, width)
 }
 
 /// Ends with 2 after an error, with 1 after a warning where none is allowed.

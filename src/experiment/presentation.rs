@@ -19,11 +19,10 @@ pub mod sweep_table;
 pub mod table;
 pub mod verdict;
 
-use std::ops::Range;
-
 use super::comparison::{About, Comparison};
 use super::figures::{Figure, Unit};
 use super::statistics::Estimate;
+use crate::report::columns::{Align, Columns};
 use crate::report::format::{self, Known, Measure, mean_count as counted, money_among, percent, span};
 use crate::report::page::text;
 
@@ -131,72 +130,15 @@ fn known_difference(estimate: &Estimate) -> Known {
     Known { signed: true, ..known(estimate) }
 }
 
-/// Aligned columns, the first to the left.
-fn aligned(rows: &[Vec<String>]) -> Vec<String> {
-    let widths = widths(rows);
-    let cell = |(column, (cell, &width)): (usize, (&String, &usize))| {
-        if column == 0 { format!("{cell:<width$}") } else { format!("{GAP}{cell:>width$}") }
-    };
-    rows.iter().map(|row| row.iter().zip(&widths).enumerate().map(cell).collect()).collect()
-}
-
-/// Between two columns.
-const GAP: &str = "   ";
-
-/// How wide each column has to be.
-fn widths(rows: &[Vec<String>]) -> Vec<usize> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    (0..columns).map(width).collect()
-}
-
-/// Aligned columns that are no wider than `width` together, if that is known: those that have no room are below the others, in
-/// blocks that begin with the first `labels` columns again.
+/// Aligned columns, the first to the left and the others to the right, that are no wider than `width` together, if that is known:
+/// those that have no room are below the others, with the first `labels` columns again.
 fn aligned_within(rows: &[Vec<String>], labels: usize, width: Option<usize>) -> Vec<String> {
-    let blocks = width.map_or_else(Vec::new, |width| blocks(&widths(rows), labels, width));
-    if blocks.len() < 2 {
-        return aligned(rows);
-    }
-    let of = |row: &Vec<String>, block: &Range<usize>| -> Vec<String> {
-        let cells = row.get(block.clone()).unwrap_or_default();
-        row.iter().take(labels).chain(cells).cloned().collect()
-    };
-    let mut lines = Vec::new();
-    for (position, block) in blocks.iter().enumerate() {
-        if position > 0 {
-            lines.push(String::new());
-        }
-        lines.extend(aligned(&rows.iter().map(|row| of(row, block)).collect::<Vec<_>>()));
-    }
-    lines
-}
-
-/// Which columns of these widths lie beside each other after the labels; at least one in each block, however wide.
-fn blocks(widths: &[usize], labels: usize, width: usize) -> Vec<Range<usize>> {
-    let gap = GAP.chars().count();
-    let of_labels = widths.iter().take(labels).sum::<usize>() + gap * labels.saturating_sub(1);
-    let mut blocks: Vec<Range<usize>> = Vec::new();
-    let mut taken = 0;
-    for (column, own) in widths.iter().enumerate().skip(labels) {
-        match blocks.last_mut() {
-            Some(block) if taken + gap + own <= width => {
-                block.end = column + 1;
-                taken += gap + own;
-            }
-            _ => {
-                blocks.push(column..column + 1);
-                taken = of_labels + gap + own;
-            }
-        }
-    }
-    blocks
+    Columns { align: &[Align::Left, Align::Right], gap: 3, labels }.lines(rows, width)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{aligned, aligned_within};
+    use super::aligned_within;
 
     fn rows() -> Vec<Vec<String>> {
         [["mean", "one", "another", "third"], ["cost", "$1.25", "$2", "$3.50"]]
@@ -207,9 +149,9 @@ mod tests {
     #[test]
     fn a_table_that_has_room_stays_as_it_is() {
         // 4 characters, then 5, 7 and 5 with three spaces before each.
-        assert_eq!(aligned(&rows())[0].chars().count(), 30);
-        for width in [None, Some(30), Some(200)] {
-            assert_eq!(aligned_within(&rows(), 1, width), aligned(&rows()), "{width:?}");
+        assert_eq!(aligned_within(&rows(), 1, None)[0].chars().count(), 30);
+        for width in [Some(30), Some(200)] {
+            assert_eq!(aligned_within(&rows(), 1, width), aligned_within(&rows(), 1, None), "{width:?}");
         }
     }
 

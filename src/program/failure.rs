@@ -12,6 +12,8 @@ use crate::scenario::error::Shown;
 
 /// Width of an error's text.
 const WIDTH: usize = 100;
+/// Characters that a line of an error has at least, whatever the terminal: fewer hold no sentence beside the frame.
+const WIDTH_MIN: usize = 40;
 
 /// Why something gave no answer, with the exit code of a program that ends with it.
 #[derive(Debug)]
@@ -86,12 +88,18 @@ impl Failure {
     }
 
     /// The same for people: the message, the line that it is about and the way out, without a line feed at the end.
-    pub fn text(&self, mut theme: GraphicalTheme) -> Option<String> {
+    pub fn text(&self, theme: GraphicalTheme) -> Option<String> {
+        self.text_within(theme, None)
+    }
+
+    /// The same, with sentences in lines of no more than `width` characters, if that is known; the line that it is about stays
+    /// whole.
+    pub fn text_within(&self, mut theme: GraphicalTheme, width: Option<usize>) -> Option<String> {
         let diagnostic = self.diagnostic.as_ref()?;
         theme.characters.error = "error:".to_owned();
         // A name, a date or a command that is broken at a hyphen cannot be copied.
         let handler = GraphicalReportHandler::new_themed(theme)
-            .with_width(WIDTH)
+            .with_width(width.map_or(WIDTH, |width| width.clamp(WIDTH_MIN, WIDTH)))
             .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
             .with_links(false)
             .with_cause_chain();

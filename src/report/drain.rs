@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::columns::fitted;
 use super::format::{counted, money, span};
 use super::pack::HOURS_OF_MONTH;
 use crate::domain::{Currency, HourlyRate, NodeId};
@@ -137,8 +138,8 @@ impl DrainAnswer {
         }
     }
 
-    /// The answer as a table.
-    pub fn table(&self) -> String {
+    /// The answer as a table, in lines of no more than `width` characters, if that is known.
+    pub fn table(&self, width: Option<usize>) -> String {
         let mut text = String::new();
         let currency = self.currency.code();
         let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
@@ -202,7 +203,7 @@ impl DrainAnswer {
             let held = if pod.evictable_now { "" } else { "; not evictable now" };
             let _ = writeln!(text, "  {} from {}: {to}{because}{held}", pod.pod, pod.from);
         }
-        text
+        fitted(text, width)
     }
 }
 
@@ -268,4 +269,36 @@ fn in_the_way(standing: &Standing, pods: &[MovedPod]) -> Vec<BudgetInTheWay> {
         (pods > 0).then_some(BudgetInTheWay { name, pods, allowed, rounds })
     });
     found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DrainAnswer, DrainedNode, SCHEMA_VERSION};
+    use crate::domain::Currency;
+
+    #[test]
+    fn lines_are_no_wider_than_the_terminal() {
+        let answer = DrainAnswer {
+            schema_version: SCHEMA_VERSION,
+            program: "nodecast",
+            program_version: "0",
+            region: "us-east-1",
+            currency: Currency::Usd,
+            karpenter: "v1.13".to_owned(),
+            nodes: vec![DrainedNode { name: "ip-10-0-0-1.ec2.internal".to_owned(), per_hour: Some(0.096) }],
+            pods: Vec::new(),
+            launches: Vec::new(),
+            budgets: Vec::new(),
+            per_hour: Some(0.096),
+            launched_per_hour: 0.0,
+            longest_grace_seconds: 30.0,
+        };
+        let (whole, narrow) = (answer.table(None), answer.table(Some(40)));
+        assert!(
+            whole.lines().any(|line| line.len() > 100) && narrow.lines().all(|line| line.chars().count() <= 40),
+            "{narrow}"
+        );
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&whole), words(&narrow));
+    }
 }

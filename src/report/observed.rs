@@ -4,11 +4,12 @@ use std::fmt::Write as _;
 
 use nodecast_observed::observation::about::{About, Figures, Grade};
 
+use super::columns::{Align, Columns, fitted};
 use super::format::{counted, percent, span};
 use crate::domain::words::rounded;
 
-/// The account of an observation for people.
-pub fn text(about: &About) -> String {
+/// The account of an observation for people, in lines of no more than `width` characters, if that is known.
+pub fn text(about: &About, width: Option<usize>) -> String {
     let mut text = String::new();
     let cluster = if about.cluster.is_empty() { String::new() } else { format!(", {}", about.cluster.join(", ")) };
     let window = &about.window;
@@ -19,7 +20,7 @@ pub fn text(about: &About) -> String {
             let step = format!("{} s", own.resolution_seconds);
             [own.quantity.clone(), format!("{}{grade}", own.source), percent(own.coverage), step]
         });
-        table(&mut text, ["found", "in", "of the window", "to"], rows.collect());
+        table(&mut text, ["found", "in", "of the window", "to"], rows.collect(), width);
     }
     if !about.missing.is_empty() {
         text.push('\n');
@@ -28,17 +29,17 @@ pub fn text(about: &About) -> String {
             let _ = writeln!(text, "  from now on: {}", own.remedy);
         }
     }
-    figures(&about.figures, &mut text);
+    figures(&about.figures, width, &mut text);
     if !about.warnings.is_empty() {
         text.push('\n');
     }
     for warning in &about.warnings {
         let _ = writeln!(text, "warning: {warning}");
     }
-    text
+    fitted(text, width)
 }
 
-fn figures(figures: &Figures, text: &mut String) {
+fn figures(figures: &Figures, width: Option<usize>, text: &mut String) {
     if !figures.workloads.is_empty() {
         text.push('\n');
         let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), rounded);
@@ -52,7 +53,7 @@ fn figures(figures: &Figures, text: &mut String) {
                 number(own.replicas_desired),
             ]
         });
-        table(text, ["workload", "requests/s", "CPU of one", "cores", "replicas"], rows.collect());
+        table(text, ["workload", "requests/s", "CPU of one", "cores", "replicas"], rows.collect(), width);
     }
     let mut lines = Vec::new();
     if let Some(hours) = figures.node_hours.filter(|hours| *hours > 0.0) {
@@ -87,21 +88,10 @@ fn figures(figures: &Figures, text: &mut String) {
     }
 }
 
-/// Columns as wide as their widest cell; all but the first two are flush right.
-fn table<const N: usize>(text: &mut String, head: [&str; N], rows: Vec<[String; N]>) {
-    let head = head.map(str::to_owned);
-    let width = |column: usize| {
-        let all = std::iter::once(&head).chain(&rows);
-        all.map(|row| row[column].chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    for row in std::iter::once(&head).chain(&rows) {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let wide = widths[column];
-            let is_number = cell.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-            let _ = if is_number { write!(line, "{cell:>wide$}  ") } else { write!(line, "{cell:<wide$}  ") };
-        }
-        let _ = writeln!(text, "{}", line.trim_end());
+/// Columns as wide as their widest cell, below one another where lines have no room for them; numbers are flush right.
+fn table<const N: usize>(text: &mut String, head: [&str; N], rows: Vec<[String; N]>, width: Option<usize>) {
+    let rows: Vec<Vec<String>> = std::iter::once(head.map(str::to_owned)).chain(rows).map(Vec::from).collect();
+    for line in (Columns { align: &[Align::Number], gap: 2, labels: 1 }).lines(&rows, width) {
+        let _ = writeln!(text, "{line}");
     }
 }

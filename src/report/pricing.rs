@@ -117,33 +117,9 @@ fn gib(memory_mib: u32) -> String {
     format!("{} GiB", f64::from(memory_mib) / 1_024.0)
 }
 
-/// How a column of a table stands.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Align {
-    Left,
-    Right,
-}
-
-/// Rows as lines whose columns stand below each other, two spaces apart, the first row being the heading.
-fn columns(align: &[Align], rows: &[Vec<String>]) -> Vec<String> {
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..align.len()).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(align).zip(&widths).map(|((cell, align), &width)| match align {
-            Align::Left => format!("{cell:<width$}"),
-            Align::Right => format!("{cell:>width$}"),
-        });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Align, columns, gib, hourly, saving};
+    use super::{gib, hourly, saving};
     use crate::domain::{Currency, HourlyRate};
 
     #[test]
@@ -159,12 +135,5 @@ mod tests {
         let rate = HourlyRate::from_nanos;
         assert_eq!(saving(rate(62_300_000), rate(163_200_000)), Some(0.618_26));
         assert_eq!(saving(rate(1), rate(0)), None);
-    }
-
-    #[test]
-    fn columns_stand_below_each_other_without_trailing_space() {
-        let rows = [["type", "price"], ["m5.large", "$1"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(columns(&[Align::Left, Align::Right], &rows), ["type      price", "m5.large     $1"]);
-        assert_eq!(columns(&[Align::Right, Align::Left], &rows), ["    type  price", "m5.large  $1"]);
     }
 }

@@ -4,6 +4,7 @@ mod availability;
 mod churn;
 mod vertical;
 
+use super::columns::printed;
 use super::format::{self, Known, Measure, money, money_among, percent, span};
 use super::short_names::{apart, without_namespace};
 use super::sparklines;
@@ -23,15 +24,20 @@ const LABEL: usize = 22;
 
 /// The table of `summary`, with lines that show `outcome` over time.
 pub fn table_over_time(summary: &Summary, outcome: &Outcome) -> String {
-    lines_of(summary, sparklines::lines(outcome))
+    table_over_time_within(summary, outcome, None)
+}
+
+/// The same in lines of no more than `width` characters, if that is known.
+pub fn table_over_time_within(summary: &Summary, outcome: &Outcome, width: Option<usize>) -> String {
+    lines_of(summary, sparklines::lines(outcome), width)
 }
 
 /// The table of `summary`.
 pub fn table(summary: &Summary) -> String {
-    lines_of(summary, Vec::new())
+    lines_of(summary, Vec::new(), None)
 }
 
-fn lines_of(summary: &Summary, over_time: Vec<String>) -> String {
+fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     heading(summary, &mut lines);
     availability::lines(summary, &mut lines);
@@ -52,12 +58,7 @@ fn lines_of(summary: &Summary, over_time: Vec<String>) -> String {
         lines.push(format!("\nhint: {hint}"));
     }
     warnings(summary, &mut lines);
-    let mut text = String::new();
-    for line in lines {
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
+    printed(&lines, width)
 }
 
 fn heading(summary: &Summary, lines: &mut Vec<String>) {

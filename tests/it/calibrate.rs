@@ -5,12 +5,15 @@ use std::fs;
 use nodecast::domain::SimDuration;
 use nodecast::domain::Symbol;
 use nodecast::domain::workload::ObjectName;
+use nodecast::experiment::calibration::{Difference, Effect};
+use nodecast::experiment::presentation::calibration;
+use nodecast::program::calibrate::{Calibrate, Request};
 use nodecast::report::Summary;
 use nodecast::scenario::error::Render;
 use nodecast::scenario::{Limits, Scenario};
 use serde_json::Value as Json;
 
-use crate::cli::Place;
+use crate::cli::{Place, assert_fits};
 
 /// Thirty pods that fill a node each, ten at once and twenty one by one, so that there are thirty boots; images of several sizes.
 const WORK: &str = "\
@@ -149,6 +152,27 @@ fn what_was_moved_is_found_again_and_what_was_not_is_left() {
     assert!(holds(call, 2.0) && !holds(call, assumed), "{call:?}, {assumed} assumed");
 }
 
+/// What is fitted to a record, and what it changes, in lines of as many characters as a terminal has.
+fn no_line_is_wider_than_the_terminal(place: &Place, record: &str) {
+    let fitted = Calibrate::load(&Request {
+        scenario: place.path("scenario.yaml"),
+        from: vec![place.path(record)],
+        since: None,
+        until: None,
+        pricing_data: None,
+    });
+    let fitted = fitted.unwrap_or_else(|failure| panic!("{failure:?}"));
+    let table = |width| calibration::table(&fitted.calibration, &fitted.history, width);
+    let difference = Difference { before: 10.0, change: 1.5, interval: None };
+    let figures = [("cost", difference), ("pending_p99", difference)].into_iter().collect();
+    let effects = [Effect { parameter: "launched to registered".to_owned(), figures }];
+    let effects = |width| calibration::effects(&effects, "on-demand", "USD", 3, width);
+    for width in [70, 60, 40] {
+        assert_fits(&table(None), &table(Some(width)), width);
+        assert_fits(&effects(None), &effects(Some(width)), width);
+    }
+}
+
 #[test]
 fn boots_are_found_in_the_sums_of_an_observation() {
     let place = place();
@@ -164,6 +188,7 @@ fn boots_are_found_in_the_sums_of_an_observation() {
     assert!(boots.1 / boots.0 < 1.3 && taken == "measured", "{boots:?}, {taken}");
     let named: Vec<&str> = found.iter().filter_map(|one| one["name"].as_str()).collect();
     assert!(named.contains(&"registered to initialized"), "{named:?}");
+    no_line_is_wider_than_the_terminal(&place, "record");
     // Launches that came nowhere tell nothing.
     place.put("record/stages.csv", launched);
     let named = parameters(&place, "record");

@@ -44,6 +44,19 @@ impl Place {
     }
 }
 
+/// Refuses what is printed for lines of no more than `width` characters, if a line is wider that could be broken, or a word is
+/// lost of what is printed `whole`.
+pub(crate) fn assert_fits(whole: &str, narrow: &str, width: usize) {
+    assert!(whole.lines().any(|line| line.chars().count() > width), "no line is wider than {width} in\n{whole}");
+    for line in narrow.lines() {
+        let is_one_word = line.split_whitespace().count() == 1;
+        assert!(is_one_word || line.chars().count() <= width, "`{line}` is wider than {width} in\n{narrow}");
+    }
+    for word in whole.split_whitespace() {
+        assert!(narrow.contains(word), "`{word}` is not in\n{narrow}");
+    }
+}
+
 const SCENARIO: &str = "\
 name: two-pods
 region: us-east-1

@@ -3,9 +3,11 @@
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::experiment::explanation::{Explanation, PodExplanation, Subject, explain};
-use nodecast::experiment::presentation::explanation::text;
+use nodecast::experiment::presentation::explanation::{text, text_within};
 use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
+
+use crate::cli::assert_fits;
 
 const SCENARIO: &str = "name: test\nregion: us-east-1\nduration: 10m\nseed: 3\nmanifests: [manifests.yaml]\n\
                         cluster: {zones: [us-east-1a]}\npolicies: [{name: only, autoscaler: karpenter}]\n";
@@ -65,6 +67,7 @@ fn a_pod_that_waits_is_told_what_every_node_pool_has_against_it() {
         {
             assert!(shown.contains(part), "`{part}` is missing in\n{shown}");
         }
+        assert_fits(&shown, &text_within(&answer, Some(60)), 60);
     }
 }
 

@@ -9,7 +9,7 @@ use nodecast::simulation::{self, Outcome};
 use nodecast_observed::observation::Observation;
 use serde_json::Value;
 
-use crate::cli::Place;
+use crate::cli::{Place, assert_fits};
 
 /// The answers of a Prometheus of one day, carried with the crate that reads them.
 fn answers() -> String {
@@ -43,6 +43,11 @@ fn what_is_found_and_what_is_missing_is_told_with_the_way_to_have_it() {
     }
     let about: Value = serde_json::from_str(&fs::read_to_string(place.path("own/observation.json")).unwrap()).unwrap();
     assert_eq!(about["figures"]["launches"], 22.0);
+    let recorded = Observation::read(&place.path("own")).unwrap();
+    for width in [79, 60, 40] {
+        let told = |width| nodecast::report::observed::text(&recorded.about, width);
+        assert_fits(&told(None), &told(Some(width)), width);
+    }
     // No path of a machine, no address: what is written can be handed on.
     assert!(!about.to_string().contains(env!("CARGO_MANIFEST_DIR")));
 }

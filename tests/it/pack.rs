@@ -5,7 +5,12 @@ use std::process::Command;
 use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 
-use crate::cli::Place;
+use nodecast::policy::packing::PackerKind;
+use nodecast::program::Prices;
+use nodecast::program::pack::Options;
+use nodecast::report::pack::{PackedInstance, SuiteAnswer};
+
+use crate::cli::{Place, assert_fits};
 
 const DUMP: [&str; 2] = ["tests/data/pack/dump.json", "tests/data/pack/nodepool.yaml"];
 const TUTORIAL: [&str; 6] = [
@@ -160,4 +165,31 @@ fn what_cannot_be_answered_is_said_with_a_way_out() {
         assert_eq!((out.as_str(), code), ("", Some(2)), "{arguments:?}: {err}");
         assert!(err.contains(words) && err.contains("help: "), "{arguments:?}: {err}");
     }
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files =
+        ["provisioners.yaml", "daemonsets.yaml", "inflate.yaml"].map(|file| root.join("scenarios/pack").join(file));
+    let options = Options {
+        region: Some("us-east-1".to_owned()),
+        zones: Vec::new(),
+        karpenter: "v0.27".parse().unwrap(),
+        packer: PackerKind::Karpenter,
+        time_limit: None,
+        repack: false,
+    };
+    let prices = Prices::open(None).unwrap();
+    let packed = nodecast::program::pack::pack(&files, Some("inflate-banana"), &prices, &options).unwrap();
+    let instance = PackedInstance::new("pods-of-two-provisioners-of-a-tutorial".to_owned(), &packed.answer, 0.5);
+    let suite = SuiteAnswer::new("v0.27".to_owned(), "karpenter", vec![instance]);
+    for width in [79, 60, 40] {
+        assert_fits(&packed.answer.table(), &packed.answer.table_within(Some(width)), width);
+        assert_fits(&suite.table(None), &suite.table(Some(width)), width);
+    }
+    assert_eq!(packed.answer.table_within(Some(400)), packed.answer.table());
+    // NodePool and type say of which node the columns below are.
+    let narrow = packed.answer.table_within(Some(60));
+    assert!(narrow.matches("\nNODEPOOL  CHEAPEST ").count() > 1, "{narrow}");
 }

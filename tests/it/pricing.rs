@@ -6,7 +6,11 @@ use std::process::Command;
 use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 
-use crate::cli::Place;
+use nodecast::catalog::Catalog;
+use nodecast::domain::{KarpenterVersion, Symbol};
+use nodecast::report::pricing::{PriceList, Selection, SortBy, TypeSheet};
+
+use crate::cli::{Place, assert_fits};
 
 fn pricing(arguments: &[&str]) -> (String, String, Option<i32>) {
     let output = Command::new(cargo_bin!("nodecast")).arg("pricing").args(arguments).output().unwrap();
@@ -347,4 +351,20 @@ fn commitments_cost_what_their_term_and_payment_say() {
     }
     let compute = run("ec2.billing.savings_plans=[{commitment: 1, term: 1y, payment: no_upfront}]");
     assert!(in_a_row(&compute.1).contains("does not follow from its term"), "{}", compute.1);
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
+    let selection = Selection { family: Some(Symbol::new("m7g")), ..Selection::default() };
+    let list = PriceList::of(&region, &selection, SortBy::Name, None);
+    let entry = region.instance_type(Symbol::new("m7g.xlarge")).unwrap();
+    let sheet = TypeSheet::of(&region, entry, KarpenterVersion::default());
+    for width in [79, 60, 40] {
+        assert_fits(&list.table(None), &list.table(Some(width)), width);
+        assert_fits(&sheet.table(None), &sheet.table(Some(width)), width);
+    }
+    assert_eq!(list.table(Some(200)), list.table(None));
+    // The names of the types stand before each block of columns.
+    assert_eq!(list.table(Some(60)).matches("\nm7g.xlarge ").count(), 2, "{}", list.table(Some(60)));
 }

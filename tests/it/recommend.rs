@@ -2,7 +2,10 @@
 
 use std::process::Command;
 
+use nodecast::experiment::presentation::recommendation;
 use nodecast::experiment::recommendation::{Advice, Recommendation};
+
+use crate::cli::assert_fits;
 
 const SCENARIO: &str = "scenarios/consolidation-tuning/scenario.yaml";
 /// Half of the scenario's time, one load that varies less, and few levers: the search of a user takes minutes.
@@ -90,8 +93,18 @@ fn a_search_that_runs_out_of_time_has_the_answer_of_the_simulations_that_it_name
     assert!(answer.effort.spent && answer.effort.simulations < 100_000, "{:?}", answer.effort);
     let simulations = answer.effort.simulations.to_string();
     assert_eq!(text, answered("consolidation,hpa-targets", &PLANTED, &["--simulations", &simulations]));
-    let printed = nodecast::experiment::presentation::recommendation::text(&answer);
+    let printed = recommendation::text(&answer);
     assert!(printed.contains(&format!("--simulations {simulations} --seed 1")), "{printed}");
+    for width in [79, 60, 40] {
+        // A diff and the words of a command line stay whole: they are for files and for a shell.
+        let stays =
+            |line: &&str| ["     - ", "     + ", "this answer again"].iter().any(|start| line.starts_with(start));
+        let narrow = recommendation::text_within(&answer, Some(width));
+        printed.lines().filter(stays).for_each(|line| assert!(narrow.contains(line), "`{line}` is not in\n{narrow}"));
+        let rest = |text: &str| text.lines().filter(|line| !stays(line)).collect::<Vec<_>>().join("\n");
+        assert_fits(&rest(&printed), &rest(&narrow), width);
+    }
+    assert_eq!(recommendation::text_within(&answer, Some(400)), printed);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use nodecast::report::{self, OutputDirectory, Summary, page, plots::Plots, table
 use nodecast::simulation::Outcome;
 use nodecast::simulation::outcome::Objectives;
 
+use crate::cli::assert_fits;
 use crate::synthetic;
 
 const COMMAND: &str = "nodecast run 'flash <sale>.yaml' --seed 7";
@@ -39,6 +40,17 @@ fn columns_of_the_terminal_stay_apart_whatever_the_counts() {
     summary.requests[0].unanswered = 12_345_678_901.0;
     let table = terminal::table(&summary);
     assert!(table.contains("  42.0 ms 1,234,567,890 12,345,678,901\n"), "{table}");
+}
+
+#[test]
+fn no_line_of_the_terminal_table_is_wider_than_the_terminal() {
+    let outcome = synthetic::outcome();
+    let summary = Summary::of(&outcome);
+    let whole = terminal::table_over_time(&summary, &outcome);
+    for width in [79, 60, 40] {
+        assert_fits(&whole, &terminal::table_over_time_within(&summary, &outcome, Some(width)), width);
+    }
+    assert_eq!(terminal::table_over_time_within(&summary, &outcome, Some(400)), whole);
 }
 
 /// The answer to `question`: its value and what is said of it, as words.

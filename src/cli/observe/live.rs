@@ -87,7 +87,7 @@ pub(super) fn ask(arguments: &Asking, folder: &Path, watched: bool, console: &mu
     let asked = fetch(&plan.queries(), folder, &server, &pace);
     pace.bar.finish_and_clear();
     for remark in pace.remarks.borrow().iter() {
-        console.tell(remark);
+        console.note(remark);
     }
     Ok(asked?)
 }

@@ -55,7 +55,7 @@ pub(super) fn execute(arguments: &Arguments, suite: &Path, console: &mut Console
         answer.compare(baseline, arguments.tolerance);
     }
     match arguments.format {
-        Format::Table => console.data(&answer.table())?,
+        Format::Table => console.data(&answer.table(console.width()))?,
         Format::Json => {
             let json = answer.to_json().map_err(|error| Failure::system(Unwritable(error)))?;
             console.data(&json)?;
@@ -79,7 +79,7 @@ fn pack_instance(
     let question = packing_question::load(files, &options.circumstances(), catalog)?;
     if !arguments.quiet {
         for warning in &question.warnings {
-            console.tell(&format!("{name}: {}", warning_line(warning)));
+            console.note(&format!("{name}: {}", warning_line(warning)));
         }
     }
     let started = Instant::now();

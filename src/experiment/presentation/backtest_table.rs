@@ -4,6 +4,7 @@ use super::backtest_words::{error, judged_time, links, sentences, simulated, val
 use super::{aligned_within, table};
 use crate::domain::words::grouped;
 use crate::experiment::backtest::{Answer, FigureResult, Mode, Verdict, WorkloadResult};
+use crate::report::columns::printed;
 use crate::report::format::percent;
 
 /// Workloads that are printed; the page has all.
@@ -43,7 +44,7 @@ pub fn table(answer: &Answer, width: Option<usize>) -> String {
         lines.extend(aligned_within(&links(bill), 1, width));
     }
     table::warnings(&answer.warnings, &mut lines);
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    printed(&lines, width)
 }
 
 /// One line for each figure.

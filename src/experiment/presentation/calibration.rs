@@ -3,10 +3,11 @@
 use nodecast_observed::claims::History;
 use nodecast_observed::estimate::Estimate;
 
-use super::{aligned, signed};
+use super::{aligned_within, signed};
 use crate::domain::words::counted;
 use crate::experiment::calibration::{Calibration, Effect, JUDGED, Parameter, Taken, Unit};
 use crate::experiment::figures::FIGURES;
+use crate::report::columns::printed;
 use crate::report::format::percent;
 
 /// Disagreements that are printed.
@@ -62,8 +63,9 @@ pub fn taken(parameter: &Parameter) -> String {
     }
 }
 
-/// The answer: what was assumed, what was measured, what is taken.
-pub fn table(calibration: &Calibration, history: &History) -> String {
+/// The answer: what was assumed, what was measured, what is taken, with columns below one another where lines have no more than
+/// `width` characters.
+pub fn table(calibration: &Calibration, history: &History, width: Option<usize>) -> String {
     let mut rows = vec![["parameter", "assumed", "measured (95 %)", "from", "taken"].map(str::to_owned).to_vec()];
     for parameter in &calibration.parameters {
         let assumed = parameter.assumed.map_or_else(|| "-".to_owned(), |assumed| value(parameter.unit, assumed));
@@ -71,7 +73,7 @@ pub fn table(calibration: &Calibration, history: &History) -> String {
         let measured = format!("{measured} ({})", interval(parameter.unit, &parameter.measured));
         rows.push(vec![parameter.name.clone(), assumed, measured, parameter.from.clone(), taken(parameter)]);
     }
-    let mut lines = aligned(&rows);
+    let mut lines = aligned_within(&rows, 1, width);
     if calibration.parameters.is_empty() {
         lines = vec!["nothing that a scenario assumes can be fitted to these".to_owned()];
     }
@@ -86,7 +88,7 @@ pub fn table(calibration: &Calibration, history: &History) -> String {
         lines.push(String::new());
         lines.extend(calibration.warnings.iter().map(|warning| format!("warning: {warning}")));
     }
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    printed(&lines, width)
 }
 
 fn sources(history: &History, lines: &mut Vec<String>) {
@@ -118,8 +120,8 @@ fn sources(history: &History, lines: &mut Vec<String>) {
     }
 }
 
-/// Which of the values change the answer, the one that does most first.
-pub fn effects(effects: &[Effect], policy: &str, currency: &str, replications: u32) -> String {
+/// Which of the values change the answer, the one that does most first, in lines of no more than `width` characters.
+pub fn effects(effects: &[Effect], policy: &str, currency: &str, replications: u32, width: Option<usize>) -> String {
     let judged: Vec<_> = FIGURES.iter().filter(|figure| JUDGED.contains(&figure.name)).collect();
     let mut head = vec![format!("alone in the place of what {policy} has")];
     head.extend(judged.iter().map(|figure| figure.label.to_owned()));
@@ -139,8 +141,8 @@ pub fn effects(effects: &[Effect], policy: &str, currency: &str, replications: u
         rows.push(row);
     }
     let mut lines = vec![String::new()];
-    lines.extend(aligned(&rows));
+    lines.extend(aligned_within(&rows, 1, width));
     let seeds = counted(u64::from(replications), "seed", "seeds");
     lines.push(format!("means over {seeds}, the same for each; ? where the sign is not known with 95 %"));
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    printed(&lines, width)
 }

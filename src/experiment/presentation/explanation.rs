@@ -8,6 +8,7 @@ use crate::experiment::explanation::{
     DecisionExplanation, EventFigures, Explanation, NodeExplanation, PodExplanation, PodFigures, RemovalFigures,
     SchedulerFigures, VerticalFigures,
 };
+use crate::report::columns::fitted;
 use crate::report::format::{counted, money, span};
 
 /// Events of a pod that are printed; JSON has all.
@@ -15,6 +16,11 @@ const EVENTS_MAX: usize = 12;
 
 /// The text of an explanation.
 pub fn text(explanation: &Explanation) -> String {
+    text_within(explanation, None)
+}
+
+/// The same in lines of no more than `width` characters.
+pub fn text_within(explanation: &Explanation, width: Option<usize>) -> String {
     let at = span(explanation.at_seconds);
     let mut lines = Vec::new();
     if let Some(node) = &explanation.node {
@@ -26,11 +32,11 @@ pub fn text(explanation: &Explanation) -> String {
     if let Some(pod) = &explanation.pod {
         about_pod(pod, &at, &mut lines);
     }
-    lines.join("\n") + "\n"
+    fitted(lines.join("\n") + "\n", width)
 }
 
-/// The text of what is said of a node of a cluster as it stands.
-pub fn standing_text(explanation: &StandingExplanation) -> String {
+/// The text of what is said of a node of a cluster as it stands, in lines of no more than `width` characters.
+pub fn standing_text(explanation: &StandingExplanation, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     let as_of = explanation.as_of.as_ref().map_or_else(String::new, |at| format!(" as of {at}"));
     let when = match &explanation.node.cluster_autoscaler {
@@ -39,7 +45,7 @@ pub fn standing_text(explanation: &StandingExplanation) -> String {
         None => format!("{as_of}, by Karpenter {}", explanation.karpenter),
     };
     about_node(&explanation.node, &when, explanation.currency, &mut lines);
-    lines.join("\n") + "\n"
+    fitted(lines.join("\n") + "\n", width)
 }
 
 fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Vec<String>) {

@@ -1,7 +1,8 @@
 //! What a scenario holds, as `validate` prints it.
 
-use super::aligned;
+use super::aligned_within;
 use crate::experiment::inspection::{Inspection, PolicyInspection};
+use crate::report::columns::printed;
 use crate::report::format::{counted, instant_for_people, span};
 
 /// Head of the table of policies.
@@ -17,8 +18,9 @@ const HEAD: [&str; 9] = [
     "pods at start",
 ];
 
-/// The scenario in a few lines, then a line for each policy.
-pub fn table(inspection: &Inspection) -> String {
+/// The scenario in a few lines, then a line for each policy, with columns below one another where lines have no more than `width`
+/// characters.
+pub fn table(inspection: &Inspection, width: Option<usize>) -> String {
     let zones = counted(inspection.zones.len() as u64, "zone", "zones");
     let mut lines = vec![
         format!(
@@ -33,12 +35,12 @@ pub fn table(inspection: &Inspection) -> String {
     ];
     let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
     rows.extend(inspection.policies.iter().map(row));
-    lines.extend(aligned(&rows));
+    lines.extend(aligned_within(&rows, 1, width));
     let largest = inspection.policies.iter().map(|policy| policy.expected).max_by_key(|own| own.memory_bytes);
     if let Some(expected) = largest {
         lines.extend([String::new(), format!("a run is expected to have {expected}")]);
     }
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    printed(&lines, width)
 }
 
 /// What there is beside the policies.

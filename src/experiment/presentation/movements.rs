@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{aligned, signed_percent, value};
+use super::{aligned_within, signed_percent, value};
 use crate::experiment::baseline::{Movement, Standing};
 use crate::experiment::figures::{Figure, named};
+use crate::report::columns::folded;
 use crate::report::format::percent;
 use crate::report::markdown::cell;
 
@@ -36,8 +37,9 @@ const NOT_JUDGED: &str = "not judged";
 
 const HEADINGS: [&str; 7] = ["scenario / policy", "figure", "was", "is", "change", "tolerance", ""];
 
-/// What moved, the worse first; and a last line that says how it stands. Each movement comes with its currency.
-pub fn table(movements: &[(Movement, String)]) -> String {
+/// What moved, the worse first; and a last line that says how it stands. Each movement comes with its currency. Where lines have no
+/// more than `width` characters, columns stand below one another.
+pub fn table(movements: &[(Movement, String)], width: Option<usize>) -> String {
     let mut moved: Vec<&(Movement, String)> =
         movements.iter().filter(|(movement, _)| movement.standing != Standing::Same).collect();
     moved.sort_by_key(|(movement, _)| movement.standing);
@@ -45,12 +47,16 @@ pub fn table(movements: &[(Movement, String)]) -> String {
     if !moved.is_empty() {
         let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
         rows.extend(moved.iter().map(|(movement, currency)| cells(movement, currency)));
-        for line in aligned(&rows) {
-            let _ = writeln!(text, "{}", line.trim_end());
+        // A row is a figure of a policy of a scenario.
+        for line in aligned_within(&rows, 2, width).iter().flat_map(|line| folded(line, width)) {
+            let _ = writeln!(text, "{line}");
         }
         text.push('\n');
     }
-    text + &verdict(movements) + "\n"
+    for line in folded(&verdict(movements), width) {
+        let _ = writeln!(text, "{line}");
+    }
+    text
 }
 
 /// How it stands, in a sentence.
@@ -190,13 +196,34 @@ mod tests {
     }
 
     #[test]
+    fn columns_without_room_come_below_and_a_long_name_above() {
+        let movements = [
+            movement("cost", 10.0, 12.5, Standing::Worse),
+            movement("evictions", 4.0, 5.0, Standing::Moved),
+            movement("launches", 2.0, 3.0, Standing::NotJudged),
+        ];
+        let whole = table(&movements, None);
+        assert_eq!(table(&movements, Some(200)), whole);
+        for width in [70, 50, 25] {
+            let narrow = table(&movements, Some(width));
+            assert!(narrow.lines().all(|line| line.chars().count() <= width), "{width}:\n{narrow}");
+            let words = whole.split_whitespace().filter(|word| !"scenario / policy".contains(word));
+            words.for_each(|word| assert!(narrow.contains(word), "{word} is not in\n{narrow}"));
+        }
+        // The rows of a policy are below its name, where names and figures leave no room for more.
+        let narrow = table(&movements, Some(25));
+        assert!(narrow.starts_with("a|b<c.yaml / p\n  figure "), "{narrow}");
+        assert_eq!(narrow.matches("a|b<c.yaml / p").count(), 1, "{narrow}");
+    }
+
+    #[test]
     fn what_is_worse_comes_first_and_nothing_breaks_the_form() {
         let movements = [
             movement("launches", 2.0, 3.0, Standing::NotJudged),
             movement("cost", 10.0, 12.5, Standing::Worse),
             movement("evictions", 4.0, 4.0, Standing::Same),
         ];
-        let table = table(&movements);
+        let table = table(&movements, None);
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[1].contains("cost") && lines[1].contains("+25.0 %") && lines[1].ends_with("WORSE"), "{table}");
         assert_eq!(lines.last(), Some(&"check: 1 of 3 figures worse than their tolerance allows"));

@@ -1,26 +1,34 @@
 //! What `recommend` prints.
 
-use super::{aligned, known, signed_percent};
+use super::{aligned_within, known, signed_percent};
 use crate::domain::words::counted;
 use crate::experiment::recommendation::{
     Advice, Change, Figures, Kind, LimitKept, Recommendation, Robustness, ValueChange,
 };
 use crate::experiment::statistics::Estimate;
+use crate::report::columns::folded;
 use crate::report::format::{self, Known, Measure, money_among};
 
 /// Most lines of one change's diff; the JSON has all.
 const EDITS: usize = 12;
+/// Where paragraphs are wrapped that go nowhere narrower.
 const WIDTH: usize = 118;
 
 /// The answer as people read it.
 pub fn text(answer: &Recommendation) -> String {
+    text_within(answer, None)
+}
+
+/// The same, with columns below one another where lines have no more than `width` characters. What goes into a file or onto a
+/// command line stays as it is.
+pub fn text_within(answer: &Recommendation, width: Option<usize>) -> String {
     let mut lines = Vec::new();
-    heading(answer, &mut lines);
-    changes(answer, &mut lines);
-    costs(answer, &mut lines);
-    robustness(&answer.robustness, &mut lines);
-    commitments(answer, &mut lines);
-    trust(answer, &mut lines);
+    heading(answer, width, &mut lines);
+    changes(answer, width, &mut lines);
+    costs(answer, width, &mut lines);
+    robustness(&answer.robustness, width, &mut lines);
+    commitments(answer, width, &mut lines);
+    trust(answer, width, &mut lines);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -66,10 +74,10 @@ pub(super) fn money(answer: &Recommendation, amount: f64) -> String {
     money_among(&answer.currency, amount, today.map_or(amount, |own| own.mean))
 }
 
-fn heading(answer: &Recommendation, lines: &mut Vec<String>) {
-    lines.push(format!("{}: {}", answer.scenario, sentence(answer)));
+fn heading(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    lines.extend(folded(&format!("{}: {}", answer.scenario, sentence(answer)), width));
     let effort = &answer.effort;
-    lines.push(format!(
+    let rests_on = format!(
         "policy {} in {}; {} of {} settings from seed {}, confirmed with {} that the search had not seen",
         answer.policy,
         answer.region,
@@ -77,40 +85,40 @@ fn heading(answer: &Recommendation, lines: &mut Vec<String>) {
         effort.settings,
         effort.first_seed,
         counted(effort.confirmed_with, "seed", "seeds"),
-    ));
+    );
+    lines.extend(folded(&rests_on, width));
     lines.push(String::new());
 }
 
-fn changes(answer: &Recommendation, lines: &mut Vec<String>) {
+fn changes(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
     if answer.advice == Advice::BeyondLimits {
-        lines.extend(
-            answer.changes.iter().map(|own| format!("it is: {}: {}, instead of {}", own.subject, own.to, own.from)),
-        );
+        let beyond = |own: &Change| format!("it is: {}: {}, instead of {}", own.subject, own.to, own.from);
+        lines.extend(answer.changes.iter().flat_map(|own| folded(&beyond(own), width)));
         lines.push(String::new());
     }
     if !answer.is_change() {
         return;
     }
     for (number, own) in answer.changes.iter().enumerate() {
-        change(answer, number + 1, own, lines);
+        change(answer, (number + 1, own), width, lines);
     }
 }
 
-fn change(answer: &Recommendation, number: usize, own: &Change, lines: &mut Vec<String>) {
+fn change(answer: &Recommendation, (number, own): (usize, &Change), width: Option<usize>, lines: &mut Vec<String>) {
     let saves = known(&own.saves_per_month).text(among_today(answer));
-    lines.push(format!("{number}. {}: {}, instead of {}", own.subject, own.to, own.from));
-    lines.push(format!("   saves {saves} a month, {}", beside(answer, own)));
+    lines.extend(folded(&format!("{number}. {}: {}, instead of {}", own.subject, own.to, own.from), width));
+    lines.extend(folded(&format!("   saves {saves} a month, {}", beside(answer, own)), width));
     let mut object = "";
     for edit in own.edits.iter().take(EDITS) {
         if edit.object != object {
-            lines.push(format!("   {}", edit.object));
+            lines.extend(folded(&format!("   {}", edit.object), width));
             object = &edit.object;
         }
         lines.extend(diff(edit).into_iter().map(|line| format!("     {line}")));
     }
     if own.edits.len() > EDITS {
         let more = counted((own.edits.len() - EDITS) as u64, "value", "values");
-        lines.push(format!("   and {more} more with --format json"));
+        lines.extend(folded(&format!("   and {more} more with --format json"), width));
     }
     lines.push(String::new());
 }
@@ -130,7 +138,7 @@ pub(super) fn diff(edit: &ValueChange) -> Vec<String> {
     edit.before.iter().map(|own| line('-', own)).chain(edit.after.iter().map(|own| line('+', own))).collect()
 }
 
-fn costs(answer: &Recommendation, lines: &mut Vec<String>) {
+fn costs(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
     let rows = comparison(answer);
     if rows.is_empty() {
         return;
@@ -138,9 +146,10 @@ fn costs(answer: &Recommendation, lines: &mut Vec<String>) {
     let tried = if answer.is_change() { "recommended" } else { "best that was tried" };
     let head = ["", "today", tried].map(str::to_owned).to_vec();
     let rows = rows.into_iter().map(|(name, before, after)| vec![name, before, after]);
-    lines.extend(aligned(&std::iter::once(head).chain(rows).collect::<Vec<_>>()));
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    lines.extend(aligned_within(&rows, 1, width).iter().flat_map(|line| folded(line, width)));
     lines.push(String::new());
-    lines.extend(answer.limits.iter().filter_map(limit));
+    lines.extend(answer.limits.iter().filter_map(limit).flat_map(|line| folded(&line, width)));
     lines.push(String::new());
 }
 
@@ -178,7 +187,7 @@ fn limit(own: &LimitKept) -> Option<String> {
     Some(format!("objective {}: met in {after} of {count} runs ({before} today), {word}", own.name))
 }
 
-fn robustness(all: &[Robustness], lines: &mut Vec<String>) {
+fn robustness(all: &[Robustness], width: Option<usize>, lines: &mut Vec<String>) {
     if all.is_empty() {
         return;
     }
@@ -189,36 +198,35 @@ fn robustness(all: &[Robustness], lines: &mut Vec<String>) {
             None => "holds".to_owned(),
             Some(why) => format!("no longer holds: {why}"),
         };
-        lines.push(format!("  {:<52}{cost:>9}  {verdict}", own.when));
+        lines.extend(folded(&format!("  {:<52}{cost:>9}  {verdict}", own.when), width));
     }
     lines.push(String::new());
 }
 
-fn commitments(answer: &Recommendation, lines: &mut Vec<String>) {
+fn commitments(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
     for own in &answer.commitments {
         let none = own.curve.first().map_or(0.0, |point| point.cost_per_month);
         let best = own.curve.iter().map(|point| point.cost_per_month).fold(f64::INFINITY, f64::min);
         if own.best_per_hour < 0.01 || best >= none {
             continue;
         }
-        lines.push(format!(
+        let family = format!(
             "On-Demand {}: {} a month; with {} an hour committed for a year, no upfront, about {}",
             own.family,
             money(answer, none),
             format::money(&answer.currency, own.best_per_hour),
             money(answer, best),
-        ));
+        );
+        lines.extend(folded(&family, width));
     }
     if !answer.commitments.is_empty() {
-        lines.push(
-            "  (a commitment holds for a year: it is worth this only if the year is like what was simulated)"
-                .to_owned(),
-        );
+        let holds = "  (a commitment holds for a year: it is worth this only if the year is like what was simulated)";
+        lines.extend(folded(holds, width));
         lines.push(String::new());
     }
 }
 
-fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
+fn trust(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
     lines.push(if answer.levers.is_empty() {
         "nothing could be tried".to_owned()
     } else {
@@ -235,8 +243,7 @@ fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
             answer.levers.iter().filter(|own| own.lever == kind).map(|own| own.subject.as_str()).collect();
         let line =
             if subjects == [kind] { format!("  {kind}") } else { format!("  {kind} of {}", subjects.join(", ")) };
-        let options = textwrap::Options::new(WIDTH).subsequent_indent("    ");
-        lines.extend(textwrap::wrap(&line, options).into_iter().map(String::from));
+        lines.extend(wrapped(&line, "    ", width));
     }
     lines.push(format!(
         "this answer again, on any machine: --simulations {} --seed {}{}",
@@ -245,14 +252,22 @@ fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
         set_before(&answer.set)
     ));
     if answer.effort.spent {
-        lines.push(format!(
-            "the search ended before it was through; --simulations {} looks further",
-            answer.effort.simulations * 2
-        ));
+        let further = answer.effort.simulations * 2;
+        let ended = format!("the search ended before it was through; --simulations {further} looks further");
+        lines.extend(folded(&ended, width));
     }
     for warning in &answer.warnings {
-        lines.extend(textwrap::wrap(&format!("warning: {warning}"), WIDTH).into_iter().map(String::from));
+        lines.extend(wrapped(&format!("warning: {warning}"), "", width));
     }
+}
+
+/// A paragraph, wrapped at [`WIDTH`], with `indent` from its second line on; where lines have less room, folded as all are.
+fn wrapped(line: &str, indent: &str, width: Option<usize>) -> Vec<String> {
+    if width.is_some_and(|width| width < WIDTH) {
+        return folded(line, width);
+    }
+    let options = textwrap::Options::new(WIDTH).subsequent_indent(indent);
+    textwrap::wrap(line, options).into_iter().map(String::from).collect()
 }
 
 /// The options by which a scenario was changed first, each after a space: how long to simulate, and what was set.

@@ -4,6 +4,7 @@ use super::{aligned_within, known, known_difference};
 use crate::domain::{ResourceName, Resources};
 use crate::experiment::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
 use crate::experiment::statistics::Estimate;
+use crate::report::columns::printed;
 use crate::report::format::{self, Measure, money_among};
 use crate::report::short_names::apart;
 
@@ -36,7 +37,7 @@ pub fn table(answer: &RightSizing, width: Option<usize>) -> String {
         lines.push(String::new());
     }
     trust(answer, &mut lines);
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    printed(&lines, width)
 }
 
 fn heading(answer: &RightSizing, lines: &mut Vec<String>) {

@@ -5,6 +5,7 @@ use super::value;
 use super::verdict::{NO_INTERVAL, left_undone};
 use crate::experiment::figures::{FIGURES, Figure, find};
 use crate::experiment::sweep::{MET_IN, SettingResult, Sweep, Undone};
+use crate::report::columns::printed;
 use crate::report::format::{counted, objective, percent, span, warm_up};
 use crate::report::page::sentence;
 
@@ -38,7 +39,7 @@ pub fn table_within(sweep: &Sweep, width: Option<usize>) -> String {
     lines.push(String::new());
     lines.extend(answer(sweep));
     warnings(&sweep.warnings, &mut lines);
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    printed(&lines, width)
 }
 
 /// The figures of a row of the front: replicas missing, cost, cost per month, the latency chosen, who waited and how long on

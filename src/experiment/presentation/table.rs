@@ -7,6 +7,7 @@ use super::{
 use crate::experiment::comparison::{Comparison, ObjectiveShare};
 use crate::experiment::figures::{FIGURES, Figure, for_people};
 use crate::experiment::statistics::{Estimate, Paired};
+use crate::report::columns::printed;
 use crate::report::format::{self, Known, Measure, span};
 use crate::scenario::Caveat;
 
@@ -50,7 +51,7 @@ pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
     lines.push(String::new());
     lines.extend(verdict(comparison));
     warnings(&comparison.warnings, &mut lines);
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    printed(&lines, width)
 }
 
 fn heading(comparison: &Comparison, lines: &mut Vec<String>) {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::{PackAnswer, SCHEMA_VERSION};
+use crate::report::columns::{Align, Columns, fitted};
 use crate::report::format::{count, money_among, span};
 
 /// How well every instance of a suite is packed.
@@ -171,12 +172,12 @@ impl SuiteAnswer {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// The answer as a table.
-    pub fn table(&self) -> String {
+    /// The answer as a table, with columns below one another where lines have no more than `width` characters.
+    pub fn table(&self, width: Option<usize>) -> String {
         let header = ["INSTANCE", "PODS", "PENDING", "NODES", "PER HOUR", "BOUND", "GAP", "TIME"].map(str::to_owned);
         let rows = self.instances.iter().map(|own| {
             let money = |amount| money_among(own.currency, amount, own.per_hour);
-            [
+            vec![
                 own.name.clone(),
                 count(own.pods as u64),
                 count(own.pods_pending as u64),
@@ -187,14 +188,10 @@ impl SuiteAnswer {
                 span(own.seconds),
             ]
         });
-        let rows: Vec<[String; 8]> = std::iter::once(header).chain(rows).collect();
+        let rows: Vec<Vec<String>> = std::iter::once(header.to_vec()).chain(rows).collect();
         let mut text = format!("packer {}, Karpenter {}\n\n", self.packer, self.karpenter);
-        for row in &rows {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-                let _ = if column == 0 { write!(line, "{cell:<width$}") } else { write!(line, "  {cell:>width$}") };
-            }
+        let columns = Columns { align: &[Align::Left, Align::Right], gap: 2, labels: 1 };
+        for line in columns.lines(&rows, width) {
             let _ = writeln!(text, "{line}");
         }
         if let Some(changes) = &self.changes {
@@ -207,7 +204,7 @@ impl SuiteAnswer {
                 text.push_str("not worse than the baseline\n");
             }
         }
-        text
+        fitted(text, width)
     }
 }
 

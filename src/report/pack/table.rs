@@ -5,21 +5,32 @@ use std::fmt::Write as _;
 
 use super::{LaunchedNode, PackAnswer};
 use crate::policy::packing::PackerKind;
+use crate::report::columns::{Align, Columns, fitted};
 use crate::report::format::{counted, money, percent};
 use crate::single_pass::SinglePass;
 
 /// Workloads that are named before the rest is counted.
 const WORKLOADS_SHOWN: usize = 4;
+/// The table of nodes to launch: figures stand to the right; NodePool and type say which node a row is of.
+const LAUNCHES: Columns<'static> = {
+    use Align::{Left, Right};
+    Columns { align: &[Left, Left, Right, Right, Left, Left, Right, Right, Left], gap: 2, labels: 2 }
+};
 
 impl PackAnswer {
     /// The answer as a table.
     pub fn table(&self) -> String {
+        self.table_within(None)
+    }
+
+    /// The same, with columns below one another where lines have no more than `width` characters.
+    pub fn table_within(&self, width: Option<usize>) -> String {
         let mut text = String::new();
         if let Some(repacked) = &self.repacked {
             repacked.write(self.summary.per_hour, self.currency.code(), &mut text);
         }
         self.headline(&mut text);
-        self.new_nodes(&mut text);
+        self.new_nodes(width, &mut text);
         if !self.existing_nodes.is_empty() {
             text.push_str("\non existing nodes\n");
             for node in &self.existing_nodes {
@@ -39,7 +50,7 @@ impl PackAnswer {
             text.push('\n');
             explanation.write(&mut text);
         }
-        text
+        fitted(text, width)
     }
 
     fn headline(&self, text: &mut String) {
@@ -71,37 +82,26 @@ impl PackAnswer {
         );
     }
 
-    fn new_nodes(&self, text: &mut String) {
+    fn new_nodes(&self, width: Option<usize>, text: &mut String) {
         if self.launches.is_empty() {
             return;
         }
         let header = ["NODEPOOL", "CHEAPEST", "PER HOUR", "OTHER TYPES", "CAPACITY", "ZONES", "CPU", "MEMORY", "PODS"];
-        let mut rows = vec![header.map(str::to_owned)];
+        let mut rows = vec![header.map(str::to_owned).to_vec()];
         rows.extend(self.launches.iter().map(|launch| self.row(launch)));
-        let widths: Vec<usize> = (0..header.len())
-            .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
-            .collect();
         text.push('\n');
-        for row in &rows {
-            let mut line = String::new();
-            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-                // Figures stand to the right; the last column ends where it ends.
-                let _ = match column {
-                    2 | 3 | 6 | 7 => write!(line, "{cell:>width$}  "),
-                    _ => write!(line, "{cell:<width$}  "),
-                };
-            }
-            let _ = writeln!(text, "{}", line.trim_end());
+        for line in LAUNCHES.lines(&rows, width) {
+            let _ = writeln!(text, "{line}");
         }
         if self.launches.iter().any(|launch| launch.price_quality.is_some_and(|quality| !quality.is_fact())) {
             text.push_str("~ an estimated price; the others are published or observed\n");
         }
     }
 
-    fn row(&self, launch: &LaunchedNode) -> [String; 9] {
+    fn row(&self, launch: &LaunchedNode) -> Vec<String> {
         let estimated = launch.price_quality.is_some_and(|quality| !quality.is_fact());
         let price = money(self.currency.code(), launch.per_hour);
-        [
+        vec![
             launch.node_pool.to_owned(),
             launch.instance_type.to_owned(),
             if estimated { format!("~{price}") } else { price },

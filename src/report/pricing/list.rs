@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 
-use super::{AdvisorFigure, Align, GpuFigure, PriceFigure, SCHEMA_VERSION, columns, gib, hourly, saving};
+use super::{AdvisorFigure, GpuFigure, PriceFigure, SCHEMA_VERSION, gib, hourly, saving};
 use crate::catalog::{Price, Region, RegionType};
 use crate::domain::{Currency, HourlyRate, Symbol};
+use crate::report::columns::{Align, Columns, printed};
 use crate::report::format::percent;
 use crate::report::summary::PROGRAM;
 
@@ -138,8 +139,9 @@ impl PriceList {
         serde_json::to_string_pretty(self).map(|json| json + "\n")
     }
 
-    /// The list for people. An estimate, one that is neither published nor observed, is marked `~`.
-    pub fn table(&self) -> String {
+    /// The list for people, with columns below one another where lines have no more than `width` characters. An estimate, one
+    /// that is neither published nor observed, is marked `~`.
+    pub fn table(&self, width: Option<usize>) -> String {
         let with_gpu = self.types.iter().any(|entry| entry.gpu.is_some());
         let mut heading =
             ["type", "vCPU", "memory", "arch", "On-Demand/h", "Spot/h", "in zone", "saving", "interrupted"]
@@ -159,8 +161,8 @@ impl PriceList {
             self.currency.code()
         );
         let mut lines = vec![intro];
-        lines.extend(columns(&align, &rows));
-        lines.join("\n") + "\n"
+        lines.extend(Columns { align: &align, gap: 2, labels: 1 }.lines(&rows, width));
+        printed(&lines, width)
     }
 
     fn row(&self, entry: &ListedType, with_gpu: bool) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{AdvisorFigure, Align, GpuFigure, PriceFigure, SCHEMA_VERSION, columns, gib, hourly, saving};
+use super::{AdvisorFigure, GpuFigure, PriceFigure, SCHEMA_VERSION, gib, hourly, saving};
 use crate::catalog::{AcceleratorKind, InstanceFacts, PriceQuality, Region, RegionType, ZoneIdBasis};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::symbol::well_known;
@@ -12,6 +12,7 @@ use crate::domain::{
     Currency, HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirement, ResourceName, Resources,
 };
 use crate::policy::instance_types::{ProviderSettings, instance_types, real_node};
+use crate::report::columns::{Align, Columns, printed};
 use crate::report::format::{self, money, percent};
 use crate::report::summary::{HOURS_PER_MONTH, PROGRAM};
 
@@ -191,24 +192,24 @@ impl TypeSheet {
         serde_json::to_string_pretty(self).map(|json| json + "\n")
     }
 
-    /// The sheet for people.
-    pub fn table(&self) -> String {
+    /// The sheet for people, with columns below one another where lines have no more than `width` characters.
+    pub fn table(&self, width: Option<usize>) -> String {
         let mut lines =
             vec![format!("{} in {}, Linux, shared tenancy", self.instance_type, self.region), String::new()];
         self.hardware_lines(&mut lines);
         lines.push(String::new());
-        self.node_lines(&mut lines);
+        self.node_lines(width, &mut lines);
         lines.push(String::new());
         self.price_lines(&mut lines);
         lines.push(String::new());
-        lines.extend(self.zone_lines());
+        lines.extend(self.zone_lines(width));
         let prices = || self.on_demand.iter().chain(self.zones.iter().filter_map(|zone| zone.spot.as_ref()));
         let legend = PriceQuality::legend(|quality| prices().any(|price| price.quality == quality));
         if !legend.is_empty() {
             lines.push(String::new());
             lines.extend(legend);
         }
-        lines.join("\n") + "\n"
+        printed(&lines, width)
     }
 
     fn hardware_lines(&self, lines: &mut Vec<String>) {
@@ -246,7 +247,7 @@ impl TypeSheet {
         );
     }
 
-    fn node_lines(&self, lines: &mut Vec<String>) {
+    fn node_lines(&self, width: Option<usize>, lines: &mut Vec<String>) {
         let node = &self.node;
         let expected = format!("Karpenter {} expects", node.karpenter_version);
         let mut rows = vec![vec!["for pods on a node".to_owned(), expected, "a real node offers".to_owned()]];
@@ -262,7 +263,7 @@ impl TypeSheet {
         for name in names.collect::<std::collections::BTreeSet<_>>() {
             row(name, &|own| own.devices.get(name).map_or_else(|| "-".to_owned(), i64::to_string));
         }
-        lines.extend(columns(&[Align::Left, Align::Right, Align::Right], &rows));
+        lines.extend(Columns { align: &[Align::Left, Align::Right], gap: 2, labels: 1 }.lines(&rows, width));
         lines.push(format!("  (image {:?}, default kubelet settings)", node.ami_family));
         if node.karpenter.is_none() {
             let refusal = format!("does not launch this type with {:?} images", node.ami_family);
@@ -296,7 +297,7 @@ impl TypeSheet {
         lines.push(format!("{:<LABEL$}{interrupted}", "interrupted"));
     }
 
-    fn zone_lines(&self) -> Vec<String> {
+    fn zone_lines(&self, width: Option<usize>) -> Vec<String> {
         let heading = ["zone", "zone id", "Spot per hour", "saving", "known as", "date"].map(str::to_owned);
         let mut rows = vec![heading.to_vec()];
         for zone in &self.zones {
@@ -314,7 +315,7 @@ impl TypeSheet {
             rows.push(row);
         }
         let align = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Left, Align::Left];
-        columns(&align, &rows)
+        Columns { align: &align, gap: 2, labels: 1 }.lines(&rows, width)
     }
 }
 

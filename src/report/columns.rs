@@ -1,0 +1,267 @@
+//! Tables and paragraphs as a terminal shows them: what is wider than it is comes below, and whatever goes elsewhere keeps its
+//! lines as they are.
+
+use std::iter::{once, repeat_n};
+use std::ops::Range;
+
+use textwrap::core::display_width;
+use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
+
+/// How much further in a line goes on below.
+const FURTHER: &str = "    ";
+/// How much further in rows stand below what they have in common.
+const BELOW: &str = "  ";
+
+/// How a column stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Align {
+    /// To the left.
+    Left,
+    /// To the right.
+    Right,
+    /// To the right what begins like a number, to the left what does not.
+    Number,
+}
+
+/// How a table is laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<'a> {
+    /// How each column stands; the last says it of all beyond it, too.
+    pub align: &'a [Align],
+    /// Spaces between two columns.
+    pub gap: usize,
+    /// How many of the first columns say what a row is of.
+    pub labels: usize,
+}
+
+impl Columns<'_> {
+    /// Rows, the first of which is the heading, as lines without space at their ends.
+    ///
+    /// Where lines have no more than `width` characters and the columns have no room beside each other, those without room stand
+    /// below the others, in blocks that begin with the labels again. Labels that leave hardly any room come apart: the first is a
+    /// line above the rows that have it in common.
+    pub fn lines(&self, rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
+        let widths = widths(rows);
+        let Some(width) = width.filter(|&width| self.sum(&widths) > width) else {
+            return self.aligned(rows, 0..widths.len());
+        };
+        let labels = self.sum(&widths[..self.labels.min(widths.len())]);
+        if self.labels > 1 && 3 * labels > 2 * width { self.titled(rows, width) } else { self.stacked(rows, width) }
+    }
+
+    /// How wide columns of these widths are beside each other.
+    fn sum(&self, widths: &[usize]) -> usize {
+        widths.iter().sum::<usize>() + self.gap * widths.len().saturating_sub(1)
+    }
+
+    fn align(&self, column: usize) -> Align {
+        self.align.get(column).or(self.align.last()).copied().unwrap_or(Align::Left)
+    }
+
+    /// The labels and these columns, beside each other.
+    fn aligned(&self, rows: &[Vec<String>], columns: Range<usize>) -> Vec<String> {
+        let widths = widths(rows);
+        let shown: Vec<usize> = (0..self.labels.min(columns.start)).chain(columns).collect();
+        let line = |row: &Vec<String>| {
+            let mut line = String::new();
+            for (position, &column) in shown.iter().enumerate() {
+                let Some(cell) = row.get(column) else { continue };
+                line.extend(repeat_n(' ', if position > 0 { self.gap } else { 0 }));
+                let is_number = cell.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+                let pad = repeat_n(' ', widths[column].saturating_sub(cell.chars().count()));
+                match self.align(column) {
+                    Align::Right => line.extend(pad.chain(cell.chars())),
+                    Align::Number if is_number => line.extend(pad.chain(cell.chars())),
+                    Align::Left | Align::Number => line.extend(cell.chars().chain(pad)),
+                }
+            }
+            line.trim_end().to_owned()
+        };
+        rows.iter().map(line).collect()
+    }
+
+    /// Blocks of columns below each other.
+    fn stacked(&self, rows: &[Vec<String>], width: usize) -> Vec<String> {
+        let widths = widths(rows);
+        let blocks = self.blocks(&widths, width);
+        if blocks.len() < 2 {
+            return self.aligned(rows, 0..widths.len());
+        }
+        let mut lines = Vec::new();
+        for block in blocks {
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            lines.extend(self.aligned(rows, block));
+        }
+        lines
+    }
+
+    /// Which columns of these widths lie beside each other after the labels; at least one in each block, however wide.
+    fn blocks(&self, widths: &[usize], width: usize) -> Vec<Range<usize>> {
+        let of_labels = self.sum(&widths[..self.labels.min(widths.len())]);
+        let mut blocks: Vec<Range<usize>> = Vec::new();
+        let mut taken = 0;
+        for (column, own) in widths.iter().enumerate().skip(self.labels) {
+            match blocks.last_mut() {
+                Some(block) if taken + self.gap + own <= width => {
+                    block.end = column + 1;
+                    taken += self.gap + own;
+                }
+                _ => {
+                    blocks.push(column..column + 1);
+                    taken = of_labels + self.gap + own;
+                }
+            }
+        }
+        blocks
+    }
+
+    /// A table without its first column for all rows that have the same there, which stands above it.
+    fn titled(&self, rows: &[Vec<String>], width: usize) -> Vec<String> {
+        let Some((heading, rest)) = rows.split_first() else { return Vec::new() };
+        let align: Vec<Align> = once(Align::Left).chain((2..heading.len()).map(|column| self.align(column))).collect();
+        let without = Columns { align: &align, gap: self.gap, labels: self.labels - 1 };
+        let mut lines = Vec::new();
+        for own in rest.chunk_by(|one, other| one.first() == other.first()) {
+            if !lines.is_empty() {
+                lines.push(String::new());
+            }
+            lines.extend(own.iter().take(1).filter_map(|row| row.first().cloned()));
+            let below: Vec<Vec<String>> =
+                once(heading).chain(own).map(|row| row.iter().skip(1).cloned().collect()).collect();
+            let below = without.lines(&below, Some(width.saturating_sub(BELOW.len())));
+            lines.extend(below.iter().map(|line| format!("{BELOW}{line}").trim_end().to_owned()));
+        }
+        lines
+    }
+}
+
+/// How wide each column has to be, in characters.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    (0..columns).map(width).collect()
+}
+
+/// A line without space at its end, as it is or, where lines have no more than `width` characters, in several: it goes on
+/// below, further in. It is broken between words alone, so that a name or a path that is wider can still be copied.
+pub fn folded(line: &str, width: Option<usize>) -> Vec<String> {
+    match width {
+        None => vec![line.trim_end().to_owned()],
+        Some(width) => line.split('\n').flat_map(|line| folded_at(line.trim_end(), width)).collect(),
+    }
+}
+
+fn folded_at(line: &str, width: usize) -> Vec<String> {
+    if display_width(line) <= width {
+        return vec![line.to_owned()];
+    }
+    let text = line.trim_start_matches(' ');
+    let indent = &line[..line.len() - text.len()];
+    let further = format!("{indent}{FURTHER}");
+    let options = Options::new(width)
+        .initial_indent(indent)
+        .subsequent_indent(&further)
+        .break_words(false)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    textwrap::wrap(text, options).into_iter().map(String::from).collect()
+}
+
+/// Lines as text, each [`folded`].
+pub fn printed(lines: &[String], width: Option<usize>) -> String {
+    lines.iter().flat_map(|line| folded(line, width)).map(|line| line + "\n").collect()
+}
+
+/// A text of whole lines, each [`folded`] where a width is known.
+pub fn fitted(text: String, width: Option<usize>) -> String {
+    if width.is_none() {
+        return text;
+    }
+    text.lines().flat_map(|line| folded(line, width)).map(|line| line + "\n").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Align, Columns, fitted, folded, printed};
+
+    fn rows<const N: usize, const M: usize>(rows: [[&str; N]; M]) -> Vec<Vec<String>> {
+        rows.map(|row| row.map(str::to_owned).to_vec()).to_vec()
+    }
+
+    const TWO: Columns<'_> = Columns { align: &[Align::Left, Align::Right], gap: 2, labels: 1 };
+
+    #[test]
+    fn columns_stand_below_each_other_without_trailing_space() {
+        let rows = rows([["type", "price"], ["m5.large", "$1"]]);
+        assert_eq!(TWO.lines(&rows, None), ["type      price", "m5.large     $1"]);
+        let other = Columns { align: &[Align::Right, Align::Left], ..TWO };
+        assert_eq!(other.lines(&rows, None), ["    type  price", "m5.large  $1"]);
+    }
+
+    #[test]
+    fn numbers_stand_to_the_right_and_words_to_the_left() {
+        let columns = Columns { align: &[Align::Number], ..TWO };
+        let rows = rows([["found", "in"], ["12", "-"], ["pods", "kube"]]);
+        assert_eq!(columns.lines(&rows, None), ["found  in", "   12     -", "pods   kube"]);
+    }
+
+    #[test]
+    fn a_row_with_fewer_cells_keeps_those_that_it_has() {
+        // zone 4, id 2, price 7, date 4 characters: with two spaces between, 23.
+        let mut rows = rows([["zone", "id", "price", "date"], ["a", "1", "$1", "2026"]]);
+        rows.push(["b", "2", "not any"].map(str::to_owned).to_vec());
+        let columns = Columns { align: &[Align::Left, Align::Left, Align::Right], ..TWO };
+        assert_eq!(columns.lines(&rows, Some(23)).len(), 3);
+        let lines =
+            ["zone  id    price", "a     1        $1", "b     2   not any", "", "zone  date", "a     2026", "b"];
+        assert_eq!(columns.lines(&rows, Some(22)), lines);
+    }
+
+    #[test]
+    fn labels_that_leave_no_room_stand_above_their_rows() {
+        let columns = Columns { labels: 2, ..TWO };
+        let rows = rows([
+            ["scenario", "figure", "was", "is"],
+            ["a/long/name.yaml", "cost", "$1.00", "$2.00"],
+            ["a/long/name.yaml", "waits", "1 s", "2 s"],
+            ["another/name.yaml", "cost", "$3.00", "$3.50"],
+        ]);
+        // 17, 6, 5 and 5 characters with two spaces between are 39; the labels alone are 25.
+        assert_eq!(columns.lines(&rows, Some(39)).len(), 4);
+        assert_eq!(columns.lines(&rows, Some(38)).len(), 9, "two thirds of 38 are more than 25: two blocks");
+        let lines = [
+            "a/long/name.yaml",
+            "  figure    was     is",
+            "  cost    $1.00  $2.00",
+            "  waits     1 s    2 s",
+            "",
+            "another/name.yaml",
+            "  figure    was     is",
+            "  cost    $3.00  $3.50",
+        ];
+        assert_eq!(columns.lines(&rows, Some(30)), lines);
+    }
+
+    #[test]
+    fn a_line_is_folded_between_words_and_goes_on_further_in() {
+        let line = "  warning: us-east-1a has no a/very/long/path/that/has/no/room of it";
+        assert_eq!(folded(line, None), [line]);
+        assert_eq!(folded(line, Some(200)), [line]);
+        let lines = ["  warning: us-east-1a", "      has no", "      a/very/long/path/that/has/no/room", "      of it"];
+        assert_eq!(folded(line, Some(22)), lines);
+        assert_eq!(folded("one;\n  two of them", Some(10)), ["one;", "  two of", "      them"]);
+    }
+
+    #[test]
+    fn what_goes_into_a_pipe_keeps_its_bytes() {
+        let text = "one \n\n  two of them\n";
+        assert_eq!(fitted(text.to_owned(), None), text);
+        assert_eq!(fitted(text.to_owned(), Some(80)), "one\n\n  two of them\n");
+        assert_eq!(printed(&["one ".to_owned(), String::new()], None), "one\n\n");
+    }
+}
