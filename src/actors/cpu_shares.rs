@@ -52,15 +52,29 @@ struct Demand {
     wanted: i64,
     /// A level that `wanted` does not exceed.
     level: i64,
-    /// Nodes with Ready pods of it, in order, and how many.
-    nodes: Vec<(NodeId, i64)>,
-    /// How many nodes give its pods less than they want.
-    short_on: usize,
+    /// Nodes with Ready pods of it, in order.
+    nodes: Vec<On>,
     /// What the model was last told.
     told: Option<i64>,
 }
 
+/// The Ready pods of a load on one node.
+#[derive(Clone, Copy, Debug)]
+struct On {
+    node: NodeId,
+    pods: i64,
+    /// What each of them gets if the node is short, in thousandths.
+    short: Option<i64>,
+}
+
 impl Demand {
+    /// What each of its pods on `node` gets if that is short; there are some.
+    fn set_short(&mut self, node: NodeId, short: Option<i64>) {
+        if let Ok(place) = self.nodes.binary_search_by_key(&node, |own| own.node) {
+            self.nodes[place].short = short;
+        }
+    }
+
     /// Its replicas want so much each from now on; whether that is more or less than before, and whether it has passed the
     /// level, which is then another.
     fn set_wanted(&mut self, wanted: i64) -> (bool, bool) {
@@ -84,8 +98,8 @@ impl Node {
         self.at_risk = self.pods.iter().map(|&(load, pods)| pods.count * loads[load].level).sum::<i64>() > capacity;
     }
 
-    /// Shares the CPU of the node if it is short; adds the loads for which that changed something.
-    fn share(&mut self, loads: &mut [Demand], capacity: i64, affected: &mut Vec<usize>, check: Check) {
+    /// Shares the CPU of the node, which is `node`, if it is short; adds the loads for which that changed something.
+    fn share(&mut self, node: NodeId, loads: &mut [Demand], capacity: i64, affected: &mut Vec<usize>, check: Check) {
         if check.compares() {
             let (kept, anew) = (self.used, self.used_anew(loads));
             check.hold(kept == anew, || format!("loads on a node were known to want {kept} milli-CPU and want {anew}"));
@@ -100,15 +114,12 @@ impl Node {
             let kinds: Vec<Contenders> = self.pods.iter().map(contenders).collect();
             given = self.pods.iter().map(|(load, _)| *load).zip(shares(capacity, &kinds)).collect();
         }
+        // Also where all get what they got: pods may have gone and come in between.
+        for (place, &(load, _)) in self.pods.iter().enumerate() {
+            loads[load].set_short(node, given.get(place).map(|own| own.1));
+        }
         if self.short != given {
-            for &(load, _) in &self.short {
-                loads[load].short_on -= 1;
-                affected.push(load);
-            }
-            for &(load, _) in &given {
-                loads[load].short_on += 1;
-                affected.push(load);
-            }
+            affected.extend(self.short.iter().chain(&given).map(|(load, _)| *load));
             self.short = given;
         }
     }
@@ -132,12 +143,12 @@ impl CpuShares {
     /// One pod more of `load` on `node`, or one fewer, that requests so much.
     fn count(&mut self, (load, node): (usize, NodeId), change: i64, requested: i64) {
         let on = &mut self.demand(load).nodes;
-        let place = on.binary_search_by_key(&node, |(own, _)| *own).unwrap_or_else(|place| {
-            on.insert(place, (node, 0));
+        let place = on.binary_search_by_key(&node, |own| own.node).unwrap_or_else(|place| {
+            on.insert(place, On { node, pods: 0, short: None });
             place
         });
-        on[place].1 += change;
-        if on[place].1 <= 0 {
+        on[place].pods += change;
+        if on[place].pods <= 0 {
             on.remove(place);
         }
         let pods = &mut self.node(node).pods;
@@ -162,7 +173,7 @@ impl CpuShares {
 
     /// The nodes on which what is wanted may be another once this load is looked at, in order.
     fn touched(&mut self, load: usize) -> Vec<NodeId> {
-        let of_load = self.demand(load).nodes.iter().map(|(node, _)| *node).collect::<Vec<_>>();
+        let of_load = self.demand(load).nodes.iter().map(|own| own.node).collect::<Vec<_>>();
         let mut touched: Vec<NodeId> = self.changed.iter().copied().chain(of_load).collect();
         touched.sort_unstable();
         touched.dedup();
@@ -175,8 +186,8 @@ impl CpuShares {
         let more = wanted - demand.wanted;
         let changes = demand.set_wanted(wanted);
         if more != 0 {
-            for &(node, count) in &self.loads[load].nodes {
-                self.nodes[node.index()].used += more * count;
+            for &On { node, pods, .. } in &self.loads[load].nodes {
+                self.nodes[node.index()].used += more * pods;
             }
         }
         changes
@@ -238,7 +249,7 @@ pub(super) fn capacity_changed(context: &mut Context<'_>, now: SimTime, node: No
     let Some(state) = nodes.get_mut(node.index()) else { return };
     let mut affected = Vec::new();
     state.assess(loads, capacity);
-    state.share(loads, capacity, &mut affected, check);
+    state.share(node, loads, capacity, &mut affected, check);
     affected.sort_unstable();
     affected.dedup();
     for load in affected {
@@ -260,20 +271,20 @@ fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
         nodes[node.index()].assess(loads, capacity(node));
     }
     if passed {
-        for &(node, _) in &loads[load].nodes {
+        for &On { node, .. } in &loads[load].nodes {
             nodes[node.index()].assess(loads, capacity(node));
         }
     }
     let mut affected = Vec::new();
     for &node in &*changed {
-        nodes[node.index()].share(loads, capacity(node), &mut affected, check);
+        nodes[node.index()].share(node, loads, capacity(node), &mut affected, check);
     }
     if differs || passed {
         for place in 0..loads[load].nodes.len() {
-            let node = loads[load].nodes[place].0;
+            let node = loads[load].nodes[place].node;
             let own = &mut nodes[node.index()];
             if (own.at_risk || !own.short.is_empty()) && changed.binary_search(&node).is_err() {
-                own.share(loads, capacity(node), &mut affected, check);
+                own.share(node, loads, capacity(node), &mut affected, check);
             }
         }
     }
@@ -286,21 +297,19 @@ fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
 /// Tells the model what its replicas may use on average, if some of them are short.
 fn tell(context: &mut Context<'_>, now: SimTime, load: usize) {
     let CpuShares { nodes, loads, .. } = &context.cpu_shares;
-    let Demand { wanted, nodes: on, short_on, told, .. } = &loads[load];
+    let Demand { wanted, nodes: on, told, .. } = &loads[load];
     if context.setup.check.compares() {
-        let anew = on.iter().any(|(node, _)| !nodes[node.index()].short.is_empty());
-        let differs = || format!("a load is short of CPU on some node: was known as {}, is {anew}", *short_on > 0);
-        context.setup.check.hold(anew == (*short_on > 0), differs);
+        let anew = |own: &On| nodes[own.node.index()].short.iter().find(|(other, _)| *other == load).map(|own| own.1);
+        let wrong = on.iter().find(|own| own.short != anew(own));
+        context.setup.check.hold(wrong.is_none(), || format!("a pod was known to get CPU as in {wrong:?}"));
     }
     let mut available = None;
-    if *short_on > 0 {
+    if on.iter().any(|own| own.short.is_some()) {
         let (mut sum, mut replicas) = (0_i64, 0_i64);
-        for &(node, count) in on {
-            let Node { used, short, .. } = &nodes[node.index()];
-            let spare = || (capacity(&context.world, &context.credits, node) - used).max(0);
-            let each = short.iter().find(|(other, _)| *other == load).map(|(_, each)| *each);
-            sum += each.map_or_else(|| wanted * count + spare(), |each| each * count);
-            replicas += count;
+        for &On { node, pods, short } in on {
+            let spare = || (capacity(&context.world, &context.credits, node) - nodes[node.index()].used).max(0);
+            sum += short.map_or_else(|| wanted * pods + spare(), |each| each * pods);
+            replicas += pods;
         }
         available = (replicas > 0).then(|| (sum / replicas).max(1));
     }

@@ -17,7 +17,7 @@ use super::node_pods::PodsOfNode;
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::{self, ResourceTable};
-use super::topology::{Alike, Asking, Blocked, BoundPods, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
+use super::topology::{Asking, Blocked, BoundPods, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
 use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
@@ -207,17 +207,17 @@ pub(super) struct Unsuitable {
 }
 
 impl Unsuitable {
-    /// Which nodes do not take the pod either, as long as nothing else is placed.
-    pub(super) const fn alike(&self) -> Alike {
+    /// Whether nodes with the same labels do not take the pod either, as long as nothing else is placed.
+    pub(super) const fn is_by_labels(&self) -> bool {
         match self.obstacle {
-            Obstacle::Requirements(_) => Alike::OfLabels,
-            Obstacle::Topology(blocked) => blocked.alike,
+            Obstacle::Requirements(_) => true,
+            Obstacle::Topology(blocked) => blocked.by_labels,
             Obstacle::Taint
             | Obstacle::Room
             | Obstacle::Ports
             | Obstacle::Host
             | Obstacle::VolumeLimit(_)
-            | Obstacle::Volume(..) => Alike::Itself,
+            | Obstacle::Volume(..) => false,
         }
     }
 }

@@ -44,7 +44,7 @@ struct Rooms {
     rooms: Vec<[Room; BLOCK]>,
     /// For each block the most room of any of its places, resource by resource.
     blocks: Vec<Room>,
-    /// For each stretch of blocks likewise.
+    /// For each stretch of blocks the most that it has ever had.
     stretches: Vec<Room>,
 }
 
@@ -63,39 +63,33 @@ impl Rooms {
     fn set(&mut self, position: usize, room: Room) {
         let block = position / BLOCK;
         self.rooms[block][position % BLOCK] = room;
-        let most = most_of(&self.rooms[block]);
-        // A pod mostly goes to another node than the emptiest of its block.
-        if self.blocks[block] != most {
-            self.blocks[block] = most;
-            let stretch = block / STRETCH;
-            let end = self.blocks.len().min((stretch + 1) * STRETCH);
-            self.stretches[stretch] = most_of(&self.blocks[stretch * STRETCH..end]);
+        self.blocks[block] = most_of(&self.rooms[block]);
+        // Places lose room and get it back: a stretch rarely has more than ever before, and what it once had is a bound, too.
+        let bound = &mut self.stretches[block / STRETCH];
+        if !has_room(bound, &room) {
+            *bound = most_of(&[*bound, room]);
         }
     }
 
     /// The first place at or after `from` that has so much room, unless nothing is asked for: then there is always the next one.
     fn next(&self, from: usize, least: &Room) -> Option<usize> {
-        let mut block = from / BLOCK;
-        while block < self.blocks.len() {
-            let end = self.blocks.len().min((block / STRETCH + 1) * STRETCH);
-            if has_room(&self.stretches[block / STRETCH], least) {
-                for (further, most) in self.blocks[block..end].iter().enumerate() {
-                    if has_room(most, least)
-                        && let Some(position) = self.in_block(block + further, from, least)
-                    {
-                        return Some(position);
-                    }
+        let (mut block, mut start) = (from / BLOCK, from % BLOCK);
+        while let Some(most) = self.blocks.get(block) {
+            if has_room(most, least) {
+                let rooms = &self.rooms[block];
+                // From the first place on, so that the loop can be unrolled.
+                if let Some(place) = (0..BLOCK).find(|&place| place >= start && has_room(&rooms[place], least)) {
+                    return Some(block * BLOCK + place);
                 }
             }
-            block = end;
+            (block, start) = (block + 1, 0);
+            if block.is_multiple_of(STRETCH) {
+                while self.stretches.get(block / STRETCH).is_some_and(|most| !has_room(most, least)) {
+                    block += STRETCH;
+                }
+            }
         }
         None
-    }
-
-    fn in_block(&self, block: usize, from: usize, least: &Room) -> Option<usize> {
-        let start = from.saturating_sub(block * BLOCK);
-        let rooms = &self.rooms[block];
-        (start..BLOCK).find(|&place| has_room(&rooms[place], least)).map(|place| block * BLOCK + place)
     }
 }
 

@@ -17,13 +17,12 @@ use super::go_sort;
 use super::input::PendingPod;
 use super::plan::{GivenUp, NodeVerdict};
 use super::queue::{place_in_queue, sorted};
-use super::requirement_table::{Combined, RequirementId, RequirementTable, SetId, Undefined};
+use super::requirement_table::{Combined, SetId, Undefined};
 use super::resource_table::ResourceTable;
 use super::shapes::Shapes;
-use super::topology::Alike;
 use super::volumes::PodVolumes;
 use super::work::PassWork;
-use crate::domain::{ResourceName, Resources, SimDuration, Symbol};
+use crate::domain::{ResourceName, Resources, SimDuration};
 use crate::policy::controller_time::karpenter;
 
 /// The state of a pass.
@@ -94,28 +93,6 @@ pub(super) struct Remaining {
     pub(super) limits: Resources,
     /// Types of the template that are not larger than that.
     pub(super) types: Bits,
-}
-
-/// What nodes that one search need not ask have in common.
-#[derive(Default)]
-struct RefusedAlike {
-    labels: SmallVec<[SetId; 8]>,
-    /// Labels with the values that they have there.
-    domains: SmallVec<[(Symbol, Option<RequirementId>); 4]>,
-}
-
-impl RefusedAlike {
-    fn contains(&self, labels: SetId, table: &RequirementTable) -> bool {
-        self.domains.iter().any(|&(key, value)| table.member(labels, key) == value) || self.labels.contains(&labels)
-    }
-
-    fn note(&mut self, alike: Alike, labels: SetId, table: &RequirementTable) {
-        match alike {
-            Alike::Itself => {}
-            Alike::OfLabels => self.labels.push(labels),
-            Alike::OfDomain(key) => self.domains.push((key, table.member(labels, key))),
-        }
-    }
 }
 
 impl<'p, 'a> Pass<'p, 'a> {
@@ -292,9 +269,9 @@ impl<'p, 'a> Pass<'p, 'a> {
         // What has refused such a pod for good, or has no room, does so for the rest of the pass.
         let mut from = if kept_off { 0 } else { self.classes.list[class].variants[variant].first_open_node };
         let mut all_for_good = !kept_off;
-        // A spread that refuses one node of a zone refuses the others there: nothing is placed before the search ends. A pod whose volumes may
-        // be at several places could have been refused at each for another reason.
-        let mut refused = RefusedAlike::default();
+        // A spread that refuses one node of a zone refuses the others with the same labels: nothing is placed before the search ends. A pod
+        // whose volumes may be at several places could have been refused at each for another reason.
+        let mut refused: SmallVec<[SetId; 16]> = SmallVec::new();
         let one_place = self.classes.list[class].volume_sets.len() == 1;
         while let Some(position) = self.existing.next_with_room(from, &self.classes.list[class].shape.amounts) {
             from = position + 1;
@@ -309,7 +286,7 @@ impl<'p, 'a> Pass<'p, 'a> {
             if kept_off && self.asked.unsettled[node.node] {
                 continue;
             }
-            if refused.contains(node.labels(), self.engine.table) {
+            if refused.contains(&node.labels()) {
                 all_for_good = false;
                 continue;
             }
@@ -337,8 +314,8 @@ impl<'p, 'a> Pass<'p, 'a> {
                 }
                 Err(unsuitable) => {
                     all_for_good = false;
-                    if one_place {
-                        refused.note(unsuitable.alike(), node.labels(), self.engine.table);
+                    if one_place && unsuitable.is_by_labels() {
+                        refused.push(node.labels());
                     }
                 }
             }

@@ -80,19 +80,8 @@ pub(super) struct Blocked {
     inverse: bool,
     /// Whether the host can never suit again in this pass, because counts on a host only grow.
     pub(super) for_good: bool,
-    /// Which other nodes are refused too, as long as no other pod is placed.
-    pub(super) alike: Alike,
-}
-
-/// Which nodes have to be refused where one is.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Alike {
-    /// Only itself.
-    Itself,
-    /// Those with the same labels.
-    OfLabels,
-    /// Those with the same value of this label.
-    OfDomain(Symbol),
+    /// Whether every node with the same labels is refused too, as long as no other pod is placed.
+    pub(super) by_labels: bool,
 }
 
 /// Which group an identity has in this pass.
@@ -292,7 +281,7 @@ impl<'p> Topology<'p> {
                 (allowed && (count > 0 || (selects_itself && !reachable)), false)
             }
         };
-        if suits { Ok(()) } else { Err(Blocked { group, inverse, for_good, alike: Alike::Itself }) }
+        if suits { Ok(()) } else { Err(Blocked { group, inverse, for_good, by_labels: false }) }
     }
 
     fn narrow_by(
@@ -306,7 +295,7 @@ impl<'p> Topology<'p> {
     ) -> Result<SetId, Blocked> {
         let own = if inverse { &self.inverse[group] } else { &self.groups[group] };
         let Some(key) = own.domains else { return Ok(narrowed) };
-        let blocked = |alike| Blocked { group, inverse, for_good: false, alike };
+        let blocked = Blocked { group, inverse, for_good: false, by_labels: true };
         let pod = table.member(asking.strict, own.key);
         let node = table.member(place.set, own.key);
         let domains = &mut self.rules.keys[key];
@@ -325,15 +314,14 @@ impl<'p> Topology<'p> {
             }
         };
         let requirement = match choice {
-            // Of the node only its own domain was asked.
-            Choice::Nothing => return Err(blocked(Alike::OfDomain(own.key))),
+            Choice::Nothing => return Err(blocked),
             Choice::One(domain) => domains.only(domain),
             Choice::Several(several) => domains.several(&several, table),
         };
         let single = table.single(requirement);
         match table.combine(narrowed, single, place.undefined) {
             Combined::Set(set) => Ok(set),
-            Combined::Undefined | Combined::Contradiction => Err(blocked(Alike::OfLabels)),
+            Combined::Undefined | Combined::Contradiction => Err(blocked),
         }
     }
 
