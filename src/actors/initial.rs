@@ -119,7 +119,7 @@ fn taints_of(node: &NodeObject) -> Vec<Taint> {
     taints
 }
 
-/// The EBS volumes of a node that was found: those that its group or its node class states, of which the one for pods is as large as
+/// The EBS volumes of a node that was found: those that its group or its node class comes to, of which the one for pods is as large as
 /// the node says.
 fn volumes_of(context: &Context<'_>, own: &InitialNode<'_>) -> NodeVolumes {
     let gib = own.found.node.capacity.get(ResourceName::EPHEMERAL_STORAGE) / GIB;
