@@ -37,6 +37,12 @@ fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyV
             "timeline at {at}: kube-scheduler reads its KubeSchedulerConfiguration once, at its start: this one changes nothing"
         ));
     }
+    if later.fargate_profiles.iter().any(|own| !policy.manifests.fargate_profiles.contains(own)) {
+        warnings.changes(format!(
+            "timeline at {at}: Fargate profiles are there from the start of a run on: those of a ClusterConfig that is applied later take no pod; \
+             state them from the start"
+        ));
+    }
     if !later.monitors.is_empty() {
         warnings.may_change(format!(
             "timeline at {at}: ServiceMonitors and PodMonitors count from the start of a run on: those applied later change no interval"
