@@ -42,7 +42,7 @@ mod vertical;
 mod workloads;
 
 pub use admission::LimitRange;
-pub use balancers::{BalancerKind, Ingress, IngressClass, LoadBalancer};
+pub use balancers::{BalancerCaller, BalancerKind, Ingress, IngressClass, LoadBalancer};
 pub use config_map::StatedRanks;
 pub use eksctl::FAMILIES as AMI_FAMILIES;
 pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_group};
