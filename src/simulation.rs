@@ -4,6 +4,7 @@
 //!
 //! What must not live here: what happens at an event (`actors`), more than one simulation (experiments).
 
+mod balancers;
 mod beside;
 mod checkers;
 mod conclusion;

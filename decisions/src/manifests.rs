@@ -11,6 +11,7 @@ mod config_map;
 mod containers;
 mod disks;
 mod eksctl;
+mod fargate;
 mod foreign;
 mod fractions;
 mod generated;
@@ -42,7 +43,7 @@ mod vertical;
 mod workloads;
 
 pub use admission::LimitRange;
-pub use balancers::{BalancerKind, Ingress, IngressClass, LoadBalancer};
+pub use balancers::{BalancerCaller, BalancerKind, Ingress, IngressClass, LoadBalancer};
 pub use config_map::StatedRanks;
 pub use eksctl::FAMILIES as AMI_FAMILIES;
 pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_group};
@@ -72,6 +73,7 @@ use crate::domain::{
     CapacityBuffer, HorizontalPodAutoscaler, Labels, NodeClaimObject, NodeClass, NodeObject, NodeOverlay, NodePool,
     PodSpec, PodTemplate, Symbol, VerticalPodAutoscaler,
 };
+use crate::policy::fargate::Profile;
 use crate::text::reader::Reader;
 use crate::text::tree::{self, Location, Node, Variables};
 use crate::text::{InputError, Limits, Source, Warning};
@@ -108,6 +110,8 @@ pub struct Manifests {
     pub cluster: Option<ClusterInfo>,
     /// Managed (and self-managed) node groups.
     pub node_groups: Vec<NodeGroup>,
+    /// Fargate profiles of eksctl ClusterConfigs.
+    pub fargate_profiles: Vec<Profile>,
     /// How the scheduler scores nodes, if a KubeSchedulerConfiguration says so.
     pub scheduler: Option<SchedulerSettings>,
     /// Ranks of node groups for Cluster Autoscaler's expander `priority`, if a ConfigMap states them.
@@ -279,6 +283,7 @@ impl Manifests {
         self.scheduler = newer.scheduler.or(self.scheduler.take());
         self.group_ranks = newer.group_ranks.or(self.group_ranks.take());
         replace(&mut self.node_groups, newer.node_groups, |group| group.name);
+        replace(&mut self.fargate_profiles, newer.fargate_profiles, |profile| profile.name);
         replace(&mut self.node_pools, newer.node_pools, |pool| pool.name);
         replace(&mut self.node_classes, newer.node_classes, |class| (class.auto_mode, class.name));
         replace(&mut self.node_overlays, newer.node_overlays, |overlay| overlay.name);

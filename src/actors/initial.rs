@@ -119,7 +119,7 @@ fn taints_of(node: &NodeObject) -> Vec<Taint> {
     taints
 }
 
-/// The EBS volumes of a node that was found: those that its group or its node class states, of which the one for pods is as large as
+/// The EBS volumes of a node that was found: those that its group or its node class comes to, of which the one for pods is as large as
 /// the node says.
 fn volumes_of(context: &Context<'_>, own: &InitialNode<'_>) -> NodeVolumes {
     let gib = own.found.node.capacity.get(ResourceName::EPHEMERAL_STORAGE) / GIB;
@@ -156,7 +156,7 @@ fn find_pod(
             scheduler_loop::forget(context, id);
             id
         }
-        None => add_pod(context, created, owners, pod, node),
+        None => add_pod(context, (now, created), owners, pod, node),
     };
     context.world.place_found_pod(id, created, found);
     scheduler_loop::pod_found(context, id, node, created);
@@ -182,7 +182,13 @@ fn known_pod(owners: &Owners, pod: &NamedPod) -> Option<PodId> {
 }
 
 /// Adds a pod to the workload that made it; one whose workload is not there belongs to nobody, and nobody makes it again.
-fn add_pod(context: &mut Context<'_>, created: SimTime, owners: &mut Owners, pod: &NamedPod, node: NodeId) -> PodId {
+fn add_pod(
+    context: &mut Context<'_>,
+    (now, created): (SimTime, SimTime),
+    owners: &mut Owners,
+    pod: &NamedPod,
+    node: NodeId,
+) -> PodId {
     let Some(workload) = owner_of(owners, pod) else {
         return bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), created);
     };
@@ -194,16 +200,16 @@ fn add_pod(context: &mut Context<'_>, created: SimTime, owners: &mut Owners, pod
     }
     match kind {
         WorkloadKind::StatefulSet => stateful_sets::found(context, workload, id),
-        WorkloadKind::Job => jobs::found(context, workload, id, 0),
+        WorkloadKind::Job => jobs::found(context, now, workload, (id, created, 0)),
         WorkloadKind::CronJob => {
             let name = Symbol::new(pod.workload.rsplit('/').next().unwrap_or_default());
             let job = ObjectName { namespace: pod.namespace, name };
             let number = match owners.jobs.get(&job) {
                 Some(&number) => number,
-                None => jobs::begin_found(context, workload, (name, created)),
+                None => jobs::begin_found(context, now, workload, name),
             };
             owners.jobs.insert(job, number);
-            jobs::found(context, workload, id, number);
+            jobs::found(context, now, workload, (id, created, number));
         }
         _ => {}
     }

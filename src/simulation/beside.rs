@@ -1,6 +1,7 @@
 //! What the bill asks of a run beside its instances: what moved over the network and through load balancers, and for how long the control
 //! plane was under EKS's extended support.
 
+use super::balancers::{self, Balancer};
 use crate::actors::{Action, Context};
 use crate::cloud::billing::balancers::BalancerUse;
 use crate::cloud::billing::network::Traffic;
@@ -8,37 +9,41 @@ use crate::cloud::billing::support;
 use crate::domain::versions::KubernetesVersion;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
-use crate::manifests::Manifests;
+use crate::manifests::Service;
 
-/// What moved over the network, with so many requests answered by each workload in the whole run.
-pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)]) -> Traffic {
+/// What moved over the network in a run that ends at `end`, with so many requests answered by each workload in all of it.
+///
+/// Deviation: requests that go through a load balancer which was not there all the time are taken to come evenly over the run.
+pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)], end: SimTime) -> Traffic {
     let manifests = &context.setup.policy.manifests;
+    let balancers = balancers::of_run(context.setup.scenario, context.setup.policy, end);
     let whole = |requests: f64| libm::round(requests.max(0.0)) as u64;
-    let behind = |services: &[ObjectName]| -> f64 {
-        let is_behind = |id: WorkloadId| services.iter().any(|&name| serves(context, manifests, name, id));
+    let behind = |names: &[ObjectName]| -> f64 {
+        let is_behind = |id: WorkloadId| names.iter().any(|&name| serves(context, &balancers.services, name, id));
         answered.iter().filter(|own| is_behind(own.0)).map(|own| own.1).sum()
     };
+    let used = |own: &Balancer| {
+        let to = own.to.unwrap_or(end);
+        let share = (to - own.from).as_secs_f64() / (end - SimTime::ZERO).as_secs_f64();
+        BalancerUse { kind: own.kind, requests: whole(behind(&own.services) * share), from: own.from, to }
+    };
     let near: Vec<ObjectName> = manifests.services.iter().filter(|own| own.keeps_zone).map(|own| own.name).collect();
-    let balancers = manifests.load_balancers();
     Traffic {
         zones: context.setup.scenario.zones.clone(),
         pulled: context.bytes_pulled(),
         requests: whole(answered.iter().map(|own| own.1).sum()),
         near: whole(behind(&near)),
-        balancers: balancers
-            .iter()
-            .map(|own| BalancerUse { kind: own.kind, requests: whole(behind(&own.services)) })
-            .collect(),
+        balancers: balancers.all.iter().map(used).collect(),
     }
 }
 
 /// Whether the Service of this name selects the pods of a workload.
-fn serves(context: &Context<'_>, manifests: &Manifests, name: ObjectName, id: WorkloadId) -> bool {
+fn serves(context: &Context<'_>, services: &[Service], name: ObjectName, id: WorkloadId) -> bool {
     let workload = context.world.workload(id);
     let selects = |labels: &crate::domain::Labels| {
         !labels.is_empty() && labels.iter().all(|(key, value)| workload.template.labels.get(key) == Some(value))
     };
-    let own = manifests.services.iter().find(|own| own.name == name);
+    let own = services.iter().find(|own| own.name == name);
     name.namespace == workload.name.namespace && own.is_some_and(|own| selects(&own.selector))
 }
 
@@ -77,9 +82,11 @@ pub(super) fn unsupported(context: &Context<'_>) -> Option<String> {
 
 /// What is assumed of requests that come through load balancers, if they are billed by them.
 pub(super) fn through_balancers(context: &Context<'_>) -> Option<String> {
+    let end = SimTime::ZERO + context.setup.scenario.duration;
     let stated = context.setup.scenario.ec2.cloud.billing.network.load_balancers?;
     let by_load = stated.count.is_none() && stated.milli_units.is_none();
-    (by_load && !context.setup.policy.manifests.load_balancers().is_empty()).then(|| {
+    let is_any = || !balancers::of_run(context.setup.scenario, context.setup.policy, end).all.is_empty();
+    (by_load && is_any()).then(|| {
         format!(
             "A request through a load balancer moves {} bytes and opens {} connections (`ec2.billing.load_balancers`).",
             stated.bytes_per_request,

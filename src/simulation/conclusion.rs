@@ -49,7 +49,7 @@ pub(super) fn conclude(
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let beside = Beside {
         into_hour,
-        traffic: beside::traffic(&context, &answered),
+        traffic: beside::traffic(&context, &answered, end),
         disks: context.disks().to_vec(),
         extended: beside::extended_support(&context, end),
         surplus: context.credits_surplus(end),

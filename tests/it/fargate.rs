@@ -8,6 +8,8 @@ use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd, NodeOrigin, PodFacts};
 
+use crate::cli::Place;
+
 /// A Deployment in a namespace, with more of its pods' specification.
 fn deployment(namespace: &str, name: &str, replicas: u32, requests: &str, spec: &str) -> String {
     format!(
@@ -223,6 +225,71 @@ fn mistakes_in_profiles_are_answered() {
     assert!(wrong("profiles: [{ name: a, selectors: [] }]").contains("0 selectors"));
     let twice = "profiles: [{ name: a, selectors: [{ namespace: x }] }, { name: a, selectors: [{ namespace: y }] }]";
     assert!(wrong(twice).contains("two Fargate profiles"));
+}
+
+/// An eksctl ClusterConfig with a profile for the namespace `jobs`.
+const CLUSTER: &str = "---\napiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: { name: shop, region: us-east-1 }\n\
+    fargateProfiles:\n  - { name: jobs, podExecutionRoleARN: arn, selectors: [{ namespace: jobs }] }\n";
+
+/// A pod in `jobs` and one in `shop`, and the ClusterConfig.
+fn with_cluster_config() -> String {
+    let pod = |namespace| deployment(namespace, "web", 1, "cpu: 1, memory: 2560Mi", "");
+    format!("{}{}{CLUSTER}", pod("jobs"), pod("shop"))
+}
+
+/// The profiles that nodes came of, in order.
+fn profiles_used(outcome: &Outcome) -> Vec<&'static str> {
+    let of = |origin| match origin {
+        NodeOrigin::Fargate(name) => Some(name.as_str()),
+        _ => None,
+    };
+    let mut names: Vec<_> = outcome.record.nodes.iter().filter_map(|node| of(node.origin)).collect();
+    names.sort_unstable();
+    names
+}
+
+#[test]
+fn profiles_of_an_eksctl_cluster_hold_beside_those_of_the_scenario() {
+    let manifests = with_cluster_config();
+    let used = |fargate: &str, rest: &str| {
+        let outcome = run(fargate, &format!("duration: 1h\n{rest}"), &manifests);
+        assert!(!outcome.warnings.texts().join("\n").contains("rofile"), "{:?}", outcome.warnings.texts());
+        profiles_used(&outcome)
+    };
+    assert_eq!(used("", ""), ["jobs"]);
+    assert_eq!(used("profiles: [{ name: shop, selectors: [{ namespace: shop }] }]", ""), ["jobs", "shop"]);
+    assert_eq!(used(JOBS, ""), ["jobs"], "stated as the cluster has it");
+    let policy = |more: &str| format!("policies: [{{ name: own, autoscaler: static, {more} }}]");
+    assert_eq!(used("", &policy("manifests: [objects.yaml]")), ["jobs"], "applied again");
+    assert_eq!(used("", &policy("fargate: { vcpu_quota: 100 }")), ["jobs"]);
+    assert_eq!(used("", &policy("fargate: { profiles: [] }")), Vec::<&str>::new());
+    let other = "fargate: { profiles: [{ name: other, selectors: [{ namespace: shop }] }] }";
+    assert_eq!(used("", &policy(other)), ["other"]);
+}
+
+#[test]
+fn two_profiles_of_one_name_have_to_be_the_same() {
+    let other = "profiles: [{ name: jobs, selectors: [{ namespace: shop }] }]";
+    let error = load(other, "duration: 1h", &with_cluster_config()).unwrap_err();
+    assert!(error.contains("two Fargate profiles are called `jobs`"), "{error}");
+    assert!(error.contains("eksctl ClusterConfig"), "{error}");
+}
+
+#[test]
+fn a_profile_that_a_timeline_applies_takes_no_pod_and_is_named() {
+    let place = Place::new();
+    place.put("objects.yaml", &deployment("jobs", "web", 1, "cpu: 1, memory: 2560Mi", ""));
+    place.put("later.yaml", CLUSTER.trim_start_matches("---\n"));
+    place.put(
+        "scenario.yaml",
+        "name: later\nregion: us-east-1\nduration: 1h\nmanifests: [objects.yaml]\n\
+         policies: [{ name: own, autoscaler: static }]\ntimeline: [{ at: 30m, manifests: [later.yaml] }]\n",
+    );
+    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let outcome = run_policy(&scenario, None);
+    assert_eq!(profiles_used(&outcome), Vec::<&str>::new());
+    let warnings = outcome.warnings.texts().join("\n");
+    assert!(warnings.contains("timeline at 00:30:00: Fargate profiles are there from the start"), "{warnings}");
 }
 
 #[test]

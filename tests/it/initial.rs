@@ -10,7 +10,7 @@ use nodecast::cloud::BillItem;
 use nodecast::domain::{NodeId, SimDuration, SimTime};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{Outcome, Simulation, resolve, run};
-use nodecast::world::record::EventKind;
+use nodecast::world::record::{EventKind, JobOutcomeKind};
 use serde_json::Value;
 
 use crate::cli::Place;
@@ -303,6 +303,48 @@ spec:
         "{warnings}"
     );
     assert_eq!(count(&outcome, EventKind::PodEvicted), 0);
+}
+
+#[test]
+fn the_deadline_of_a_job_that_runs_already_counts_from_its_start() {
+    let work = "activeDeadlineSeconds: 15600, template: {spec: {restartPolicy: Never, \
+        containers: [{name: own, image: own, resources: {requests: {cpu: 100m, memory: 900Mi}}}]}}";
+    let object = |kind: &str, name: &str, spec: &str| {
+        format!(
+            "---\napiVersion: batch/v1\nkind: {kind}\nmetadata: {{name: {name}, namespace: shop}}\nspec: {{{spec}}}\n"
+        )
+    };
+    let cron = format!("schedule: \"0 3 * * *\", jobTemplate: {{spec: {{{work}}}}}");
+    let manifests = [
+        object("Job", "older", work),
+        "status: {startTime: \"2026-10-31T07:50:00Z\"}\n".to_owned(),
+        object("Job", "plain", work),
+        object("Job", "new", work),
+        object("CronJob", "report", &cron),
+    ]
+    .concat();
+    let dump = [
+        node("s1", OF_GROUP, 20),
+        pod("older-x", "s1", Some(("Job", "older")), 100),
+        pod("plain-x", "s1", Some(("Job", "plain")), 100),
+        pod("report-29000000-x", "s1", Some(("Job", "report-29000000")), 100),
+    ]
+    .concat();
+    let times: String =
+        ["older", "plain", "new", "report"].map(|name| format!("  - {{ name: shop/{name}, run_time: 3h }}\n")).concat();
+    let more = format!("{NODE_GROUP}policies: [{{ name: own, autoscaler: static }}]\nworkloads:\n{times}");
+    let outcome = outcome(&cluster(&manifests, &dump, &more), "scenario.yaml");
+    let end = |name: &str| {
+        let job = outcome.record.jobs.iter().find(|job| &*job.name == name).unwrap();
+        job.end.map(|end| (end.at.as_secs(), end.kind))
+    };
+    // Four hours and twenty minutes after 07:50 and after 08:00; the run begins at 12:00.
+    assert_eq!(end("older"), Some((600, JobOutcomeKind::Failed)));
+    assert_eq!(end("plain"), Some((1_200, JobOutcomeKind::Failed)));
+    assert_eq!(end("report-29000000"), Some((1_200, JobOutcomeKind::Failed)));
+    assert_eq!(end("new"), None);
+    let removed = |name: &str| outcome.record.pods.iter().find(|pod| pod.name == name).unwrap().removed;
+    assert!(removed("older-x") < removed("plain-x") && removed("older-x").is_some());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What manifests and dates call for in the bill beside nodes: load balancers, extended support, public addresses.
 
 use nodecast::report::Summary;
+use nodecast::simulation::Outcome;
 
 use crate::reserved_capacity::run_file;
 
@@ -33,6 +34,11 @@ spec:
 
 /// Ten hours of two replicas that answer ten requests a second, on two nodes that are there from the start.
 fn summary(start: &str, kubernetes: &str, more: &str) -> Summary {
+    Summary::of(&outcome(start, kubernetes, more, ""))
+}
+
+/// The same, where `later.yaml` is there for the timeline.
+fn outcome(start: &str, kubernetes: &str, more: &str, later: &str) -> Outcome {
     let scenario = format!(
         "name: shop\nregion: us-east-1\nstart: {start}\nduration: 10h\nversions: {{ kubernetes: \"{kubernetes}\" }}\n\
          cluster: {{ zones: [us-east-1a, us-east-1b] }}\nmanifests: [shop.yaml]\n\
@@ -41,8 +47,9 @@ fn summary(start: &str, kubernetes: &str, more: &str) -> Summary {
     );
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("shop.yaml"), SERVICES).unwrap();
+    std::fs::write(directory.path().join("later.yaml"), later).unwrap();
     std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
-    Summary::of(&run_file(&directory.path().join("scenario.yaml")))
+    run_file(&directory.path().join("scenario.yaml"))
 }
 
 fn amount(summary: &Summary, item: &str) -> f64 {
@@ -61,6 +68,31 @@ fn services_and_ingresses_call_for_load_balancers_that_carry_their_requests() {
     let without = summary("2026-06-10T00:00:00Z", "1.36", "ec2: { billing: { load_balancers: none } }\n");
     assert_eq!((amount(&without, "load balancers"), without.cost.without_network), (0.0, None));
     assert!((without.cost.total - own.cost.without_network.unwrap()).abs() < 1e-9);
+}
+
+#[test]
+fn a_load_balancer_that_a_timeline_brings_or_takes_away_is_billed_while_it_is_there() {
+    let costs = |later: &str| {
+        let timeline = "timeline: [{ at: 4h, manifests: [later.yaml] }]\n";
+        let outcome = outcome("2026-06-10T00:00:00Z", "1.36", timeline, later);
+        let warnings = outcome.warnings.texts().join("\n");
+        assert!(!warnings.contains("load balancer"), "{warnings}");
+        let own = Summary::of(&outcome);
+        (amount(&own, "load balancers"), amount(&own, "load balancer capacity units"))
+    };
+    let object = |name: &str, spec: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{ name: {name}, namespace: shop }}\nspec: {{ {spec}selector: {{ app: web }} }}\n"
+        )
+    };
+    // Beside the two of ten hours, 0.45, one of six hours; and beside the 0.0432 of all requests that of six tenths of them.
+    let (hours, capacity) = costs(&object("api", "type: LoadBalancer, loadBalancerClass: service.k8s.aws/nlb, "));
+    assert!((hours - 0.585).abs() < 1e-9, "{hours}");
+    assert!((capacity / 0.069_12 - 1.0).abs() < 0.05, "{capacity}");
+    // That of the Service goes after four hours, with four tenths of the requests.
+    let (hours, capacity) = costs(&object("web", ""));
+    assert!((hours - 0.315).abs() < 1e-9, "{hours}");
+    assert!((capacity / 0.017_28 - 1.0).abs() < 0.05, "{capacity}");
 }
 
 #[test]

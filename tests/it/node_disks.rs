@@ -17,13 +17,17 @@ fn scenario(more: &str) -> String {
 
 /// One pod, and a pool of m5.large whose class has these `blockDeviceMappings`.
 fn karpenter(mappings: &str) -> String {
+    of_class(&format!("amiSelectorTerms: [{{alias: al2023@latest}}]\n  blockDeviceMappings: {mappings}"))
+}
+
+/// One pod, and a pool of m5.large whose class states this.
+fn of_class(spec: &str) -> String {
     let pool = "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec:\n  template:\n    spec:\n      \
         nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n      requirements:\n      \
         - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}\n      \
         - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}\n";
     format!(
-        "{}{pool}---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  \
-         amiSelectorTerms: [{{alias: al2023@latest}}]\n  blockDeviceMappings: {mappings}\n",
+        "{}{pool}---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec:\n  {spec}\n",
         web(1)
     )
 }
@@ -64,6 +68,20 @@ fn what_a_node_class_orders_of_its_volumes_is_billed() {
     assert_eq!(cost(two), month("13"));
     // 20 GB are 18.6 GiB, which EC2 is asked for in whole ones.
     assert_eq!(cost("[{deviceName: /dev/xvda, ebs: {volumeSize: 20G}}]"), month("1.52"));
+}
+
+#[test]
+fn a_node_class_without_mappings_is_billed_for_the_volumes_of_its_image_family() {
+    let cost =
+        |spec: &str| hourly(&run(&scenario("policies: [{ name: only, autoscaler: karpenter }]"), &of_class(spec)));
+    assert_eq!(cost("amiSelectorTerms: [{alias: al2023@latest}]"), month("1.6"), "20 GiB");
+    assert_eq!(cost("amiSelectorTerms: [{alias: al2@latest}]"), month("1.6"), "20 GiB");
+    assert_eq!(cost("amiSelectorTerms: [{alias: bottlerocket@latest}]"), month("1.92"), "4 GiB and 20 GiB for pods");
+    assert_eq!(cost("amiFamily: Custom\n  amiSelectorTerms: [{id: ami-0123456789abcdef0}]"), month("1.6"), "assumed");
+    // What the class states takes the place of all of them.
+    let stated = "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  \
+        blockDeviceMappings: [{deviceName: /dev/xvdb, ebs: {volumeSize: 50Gi, volumeType: gp3}}]";
+    assert_eq!(cost(stated), month("4"));
 }
 
 #[test]

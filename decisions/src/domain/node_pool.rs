@@ -186,7 +186,7 @@ pub struct NodeClass {
     pub zones: Vec<Symbol>,
     /// Kubelet settings.
     pub kubelet: KubeletConfig,
-    /// Sizes of the block devices in bytes, root first; empty for the family's default.
+    /// The EBS volumes that it states, root first; empty for those that Karpenter orders for the family.
     pub block_devices: Vec<BlockDevice>,
     /// Whether local disks are joined into one volume for pods (`instanceStorePolicy: RAID0`).
     pub instance_store_raid0: bool,

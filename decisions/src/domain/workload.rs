@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::labels::LabelSelector;
 use super::pod::{IntOrPercent, PodSpec};
 use super::symbol::Symbol;
-use super::time::SimDuration;
+use super::time::{SimDuration, SimTime};
 
 /// A namespaced object's name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -147,6 +147,8 @@ pub struct Job {
     pub name: ObjectName,
     /// What it does.
     pub spec: JobSpec,
+    /// `status.startTime` of one that runs already, since 1970.
+    pub started: Option<SimTime>,
 }
 
 /// What a CronJob does when its time comes while a Job of it still runs (`concurrencyPolicy`).

@@ -51,11 +51,24 @@ pub struct IngressClass {
     pub default: bool,
 }
 
+/// What calls for a load balancer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BalancerCaller {
+    /// A Service of type LoadBalancer.
+    Service(ObjectName),
+    /// An Ingress without a group.
+    Ingress(ObjectName),
+    /// A group of Ingresses.
+    Group(Symbol),
+}
+
 /// A load balancer that the manifests call for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LoadBalancer {
     /// What it is.
     pub kind: BalancerKind,
+    /// What calls for it.
+    pub caller: BalancerCaller,
     /// The Services behind it, in order.
     pub services: Vec<ObjectName>,
 }
@@ -76,14 +89,15 @@ pub(super) fn called_for(
             BalancerKind::Classic if controlled => BalancerKind::Network,
             kind => kind,
         };
-        Some(LoadBalancer { kind, services: vec![service.name] })
+        Some(LoadBalancer { kind, caller: BalancerCaller::Service(service.name), services: vec![service.name] })
     };
     let mut balancers: Vec<LoadBalancer> = services.iter().filter_map(of_service).collect();
     let mut groups: BTreeMap<Symbol, usize> = BTreeMap::new();
     for ingress in ingresses.iter().filter(|ingress| is_balanced(ingress, classes)) {
         let known = ingress.group.and_then(|group| groups.get(&group).copied());
         let place = known.unwrap_or_else(|| {
-            balancers.push(LoadBalancer { kind: BalancerKind::Application, services: Vec::new() });
+            let caller = ingress.group.map_or(BalancerCaller::Ingress(ingress.name), BalancerCaller::Group);
+            balancers.push(LoadBalancer { kind: BalancerKind::Application, caller, services: Vec::new() });
             balancers.len() - 1
         });
         groups.extend(ingress.group.map(|group| (group, place)));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::bounds::replicas;
-use super::common::{count, metadata};
+use super::common::{count, instant, metadata};
 use super::pod::{OBJECT, template};
 use crate::domain::SimDuration;
 use crate::domain::pod::OwnerKind;
@@ -61,7 +61,9 @@ pub(super) fn job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Job,
     let fields = reader.fields(object, &OBJECT)?;
     let name = metadata(reader, fields.get("metadata"))?.name;
     let spec = job_spec(reader, fields.required(reader, "spec")?)?;
-    Ok(Job { name, spec })
+    let started = object.get("status").and_then(|status| status.get("startTime"));
+    let started = started.filter(|node| node.as_text().is_some());
+    Ok(Job { name, spec, started: started.map(|node| instant(reader, node, "startTime")).transpose()? })
 }
 
 /// A CronJob object.

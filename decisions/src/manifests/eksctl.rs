@@ -1,21 +1,30 @@
-//! eksctl's ClusterConfig: the cluster and its node groups.
+//! eksctl's ClusterConfig: the cluster, its node groups and its Fargate profiles.
 
 use super::common::{count, labels, symbols};
-use super::disks;
 use super::node_group::{
     distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
     suspends_zone_rebalance, taints,
 };
+use super::{disks, fargate};
 use crate::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup};
 use crate::domain::node_pool::{AmiFamily, ClusterInfo};
 use crate::domain::{KubernetesVersion, Symbol};
+use crate::policy::fargate::Profile;
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
 
 static CLUSTER: Shape = Shape {
     name: "a ClusterConfig",
-    keys: &["apiVersion", "kind", "metadata", "managedNodeGroups", "nodeGroups", "availabilityZones"],
+    keys: &[
+        "apiVersion",
+        "kind",
+        "metadata",
+        "managedNodeGroups",
+        "nodeGroups",
+        "availabilityZones",
+        "fargateProfiles",
+    ],
     without_effect: &[
         "vpc",
         "kubernetesNetworkConfig",
@@ -35,7 +44,6 @@ static CLUSTER: Shape = Shape {
         "upgradePolicy",
     ],
     unsupported: &[
-        ("fargateProfiles", "the profiles that there are stand in the scenario, under `fargate: {profiles: [...]}`"),
         ("autoModeConfig", "a scenario has Auto Mode by a policy with `autoscaler: eks-auto-mode`"),
         ("outpost", "nodes run in the region"),
         ("remoteNetworkConfig", "hybrid nodes do not exist"),
@@ -119,7 +127,7 @@ static GROUP: Shape = Shape {
 pub(super) fn cluster_config<'s>(
     reader: &mut Reader<'s>,
     object: &Node<'s>,
-) -> Result<(ClusterInfo, Vec<NodeGroup>), InputError> {
+) -> Result<(ClusterInfo, Vec<NodeGroup>, Vec<Profile>), InputError> {
     let fields = reader.fields(object, &CLUSTER)?;
     let mut cluster = ClusterInfo { zones: symbols(reader, fields, "availabilityZones")?, ..ClusterInfo::default() };
     if let Some(node) = fields.get("metadata") {
@@ -134,7 +142,8 @@ pub(super) fn cluster_config<'s>(
             groups.push(node_group(reader, node, &cluster, managed)?);
         }
     }
-    Ok((cluster, groups))
+    let profiles = fargate::profiles(reader, fields)?;
+    Ok((cluster, groups, profiles))
 }
 
 /// The release from which eksctl starts groups on Amazon Linux 2023 unless told otherwise.

@@ -297,9 +297,10 @@ fn one<'s>(
         }
         "AWSNodeTemplate" => manifests.node_classes.push(legacy::node_template(reader, object)?),
         "ClusterConfig" => {
-            let (cluster, groups) = eksctl::cluster_config(reader, object)?;
+            let (cluster, groups, profiles) = eksctl::cluster_config(reader, object)?;
             manifests.cluster = Some(cluster);
             manifests.node_groups.extend(groups);
+            manifests.fargate_profiles.extend(profiles);
         }
         "NodeOverlay" => manifests.node_overlays.push(node_overlay::node_overlay(reader, object)?),
         "CapacityBuffer" => manifests.capacity_buffers.push(capacity_buffer::capacity_buffer(reader, object)?),

@@ -9,7 +9,7 @@ mod profile;
 mod rate;
 mod size;
 
-pub use profile::{PROFILE_LABEL, Profile, Selector, chosen, matches_pattern};
+pub use profile::{PROFILE_LABEL, Profile, SELECTORS_MOST, Selector, chosen, matches_pattern};
 pub use rate::LaunchRate;
 pub use size::{Billed, STORAGE_INCLUDED_GIB, Unsupported, size, unsupported};
 

@@ -3,6 +3,7 @@
 //!
 //! What must not live here: which type is chosen (`packing` narrows, `selection` chooses), how prices move (`cloud`).
 
+mod block_devices;
 mod capacity;
 mod labels;
 mod offerings;
@@ -20,7 +21,8 @@ use crate::domain::{
 };
 use crate::policy::release::Behaviour;
 
-pub use capacity::{volumes_beside_local_disks, volumes_of_found};
+pub(in crate::policy) use block_devices::volumes_of_new;
+pub use block_devices::{volumes_beside_local_disks, volumes_of_found};
 pub use labels::of_node as labels_of_node;
 pub use offerings::{refresh_offering, refresh_offerings};
 pub use overlays::{OverlayVerdict, add_extended, lay_overlays, overlay_warnings};

@@ -199,6 +199,7 @@ impl PackingQuestion {
             ));
         }
         warn_of_buffers(&objects, &mut warnings);
+        warn_of_fargate(&objects, &mut warnings);
         let mut question = Self {
             karpenter,
             price_list: setting.price_list,
@@ -336,6 +337,17 @@ fn warn_of_buffers(objects: &Manifests, warnings: &mut Vec<Warning>) {
         let text =
             format!("CapacityBuffer {}: one pass packs pods that wait, and keeps no room beside them", buffer.name);
         warnings.push(Warning::new(text));
+    }
+}
+
+/// One pass is asked about nodes.
+fn warn_of_fargate(objects: &Manifests, warnings: &mut Vec<Warning>) {
+    for profile in &objects.fargate_profiles {
+        let text = format!(
+            "Fargate profile {}: one pass packs the pods that it would take, too; leave them out, or ask with `nodecast run`",
+            profile.name
+        );
+        warnings.push(Warning::new(text).with_effect(Effect::MayChangeAnswer));
     }
 }
 

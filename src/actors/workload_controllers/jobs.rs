@@ -34,11 +34,13 @@ pub(super) struct Batch {
     running: Vec<Running>,
     /// When the Job ended, where there is no CronJob.
     ended: Option<SimTime>,
+    /// Since when its manifest says that it has run, since 1970, where there is no CronJob.
+    written: Option<SimTime>,
 }
 
 impl Batch {
     fn new(work: Work, cron: Option<Cron>) -> Self {
-        Self { work, cron, running: Vec::new(), ended: None }
+        Self { work, cron, running: Vec::new(), ended: None, written: None }
     }
 
     /// Whether the Job has been deleted because its time to live was over.
@@ -104,6 +106,7 @@ pub(in crate::actors) fn apply_job(context: &mut Context<'_>, now: SimTime, job:
     let owner = (OwnerKind::Job, 1);
     let (workload, _) = begin_workload(context, now, job.name, WorkloadKind::Job, &selector, &job.spec.template, owner);
     let mut batch = Batch::new(Work { spec: Arc::new(job.spec.clone()), revision: 0 }, None);
+    batch.written = job.started;
     begin(context, now, workload, &mut batch, job.name.name.to_string());
     context.controllers.batches.insert(workload, batch);
     wake(context, workload);
@@ -182,25 +185,42 @@ pub(super) fn deleted(context: &mut Context<'_>, workload: WorkloadId) {
 /// A Job of a CronJob is there that began a while ago; its number among those that have not ended.
 pub(in crate::actors) fn begin_found(
     context: &mut Context<'_>,
+    now: SimTime,
     workload: WorkloadId,
-    (name, began): (Symbol, SimTime),
+    name: Symbol,
 ) -> usize {
     let Some(batch) = context.controllers.batches.get_mut(&workload) else { return 0 };
     let work = batch.work.clone();
-    let job = context.world.begin_job(workload, name.to_string(), &work.spec, began.max(SimTime::ZERO));
+    let job = context.world.begin_job(workload, name.to_string(), &work.spec, now);
     let has_run = !work.spec.suspended;
-    batch.running.push(Running { started: has_run.then_some(began), has_run, ..Running::new(job, work) });
+    batch.running.push(Running { started: has_run.then_some(now), has_run, ..Running::new(job, work) });
     let jobs = batch.running.len();
     context.world.count_bare_pods(workload, u32::try_from(jobs).unwrap_or(u32::MAX));
     jobs - 1
 }
 
-/// A pod of the Job of this number is there.
-pub(in crate::actors) fn found(context: &mut Context<'_>, workload: WorkloadId, pod: PodId, number: usize) {
-    let job = context.controllers.batches.get_mut(&workload).and_then(|batch| batch.running.get_mut(number));
-    if let Some(job) = job {
-        job.state.pods.push(pod);
-        context.world.assign_to_job(pod, job.state.job);
+/// A pod of the Job of this number is there, which was made at `created`.
+///
+/// The Job has run since its `startTime`; where no file states one, since the oldest of its pods was made. Its deadline counts from then.
+pub(in crate::actors) fn found(
+    context: &mut Context<'_>,
+    now: SimTime,
+    workload: WorkloadId,
+    (pod, created, number): (PodId, SimTime, usize),
+) {
+    let setup = context.setup;
+    let Some(batch) = context.controllers.batches.get_mut(&workload) else { return };
+    let Some(job) = batch.running.get_mut(number) else { return };
+    job.state.pods.push(pod);
+    context.world.assign_to_job(pod, job.state.job);
+    let written = batch.written.zip(setup.initial.as_ref()).map(|(at, initial)| initial.instant(Some(at)));
+    let began = written.map_or(created, |at| at.min(created));
+    if job.started.is_some_and(|started| began <= started) {
+        job.started = Some(began);
+        if let Some(deadline) = job.work.spec.active_deadline {
+            let at = (began + deadline).max(now);
+            context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 //! connections a second, 3,000 active ones, 1 GB an hour or 1,000 rule evaluations a second; of a Network Load Balancer 800 new connections a
 //! second, 100,000 active ones or 1 GB an hour (TCP); what there is most of counts. A Classic one is billed by the gigabyte.
 
+use std::collections::BTreeSet;
+
 use super::network::{GB, LoadBalancers};
 use super::{BillItem, BillLine, blank, charge};
 use crate::catalog::PriceQuality;
@@ -17,6 +19,10 @@ pub struct BalancerUse {
     pub kind: BalancerKind,
     /// Requests to the workloads behind it.
     pub requests: u64,
+    /// Since when it is there.
+    pub from: SimTime,
+    /// Until when.
+    pub to: SimTime,
 }
 
 /// What a kind of load balancer costs.
@@ -39,44 +45,58 @@ const fn prices(kind: BalancerKind) -> Prices {
 
 const KINDS: [BalancerKind; 3] = [BalancerKind::Application, BalancerKind::Network, BalancerKind::Classic];
 
-/// Lines for the hours and the capacity units of a run that ends at `end`: of as many as are stated, else of those in `used`.
+/// When some load balancers are there.
+type Span = (SimTime, SimTime);
+
+/// Lines for the hours and the capacity units of a run that ends at `end`: of as many as are stated, else of those in `used`, with lines
+/// of their own for those that came or went during the run.
 pub(super) fn lines(stated: &LoadBalancers, used: &[BalancerUse], end: SimTime) -> Vec<BillLine> {
-    let line = |item, rate: HourlyRate| {
-        let billed = end - SimTime::ZERO;
-        BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, None, SimTime::ZERO, end) }
-    };
-    let mut lines = Vec::new();
     if let Some(count) = stated.count {
-        let default = prices(BalancerKind::Network);
+        let (default, whole) = (prices(BalancerKind::Network), (SimTime::ZERO, end));
         let count = i64::from(count);
-        lines.push(line(BillItem::LoadBalancer, stated.per_hour.unwrap_or(default.hour).scaled(count, 1)));
         let units = count * i64::from(stated.milli_units.unwrap_or(1_000));
-        lines.push(line(
-            BillItem::LoadBalancerCapacity,
-            stated.per_unit_hour.unwrap_or(default.unit).scaled(units, 1_000),
-        ));
-        return lines;
+        return vec![
+            line(BillItem::LoadBalancer, stated.per_hour.unwrap_or(default.hour).scaled(count, 1), whole),
+            line(
+                BillItem::LoadBalancerCapacity,
+                stated.per_unit_hour.unwrap_or(default.unit).scaled(units, 1_000),
+                whole,
+            ),
+        ];
     }
+    let mut lines = Vec::new();
     for kind in KINDS {
         let own: Vec<&BalancerUse> = used.iter().filter(|own| own.kind == kind).collect();
-        if own.is_empty() {
-            continue;
+        let spans: BTreeSet<Span> = own.iter().map(|own| (own.from, own.to)).collect();
+        for span in spans {
+            let together: Vec<&BalancerUse> = own.iter().copied().filter(|own| (own.from, own.to) == span).collect();
+            lines.extend(of_kind(stated, kind, span, &together));
         }
-        let count = own.len() as i64;
-        let prices = prices(kind);
-        lines.push(line(BillItem::LoadBalancer, stated.per_hour.unwrap_or(prices.hour).scaled(count, 1)));
-        let unit = stated.per_unit_hour.unwrap_or(prices.unit);
-        let capacity = match stated.milli_units {
-            Some(milli) => line(BillItem::LoadBalancerCapacity, unit.scaled(count * i64::from(milli), 1_000)),
-            None => {
-                let amount = own.iter().map(|own| of_load(unit, &prices, own.requests, stated)).sum();
-                let line = blank(BillItem::LoadBalancerCapacity, None, SimTime::ZERO, end);
-                BillLine { amount, quality: PriceQuality::Assumed, ..line }
-            }
-        };
-        lines.extend((capacity.amount != Money::ZERO).then_some(capacity));
     }
     lines
+}
+
+fn line(item: BillItem, rate: HourlyRate, (from, to): Span) -> BillLine {
+    let billed = to - from;
+    BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, None, from, to) }
+}
+
+/// Lines for load balancers of one kind that are there at the same time.
+fn of_kind(stated: &LoadBalancers, kind: BalancerKind, span: Span, own: &[&BalancerUse]) -> Vec<BillLine> {
+    let count = own.len() as i64;
+    let prices = prices(kind);
+    let hours = line(BillItem::LoadBalancer, stated.per_hour.unwrap_or(prices.hour).scaled(count, 1), span);
+    let unit = stated.per_unit_hour.unwrap_or(prices.unit);
+    let capacity = match stated.milli_units {
+        Some(milli) => line(BillItem::LoadBalancerCapacity, unit.scaled(count * i64::from(milli), 1_000), span),
+        None => {
+            let amount = own.iter().map(|own| of_load(unit, &prices, own.requests, stated)).sum();
+            let line = blank(BillItem::LoadBalancerCapacity, None, span.0, span.1);
+            BillLine { amount, quality: PriceQuality::Assumed, ..line }
+        }
+    };
+    let capacity = (capacity.amount != Money::ZERO).then_some(capacity);
+    std::iter::once(hours).chain(capacity).collect()
 }
 
 /// What the capacity units that so many requests come to cost. Units go by what there is most of; all of it grows with the requests, so

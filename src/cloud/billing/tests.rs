@@ -419,7 +419,7 @@ fn extended_support_costs_half_a_dollar_more_while_it_lasts_and_nothing_beside_a
 fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried() {
     use crate::cloud::billing::balancers::BalancerUse;
     use crate::manifests::BalancerKind::{Application, Classic, Network};
-    let used = |kind, requests| BalancerUse { kind, requests };
+    let used = |kind, requests| BalancerUse { kind, requests, from: at(0), to: at(36_000) };
     let balancers =
         vec![used(Network, 1_000_000), used(Application, 500_000), used(Application, 0), used(Classic, 100_000)];
     let traffic = Traffic { balancers, ..Traffic::default() };
@@ -443,6 +443,27 @@ fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried()
     assert_eq!(capacity, ["0.044444444", "0.002083333", "0.000080000"]);
     let none = bill(NetworkPrices { load_balancers: None, ..NetworkPrices::default() });
     assert_eq!(amounts(&none, BillItem::LoadBalancer).len(), 0);
+}
+
+#[test]
+fn a_load_balancer_is_billed_while_it_is_there() {
+    use crate::cloud::billing::balancers::BalancerUse;
+    use crate::manifests::BalancerKind::Network;
+    let used = |from, to| BalancerUse { kind: Network, requests: 0, from: at(from), to: at(to) };
+    let traffic =
+        Traffic { balancers: vec![used(18_000, 36_000), used(0, 36_000), used(0, 3_600)], ..Traffic::default() };
+    let bill =
+        super::bill(&mut account(BillingSettings::default()), at(36_000), &Beside { traffic, ..Beside::default() });
+    let lines = bill.lines.iter().filter(|line| line.item == BillItem::LoadBalancer);
+    let told: Vec<_> = lines.map(|line| (line.from, line.to, line.amount.to_string())).collect();
+    assert_eq!(
+        told,
+        [
+            (at(0), at(3_600), "0.022500000".to_owned()),
+            (at(0), at(36_000), "0.225000000".to_owned()),
+            (at(18_000), at(36_000), "0.112500000".to_owned())
+        ]
+    );
 }
 
 #[test]

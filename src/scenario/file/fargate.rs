@@ -3,13 +3,15 @@
 use super::overlays::lay;
 use super::{Reading, ScenarioError};
 use crate::domain::Currency;
-use crate::policy::fargate::Profile;
+use crate::policy::fargate::{Profile, SELECTORS_MOST};
 use crate::scenario::definition::FargateSettings;
 use crate::scenario::error::{Effect, Warning};
+use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::fargate::{FargateKeys, ProfileKeys};
+use crate::scenario::tree::Location;
 
-/// Lays what is stated over what holds.
+/// Lays what is stated over what holds, and beside it the profiles that ClusterConfigs bring.
 ///
 /// # Errors
 /// If two profiles have one name, or nobody knows what it costs.
@@ -17,10 +19,53 @@ pub(super) fn lay_over<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
     settings: &mut FargateSettings,
-    stated: FargateKeys,
+    (stated, brought): (Option<FargateKeys>, Vec<Profile>),
 ) -> Result<(), ScenarioError> {
-    let node = fields.required(&reading.reader, "fargate")?;
-    let has_profiles = stated.profiles.is_some();
+    if stated.is_none() && brought.is_empty() {
+        return Ok(());
+    }
+    let has_profiles = stated.as_ref().is_none_or(|own| own.profiles.is_some());
+    if let Some(stated) = stated {
+        lay_stated(settings, stated);
+    }
+    // One that is stated as a ClusterConfig has it is the same profile.
+    let brought: Vec<Profile> = brought.into_iter().filter(|own| !settings.profiles.contains(own)).collect();
+    refuse_namesakes(reading, fields, &settings.profiles, &brought)?;
+    settings.profiles.extend(brought);
+    if settings.profiles.is_empty() && !has_profiles {
+        let text = "`fargate` has no profile: nothing runs on Fargate";
+        let help = "add `profiles`, each with a name and the namespaces that it selects";
+        reading.note(vec![Warning::new(text).help(help).with_effect(Effect::ChangesAnswer)]);
+    }
+    let has_prices = settings.vcpu_hour.is_some() && settings.gb_hour.is_some();
+    if !settings.profiles.is_empty() && !has_prices && reading.region().currency != Currency::Usd {
+        return Err(reading
+            .error(place(fields), format!("what Fargate costs in {} is not known", reading.region().name))
+            .because("no price")
+            .help("state `fargate: {vcpu_hour: ..., gb_hour: ...}` in the currency of the region"));
+    }
+    Ok(())
+}
+
+/// The profiles of a policy's `own` ClusterConfigs, beside those that it states or has of the scenario: one takes the place of that of its
+/// name in the scenario's ClusterConfigs, as an object does that is applied again.
+///
+/// # Errors
+/// As [`lay_over`].
+pub(super) fn bring<'s>(
+    reading: &mut Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    settings: &mut FargateSettings,
+    (base, own): (&Manifests, &Manifests),
+) -> Result<(), ScenarioError> {
+    let brought = &own.fargate_profiles;
+    let is_replaced =
+        |known: &Profile| base.fargate_profiles.contains(known) && brought.iter().any(|newer| newer.name == known.name);
+    settings.profiles.retain(|known| !is_replaced(known));
+    lay_over(reading, fields, settings, (None, brought.clone()))
+}
+
+fn lay_stated(settings: &mut FargateSettings, stated: FargateKeys) {
     lay(&mut settings.profiles, stated.profiles);
     lay(&mut settings.vcpu_quota, stated.vcpu_quota);
     lay(&mut settings.burst, stated.launch_burst);
@@ -32,30 +77,29 @@ pub(super) fn lay_over<'s>(
     lay(&mut settings.sidecar_memory, stated.sidecar_memory);
     settings.vcpu_hour = stated.vcpu_hour.or(settings.vcpu_hour);
     settings.gb_hour = stated.gb_hour.or(settings.gb_hour);
-    if settings.profiles.is_empty() && !has_profiles {
-        let text = "`fargate` has no profile: nothing runs on Fargate";
-        let help = "add `profiles`, each with a name and the namespaces that it selects";
-        reading.note(vec![Warning::new(text).help(help).with_effect(Effect::ChangesAnswer)]);
-    }
-    let names: Vec<_> = settings.profiles.iter().map(|own| own.name).collect();
-    if let Some(place) = (1..names.len()).find(|&place| names[..place].contains(&names[place])) {
-        return Err(reading
-            .error(node.at, format!("two Fargate profiles are called `{}`", names[place]))
-            .because("here")
-            .help("give each its own name: of several that fit a pod the first by name takes it"));
-    }
-    let has_prices = settings.vcpu_hour.is_some() && settings.gb_hour.is_some();
-    if !settings.profiles.is_empty() && !has_prices && reading.region().currency != Currency::Usd {
-        return Err(reading
-            .error(node.at, format!("what Fargate costs in {} is not known", reading.region().name))
-            .because("no price")
-            .help("state `vcpu_hour` and `gb_hour` in the currency of the region"));
-    }
-    Ok(())
 }
 
-/// Selectors that a profile may have.
-const SELECTORS_MOST: usize = 5;
+/// Where what is said of Fargate stands: the key, else the manifests.
+fn place(fields: Fields<'_, '_>) -> Location {
+    fields.get("fargate").or_else(|| fields.get("manifests")).map_or(fields.at, |node| node.at)
+}
+
+/// Of several profiles that fit a pod the first by name takes it, so that each has a name of its own.
+fn refuse_namesakes(
+    reading: &Reading<'_, '_>,
+    fields: Fields<'_, '_>,
+    stated: &[Profile],
+    brought: &[Profile],
+) -> Result<(), ScenarioError> {
+    let all: Vec<_> = stated.iter().chain(brought).map(|own| own.name).collect();
+    let Some(second) = (1..all.len()).find(|&at| all[..at].contains(&all[at])) else { return Ok(()) };
+    let (name, is_brought) = (all[second], second >= stated.len());
+    let also = if is_brought { ": one of them in an eksctl ClusterConfig (`fargateProfiles`)" } else { "" };
+    Err(reading
+        .error(place(fields), format!("two Fargate profiles are called `{name}`{also}"))
+        .because("here")
+        .help("give each its own name: of several that fit a pod the first by name takes it"))
+}
 
 /// A profile, with as many selectors as EKS allows.
 ///

@@ -3,6 +3,7 @@
 use super::{Reading, ScenarioError, auto_mode, fargate, optional, vertical};
 use crate::domain::controller_time::CallRate;
 use crate::domain::{ControllerTime, FeatureGates, KubernetesVersion, TerminationHandler, Versions};
+use crate::policy::fargate::Profile;
 use crate::scenario::definition::{FargateSettings, KarpenterOptions};
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::manifests::Manifests;
@@ -30,6 +31,8 @@ pub(super) struct Overlay {
     pub(super) auto_mode: auto_mode::Stated,
     /// EKS on Fargate.
     pub(super) fargate: FargateSettings,
+    /// Fargate profiles that ClusterConfigs of the scenario bring beside those that it states itself, until these are read.
+    brought: Vec<Profile>,
     /// The flags of the Vertical Pod Autoscaler's programs.
     pub(super) vertical: vertical::Flags,
     /// How long controllers take.
@@ -50,6 +53,7 @@ impl Overlay {
             gates: FeatureGates::default(),
             auto_mode: auto_mode::Stated::default(),
             fargate: FargateSettings::default(),
+            brought: manifests.fargate_profiles.clone(),
             vertical: vertical::Flags::default(),
             controller_time: ControllerTime::default(),
             handler: None,
@@ -87,9 +91,9 @@ impl Overlay {
         if let Some(stated) = optional::<AutoModeKeys>(reading, fields, "eks_auto_mode")? {
             self.auto_mode = self.auto_mode.with(stated);
         }
-        if let Some(stated) = optional::<FargateKeys>(reading, fields, "fargate")? {
-            fargate::lay_over(reading, fields, &mut self.fargate, stated)?;
-        }
+        let stated = optional::<FargateKeys>(reading, fields, "fargate")?;
+        let brought = std::mem::take(&mut self.brought);
+        fargate::lay_over(reading, fields, &mut self.fargate, (stated, brought))?;
         if let Some(stated) = optional::<VerticalKeys>(reading, fields, "vertical_pod_autoscaler")? {
             self.vertical.lay(reading, fields, stated)?;
         }

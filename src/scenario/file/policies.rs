@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::overlays::Overlay;
-use super::{Reading, auto_mode, node_groups};
+use super::{Reading, auto_mode, fargate, node_groups};
 use crate::domain::Versions;
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::Expander;
@@ -109,12 +109,14 @@ fn policy<'s>(
 ) -> Result<PolicyVariant, ScenarioError> {
     let mut policy = PolicyVariant::read(reading, node, "policies")?;
     let fields = reading.reader.fields(node, &POLICY.shape)?;
-    let overlay = overlay.with(reading, fields)?;
+    let mut overlay = overlay.with(reading, fields)?;
     auto_mode::check_keys(&reading.reader, fields, policy.autoscaler)?;
     check_packer(&reading.reader, fields, &policy, overlay.versions)?;
     policy.flags = flags(&reading.reader, fields, policy.autoscaler, overlay.versions)?;
     let mut manifests = base.clone();
-    manifests.apply(reading.files.manifests(&reading.reader, fields, "manifests")?);
+    let own = reading.files.manifests(&reading.reader, fields, "manifests")?;
+    fargate::bring(reading, fields, &mut overlay.fargate, (base, &own))?;
+    manifests.apply(own);
     node_groups::lay_over(reading, fields, &mut manifests)?;
     let policy = completed(reading, policy, manifests, overlay)?;
     let name = &policy.name;

@@ -9,8 +9,8 @@ use crate::scenario::file::fargate;
 
 section! {
     /// A pod that a profile takes when it is created runs on a machine of its own, is billed by its size and is nobody else's business.
-    /// A policy may have other profiles: those that it states take the place of the scenario's. What a policy leaves out is as the
-    /// scenario states it.
+    /// A policy may have other profiles: those that it states take the place of the scenario's, wherever these stand. What a policy leaves
+    /// out is as the scenario states it.
     FARGATE: "`fargate`", "`fargate`: EKS on Fargate";
     example "fargate:
   profiles:
@@ -31,8 +31,8 @@ section! {
 ";
     struct FargateKeys {
         /// Its profiles. Of several that fit a pod the first by name takes it, or the one that its label
-        /// `eks.amazonaws.com/fargate-profile` names.
-        profiles: Vec<ProfileKeys>, or "none";
+        /// `eks.amazonaws.com/fargate-profile` names. Those of the scenario hold beside the `fargateProfiles` of its eksctl ClusterConfigs.
+        profiles: Vec<ProfileKeys>, or "none but those of eksctl ClusterConfigs";
         /// vCPUs that all pods on Fargate may have together (assumed).
         vcpu_quota: Whole<1, 10_000_000>, over FargateSettings::VCPU_QUOTA;
         /// Pods that are launched at once after a pause; 100 where the account runs ECS tasks on Fargate too.

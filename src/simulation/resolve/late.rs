@@ -19,14 +19,6 @@ pub(super) fn applied(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
 }
 
 fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {
-    let mut together = policy.manifests.as_ref().clone();
-    let before = together.load_balancers().len();
-    together.apply(later.clone());
-    if together.load_balancers().len() > before {
-        warnings.may_change(format!(
-            "timeline at {at}: load balancers of Services and Ingresses that are applied during a run are not billed: state them from the start"
-        ));
-    }
     if later.services.iter().any(|own| policy.manifests.services.iter().all(|known| known.name != own.name)) {
         warnings.may_change(format!(
             "timeline at {at}: kube-scheduler spreads the pods of a Service by default from the start of a run on, not from when it is applied"
@@ -35,6 +27,12 @@ fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyV
     if later.scheduler.as_ref().is_some_and(|own| policy.manifests.scheduler.as_ref() != Some(own)) {
         warnings.changes(format!(
             "timeline at {at}: kube-scheduler reads its KubeSchedulerConfiguration once, at its start: this one changes nothing"
+        ));
+    }
+    if later.fargate_profiles.iter().any(|own| !policy.manifests.fargate_profiles.contains(own)) {
+        warnings.changes(format!(
+            "timeline at {at}: Fargate profiles are there from the start of a run on: those of a ClusterConfig that is applied later take no pod; \
+             state them from the start"
         ));
     }
     if !later.monitors.is_empty() {

@@ -5,6 +5,11 @@ use crate::domain::{Labels, Symbol};
 /// The label that a pod on Fargate gets; one that carries it already asks for the profile of that name.
 pub const PROFILE_LABEL: &str = "eks.amazonaws.com/fargate-profile";
 
+/// Selectors that a profile may have.
+///
+/// Source: EKS user guide, `fargate-profile` (2024-12).
+pub const SELECTORS_MOST: usize = 5;
+
 /// A Fargate profile.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Profile {

@@ -1,16 +1,15 @@
 //! Capacity, overhead and allocatable as Karpenter models them.
 
 use super::ProviderSettings;
+use super::block_devices::ephemeral_storage;
 use crate::catalog::{AcceleratorKind, InstanceFacts};
-use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig};
+use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::symbol::well_known;
-use crate::domain::volumes::{DiskClass, NodeVolume, NodeVolumes};
 use crate::domain::{NodeClass, Quantity, ResourceName, Resources, Symbol};
 use crate::policy::release::Behaviour;
 
 pub(super) const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
-const GB: i64 = 1_000_000_000;
 
 /// Pods per node where the network does not limit them.
 const PODS_WITHOUT_ENI_LIMIT: i64 = 110;
@@ -114,80 +113,6 @@ fn eni_limited_pods(facts: &InstanceFacts, reserved_enis: u32) -> i64 {
 
 const fn is_windows(family: AmiFamily) -> bool {
     matches!(family, AmiFamily::Windows2019 | AmiFamily::Windows2022 | AmiFamily::Windows2025)
-}
-
-/// Disk for pods: the local disks if they are joined, else the volume that the node class gives to pods, else the image
-/// family's default.
-///
-/// Source: AWS provider v1.13 `pkg/providers/instancetype/types.go`, `ephemeralStorage`.
-fn ephemeral_storage(facts: &InstanceFacts, class: &NodeClass, behaviour: &Behaviour) -> i64 {
-    let joins = class.instance_store_raid0 || (class.auto_mode && joins_in_auto_mode(facts, class));
-    if behaviour.joins_local_disks && joins && facts.local_storage_gb > 0 {
-        return i64::from(facts.local_storage_gb) * GB;
-    }
-    let default = if is_windows(class.ami_family) { 50 * GIB } else { 20 * GIB };
-    device_for_pods(class).map_or(default, |device| device.size_bytes)
-}
-
-/// The volume that a node class gives to pods, if it states one.
-fn device_for_pods(class: &NodeClass) -> Option<&BlockDevice> {
-    let devices = &class.block_devices;
-    let name = match class.ami_family {
-        AmiFamily::Bottlerocket => "/dev/xvdb",
-        AmiFamily::AL2 | AmiFamily::AL2023 | AmiFamily::Custom => "/dev/xvda",
-        AmiFamily::Ubuntu | AmiFamily::Windows2019 | AmiFamily::Windows2022 | AmiFamily::Windows2025 => "/dev/sda1",
-    };
-    devices.iter().find(|device| device.root).or_else(|| match class.ami_family {
-        AmiFamily::Custom => devices.last(),
-        _ => devices.iter().find(|device| device.device == name),
-    })
-}
-
-/// The volumes that a node of EKS Auto Mode with this type has, where its local disks are joined for pods: that for pods is smaller
-/// then, and has no more operations than gp3 takes for each GiB.
-///
-/// Source: EKS user guide, `automode/create-node-class` (2026), `ephemeralStorage`; EBS user guide, `general-purpose` (2026).
-pub fn volumes_beside_local_disks(facts: &InstanceFacts, class: &NodeClass) -> Option<NodeVolumes> {
-    const DATA_GIB: i64 = 20;
-    const IOPS_PER_GIB: u32 = 500;
-    if !class.auto_mode || !joins_in_auto_mode(facts, class) {
-        return None;
-    }
-    let volume = |own: &BlockDevice| {
-        let stated = own.volume();
-        if own.device == "/dev/xvda" {
-            return stated;
-        }
-        let iops = stated.class.iops.min(IOPS_PER_GIB * DATA_GIB as u32);
-        NodeVolume { gib: DATA_GIB, class: DiskClass { iops, ..stated.class } }
-    };
-    Some(class.block_devices.iter().map(volume).collect())
-}
-
-/// The volumes of a node of this class and type that was found: those that the class states, of which the one for pods has
-/// `reported_gib`, unless that is what its local disks come to.
-pub fn volumes_of_found(facts: &InstanceFacts, class: &NodeClass, reported_gib: i64) -> NodeVolumes {
-    if let Some(volumes) = volumes_beside_local_disks(facts, class) {
-        return volumes;
-    }
-    if class.block_devices.is_empty() {
-        return NodeVolumes::gp3(reported_gib);
-    }
-    let for_pods = device_for_pods(class).filter(|_| !class.instance_store_raid0 || facts.local_storage_gb == 0);
-    let volume = |own: &BlockDevice| {
-        let stated = own.volume();
-        if for_pods == Some(own) { NodeVolume { gib: reported_gib, ..stated } } else { stated }
-    };
-    class.block_devices.iter().map(volume).collect()
-}
-
-/// Whether EKS Auto Mode joins the local disks for pods: where they hold more than `ephemeralStorage` asks for.
-///
-/// Source: EKS user guide, `automode/create-node-class` (2026), `ephemeralStorage`.
-fn joins_in_auto_mode(facts: &InstanceFacts, class: &NodeClass) -> bool {
-    let wanted: i64 =
-        class.block_devices.iter().filter(|own| own.device == "/dev/xvdb").map(|own| own.size_bytes).sum();
-    facts.local_nvme && i64::from(facts.local_storage_gb) * GB > wanted
 }
 
 /// Extended resources.
@@ -325,9 +250,8 @@ fn signal(signals: &[(Symbol, String)], name: &str, capacity: i64) -> Option<i64
 mod tests {
     use super::{kube_reserved_cpu, node, signal};
     use crate::catalog::testing::facts;
-    use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig};
+    use crate::domain::node_pool::{AmiFamily, KubeletConfig};
     use crate::domain::quantity::format_bytes;
-    use crate::domain::volumes::DiskClass;
     use crate::domain::{KarpenterVersion, NodeClass, ResourceName, Resources, Symbol};
     use crate::policy::instance_types::ProviderSettings;
 
@@ -411,27 +335,5 @@ mod tests {
         assert_eq!(signal(&signals("1Mi"), "memory.available", 1_000), Some(1 << 20));
         assert_eq!(signal(&signals("lots"), "memory.available", 1_000), None);
         assert_eq!(signal(&[], "memory.available", 1_000), None);
-    }
-
-    #[test]
-    fn disk_is_that_of_the_volume_which_pods_use() {
-        let volume = |device: &str, gib: i64, root: bool| BlockDevice {
-            device: device.to_owned(),
-            size_bytes: gib << 30,
-            root,
-            disk: DiskClass::of_type("gp3"),
-        };
-        let disk = |class: &NodeClass| {
-            let node = node(&facts("c5d.large"), class, &class.kubelet, ProviderSettings::default());
-            format_bytes(node.capacity.get(ResourceName::EPHEMERAL_STORAGE))
-        };
-        let volumes = vec![volume("/dev/xvda", 4, false), volume("/dev/xvdb", 80, false)];
-        let class = |family, block_devices| NodeClass { ami_family: family, block_devices, ..NodeClass::named("c") };
-        assert_eq!(disk(&class(AmiFamily::Bottlerocket, volumes.clone())), "80Gi");
-        assert_eq!(disk(&class(AmiFamily::AL2023, volumes.clone())), "4Gi");
-        assert_eq!(disk(&class(AmiFamily::Custom, volumes)), "80Gi");
-        assert_eq!(disk(&class(AmiFamily::AL2023, vec![volume("/dev/sdz", 9, true)])), "9Gi");
-        let joined = NodeClass { instance_store_raid0: true, ..NodeClass::named("c") };
-        assert_eq!(disk(&joined), format_bytes(50_000_000_000));
     }
 }

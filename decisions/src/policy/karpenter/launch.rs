@@ -20,11 +20,9 @@ use super::type_lists::TypeLists;
 use super::unavailable::OfferingKey;
 use super::{Claim, Karpenter, cluster_view, images, pace, reservations, termination};
 use crate::cluster::{NodeEnd, NodePhase};
-use crate::domain::node_pool::BlockDevice;
-use crate::domain::volumes::NodeVolumes;
 use crate::domain::words::counted;
 use crate::domain::{Labels, NodeClass, NodeId, Requirements, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::instance_types::{capacity_type_key, position};
+use crate::policy::instance_types::{capacity_type_key, position, volumes_of_new};
 use crate::policy::release::FullSubnets;
 use crate::policy::selection::price::Terms;
 use crate::policy::selection::{LaunchRequest, LaunchView, OpenTypes, SelectionError, select, select_known};
@@ -125,7 +123,7 @@ fn call_fleet(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let class = step.own.settings.node_classes.iter().find(|class| class.name == pool.node_class);
     let call = FleetCall {
         request: request.clone(),
-        volumes: class.map_or_else(|| NodeVolumes::gp3(DEFAULT_GIB), volumes),
+        volumes: class.map_or_else(|| volumes_of_new(&NodeClass::named(pool.node_class)), volumes_of_new),
         uses_open_reservations: !step.own.behaviour.knows_reservations,
     };
     claim.sent = Some(request);
@@ -331,15 +329,4 @@ fn avoid_zone(step: &mut Step<'_>, zone: Symbol, until: SimTime) {
     for key in keys {
         step.own.unavailable.insert(key, until);
     }
-}
-
-/// GiB of gp3 that a node has whose class states no volumes.
-const DEFAULT_GIB: i64 = 20;
-
-/// The volumes that a node of this class gets: those it states, else the default.
-fn volumes(class: &NodeClass) -> NodeVolumes {
-    if class.block_devices.is_empty() {
-        return NodeVolumes::gp3(DEFAULT_GIB);
-    }
-    class.block_devices.iter().map(BlockDevice::volume).collect()
 }

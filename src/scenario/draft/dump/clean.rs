@@ -48,12 +48,10 @@ const TEMPLATE_METADATA: [&[&str]; 3] = [
 
 /// Takes out of an object what its author did not write, and the environment of its containers.
 pub(super) fn clean(object: &mut Node<'_>) {
-    // When KEDA last saw its object active is all of a status that a run goes on from.
-    let active = object.get("status").and_then(|status| status.get("lastActiveTime")).cloned();
+    let kept = kept_of_status(object);
     remove(object, &["status"]);
-    if let (Some(active), NodeKind::Map(entries)) = (active, &mut object.kind) {
-        let own = Entry::new("lastActiveTime".into(), active.at, active);
-        let status = Node { at: own.key_at, kind: NodeKind::Map(vec![own]) };
+    if let (Some(kept), NodeKind::Map(entries)) = (kept, &mut object.kind) {
+        let status = Node { at: kept.key_at, kind: NodeKind::Map(vec![kept]) };
         entries.push(Entry::new("status".into(), status.at, status));
     }
     if let Some(metadata) = find_mut(object, &["metadata"]) {
@@ -69,6 +67,16 @@ pub(super) fn clean(object: &mut Node<'_>) {
             clean_pod(spec);
         }
     }
+}
+
+/// What a run goes on from: when KEDA last saw its object active, and since when a Job has run, from which its deadline counts.
+fn kept_of_status<'s>(object: &Node<'s>) -> Option<Entry<'s>> {
+    let key = match object.get("kind").and_then(Node::as_text) {
+        Some("Job") => "startTime",
+        _ => "lastActiveTime",
+    };
+    let kept = object.get("status")?.get(key)?.clone();
+    Some(Entry::new(key.into(), kept.at, kept))
 }
 
 fn clean_metadata(metadata: &mut Node<'_>) {
@@ -98,4 +106,24 @@ fn clean_pod(spec: &mut Node<'_>) {
         }
     }
     remove(spec, &["ephemeralContainers"]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clean;
+    use crate::scenario::tree::{self, Node, Variables};
+    use crate::scenario::{Limits, Source};
+
+    #[test]
+    fn of_the_status_of_a_job_its_start_is_kept() {
+        let text = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nstatus: {active: 1, startTime: \"2026-10-31T07:50:00Z\"}\n\
+            ---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nstatus: {startTime: \"2026-10-31T07:50:00Z\"}\n";
+        let source = Source::new("dump.yaml", text);
+        let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
+        documents.iter_mut().for_each(clean);
+        let status = documents[0].get("status").unwrap();
+        assert_eq!(status.entries().len(), 1);
+        assert_eq!(status.get("startTime").and_then(Node::as_text), Some("2026-10-31T07:50:00Z"));
+        assert!(documents[1].get("status").is_none());
+    }
 }
