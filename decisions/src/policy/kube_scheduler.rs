@@ -18,6 +18,7 @@ mod cluster_view;
 mod evaluation;
 mod filters;
 mod host;
+mod known_nodes;
 mod node;
 mod plugins;
 mod predicates;
@@ -60,7 +61,7 @@ pub struct SchedulerConfig {
     pub percentage_of_nodes_to_score: u8,
     /// How NodeResourcesFit scores.
     pub fit: FitScoring,
-    /// Whether nodes are asked too where it is known that none takes a pod.
+    /// Whether what is kept in numbers of the nodes is counted anew, too.
     pub check: Check,
 }
 
@@ -159,33 +160,17 @@ impl Scheduler {
         let searched = named.as_ref().unwrap_or(&self.order);
         let scratch = &mut self.scratch;
         let start = self.next_start;
-        let asks_all = named.is_none() && rivals.is_empty();
-        let kept = cache.kept_refusal().filter(|_| asks_all && !searched.is_empty()).cloned();
-        if let (Some(why), false) = (&kept, self.config.check.compares()) {
-            // All nodes would be looked at, so that the next search starts where this one would have started.
-            self.next_start = start % searched.len();
-            return Placement::Unschedulable(why.clone());
-        }
         let first = if searched.is_empty() { 0 } else { start % searched.len() };
         let wanted = feasible_nodes_to_find(searched.len(), self.config.percentage_of_nodes_to_score);
-        let examined = cache.search(view, (searched, first), wanted, rivals, &mut scratch.feasible);
+        let examined = cache.search(view, (searched, first), named.is_none(), wanted, rivals, &mut scratch.feasible);
         if !self.order.is_empty() {
             self.next_start = (start + examined) % self.order.len();
         }
         let feasible = scratch.feasible.len();
-        let check = self.config.check;
-        if let Some(why) = kept.as_ref().filter(|_| feasible > 0) {
-            check.hold(false, || format!("a node takes {pod:?}, of which was kept that none does: {why:?}"));
-        }
+        cache.check(self.config.check);
         let (index, total) = match feasible {
             0 => {
                 let why = cache.unschedulable(view, searched, rivals, self.order.len());
-                if let Some(kept) = kept.filter(|kept| *kept != why) {
-                    check.hold(false, || format!("{pod:?} has no node: was kept as {kept:?} and is {why:?}"));
-                }
-                if asks_all {
-                    cache.keep_refusal(&why);
-                }
                 return Placement::Unschedulable(why);
             }
             1 => (0, None),
