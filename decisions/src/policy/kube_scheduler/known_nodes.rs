@@ -69,9 +69,10 @@ pub(super) struct KnownNodes {
     refusals: Vec<(Rejection, usize)>,
     /// Which of them is that of a refused node, or [`NOT_ASKED`].
     refusal_of: Vec<u32>,
-    /// How many nodes pass.
-    passing: usize,
-    /// Nodes that are unknown, and some that have been looked at since.
+    /// Nodes that pass, in no order, and by slot where each of them stands there.
+    passing: Vec<Slot>,
+    place: Vec<u32>,
+    /// All nodes that are unknown, and some that have been looked at since.
     changed: Noted,
     /// Refused nodes whose refusal nobody asked for, and some others.
     unasked: Noted,
@@ -86,21 +87,28 @@ impl KnownNodes {
         self.status.resize(slots, Status::Unknown);
         self.scores.resize(slots, None);
         self.refusal_of.resize(slots, NOT_ASKED);
+        self.place.resize(slots, 0);
     }
 
     /// The node has changed, or what counts of it.
     pub(super) fn forget(&mut self, slot: Slot) {
         let at = slot as usize;
         match self.status.get(at) {
-            // It will be another slot when there is room for it.
-            None => return,
-            Some(Status::Passes) => self.passing -= 1,
+            // There is no room for it yet, or nobody has looked at it since it changed last.
+            None | Some(Status::Unknown) => return,
+            Some(Status::Passes) => {
+                let place = self.place[at];
+                self.passing.swap_remove(place as usize);
+                if let Some(&moved) = self.passing.get(place as usize) {
+                    self.place[moved as usize] = place;
+                }
+            }
             Some(Status::Refused) => {
                 if let Some((_, nodes)) = self.refusals.get_mut(self.refusal_of[at] as usize) {
                     *nodes -= 1;
                 }
             }
-            Some(Status::Unknown | Status::Gone) => {}
+            Some(Status::Gone) => {}
         }
         self.status[at] = Status::Unknown;
         self.scores[at] = None;
@@ -122,7 +130,8 @@ impl KnownNodes {
             self.status[at] = match view.entry(slot) {
                 None => Status::Gone,
                 Some(entry) if filters::passes_node(shape, entry) => {
-                    self.passing += 1;
+                    self.place[at] = self.passing.len() as u32;
+                    self.passing.push(slot);
                     Status::Passes
                 }
                 Some(_) => {
@@ -134,12 +143,12 @@ impl KnownNodes {
         self.status[at]
     }
 
-    /// Looks at all that changed; how many nodes of the cluster pass.
-    pub(super) fn look_at_changed(&mut self, view: &ClusterView, shape: &PodShape) -> usize {
+    /// Looks at all that changed; the nodes of the cluster that pass, in no order.
+    pub(super) fn passing(&mut self, view: &ClusterView, shape: &PodShape) -> &[Slot] {
         while let Some(slot) = self.changed.pop() {
             self.look_at(view, shape, slot);
         }
-        self.passing
+        &self.passing
     }
 
     /// The first of some nodes that has not been refused, as a position.
@@ -194,13 +203,17 @@ impl KnownNodes {
     /// Whether the numbers are those that come of counting.
     pub(super) fn is_coherent(&self) -> bool {
         let passing = self.status.iter().filter(|own| **own == Status::Passes).count();
+        let stands = |(place, slot): (usize, &Slot)| self.place[*slot as usize] as usize == place;
         let mut nodes = vec![0; self.refusals.len()];
         for (status, refusal) in self.status.iter().zip(&self.refusal_of) {
             if let (Status::Refused, Some(nodes)) = (status, nodes.get_mut(*refusal as usize)) {
                 *nodes += 1;
             }
         }
-        passing == self.passing && self.refusals.iter().zip(nodes).all(|(kept, nodes)| kept.1 == nodes)
+        passing == self.passing.len()
+            && self.passing.iter().all(|&slot| self.status(slot) == Status::Passes)
+            && self.passing.iter().enumerate().all(stands)
+            && self.refusals.iter().zip(nodes).all(|(kept, nodes)| kept.1 == nodes)
     }
 
     /// The scores of a node that passes.

@@ -116,8 +116,8 @@ impl ShapeCache {
     }
 
     /// Collects nodes that pass every filter, in the order of `nodes` and round from the one at `first`, until there are as many as
-    /// `wanted`; gives back how many were looked at. `of_all` says whether these are all nodes there are: then those that have
-    /// not changed are not even gone through where none of them passes.
+    /// `wanted`; gives back how many were looked at. `of_all` says whether these are all nodes there are: then they
+    /// are not even gone through where none of those that pass is let in.
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/schedule_one.go`, `findNodesThatPassFilters`.
     pub(super) fn search(
@@ -143,10 +143,11 @@ impl ShapeCache {
             return nodes.len();
         }
         let Self { shape, state, known, .. } = self;
-        if of_all && known.look_at_changed(view, shape) == 0 {
+        let gate = state.as_ref().map(|state| state.gate(view));
+        let is_let_in = |slot: Slot| gate.as_ref().is_none_or(|gate| gate.check(slot).is_ok());
+        if of_all && !known.passing(view, shape).iter().any(|&slot| is_let_in(slot)) {
             return nodes.len();
         }
-        let gate = state.as_ref().map(|state| state.gate(view));
         let mut examined = 0;
         for part in [from, before] {
             let mut left = part;
@@ -154,8 +155,7 @@ impl ShapeCache {
                 let slot = left[next];
                 examined += next + 1;
                 left = &left[next + 1..];
-                let passes = known.look_at(view, shape, slot) == Status::Passes;
-                if passes && gate.as_ref().is_none_or(|gate| gate.check(slot).is_ok()) {
+                if known.look_at(view, shape, slot) == Status::Passes && is_let_in(slot) {
                     feasible.push(slot);
                     if feasible.len() >= wanted {
                         return examined;
@@ -228,9 +228,6 @@ impl ShapeCache {
             for (refusal, nodes) in known.refusals(view, shape) {
                 tally.add(&refusal.reasons, nodes);
             }
-            if known.look_at_changed(view, shape) == 0 {
-                return;
-            }
         } else {
             for &slot in searched {
                 let Some(entry) = view.entry(slot) else { continue };
@@ -241,10 +238,15 @@ impl ShapeCache {
         }
         let Some(state) = state else { return };
         let gate = state.gate(view);
-        for &slot in searched.iter().filter(|&&slot| known.status(slot) == Status::Passes) {
+        let mut ask = |slot: Slot| {
             if let Err(refusal) = gate.check(slot) {
                 tally.add(&[refusal.reason], 1);
             }
+        };
+        if of_all {
+            known.passing(view, shape).iter().for_each(|&slot| ask(slot));
+        } else {
+            searched.iter().filter(|&&slot| known.status(slot) == Status::Passes).for_each(|&slot| ask(slot));
         }
     }
 
