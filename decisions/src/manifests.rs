@@ -283,7 +283,10 @@ impl Manifests {
         self.scheduler = newer.scheduler.or(self.scheduler.take());
         self.group_ranks = newer.group_ranks.or(self.group_ranks.take());
         replace(&mut self.node_groups, newer.node_groups, |group| group.name);
-        replace(&mut self.fargate_profiles, newer.fargate_profiles, |profile| profile.name);
+        // Clusters are not applied: two profiles of one name are told apart, and refused, by whoever uses them.
+        let others = newer.fargate_profiles.into_iter().filter(|own| !self.fargate_profiles.contains(own));
+        let others: Vec<Profile> = others.collect();
+        self.fargate_profiles.extend(others);
         replace(&mut self.node_pools, newer.node_pools, |pool| pool.name);
         replace(&mut self.node_classes, newer.node_classes, |class| (class.auto_mode, class.name));
         replace(&mut self.node_overlays, newer.node_overlays, |overlay| overlay.name);

@@ -17,6 +17,7 @@ use super::{interruption, kubelet, metrics_server, names, node_groups, node_life
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
 use crate::domain::node::NodeObject;
+use crate::domain::node_pool::AmiFamily;
 use crate::domain::pod::{OwnerKind, PodPhase};
 use crate::domain::volumes::{NodeVolume, NodeVolumes};
 use crate::domain::workload::ObjectName;
@@ -77,7 +78,9 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
     let machine = instance.map(|id| {
         let launched = context.ec2.instance(id).clone();
         let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
-        node_life::launch_facts(context, (id, launched.pool, launched.rate), Labels::new(), capacity, allocatable)
+        // What its own labels say comes on top.
+        let labels = (AmiFamily::AL2023, Labels::new());
+        node_life::launch_facts(context, (id, launched.pool, launched.rate), labels, capacity, allocatable)
     });
     let id = context.world.find_node(FoundNode {
         new: NewNode { drawn, ..NewNode::called(node.name.clone(), own.origin) },

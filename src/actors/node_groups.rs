@@ -185,7 +185,7 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     let facts = node_life::launch_facts(
         context,
         (instance, launched.pool, launched.rate),
-        Labels::new(),
+        (spec.ami_family, Labels::new()),
         capacity,
         allocatable,
     );

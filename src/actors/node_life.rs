@@ -8,7 +8,7 @@ use super::{kubelet, node_groups, terminations};
 use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
-use crate::domain::node_pool::KubeletConfig;
+use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{
     HourlyRate, Labels, NodeClass, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
@@ -22,11 +22,11 @@ use crate::world::record::NodeOrigin;
 /// Deviation: what removes a startup taint is not in a manifest; it is taken to act five seconds after Ready.
 const STARTUP_TAINTS: SimDuration = SimDuration::from_secs(5);
 
-/// What a launched instance adds to its node: place, type, price.
+/// What a launched instance adds to its node: place, type, price. Its system is that of the family of its images.
 pub(super) fn launch_facts(
     context: &Context<'_>,
     (instance, pool, rate): (InstanceId, Pool, HourlyRate),
-    mut labels: Labels,
+    (images, mut labels): (AmiFamily, Labels),
     capacity: Resources,
     allocatable: Resources,
 ) -> LaunchFacts {
@@ -35,7 +35,7 @@ pub(super) fn launch_facts(
     labels.set(well_known::ZONE, pool.zone);
     labels.set(well_known::REGION, context.setup.region.name);
     labels.set(well_known::ARCH, arch);
-    labels.set(well_known::OS, well_known::LINUX);
+    labels.set(well_known::OS, if images.is_windows() { well_known::WINDOWS } else { well_known::LINUX });
     LaunchFacts {
         instance: instance_name(instance).into(),
         instance_type: pool.instance_type,

@@ -15,37 +15,46 @@ pub(super) struct Balancer {
     pub(super) kind: BalancerKind,
     /// What calls for it.
     caller: BalancerCaller,
-    /// The Services behind it, as they were last.
-    pub(super) services: Vec<ObjectName>,
     /// Since when it is there.
     pub(super) from: SimTime,
     /// Until when; `None` to the end of the run.
     pub(super) to: Option<SimTime>,
+    /// The Services behind it, since when they are as they are.
+    phases: Vec<(SimTime, Vec<Service>)>,
 }
 
-/// The load balancers of a run.
-pub(super) struct Balancers {
-    /// Each of them, in the order in which they came.
-    pub(super) all: Vec<Balancer>,
-    /// The Services of the run, as they were last.
-    pub(super) services: Vec<Service>,
+impl Balancer {
+    /// The Services behind it, from when on and until when, in a run that ends at `end`.
+    pub(super) fn phases(&self, end: SimTime) -> impl Iterator<Item = (SimTime, SimTime, &[Service])> {
+        let ends = self.phases.iter().skip(1).map(|own| own.0).chain([self.to.unwrap_or(end)]);
+        self.phases.iter().zip(ends).map(|((from, services), to)| (*from, to, &services[..]))
+    }
+
+    /// These Services are behind it from `at` on.
+    fn serve(&mut self, at: SimTime, services: Vec<Service>) {
+        match self.phases.last_mut() {
+            Some((_, before)) if *before == services => {}
+            Some((from, before)) if *from == at => *before = services,
+            _ => self.phases.push((at, services)),
+        }
+    }
 }
 
-/// The load balancers of a run that ends at `end`.
-pub(super) fn of_run(scenario: &Scenario, policy: &PolicyVariant, end: SimTime) -> Balancers {
+/// The load balancers of a run that ends at `end`, in the order in which they came.
+pub(super) fn of_run(scenario: &Scenario, policy: &PolicyVariant, end: SimTime) -> Vec<Balancer> {
     let mut known = in_front(&policy.manifests);
     let mut all = Vec::new();
-    change(&mut all, SimTime::ZERO, known.load_balancers());
+    change(&mut all, SimTime::ZERO, known.load_balancers(), &known.services);
     let applied = scenario.timeline.iter().filter_map(|timed| Some((timed.at, timed.action.applied()?)));
     let mut applied: Vec<_> = applied.filter(|own| own.0 < end).collect();
     applied.sort_by_key(|own| own.0);
     for (at, newer) in applied {
         known.apply(in_front(newer));
-        change(&mut all, at, known.load_balancers());
+        change(&mut all, at, known.load_balancers(), &known.services);
     }
     // Steps of one instant are one change.
     all.retain(|own: &Balancer| own.to != Some(own.from));
-    Balancers { all, services: known.services }
+    all
 }
 
 /// The objects that say which load balancers there are.
@@ -59,8 +68,8 @@ fn in_front(manifests: &Manifests) -> Manifests {
     }
 }
 
-/// From `at` on there are those that are called for then: of another kind is another one.
-fn change(all: &mut Vec<Balancer>, at: SimTime, called_for: Vec<LoadBalancer>) {
+/// From `at` on there are those that are called for then, and these Services: of another kind is another one.
+fn change(all: &mut Vec<Balancer>, at: SimTime, called_for: Vec<LoadBalancer>, services: &[Service]) {
     let is_same = |own: &Balancer, new: &LoadBalancer| own.kind == new.kind && own.caller == new.caller;
     for own in all.iter_mut().filter(|own| own.to.is_none()) {
         if !called_for.iter().any(|new| is_same(own, new)) {
@@ -68,11 +77,13 @@ fn change(all: &mut Vec<Balancer>, at: SimTime, called_for: Vec<LoadBalancer>) {
         }
     }
     for new in called_for {
+        let own = |name: &ObjectName| services.iter().find(|own| own.name == *name).cloned();
+        let behind: Vec<Service> = new.services.iter().filter_map(own).collect();
         match all.iter_mut().find(|own| own.to.is_none() && is_same(own, &new)) {
-            Some(own) => own.services = new.services,
+            Some(own) => own.serve(at, behind),
             None => {
-                let LoadBalancer { kind, caller, services } = new;
-                all.push(Balancer { kind, caller, services, from: at, to: None });
+                let LoadBalancer { kind, caller, .. } = new;
+                all.push(Balancer { kind, caller, from: at, to: None, phases: vec![(at, behind)] });
             }
         }
     }
@@ -82,9 +93,9 @@ fn change(all: &mut Vec<Balancer>, at: SimTime, called_for: Vec<LoadBalancer>) {
 mod tests {
     use super::{Balancer, change};
     use crate::domain::workload::ObjectName;
-    use crate::domain::{SimDuration, SimTime, Symbol};
+    use crate::domain::{Labels, SimDuration, SimTime, Symbol};
     use crate::manifests::BalancerKind::{Application, Classic, Network};
-    use crate::manifests::{BalancerCaller, BalancerKind, LoadBalancer};
+    use crate::manifests::{BalancerCaller, BalancerKind, LoadBalancer, Service};
 
     fn name(text: &str) -> ObjectName {
         ObjectName { namespace: Symbol::new("shop"), name: Symbol::new(text) }
@@ -94,25 +105,63 @@ mod tests {
         LoadBalancer { kind, caller: BalancerCaller::Service(name(text)), services: vec![name(text)] }
     }
 
+    fn group(services: &[&str]) -> LoadBalancer {
+        LoadBalancer {
+            kind: Application,
+            caller: BalancerCaller::Group(Symbol::new("shop")),
+            services: services.iter().map(|own| name(own)).collect(),
+        }
+    }
+
+    /// Services with the application that each selects.
+    fn services(selected: &[(&str, &str)]) -> Vec<Service> {
+        let service = |(own, app): &(&str, &str)| Service {
+            name: name(own),
+            selector: Labels::new().with("app", Symbol::new(app)),
+            balancer: None,
+            keeps_zone: false,
+        };
+        selected.iter().map(service).collect()
+    }
+
     fn at(seconds: i64) -> SimTime {
         SimTime::ZERO + SimDuration::from_secs(seconds)
     }
 
     #[test]
     fn each_is_there_from_when_it_is_called_for_until_it_is_not() {
-        let mut all = Vec::new();
-        let group = |services: &[&str]| LoadBalancer {
-            kind: Application,
-            caller: BalancerCaller::Group(Symbol::new("shop")),
-            services: services.iter().map(|own| name(own)).collect(),
-        };
-        change(&mut all, at(0), vec![service(Classic, "web"), group(&["docs"])]);
-        change(&mut all, at(10), vec![service(Classic, "web"), service(Network, "api"), group(&["docs", "help"])]);
-        change(&mut all, at(20), vec![service(Network, "web"), service(Network, "api"), group(&["docs", "help"])]);
-        let told = |own: &Balancer| (own.kind, own.services.len(), own.from.as_secs(), own.to.map(SimTime::as_secs));
+        let (mut all, known) = (Vec::new(), services(&[("web", "web"), ("api", "api"), ("docs", "docs")]));
+        change(&mut all, at(0), vec![service(Classic, "web"), group(&["docs"])], &known);
+        change(&mut all, at(10), vec![service(Classic, "web"), service(Network, "api"), group(&["docs"])], &known);
+        change(&mut all, at(20), vec![service(Network, "web"), service(Network, "api"), group(&["docs"])], &known);
+        let told = |own: &Balancer| (own.kind, own.from.as_secs(), own.to.map(SimTime::as_secs));
         assert_eq!(
             all.iter().map(told).collect::<Vec<_>>(),
-            [(Classic, 1, 0, Some(20)), (Application, 2, 0, None), (Network, 1, 10, None), (Network, 1, 20, None)]
+            [(Classic, 0, Some(20)), (Application, 0, None), (Network, 10, None), (Network, 20, None)]
         );
+    }
+
+    #[test]
+    fn services_are_behind_it_while_they_are_as_they_are() {
+        let mut all = Vec::new();
+        let told = |own: &Balancer| -> Vec<(i64, i64, Vec<String>)> {
+            let phases = own.phases(at(60)).map(|(from, to, services)| {
+                let app =
+                    |own: &Service| own.selector.get(Symbol::new("app")).map_or("", |app| app.as_str()).to_owned();
+                (from.as_secs(), to.as_secs(), services.iter().map(app).collect())
+            });
+            phases.collect()
+        };
+        change(&mut all, at(0), vec![group(&["docs"])], &services(&[("docs", "docs"), ("help", "help")]));
+        // Nothing changes; another joins; and one selects others, in two steps of one instant.
+        change(&mut all, at(10), vec![group(&["docs"])], &services(&[("docs", "docs"), ("help", "help")]));
+        change(&mut all, at(20), vec![group(&["docs", "help"])], &services(&[("docs", "docs"), ("help", "help")]));
+        change(&mut all, at(30), vec![group(&["docs", "help"])], &services(&[("docs", "old"), ("help", "help")]));
+        change(&mut all, at(30), vec![group(&["docs", "help"])], &services(&[("docs", "new"), ("help", "help")]));
+        let of = |names: &[&str]| names.iter().map(|own| (*own).to_owned()).collect::<Vec<_>>();
+        let phases = [(0, 20, of(&["docs"])), (20, 30, of(&["docs", "help"])), (30, 60, of(&["new", "help"]))];
+        assert_eq!(told(&all[0]), phases);
+        change(&mut all, at(50), vec![], &services(&[]));
+        assert_eq!(told(&all[0])[2], (30, 50, of(&["new", "help"])));
     }
 }

@@ -7,44 +7,43 @@ use crate::cloud::billing::balancers::BalancerUse;
 use crate::cloud::billing::network::Traffic;
 use crate::cloud::billing::support;
 use crate::domain::versions::KubernetesVersion;
-use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::manifests::Service;
 
 /// What moved over the network in a run that ends at `end`, with so many requests answered by each workload in all of it.
 ///
-/// Deviation: requests that go through a load balancer which was not there all the time are taken to come evenly over the run.
+/// Deviation: requests that go through a load balancer which was not there all the time, or had other Services behind it, are taken to
+/// come evenly over the run.
 pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)], end: SimTime) -> Traffic {
     let manifests = &context.setup.policy.manifests;
     let balancers = balancers::of_run(context.setup.scenario, context.setup.policy, end);
     let whole = |requests: f64| libm::round(requests.max(0.0)) as u64;
-    let behind = |names: &[ObjectName]| -> f64 {
-        let is_behind = |id: WorkloadId| names.iter().any(|&name| serves(context, &balancers.services, name, id));
+    let behind = |services: &[Service]| -> f64 {
+        let is_behind = |id: WorkloadId| services.iter().any(|service| serves(context, service, id));
         answered.iter().filter(|own| is_behind(own.0)).map(|own| own.1).sum()
     };
+    let share = |from: SimTime, to: SimTime| (to - from).as_secs_f64() / (end - SimTime::ZERO).as_secs_f64();
     let used = |own: &Balancer| {
-        let to = own.to.unwrap_or(end);
-        let share = (to - own.from).as_secs_f64() / (end - SimTime::ZERO).as_secs_f64();
-        BalancerUse { kind: own.kind, requests: whole(behind(&own.services) * share), from: own.from, to }
+        let requests = own.phases(end).map(|(from, to, services)| behind(services) * share(from, to)).sum();
+        BalancerUse { kind: own.kind, requests: whole(requests), from: own.from, to: own.to.unwrap_or(end) }
     };
-    let near: Vec<ObjectName> = manifests.services.iter().filter(|own| own.keeps_zone).map(|own| own.name).collect();
+    let near: Vec<Service> = manifests.services.iter().filter(|own| own.keeps_zone).cloned().collect();
     Traffic {
         zones: context.setup.scenario.zones.clone(),
         pulled: context.bytes_pulled(),
         requests: whole(answered.iter().map(|own| own.1).sum()),
         near: whole(behind(&near)),
-        balancers: balancers.all.iter().map(used).collect(),
+        balancers: balancers.iter().map(used).collect(),
     }
 }
 
-/// Whether the Service of this name selects the pods of a workload.
-fn serves(context: &Context<'_>, services: &[Service], name: ObjectName, id: WorkloadId) -> bool {
+/// Whether a Service selects the pods of a workload.
+fn serves(context: &Context<'_>, service: &Service, id: WorkloadId) -> bool {
     let workload = context.world.workload(id);
     let selects = |labels: &crate::domain::Labels| {
         !labels.is_empty() && labels.iter().all(|(key, value)| workload.template.labels.get(key) == Some(value))
     };
-    let own = services.iter().find(|own| own.name == name);
-    name.namespace == workload.name.namespace && own.is_some_and(|own| selects(&own.selector))
+    service.name.namespace == workload.name.namespace && selects(&service.selector)
 }
 
 /// The releases of the control plane in order, each from when on.
@@ -85,7 +84,7 @@ pub(super) fn through_balancers(context: &Context<'_>) -> Option<String> {
     let end = SimTime::ZERO + context.setup.scenario.duration;
     let stated = context.setup.scenario.ec2.cloud.billing.network.load_balancers?;
     let by_load = stated.count.is_none() && stated.milli_units.is_none();
-    let is_any = || !balancers::of_run(context.setup.scenario, context.setup.policy, end).all.is_empty();
+    let is_any = || !balancers::of_run(context.setup.scenario, context.setup.policy, end).is_empty();
     (by_load && is_any()).then(|| {
         format!(
             "A request through a load balancer moves {} bytes and opens {} connections (`ec2.billing.load_balancers`).",

@@ -273,6 +273,13 @@ fn two_profiles_of_one_name_have_to_be_the_same() {
     let error = load(other, "duration: 1h", &with_cluster_config()).unwrap_err();
     assert!(error.contains("two Fargate profiles are called `jobs`"), "{error}");
     assert!(error.contains("eksctl ClusterConfig"), "{error}");
+    // Also where both come from ClusterConfigs, whichever stands last.
+    let second =
+        CLUSTER.replace("name: shop, region", "name: other, region").replace("namespace: jobs", "namespace: shop");
+    for manifests in [with_cluster_config() + &second, second.clone() + &with_cluster_config()] {
+        let error = load("", "duration: 1h", &manifests).unwrap_err();
+        assert!(error.contains("two Fargate profiles are called `jobs`"), "{error}");
+    }
 }
 
 #[test]

@@ -318,6 +318,10 @@ fn the_deadline_of_a_job_that_runs_already_counts_from_its_start() {
     let manifests = [
         object("Job", "older", work),
         "status: {startTime: \"2026-10-31T07:50:00Z\"}\n".to_owned(),
+        object("Job", "between", work),
+        "status: {startTime: \"2026-10-31T07:45:00Z\"}\n".to_owned(),
+        object("Job", "younger", work),
+        "status: {startTime: \"2026-10-31T08:10:00Z\"}\n".to_owned(),
         object("Job", "plain", work),
         object("Job", "new", work),
         object("CronJob", "report", &cron),
@@ -326,12 +330,14 @@ fn the_deadline_of_a_job_that_runs_already_counts_from_its_start() {
     let dump = [
         node("s1", OF_GROUP, 20),
         pod("older-x", "s1", Some(("Job", "older")), 100),
+        pod("younger-x", "s1", Some(("Job", "younger")), 100),
         pod("plain-x", "s1", Some(("Job", "plain")), 100),
         pod("report-29000000-x", "s1", Some(("Job", "report-29000000")), 100),
     ]
     .concat();
-    let times: String =
-        ["older", "plain", "new", "report"].map(|name| format!("  - {{ name: shop/{name}, run_time: 3h }}\n")).concat();
+    let times: String = ["older", "between", "younger", "plain", "new", "report"]
+        .map(|name| format!("  - {{ name: shop/{name}, run_time: 3h }}\n"))
+        .concat();
     let more = format!("{NODE_GROUP}policies: [{{ name: own, autoscaler: static }}]\nworkloads:\n{times}");
     let outcome = outcome(&cluster(&manifests, &dump, &more), "scenario.yaml");
     let end = |name: &str| {
@@ -340,6 +346,8 @@ fn the_deadline_of_a_job_that_runs_already_counts_from_its_start() {
     };
     // Four hours and twenty minutes after 07:50 and after 08:00; the run begins at 12:00.
     assert_eq!(end("older"), Some((600, JobOutcomeKind::Failed)));
+    assert_eq!(end("between"), Some((300, JobOutcomeKind::Failed)), "it has no pod at the moment");
+    assert_eq!(end("younger"), Some((1_800, JobOutcomeKind::Failed)), "whatever its pod says");
     assert_eq!(end("plain"), Some((1_200, JobOutcomeKind::Failed)));
     assert_eq!(end("report-29000000"), Some((1_200, JobOutcomeKind::Failed)));
     assert_eq!(end("new"), None);

@@ -85,6 +85,27 @@ fn a_node_class_without_mappings_is_billed_for_the_volumes_of_its_image_family()
 }
 
 #[test]
+fn nodes_with_windows_take_the_pods_that_ask_for_it_and_are_said_to_cost_more() {
+    let for_windows = |manifests: String| {
+        manifests.replace(
+            "    spec:\n      containers:",
+            "    spec:\n      nodeSelector: {kubernetes.io/os: windows}\n      containers:",
+        )
+    };
+    let told = |outcome: &Outcome| outcome.warnings.texts().iter().any(|text| text.contains("licence"));
+    let ready = |outcome: &Outcome| outcome.record.pods.iter().filter(|pod| pod.ready.is_some()).count();
+    let karpenter = "policies: [{ name: only, autoscaler: karpenter }]";
+    let outcome = run(&scenario(karpenter), &for_windows(of_class("amiSelectorTerms: [{alias: windows2022@latest}]")));
+    assert_eq!((outcome.record.nodes.len(), ready(&outcome), told(&outcome)), (1, 1, true));
+    let group = format!("{}---\n{}", web(1), eksctl("amiFamily: WindowsServer2022CoreContainer"));
+    let fixed = "policies: [{ name: only, autoscaler: static }]";
+    let outcome = run(&scenario(fixed), &for_windows(group.clone()));
+    assert_eq!((outcome.record.nodes.len(), ready(&outcome), told(&outcome)), (1, 1, true));
+    let linux = run(&scenario(fixed), &group.replace("amiFamily: WindowsServer2022CoreContainer", "spot: false"));
+    assert!(!told(&linux) && ready(&linux) == 1);
+}
+
+#[test]
 fn what_a_group_of_eksctl_orders_of_its_volumes_is_billed() {
     let cost = |keys: &str| hourly(&run(&scenario("policies: [{ name: only, autoscaler: static }]"), &eksctl(keys)));
     assert_eq!(cost("privateNetworking: true"), month("6.4"), "80 GiB of gp3");

@@ -169,6 +169,13 @@ pub enum AmiFamily {
     Custom,
 }
 
+impl AmiFamily {
+    /// Whether nodes with these images run Windows.
+    pub const fn is_windows(self) -> bool {
+        matches!(self, Self::Windows2019 | Self::Windows2022 | Self::Windows2025)
+    }
+}
+
 /// An EC2NodeClass (`karpenter.k8s.aws/v1`), or an AWSNodeTemplate read as one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeClass {

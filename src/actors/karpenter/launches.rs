@@ -80,6 +80,7 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
     let owner = context.world.node(node).origin.name();
     context.node_templates.launched(node, owner);
     order_volumes(context, owner, id, instance_type);
+    let labels = (image_family(context, node), labels);
     let facts = node_life::launch_facts(context, (id, pool, rate), labels, capacity, allocatable);
     context.world.launch_node(node, &facts, now);
     if let Some(release) = image_for {

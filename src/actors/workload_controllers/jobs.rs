@@ -34,13 +34,13 @@ pub(super) struct Batch {
     running: Vec<Running>,
     /// When the Job ended, where there is no CronJob.
     ended: Option<SimTime>,
-    /// Since when its manifest says that it has run, since 1970, where there is no CronJob.
-    written: Option<SimTime>,
+    /// Whether its manifest says since when it has run.
+    is_begun: bool,
 }
 
 impl Batch {
     fn new(work: Work, cron: Option<Cron>) -> Self {
-        Self { work, cron, running: Vec::new(), ended: None, written: None }
+        Self { work, cron, running: Vec::new(), ended: None, is_begun: false }
     }
 
     /// Whether the Job has been deleted because its time to live was over.
@@ -89,6 +89,12 @@ impl Running {
     fn wants(&self) -> u32 {
         self.state.wants(&self.work.spec)
     }
+
+    /// It has run since `began`, unless it is suspended; gives back when its time is up, if that is limited.
+    fn has_run_since(&mut self, began: SimTime) -> Option<SimTime> {
+        *self.started.as_mut()? = began;
+        self.work.spec.active_deadline.map(|deadline| began + deadline)
+    }
 }
 
 /// A Job is applied; of a known one what may change does.
@@ -106,8 +112,14 @@ pub(in crate::actors) fn apply_job(context: &mut Context<'_>, now: SimTime, job:
     let owner = (OwnerKind::Job, 1);
     let (workload, _) = begin_workload(context, now, job.name, WorkloadKind::Job, &selector, &job.spec.template, owner);
     let mut batch = Batch::new(Work { spec: Arc::new(job.spec.clone()), revision: 0 }, None);
-    batch.written = job.started;
     begin(context, now, workload, &mut batch, job.name.name.to_string());
+    let setup = context.setup;
+    if let Some((at, initial)) = job.started.zip(setup.initial.as_ref()).filter(|_| now == SimTime::ZERO) {
+        batch.is_begun = true;
+        for end in batch.running.iter_mut().filter_map(|own| own.has_run_since(initial.instant(Some(at)))) {
+            context.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        }
+    }
     context.controllers.batches.insert(workload, batch);
     wake(context, workload);
 }
@@ -208,19 +220,15 @@ pub(in crate::actors) fn found(
     workload: WorkloadId,
     (pod, created, number): (PodId, SimTime, usize),
 ) {
-    let setup = context.setup;
     let Some(batch) = context.controllers.batches.get_mut(&workload) else { return };
     let Some(job) = batch.running.get_mut(number) else { return };
     job.state.pods.push(pod);
     context.world.assign_to_job(pod, job.state.job);
-    let written = batch.written.zip(setup.initial.as_ref()).map(|(at, initial)| initial.instant(Some(at)));
-    let began = written.map_or(created, |at| at.min(created));
-    if job.started.is_some_and(|started| began <= started) {
-        job.started = Some(began);
-        if let Some(deadline) = job.work.spec.active_deadline {
-            let at = (began + deadline).max(now);
-            context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
-        }
+    if batch.is_begun || job.started.is_none_or(|started| created > started) {
+        return;
+    }
+    if let Some(end) = job.has_run_since(created) {
+        context.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
 }
 

@@ -93,6 +93,19 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
     pools
 }
 
+/// Warns of nodes with Windows.
+///
+/// Deviation: nodes with Windows cost what those with Linux do: the licence is left out.
+pub(super) fn warn_about_licences(classes: &[NodeClass], policy: &PolicyVariant, warnings: &mut Caveats) {
+    let classes = classes.iter().filter(|_| policy.autoscaler.is_karpenter()).map(|own| (own.ami_family, own.name));
+    let groups = policy.manifests.node_groups.iter().map(|own| (own.ami_family, own.name));
+    if let Some((_, name)) = classes.chain(groups).find(|own| own.0.is_windows()) {
+        warnings.changes(format!(
+            "{name}: nodes with Windows are billed without their licence, at the price of those with Linux"
+        ));
+    }
+}
+
 /// The steps by which node classes and NodePools take the form that is applied at `at`.
 pub(super) fn replaced(at: SimTime, later: &Manifests, scenario: &Scenario, policy: &PolicyVariant) -> Vec<Step> {
     if !policy.autoscaler.is_karpenter() {

@@ -149,9 +149,9 @@ fn ebs_bandwidth(facts: &InstanceFacts) -> Option<Symbol> {
 }
 
 fn os(facts: &InstanceFacts, family: AmiFamily) -> Option<Symbol> {
-    match windows_build(family) {
-        None => Some(well_known::LINUX),
-        Some(_) => (facts.arch == well_known::AMD64).then_some(well_known::WINDOWS),
+    match family.is_windows() {
+        false => Some(well_known::LINUX),
+        true => (facts.arch == well_known::AMD64).then_some(well_known::WINDOWS),
     }
 }
 

@@ -23,6 +23,16 @@ const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
 /// Keys of a pod's specification that its own creation added.
 const POD_SPEC: [&str; 6] = ["nodeName", "priority", "preemptionPolicy", "hostname", "subdomain", "serviceAccount"];
 
+/// Whether the dump carries a Job, or the CronJob that made it: its name is that of the Job without the last part.
+fn makes_job(dump: &Dump<'_>, namespace: &str, job: &str) -> bool {
+    let of_cron_job = job.rsplit_once('-').map(|(name, _)| name);
+    dump.carried.iter().filter(|object| object.namespace == namespace).any(|object| match &*object.kind {
+        "Job" => object.name == job,
+        "CronJob" => Some(&*object.name) == of_cron_job,
+        _ => false,
+    })
+}
+
 /// Makes a workload of the pods whose controller is not in the dump.
 pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
     let mut orphans: BTreeMap<(&'static str, String, String), Vec<usize>> = BTreeMap::new();
@@ -32,8 +42,8 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
         let (kind, name) = match (workload_of(pod), pod.controller()) {
             (Some(own), _) => own,
             (None, None | Some(("Node", _))) => continue,
-            (None, Some(("Job", _))) => {
-                of_jobs += 1;
+            (None, Some(("Job", name))) => {
+                of_jobs += usize::from(!makes_job(dump, &pod.namespace, name));
                 continue;
             }
             (None, Some((foreign, name))) => {
