@@ -72,8 +72,7 @@ impl ByPrice {
 
     /// Puts types whose prices may have changed where they belong now: a launch without capacity changes the price of at most sixty of 1,300.
     ///
-    /// They are put in order alone, and all are gone through once, a dozen instructions each. To find the places of sixty by halves and to copy
-    /// what lies between took several times that, and to sort all of them more still.
+    /// They are put in order alone, and all are gone through once. To sort all of them takes several times as long.
     fn renew(&mut self, mut changed: Vec<(PriceRank, PricedType)>) {
         // Mostly a type is as dear as before, since another of its offerings is its cheapest.
         changed.retain(|(_, own)| self.prices[own.index as usize] != own.price);
