@@ -142,11 +142,18 @@ fn a_volume_that_ec2_refuses_is_an_error() {
         ("volumeType: gp2, iops: 3000", "`iops` cannot be ordered of a volume of type gp2"),
         ("volumeType: io2, iops: 3000, throughput: 125", "`throughput` cannot be ordered of a volume of type io2"),
         ("volumeType: io2", "a volume of type io2 needs `iops`"),
+        ("volumeType: gp3, iops: 50001", "`iops` is more than a volume of 100 GiB of type gp3 has"),
+        ("volumeType: io1, iops: 5001", "`iops` is more than a volume of 100 GiB of type io1 has"),
+        ("volumeType: io2, iops: 100001", "`iops` is more than a volume of 100 GiB of type io2 has"),
+        ("volumeType: gp3, throughput: 751", "`throughput` of 751 MiB/s needs 3004 I/O operations"),
     ] {
         let error = class(ebs);
         assert!(error.contains(said), "{ebs}: {error}");
     }
-    assert_eq!(class("volumeType: gp3, iops: 80000, throughput: 2000"), "");
+    assert_eq!(class("volumeType: gp3, iops: 50000, throughput: 2000"), "");
+    assert_eq!(class("volumeType: gp3, throughput: 750"), "");
+    let group = try_load(&scenario(""), &eksctl("volumeSize: 10, volumeIOPS: 5001")).err().unwrap_or_default();
+    assert!(group.contains("`volumeIOPS` is more than a volume of 10 GiB of type gp3 has"), "{group}");
     let group = try_load(&scenario(""), &eksctl("volumeType: floppy")).err().unwrap_or_default();
     assert!(group.contains("unknown `volumeType`: `floppy`"), "{group}");
 }

@@ -30,17 +30,25 @@ static EKSCTL: Keys =
 ///
 /// Source: EC2 API reference, `EbsBlockDevice`; EBS user guide, `general-purpose` (2026).
 const IOPS: [(&str, i64, i64); 3] = [("gp3", 3_000, 80_000), ("io1", 100, 64_000), ("io2", 100, 256_000)];
+/// How many of them can be ordered for each GiB.
+///
+/// Source: EBS user guide, `general-purpose` and `provisioned-iops` (2026).
+const IOPS_PER_GIB: [(&str, i64); 3] = [("gp3", 500), ("io1", 50), ("io2", 1_000)];
 /// MiB per second that can be ordered of gp3, of which alone throughput can be.
 const THROUGHPUT: (i64, i64) = (125, 2_000);
+/// Operations that gp3 needs for each MiB per second.
+const IOPS_PER_MIB: i64 = 4;
 
-/// What a volume is ordered as; gp3 where no type is stated.
+/// What a volume of so many GiB, if that is stated, is ordered as; gp3 where no type is stated.
 ///
 /// # Errors
-/// If EC2 refuses such a volume: numbers out of its type's range, or of a type that takes none; io1 and io2 without operations.
+/// If EC2 refuses such a volume: numbers out of its type's range, or too large for its size or for each other, or of a type that takes none;
+/// io1 and io2 without operations.
 pub(super) fn ordered<'s>(
     reader: &Reader<'s>,
     fields: Fields<'_, 's>,
     keys: &'static Keys,
+    gib: Option<i64>,
 ) -> Result<DiskClass, InputError> {
     let stated = fields.optional(keys.volume_type, |n, what| volume_type(reader, n, what))?;
     let volume_type = stated.unwrap_or_else(|| Symbol::new("gp3"));
@@ -59,7 +67,37 @@ pub(super) fn ordered<'s>(
         }
         own => own.unwrap_or(0),
     };
+    refuse_disproportion(reader, fields, keys, (name, gib), (i64::from(iops), i64::from(throughput_mib)))?;
     Ok(DiskClass { volume_type: Some(volume_type), iops, iops_per_gib: 0, throughput_mib })
+}
+
+/// Refuses more operations than a volume of its size may have, and more throughput than its operations allow.
+fn refuse_disproportion<'s>(
+    reader: &Reader<'s>,
+    fields: Fields<'_, 's>,
+    keys: &'static Keys,
+    (volume_type, gib): (&str, Option<i64>),
+    (iops, throughput): (i64, i64),
+) -> Result<(), InputError> {
+    let ranges = || IOPS.iter().zip(&IOPS_PER_GIB).find(|(own, _)| own.0 == volume_type);
+    if let (Some(node), Some(gib), Some((&(_, least, _), &(_, each)))) = (fields.get(keys.iops), gib, ranges()) {
+        let most = least.max(gib.saturating_mul(each));
+        if iops > most {
+            let message = format!("`{}` is more than a volume of {gib} GiB of type {volume_type} has", keys.iops);
+            return Err(reader
+                .error(node.at, message)
+                .because(format!("{each} for each GiB"))
+                .help(format!("EC2 refuses it: order {most} at most, or a larger volume")));
+        }
+    }
+    let needed = throughput * IOPS_PER_MIB;
+    if let Some(node) = fields.get(keys.throughput).filter(|_| needed > iops.max(IOPS[0].1)) {
+        return Err(reader
+            .error(node.at, format!("`{}` of {throughput} MiB/s needs {needed} I/O operations", keys.throughput))
+            .because(format!("{IOPS_PER_MIB} for each MiB/s"))
+            .help(format!("EC2 refuses it: order them, too (`{}`), or less throughput", keys.iops)));
+    }
+    Ok(())
 }
 
 /// The number under `key` within the range of the type; a type without a range takes none.
@@ -81,9 +119,9 @@ fn number<'s>(
     Ok(u32::try_from(number).ok())
 }
 
-/// What the root volume of a node group of eksctl is ordered as.
-pub(super) fn of_group<'s>(reader: &Reader<'s>, group: Fields<'_, 's>) -> Result<DiskClass, InputError> {
-    ordered(reader, group, &EKSCTL)
+/// What the root volume of a node group of eksctl, of so many GiB, is ordered as.
+pub(super) fn of_group<'s>(reader: &Reader<'s>, group: Fields<'_, 's>, gib: i64) -> Result<DiskClass, InputError> {
+    ordered(reader, group, &EKSCTL, Some(gib))
 }
 
 static ADDITIONAL: Shape = Shape {
@@ -109,7 +147,7 @@ pub(super) fn additional<'s>(reader: &mut Reader<'s>, group: Fields<'_, 's>) -> 
             reader.note(Effect::MayChangeAnswer, node.at, message, "not made", "state both, or take the volume out");
             continue;
         }
-        volumes.push(NodeVolume { gib: size, class: ordered(reader, fields, &EKSCTL)? });
+        volumes.push(NodeVolume { gib: size, class: ordered(reader, fields, &EKSCTL, Some(size))? });
     }
     Ok(volumes)
 }

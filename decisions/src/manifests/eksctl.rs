@@ -215,7 +215,7 @@ fn node_group<'s>(
         zones,
         ami_family: ami_family(reader, fields, cluster)?,
         volume_bytes: gibibytes << 30,
-        disk: disks::of_group(reader, fields)?,
+        disk: disks::of_group(reader, fields, gibibytes)?,
         more_volumes: disks::additional(reader, fields)?,
         max_pods,
         cpu_credits: cpu_credits(reader, fields)?,

@@ -382,7 +382,6 @@ pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -
     for node in items {
         let fields = reader.fields(node, &BLOCK_DEVICE)?;
         let ebs = fields.get("ebs").map(|n| reader.fields(n, &EBS)).transpose()?;
-        let disk = ebs.map_or_else(|| Ok(DiskClass::of_type("gp3")), |ebs| ordered(reader, ebs, &KARPENTER))?;
         let size = ebs.and_then(|ebs| ebs.get("volumeSize"));
         let size_bytes = match size {
             Some(node) => volume_size(reader, node)?,
@@ -392,6 +391,8 @@ pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -
                 ASSUMED_VOLUME_BYTES
             }
         };
+        let gib = size.map(|_| (size_bytes - 1).div_euclid(1 << 30) + 1);
+        let disk = ebs.map_or_else(|| Ok(DiskClass::of_type("gp3")), |ebs| ordered(reader, ebs, &KARPENTER, gib))?;
         devices.push(BlockDevice {
             device: fields.optional("deviceName", |n, what| reader.text(n, what))?.unwrap_or_default().to_owned(),
             size_bytes,

@@ -38,9 +38,7 @@ type PriceRank = (i64, u32);
 
 /// All types of a table, the cheapest first.
 struct ByPrice {
-    all: Vec<PricedType>,
-    /// Where each of these stands: searches go through this list alone.
-    ranks: Vec<PriceRank>,
+    all: Vec<(PriceRank, PricedType)>,
     /// By position in the table.
     prices: Vec<Option<HourlyRate>>,
     /// For every [`STRIDE`]th of them those before it, as a set; empty until somebody asks.
@@ -53,15 +51,14 @@ impl ByPrice {
     /// These types, put in order.
     fn new(mut types: Vec<(PriceRank, PricedType)>) -> Self {
         types.sort_unstable_by_key(|own| own.0);
-        let (ranks, all): (Vec<_>, Vec<_>) = types.into_iter().unzip();
-        let mut prices = vec![None; all.len()];
-        all.iter().for_each(|own| prices[own.index as usize] = own.price);
-        Self { all, ranks, prices, before: Vec::new() }
+        let mut prices = vec![None; types.len()];
+        types.iter().for_each(|(_, own)| prices[own.index as usize] = own.price);
+        Self { all: types, prices, before: Vec::new() }
     }
 
-    fn sets_before(all: &[PricedType]) -> Vec<Bits> {
+    fn sets_before(all: &[(PriceRank, PricedType)]) -> Vec<Bits> {
         let (mut before, mut so_far) = (Vec::with_capacity(all.len() / STRIDE + 1), bits::empty(all.len()));
-        for (rank, own) in all.iter().enumerate() {
+        for (rank, (_, own)) in all.iter().enumerate() {
             if rank.is_multiple_of(STRIDE) {
                 before.push(so_far.clone());
             }
@@ -72,13 +69,12 @@ impl ByPrice {
 
     /// Puts types whose prices may have changed where they belong now: a launch without capacity changes the price of at most sixty of 1,300.
     ///
-    /// They are put in order alone, and all are gone through once. To sort all of them takes several times as long.
+    /// They alone are put in order. The others close up, and from the dearest down each goes where it belongs, as far as there are changed
+    /// ones below. To find the places of sixty by halves and to copy what lies between took longer, and to sort all of them longer still.
     fn renew(&mut self, mut changed: Vec<(PriceRank, PricedType)>) {
         // Mostly a type is as dear as before, since another of its offerings is its cheapest.
         changed.retain(|(_, own)| self.prices[own.index as usize] != own.price);
-        if changed.is_empty() {
-            return;
-        }
+        let Some(&first) = changed.first() else { return };
         changed.sort_unstable_by_key(|own| own.0);
         let types = self.all.len();
         let mut moved = bits::empty(types);
@@ -86,24 +82,19 @@ impl ByPrice {
             self.prices[own.index as usize] = own.price;
             bits::insert(&mut moved, own.index as usize);
         }
-        let (mut all, mut ranks) = (Vec::with_capacity(types), Vec::with_capacity(types));
-        let mut changed = changed.into_iter().peekable();
-        for (rank, own) in self.ranks.iter().zip(&self.all) {
-            if bits::contains(&moved, own.index as usize) {
-                continue;
+        self.all.retain(|(_, own)| !bits::contains(&moved, own.index as usize));
+        let (mut left, mut place) = (self.all.len(), types);
+        self.all.resize(types, first);
+        while let Some(&dearest) = changed.last() {
+            place -= 1;
+            if left > 0 && self.all[left - 1].0 > dearest.0 {
+                left -= 1;
+                self.all[place] = self.all[left];
+            } else {
+                self.all[place] = dearest;
+                changed.pop();
             }
-            while let Some((rank, own)) = changed.next_if(|changed| changed.0 < *rank) {
-                ranks.push(rank);
-                all.push(own);
-            }
-            ranks.push(*rank);
-            all.push(*own);
         }
-        for (rank, own) in changed {
-            ranks.push(rank);
-            all.push(own);
-        }
-        (self.all, self.ranks) = (all, ranks);
         self.before.clear();
     }
 
@@ -112,11 +103,11 @@ impl ByPrice {
         if self.before.is_empty() {
             self.before = Self::sets_before(&self.all);
         }
-        let end = self.all.partition_point(|own| own.price.is_some_and(|price| price < ceiling));
+        let end = self.all.partition_point(|(_, own)| own.price.is_some_and(|price| price < ceiling));
         let block = (end / STRIDE).min(self.before.len().saturating_sub(1));
         let rest = &self.all[(block * STRIDE).min(end)..end];
         self.before.get(block).is_some_and(|before| bits::intersects(types, before))
-            || rest.iter().any(|own| bits::contains(types, own.index as usize))
+            || rest.iter().any(|(_, own)| bits::contains(types, own.index as usize))
     }
 }
 
@@ -240,7 +231,8 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
     let cut = setup.options.max_instance_types.min(setup.behaviour().claim_types);
     let most = cut.min(bits::count(&claim.types) as usize);
     let mut left = Vec::with_capacity(most);
-    left.extend(all.all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).take(most));
+    let types = all.all.iter().map(|(_, own)| own);
+    left.extend(types.filter(|own| bits::contains(&claim.types, own.index as usize)).take(most));
     let left: Arc<[PricedType]> = left.into();
     orders.by_types.insert(key, Arc::clone(&left));
     left
@@ -363,20 +355,19 @@ mod tests {
         let mut seed = 1_u32;
         for round in 0..200 {
             let mut changed: Vec<PricedType> =
-                kept.all.iter().filter(|own| (own.index + round) % 9 < 2).copied().collect();
+                kept.all.iter().map(|own| own.1).filter(|own| (own.index + round) % 9 < 2).collect();
             for own in &mut changed {
                 seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 own.price = if seed.is_multiple_of(3) { own.price } else { price(seed >> 16) };
             }
             changed.sort_by_key(|own| own.index);
-            let mut expected = kept.all.clone();
+            let mut expected: Vec<PricedType> = kept.all.iter().map(|own| own.1).collect();
             for own in &mut expected {
                 *own = *changed.iter().find(|new| new.index == own.index).unwrap_or(own);
             }
             expected.sort_by_key(order);
             kept.renew(changed.iter().map(ranked).collect());
-            assert_eq!(kept.all, expected, "round {round}");
-            assert_eq!(kept.ranks, expected.iter().map(order).collect::<Vec<_>>(), "round {round}");
+            assert_eq!(kept.all, expected.iter().map(ranked).collect::<Vec<_>>(), "round {round}");
         }
     }
 }
