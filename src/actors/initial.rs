@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::context::{Context, Machine};
+use super::news::News;
 use super::node_autoscaler::take_up_node;
 use super::setup::{InitialNode, InitialPlan};
 use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
-use super::{interruption, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, volumes};
+use super::{kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, volumes};
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
 use crate::domain::node::NodeObject;
@@ -102,7 +103,7 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
             context.groups.adopt(group, instance);
         }
         volumes::node_registered(context, id, pool.instance_type);
-        interruption::launched(context, now, pool);
+        context.tell(now, News::InstanceLaunched(pool));
     }
     scheduler_loop::node_changed(context, now, id);
     metrics_server::node_registered(context, id);
@@ -255,7 +256,7 @@ fn spec_of_its_own(template: &PodSpec, own: &PodSpec) -> Option<PodSpec> {
 fn find_waiting(context: &mut Context<'_>, now: SimTime, owners: &Owners, pod: &NamedPod) {
     if owner_of(owners, pod).is_none() && known_pod(owners, pod).is_none() {
         let id = bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), now);
-        scheduler_loop::pod_created(context, now, id);
+        context.tell(now, News::PodCreated(id));
     }
 }
 
