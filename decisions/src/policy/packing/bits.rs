@@ -96,6 +96,11 @@ impl GrowingBits {
         contains(&self.0, index)
     }
 
+    /// Takes all elements out.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// The sixty-four elements from 64 times `place` on.
     pub(super) fn word(&self, place: usize) -> u64 {
         self.0.get(place).copied().unwrap_or(0)

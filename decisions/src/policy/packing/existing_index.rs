@@ -2,7 +2,7 @@
 //! and a way back to how they were.
 //!
 //! A pass only takes room away, so that nodes without room for a pod when they were compiled have none in any pass: what is known of that, and of
-//! labels, which nothing changes, serves all passes. Whether a node that a pass has changed still has room is asked of the node.
+//! labels, which nothing changes, serves all passes. A node that a pass has changed is asked whether it still has room.
 
 use smallvec::SmallVec;
 
@@ -40,6 +40,8 @@ pub(super) struct ExistingNodes {
     changed: Vec<bool>,
     /// Positions of nodes that the question takes away.
     withdrawn: Vec<usize>,
+    /// The same as a set.
+    gone: GrowingBits,
 }
 
 /// How much of each bounded resource there is.
@@ -112,10 +114,11 @@ impl ExistingNodes {
             *most = std::array::from_fn(|index| rooms.iter().map(|room| room[index]).max().unwrap_or(i64::MIN));
         }
         let (roomy, by_label) = (Vec::new(), Vec::new());
-        Self { nodes, at, rooms, blocks, roomy, by_label, before: Vec::new(), changed, withdrawn: Vec::new() }
+        let (before, withdrawn, gone) = (Vec::new(), Vec::new(), GrowingBits::default());
+        Self { nodes, at, rooms, blocks, roomy, by_label, before, changed, withdrawn, gone }
     }
 
-    /// The first node at or after `from` that as compiled has room for such a pod and is in none of two sets.
+    /// The first node at or after `from` that has room for such a pod, as far as the bounds know, and is in none of two sets.
     pub(super) fn next_open(&mut self, from: usize, shape: &Shape, closed: [&GrowingBits; 2]) -> Option<usize> {
         if self.roomy.len() <= shape.number {
             self.roomy.resize_with(shape.number + 1, SmallVec::new);
@@ -127,10 +130,17 @@ impl ExistingNodes {
                 let least = least.get_or_insert_with(|| least_room(&shape.amounts));
                 known.push(word_with_room(known.len(), (&self.blocks, &self.rooms), least));
             }
-            let open = known[place] & !closed[0].word(place) & !closed[1].word(place);
-            let open = if place == from / 64 { open & (u64::MAX << (from % 64)) } else { open };
-            if open != 0 {
-                return Some(place * 64 + open.trailing_zeros() as usize);
+            let closed = self.gone.word(place) | closed[0].word(place) | closed[1].word(place);
+            let mut open = known[place] & !closed;
+            if place == from / 64 {
+                open &= u64::MAX << (from % 64);
+            }
+            while open != 0 {
+                let position = place * 64 + open.trailing_zeros() as usize;
+                if !self.changed[position] || self.nodes[position].has_room(&shape.amounts) {
+                    return Some(position);
+                }
+                open &= open - 1;
             }
         }
         None
@@ -195,6 +205,7 @@ impl ExistingNodes {
         if let Some(own) = self.position_of(position) {
             self.change(own, ExistingNode::withdraw);
             self.withdrawn.push(own);
+            self.gone.insert(own);
         }
     }
 
@@ -221,6 +232,7 @@ impl ExistingNodes {
     /// Undoes every change.
     pub(super) fn revert(&mut self) {
         self.withdrawn.clear();
+        self.gone.clear();
         while let Some((position, node)) = self.before.pop() {
             self.nodes[position] = node;
             self.changed[position] = false;

@@ -328,11 +328,12 @@ impl<'p, 'a> Pass<'p, 'a> {
     fn leave_full_hosts_out(&mut self, class: usize, variant: usize) {
         let Variant { owned, lost_nodes, knows_full_hosts, .. } = &mut self.classes.list[class].variants[variant];
         if !std::mem::replace(knows_full_hosts, true) {
-            for host in self.engine.topology.full_hosts(class, owned) {
-                if let Some(position) = self.existing.position_of(host) {
+            let existing = &self.existing;
+            self.engine.topology.for_each_full_host(class, owned, |host| {
+                if let Some(position) = existing.position_of(host) {
                     lost_nodes.insert(position);
                 }
-            }
+            });
         }
     }
 

@@ -293,14 +293,16 @@ impl<'p> Topology<'p> {
         if suits { Ok(()) } else { Err(Blocked { group, inverse, for_good, others: Others::None }) }
     }
 
-    /// The hosts that no pod of the class can go to for the rest of the pass because of those that are there, some of them perhaps more than once.
-    pub(super) fn full_hosts<'t>(&'t self, class: usize, owned: &'t [usize]) -> impl Iterator<Item = usize> + 't {
+    /// Hands the hosts over that no pod of the class can go to for the rest of the pass because of those that were there before it, some of them
+    /// perhaps more than once.
+    pub(super) fn for_each_full_host(&self, class: usize, owned: &[usize], mut take: impl FnMut(usize)) {
         let ClassGroups { counted_by, repelled_by, .. } = &self.classes[class];
-        let own = owned.iter().map(|&group| (&self.groups[group], counted_by.contains(&group)));
-        let groups = own.chain(repelled_by.iter().map(|&group| (&self.inverse[group], false)));
-        groups.flat_map(|(group, selects_itself)| {
-            group.counted_hosts().filter(move |&host| group.is_full(host, selects_itself) == Some(true))
-        })
+        for &group in owned {
+            self.groups[group].for_each_full_host(counted_by.contains(&group), &mut take);
+        }
+        for &group in repelled_by {
+            self.inverse[group].for_each_full_host(false, &mut take);
+        }
     }
 
     fn narrow_by(

@@ -111,16 +111,26 @@ pub(super) struct HostCounts {
 
 #[derive(Default)]
 struct CountedHosts {
-    pods: FxHashMap<usize, i32>,
+    /// By host, as far as there are pods.
+    pods: Vec<i32>,
     /// The hosts with pods.
     occupied: GrowingBits,
+}
+
+impl CountedHosts {
+    fn add(&mut self, host: usize, pods: i32) {
+        if self.pods.len() <= host {
+            self.pods.resize(host + 1, 0);
+        }
+        self.pods[host] += pods;
+        self.occupied.insert(host);
+    }
 }
 
 impl HostCounts {
     /// The pods on a host.
     pub(super) fn get(&self, host: usize) -> i32 {
-        let counted = || if self.counted.occupied.contains(host) { self.counted.pods.get(&host) } else { None };
-        self.changed.get(&host).or_else(counted).copied().unwrap_or(0)
+        self.changed.get(&host).or_else(|| self.counted.pods.get(host)).copied().unwrap_or(0)
     }
 
     /// The hosts that had pods when they were counted.
@@ -345,9 +355,6 @@ impl ClusterTopology {
         let Some(bound) = &self.bound else { return tally.counts() };
         tally.classes.extend(rules.selected(identity).iter().filter_map(|&spec| bound.class_of(spec)));
         tally.classes.sort_unstable();
-        if tally.by_host {
-            tally.hosts.pods.reserve(tally.classes.iter().map(|&class| bound.places(class).len()).sum());
-        }
         for position in 0..tally.classes.len() {
             for (node, pods) in bound.places(tally.classes[position]) {
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
@@ -516,8 +523,7 @@ impl Tally {
 
     fn add(&mut self, host: usize, domain: Option<usize>, pods: i32) {
         if self.by_host {
-            *self.hosts.pods.entry(host).or_insert(0) += pods;
-            self.hosts.occupied.insert(host);
+            self.hosts.add(host, pods);
         } else if let Some(domain) = domain {
             self.know(domain);
             self.known.domains[domain] += pods;
@@ -526,7 +532,8 @@ impl Tally {
 
     fn counts(self) -> Counts {
         let Spanned { domains, reasons } = self.known;
-        let occupied = if self.by_host { self.hosts.pods.len() } else { domains.iter().filter(|&&c| c > 0).count() };
+        let occupied =
+            if self.by_host { self.hosts.occupied.iter().count() } else { domains.iter().filter(|&&c| c > 0).count() };
         Counts {
             domains,
             hosts: HostCounts { counted: Arc::new(self.hosts), changed: FxHashMap::default() },

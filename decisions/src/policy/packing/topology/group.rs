@@ -75,9 +75,15 @@ impl Group {
         self.counts.hosts.get(host)
     }
 
-    /// The hosts that had pods before the first one was placed.
-    pub(super) fn counted_hosts(&self) -> impl Iterator<Item = usize> + '_ {
-        self.counts.hosts.counted()
+    /// Hands the hosts over that are [full](Self::is_full) of pods that were there before the first one was placed.
+    pub(super) fn for_each_full_host(&self, selects_itself: bool, mut take: impl FnMut(usize)) {
+        if self.domains.is_none() && self.kind != TopologyKind::Affinity {
+            for host in self.counts.hosts.counted() {
+                if self.is_full(host, selects_itself) == Some(true) {
+                    take(host);
+                }
+            }
+        }
     }
 
     /// Whether the pods on a host keep one more away, now and for the rest of the pass: their number only grows. `None` where that is not for
