@@ -40,7 +40,7 @@ use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
 use crate::scenario::manifests::{Foreign, KUSTOMIZE, Manifests, foreign, read_documents};
 use crate::scenario::source::{Limits, Source};
-use crate::scenario::tree::{self, Node, Variables};
+use crate::scenario::tree::{self, Node, NodeKind, Variables};
 use aws::Described;
 use cluster::{Cluster, Launcher};
 use makers::Makers;
@@ -357,14 +357,30 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
     }
 }
 
-/// Node groups are as nodes show them; a ClusterConfig says of them only where there are no nodes.
+/// Node groups are as nodes show them; a ClusterConfig says of them only where there are no nodes. Its Fargate profiles no node shows.
 fn leave_out_described_groups(dump: &mut Dump<'_>, notes: &mut Notes) {
-    let before = dump.carried.len();
-    if !dump.nodes.is_empty() {
-        dump.carried.retain(|object| object.kind != "ClusterConfig");
+    if dump.nodes.is_empty() {
+        return;
     }
-    if dump.carried.len() < before {
-        notes.warn("the ClusterConfig is left out: the node groups are as the nodes of the dump show them");
+    let (configs, mut carried): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut dump.carried).into_iter().partition(|object| object.kind == "ClusterConfig");
+    let mut profiles = 0;
+    for mut config in configs.iter().cloned() {
+        let count = config.at(&["fargateProfiles"]).map_or(0, |own| own.items().len());
+        profiles += count;
+        if let NodeKind::Map(entries) = &mut config.node.kind {
+            entries.retain(|entry| ["apiVersion", "kind", "fargateProfiles"].contains(&&*entry.key));
+        }
+        carried.extend((count > 0).then_some(config));
+    }
+    let rank = |object: &Object<'_>| CARRIED.iter().position(|(kind, _)| *kind == object.kind);
+    carried.sort_by_key(rank);
+    dump.carried = carried;
+    let groups = "the node groups are as the nodes of the dump show them";
+    match (configs.is_empty(), profiles) {
+        (true, _) => {}
+        (false, 0) => notes.warn(format!("the ClusterConfig is left out: {groups}")),
+        (false, _) => notes.warn(format!("the ClusterConfig is left out but for its Fargate profiles: {groups}")),
     }
 }
 
