@@ -13,7 +13,10 @@ use super::context::{Context, Machine};
 use super::node_autoscaler::take_up_node;
 use super::setup::{InitialNode, InitialPlan};
 use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
-use super::{interruption, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, volumes};
+use super::{
+    interruption, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, taint_eviction,
+    volumes,
+};
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
 use crate::domain::node::NodeObject;
@@ -64,6 +67,8 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
     for (own, &node) in initial.nodes.iter().zip(&nodes) {
         daemon_sets::node_found(context, now, node);
         take_up_node(context, now, node, own.written.since(initial.seen), own.found.node.deleting);
+        let added = own.found.node.tainted.iter().map(|&(key, at)| (key, initial.instant(Some(at))));
+        taint_eviction::node_found(context, now, node, &added.collect::<Vec<_>>());
     }
     node_groups::fill(context);
 }
@@ -166,7 +171,10 @@ fn find_pod(
     volumes::pod_bound(context, now, id, node);
     kubelet::found(context, now, id, found);
     if pod.deleting {
-        kubelet::delete(context, now, id, false, "it was being deleted when the run began");
+        // Somebody may have given it more or less time than its own, and some of that is over.
+        let whole = context.world.pod(id).spec.grace_period();
+        let left = pod.gone_by.map_or(whole, |at| initial.until(at));
+        kubelet::delete_within(context, now, id, left, false, "it was being deleted when the run began");
     }
 }
 

@@ -268,6 +268,11 @@ impl InitialPlan<'_> {
     pub fn instant(&self, at: Option<SimTime>) -> SimTime {
         at.map_or(SimTime::ZERO, |at| (SimTime::ZERO + (at - self.seen)).min(SimTime::ZERO))
     }
+
+    /// How long after the simulation's first instant an instant since 1970 is; nothing for one that is past.
+    pub fn until(&self, at: SimTime) -> SimDuration {
+        at.saturating_since(self.seen)
+    }
 }
 
 /// A node that is there when the simulation begins. Instants are since 1970.

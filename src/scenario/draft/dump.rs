@@ -293,6 +293,10 @@ fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
         }
         if object.is_deleted() && !["Node", "NodeClaim"].contains(&&*object.kind) {
             ending += usize::from(object.kind != "Pod");
+            // Whoever made it counts on it no more, and its node has it still.
+            if object.kind == "Pod" && found::is_placed(&object) && !is_mirror(&object) && !has_pod_ended(&object) {
+                dump.running.push(object);
+            }
             continue;
         }
         sort(object, &mut dump);
@@ -314,12 +318,10 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
         "PodMetrics" => return dump.metrics.push(object),
         "NodeClaim" | "Machine" => return dump.claims.push(object),
         "Pod" => {
-            let phase = object.text(&["status", "phase"]).unwrap_or_default();
-            let is_mirror = object.text(&["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some();
-            if is_mirror {
+            if is_mirror(&object) {
                 return;
             }
-            if ["Succeeded", "Failed"].contains(&phase) {
+            if has_pod_ended(&object) {
                 return dump.ended.push(object);
             }
             if found::is_placed(&object) {
@@ -382,6 +384,15 @@ fn leave_out_described_groups(dump: &mut Dump<'_>, notes: &mut Notes) {
         (false, 0) => notes.warn(format!("the ClusterConfig is left out: {groups}")),
         (false, _) => notes.warn(format!("the ClusterConfig is left out but for its Fargate profiles: {groups}")),
     }
+}
+
+/// Whether the kubelet has a pod from a file of its node.
+fn is_mirror(pod: &Object<'_>) -> bool {
+    pod.text(&["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some()
+}
+
+fn has_pod_ended(pod: &Object<'_>) -> bool {
+    ["Succeeded", "Failed"].contains(&pod.text(&["status", "phase"]).unwrap_or_default())
 }
 
 fn has_ended(job: &Object<'_>) -> bool {
