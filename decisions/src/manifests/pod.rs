@@ -303,7 +303,7 @@ fn warn_of_other_programs<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -
 }
 
 /// The owner that is marked as controller.
-fn controlling<'n, 's>(owners: &'n [Node<'s>]) -> Option<&'n Node<'s>> {
+pub(super) fn controlling<'n, 's>(owners: &'n [Node<'s>]) -> Option<&'n Node<'s>> {
     owners.iter().find(|owner| owner.get("controller").and_then(Node::as_text) == Some("true"))
 }
 

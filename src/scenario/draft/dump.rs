@@ -158,6 +158,9 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         anonymous = Some(anonymous::file(&all));
     }
     let mut dump = sorted(all, &mut notes);
+    if dump.nodes.is_empty() || wishes.observed.is_some() {
+        leave_out_made_jobs(&mut dump);
+    }
     leave_out_described_groups(&mut dump, &mut notes);
     limits::label(&mut dump.nodes, &described, &mut notes);
     let mut cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
@@ -341,7 +344,7 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
                 return;
             }
         }
-        "Job" if controlled || has_ended(&object) => return,
+        "Job" if has_ended(&object) || clean::has_foreign_maker(&object) => return,
         // Its pods show what they are; where their template stands, nothing else would scale.
         "Rollout" if object.at(&["spec", "workloadRef"]).is_some() => return dump.left_out.push(object),
         "ReplicaSet" if !controlled => return dump.left_out.push(object),
@@ -357,6 +360,11 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
     } else if !IMPLIED.contains(&&*object.kind) {
         dump.left_out.push(object);
     }
+}
+
+/// A run that does not begin with the dump's moment has none of the Jobs that something else had made by then.
+fn leave_out_made_jobs(dump: &mut Dump<'_>) {
+    dump.carried.retain(|object| object.kind != "Job" || object.controller().is_none());
 }
 
 /// Node groups are as nodes show them; a ClusterConfig says of them only where there are no nodes. Its Fargate profiles no node shows.
@@ -395,12 +403,14 @@ fn has_pod_ended(pod: &Object<'_>) -> bool {
     ["Succeeded", "Failed"].contains(&pod.text(&["status", "phase"]).unwrap_or_default())
 }
 
+/// Whether a Job has ended, or only waits for its last pods to end.
 fn has_ended(job: &Object<'_>) -> bool {
+    const ENDS: [&str; 4] = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"];
     let conditions = job.at(&["status", "conditions"]).map_or(&[][..], Node::items);
     let text = |condition: &Node<'_>, key| condition.get(key).and_then(Node::as_text).map(str::to_owned);
     conditions.iter().any(|condition| {
         text(condition, "status").as_deref() == Some("True")
-            && text(condition, "type").is_some_and(|kind| ["Complete", "Failed"].contains(&&*kind))
+            && text(condition, "type").is_some_and(|kind| ENDS.contains(&&*kind))
     })
 }
 
