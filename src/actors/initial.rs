@@ -16,7 +16,7 @@ use super::workload_controllers::job_state::FoundJobPod;
 use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
 use super::{
     interruption, job_loop, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop,
-    taint_eviction, volumes,
+    taint_eviction, volumes, zone_outage,
 };
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
@@ -83,7 +83,11 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
         daemon_sets::node_found(context, now, node);
         take_up_node(context, now, node, own.written.since(initial.seen), own.found.node.deleting);
         let added = own.found.node.tainted.iter().map(|&(key, at)| (key, initial.instant(Some(at))));
-        taint_eviction::node_found(context, now, node, &added.collect::<Vec<_>>());
+        let added: Vec<_> = added.collect();
+        taint_eviction::node_found(context, now, node, &added);
+        if !own.found.node.ready {
+            zone_outage::node_found(context, now, node, &added);
+        }
     }
     node_groups::fill(context);
 }

@@ -90,3 +90,23 @@ fn init_keeps_the_pods_that_are_being_deleted_on_their_nodes() {
     assert_eq!(asked(&outcome, "leaving"), Some(0));
     assert!(outcome.record.pods.iter().any(|pod| pod.name == "leaving" && pod.removed.is_some()));
 }
+
+#[test]
+fn pods_of_a_node_that_is_not_ready_leave_it_after_five_minutes() {
+    let begun = |taint: &str, added: &str| {
+        let spec = format!(
+            "spec: {{taints: [{{key: node.kubernetes.io/{taint}, effect: NoExecute, timeAdded: \"2026-10-31T{added}Z\"}}]}}\nstatus:\n"
+        );
+        let node = node("s1", OF_GROUP, 20).replace("status:\n", &spec);
+        let node = node.replace("{type: Ready, status: \"True\"", "{type: Ready, status: Unknown");
+        let dump = node + &pod("web-a", "s1", Some(("ReplicaSet", "web-5f4d7")), 250);
+        let place = cluster(&deployment("web", 1), &dump, &format!("{NODE_GROUP}{STATIC}"));
+        let outcome = outcome(&place, "scenario.yaml");
+        let again = outcome.record.pods.iter().filter(|pod| pod.name != "web-a" && pod.ready.is_some()).count();
+        let old = outcome.record.pods.iter().find(|pod| pod.name == "web-a").unwrap();
+        let removed = old.removed.map(|removed| (removed - SimTime::ZERO).as_secs());
+        (asked(&outcome, "web-a"), removed, again)
+    };
+    assert_eq!(begun("unreachable", "11:57:00"), (Some(120), None, 1), "its kubelet stops nothing");
+    assert_eq!(begun("not-ready", "11:50:00"), (Some(0), Some(1), 1));
+}
