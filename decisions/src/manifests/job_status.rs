@@ -125,7 +125,7 @@ mod tests {
 
     fn status(spec: &str, status: &str) -> Result<JobStatus, String> {
         let text = format!(
-            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: a}}\nspec: {{{spec}, template: {{spec: {{containers: [{{name: a}}]}}}}}}\n\
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: a}}\nspec: {{{spec}, template: {{spec: {{containers: [{{name: a, image: a}}]}}}}}}\n\
              status: {{{status}}}\n"
         );
         let read = read_manifests(&Source::new("jobs.yaml", text)).map_err(|error| error.to_string())?;
