@@ -383,7 +383,7 @@ impl Run {
     /// Writes the status of every budget.
     fn count_budgets(&mut self) {
         self.protected.catch_up(&self.world);
-        self.seen.statuses = self.protected.value().statuses(&self.world);
+        self.seen.statuses = self.protected.value().statuses().to_vec();
     }
 
     /// Evicts the pod if its budgets allow it, as their status says; whether they did.

@@ -98,7 +98,7 @@ impl Standing {
         }
         builder.count_replicas();
         let Builder { cluster, pods, volume_limits, .. } = builder;
-        let statuses = ProtectedByBudgets::build(&cluster).statuses(&cluster);
+        let statuses = ProtectedByBudgets::build(&cluster).statuses().to_vec();
         let storage = question.storage.clone();
         let rest = Rest { pods, storage, volume_limits, statuses, protections: Protections::default() };
         let karpenter = karpenter(question, &claims, &cluster, &rest, now);

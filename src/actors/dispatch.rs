@@ -1,4 +1,4 @@
-//! What has become of pods and nodes is told to those who go by it: each kind of news to the same components in the same order.
+//! What has become of pods, nodes and instances is told to those who go by it: each kind of news to the same components in the same order.
 //!
 //! Whoever changes the cluster (the kubelet, the scheduler, the life of a node) does so and hands the [news](News) over
 //! ([`Context::tell`]); it does not know who listens, and only this module knows all. A component that is to hear of something gets its line here. The
@@ -12,14 +12,22 @@ use super::node_autoscaler::observe;
 use super::sight::Sight;
 use super::workload_controllers::daemon_sets;
 use super::{
-    cpu_shares, fargate, kubelet, load_loop, metrics_server, pod_gc, queue_loop, scheduler_loop, taint_eviction,
-    usage_loop, volumes, workload_controllers, zone_outage,
+    cpu_shares, fargate, interruption, kubelet, load_loop, metrics_server, pod_gc, pod_trace, queue_loop,
+    scheduler_loop, taint_eviction, usage_loop, vertical, volumes, workload_controllers, zone_outage,
 };
 use crate::domain::{PodId, SimTime};
 
 /// Tells those whom it concerns, at once.
 pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
     match news {
+        News::PodCreated(pod) => {
+            vertical::admit(context, pod);
+            volumes::pod_created(context, pod);
+            let scheduled = scheduler_loop::pod_created(context, pod);
+            if scheduled && !fargate::pod_created(context, now, pod) {
+                scheduler_loop::queue(context, now, pod);
+            }
+        }
         News::PodUnschedulable(pod) => observe(context, now, Sight::PodUnschedulable(pod)),
         News::PodBound(pod, node) => {
             let placed = scheduler_loop::placed(context, pod);
@@ -41,17 +49,24 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
             load_loop::replicas_changed(context, now, workload);
             queue_loop::pod_ready(context, now, pod);
         }
+        News::PodReady(pod) => workload_controllers::pod_ready(context, now, pod),
         News::PodServesNoMore(pod) => {
             let workload = context.world.pod(pod).workload;
             metrics_server::end_serving(context, now, pod);
             cpu_shares::pod_unready(context, pod);
             load_loop::replicas_changed(context, now, workload);
         }
+        News::PodFinished(pod) => fargate::pod_finished(context, pod),
+        News::PodDeleted(pod) => pod_trace::pod_leaves(context, pod),
+        News::PodWithdrawn(pod) => scheduler_loop::forget(context, pod),
         News::PodTerminating(pod, node) => {
             scheduler_loop::pod_terminating(context, pod);
             observe(context, now, Sight::PodTerminating(pod, node));
+            wake_controller(context, pod);
         }
+        News::PodHurried(pod) => wake_controller(context, pod),
         News::PodGone(pod, node) => {
+            metrics_server::pod_gone(context, pod);
             scheduler_loop::pod_removed(context, now, pod, node);
             if node.is_some() {
                 daemon_sets::pod_gone(context, pod);
@@ -62,6 +77,8 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
         }
         // The scheduler has forgotten the node with all that was on it, and an autoscaler hears of the node.
         News::PodLost(pod) => {
+            metrics_server::pod_gone(context, pod);
+            scheduler_loop::forget_told(context, pod);
             fargate::pod_gone(context, now, pod);
             wake_controller(context, pod);
         }
@@ -97,6 +114,7 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
             observe(context, now, Sight::NodeGone(node));
             pod_gc::node_gone(context, now, node);
         }
+        News::InstanceLaunched(pool) => interruption::launched(context, now, pool),
         News::InterruptionNotice(node) => observe(context, now, Sight::InterruptionNotice(node)),
         News::StatusCheckFails(node) => observe(context, now, Sight::StatusCheckFails(node)),
         News::ControlPlaneUpgraded => observe(context, now, Sight::ControlPlaneUpgraded),

@@ -76,5 +76,5 @@ pub(super) fn statuses(context: &Context<'_>) -> Vec<BudgetStatus> {
     }
     let mut protected = context.protected.borrow_mut();
     protected.catch_up(&context.world);
-    protected.value().statuses(&context.world)
+    protected.value().statuses().to_vec()
 }

@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::context::{Context, Machine};
+use super::news::News;
 use super::node_autoscaler::take_up_node;
 use super::setup::{InitialNode, InitialPlan};
 use super::workload_controllers::job_state::FoundJobPod;
 use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
 use super::{
-    interruption, job_loop, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop,
-    taint_eviction, volumes, zone_outage,
+    job_loop, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, taint_eviction,
+    volumes, zone_outage,
 };
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
@@ -126,7 +127,7 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
             context.groups.adopt(group, instance);
         }
         volumes::node_registered(context, id, pool.instance_type);
-        interruption::launched(context, now, pool);
+        context.tell(now, News::InstanceLaunched(pool));
     }
     scheduler_loop::node_changed(context, now, id);
     metrics_server::node_registered(context, id);
@@ -349,7 +350,7 @@ fn find_waiting(context: &mut Context<'_>, now: SimTime, owners: &mut Owners, po
         job_of(context, now, owners, workload, pod);
     } else if known_pod(owners, pod).is_none() {
         let id = bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), now);
-        scheduler_loop::pod_created(context, now, id);
+        context.tell(now, News::PodCreated(id));
     }
 }
 

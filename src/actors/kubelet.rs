@@ -12,8 +12,7 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::event::{KubeletEvent, class};
 use super::news::News;
-use super::workload_controllers::ended_jobs;
-use super::{fargate, metrics_server, pod_trace, probes, scheduler_loop, volumes, workload_controllers};
+use super::{metrics_server, probes, volumes};
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
@@ -191,7 +190,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     context.world.ready_pod(pod, now);
     context.tell(now, News::PodServes(pod));
-    workload_controllers::pod_ready(context, now, pod);
+    context.tell(now, News::PodReady(pod));
 }
 
 /// Somebody deletes the pod: its endpoint leaves at once; an unbound pod is gone at once, a bound one when it has stopped.
@@ -215,26 +214,22 @@ pub(super) fn delete_within(
     if state.phase == PodPhase::Gone {
         return;
     }
-    let (workload, bound, was_ready, again) =
-        (state.workload, state.node, state.is_ready(), state.deletion_requested.is_some());
+    let (bound, was_ready, again) = (state.node, state.is_ready(), state.deletion_requested.is_some());
     context.world.request_pod_deletion(pod, now, grace, evicted, reason);
-    pod_trace::pod_leaves(context, pod);
+    context.tell(now, News::PodDeleted(pod));
     if was_ready {
         context.tell(now, News::PodServesNoMore(pod));
     }
     match bound {
         None => {
-            scheduler_loop::forget(context, pod);
+            context.tell(now, News::PodWithdrawn(pod));
             volumes::pod_gone(context, now, pod, false);
             leave(context, now, pod);
         }
         Some(node) => {
             let stops_in = stop_time(context, pod, grace);
             context.queue.schedule_in(stops_in, class::MACHINES, KubeletEvent::PodStopped(pod));
-            if !again {
-                context.tell(now, News::PodTerminating(pod, node));
-            }
-            workload_controllers::wake(context, workload);
+            context.tell(now, if again { News::PodHurried(pod) } else { News::PodTerminating(pod, node) });
         }
     }
 }
@@ -262,7 +257,7 @@ fn ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if context.world.pod(pod).phase == PodPhase::Gone {
         return;
     }
-    if ended_jobs::keeps_pods(context.world.workload(context.world.pod(pod).workload).kind) {
+    if context.world.workload(context.world.pod(pod).workload).kind.keeps_ended_pods() {
         volumes::pod_ended(context, now, pod);
     } else {
         volumes::pod_gone(context, now, pod, false);
@@ -273,22 +268,15 @@ fn ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// The pod leaves its node.
 fn leave(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let node = context.world.pod(pod).node;
-    remove(context, now, pod);
-    context.tell(now, News::PodGone(pod, node));
-}
-
-/// The pod is there no more.
-fn remove(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    context.metrics.forget(pod);
-    scheduler_loop::forget_told(context, pod);
     context.world.remove_pod(pod, now);
+    context.tell(now, News::PodGone(pod, node));
 }
 
 /// The pod's containers have ended by themselves, their work done.
 pub(super) fn succeeded(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     cut_off(context, now, pod);
     context.world.note_pod(pod, now, EventKind::PodSucceeded, "");
-    fargate::pod_finished(context, pod);
+    context.tell(now, News::PodFinished(pod));
     ended(context, now, pod);
 }
 
@@ -296,14 +284,14 @@ pub(super) fn succeeded(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 pub(super) fn failed(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     cut_off(context, now, pod);
     context.world.note_pod(pod, now, EventKind::PodFailed, "");
-    fargate::pod_finished(context, pod);
+    context.tell(now, News::PodFinished(pod));
     ended(context, now, pod);
 }
 
 /// The kubelet does not admit the pod, which had not started: it has failed, for `reason`.
 pub(super) fn rejected(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) {
     context.world.note_pod(pod, now, EventKind::PodFailed, reason);
-    scheduler_loop::forget(context, pod);
+    context.tell(now, News::PodWithdrawn(pod));
     stopped(context, now, pod);
 }
 
@@ -324,13 +312,13 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let was_ready = state.is_ready();
     if state.is_active() {
         context.world.request_pod_deletion(pod, now, SimDuration::ZERO, true, "its node is gone");
-        pod_trace::pod_leaves(context, pod);
+        context.tell(now, News::PodDeleted(pod));
     }
     if was_ready {
         context.tell(now, News::PodServesNoMore(pod));
     }
     volumes::pod_gone(context, now, pod, true);
-    remove(context, now, pod);
+    context.world.remove_pod(pod, now);
     context.tell(now, News::PodLost(pod));
 }
 

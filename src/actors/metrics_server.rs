@@ -180,11 +180,6 @@ impl MetricsServer {
         self.pods.entry(pod).or_default()
     }
 
-    /// The pod is gone: nobody asks about it any more.
-    pub(super) fn forget(&mut self, pod: PodId) {
-        self.pods.remove(&pod);
-    }
-
     fn count_up_to(&self, loads: &mut [LoadLoop], now: SimTime) {
         if self.counts_requests {
             load_loop::count_up_to(loads, now);
@@ -471,6 +466,11 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     context.metrics.node(node).age = context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(oldest);
     let wait = context.metrics.until_reading(node, context.queue.now());
     context.queue.schedule_in(wait, class::METRICS, MetricsEvent::MetricsTick(node));
+}
+
+/// The pod is gone: nobody asks about it any more.
+pub(super) fn pod_gone(context: &mut Context<'_>, pod: PodId) {
+    context.metrics.pods.remove(&pod);
 }
 
 /// A pod's containers have just started, and use more for a while where the scenario states it.

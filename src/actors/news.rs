@@ -2,11 +2,14 @@
 //!
 //! What must not live here: who goes by it (`dispatch`).
 
+use crate::cloud::ec2::Pool;
 use crate::domain::{NodeId, PodId, Symbol};
 
 /// Something has happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum News {
+    /// The pod has been made.
+    PodCreated(PodId),
     /// The scheduler has found no node for the pod.
     PodUnschedulable(PodId),
     /// The pod has been bound to the node.
@@ -15,10 +18,20 @@ pub(super) enum News {
     PodStarted(PodId),
     /// It is Ready, and takes its share of the work.
     PodServes(PodId),
-    /// It does so no more.
+    /// It has become Ready and has not been before: its controller counts on it.
+    PodReady(PodId),
+    /// It serves no more.
     PodServesNoMore(PodId),
+    /// Its containers have ended by themselves.
+    PodFinished(PodId),
+    /// Somebody deletes the pod.
+    PodDeleted(PodId),
+    /// It is to leave before any node has taken it up.
+    PodWithdrawn(PodId),
     /// A pod on the node has begun to terminate.
     PodTerminating(PodId, NodeId),
+    /// One that terminates has less time now.
+    PodHurried(PodId),
     /// The pod is gone, from the node if it had one.
     PodGone(PodId, Option<NodeId>),
     /// The pod is gone because its node is.
@@ -41,6 +54,8 @@ pub(super) enum News {
     NodeGone(NodeId),
     /// The Node object is gone, and its machine is not.
     NodeDeleted(NodeId),
+    /// An instance of this pool has been launched.
+    InstanceLaunched(Pool),
     /// EC2 gives notice to the instance of the node.
     InterruptionNotice(NodeId),
     /// A status check of the instance of the node begins to fail.

@@ -16,7 +16,7 @@ use super::context::{Context, Machine};
 use super::event::{GroupEvent, class};
 use super::news::News;
 use super::setup::Setup;
-use super::{interruption, metrics_server, names, node_life, scheduler_loop, zone_outage};
+use super::{metrics_server, names, node_life, scheduler_loop, zone_outage};
 use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
 use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
@@ -157,7 +157,7 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
     context.world.initialize_node(node, now);
     scheduler_loop::node_changed(context, now, node);
     metrics_server::node_registered(context, node);
-    interruption::launched(context, now, pool);
+    context.tell(now, News::InstanceLaunched(pool));
 }
 
 /// The node that an instance of a group is to become.
@@ -242,7 +242,7 @@ fn launched(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     let in_service = now + boot.running + context.groups.time_to_service(instance);
     context.queue.schedule(in_service, class::CLOUD, GroupEvent::GroupInService(node));
     let pool = context.ec2.instance(instance).pool;
-    interruption::launched(context, now, pool);
+    context.tell(now, News::InstanceLaunched(pool));
 }
 
 /// An instance of a group is in service.

@@ -18,7 +18,7 @@ use super::drift::until_beat;
 use super::event::{SchedulerEvent, class};
 use super::news::News;
 use super::setup::Setup;
-use super::{eviction, fargate, kubelet, vertical, volumes};
+use super::{eviction, kubelet, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
@@ -178,20 +178,17 @@ pub(super) fn nominated_node(context: &Context<'_>, pod: PodId) -> Option<NodeId
     context.scheduler.view.nominated_node(pod)
 }
 
-/// A pod has been created: once admission controllers have changed it, it is queued.
-pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    vertical::admit(context, pod);
-    volumes::pod_created(context, pod);
+/// A pod has been created and admission controllers have changed it; whether it is to have a node.
+pub(super) fn pod_created(context: &mut Context<'_>, pod: PodId) -> bool {
     let shape = shape_of(context, pod);
-    let priority = context.world.pod(pod).spec.priority;
     context.scheduler.know(pod, shape);
     // Neither kube-scheduler nor an autoscaler looks at a pod whose gates are closed, and nobody opens them here: `resolve` warns.
-    if !context.world.pod(pod).spec.scheduling_gates.is_empty() {
-        return;
-    }
-    if fargate::pod_created(context, now, pod) {
-        return;
-    }
+    context.world.pod(pod).spec.scheduling_gates.is_empty()
+}
+
+/// A new pod waits for its turn.
+pub(super) fn queue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let priority = context.world.pod(pod).spec.priority;
     let scheduler = &mut context.scheduler;
     scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
     wake(context, SimDuration::ZERO);
@@ -482,8 +479,9 @@ pub(super) fn pod_resized(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     notify(context, now, ClusterEvent::PodGone(before.shape));
 }
 
-/// A placed pod is gone.
+/// A pod is gone, from its node if it had one.
 pub(super) fn pod_removed(context: &mut Context<'_>, now: SimTime, pod: PodId, node: Option<NodeId>) {
+    forget_told(context, pod);
     context.scheduler.view.forget_pod(pod);
     if let (Some(_), Some(known)) = (node, context.scheduler.known(pod)) {
         notify(context, now, ClusterEvent::PodGone(known.shape));

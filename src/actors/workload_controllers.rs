@@ -19,8 +19,9 @@ use rustc_hash::FxHashMap;
 
 use super::context::{Context, Jitter};
 use super::event::{WorkloadEvent, class};
+use super::news::News;
 use super::setup::Setup;
-use super::{job_loop, kubelet, pod_trace, quotas, scheduler_loop};
+use super::{job_loop, kubelet, pod_trace, quotas};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::domain::controller_time::{CallRate, ControllerManagerTime};
@@ -234,7 +235,7 @@ fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, rev
     }
     let name = context.world.next_pod_name(workload);
     let pod = context.world.create_pod_of(workload, revision, None, name, now);
-    scheduler_loop::pod_created(context, now, pod);
+    context.tell(now, News::PodCreated(pod));
     true
 }
 

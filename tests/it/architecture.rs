@@ -170,14 +170,10 @@ fn no_file_outgrows_a_sitting() {
 const UPWARD: &[(&str, &str, &str)] = &[
     ("cpu_shares", "credits", "what pods want is charged to the node's credits, and without credits it has less CPU"),
     ("event", "volumes", "an event names an attachment by the id that `volumes` gives it"),
-    ("kubelet", "fargate", "Fargate is told that a pod has finished or is gone, and ends its machine"),
     ("kubelet", "probes", "the kubelet starts the probes that kill containers"),
-    ("kubelet", "scheduler_loop", "kube-scheduler is told that a pod is gone"),
     ("kubelet", "volumes", "the kubelet waits for volumes, which let it take up a pod again"),
-    ("kubelet", "workload_controllers", "workload controllers are told that a pod is Ready or gone"),
     ("load_loop", "cpu_shares", "what a load wants changes what loads on the same node get"),
     ("load_loop", "prometheus", "counters of requests belong to Prometheus, and it reads them from loads"),
-    ("node_groups", "interruption", "a launch from a Spot pool is told to what takes instances of that pool back"),
     ("node_groups", "node_life", "a group makes and ends the nodes whose lives tell it of their stages"),
     (
         "node_groups",
@@ -190,23 +186,12 @@ const UPWARD: &[(&str, &str, &str)] = &[
         "the node autoscaler is asked whether it notices by itself that an instance is gone",
     ),
     ("node_life", "terminations", "calls that end an instance wait for others, and end it then"),
-    ("pod_trace", "kubelet", "a trace asks the kubelet to end its pods, and is told when they are gone"),
     ("pod_trace", "workload_controllers", "a trace makes pods that nothing controls, and is told when they are gone"),
     ("queue_loop", "job_loop", "a queue tells who makes Jobs for it that a worker starts, and is asked how much waits"),
     (
         "replica_loop",
         "keda_loop",
         "an autoscaler that KEDA made reads its values from KEDA, which scales from and to nothing itself",
-    ),
-    (
-        "scheduler_loop",
-        "fargate",
-        "Fargate is asked whether a new pod is its own, which kube-scheduler then leaves alone",
-    ),
-    (
-        "scheduler_loop",
-        "vertical",
-        "a pod that is made passes the admission controller, and resizes are told to kube-scheduler",
     ),
     ("workload_controllers", "job_loop", "Jobs that KEDA makes are told of their pods"),
 ];

@@ -40,6 +40,11 @@ pub enum WorkloadKind {
 }
 
 impl WorkloadKind {
+    /// Whether the objects of its pods that end by themselves stay until their Job goes.
+    pub const fn keeps_ended_pods(self) -> bool {
+        matches!(self, Self::Job | Self::CronJob | Self::ScaledJob)
+    }
+
     /// The Kubernetes kind.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -21,6 +21,10 @@ use crate::policy::budgets::{
 #[derive(Debug, Default, PartialEq)]
 pub struct ProtectedByBudgets {
     totals: Vec<ProtectedPods>,
+    /// What these come to.
+    statuses: Vec<BudgetStatus>,
+    /// Budgets whose totals are no longer those of their statuses.
+    counted_anew: Vec<u32>,
     /// By pod; gone ones have none.
     pods: Vec<Option<PodShare>>,
     /// By workload.
@@ -53,6 +57,9 @@ impl Follow for ProtectedByBudgets {
             workload.pods.iter().for_each(|&pod| built.update_pod(cluster, pod));
         }
         built.pods.resize(cluster.pod_count(), None);
+        built.counted_anew.clear();
+        let budgets = cluster.budgets().iter().zip(&built.totals);
+        built.statuses = budgets.map(|(budget, &pods)| budget_status(budget.rule, pods)).collect();
         built
     }
 
@@ -71,14 +78,16 @@ impl Follow for ProtectedByBudgets {
                 Change::Node(_) | Change::Budgets => {}
             }
         }
+        for budget in self.counted_anew.drain(..).map(|budget| budget as usize) {
+            self.statuses[budget] = budget_status(cluster.budgets()[budget].rule, self.totals[budget]);
+        }
     }
 }
 
 impl ProtectedByBudgets {
     /// The status of every budget, in their order.
-    pub fn statuses(&self, cluster: &Cluster) -> Vec<BudgetStatus> {
-        let budgets = cluster.budgets().iter().zip(&self.totals);
-        budgets.map(|(budget, &pods)| budget_status(budget.rule, pods)).collect()
+    pub fn statuses(&self) -> &[BudgetStatus] {
+        &self.statuses
     }
 
     fn update_workload(&mut self, cluster: &Cluster, id: WorkloadId) {
@@ -94,8 +103,8 @@ impl ProtectedByBudgets {
             self.workloads.resize(id.index() + 1, WorkloadShare::default());
         }
         let before = std::mem::replace(&mut self.workloads[id.index()], share.clone());
-        before.budgets.iter().for_each(|&budget| self.totals[budget as usize].wanted -= before.wanted);
-        share.budgets.iter().for_each(|&budget| self.totals[budget as usize].wanted += share.wanted);
+        before.budgets.iter().for_each(|&budget| self.total(budget).wanted -= before.wanted);
+        share.budgets.iter().for_each(|&budget| self.total(budget).wanted += share.wanted);
         if before.budgets != share.budgets {
             workload.pods.iter().for_each(|&pod| self.update_pod(cluster, pod));
         }
@@ -109,6 +118,13 @@ impl ProtectedByBudgets {
         let before = std::mem::replace(&mut self.pods[id.index()], share.clone());
         self.count(before, -1);
         self.count(share, 1);
+    }
+
+    fn total(&mut self, budget: u32) -> &mut ProtectedPods {
+        if self.counted_anew.last() != Some(&budget) {
+            self.counted_anew.push(budget);
+        }
+        &mut self.totals[budget as usize]
     }
 
     fn share_of(&self, cluster: &Cluster, pod: &Pod) -> Option<PodShare> {
@@ -128,7 +144,7 @@ impl ProtectedByBudgets {
     fn count(&mut self, share: Option<PodShare>, times: i64) {
         let Some(PodShare { budgets, healthy, scaled }) = share else { return };
         for budget in budgets {
-            let total = &mut self.totals[budget as usize];
+            let total = self.total(budget);
             total.selected += times;
             total.healthy += times * i64::from(healthy);
             total.unscaled += times * i64::from(!scaled);

@@ -2,7 +2,8 @@
 
 use super::{tell, wake};
 use crate::actors::context::{Context, Machine};
-use crate::actors::{interruption, node_life};
+use crate::actors::news::News;
+use crate::actors::node_life;
 use crate::cloud::{
     BootStages, CallError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, InstanceId, Pool, ReservationUse,
 };
@@ -90,7 +91,7 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
         context.setup.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::of(image_family(context, node)));
     let boot = context.ec2.boot(id, &stages);
     node_life::launched(context, now, node, Machine { instance: id, boot });
-    interruption::launched(context, now, pool);
+    context.tell(now, News::InstanceLaunched(pool));
 }
 
 /// A node of EKS Auto Mode with local disks for its pods has a smaller volume.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::context::Context;
-use super::super::scheduler_loop;
+use super::super::news::News;
 use super::owned_template;
 use crate::cluster::NewWorkload;
 use crate::domain::pod::OwnerKind;
@@ -40,7 +40,7 @@ pub(in crate::actors) fn create(
     let replicas = context.world.workload(workload).replicas;
     context.world.count_bare_pods(workload, replicas + 1);
     let pod = context.world.create_pod_of(workload, revision, None, name, now);
-    scheduler_loop::pod_created(context, now, pod);
+    context.tell(now, News::PodCreated(pod));
     pod
 }
 

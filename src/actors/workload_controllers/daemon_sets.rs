@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
-use super::super::{kubelet, quotas, scheduler_loop};
+use super::super::news::News;
+use super::super::{kubelet, quotas};
 use super::{REACTION, begin_workload, is_available, wake, wake_after};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
@@ -307,7 +308,7 @@ fn make(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: Nod
         return;
     }
     let pod = context.world.create_pod(workload, Some(node), now);
-    scheduler_loop::pod_created(context, now, pod);
+    context.tell(now, News::PodCreated(pod));
 }
 
 /// Whether a node is to have a pod of the DaemonSet.

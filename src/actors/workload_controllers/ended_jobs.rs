@@ -13,7 +13,7 @@ use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::volumes;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
-use crate::world::record::{JobOutcomeKind, WorkloadKind};
+use crate::world::record::JobOutcomeKind;
 
 /// The Jobs of each workload that have ended, by their position in the record: in the order in which they were made.
 #[derive(Debug, Default)]
@@ -48,11 +48,6 @@ pub(in crate::actors) struct History {
     pub successful: u32,
     /// `failedJobsHistoryLimit`.
     pub failed: u32,
-}
-
-/// Whether the objects of a workload's pods that end by themselves stay until their Job goes.
-pub(in crate::actors) const fn keeps_pods(kind: WorkloadKind) -> bool {
-    matches!(kind, WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob)
 }
 
 /// A Job has ended; without a `history` nobody but its time to live ends its stay.

@@ -5,7 +5,8 @@
 //! Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`.
 
 use super::super::context::Context;
-use super::super::{quotas, scheduler_loop};
+use super::super::news::News;
+use super::super::quotas;
 use super::ended_jobs::Ending;
 use super::may_call;
 use crate::cluster::PodPhase;
@@ -138,7 +139,7 @@ impl<P: JobPod> JobState<P> {
             let pod = context.world.create_pod_of(workload, revision, None, name, now);
             self.pods.push(P::made(pod));
             context.world.assign_to_job(pod, self.job);
-            scheduler_loop::pod_created(context, now, pod);
+            context.tell(now, News::PodCreated(pod));
         }
     }
 

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::super::context::Context;
-use super::super::{kubelet, load_loop, quotas, scheduler_loop, volumes};
+use super::super::news::News;
+use super::super::{kubelet, load_loop, quotas, volumes};
 use super::{begin_workload, is_available, may_call, owned_template, wake, wake_after};
 use crate::cluster::PodPhase;
 use crate::domain::pod::OwnerKind;
@@ -121,7 +122,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
                 let name = format!("{}-{ordinal}", context.world.workload(workload).name.name);
                 let pod = context.world.create_pod_of(workload, revision, None, name, now);
                 own.ordinals.insert(pod, ordinal);
-                scheduler_loop::pod_created(context, now, pod);
+                context.tell(now, News::PodCreated(pod));
             }
             OrdinalStep::Delete(position) => {
                 let surplus =

@@ -15,9 +15,9 @@ use super::input::{NodeView, PackingSetup};
 use super::node_memo::{Fixed, KeptNode, KnownFacts, NodeMemo, Room, host_name};
 use super::node_pods::PodsOfNode;
 use super::ports;
-use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
+use super::requirement_table::{Combined, RequirementId, RequirementTable, SetId, Undefined};
 use super::resource_table::{self, ResourceTable};
-use super::topology::{Asking, Blocked, BoundPods, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
+use super::topology::{Asking, Blocked, BoundPods, Others, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
 use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
@@ -70,15 +70,15 @@ impl NodeReader<'_, '_> {
     /// Compiles the nodes of a cluster. Those that pods may be put on stand in the order in which they are tried:
     /// initialized ones first, then by name.
     pub(super) fn read(&mut self, views: &[NodeView<'_>]) -> CompiledNodes {
-        let mut existing = Vec::with_capacity(views.len());
+        let mut existing: Vec<Option<ExistingNode>> = Vec::with_capacity(views.len());
         let (mut nodes, mut pods) = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
         for (position, view) in views.iter().enumerate() {
             let (known, facts) = self.memo.node(position, view, self.table);
             let tools = RoomTools { facts, daemons: self.daemons, table: self.table, resources: self.resources };
             let taints = self.rules.intern_taints(view.taints);
-            if considered(self.setup, view) {
-                existing.push(new_node(self.setup, (position, view, taints), known, tools, self.rules));
-            }
+            let (setup, rules) = (self.setup, &mut *self.rules);
+            existing
+                .push(considered(setup, view).then(|| new_node(setup, (position, view, taints), known, tools, rules)));
             nodes.push(TopologyNode {
                 fixed: Arc::clone(&known.fixed),
                 taints,
@@ -88,7 +88,11 @@ impl NodeReader<'_, '_> {
             pods.push(BoundPods { pods: known.pods.clone(), specs: known.numbered(self.rules) });
         }
         self.memo.nodes.truncate(views.len());
-        existing.sort_by_key(|node| (!views[node.node].initialized, views[node.node].name));
+        // Short keys are put in order, and not the nodes, each of which is larger than any of these.
+        let keys = views.iter().enumerate().filter(|&(position, _)| existing[position].is_some());
+        let mut order: Vec<_> = keys.map(|(position, view)| (!view.initialized, view.name, position)).collect();
+        order.sort_unstable();
+        let existing = order.iter().filter_map(|&(_, _, position)| existing[position].take()).collect();
         CompiledNodes { existing: ExistingNodes::new(existing, views.len()), nodes, pods }
     }
 }
@@ -207,17 +211,17 @@ pub(super) struct Unsuitable {
 }
 
 impl Unsuitable {
-    /// Whether nodes with the same labels do not take the pod either, as long as nothing else is placed.
-    pub(super) const fn is_by_labels(&self) -> bool {
+    /// Which nodes do not take the pod either, as long as nothing else is placed.
+    pub(super) const fn others(&self) -> Others {
         match self.obstacle {
-            Obstacle::Requirements(_) => true,
-            Obstacle::Topology(blocked) => blocked.by_labels,
+            Obstacle::Requirements(_) => Others::SameLabels,
+            Obstacle::Topology(blocked) => blocked.others,
             Obstacle::Taint
             | Obstacle::Room
             | Obstacle::Ports
             | Obstacle::Host
             | Obstacle::VolumeLimit(_)
-            | Obstacle::Volume(..) => false,
+            | Obstacle::Volume(..) => Others::None,
         }
     }
 }
@@ -388,6 +392,11 @@ impl ExistingNode {
     /// The taints that pods must tolerate.
     pub(super) fn taints(&self) -> TaintsId {
         self.taints
+    }
+
+    /// The value of one of its labels, as a requirement.
+    pub(super) fn label(&self, key: Symbol, table: &RequirementTable) -> Option<RequirementId> {
+        table.member(self.fixed.set, key)
     }
 
     /// Its labels as requirements, with what the pods of this pass have added.

@@ -75,6 +75,23 @@ impl Group {
         self.counts.hosts.get(host)
     }
 
+    /// The hosts that had pods before the first one was placed.
+    pub(super) fn counted_hosts(&self) -> impl Iterator<Item = usize> + '_ {
+        self.counts.hosts.counted()
+    }
+
+    /// Whether the pods on a host keep one more away, now and for the rest of the pass: their number only grows. `None` where that is not for
+    /// good, or the domains are no hosts.
+    pub(super) fn is_full(&self, host: usize, selects_itself: bool) -> Option<bool> {
+        let count = self.on_host(host);
+        match self.kind {
+            _ if self.domains.is_some() => None,
+            TopologyKind::Spread => Some(i64::from(count) + i64::from(selects_itself) > self.max_skew),
+            TopologyKind::AntiAffinity => Some(count > 0),
+            TopologyKind::Affinity => None,
+        }
+    }
+
     /// The known domains with their counts.
     pub(super) fn counted(&self) -> impl Iterator<Item = (usize, i32)> + '_ {
         self.counts.domains.iter().copied().enumerate().filter(|(_, count)| *count >= 0)
