@@ -19,6 +19,7 @@ mod helm;
 mod hpa;
 mod hpa_annotations;
 mod hpa_old;
+mod job_status;
 mod keda;
 mod keda_jobs;
 mod keda_keys;
@@ -68,7 +69,7 @@ use crate::domain::node_pool::ClusterInfo;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::quota::ResourceQuota;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
-use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
+use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, JobMaker, ObjectName, StatefulSet};
 use crate::domain::{
     CapacityBuffer, HorizontalPodAutoscaler, Labels, NodeClaimObject, NodeClass, NodeObject, NodeOverlay, NodePool,
     PodSpec, PodTemplate, Symbol, VerticalPodAutoscaler,
@@ -252,6 +253,19 @@ impl Manifests {
     /// Where the object of this kind and name stands; a kind without namespaces is in `default`.
     pub fn origin(&self, kind: &str, name: ObjectName) -> Option<Origin> {
         self.origins.get(&(Symbol::new(kind), name.namespace, name.name)).copied()
+    }
+
+    /// The CronJob or ScaledJob among these objects that made a Job.
+    pub fn maker_of(&self, job: &Job) -> Option<ObjectName> {
+        let (maker, name) = job.maker?;
+        let name = ObjectName { namespace: job.name.namespace, name };
+        let is_here = match maker {
+            JobMaker::CronJob => self.cron_jobs.iter().any(|own| own.name == name),
+            JobMaker::ScaledJob => {
+                self.scaled_jobs.iter().any(|own| own.namespace == name.namespace && own.name == name.name)
+            }
+        };
+        is_here.then_some(name)
     }
 
     /// The load balancers that Services and Ingresses call for.

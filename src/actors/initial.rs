@@ -13,15 +13,19 @@ use super::context::{Context, Machine};
 use super::news::News;
 use super::node_autoscaler::take_up_node;
 use super::setup::{InitialNode, InitialPlan};
+use super::workload_controllers::job_state::FoundJobPod;
 use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
-use super::{kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, volumes};
+use super::{
+    job_loop, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, taint_eviction,
+    volumes, zone_outage,
+};
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
 use crate::domain::node::NodeObject;
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::pod::{OwnerKind, PodPhase};
 use crate::domain::volumes::{NodeVolume, NodeVolumes};
-use crate::domain::workload::ObjectName;
+use crate::domain::workload::{Job, JobMaker, ObjectName};
 use crate::domain::{
     Labels, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, Taint, TaintEffect, WorkloadId,
     well_known,
@@ -41,8 +45,17 @@ struct Owners {
     /// Pods that nothing controls, which their manifests have made just now.
     by_hand: BTreeMap<ObjectName, PodId>,
     workloads: BTreeMap<(&'static str, ObjectName), WorkloadId>,
-    /// Jobs that a CronJob made, by name: the position among those of the CronJob that have not ended.
-    jobs: BTreeMap<ObjectName, usize>,
+    /// Jobs that a CronJob or ScaledJob made.
+    jobs: BTreeMap<ObjectName, FoundJob>,
+}
+
+/// A Job that a CronJob or ScaledJob made before the run began.
+#[derive(Clone, Copy)]
+struct FoundJob {
+    /// What made it.
+    workload: WorkloadId,
+    /// Its place among those of it that have not ended, and the revision that its pods are of; `None` if it has ended.
+    running: Option<(usize, u32)>,
 }
 
 /// Nodes and pods are taken up.
@@ -53,6 +66,11 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
     pod_trace::step(context, now);
     let workloads = context.world.workloads().map(|(id, own)| ((own.kind.as_str(), own.name), id)).collect();
     let mut owners = Owners { by_hand: pods_by_hand(context), workloads, jobs: BTreeMap::new() };
+    for &job in &initial.jobs {
+        if let Some(workload) = maker_of(&owners, job) {
+            find_job(context, now, &mut owners, workload, (job.name, Some(job)));
+        }
+    }
     let nodes: Vec<NodeId> = initial.nodes.iter().map(|own| find_node(context, now, initial, own)).collect();
     for (own, &node) in initial.nodes.iter().zip(&nodes) {
         for pod in &own.found.pods {
@@ -60,11 +78,17 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
         }
     }
     for pod in &initial.waiting {
-        find_waiting(context, now, &owners, pod);
+        find_waiting(context, now, &mut owners, pod);
     }
     for (own, &node) in initial.nodes.iter().zip(&nodes) {
         daemon_sets::node_found(context, now, node);
         take_up_node(context, now, node, own.written.since(initial.seen), own.found.node.deleting);
+        let added = own.found.node.tainted.iter().map(|&(key, at)| (key, initial.instant(Some(at))));
+        let added: Vec<_> = added.collect();
+        taint_eviction::node_found(context, now, node, &added);
+        if !own.found.node.ready {
+            zone_outage::node_found(context, now, node, &added);
+        }
     }
     node_groups::fill(context);
 }
@@ -167,8 +191,77 @@ fn find_pod(
     volumes::pod_bound(context, now, id, node);
     kubelet::found(context, now, id, found);
     if pod.deleting {
-        kubelet::delete(context, now, id, false, "it was being deleted when the run began");
+        // Somebody may have given it more or less time than its own, and some of that is over.
+        let whole = context.world.pod(id).spec.grace_period();
+        let left = pod.gone_by.map_or(whole, |at| initial.until(at));
+        kubelet::delete_within(context, now, id, left, false, "it was being deleted when the run began");
+    } else if is_of_ended_job(context, owners, pod) {
+        kubelet::delete(context, now, id, false, "its Job has ended");
     }
+}
+
+/// The workload that made a Job.
+fn maker_of(owners: &Owners, job: &Job) -> Option<WorkloadId> {
+    let (maker, name) = job.maker?;
+    let kind = match maker {
+        JobMaker::CronJob => WorkloadKind::CronJob,
+        JobMaker::ScaledJob => WorkloadKind::ScaledJob,
+    };
+    owners.workloads.get(&(kind.as_str(), ObjectName { name, ..job.name })).copied()
+}
+
+/// A Job is there that `workload` made, with its object if there is one.
+fn find_job<'s>(
+    context: &mut Context<'s>,
+    now: SimTime,
+    owners: &mut Owners,
+    workload: WorkloadId,
+    (name, object): (ObjectName, Option<&'s Job>),
+) -> FoundJob {
+    let has_ended = object.is_some_and(|job| job.status.end.is_some());
+    let running = (!has_ended).then(|| match context.world.workload(workload).kind {
+        WorkloadKind::ScaledJob => job_loop::begin_found(context, now, workload, (name.name, object)),
+        _ => jobs::begin_found(context, now, workload, (name.name, object)),
+    });
+    let found = FoundJob { workload, running };
+    owners.jobs.insert(name, found);
+    found
+}
+
+/// The Job of a pod, if `workload` makes Jobs.
+fn job_of(
+    context: &mut Context<'_>,
+    now: SimTime,
+    owners: &mut Owners,
+    workload: WorkloadId,
+    pod: &NamedPod,
+) -> Option<FoundJob> {
+    let kind = context.world.workload(workload).kind;
+    if !matches!(kind, WorkloadKind::CronJob | WorkloadKind::ScaledJob) {
+        return None;
+    }
+    let name = controller_name(pod);
+    let known = owners.jobs.get(&name).copied();
+    Some(known.unwrap_or_else(|| find_job(context, now, owners, workload, (name, None))))
+}
+
+/// Whether a pod is of a Job that had ended before the run began: the controller deletes those that are left.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`, `syncJob` (`deleteActivePods`).
+fn is_of_ended_job(context: &Context<'_>, owners: &Owners, pod: &NamedPod) -> bool {
+    if pod.spec.owner != OwnerKind::Job {
+        return false;
+    }
+    match owners.jobs.get(&controller_name(pod)) {
+        Some(job) => job.running.is_none(),
+        None => owner_of(owners, pod).is_some_and(|workload| jobs::has_ended(context, workload)),
+    }
+}
+
+/// What controls a pod, by name.
+fn controller_name(pod: &NamedPod) -> ObjectName {
+    let name = pod.workload.rsplit('/').next().unwrap_or_default();
+    ObjectName { namespace: pod.namespace, name: Symbol::new(name) }
 }
 
 /// The pods that nothing controls.
@@ -196,25 +289,20 @@ fn add_pod(
     let Some(workload) = owner_of(owners, pod) else {
         return bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), created);
     };
-    let (kind, revision) = (context.world.workload(workload).kind, context.world.workload(workload).revision);
+    let job = job_of(context, now, owners, workload, pod).and_then(|job| job.running);
+    let kind = context.world.workload(workload).kind;
+    let revision = job.map_or(context.world.workload(workload).revision, |(_, revision)| revision);
     let pinned = (kind == WorkloadKind::DaemonSet).then_some(node);
     let id = context.world.find_pod((workload, revision), pod.name.clone(), created, pinned);
     if let Some(own) = spec_of_its_own(&context.world.pod(id).spec, &pod.spec) {
         context.world.respecify_pod(id, Arc::new(own));
     }
-    match kind {
-        WorkloadKind::StatefulSet => stateful_sets::found(context, workload, id),
-        WorkloadKind::Job => jobs::found(context, now, workload, (id, created, 0)),
-        WorkloadKind::CronJob => {
-            let name = Symbol::new(pod.workload.rsplit('/').next().unwrap_or_default());
-            let job = ObjectName { namespace: pod.namespace, name };
-            let number = match owners.jobs.get(&job) {
-                Some(&number) => number,
-                None => jobs::begin_found(context, now, workload, name),
-            };
-            owners.jobs.insert(job, number);
-            jobs::found(context, now, workload, (id, created, number));
-        }
+    let found = FoundJobPod { id, created, running: pod.phase == PodPhase::Running, deleting: pod.deleting };
+    match (kind, job) {
+        (WorkloadKind::StatefulSet, _) => stateful_sets::found(context, workload, id),
+        (WorkloadKind::Job, _) => jobs::found(context, now, workload, (found, 0)),
+        (WorkloadKind::CronJob, Some((place, _))) => jobs::found(context, now, workload, (found, place)),
+        (WorkloadKind::ScaledJob, Some((place, _))) => job_loop::found(context, now, workload, (found, place)),
         _ => {}
     }
     id
@@ -234,8 +322,11 @@ fn owner_of(owners: &Owners, pod: &NamedPod) -> Option<WorkloadId> {
         OwnerKind::DaemonSet => find(WorkloadKind::DaemonSet, name),
         OwnerKind::StatefulSet => find(WorkloadKind::StatefulSet, name),
         OwnerKind::Job => {
-            let cron = || find(WorkloadKind::CronJob, name.rsplit_once('-')?.0);
-            find(WorkloadKind::Job, name).or_else(cron)
+            let known = owners.jobs.get(&controller_name(pod)).map(|job| job.workload);
+            // A CronJob names its Jobs after itself and the minute, KEDA after their ScaledJob and five letters.
+            let makers = [WorkloadKind::CronJob, WorkloadKind::ScaledJob];
+            let maker = || makers.iter().find_map(|&kind| find(kind, name.rsplit_once('-')?.0));
+            known.or_else(|| find(WorkloadKind::Job, name)).or_else(maker)
         }
         OwnerKind::None | OwnerKind::Node => None,
     }
@@ -252,9 +343,12 @@ fn spec_of_its_own(template: &PodSpec, own: &PodSpec) -> Option<PodSpec> {
     })
 }
 
-/// A pod waits for a node, and has for a while. The controllers make those of their own that wait, but for pods with names.
-fn find_waiting(context: &mut Context<'_>, now: SimTime, owners: &Owners, pod: &NamedPod) {
-    if owner_of(owners, pod).is_none() && known_pod(owners, pod).is_none() {
+/// A pod waits for a node, and has for a while. The controllers make those of their own that wait, but for pods with names; a Job whose
+/// pods all wait is there as well.
+fn find_waiting(context: &mut Context<'_>, now: SimTime, owners: &mut Owners, pod: &NamedPod) {
+    if let Some(workload) = owner_of(owners, pod) {
+        job_of(context, now, owners, workload, pod);
+    } else if known_pod(owners, pod).is_none() {
         let id = bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), now);
         context.tell(now, News::PodCreated(id));
     }

@@ -12,15 +12,15 @@ use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
 use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
 use super::workload_controllers::ended_jobs::{self, History};
-use super::workload_controllers::job_state::{JobPod, JobState};
+use super::workload_controllers::job_state::{FoundJobPod, JobPod, JobState};
 use super::workload_controllers::jobs::fails;
-use super::{keda_loop, kubelet, names, volumes};
+use super::{keda_loop, kubelet, names, volumes, workload_controllers};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::domain::hpa::MetricTarget;
 use crate::domain::keda::ScaledJob;
 use crate::domain::pod::PodPhase as ReportedPhase;
-use crate::domain::workload::{JobSpec, ObjectName};
+use crate::domain::workload::{self, JobSpec, ObjectName};
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::engine::TimerId;
 use crate::policy::replicas::keda::{
@@ -68,6 +68,8 @@ struct Job<'s> {
     form: u32,
     revision: u32,
     began: SimTime,
+    /// Whether its object says when.
+    is_begun: bool,
     state: JobState<Worker>,
 }
 
@@ -75,7 +77,7 @@ impl<'s> Job<'s> {
     /// A Job at this position of the record that begins now.
     fn new(own: &JobLoop<'s>, job: usize, began: SimTime) -> Self {
         let state = JobState::new(job);
-        Self { spec: &own.plan.job.job, form: own.form, revision: own.revision, began, state }
+        Self { spec: &own.plan.job.job, form: own.form, revision: own.revision, began, is_begun: true, state }
     }
 
     fn step(&self, now: SimTime) -> JobStep {
@@ -88,11 +90,13 @@ struct Worker {
     pod: PodId,
     /// Messages that it took.
     messages: u32,
+    /// Whether it runs since before the run began, and has its messages since then.
+    found: bool,
 }
 
 impl JobPod for Worker {
     fn made(pod: PodId) -> Self {
-        Self { pod, messages: 0 }
+        Self { pod, messages: 0, found: false }
     }
 
     fn id(&self) -> PodId {
@@ -341,6 +345,61 @@ fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, value
     reconcile(context, now, workload);
 }
 
+/// A Job of a ScaledJob is there that KEDA made before the run began: with its own object if there is one, otherwise as it makes them now.
+/// Its place among those that have not ended, and the revision that its pods are of.
+///
+/// Source: `scale_jobs.go`, `getRunningJobCount`: every Job of the ScaledJob that has not ended counts, from the first poll on.
+pub(super) fn begin_found<'s>(
+    context: &mut Context<'s>,
+    now: SimTime,
+    workload: WorkloadId,
+    (name, object): (Symbol, Option<&'s workload::Job>),
+) -> (usize, u32) {
+    let Some(index) = context.jobs.iter().position(|own| own.workload == workload) else { return (0, 0) };
+    let own = &context.jobs[index];
+    let mut job = Job::new(own, 0, now);
+    job.is_begun = false;
+    if let Some(object) = object {
+        job.spec = &object.spec;
+        job.revision = context.world.revision_of(workload, (*object.spec.template).clone());
+    }
+    job.state.job = context.world.begin_job(workload, name.to_string(), job.spec, now);
+    if let Some(object) = object {
+        job.state.go_on(&mut context.world, &object.status);
+    }
+    let started = object.and_then(|object| object.status.started).zip(context.setup.initial.as_ref());
+    if let Some((at, initial)) = started {
+        (job.began, job.is_begun) = (initial.instant(Some(at)), true);
+    }
+    plan_deadline(context, now, workload, &job);
+    let (revision, place) = (job.revision, context.jobs[index].jobs.len());
+    context.jobs[index].jobs.push(job);
+    context.world.count_bare_pods(workload, u32::try_from(place + 1).unwrap_or(u32::MAX));
+    workload_controllers::wake(context, workload);
+    (place, revision)
+}
+
+/// The controller looks at a Job again when its time is up, if that is limited.
+fn plan_deadline(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &Job<'_>) {
+    if let Some(deadline) = job.spec.active_deadline {
+        let end = (job.began + deadline).max(now);
+        context.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    }
+}
+
+/// A pod of the Job at this place is there; where no object says since when the Job has run, it has since the oldest of them was made.
+pub(super) fn found(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, (pod, place): (FoundJobPod, usize)) {
+    let Some(index) = context.jobs.iter().position(|own| own.workload == workload) else { return };
+    let Some(job) = context.jobs[index].jobs.get_mut(place) else { return };
+    job.state.find_pod(job.spec, pod, Worker { found: pod.running, ..Worker::made(pod.id) });
+    context.world.assign_to_job(pod.id, job.state.job);
+    if !job.is_begun && pod.created < job.began {
+        job.began = pod.created;
+        let job = job.clone();
+        plan_deadline(context, now, workload, &job);
+    }
+}
+
 /// Pods that the Jobs of a ScaledJob want now; `None` if the workload is none.
 pub(super) fn pods_wanted(context: &Context<'_>, workload: WorkloadId) -> Option<u32> {
     let own = context.jobs.iter().find(|own| own.workload == workload)?;
@@ -410,9 +469,10 @@ fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
 
 /// A pod's containers run: one that takes messages does so when its application has started.
 pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Some((index, ..)) = find(context, pod) else { return };
+    let Some((index, position, place)) = find(context, pod) else { return };
     let start = context.times_of(context.jobs[index].workload).start_time;
-    if context.jobs[index].plan.queue.is_some() && start > SimDuration::ZERO {
+    let found = context.jobs[index].jobs[position].state.pods[place].found;
+    if !found && context.jobs[index].plan.queue.is_some() && start > SimDuration::ZERO {
         context.queue.schedule_in(start, class::MACHINES, KubeletEvent::WorkerStarts(pod));
     } else {
         work(context, now, pod);
@@ -426,14 +486,18 @@ pub(super) fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId)
     }
 }
 
-/// A pod of a Job takes messages and works until they are done, or runs for the time that its workload is said to.
+/// A pod of a Job takes messages and works until they are done, or runs for the time that its workload is said to. One that ran before the run
+/// began has as many as a pod takes, and works on them from the start on.
 fn work(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let Some((index, position, place)) = find(context, pod) else { return };
     let plan = context.jobs[index].plan;
     let time = match plan.queue {
         None => context.times_of(context.jobs[index].workload).run_time(),
         Some(queue) => {
-            let taken = context.queues[queue].queue.take(context.setup.queues[queue].spec.messages_per_job, now);
+            let most = context.setup.queues[queue].spec.messages_per_job;
+            let own = &mut context.queues[queue].queue;
+            let found = context.jobs[index].jobs[position].state.pods[place].found;
+            let taken = if found { own.find_taken(most, now) } else { own.take(most, now) };
             context.jobs[index].jobs[position].state.pods[place].messages = taken;
             let work = context.setup.queues[queue].spec.work;
             let rounds = i64::from(taken.div_ceil(work.concurrency.max(1)));

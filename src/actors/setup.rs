@@ -259,14 +259,26 @@ pub struct InitialPlan<'s> {
     pub nodes: Vec<InitialNode<'s>>,
     /// Pods without a node, and those of nodes that the policy has done away with.
     pub waiting: Vec<&'s NamedPod>,
+    /// Jobs that a CronJob or ScaledJob of the policy has made, those that began first first: nobody applies them.
+    pub jobs: Vec<&'s Job>,
     /// Whether node groups have the nodes that are among these, and no others.
     pub has_groups: bool,
 }
 
 impl InitialPlan<'_> {
+    /// Whether it comes from a dump, and not from nodes among manifests.
+    pub const fn is_dump(&self) -> bool {
+        self.has_groups
+    }
+
     /// An instant since 1970 as one of the simulation: its first, where nothing states one.
     pub fn instant(&self, at: Option<SimTime>) -> SimTime {
         at.map_or(SimTime::ZERO, |at| (SimTime::ZERO + (at - self.seen)).min(SimTime::ZERO))
+    }
+
+    /// How long after the simulation's first instant an instant since 1970 is; nothing for one that is past.
+    pub fn until(&self, at: SimTime) -> SimDuration {
+        at.saturating_since(self.seen)
     }
 }
 

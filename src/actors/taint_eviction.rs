@@ -10,7 +10,7 @@ use super::context::Context;
 use super::event::{NodeEvent, class};
 use super::kubelet;
 use crate::domain::taints::TaintEffect;
-use crate::domain::{NodeId, PodId, SimDuration, SimTime, Taint, Toleration, well_known};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, Toleration, well_known};
 use crate::engine::TimerId;
 
 /// Deletions that are to come.
@@ -40,6 +40,21 @@ pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId
     }
 }
 
+/// A node is there when the run begins, with its pods; of its taints these were added at these instants. The patience of a pod counts since the
+/// first of them, or since the pod was made: what was due by now happens now. Where no taint says since when it is there, it counts from now on.
+pub(super) fn node_found(context: &mut Context<'_>, now: SimTime, node: NodeId, added: &[(Symbol, SimTime)]) {
+    let own = context.world.node(node).taints.iter().filter(|taint| concerns(taint));
+    let keys: Vec<Symbol> = own.map(|taint| taint.key).collect();
+    if keys.is_empty() {
+        return;
+    }
+    let first = added.iter().filter(|(key, _)| keys.contains(key)).map(|&(_, at)| at).min().unwrap_or(now);
+    for pod in context.world.node(node).pods.clone() {
+        let since = first.max(context.world.pod(pod).created).min(now);
+        process_since(context, now, pod, node, since);
+    }
+}
+
 /// A pod has a node.
 pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
     if context.world.node(node).taints.iter().any(concerns) {
@@ -48,6 +63,11 @@ pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, nod
 }
 
 fn process(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
+    process_since(context, now, pod, node, now);
+}
+
+/// The same for a pod whose patience counts since an earlier instant, if none is counted yet.
+fn process_since(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId, since: SimTime) {
     let state = context.world.pod(pod);
     if !state.is_active() {
         return;
@@ -58,13 +78,14 @@ fn process(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
         Patience::NotAtAll => evict(context, now, pod),
         Patience::For(span) => {
             let planned = context.taint_evictions.0.get(&pod).copied();
-            let since = planned.map_or(now, |planned| planned.since);
+            let since = planned.map_or(since, |planned| planned.since);
             if planned.is_some() && since < now {
                 // What was planned comes first.
                 return;
             }
             cancel(context, pod);
-            let timer = context.queue.schedule(since + span, class::CONTROLLERS, NodeEvent::TaintPatienceOver(pod));
+            let due = (since + span).max(now);
+            let timer = context.queue.schedule(due, class::CONTROLLERS, NodeEvent::TaintPatienceOver(pod));
             context.taint_evictions.0.insert(pod, Planned { since, timer });
         }
     }

@@ -26,7 +26,7 @@ fn grace(version: KubernetesVersion) -> SimDuration {
     SimDuration::from_secs(if version.minor() >= 32 { 50 } else { 40 })
 }
 
-/// How long a pod stays on an unreachable node unless it says otherwise.
+/// How long a pod stays on an unreachable node, or on one that is not Ready, unless it says otherwise.
 const PATIENCE: SimDuration = SimDuration::from_secs(300);
 
 /// Machines without power.
@@ -136,16 +136,37 @@ pub(super) fn unreachable(context: &mut Context<'_>, now: SimTime, node: NodeId)
     }
     context.tell(now, News::NodeTainted(node));
     for pod in context.world.node(node).pods.clone() {
-        if let Some(patience) = patience(context, pod) {
+        if let Some(patience) = patience(context, pod, well_known::TAINT_UNREACHABLE) {
             context.queue.schedule_in(patience, class::CONTROLLERS, NodeEvent::PatienceOver(pod));
         }
     }
 }
 
-/// How long the pod stays on an unreachable node; `None` for ever.
-fn patience(context: &Context<'_>, pod: PodId) -> Option<SimDuration> {
+/// A node is there when the run begins that is not Ready; its taints were added at these instants. Where the node controller has had time to put the
+/// one there that evicts, its pods leave when what is left of their patience is over. A node that does not answer stops none of them, and
+/// nothing on it comes to an end.
+pub(super) fn node_found(context: &mut Context<'_>, now: SimTime, node: NodeId, added: &[(Symbol, SimTime)]) {
+    let taints = &context.world.node(node).taints;
+    let evicts = |key: Symbol| taints.iter().any(|own| own.key == key && own.effect == TaintEffect::NoExecute);
+    let keys = [well_known::TAINT_UNREACHABLE, well_known::TAINT_NOT_READY];
+    let Some(key) = keys.into_iter().find(|&key| evicts(key)) else { return };
+    let is_silent = key == well_known::TAINT_UNREACHABLE;
+    if is_silent {
+        context.darkness.0.insert(node, DarkNode { for_good: true, ..DarkNode::default() });
+    }
+    let first = added.iter().find(|(own, _)| *own == key).map_or(now, |&(_, at)| at);
+    for pod in context.world.node(node).pods.clone() {
+        let Some(patience) = patience(context, pod, key) else { continue };
+        let due = (first.max(context.world.pod(pod).created) + patience).max(now);
+        let over = if is_silent { NodeEvent::PatienceOver(pod) } else { NodeEvent::TaintPatienceOver(pod) };
+        context.queue.schedule(due, class::CONTROLLERS, over);
+    }
+}
+
+/// How long the pod stays on a node with this taint of the node controller; `None` for ever.
+fn patience(context: &Context<'_>, pod: PodId, key: Symbol) -> Option<SimDuration> {
     let state = context.world.pod(pod);
-    let taint = Taint::new(well_known::TAINT_UNREACHABLE, TaintEffect::NoExecute);
+    let taint = Taint::new(key, TaintEffect::NoExecute);
     let tolerated = state.spec.tolerations.iter().find(|toleration| toleration.tolerates(&taint));
     match tolerated {
         // The DaemonSet controller gives its pods this toleration.

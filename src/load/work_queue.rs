@@ -381,6 +381,15 @@ impl WorkQueue {
         got
     }
 
+    /// A Job has had `count` messages since before the run began; they count among those of its start.
+    pub fn find_taken(&mut self, count: u32, now: SimTime) -> u32 {
+        self.advance(now);
+        self.history.arrived += f64::from(count);
+        self.taken += f64::from(count);
+        self.pace_of_jobs += self.pace_of_job(count);
+        count
+    }
+
     /// A Job has finished `count` messages that it took.
     pub fn finish(&mut self, count: u32, now: SimTime) {
         self.advance(now);

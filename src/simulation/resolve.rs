@@ -12,16 +12,18 @@ mod storage;
 mod usage;
 mod vertical;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::forecast::{self, Forecast};
 use crate::actors::{
-    Action, Autoscaler, ClusterAutoscalerSettings, KarpenterSettings, LoadPart, LoadPlan, LoadStep, LoadSteps,
-    LoadUnit, QueuePlan, Setup, Step,
+    Action, Autoscaler, ClusterAutoscalerSettings, InitialPlan, KarpenterSettings, LoadPart, LoadPlan, LoadStep,
+    LoadSteps, LoadUnit, QueuePlan, Setup, Step,
 };
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
+use crate::domain::workload::ObjectName;
 use crate::domain::{Check, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
@@ -80,7 +82,7 @@ pub fn resolve<'s>(
         queues: queues(scenario, Streams::new(seed)),
         loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),
         usages: usage::plans(scenario, Streams::new(seed)),
-        timeline: timeline(scenario, policy, initial.is_some(), &mut warnings),
+        timeline: timeline(scenario, policy, initial.as_ref(), &mut warnings),
         initial,
         sample_interval,
     };
@@ -253,10 +255,18 @@ fn warn_about_patience(loads: &[LoadPlan], warnings: &mut Caveats) {
 }
 
 /// What happens from outside: the objects that exist from the start, what is there with them, then the scenario's timeline.
-fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings: &mut Caveats) -> Vec<Step> {
+fn timeline(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    initial: Option<&InitialPlan<'_>>,
+    warnings: &mut Caveats,
+) -> Vec<Step> {
     let mut steps = Vec::new();
     apply(SimTime::ZERO, &policy.manifests, scenario, &mut steps);
-    if initial {
+    if let Some(initial) = initial {
+        // Those that others have made are taken up with them.
+        let made: BTreeSet<ObjectName> = initial.jobs.iter().map(|job| job.name).collect();
+        steps.retain(|step| !matches!(&step.action, Action::RunJob(job) if made.contains(&job.name)));
         steps.push(Step { at: SimTime::ZERO, action: Action::TakeUp });
     }
     for timed in &scenario.timeline {

@@ -3,7 +3,7 @@
 //! What must not live here: when a Job makes pods or has ended (`policy`), and when that is looked at (`actors`).
 
 use super::World;
-use crate::domain::workload::JobSpec;
+use crate::domain::workload::{JobSpec, JobStatus};
 use crate::domain::{PodId, SimTime, WorkloadId};
 
 /// A Job.
@@ -19,6 +19,8 @@ pub struct JobFacts {
     pub completions: Option<u32>,
     /// Pods at a time.
     pub parallelism: u32,
+    /// Pods that had done their work, and pods that had failed, before the run began.
+    pub ended_before: (u32, u32),
     /// How it ended.
     pub end: Option<JobOutcome>,
 }
@@ -48,8 +50,16 @@ impl World {
     pub fn begin_job(&mut self, workload: WorkloadId, name: String, spec: &JobSpec, at: SimTime) -> usize {
         let (completions, parallelism) = (spec.completions, spec.parallelism);
         let name = name.into_boxed_str();
-        self.record.jobs.push(JobFacts { workload, name, created: at, completions, parallelism, end: None });
+        let (ended_before, end) = ((0, 0), None);
+        self.record.jobs.push(JobFacts { workload, name, created: at, completions, parallelism, ended_before, end });
         self.record.jobs.len() - 1
+    }
+
+    /// The Job at this position of the record had come so far before the run began.
+    pub fn go_on_with_job(&mut self, job: usize, status: &JobStatus) {
+        if let Some(facts) = self.record.jobs.get_mut(job) {
+            facts.ended_before = (status.succeeded, status.failed);
+        }
     }
 
     /// The pod belongs to the Job at this position of the record.

@@ -1,5 +1,7 @@
 //! Runs that begin with the nodes and pods of a dump: what runs, stays.
 
+mod jobs;
+mod leaving;
 mod written;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 use super::labels::Labels;
 use super::resources::Resources;
+use super::symbol::Symbol;
 use super::taints::Taint;
 use super::time::SimTime;
 
@@ -16,6 +17,8 @@ pub struct NodeObject {
     pub annotations: Labels,
     /// Taints.
     pub taints: Vec<Taint>,
+    /// When each of the `NoExecute` taints that say so was added (`timeAdded`), since 1970, by key.
+    pub tainted: Vec<(Symbol, SimTime)>,
     /// `unschedulable`: cordoned.
     pub unschedulable: bool,
     /// What the machine has.

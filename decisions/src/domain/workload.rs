@@ -147,8 +147,43 @@ pub struct Job {
     pub name: ObjectName,
     /// What it does.
     pub spec: JobSpec,
-    /// `status.startTime` of one that runs already, since 1970.
+    /// How far it was in the cluster that the object is from. What is applied brings none: it counts where a run begins with a dump.
+    pub status: JobStatus,
+    /// Kind and name of what made it, in its namespace, of those that are simulated.
+    pub maker: Option<(JobMaker, Symbol)>,
+}
+
+/// What makes Jobs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum JobMaker {
+    /// A CronJob.
+    CronJob,
+    /// A ScaledJob of KEDA.
+    ScaledJob,
+}
+
+/// What the Job controller has written down of a Job.
+///
+/// Source: Kubernetes 1.36.2 `staging/src/k8s.io/api/batch/v1/types.go`, `JobStatus`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct JobStatus {
+    /// `startTime`, since 1970: since when it has run without being suspended.
     pub started: Option<SimTime>,
+    /// Pods that have ended well; of an Indexed Job its completed indexes.
+    pub succeeded: u32,
+    /// Pods that have failed.
+    pub failed: u32,
+    /// How it ended, if it has or is about to.
+    pub end: Option<JobConclusion>,
+}
+
+/// How a Job ended before a run begins with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JobConclusion {
+    /// Whether it is complete; else it has failed.
+    pub complete: bool,
+    /// When, since 1970; `None` if its last pods have not ended yet, or nothing says.
+    pub at: Option<SimTime>,
 }
 
 /// What a CronJob does when its time comes while a Job of it still runs (`concurrencyPolicy`).

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::bounds::replicas;
-use super::common::{count, instant, metadata};
-use super::pod::{OBJECT, template};
-use crate::domain::SimDuration;
+use super::common::{count, metadata};
+use super::job_status;
+use super::pod::{OBJECT, controlling, template};
 use crate::domain::pod::OwnerKind;
-use crate::domain::workload::{Concurrency, CronJob, Job, JobSpec};
+use crate::domain::workload::{Concurrency, CronJob, Job, JobMaker, JobSpec, JobStatus};
+use crate::domain::{SimDuration, Symbol};
 use crate::policy::replicas::keda::CronProblem;
 use crate::policy::workloads::CronCalendar;
 use crate::text::InputError;
@@ -59,11 +60,26 @@ static FAILURE_POLICY: Shape =
 /// A Job object.
 pub(super) fn job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Job, InputError> {
     let fields = reader.fields(object, &OBJECT)?;
-    let name = metadata(reader, fields.get("metadata"))?.name;
+    let metadata = metadata(reader, fields.get("metadata"))?;
+    let name = metadata.name;
     let spec = job_spec(reader, fields.required(reader, "spec")?)?;
-    let started = object.get("status").and_then(|status| status.get("startTime"));
-    let started = started.filter(|node| node.as_text().is_some());
-    Ok(Job { name, spec, started: started.map(|node| instant(reader, node, "startTime")).transpose()? })
+    let status = match object.get("status") {
+        Some(node) => job_status::read(reader, node, object.get("spec"), spec.completions)?,
+        None => JobStatus::default(),
+    };
+    Ok(Job { name, spec, status, maker: maker(metadata.owners) })
+}
+
+/// Kind and name of what made a Job, of those that are simulated.
+fn maker(owners: &[Node<'_>]) -> Option<(JobMaker, Symbol)> {
+    let owner = controlling(owners)?;
+    let text = |key| owner.get(key).and_then(Node::as_text);
+    let maker = match text("kind")? {
+        "CronJob" => JobMaker::CronJob,
+        "ScaledJob" => JobMaker::ScaledJob,
+        _ => return None,
+    };
+    Some((maker, Symbol::new(text("name")?)))
 }
 
 /// A CronJob object.

@@ -28,6 +28,8 @@ pub(super) struct Life {
     pub created: Option<SimTime>,
     /// Whether there is a `deletionTimestamp`.
     pub deleting: bool,
+    /// `deletionTimestamp`, since 1970: of a pod the end of its grace period.
+    pub gone_by: Option<SimTime>,
 }
 
 static METADATA: Shape = Shape {
@@ -90,7 +92,8 @@ pub(super) fn metadata_and_life<'n, 's>(
     result.annotations = current_annotations(labels(reader, fields, "annotations")?);
     result.owners = fields.optional("ownerReferences", |n, what| reader.list(n, what))?.unwrap_or_default();
     let created = fields.optional("creationTimestamp", |n, what| instant(reader, n, what))?;
-    Ok((result, Life { created, deleting: fields.get("deletionTimestamp").is_some() }))
+    let gone_by = fields.optional("deletionTimestamp", |n, what| instant(reader, n, what))?;
+    Ok((result, Life { created, deleting: gone_by.is_some(), gone_by }))
 }
 
 /// An instant as the API writes it, for example `2026-03-01T12:00:00Z`.

@@ -1,7 +1,7 @@
 //! Node objects of a running cluster.
 
 use super::common::{instant, metadata_and_life, resources, taints};
-use crate::domain::{NodeObject, SimTime};
+use crate::domain::{NodeObject, SimTime, Symbol, Taint, TaintEffect};
 use crate::text::InputError;
 use crate::text::reader::{Reader, Shape};
 use crate::text::tree::{Node, NodeKind};
@@ -56,6 +56,7 @@ pub(super) fn node<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Nod
     if let Some(given) = fields.get("spec") {
         let spec = reader.fields(given, &SPEC)?;
         node.taints = taints(reader, spec, "taints")?;
+        node.tainted = taint_times(reader, spec.get("taints"), &node.taints)?;
         node.unschedulable = spec.optional("unschedulable", |n, what| reader.truth(n, what))?.unwrap_or(false);
         node.provider_id = spec.optional("providerID", |n, what| reader.text(n, what))?.map(str::to_owned);
     }
@@ -72,6 +73,22 @@ pub(super) fn node<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Nod
         node.capacity = node.allocatable.clone();
     }
     Ok(node)
+}
+
+/// When the `NoExecute` taints were added, as far as they say: the node controllers write it, and for no other effect.
+fn taint_times(
+    reader: &Reader<'_>,
+    list: Option<&Node<'_>>,
+    taints: &[Taint],
+) -> Result<Vec<(Symbol, SimTime)>, InputError> {
+    let mut times = Vec::new();
+    for (item, taint) in list.map_or(&[][..], Node::items).iter().zip(taints) {
+        let stated = item.get("timeAdded").filter(|node| node.kind != NodeKind::Null);
+        if let Some(node) = stated.filter(|_| taint.effect == TaintEffect::NoExecute) {
+            times.push((taint.key, instant(reader, node, "timeAdded")?));
+        }
+    }
+    Ok(times)
 }
 
 /// The latest heartbeat of the conditions.

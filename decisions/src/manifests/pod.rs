@@ -34,6 +34,8 @@ pub struct PodObject {
     pub created: Option<SimTime>,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// When its grace period is over, since 1970, if it is being deleted.
+    pub gone_by: Option<SimTime>,
     /// Whether its `Ready` condition, if there is one, is true.
     pub ready: bool,
     /// What kube-scheduler said of it.
@@ -178,6 +180,7 @@ pub(super) fn pod<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PodO
         phase: phase.unwrap_or(PodPhase::Pending),
         created: life.created,
         deleting: life.deleting,
+        gone_by: life.gone_by,
         ready: object.get("status").and_then(|own| own.get("conditions")).is_none_or(super::node::is_ready),
         verdict: object.get("status").map_or(SchedulerVerdict::NotAsked, verdict),
     })
@@ -300,7 +303,7 @@ fn warn_of_other_programs<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -
 }
 
 /// The owner that is marked as controller.
-fn controlling<'n, 's>(owners: &'n [Node<'s>]) -> Option<&'n Node<'s>> {
+pub(super) fn controlling<'n, 's>(owners: &'n [Node<'s>]) -> Option<&'n Node<'s>> {
     owners.iter().find(|owner| owner.get("controller").and_then(Node::as_text) == Some("true"))
 }
 

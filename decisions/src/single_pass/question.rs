@@ -65,6 +65,8 @@ pub struct NamedPod {
     pub created: SimTime,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// When its grace period is over, since 1970, if it is being deleted.
+    pub gone_by: Option<SimTime>,
     /// How far it is.
     pub phase: PodPhase,
     /// Whether it is Ready.
@@ -534,6 +536,7 @@ fn named(pod: PodObject) -> NamedPod {
         spec: Arc::new(pod.spec),
         created: pod.created.unwrap_or(LAST),
         deleting: pod.deleting,
+        gone_by: pod.gone_by,
         phase: pod.phase,
         ready: pod.ready,
         verdict: pod.verdict,
@@ -588,6 +591,7 @@ fn waiting_pod(namespace: Symbol, workload: String, name: String, spec: &Arc<Pod
         spec: Arc::clone(spec),
         created: LAST,
         deleting: false,
+        gone_by: None,
         phase: PodPhase::Pending,
         ready: false,
         verdict: SchedulerVerdict::NotAsked,

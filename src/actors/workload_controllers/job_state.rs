@@ -10,7 +10,7 @@ use super::super::quotas;
 use super::ended_jobs::Ending;
 use super::may_call;
 use crate::cluster::PodPhase;
-use crate::domain::workload::JobSpec;
+use crate::domain::workload::{JobSpec, JobStatus};
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, job_wants, retry_delay};
 use crate::world::World;
@@ -33,6 +33,19 @@ impl JobPod for PodId {
     fn id(&self) -> PodId {
         *self
     }
+}
+
+/// A pod of a Job that is there when the run begins.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::actors) struct FoundJobPod {
+    /// The pod.
+    pub id: PodId,
+    /// When it was made.
+    pub created: SimTime,
+    /// Whether its containers run.
+    pub running: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
 }
 
 /// The pods of a Job, and how they have fared.
@@ -66,6 +79,24 @@ impl<P: JobPod> JobState<P> {
             failed: 0,
             failures_in_row: 0,
             not_before: SimTime::ZERO,
+        }
+    }
+
+    /// So many of its pods had ended before the run began. How they followed each other the controller keeps in memory alone.
+    pub(in crate::actors) fn go_on(&mut self, world: &mut World, status: &JobStatus) {
+        (self.succeeded, self.failed) = (status.succeeded, status.failed);
+        world.go_on_with_job(self.job, status);
+    }
+
+    /// A pod of it is there when the run begins. One that is being deleted is active no more: it counts as failed in the Job's status already
+    /// unless that waits for its end.
+    ///
+    /// Source: `isPodFailed`, `onlyReplaceFailedPods`.
+    pub(in crate::actors) fn find_pod(&mut self, spec: &JobSpec, found: FoundJobPod, own: P) {
+        if !found.deleting {
+            self.pods.push(own);
+        } else if spec.replaces_ended_only {
+            self.leaving.push((found.id, true));
         }
     }
 

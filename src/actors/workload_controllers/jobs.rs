@@ -14,12 +14,13 @@ use jiff::Timestamp;
 
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
+use super::super::setup::InitialPlan;
 use super::super::{kubelet, volumes};
 use super::ended_jobs::{self, History};
-use super::job_state::JobState;
+use super::job_state::{FoundJobPod, JobState};
 use super::{REACTION, begin_workload, owned_template, wake};
 use crate::domain::pod::OwnerKind;
-use crate::domain::workload::{CronJob, Job, JobSpec};
+use crate::domain::workload::{CronJob, Job, JobSpec, JobStatus};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::workloads::{CronCalendar, CronStep, CronView, JobStep, cron_step, may_change_template};
 use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
@@ -34,13 +35,11 @@ pub(super) struct Batch {
     running: Vec<Running>,
     /// When the Job ended, where there is no CronJob.
     ended: Option<SimTime>,
-    /// Whether its manifest says since when it has run.
-    is_begun: bool,
 }
 
 impl Batch {
     fn new(work: Work, cron: Option<Cron>) -> Self {
-        Self { work, cron, running: Vec::new(), ended: None, is_begun: false }
+        Self { work, cron, running: Vec::new(), ended: None }
     }
 
     /// Whether the Job has been deleted because its time to live was over.
@@ -78,12 +77,14 @@ struct Running {
     started: Option<SimTime>,
     /// Whether it has ever not been suspended.
     has_run: bool,
+    /// Whether its object says since when it has run.
+    is_begun: bool,
     state: JobState<PodId>,
 }
 
 impl Running {
     fn new(job: usize, work: Work) -> Self {
-        Self { work, started: None, has_run: false, state: JobState::new(job) }
+        Self { work, started: None, has_run: false, is_begun: false, state: JobState::new(job) }
     }
 
     fn wants(&self) -> u32 {
@@ -109,19 +110,41 @@ pub(in crate::actors) fn apply_job(context: &mut Context<'_>, now: SimTime, job:
         return wake(context, workload);
     }
     let selector = selector_of(&job.spec);
-    let owner = (OwnerKind::Job, 1);
+    let status = status_of(context, now, job);
+    let owner = (OwnerKind::Job, u32::from(status.end.is_none()));
     let (workload, _) = begin_workload(context, now, job.name, WorkloadKind::Job, &selector, &job.spec.template, owner);
     let mut batch = Batch::new(Work { spec: Arc::new(job.spec.clone()), revision: 0 }, None);
-    begin(context, now, workload, &mut batch, job.name.name.to_string());
-    let setup = context.setup;
-    if let Some((at, initial)) = job.started.zip(setup.initial.as_ref()).filter(|_| now == SimTime::ZERO) {
-        batch.is_begun = true;
-        for end in batch.running.iter_mut().filter_map(|own| own.has_run_since(initial.instant(Some(at)))) {
-            context.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
-        }
+    if let Some(end) = status.end {
+        batch.ended = Some(instant(context, end.at));
+    } else {
+        begin(context, now, workload, &mut batch, job.name.name.to_string());
+        batch.running.iter_mut().for_each(|running| go_on(context, now, workload, running, status));
     }
     context.controllers.batches.insert(workload, batch);
     wake(context, workload);
+}
+
+/// How far a Job is that is applied: what its object says where the run begins with a dump of it; whoever applies one later gives none.
+///
+/// Source: `pkg/registry/batch/job/strategy.go`, `PrepareForCreate`, which takes the status out.
+fn status_of(context: &Context<'_>, now: SimTime, job: &Job) -> JobStatus {
+    let is_of_dump = context.setup.initial.as_ref().is_some_and(InitialPlan::is_dump);
+    if is_of_dump && now == SimTime::ZERO { job.status } else { JobStatus::default() }
+}
+
+/// An instant since 1970 as one of a run that begins with a dump, its first if there is none.
+fn instant(context: &Context<'_>, at: Option<SimTime>) -> SimTime {
+    context.setup.initial.as_ref().map_or(SimTime::ZERO, |initial| initial.instant(at))
+}
+
+/// A Job goes on from what its status says: so many completions are left, so many failures allowed, so much of its time.
+fn go_on(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &mut Running, status: JobStatus) {
+    job.state.go_on(&mut context.world, &status);
+    let Some(at) = status.started else { return };
+    job.is_begun = true;
+    if let Some(end) = job.has_run_since(instant(context, Some(at))) {
+        context.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    }
 }
 
 /// A known Job is applied again: it is made anew if the old one has been deleted since its end, else changed where that is allowed.
@@ -194,37 +217,63 @@ pub(super) fn deleted(context: &mut Context<'_>, workload: WorkloadId) {
     }
 }
 
-/// A Job of a CronJob is there that began a while ago; its number among those that have not ended.
+/// A Job of a CronJob is there that began a while ago: with its own object if there is one, otherwise as the CronJob makes them now. Its
+/// number among those that have not ended, and the revision that its pods are of.
 pub(in crate::actors) fn begin_found(
     context: &mut Context<'_>,
     now: SimTime,
     workload: WorkloadId,
-    name: Symbol,
-) -> usize {
-    let Some(batch) = context.controllers.batches.get_mut(&workload) else { return 0 };
-    let work = batch.work.clone();
+    (name, object): (Symbol, Option<&Job>),
+) -> (usize, u32) {
+    let Some(mut batch) = context.controllers.batches.remove(&workload) else { return (0, 0) };
+    let work = match object {
+        Some(job) => {
+            let template = owned_template(&job.spec.template, OwnerKind::Job);
+            let revision = context.world.revision_of(workload, template);
+            Work { spec: Arc::new(job.spec.clone()), revision }
+        }
+        None => batch.work.clone(),
+    };
+    let revision = work.revision;
     let job = context.world.begin_job(workload, name.to_string(), &work.spec, now);
     let has_run = !work.spec.suspended;
-    batch.running.push(Running { started: has_run.then_some(now), has_run, ..Running::new(job, work) });
+    let mut running = Running { started: has_run.then_some(now), has_run, ..Running::new(job, work) };
+    if let Some(object) = object {
+        go_on(context, now, workload, &mut running, object.status);
+        if !running.is_begun
+            && let Some(end) = running.has_run_since(now)
+        {
+            context.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        }
+    }
+    batch.running.push(running);
     let jobs = batch.running.len();
+    context.controllers.batches.insert(workload, batch);
     context.world.count_bare_pods(workload, u32::try_from(jobs).unwrap_or(u32::MAX));
-    jobs - 1
+    (jobs - 1, revision)
 }
 
-/// A pod of the Job of this number is there, which was made at `created`.
+/// Whether a workload is a Job that had ended when the run began with it.
+pub(in crate::actors) fn has_ended(context: &Context<'_>, workload: WorkloadId) -> bool {
+    let batch = context.controllers.batches.get(&workload);
+    batch.is_some_and(|batch| batch.cron.is_none() && batch.running.is_empty() && batch.ended.is_some())
+}
+
+/// A pod of the Job of this number is there.
 ///
 /// The Job has run since its `startTime`; where no file states one, since the oldest of its pods was made. Its deadline counts from then.
 pub(in crate::actors) fn found(
     context: &mut Context<'_>,
     now: SimTime,
     workload: WorkloadId,
-    (pod, created, number): (PodId, SimTime, usize),
+    (pod, number): (FoundJobPod, usize),
 ) {
     let Some(batch) = context.controllers.batches.get_mut(&workload) else { return };
     let Some(job) = batch.running.get_mut(number) else { return };
-    job.state.pods.push(pod);
-    context.world.assign_to_job(pod, job.state.job);
-    if batch.is_begun || job.started.is_none_or(|started| created > started) {
+    let created = pod.created;
+    job.state.find_pod(&job.work.spec, pod, pod.id);
+    context.world.assign_to_job(pod.id, job.state.job);
+    if job.is_begun || job.started.is_none_or(|started| created > started) {
         return;
     }
     if let Some(end) = job.has_run_since(created) {

@@ -7,7 +7,7 @@ use nodecast_observed::estimate::{Estimate, Proportion, median, proportion_inter
 
 use super::change::{Change, PodTime};
 use super::{Fit, Parameter, Taken, Unit, beats_assumed, counted, duration_text};
-use crate::domain::workload::ObjectName;
+use crate::domain::workload::{Job, ObjectName};
 use crate::domain::{PodSpec, SimDuration, Symbol};
 use crate::scenario::definition::WorkloadTimes;
 use crate::scenario::manifests::Manifests;
@@ -22,7 +22,7 @@ pub(super) fn specs(manifests: &Manifests) -> BTreeMap<String, &PodSpec> {
     let deployments = manifests.deployments.iter().map(|own| (own.name, &*own.template));
     let sets = manifests.stateful_sets.iter().map(|own| (own.name, &*own.template));
     let daemons = manifests.daemon_sets.iter().map(|own| (own.name, &*own.template));
-    let jobs = manifests.jobs.iter().map(|own| (own.name, &*own.spec.template));
+    let jobs = jobs(manifests).map(|own| (own.name, &*own.spec.template));
     let cron_jobs = manifests.cron_jobs.iter().map(|own| (own.name, &*own.job.template));
     let scaled = manifests.scaled_jobs.iter();
     let scaled = scaled.map(|own| (ObjectName { namespace: own.namespace, name: own.name }, &*own.job.template));
@@ -30,9 +30,14 @@ pub(super) fn specs(manifests: &Manifests) -> BTreeMap<String, &PodSpec> {
     all.map(|(name, spec)| (name.to_string(), spec)).collect()
 }
 
+/// The Jobs that no CronJob or ScaledJob has made: pods of those run as long as their maker's.
+fn jobs(manifests: &Manifests) -> impl Iterator<Item = &Job> {
+    manifests.jobs.iter().filter(|own| manifests.maker_of(own).is_none())
+}
+
 /// Whether a workload's pods end by themselves.
 fn ends_by_itself(manifests: &Manifests, name: &str) -> bool {
-    let jobs = manifests.jobs.iter().map(|own| own.name).chain(manifests.cron_jobs.iter().map(|own| own.name));
+    let jobs = jobs(manifests).map(|own| own.name).chain(manifests.cron_jobs.iter().map(|own| own.name));
     jobs.map(|own| own.to_string()).any(|own| own == name)
 }
 

@@ -75,7 +75,13 @@ fn jobs<'l>(lives: &'l Lives<'_>) -> Vec<Shown<'l>> {
         facts,
         labels: job_labels(lives, facts.workload, &facts.name),
         life: life_of(facts),
-        counts: changes.remove(&place).unwrap_or_default().map(Level::of),
+        counts: {
+            let [active, mut succeeded, mut failed] = changes.remove(&place).unwrap_or_default();
+            for (counts, before) in [(&mut succeeded, facts.ended_before.0), (&mut failed, facts.ended_before.1)] {
+                counts.extend((before > 0).then_some((facts.created, i64::from(before))));
+            }
+            [active, succeeded, failed].map(Level::of)
+        },
     });
     shown.collect()
 }

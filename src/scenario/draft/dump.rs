@@ -40,7 +40,7 @@ use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
 use crate::scenario::manifests::{Foreign, KUSTOMIZE, Manifests, foreign, read_documents};
 use crate::scenario::source::{Limits, Source};
-use crate::scenario::tree::{self, Node, Variables};
+use crate::scenario::tree::{self, Node, NodeKind, Variables};
 use aws::Described;
 use cluster::{Cluster, Launcher};
 use makers::Makers;
@@ -158,6 +158,9 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         anonymous = Some(anonymous::file(&all));
     }
     let mut dump = sorted(all, &mut notes);
+    if dump.nodes.is_empty() || wishes.observed.is_some() {
+        leave_out_made_jobs(&mut dump);
+    }
     leave_out_described_groups(&mut dump, &mut notes);
     limits::label(&mut dump.nodes, &described, &mut notes);
     let mut cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
@@ -293,6 +296,10 @@ fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
         }
         if object.is_deleted() && !["Node", "NodeClaim"].contains(&&*object.kind) {
             ending += usize::from(object.kind != "Pod");
+            // Whoever made it counts on it no more, and its node has it still.
+            if object.kind == "Pod" && found::is_placed(&object) && !is_mirror(&object) && !has_pod_ended(&object) {
+                dump.running.push(object);
+            }
             continue;
         }
         sort(object, &mut dump);
@@ -314,12 +321,10 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
         "PodMetrics" => return dump.metrics.push(object),
         "NodeClaim" | "Machine" => return dump.claims.push(object),
         "Pod" => {
-            let phase = object.text(&["status", "phase"]).unwrap_or_default();
-            let is_mirror = object.text(&["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some();
-            if is_mirror {
+            if is_mirror(&object) {
                 return;
             }
-            if ["Succeeded", "Failed"].contains(&phase) {
+            if has_pod_ended(&object) {
                 return dump.ended.push(object);
             }
             if found::is_placed(&object) {
@@ -339,7 +344,7 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
                 return;
             }
         }
-        "Job" if controlled || has_ended(&object) => return,
+        "Job" if has_ended(&object) || clean::has_foreign_maker(&object) => return,
         // Its pods show what they are; where their template stands, nothing else would scale.
         "Rollout" if object.at(&["spec", "workloadRef"]).is_some() => return dump.left_out.push(object),
         "ReplicaSet" if !controlled => return dump.left_out.push(object),
@@ -357,23 +362,55 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
     }
 }
 
-/// Node groups are as nodes show them; a ClusterConfig says of them only where there are no nodes.
+/// A run that does not begin with the dump's moment has none of the Jobs that something else had made by then.
+fn leave_out_made_jobs(dump: &mut Dump<'_>) {
+    dump.carried.retain(|object| object.kind != "Job" || object.controller().is_none());
+}
+
+/// Node groups are as nodes show them; a ClusterConfig says of them only where there are no nodes. Its Fargate profiles no node shows.
 fn leave_out_described_groups(dump: &mut Dump<'_>, notes: &mut Notes) {
-    let before = dump.carried.len();
-    if !dump.nodes.is_empty() {
-        dump.carried.retain(|object| object.kind != "ClusterConfig");
+    if dump.nodes.is_empty() {
+        return;
     }
-    if dump.carried.len() < before {
-        notes.warn("the ClusterConfig is left out: the node groups are as the nodes of the dump show them");
+    let (configs, mut carried): (Vec<_>, Vec<_>) =
+        std::mem::take(&mut dump.carried).into_iter().partition(|object| object.kind == "ClusterConfig");
+    let mut profiles = 0;
+    for mut config in configs.iter().cloned() {
+        let count = config.at(&["fargateProfiles"]).map_or(0, |own| own.items().len());
+        profiles += count;
+        if let NodeKind::Map(entries) = &mut config.node.kind {
+            entries.retain(|entry| ["apiVersion", "kind", "fargateProfiles"].contains(&&*entry.key));
+        }
+        carried.extend((count > 0).then_some(config));
+    }
+    let rank = |object: &Object<'_>| CARRIED.iter().position(|(kind, _)| *kind == object.kind);
+    carried.sort_by_key(rank);
+    dump.carried = carried;
+    let groups = "the node groups are as the nodes of the dump show them";
+    match (configs.is_empty(), profiles) {
+        (true, _) => {}
+        (false, 0) => notes.warn(format!("the ClusterConfig is left out: {groups}")),
+        (false, _) => notes.warn(format!("the ClusterConfig is left out but for its Fargate profiles: {groups}")),
     }
 }
 
+/// Whether the kubelet has a pod from a file of its node.
+fn is_mirror(pod: &Object<'_>) -> bool {
+    pod.text(&["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some()
+}
+
+fn has_pod_ended(pod: &Object<'_>) -> bool {
+    ["Succeeded", "Failed"].contains(&pod.text(&["status", "phase"]).unwrap_or_default())
+}
+
+/// Whether a Job has ended, or only waits for its last pods to end.
 fn has_ended(job: &Object<'_>) -> bool {
+    const ENDS: [&str; 4] = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"];
     let conditions = job.at(&["status", "conditions"]).map_or(&[][..], Node::items);
     let text = |condition: &Node<'_>, key| condition.get(key).and_then(Node::as_text).map(str::to_owned);
     conditions.iter().any(|condition| {
         text(condition, "status").as_deref() == Some("True")
-            && text(condition, "type").is_some_and(|kind| ["Complete", "Failed"].contains(&&*kind))
+            && text(condition, "type").is_some_and(|kind| ENDS.contains(&&*kind))
     })
 }
 

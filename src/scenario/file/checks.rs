@@ -14,7 +14,7 @@ use super::Placed;
 use super::timeline::Timeline;
 use crate::domain::keda::Trigger;
 use crate::domain::which::{By, ObjectKind, Which};
-use crate::domain::workload::ObjectName;
+use crate::domain::workload::{Job, ObjectName};
 use crate::domain::{SimDuration, Symbol};
 use crate::policy::release::unread_kind;
 
@@ -420,7 +420,10 @@ fn in_default(name: Symbol) -> ObjectName {
 /// Jobs and CronJobs of whose pods the scenario does not say how long they run; those that are suspended run none until a step of
 /// the timeline applies them otherwise.
 fn endless_jobs(all: &[&Arc<Manifests>], scenario: &Scenario) -> Vec<(&'static str, ObjectName)> {
-    let jobs = all.iter().flat_map(|own| &own.jobs).filter(|job| !job.spec.suspended).map(|job| ("Job", job.name));
+    // Where a run begins with a dump, pods of the Jobs that others made run as long as those of their makers.
+    let is_made = |own: &Manifests, job: &Job| scenario.initial.is_some() && own.maker_of(job).is_some();
+    let jobs = all.iter().flat_map(|own| own.jobs.iter().filter(|job| !is_made(own, job)));
+    let jobs = jobs.filter(|job| !job.spec.suspended).map(|job| ("Job", job.name));
     let cron_jobs = all.iter().flat_map(|own| &own.cron_jobs).filter(|cron| !(cron.suspended || cron.job.suspended));
     let cron_jobs = cron_jobs.map(|cron| ("CronJob", cron.name));
     let unknown = |name: &ObjectName| scenario.times.get(name).is_none_or(|times| times.run_time.is_none());

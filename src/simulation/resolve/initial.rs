@@ -2,6 +2,8 @@
 //!
 //! What must not live here: how they are taken up (`actors`).
 
+mod job_times;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -12,6 +14,7 @@ use crate::cluster::NodeOrigin;
 use crate::domain::node_group::group_of_node;
 use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
+use crate::domain::workload::Job;
 use crate::domain::{Labels, NodeClaimObject, SimTime, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, Caveat, Caveats, Effect, PolicyVariant, Scenario};
@@ -45,6 +48,7 @@ pub(super) fn initial<'s>(
         seen: dump.and_then(Inventory::seen).unwrap_or(SimTime::ZERO),
         nodes: Vec::new(),
         waiting: dump.map_or_else(Vec::new, |dump| dump.waiting.iter().collect()),
+        jobs: if dump.is_some() { made_jobs(&policy.manifests) } else { Vec::new() },
         has_groups: dump.is_some(),
     };
     let claims = claims_by_node(dump.map_or(&[], |dump| &dump.node_claims));
@@ -66,7 +70,18 @@ pub(super) fn initial<'s>(
     }
     find_orphans(&plan, &policy.manifests, &mut counts);
     tell(&counts, policy, region, warnings);
+    if plan.is_dump() {
+        job_times::warn(&plan, &policy.manifests, warnings);
+    }
     Some(plan)
+}
+
+/// The Jobs among manifests that a CronJob or ScaledJob among them has made, those that began first first.
+fn made_jobs(manifests: &Manifests) -> Vec<&Job> {
+    let made = |job: &&Job| manifests.maker_of(job).is_some();
+    let mut jobs: Vec<&Job> = manifests.jobs.iter().filter(made).collect();
+    jobs.sort_by_key(|job| (job.status.started.is_none(), job.status.started, job.name));
+    jobs
 }
 
 /// The Node objects among manifests, as a dump of them alone has them.
@@ -177,12 +192,13 @@ fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Coun
     known.extend(manifests.daemon_sets.iter().map(|own| (OwnerKind::DaemonSet, own.name.to_string())));
     known.extend(manifests.jobs.iter().map(|own| (OwnerKind::Job, own.name.to_string())));
     known.extend(manifests.cron_jobs.iter().map(|own| (OwnerKind::Job, own.name.to_string())));
+    known.extend(manifests.scaled_jobs.iter().map(|own| (OwnerKind::Job, format!("{}/{}", own.namespace, own.name))));
     let is_orphan = |pod: &&NamedPod| match pod.spec.owner {
         OwnerKind::None => false,
         OwnerKind::Node => true,
         OwnerKind::Job => {
-            let cron = pod.workload.rsplit_once('-').map_or("", |(name, _)| name);
-            ![&*pod.workload, cron].iter().any(|name| known.contains(&(OwnerKind::Job, (*name).to_owned())))
+            let maker = pod.workload.rsplit_once('-').map_or("", |(name, _)| name);
+            ![&*pod.workload, maker].iter().any(|name| known.contains(&(OwnerKind::Job, (*name).to_owned())))
         }
         OwnerKind::Other => !known.contains(&(OwnerKind::ReplicaSet, pod.workload.clone())),
         owner => !known.contains(&(owner, pod.workload.clone())),

@@ -63,7 +63,9 @@ pub(super) fn split(pool: &NodePool, known: &Known<'_>) -> Option<Lever> {
 fn classes(manifests: &Manifests) -> Vec<Class<'_>> {
     let stays =
         |own: &PodSpec| own.annotations.get(well_known::DO_NOT_DISRUPT).is_some_and(|own| own.as_str() == "true");
-    let jobs = manifests.jobs.iter().map(|own| member("Job", own.name, "", &own.spec.template));
+    // What others have made they make anew by their own templates.
+    let jobs = manifests.jobs.iter().filter(|own| manifests.maker_of(own).is_none());
+    let jobs = jobs.map(|own| member("Job", own.name, "", &own.spec.template));
     let timed =
         manifests.cron_jobs.iter().map(|own| member("CronJob", own.name, ".jobTemplate.spec", &own.job.template));
     let deployments = manifests.deployments.iter().filter(|own| own.template.priority >= 0);

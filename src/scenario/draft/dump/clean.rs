@@ -1,6 +1,6 @@
 //! Objects as their authors wrote them: without what the cluster keeps in them, and without what may be secret.
 
-use super::objects::{find_mut, remove};
+use super::objects::{Object, find, find_mut, remove, set};
 use crate::scenario::tree::{Entry, Node, NodeKind};
 
 /// Keys of an object's metadata that the API server and controllers keep.
@@ -32,6 +32,10 @@ const ANNOTATIONS: [&str; 10] = [
 ];
 /// Keys of a container that the API server fills in, and those that may hold secrets. None changes capacity, cost or latency.
 const CONTAINER: [&str; 4] = ["terminationMessagePath", "terminationMessagePolicy", "env", "envFrom"];
+/// What the Job controller goes on from, of what it has written down of a Job.
+const OF_JOB: [&str; 5] = ["startTime", "succeeded", "failed", "completedIndexes", "uncountedTerminatedPods"];
+/// Kinds that make Jobs, and that are simulated.
+const MAKERS_OF_JOBS: [&str; 2] = ["CronJob", "ScaledJob"];
 /// Where the containers of pods and templates are.
 pub(super) const POD_SPECS: [&[&str]; 5] = [
     &["spec"],
@@ -49,13 +53,17 @@ const TEMPLATE_METADATA: [&[&str]; 3] = [
 /// Takes out of an object what its author did not write, and the environment of its containers.
 pub(super) fn clean(object: &mut Node<'_>) {
     let kept = kept_of_status(object);
+    let maker = maker_of_job(object);
     remove(object, &["status"]);
-    if let (Some(kept), NodeKind::Map(entries)) = (kept, &mut object.kind) {
-        let status = Node { at: kept.key_at, kind: NodeKind::Map(vec![kept]) };
-        entries.push(Entry::new("status".into(), status.at, status));
-    }
     if let Some(metadata) = find_mut(object, &["metadata"]) {
         clean_metadata(metadata);
+        if let Some(maker) = maker {
+            set(metadata, "ownerReferences", Node { at: maker.at, kind: NodeKind::Seq(vec![maker]) });
+        }
+    }
+    if let (Some(first), NodeKind::Map(entries)) = (kept.first(), &mut object.kind) {
+        let status = Node { at: first.key_at, kind: NodeKind::Map(kept) };
+        entries.push(Entry::new("status".into(), status.at, status));
     }
     for path in TEMPLATE_METADATA {
         if let Some(metadata) = find_mut(object, path) {
@@ -69,14 +77,38 @@ pub(super) fn clean(object: &mut Node<'_>) {
     }
 }
 
-/// What a run goes on from: when KEDA last saw its object active, and since when a Job has run, from which its deadline counts.
-fn kept_of_status<'s>(object: &Node<'s>) -> Option<Entry<'s>> {
-    let key = match object.get("kind").and_then(Node::as_text) {
-        Some("Job") => "startTime",
-        _ => "lastActiveTime",
+/// What a run goes on from: when KEDA last saw its object active, and how far a Job is, with since when it has run.
+fn kept_of_status<'s>(object: &Node<'s>) -> Vec<Entry<'s>> {
+    let keys: &[&str] = match object.get("kind").and_then(Node::as_text) {
+        Some("Job") => &OF_JOB,
+        _ => &["lastActiveTime"],
     };
-    let kept = object.get("status")?.get(key)?.clone();
-    Some(Entry::new(key.into(), kept.at, kept))
+    let Some(NodeKind::Map(entries)) = object.get("status").map(|status| &status.kind) else { return Vec::new() };
+    let kept = entries.iter().filter(|entry| keys.contains(&&*entry.key));
+    kept.map(|entry| Entry::new(entry.key.clone(), entry.value.at, entry.value.clone())).collect()
+}
+
+/// Whether something made a Job that is not simulated.
+pub(super) fn has_foreign_maker(job: &Object<'_>) -> bool {
+    job.controller().is_some_and(|(kind, _)| !MAKERS_OF_JOBS.contains(&kind))
+}
+
+/// The reference of a Job to what made it and makes the next ones.
+fn maker_of_job<'s>(object: &Node<'s>) -> Option<Node<'s>> {
+    const KEYS: [&str; 4] = ["apiVersion", "kind", "name", "controller"];
+    let text = |node: &Node<'s>, key| node.get(key).and_then(Node::as_text).map(str::to_owned);
+    if text(object, "kind").as_deref() != Some("Job") {
+        return None;
+    }
+    let owners = find(object, &["metadata", "ownerReferences"]).map_or(&[][..], Node::items);
+    let controls = |owner: &&Node<'s>| text(owner, "controller").as_deref() == Some("true");
+    let owner = owners.iter().find(controls)?;
+    if !text(owner, "kind").is_some_and(|kind| MAKERS_OF_JOBS.contains(&&*kind)) {
+        return None;
+    }
+    let NodeKind::Map(entries) = &owner.kind else { return None };
+    let kept = entries.iter().filter(|entry| KEYS.contains(&&*entry.key)).cloned();
+    Some(Node { at: owner.at, kind: NodeKind::Map(kept.collect()) })
 }
 
 fn clean_metadata(metadata: &mut Node<'_>) {
@@ -115,15 +147,24 @@ mod tests {
     use crate::scenario::{Limits, Source};
 
     #[test]
-    fn of_the_status_of_a_job_its_start_is_kept() {
-        let text = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nstatus: {active: 1, startTime: \"2026-10-31T07:50:00Z\"}\n\
-            ---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nstatus: {startTime: \"2026-10-31T07:50:00Z\"}\n";
+    fn of_a_job_it_is_kept_how_far_it_is_and_what_made_it() {
+        let text = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, uid: b, ownerReferences: [{apiVersion: batch/v1, kind: CronJob, \
+            name: c, uid: d, controller: true}]}\nstatus: {active: 1, startTime: \"2026-10-31T07:50:00Z\", succeeded: 2, ready: 1}\n\
+            ---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, ownerReferences: [{kind: Job, name: a, controller: true}]}\n\
+            status: {startTime: \"2026-10-31T07:50:00Z\"}\n";
         let source = Source::new("dump.yaml", text);
         let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
         documents.iter_mut().for_each(clean);
         let status = documents[0].get("status").unwrap();
-        assert_eq!(status.entries().len(), 1);
+        let keys = |node: &Node<'_>| node.entries().iter().map(|entry| entry.key.to_string()).collect::<Vec<_>>();
+        assert_eq!(keys(status), ["startTime", "succeeded"]);
         assert_eq!(status.get("startTime").and_then(Node::as_text), Some("2026-10-31T07:50:00Z"));
-        assert!(documents[1].get("status").is_none());
+        let metadata = documents[0].get("metadata").unwrap();
+        assert_eq!(keys(metadata), ["name", "ownerReferences"]);
+        assert_eq!(
+            keys(&metadata.get("ownerReferences").unwrap().items()[0]),
+            ["apiVersion", "kind", "name", "controller"]
+        );
+        assert!(documents[1].get("status").is_none() && documents[1].get("metadata").unwrap().entries().len() == 1);
     }
 }

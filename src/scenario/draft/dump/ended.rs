@@ -54,6 +54,16 @@ fn maker((namespace, job): (&str, &str), dump: &Dump<'_>) -> Option<String> {
         let mut carried = dump.carried.iter();
         carried.any(|own| own.kind == kind && own.name == name && own.namespace == namespace)
     };
+    let made = || {
+        let object =
+            dump.carried.iter().find(|own| own.kind == "Job" && own.name == job && own.namespace == namespace)?;
+        let (kind, name) = object.controller()?;
+        has(kind, name).then(|| format!("{namespace}/{name}"))
+    };
+    // Its pods run as long as those of all that its CronJob or ScaledJob makes.
+    if let Some(name) = made() {
+        return Some(name);
+    }
     let timed = || job.rsplit_once('-').map(|(name, _)| name).filter(|name| has("CronJob", name));
     let name = if has("Job", job) || has("CronJob", job) { Some(job) } else { timed() };
     name.map(|name| format!("{namespace}/{name}"))

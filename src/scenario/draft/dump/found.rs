@@ -107,7 +107,7 @@ fn claim<'s>(own: &Object<'s>) -> Node<'s> {
 }
 
 fn pod<'s>(own: &Object<'s>) -> Node<'s> {
-    const METADATA: [&str; 4] = ["name", "namespace", "labels", "creationTimestamp"];
+    const METADATA: [&str; 5] = ["name", "namespace", "labels", "creationTimestamp", "deletionTimestamp"];
     let mut metadata = only(own.at(&["metadata"]), &METADATA);
     let controller = own.controller().map(|(kind, name)| (kind.to_owned(), name.to_owned()));
     if let (NodeKind::Map(entries), Some((kind, name))) = (&mut metadata.kind, &controller) {

@@ -3,7 +3,7 @@
 //!
 //! What must not live here: pods of Jobs and CronJobs, which are simulated as such.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::objects::{Object, find_mut, remove, scalar, set};
@@ -73,6 +73,11 @@ pub(super) fn is_passing(pod: &Object<'_>) -> Option<String> {
     kinds.contains(&owner.kind).then(|| format!("pod of {}", owner.kind))
 }
 
+/// Namespace and name of the Job that controls a pod.
+fn job_of(pod: &Object<'_>) -> Option<(String, String)> {
+    pod.controller().filter(|(kind, _)| *kind == "Job").map(|(_, name)| (pod.namespace.clone(), name.to_owned()))
+}
+
 /// Seconds from the start of a pod to the end of its last container.
 fn run_time(pod: &Object<'_>) -> Option<f64> {
     let instant = |text: &str| text.parse::<jiff::Timestamp>().ok();
@@ -114,12 +119,19 @@ impl<'s> Passing<'s> {
     /// Takes such pods out of a dump, but for where they run.
     pub(super) fn take(dump: &mut Dump<'s>) -> Self {
         let mut passing = Self::default();
-        let (own, pods) = std::mem::take(&mut dump.pods).into_iter().partition(|pod| is_passing(pod).is_some());
+        let (own, pods): (Vec<Object<'s>>, Vec<Object<'s>>) =
+            std::mem::take(&mut dump.pods).into_iter().partition(|pod| is_passing(pod).is_some());
         dump.pods = pods;
+        // The trace makes their like, and the Job that a CronJob made of them ends with them.
+        let jobs: BTreeSet<(String, String)> = own.iter().filter_map(job_of).collect();
+        dump.carried.retain(|object| {
+            let is_theirs = || jobs.contains(&(object.namespace.clone(), object.name.clone()));
+            object.kind != "Job" || object.controller().is_none() || !is_theirs()
+        });
         let by_hand = |object: &Object<'_>| object.kind == "Pod" && is_passing(object).is_some();
         let (bare, carried) = std::mem::take(&mut dump.carried).into_iter().partition(by_hand);
         dump.carried = carried;
-        let (own, bare): (Vec<Object<'s>>, Vec<Object<'s>>) = (own, bare);
+        let bare: Vec<Object<'s>> = bare;
         let mut namespaces: BTreeMap<String, usize> = BTreeMap::new();
         for pod in own.into_iter().chain(bare) {
             let Some(what) = is_passing(&pod) else { continue };

@@ -23,12 +23,12 @@ const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
 /// Keys of a pod's specification that its own creation added.
 const POD_SPEC: [&str; 6] = ["nodeName", "priority", "preemptionPolicy", "hostname", "subdomain", "serviceAccount"];
 
-/// Whether the dump carries a Job, or the CronJob that made it: its name is that of the Job without the last part.
+/// Whether the dump carries a Job, or the CronJob or ScaledJob that made it: its name is that of the Job without the last part.
 fn makes_job(dump: &Dump<'_>, namespace: &str, job: &str) -> bool {
-    let of_cron_job = job.rsplit_once('-').map(|(name, _)| name);
+    let of_maker = job.rsplit_once('-').map(|(name, _)| name);
     dump.carried.iter().filter(|object| object.namespace == namespace).any(|object| match &*object.kind {
         "Job" => object.name == job,
-        "CronJob" => Some(&*object.name) == of_cron_job,
+        "CronJob" | "ScaledJob" => Some(&*object.name) == of_maker,
         _ => false,
     })
 }

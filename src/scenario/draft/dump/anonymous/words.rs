@@ -163,7 +163,7 @@ const DROPPED: [&str; 48] = [
     "workingDir",
 ];
 /// Keys whose values are words of an API, or are written in a form of their own.
-const ENUMERATIONS: [&str; 64] = [
+const ENUMERATIONS: [&str; 65] = [
     "provisioningStrategy",
     "price",
     "priceAdjustment",
@@ -202,6 +202,7 @@ const ENUMERATIONS: [&str; 64] = [
     "metricType",
     "concurrencyPolicy",
     "completionMode",
+    "completedIndexes",
     "podManagementPolicy",
     "podReplacementPolicy",
     "whenScaled",
@@ -230,7 +231,7 @@ const ENUMERATIONS: [&str; 64] = [
     "duration",
 ];
 /// Conditions that Kubernetes, Karpenter and KEDA report.
-const CONDITIONS: [&str; 32] = [
+const CONDITIONS: [&str; 34] = [
     "Ready",
     "PodScheduled",
     "Initialized",
@@ -249,6 +250,8 @@ const CONDITIONS: [&str; 32] = [
     "Expired",
     "Complete",
     "Failed",
+    "SuccessCriteriaMet",
+    "FailureTarget",
     "Suspended",
     "AbleToScale",
     "ScalingActive",
