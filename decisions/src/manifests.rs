@@ -46,6 +46,7 @@ pub use admission::LimitRange;
 pub use balancers::{BalancerCaller, BalancerKind, Ingress, IngressClass, LoadBalancer};
 pub use config_map::StatedRanks;
 pub use eksctl::FAMILIES as AMI_FAMILIES;
+pub use fargate::{check_profile_label, check_profile_name, check_profile_namespace};
 pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_group};
 pub use generated::Generated;
 pub use keda::check_query;
