@@ -14,6 +14,7 @@ mod vertical;
 
 use std::sync::Arc;
 
+use super::balancers;
 use super::forecast::{self, Forecast};
 use crate::actors::{
     Action, Autoscaler, ClusterAutoscalerSettings, KarpenterSettings, LoadPart, LoadPlan, LoadStep, LoadSteps,
@@ -101,6 +102,7 @@ pub fn resolve<'s>(
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
     sizes::warn(&setup, &mut warnings);
+    warn_about_balancers(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 
@@ -226,6 +228,19 @@ fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
                 "EC2NodeClass {name} selects capacity reservations, and the scenario states none under `ec2.capacity_reservations`"
             ));
         }
+    }
+}
+
+/// A load balancer that stands is turned into no other kind.
+fn warn_about_balancers(setup: &Setup<'_>, warnings: &mut Caveats) {
+    if setup.scenario.ec2.cloud.billing.network.load_balancers.is_none_or(|own| own.count.is_some()) {
+        return;
+    }
+    for (at, name) in balancers::asked_in_vain(setup.scenario, setup.policy) {
+        warnings.may_change(format!(
+            "timeline at {at}: the Service {name} keeps the kind of load balancer that it has: what its annotation \
+             `service.beta.kubernetes.io/aws-load-balancer-type` says counts when the load balancer is made"
+        ));
     }
 }
 

@@ -201,7 +201,7 @@ mod tests {
             ),
             (
                 format!("  - {{name: {}, selectors: [{{namespace: b}}]}}\n", "a".repeat(101)),
-                "longer than 100 characters",
+                "a Fargate profile cannot be called `aaa",
             ),
             ("  - {name: a, selectors: [{namespace: Team}]}\n".to_owned(), "no namespace is called `Team`"),
             ("  - {name: a, selectors: [{namespace: ''}]}\n".to_owned(), "no namespace is called ``"),
@@ -213,11 +213,16 @@ mod tests {
                 "  - {name: a, selectors: [{namespace: b, labels: {c: -e}}]}\n".to_owned(),
                 "value of a label cannot be `-e`",
             ),
-            ("  - {name: a, selectors: [{namespace: b, label: {c: d}}]}\n".to_owned(), "did you mean `labels`?"),
+            (
+                "  - {name: a, selectors: [{namespace: b, label: {c: d}}]}\n".to_owned(),
+                "unknown key `label` in a selector",
+            ),
         ] {
             let error = cluster(&profiles).unwrap_err();
             assert!(error.to_string().contains(said), "{profiles}: {error}");
             assert!(error.place().is_some(), "{error}");
         }
+        let misspelt = cluster("  - {name: a, selectors: [{namespace: b, label: {c: d}}]}\n").unwrap_err();
+        assert_eq!(misspelt.way_out(), Some("did you mean `labels`?"));
     }
 }

@@ -22,7 +22,7 @@ enum Form {
 }
 
 pub(super) const LABEL_MAX: usize = 63;
-const SUBDOMAIN_MAX: usize = 253;
+pub(super) const SUBDOMAIN_MAX: usize = 253;
 /// A Job's name is its CronJob's, a dash and ten digits, and has to be a label.
 const CRON_JOB_MAX: usize = 52;
 /// The longest name of an EKS cluster, and of what belongs to one.
