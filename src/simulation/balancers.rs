@@ -4,7 +4,7 @@
 //! What must not live here: what they cost (`cloud`), what a manifest calls for (`manifests`).
 
 use crate::domain::SimTime;
-use crate::domain::which::{By, ObjectKind, Which};
+use crate::domain::which::{By, Which};
 use crate::domain::workload::ObjectName;
 use crate::manifests::{BalancerCaller, BalancerKind, LoadBalancer, Manifests, Service, StandingBalancers};
 use crate::scenario::{Action, PolicyVariant, Scenario, TimedAction};
@@ -70,14 +70,15 @@ fn walk(
     end: SimTime,
     mut follow: impl FnMut(SimTime, &mut StandingBalancers, &Manifests),
 ) {
-    let (mut known, mut standing) = (policy.manifests.in_front(), StandingBalancers::default());
+    let mut known = policy.manifests.in_front();
+    let mut standing = StandingBalancers::of_cluster(policy.auto_mode.is_some());
     follow(SimTime::ZERO, &mut standing, &known);
     let mut steps: Vec<&TimedAction> = scenario.timeline.iter().filter(|own| own.at < end).collect();
     steps.sort_by_key(|own| own.at);
     for together in steps.chunk_by(|one, next| one.at == next.at) {
         let mut changes = false;
         for step in together {
-            changes |= take(&step.action, &mut known);
+            changes |= take(&step.action, &mut known, &mut standing);
         }
         if changes {
             follow(together[0].at, &mut standing, &known);
@@ -85,12 +86,12 @@ fn walk(
     }
 }
 
-/// Does to the objects what a step does; whether that is anything. Of those that can be deleted the controller's Deployment counts.
-fn take(action: &Action, known: &mut Manifests) -> bool {
+/// Does to the objects what a step does; whether that may change which load balancers there are.
+fn take(action: &Action, known: &mut Manifests, standing: &mut StandingBalancers) -> bool {
     match action {
         Action::Apply(newer) => known.apply(newer.in_front()),
-        Action::Delete { kind: ObjectKind::Deployment, which: Which { by: By::Name(name), .. }, .. } => {
-            known.deployments.retain(|own| own.name != *name);
+        Action::Delete { kind, which: Which { by: By::Name(name), .. }, .. } => {
+            return standing.delete(known, *kind, *name);
         }
         _ => return false,
     }

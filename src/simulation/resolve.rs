@@ -293,6 +293,7 @@ fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings
                 steps.push(Step { at: timed.at, action });
             }
             scenario::Action::Delete { kind, namespace, which } => {
+                late::warn_of_deleted(timed.at, *kind, which, warnings);
                 let action = Action::Delete { kind: *kind, namespace: *namespace, which: which.clone() };
                 steps.push(Step { at: timed.at, action });
             }

@@ -147,6 +147,16 @@ spec: { replicas: 0, selector: { matchLabels: { app: c } }, template: { metadata
     assert!(warnings.contains("the Service shop/old keeps the kind of load balancer that it has"), "{warnings}");
     let (hours, warnings) = costs("{ at: 3h, manifests: [controller.yaml] }");
     assert!((hours - 0.7).abs() < 1e-9 && !warnings.contains("load balancer"), "{hours} {warnings}");
+    // Deleted, the classic one and that of the Ingress go, four begun hours of each: six of 0.025 and of 0.0225 less.
+    let (hours, warnings) = costs(
+        "{ at: 4h, delete: { kind: Service, name: shop/old } }, { at: 3h30m, delete: { kind: Ingress, name: shop/docs } }, \
+         { at: 5h, delete: { kind: Service, name: shop/old } }",
+    );
+    assert!((hours - 0.415).abs() < 1e-9, "{hours}");
+    assert!(warnings.contains("there is no Service old to delete"), "{warnings}");
+    // Deleted and made anew in one instant it may be another one.
+    let (hours, _) = costs("{ at: 4h, delete: { kind: Service, name: shop/old } }, { at: 4h, manifests: [nlb.yaml] }");
+    assert!((hours - 0.685).abs() < 1e-9, "{hours}");
     // Four hours are begun of three and a half; away and back in one instant it was never away.
     let (hours, _) = costs("{ at: 3h30m, manifests: [inside.yaml] }");
     assert!((hours - 0.55).abs() < 1e-9, "{hours}");

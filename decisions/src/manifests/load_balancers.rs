@@ -6,7 +6,7 @@
 //!
 //! Source: Kubernetes 1.36 `pkg/apis/core/validation/validation.go`, `validateLoadBalancerClassField`, and
 //! `plugin/pkg/admission/network/defaultingressclass/admission.go`; AWS Load Balancer Controller v2.13 `webhooks/core/service_mutator.go`,
-//! `pkg/service/service_utils.go` and `pkg/ingress/group_loader.go`, `classifyIngress`.
+//! `pkg/service/service_utils.go` and `pkg/ingress/group_loader.go`, `classifyIngress`; EKS user guide, `automode/auto-configure-nlb` (2026).
 //!
 //! What must not live here: how Services and Ingresses are written (`balancers`), what load balancers cost (`cloud`).
 
@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use super::{BalancerKind, BalancerRequest, Ingress, Manifests, Service};
 use crate::domain::Symbol;
+use crate::domain::which::ObjectKind;
 use crate::domain::workload::{Deployment, ObjectName};
 
 /// What calls for a load balancer.
@@ -54,6 +55,9 @@ pub struct LoadBalancer {
 /// The class that the webhook of the AWS Load Balancer Controller writes into Services that are created without one.
 pub const CONTROLLERS_CLASS: &str = "service.k8s.aws/nlb";
 
+/// The class that Services get in a cluster with EKS Auto Mode that are created without one.
+const AUTO_MODES_CLASS: &str = "eks.amazonaws.com/nlb";
+
 /// What is made, and by whom.
 type Made = (BalancerKind, BalancerMaker);
 
@@ -63,7 +67,7 @@ impl BalancerRequest {
         let annotated = self.annotated.map(|own| own.as_str());
         match (self.class.map(|own| own.as_str()), annotated) {
             (Some(CONTROLLERS_CLASS), _) => Some((BalancerKind::Network, BalancerMaker::Controller)),
-            (Some("eks.amazonaws.com/nlb"), _) => Some((BalancerKind::Network, BalancerMaker::AutoMode)),
+            (Some(AUTO_MODES_CLASS), _) => Some((BalancerKind::Network, BalancerMaker::AutoMode)),
             (Some(_), _) => None,
             (None, Some("nlb-ip" | "external")) => Some((BalancerKind::Network, BalancerMaker::Controller)),
             (None, Some("nlb")) => Some((BalancerKind::Network, BalancerMaker::CloudProvider)),
@@ -100,6 +104,7 @@ enum Controller {
 /// Deviation: Gateways, and groups that an IngressClassParams states, are not looked at.
 #[derive(Clone, Debug, Default)]
 pub struct StandingBalancers {
+    auto_mode: bool,
     controller: Controller,
     /// The Services that are there; `None` for one of another type.
     services: BTreeMap<ObjectName, Option<Kept>>,
@@ -112,6 +117,11 @@ pub struct StandingBalancers {
 }
 
 impl StandingBalancers {
+    /// None yet, in a cluster with EKS Auto Mode or without.
+    pub fn of_cluster(auto_mode: bool) -> Self {
+        Self { auto_mode, ..Self::default() }
+    }
+
     /// The load balancers that stand once the cluster holds `known`: one for each Service of type LoadBalancer, one for each group of
     /// Ingresses and each Ingress without a group. Without the controller none of its own come or go.
     pub fn follow(&mut self, known: &Manifests) -> Vec<LoadBalancer> {
@@ -128,6 +138,24 @@ impl StandingBalancers {
         }
         self.standing.clone_from(&now);
         now
+    }
+
+    /// Takes an object out of `known` that somebody deletes; whether it is of a kind that decides about load balancers. One of its name
+    /// that comes again is another one.
+    pub fn delete(&mut self, known: &mut Manifests, kind: ObjectKind, name: ObjectName) -> bool {
+        match kind {
+            ObjectKind::Deployment => known.deployments.retain(|own| own.name != name),
+            ObjectKind::Service => {
+                known.services.retain(|own| own.name != name);
+                self.services.remove(&name);
+            }
+            ObjectKind::Ingress => {
+                known.ingresses.retain(|own| own.name != name);
+                self.ingresses.remove(&name);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// The class of a Service and the one that applying `newer` would give it, where the API server refuses that.
@@ -167,8 +195,13 @@ impl StandingBalancers {
 
     /// A Service that is created with this request.
     fn created(&self, stated: BalancerRequest) -> Kept {
-        let is_given = self.controller == Controller::Runs && stated.class.is_none() && !stated.admitted;
-        let class = if is_given { Some(Symbol::new(CONTROLLERS_CLASS)) } else { stated.class };
+        let given = match self.controller {
+            _ if stated.admitted => None,
+            _ if self.auto_mode => Some(AUTO_MODES_CLASS),
+            Controller::Runs => Some(CONTROLLERS_CLASS),
+            Controller::Unknown | Controller::Gone => None,
+        };
+        let class = stated.class.or(given.map(Symbol::new));
         Kept { made: BalancerRequest { class, ..stated }.made(), class, stated }
     }
 
@@ -260,7 +293,8 @@ impl Manifests {
 #[cfg(test)]
 mod tests {
     use super::BalancerKind::{self, Application, Classic, Network};
-    use super::StandingBalancers;
+    use super::{BalancerMaker, LoadBalancer, StandingBalancers};
+    use crate::domain::which::ObjectKind;
     use crate::manifests::{Manifests, read_manifests};
     use crate::text::Source;
 
@@ -329,6 +363,17 @@ mod tests {
     }
 
     #[test]
+    fn services_without_a_class_are_auto_modes_where_it_is() {
+        let mut standing = StandingBalancers::of_cluster(true);
+        let made = |own: &LoadBalancer| (own.kind, own.maker);
+        let known = read(&(service("web", BALANCED) + &annotated("api", "nlb")));
+        let auto = (Network, BalancerMaker::AutoMode);
+        assert_eq!(standing.follow(&known).iter().map(made).collect::<Vec<_>>(), [auto, auto]);
+        let kept = read(&service("web", BALANCED).replace("name: web", "name: web, uid: 1-2"));
+        assert_eq!(StandingBalancers::of_cluster(true).follow(&kept)[0].kind, Classic, "it is older than Auto Mode");
+    }
+
+    #[test]
     fn what_stands_stays_what_it_is_whatever_its_annotation_says_later() {
         let steps = [annotated("web", "nlb"), service("web", BALANCED), annotated("web", "external")];
         assert_eq!(kinds(&[&steps[0], &steps[1], &steps[2]]), [[Network]; 3].map(Vec::from));
@@ -339,6 +384,22 @@ mod tests {
         // As another type in between it is made anew.
         let between = service("web", "type: NodePort");
         assert_eq!(kinds(&[&steps[0], &between, &steps[1]]), [vec![Network], vec![], vec![Classic]]);
+    }
+
+    #[test]
+    fn what_is_deleted_comes_again_as_another_one() {
+        let (classic, network) = (service("web", BALANCED), annotated("web", "nlb"));
+        let (mut known, mut standing) =
+            (read(&(classic + &ingress("docs", "ingressClassName: alb"))), StandingBalancers::default());
+        let kinds = |all: Vec<LoadBalancer>| all.iter().map(|own| own.kind).collect::<Vec<_>>();
+        assert_eq!(kinds(standing.follow(&known)), [Classic, Application]);
+        let (web, docs) = (known.services[0].name, known.ingresses[0].name);
+        assert!(standing.delete(&mut known, ObjectKind::Service, web));
+        known.apply(read(&network));
+        assert_eq!(kinds(standing.follow(&known)), [Network, Application]);
+        assert!(standing.delete(&mut known, ObjectKind::Ingress, docs));
+        assert!(!standing.delete(&mut known, ObjectKind::Job, docs));
+        assert_eq!(kinds(standing.follow(&known)), [Network]);
     }
 
     #[test]

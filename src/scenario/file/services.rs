@@ -3,8 +3,9 @@
 use super::timeline::Timeline;
 use super::{Reading, ScenarioError};
 use crate::domain::Symbol;
+use crate::domain::which::{By, Which};
 use crate::manifests::StandingBalancers;
-use crate::scenario::definition::PolicyVariant;
+use crate::scenario::definition::{Action, PolicyVariant};
 
 /// Checks that no step changes the class of a load balancer.
 ///
@@ -17,14 +18,21 @@ pub(super) fn check(
     timeline: &Timeline<'_, '_>,
     policies: &[PolicyVariant],
 ) -> Result<(), ScenarioError> {
-    let applied = || timeline.actions.iter().filter_map(|own| Some((own, own.action.action.applied()?)));
-    if applied().all(|(_, newer)| newer.services.iter().all(|own| own.balancer.is_none())) {
+    let mut applied = timeline.actions.iter().filter_map(|own| own.action.action.applied());
+    if applied.all(|newer| newer.services.iter().all(|own| own.balancer.is_none())) {
         return Ok(());
     }
     for policy in policies {
-        let (mut known, mut standing) = (policy.manifests.in_front(), StandingBalancers::default());
+        let mut known = policy.manifests.in_front();
+        let mut standing = StandingBalancers::of_cluster(policy.auto_mode.is_some());
         standing.follow(&known);
-        for (placed, newer) in applied() {
+        for placed in &timeline.actions {
+            if let Action::Delete { kind, which: Which { by: By::Name(name), .. }, .. } = &placed.action.action
+                && standing.delete(&mut known, *kind, *name)
+            {
+                standing.follow(&known);
+            }
+            let Some(newer) = placed.action.action.applied() else { continue };
             for service in &newer.services {
                 let Some((from, to)) = standing.refused_class(service) else { continue };
                 let name = service.name;
@@ -37,7 +45,7 @@ pub(super) fn check(
                 let error = reading.error(placed.at, message).because("the API server refuses it");
                 let place = reading.files.place(newer, "Service", name);
                 let error = if place.is_some() { error.at(place) } else { error };
-                return Err(error.help("state the class as it was, or apply a Service of another name"));
+                return Err(error.help("state the class as it was, or `delete` the Service in a step before"));
             }
             known.apply(newer.in_front());
             standing.follow(&known);
