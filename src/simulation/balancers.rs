@@ -54,6 +54,9 @@ pub(super) fn of_run(scenario: &Scenario, policy: &PolicyVariant, end: SimTime) 
 /// The Services of which a step of the timeline asks in vain for another kind of load balancer, with its time.
 pub(super) fn asked_in_vain(scenario: &Scenario, policy: &PolicyVariant) -> Vec<(SimTime, ObjectName)> {
     let mut found = Vec::new();
+    if scenario.timeline.iter().all(|own| own.action.applied().is_none_or(|newer| newer.services.is_empty())) {
+        return found;
+    }
     walk(scenario, policy, SimTime::ZERO + scenario.duration, |at, standing, known| {
         let in_vain = known.services.iter().filter(|own| standing.asks_in_vain(own));
         found.extend(in_vain.map(|own| (at, own.name)));

@@ -159,6 +159,9 @@ fn a_volume_that_ec2_refuses_is_an_error() {
     assert!(group.contains("`volumeIOPS` is more than a volume of 10 GiB of type gp3 has"), "{group}");
     let group = try_load(&scenario(""), &eksctl("volumeType: st1, volumeSize: 500")).err().unwrap_or_default();
     assert!(group.contains("a root volume cannot be of type st1"), "{group}");
+    let twice = "additionalVolumes: [{volumeName: /dev/xvda, volumeSize: 500}]";
+    let group = try_load(&scenario(""), &eksctl(twice)).err().unwrap_or_default();
+    assert!(group.contains("two volumes of the node group are the device `/dev/xvda`"), "{group}");
     let data = "amiFamily: Bottlerocket, volumeType: st1, volumeSize: 500";
     assert!(try_load(&scenario(""), &eksctl(data)).is_ok(), "it is the volume for pods");
     let group = try_load(&scenario(""), &eksctl("volumeType: floppy")).err().unwrap_or_default();

@@ -7,7 +7,6 @@ use crate::domain::volumes::{DiskClass, NodeVolume};
 use crate::text::InputError;
 use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
-use crate::text::tree::Node;
 
 /// What an object calls the properties of a volume, and what it takes for those that it does not state.
 pub(super) struct Keys {
@@ -194,21 +193,39 @@ static ADDITIONAL: Shape = Shape {
     strict: false,
 };
 
-/// `additionalVolumes` of a node group of eksctl, which makes none of those without name or size.
+/// `additionalVolumes` of a node group of eksctl with images of this family; eksctl makes none of those without name or size.
 ///
 /// Source: eksctl `pkg/cfn/builder/block_device_mapping.go`, `makeBlockDeviceMapping`.
-pub(super) fn additional<'s>(reader: &mut Reader<'s>, group: Fields<'_, 's>) -> Result<Vec<NodeVolume>, InputError> {
+///
+/// # Errors
+/// As [`ordered`], and if two volumes of the group are one device.
+pub(super) fn additional<'s>(
+    reader: &mut Reader<'s>,
+    group: Fields<'_, 's>,
+    family: AmiFamily,
+) -> Result<Vec<NodeVolume>, InputError> {
     let items = group.optional("additionalVolumes", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let stated = group.optional("volumeName", |n, what| reader.text(n, what))?;
+    let of_family = if family == AmiFamily::Bottlerocket { Some("/dev/xvdb") } else { family.root_device() };
+    let mut devices: Vec<&str> = stated.or(of_family).into_iter().collect();
     let mut volumes = Vec::new();
     for node in items {
         let fields = reader.fields(node, &ADDITIONAL)?;
         let size = fields.optional("volumeSize", |n, what| reader.integer(n, what, 0, 65_536))?.unwrap_or(0);
-        let is_named = fields.get("volumeName").and_then(Node::as_text).is_some_and(|name| !name.is_empty());
-        if size == 0 || !is_named {
+        let name = fields.optional("volumeName", |n, what| reader.text(n, what))?.filter(|name| !name.is_empty());
+        let Some(name) = name.filter(|_| size > 0) else {
             let message = "eksctl makes no additional volume without `volumeName` and `volumeSize`";
             reader.note(Effect::MayChangeAnswer, node.at, message, "not made", "state both, or take the volume out");
             continue;
+        };
+        if devices.contains(&name) {
+            let shown: String = name.chars().take(80).collect();
+            return Err(reader
+                .error(node.at, format!("two volumes of the node group are the device `{shown}`"))
+                .because("the second")
+                .help("EC2 refuses it: give each its own `volumeName`"));
         }
+        devices.push(name);
         volumes.push(NodeVolume { gib: size, class: ordered(reader, fields, &EKSCTL, (Some(size), false))? });
     }
     Ok(volumes)
