@@ -52,7 +52,7 @@ pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_grou
 pub use generated::Generated;
 pub use keda::check_query;
 pub use kinds::{API_VERSIONS, NOT_SIMULATED, READ, UNKNOWN_KIND, WITHOUT_EFFECT};
-pub use load_balancers::{BalancerCaller, BalancerMaker, CONTROLLERS_CLASS, LoadBalancer, StandingBalancers};
+pub use load_balancers::{BalancerCaller, BalancerMaker, LoadBalancer, StandingBalancers};
 pub use monitor::Monitor;
 pub use pod::{PodObject, SchedulerVerdict};
 pub use scheduler::SchedulerSettings;

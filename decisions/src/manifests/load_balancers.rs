@@ -53,7 +53,7 @@ pub struct LoadBalancer {
 }
 
 /// The class that the webhook of the AWS Load Balancer Controller writes into Services that are created without one.
-pub const CONTROLLERS_CLASS: &str = "service.k8s.aws/nlb";
+const CONTROLLERS_CLASS: &str = "service.k8s.aws/nlb";
 
 /// The class that Services get in a cluster with EKS Auto Mode that are created without one.
 const AUTO_MODES_CLASS: &str = "eks.amazonaws.com/nlb";
