@@ -25,6 +25,7 @@ mod keda_jobs;
 mod keda_keys;
 mod kinds;
 mod legacy;
+mod load_balancers;
 mod monitor;
 mod names;
 mod node;
@@ -44,13 +45,15 @@ mod vertical;
 mod workloads;
 
 pub use admission::LimitRange;
-pub use balancers::{BalancerCaller, BalancerKind, Ingress, IngressClass, LoadBalancer};
+pub use balancers::{BalancerKind, BalancerRequest, Ingress, IngressClass};
 pub use config_map::StatedRanks;
 pub use eksctl::FAMILIES as AMI_FAMILIES;
+pub use fargate::{check_profile_label, check_profile_name, check_profile_namespace};
 pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_group};
 pub use generated::Generated;
 pub use keda::check_query;
 pub use kinds::{API_VERSIONS, NOT_SIMULATED, READ, UNKNOWN_KIND, WITHOUT_EFFECT};
+pub use load_balancers::{BalancerCaller, BalancerMaker, LoadBalancer, StandingBalancers};
 pub use monitor::Monitor;
 pub use pod::{PodObject, SchedulerVerdict};
 pub use scheduler::SchedulerSettings;
@@ -86,8 +89,8 @@ pub struct Service {
     pub name: ObjectName,
     /// Labels of the pods behind it; none for a Service without a selector.
     pub selector: Labels,
-    /// The load balancer that it calls for.
-    pub balancer: Option<BalancerKind>,
+    /// What it says of its load balancer, if it is of the type that has one.
+    pub balancer: Option<BalancerRequest>,
     /// Whether calls go to pods in the caller's zone where there are enough: topology-aware routing, or a traffic distribution that
     /// prefers what is close.
     pub keeps_zone: bool,
@@ -195,7 +198,7 @@ pub struct Origin {
 }
 
 /// Kinds whose places are kept.
-const PLACED: [&str; 8] = [
+const PLACED: [&str; 9] = [
     "NodePool",
     "Provisioner",
     "HorizontalPodAutoscaler",
@@ -204,6 +207,7 @@ const PLACED: [&str; 8] = [
     "CronJob",
     "ScaledJob",
     "ClusterConfig",
+    "Service",
 ];
 
 /// Reads every object of a YAML or JSON file.
@@ -266,12 +270,6 @@ impl Manifests {
             }
         };
         is_here.then_some(name)
-    }
-
-    /// The load balancers that Services and Ingresses call for.
-    pub fn load_balancers(&self) -> Vec<LoadBalancer> {
-        let controlled = self.deployments.iter().any(|own| own.name.name.as_str() == "aws-load-balancer-controller");
-        balancers::called_for(&self.services, &self.ingresses, &self.ingress_classes, controlled)
     }
 
     /// Keeps the place of `object` if checks of the whole may speak of it.

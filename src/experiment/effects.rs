@@ -31,6 +31,8 @@ pub fn digest(scenario: &Scenario, policy: &PolicyVariant, catalog: &Catalog) ->
     let mut manifests = Manifests::default();
     manifests.namespaces.clone_from(&policy.manifests.namespaces);
     manifests.services.clone_from(&policy.manifests.services);
+    manifests.ingresses.clone_from(&policy.manifests.ingresses);
+    manifests.ingress_classes.clone_from(&policy.manifests.ingress_classes);
     manifests.node_groups.clone_from(&policy.manifests.node_groups);
     manifests.disruption_budgets.clone_from(&policy.manifests.disruption_budgets);
     let mut own = PolicyVariant { name: String::new(), flags: None, manifests: Arc::new(manifests), ..policy.clone() };
@@ -46,8 +48,12 @@ pub fn digest(scenario: &Scenario, policy: &PolicyVariant, catalog: &Catalog) ->
     }
     let Scenario { name, warm_up, replications, objectives, output, assumptions, .. } = scenario;
     let judged = (name, warm_up, replications, objectives, output, assumptions);
+    // No step holds what load balancers stand for: the bill reads it from the timeline.
+    let applied = scenario.timeline.iter().filter_map(|own| Some((own.at, own.action.applied()?)));
+    let in_front: Vec<_> = applied.map(|(at, own)| (at, &own.services, &own.ingresses, &own.ingress_classes)).collect();
     let mut digest = Digest(FxHasher::default());
     digest.add(&judged)?;
+    digest.add(&in_front)?;
     digest.add(&setup)?;
     Some(digest.0.finish())
 }

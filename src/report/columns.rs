@@ -39,7 +39,7 @@ impl Columns<'_> {
     ///
     /// Where lines have no more than `width` characters and the columns have no room beside each other, those without room stand
     /// below the others, in blocks that begin with the labels again. Labels that leave hardly any room come apart: the first is a
-    /// line above the rows that have it in common.
+    /// line above the rows that have it in common. A cell that has no room even so goes on below, within its column.
     pub fn lines(&self, rows: &[Vec<String>], width: Option<usize>) -> Vec<String> {
         let widths = widths(rows);
         let Some(width) = width.filter(|&width| self.sum(&widths) > width) else {
@@ -80,11 +80,11 @@ impl Columns<'_> {
         rows.iter().map(line).collect()
     }
 
-    /// Blocks of columns below each other.
+    /// Blocks of columns below each other. What has no room even beside the labels alone goes on below within its column.
     fn stacked(&self, rows: &[Vec<String>], width: usize) -> Vec<String> {
-        let widths = widths(rows);
+        let widths = self.limits(rows, width);
         let blocks = self.blocks(&widths, width);
-        if blocks.len() < 2 {
+        if blocks.is_empty() {
             return self.aligned(rows, 0..widths.len());
         }
         let mut lines = Vec::new();
@@ -92,9 +92,28 @@ impl Columns<'_> {
             if !lines.is_empty() {
                 lines.push(String::new());
             }
-            lines.extend(self.aligned(rows, block));
+            let shown = |column: usize| column < self.labels || block.contains(&column);
+            let rows: Vec<Vec<String>> = rows.iter().flat_map(|row| wrapped(row, &widths, shown)).collect();
+            lines.extend(self.aligned(&rows, block));
         }
         lines
+    }
+
+    /// How wide each column may be: as wide as it is, unless that leaves it no room beside the labels, and then as wide as that room or
+    /// its longest word. A single label gives way where the longest word of another column has no room beside it.
+    fn limits(&self, rows: &[Vec<String>], width: usize) -> Vec<usize> {
+        let mut limits = widths(rows);
+        let words = of_columns(rows, |cell| cell.split(' ').map(|word| word.chars().count()).max().unwrap_or(0));
+        let labels = self.labels.min(limits.len());
+        let longest = words[labels..].iter().copied().max().unwrap_or(0);
+        if labels == 1 && limits[0] + self.gap + longest > width {
+            limits[0] = limits[0].min(width.saturating_sub(self.gap + longest).max(words[0]));
+        }
+        let room = width.saturating_sub(self.sum(&limits[..labels]) + if labels > 0 { self.gap } else { 0 });
+        for (limit, word) in limits.iter_mut().zip(&words).skip(labels) {
+            *limit = (*limit).min(room.max(*word));
+        }
+        limits
     }
 
     /// Which columns of these widths lie beside each other after the labels; at least one in each block, however wide.
@@ -139,11 +158,42 @@ impl Columns<'_> {
 
 /// How wide each column has to be, in characters.
 fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    of_columns(rows, |cell| cell.chars().count())
+}
+
+/// The largest that each column has of some measure of its cells.
+fn of_columns(rows: &[Vec<String>], measure: impl Fn(&String) -> usize) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    (0..columns).map(width).collect()
+    let most = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(&measure).max().unwrap_or(0);
+    (0..columns).map(most).collect()
+}
+
+/// A row as the rows that it takes where no cell is wider than its limit, broken between words; cells that are not `shown` are empty.
+fn wrapped(row: &[String], limits: &[usize], shown: impl Fn(usize) -> bool) -> Vec<Vec<String>> {
+    let parts: Vec<Vec<String>> = row
+        .iter()
+        .zip(limits)
+        .enumerate()
+        .map(|(column, (cell, &limit))| match shown(column) {
+            true if cell.chars().count() > limit => {
+                textwrap::wrap(cell, between_words(limit)).into_iter().map(String::from).collect()
+            }
+            true => vec![cell.clone()],
+            false => Vec::new(),
+        })
+        .collect();
+    let height = parts.iter().map(Vec::len).max().unwrap_or(0).max(1);
+    let line = |at: usize| parts.iter().map(|own| own.get(at).cloned().unwrap_or_default()).collect();
+    (0..height).map(line).collect()
+}
+
+/// Lines of this width, broken between words alone.
+fn between_words(width: usize) -> Options<'static> {
+    Options::new(width)
+        .break_words(false)
+        .word_separator(WordSeparator::AsciiSpace)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .wrap_algorithm(WrapAlgorithm::FirstFit)
 }
 
 /// A line without space at its end, as it is or, where lines have no more than `width` characters, in several: it goes on
@@ -162,13 +212,7 @@ fn folded_at(line: &str, width: usize) -> Vec<String> {
     let text = line.trim_start_matches(' ');
     let indent = &line[..line.len() - text.len()];
     let further = format!("{indent}{FURTHER}");
-    let options = Options::new(width)
-        .initial_indent(indent)
-        .subsequent_indent(&further)
-        .break_words(false)
-        .word_separator(WordSeparator::AsciiSpace)
-        .word_splitter(WordSplitter::NoHyphenation)
-        .wrap_algorithm(WrapAlgorithm::FirstFit);
+    let options = between_words(width).initial_indent(indent).subsequent_indent(&further);
     textwrap::wrap(text, options).into_iter().map(String::from).collect()
 }
 
@@ -245,6 +289,25 @@ mod tests {
             "  cost    $3.00  $3.50",
         ];
         assert_eq!(columns.lines(&rows, Some(30)), lines);
+    }
+
+    #[test]
+    fn a_cell_without_room_beside_the_labels_goes_on_below_in_its_column() {
+        let headed = rows([["after", "pods wait for a node", "cost"], ["30s", "55.8 s", "$4"]]);
+        // The labels leave 9 of 16 characters, the first heading has 20.
+        let lines = [
+            "after  pods wait",
+            "           for a",
+            "            node",
+            "30s       55.8 s",
+            "",
+            "after  cost",
+            "30s      $4",
+        ];
+        assert_eq!(TWO.lines(&headed, Some(16)), lines);
+        let labelled = rows([["figure", "now"], ["pods wait for a node", "$1,234.00"]]);
+        let lines = ["figure        now", "pods    $1,234.00", "wait", "for a", "node"];
+        assert_eq!(TWO.lines(&labelled, Some(17)), lines);
     }
 
     #[test]

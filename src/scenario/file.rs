@@ -24,6 +24,7 @@ mod price_records;
 pub(in crate::scenario) mod queues;
 mod reading;
 mod records;
+mod services;
 pub(in crate::scenario) mod timeline;
 pub(in crate::scenario) mod usage;
 mod vertical;
@@ -263,6 +264,7 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     reading.workloads = checks::Workloads::of(&policies, &timeline.actions);
     reading.node_pools = checks::node_pools(&policies, &timeline.actions);
     checks::timeline(&reading.reader, &timeline, &reading.workloads, &policies)?;
+    services::check(reading, &timeline, &policies)?;
 
     let mut scenario = Scenario::read(reading, root, "")?;
     scenario.load.extend(timeline::loads(reading, &timeline)?);

@@ -1,12 +1,13 @@
 //! The load balancers that Services and Ingresses call for: those of the manifests from the start, those that the timeline applies from
-//! then on, and each until what called for it does not any more.
+//! then on, and each until what called for it does not any more. What is taken away and applied back in one instant was never away.
 //!
 //! What must not live here: what they cost (`cloud`), what a manifest calls for (`manifests`).
 
 use crate::domain::SimTime;
+use crate::domain::which::{By, Which};
 use crate::domain::workload::ObjectName;
-use crate::manifests::{BalancerCaller, BalancerKind, LoadBalancer, Manifests, Service};
-use crate::scenario::{PolicyVariant, Scenario};
+use crate::manifests::{BalancerCaller, BalancerKind, LoadBalancer, Manifests, Service, StandingBalancers};
+use crate::scenario::{Action, PolicyVariant, Scenario, TimedAction};
 
 /// A load balancer of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,32 +41,64 @@ impl Balancer {
     }
 }
 
-/// The load balancers of a run that ends at `end`, in the order in which they came.
+/// The load balancers of a run that ends at `end`, in the order in which they came. Steps of one instant are one change.
 pub(super) fn of_run(scenario: &Scenario, policy: &PolicyVariant, end: SimTime) -> Vec<Balancer> {
-    let mut known = in_front(&policy.manifests);
     let mut all = Vec::new();
-    change(&mut all, SimTime::ZERO, known.load_balancers(), &known.services);
-    let applied = scenario.timeline.iter().filter_map(|timed| Some((timed.at, timed.action.applied()?)));
-    let mut applied: Vec<_> = applied.filter(|own| own.0 < end).collect();
-    applied.sort_by_key(|own| own.0);
-    for (at, newer) in applied {
-        known.apply(in_front(newer));
-        change(&mut all, at, known.load_balancers(), &known.services);
-    }
-    // Steps of one instant are one change.
+    walk(scenario, policy, end, |at, standing, known| {
+        change(&mut all, at, standing.follow(known), &known.services);
+    });
     all.retain(|own: &Balancer| own.to != Some(own.from));
     all
 }
 
-/// The objects that say which load balancers there are.
-fn in_front(manifests: &Manifests) -> Manifests {
-    Manifests {
-        services: manifests.services.clone(),
-        ingresses: manifests.ingresses.clone(),
-        ingress_classes: manifests.ingress_classes.clone(),
-        deployments: manifests.deployments.clone(),
-        ..Manifests::default()
+/// The Services of which a step of the timeline asks in vain for another kind of load balancer, with its time.
+pub(super) fn asked_in_vain(scenario: &Scenario, policy: &PolicyVariant) -> Vec<(SimTime, ObjectName)> {
+    let mut found = Vec::new();
+    if scenario.timeline.iter().all(|own| own.action.applied().is_none_or(|newer| newer.services.is_empty())) {
+        return found;
     }
+    walk(scenario, policy, SimTime::ZERO + scenario.duration, |at, standing, known| {
+        let in_vain = known.services.iter().filter(|own| standing.asks_in_vain(own));
+        found.extend(in_vain.map(|own| (at, own.name)));
+        standing.follow(known);
+    });
+    found
+}
+
+/// Tells `follow` of what stands and of what the cluster then holds: at the start, and at each instant of the timeline before `end` that
+/// changes what load balancers stand for.
+fn walk(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    end: SimTime,
+    mut follow: impl FnMut(SimTime, &mut StandingBalancers, &Manifests),
+) {
+    let mut known = policy.manifests.in_front();
+    let mut standing = StandingBalancers::of_cluster(policy.auto_mode.is_some());
+    follow(SimTime::ZERO, &mut standing, &known);
+    let mut steps: Vec<&TimedAction> = scenario.timeline.iter().filter(|own| own.at < end).collect();
+    steps.sort_by_key(|own| own.at);
+    for together in steps.chunk_by(|one, next| one.at == next.at) {
+        let mut changes = false;
+        for step in together {
+            changes |= take(&step.action, &mut known, &mut standing);
+        }
+        if changes {
+            follow(together[0].at, &mut standing, &known);
+        }
+    }
+}
+
+/// Does to the objects what a step does; whether that may change which load balancers there are.
+fn take(action: &Action, known: &mut Manifests, standing: &mut StandingBalancers) -> bool {
+    match action {
+        Action::Apply(newer) => known.apply(newer.in_front()),
+        Action::Delete { kind, which: Which { by: By::Name(name), .. }, .. } => {
+            return standing.delete(known, *kind, *name);
+        }
+        _ => return false,
+    }
+    true
 }
 
 /// From `at` on there are those that are called for then, and these Services: of another kind is another one.
@@ -95,19 +128,21 @@ mod tests {
     use crate::domain::workload::ObjectName;
     use crate::domain::{Labels, SimDuration, SimTime, Symbol};
     use crate::manifests::BalancerKind::{Application, Classic, Network};
-    use crate::manifests::{BalancerCaller, BalancerKind, LoadBalancer, Service};
+    use crate::manifests::{BalancerCaller, BalancerKind, BalancerMaker, LoadBalancer, Service};
 
     fn name(text: &str) -> ObjectName {
         ObjectName { namespace: Symbol::new("shop"), name: Symbol::new(text) }
     }
 
     fn service(kind: BalancerKind, text: &str) -> LoadBalancer {
-        LoadBalancer { kind, caller: BalancerCaller::Service(name(text)), services: vec![name(text)] }
+        let maker = BalancerMaker::CloudProvider;
+        LoadBalancer { kind, maker, caller: BalancerCaller::Service(name(text)), services: vec![name(text)] }
     }
 
     fn group(services: &[&str]) -> LoadBalancer {
         LoadBalancer {
             kind: Application,
+            maker: BalancerMaker::Controller,
             caller: BalancerCaller::Group(Symbol::new("shop")),
             services: services.iter().map(|own| name(own)).collect(),
         }

@@ -15,6 +15,7 @@ mod vertical;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::balancers;
 use super::forecast::{self, Forecast};
 use crate::actors::{
     Action, Autoscaler, ClusterAutoscalerSettings, InitialPlan, KarpenterSettings, LoadPart, LoadPlan, LoadStep,
@@ -103,6 +104,7 @@ pub fn resolve<'s>(
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
     sizes::warn(&setup, &mut warnings);
+    warn_about_balancers(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 
@@ -231,6 +233,19 @@ fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
     }
 }
 
+/// A load balancer that stands is turned into no other kind.
+fn warn_about_balancers(setup: &Setup<'_>, warnings: &mut Caveats) {
+    if setup.scenario.ec2.cloud.billing.network.load_balancers.is_none_or(|own| own.count.is_some()) {
+        return;
+    }
+    for (at, name) in balancers::asked_in_vain(setup.scenario, setup.policy) {
+        warnings.may_change(format!(
+            "timeline at {at}: the Service {name} keeps the kind of load balancer that it has: what its annotation \
+             `service.beta.kubernetes.io/aws-load-balancer-type` says counts when the load balancer is made"
+        ));
+    }
+}
+
 /// Of two loads that begin at once only the later one counts.
 fn warn_about_times(scenario: &Scenario, warnings: &mut Caveats) {
     for (position, load) in scenario.load.iter().enumerate() {
@@ -288,6 +303,7 @@ fn timeline(
                 steps.push(Step { at: timed.at, action });
             }
             scenario::Action::Delete { kind, namespace, which } => {
+                late::warn_of_deleted(timed.at, *kind, which, warnings);
                 let action = Action::Delete { kind: *kind, namespace: *namespace, which: which.clone() };
                 steps.push(Step { at: timed.at, action });
             }

@@ -147,6 +147,20 @@ fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
     assert!(ask(&["run", "scenario.yaml", "--set", same, "--out", "a"]).contains("changes nothing"));
     let judged = "objectives.cost=5";
     assert!(!ask(&["run", "scenario.yaml", "--set", judged, "--out", "a"]).contains("changes nothing"));
+    // Nothing of the cluster looks at an Ingress, but the bill does: at the start and later.
+    let ingress = |name: &str| {
+        format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: {name}}}\nspec: {{ingressClassName: alb}}\n"
+        )
+    };
+    place.put("front.yaml", &ingress("docs"));
+    place.put("later.yaml", &ingress("help"));
+    let scenario = scenario.replace("[cluster.yaml]", "[cluster.yaml, front.yaml]");
+    place.put("scenario.yaml", &format!("{scenario}timeline: [{{at: 5m, manifests: [later.yaml]}}]\n"));
+    for name in ["docs", "help"] {
+        let edit = format!("Ingress[{name}].spec.ingressClassName=nginx");
+        assert!(!ask(&["run", "scenario.yaml", "--set", &edit, "--out", "a"]).contains("changes nothing"), "{name}");
+    }
 }
 
 #[test]

@@ -225,6 +225,15 @@ fn mistakes_in_profiles_are_answered() {
     assert!(wrong("profiles: [{ name: a, selectors: [] }]").contains("0 selectors"));
     let twice = "profiles: [{ name: a, selectors: [{ namespace: x }] }, { name: a, selectors: [{ namespace: y }] }]";
     assert!(wrong(twice).contains("two Fargate profiles"));
+    for (profile, said) in [
+        ("name: a.b, selectors: [{ namespace: x }]", "a Fargate profile cannot be called `a.b`"),
+        ("name: a, selectors: [{ namespace: x_y }]", "no namespace is called `x_y`"),
+        ("name: a, selectors: [{ namespace: x, labels: { app: 'a b' } }]", "the value of a label cannot be `a b`"),
+        ("name: a, selectors: [{ namespace: x, label: { app: a } }]", "unknown key `label`"),
+    ] {
+        let error = wrong(&format!("profiles: [{{ {profile} }}]"));
+        assert!(error.contains(said), "{error}");
+    }
 }
 
 /// An eksctl ClusterConfig with a profile for the namespace `jobs`.
@@ -263,6 +272,8 @@ fn profiles_of_an_eksctl_cluster_hold_beside_those_of_the_scenario() {
     assert_eq!(used("", &policy("manifests: [objects.yaml]")), ["jobs"], "applied again");
     assert_eq!(used("", &policy("fargate: { vcpu_quota: 100 }")), ["jobs"]);
     assert_eq!(used("", &policy("fargate: { profiles: [] }")), Vec::<&str>::new());
+    let own = "manifests: [objects.yaml], fargate: { profiles: [] }";
+    assert_eq!(used("", &policy(own)), Vec::<&str>::new(), "nor those that its own ClusterConfig brings");
     let other = "fargate: { profiles: [{ name: other, selectors: [{ namespace: shop }] }] }";
     assert_eq!(used("", &policy(other)), ["other"]);
 }

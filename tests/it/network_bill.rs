@@ -1,6 +1,7 @@
 //! What manifests and dates call for in the bill beside nodes: load balancers, extended support, public addresses.
 
 use nodecast::report::Summary;
+use nodecast::scenario::Scenario;
 use nodecast::simulation::Outcome;
 
 use crate::reserved_capacity::run_file;
@@ -93,6 +94,93 @@ fn a_load_balancer_that_a_timeline_brings_or_takes_away_is_billed_while_it_is_th
     let (hours, capacity) = costs(&object("web", ""));
     assert!((hours - 0.315).abs() < 1e-9, "{hours}");
     assert!((capacity / 0.017_28 - 1.0).abs() < 0.05, "{capacity}");
+}
+
+#[test]
+fn a_load_balancer_stays_what_it_was_made_as_and_is_billed_by_begun_hours_if_it_goes() {
+    let controller = "apiVersion: apps/v1
+kind: Deployment
+metadata: { name: aws-load-balancer-controller, namespace: kube-system }
+spec: { replicas: 0, selector: { matchLabels: { app: c } }, template: { metadata: { labels: { app: c } }, spec: { containers: [{ name: c }] } } }
+---
+";
+    let service = |annotations: &str, kind: &str| {
+        format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{ name: old, namespace: shop, annotations: {{ {annotations} }} }}\n\
+             spec: {{ type: {kind}, selector: {{ app: other }} }}\n"
+        )
+    };
+    let later = format!("{controller}{}", service("", "LoadBalancer"));
+    let run = |timeline: &str| {
+        let outcome = outcome("2026-06-10T00:00:00Z", "1.36", &format!("timeline: [{timeline}]\n"), &later);
+        (amount(&Summary::of(&outcome), "load balancers"), outcome.warnings.texts().join("\n"))
+    };
+    // Beside the two of ten hours, 0.45, a network one of six hours: the controller is there as soon as the Service comes.
+    let (hours, warnings) = run("{ at: 4h, manifests: [later.yaml] }");
+    assert!((hours - 0.585).abs() < 1e-9, "{hours}");
+    assert!(!warnings.contains("load balancer"), "{warnings}");
+    // Deleted, it leaves those that stand, and takes part in nothing that comes.
+    let (hours, _) = run("{ at: 4h, manifests: [later.yaml] }, \
+         { at: 5h, delete: { kind: Deployment, name: kube-system/aws-load-balancer-controller } }");
+    assert!((hours - 0.585).abs() < 1e-9, "{hours}");
+    let directory = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    put("shop.yaml", &(SERVICES.to_owned() + "---\n" + &service("", "LoadBalancer")));
+    put("nlb.yaml", &service("service.beta.kubernetes.io/aws-load-balancer-type: nlb", "LoadBalancer"));
+    put("inside.yaml", &service("", "ClusterIP"));
+    put("controller.yaml", controller);
+    put("again.yaml", &service("", "LoadBalancer"));
+    let costs = |timeline: &str| {
+        put(
+            "scenario.yaml",
+            &format!(
+                "name: shop\nregion: us-east-1\nduration: 10h\ncluster: {{ zones: [us-east-1a, us-east-1b] }}\nmanifests: [shop.yaml]\n\
+                 policies: [{{ name: fixed, autoscaler: none }}]\ntimeline: [{timeline}]\n"
+            ),
+        );
+        let outcome = run_file(&directory.path().join("scenario.yaml"));
+        (amount(&Summary::of(&outcome), "load balancers"), outcome.warnings.texts().join("\n"))
+    };
+    // Two network ones, 0.45, and a classic one at 0.025, which neither an annotation nor the controller makes another.
+    let (hours, warnings) = costs("{ at: 3h, manifests: [nlb.yaml] }, { at: 5h, manifests: [controller.yaml] }");
+    assert!((hours - 0.7).abs() < 1e-9, "{hours}");
+    assert!(warnings.contains("the Service shop/old keeps the kind of load balancer that it has"), "{warnings}");
+    let (hours, warnings) = costs("{ at: 3h, manifests: [controller.yaml] }");
+    assert!((hours - 0.7).abs() < 1e-9 && !warnings.contains("load balancer"), "{hours} {warnings}");
+    // Deleted, the classic one and that of the Ingress go, four begun hours of each: six of 0.025 and of 0.0225 less.
+    let (hours, warnings) = costs(
+        "{ at: 4h, delete: { kind: Service, name: shop/old } }, { at: 3h30m, delete: { kind: Ingress, name: shop/docs } }, \
+         { at: 5h, delete: { kind: Service, name: shop/old } }",
+    );
+    assert!((hours - 0.415).abs() < 1e-9, "{hours}");
+    assert!(warnings.contains("there is no Service old to delete"), "{warnings}");
+    // Deleted and made anew in one instant it may be another one.
+    let (hours, _) = costs("{ at: 4h, delete: { kind: Service, name: shop/old } }, { at: 4h, manifests: [nlb.yaml] }");
+    assert!((hours - 0.685).abs() < 1e-9, "{hours}");
+    // Four hours are begun of three and a half; away and back in one instant it was never away.
+    let (hours, _) = costs("{ at: 3h30m, manifests: [inside.yaml] }");
+    assert!((hours - 0.55).abs() < 1e-9, "{hours}");
+    let (hours, _) = costs("{ at: 3h30m, manifests: [inside.yaml] }, { at: 3h30m, manifests: [again.yaml] }");
+    assert!((hours - 0.7).abs() < 1e-9, "{hours}");
+}
+
+#[test]
+fn a_step_that_changes_the_class_of_a_load_balancer_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    put("shop.yaml", SERVICES);
+    let (service, _) = SERVICES.split_once("---").unwrap();
+    put("later.yaml", &service.replace("service.k8s.aws/nlb", "tailscale"));
+    put(
+        "scenario.yaml",
+        "name: shop\nregion: us-east-1\nduration: 10h\ncluster: { zones: [us-east-1a, us-east-1b] }\nmanifests: [shop.yaml]\n\
+         policies: [{ name: fixed, autoscaler: none }]\ntimeline: [{ at: 4h, manifests: [later.yaml] }]\n",
+    );
+    let error = Scenario::load(&directory.path().join("scenario.yaml")).unwrap_err();
+    let said = "the Service shop/web cannot change its `loadBalancerClass` from `service.k8s.aws/nlb` to `tailscale`";
+    assert!(error.to_string().contains(said), "{error}");
+    let place = error.place().unwrap();
+    assert!(place.file.ends_with("later.yaml") && place.line == 3, "{place:?}");
 }
 
 #[test]

@@ -78,10 +78,12 @@ fn a_node_class_without_mappings_is_billed_for_the_volumes_of_its_image_family()
     assert_eq!(cost("amiSelectorTerms: [{alias: al2@latest}]"), month("1.6"), "20 GiB");
     assert_eq!(cost("amiSelectorTerms: [{alias: bottlerocket@latest}]"), month("1.92"), "4 GiB and 20 GiB for pods");
     assert_eq!(cost("amiFamily: Custom\n  amiSelectorTerms: [{id: ami-0123456789abcdef0}]"), month("1.6"), "assumed");
-    // What the class states takes the place of all of them.
+    // What the class states takes the place of what is for pods; the root is there all the same.
     let stated = "amiSelectorTerms: [{alias: bottlerocket@latest}]\n  \
         blockDeviceMappings: [{deviceName: /dev/xvdb, ebs: {volumeSize: 50Gi, volumeType: gp3}}]";
-    assert_eq!(cost(stated), month("4"));
+    assert_eq!(cost(stated), month("4.32"), "4 GiB and 50 GiB");
+    assert_eq!(cost(&stated.replace("bottlerocket", "al2023")), month("5.6"), "20 GiB and 50 GiB");
+    assert_eq!(cost(&stated.replace("xvdb", "xvda").replace("bottlerocket", "al2023")), month("4"), "it is the root");
 }
 
 #[test]
@@ -109,6 +111,7 @@ fn nodes_with_windows_take_the_pods_that_ask_for_it_and_are_said_to_cost_more() 
 fn what_a_group_of_eksctl_orders_of_its_volumes_is_billed() {
     let cost = |keys: &str| hourly(&run(&scenario("policies: [{ name: only, autoscaler: static }]"), &eksctl(keys)));
     assert_eq!(cost("privateNetworking: true"), month("6.4"), "80 GiB of gp3");
+    assert_eq!(cost("amiFamily: Bottlerocket"), month("6.72"), "80 GiB for pods and 4 GiB to boot from");
     // 40 GiB, 3,000 operations and 375 MiB/s more, and 2,000 GiB of gp3 beside them.
     let keys = "volumeType: gp3, volumeSize: 40, volumeIOPS: 6000, volumeThroughput: 500, \
         additionalVolumes: [{volumeName: /dev/xvdb, volumeSize: 2000}]";
@@ -154,6 +157,40 @@ fn a_volume_that_ec2_refuses_is_an_error() {
     assert_eq!(class("volumeType: gp3, throughput: 750"), "");
     let group = try_load(&scenario(""), &eksctl("volumeSize: 10, volumeIOPS: 5001")).err().unwrap_or_default();
     assert!(group.contains("`volumeIOPS` is more than a volume of 10 GiB of type gp3 has"), "{group}");
+    let group = try_load(&scenario(""), &eksctl("volumeType: st1, volumeSize: 500")).err().unwrap_or_default();
+    assert!(group.contains("a root volume cannot be of type st1"), "{group}");
+    let twice = "additionalVolumes: [{volumeName: /dev/xvda, volumeSize: 500}]";
+    let group = try_load(&scenario(""), &eksctl(twice)).err().unwrap_or_default();
+    assert!(group.contains("two volumes of the node group are the device `/dev/xvda`"), "{group}");
+    let data = "amiFamily: Bottlerocket, volumeType: st1, volumeSize: 500";
+    assert!(try_load(&scenario(""), &eksctl(data)).is_ok(), "it is the volume for pods");
     let group = try_load(&scenario(""), &eksctl("volumeType: floppy")).err().unwrap_or_default();
     assert!(group.contains("unknown `volumeType`: `floppy`"), "{group}");
+}
+
+#[test]
+fn a_size_that_a_type_does_not_have_is_an_error_and_so_is_a_device_that_is_mapped_twice_or_has_no_name() {
+    let refused = |mappings: &str| try_load(&scenario(""), &karpenter(mappings)).err().unwrap_or_default();
+    let sized = |device: &str, keys: &str| refused(&format!("[{{deviceName: {device}, ebs: {{{keys}}}}}]"));
+    for (keys, said) in [
+        ("volumeType: gp2, volumeSize: 16385Gi", "a volume of type gp2 cannot have 16385 GiB"),
+        ("volumeType: io1, volumeSize: 16385Gi, iops: 100", "a volume of type io1 cannot have 16385 GiB"),
+        ("volumeType: io1, volumeSize: 3Gi, iops: 100", "a volume of type io1 cannot have 3 GiB"),
+        ("volumeType: io2, volumeSize: 3Gi, iops: 100", "a volume of type io2 cannot have 3 GiB"),
+        ("volumeType: st1, volumeSize: 124Gi", "a volume of type st1 cannot have 124 GiB"),
+        ("volumeType: sc1, volumeSize: 17Ti", "a volume of type sc1 cannot have 17408 GiB"),
+        ("volumeType: standard, volumeSize: 2Ti", "a volume of type standard cannot have 2048 GiB"),
+    ] {
+        let error = sized("/dev/xvdb", keys);
+        assert!(error.contains(said), "{keys}: {error}");
+    }
+    assert_eq!(sized("/dev/xvdb", "volumeType: st1, volumeSize: 125Gi"), "");
+    assert_eq!(sized("/dev/xvda", "volumeType: gp3, volumeSize: 59000Gi"), "");
+    let root = sized("/dev/xvda", "volumeType: st1, volumeSize: 125Gi");
+    assert!(root.contains("a root volume cannot be of type st1"), "{root}");
+    let twice =
+        refused("[{deviceName: /dev/xvdb, ebs: {volumeSize: 1Gi}}, {deviceName: /dev/xvdb, ebs: {volumeSize: 2Gi}}]");
+    assert!(twice.contains("two of `blockDeviceMappings` map the device `/dev/xvdb`"), "{twice}");
+    assert!(refused("[{ebs: {volumeSize: 1Gi}}]").contains("a block device mapping needs `deviceName`"));
+    assert!(refused("[{deviceName: '', ebs: {volumeSize: 1Gi}}]").contains("`deviceName` is empty"));
 }

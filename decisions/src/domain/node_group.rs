@@ -33,9 +33,9 @@ pub struct NodeGroup {
     pub zones: Vec<Symbol>,
     /// Family of machine images.
     pub ami_family: AmiFamily,
-    /// Root volume size in bytes.
+    /// Size in bytes of the volume for pods, which is the root volume but for Bottlerocket.
     pub volume_bytes: i64,
-    /// What the root volume is ordered as: type, operations and throughput.
+    /// What that volume is ordered as: type, operations and throughput.
     pub disk: DiskClass,
     /// Its nodes' other EBS volumes (eksctl's `additionalVolumes`).
     pub more_volumes: Vec<NodeVolume>,
@@ -47,11 +47,18 @@ pub struct NodeGroup {
     pub tags: Labels,
 }
 
+/// GiB of the volume that Bottlerocket boots from: as much as Karpenter orders for it.
+const BOTTLEROCKET_ROOT_GIB: i64 = 4;
+
 impl NodeGroup {
-    /// The EBS volumes of each of its nodes, the root volume first.
+    /// The EBS volumes of each of its nodes, that for pods first: the root volume, of Bottlerocket one beside the root.
+    ///
+    /// Source: eksctl `pkg/apis/eksctl.io/v1alpha5/defaults.go`, `bottlerocketDataDisk` and `bottlerocketOSDisk`.
     pub fn volumes(&self) -> NodeVolumes {
-        let root = NodeVolume { gib: self.volume_bytes.div_euclid(1 << 30), class: self.disk };
-        std::iter::once(root).chain(self.more_volumes.iter().copied()).collect()
+        let for_pods = NodeVolume { gib: self.volume_bytes.div_euclid(1 << 30), class: self.disk };
+        let boots = (self.ami_family == AmiFamily::Bottlerocket)
+            .then(|| NodeVolume { gib: BOTTLEROCKET_ROOT_GIB, class: DiskClass::of_type("gp3") });
+        std::iter::once(for_pods).chain(boots).chain(self.more_volumes.iter().copied()).collect()
     }
 }
 

@@ -174,6 +174,18 @@ impl AmiFamily {
     pub const fn is_windows(self) -> bool {
         matches!(self, Self::Windows2019 | Self::Windows2022 | Self::Windows2025)
     }
+
+    /// The device that nodes with these images boot from; `None` where the images are the user's own.
+    ///
+    /// Source: Karpenter AWS provider v1.13 `pkg/providers/amifamily/{al2,al2023,bottlerocket,windows}.go`, `DefaultBlockDeviceMappings`;
+    /// v0.37 and before `pkg/providers/amifamily/ubuntu.go`.
+    pub const fn root_device(self) -> Option<&'static str> {
+        match self {
+            Self::AL2 | Self::AL2023 | Self::Bottlerocket => Some("/dev/xvda"),
+            Self::Ubuntu | Self::Windows2019 | Self::Windows2022 | Self::Windows2025 => Some("/dev/sda1"),
+            Self::Custom => None,
+        }
+    }
 }
 
 /// An EC2NodeClass (`karpenter.k8s.aws/v1`), or an AWSNodeTemplate read as one.

@@ -101,6 +101,10 @@ kinds! {
     PodDisruptionBudget, "PodDisruptionBudget",
     /// A claim on a volume: it goes when no pod uses it any more.
     PersistentVolumeClaim, "PersistentVolumeClaim",
+    /// A Service: its load balancer goes with it.
+    Service, "Service",
+    /// An Ingress: its load balancer goes with it, or with the last of its group.
+    Ingress, "Ingress",
     /// A NodePool: its NodeClaims go with it, and these drain.
     NodePool, "NodePool",
     /// A NodeClaim: its node drains.

@@ -1,20 +1,19 @@
-//! Services and Ingresses: which load balancers they call for, and whether calls stay in their zone.
+//! Services, Ingresses and IngressClasses: what they say of load balancers, and whether calls stay in their zone.
 //!
 //! Source: Kubernetes 1.36, cloud-provider-aws (Services of type LoadBalancer: a Classic Load Balancer, or `nlb` by annotation); AWS Load
 //! Balancer Controller v2.13 (`loadBalancerClass: service.k8s.aws/nlb`, Ingresses of its class `alb`, groups); EKS Auto Mode
 //! (`eks.amazonaws.com/nlb`, controller `eks.amazonaws.com/alb`).
 //!
-//! Nothing here is refused: what is written otherwise calls for no load balancer of AWS.
+//! What must not live here: which load balancers then stand (`load_balancers`).
 
-use std::collections::BTreeMap;
-
-use super::Service;
 use super::common::metadata;
+use super::names::{SUBDOMAIN_MAX, is_label, is_qualified, shown};
+use super::{BalancerMaker, Service};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Labels, Symbol};
 use crate::text::InputError;
 use crate::text::reader::Reader;
-use crate::text::tree::Node;
+use crate::text::tree::{Node, NodeKind};
 
 /// A kind of load balancer; they have their own prices.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,13 +26,28 @@ pub enum BalancerKind {
     Classic,
 }
 
+/// What a Service of type LoadBalancer says of its load balancer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BalancerRequest {
+    /// `spec.loadBalancerClass`.
+    pub class: Option<Symbol>,
+    /// The annotation `service.beta.kubernetes.io/aws-load-balancer-type`.
+    pub annotated: Option<Symbol>,
+    /// Whether the Service is as a cluster keeps it, so that nobody adds to it when it is created.
+    pub admitted: bool,
+}
+
 /// An Ingress, as far as a load balancer stands behind it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ingress {
     /// Namespace and name.
     pub name: ObjectName,
-    /// The class that it names, if it names one.
+    /// `spec.ingressClassName`.
     pub class: Option<Symbol>,
+    /// The annotation `kubernetes.io/ingress.class`.
+    pub annotated: Option<Symbol>,
+    /// Whether it is as a cluster keeps it, so that it gets no class when it is created.
+    pub admitted: bool,
     /// Ingresses of one group share a load balancer.
     pub group: Option<Symbol>,
     /// The Services behind it.
@@ -45,82 +59,16 @@ pub struct Ingress {
 pub struct IngressClass {
     /// Name.
     pub name: Symbol,
-    /// Whether an Application Load Balancer stands behind its Ingresses.
-    pub balanced: bool,
-    /// Whether it is meant where an Ingress names none.
+    /// Who makes an Application Load Balancer for its Ingresses; `None` if nobody does.
+    pub maker: Option<BalancerMaker>,
+    /// Whether Ingresses get it that are created without one.
     pub default: bool,
 }
 
-/// What calls for a load balancer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BalancerCaller {
-    /// A Service of type LoadBalancer.
-    Service(ObjectName),
-    /// An Ingress without a group.
-    Ingress(ObjectName),
-    /// A group of Ingresses.
-    Group(Symbol),
-}
-
-/// A load balancer that the manifests call for.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct LoadBalancer {
-    /// What it is.
-    pub kind: BalancerKind,
-    /// What calls for it.
-    pub caller: BalancerCaller,
-    /// The Services behind it, in order.
-    pub services: Vec<ObjectName>,
-}
-
-/// The load balancers that Services and Ingresses call for: one for each Service of type LoadBalancer, one for each group of
-/// Ingresses and each Ingress without a group. `controlled` says whether the AWS Load Balancer Controller runs: it takes Services that name
-/// no class, too.
-///
-/// Deviation: Gateways, and groups that an IngressClassParams states, are not looked at.
-pub(super) fn called_for(
-    services: &[Service],
-    ingresses: &[Ingress],
-    classes: &[IngressClass],
-    controlled: bool,
-) -> Vec<LoadBalancer> {
-    let of_service = |service: &Service| {
-        let kind = match service.balancer? {
-            BalancerKind::Classic if controlled => BalancerKind::Network,
-            kind => kind,
-        };
-        Some(LoadBalancer { kind, caller: BalancerCaller::Service(service.name), services: vec![service.name] })
-    };
-    let mut balancers: Vec<LoadBalancer> = services.iter().filter_map(of_service).collect();
-    let mut groups: BTreeMap<Symbol, usize> = BTreeMap::new();
-    for ingress in ingresses.iter().filter(|ingress| is_balanced(ingress, classes)) {
-        let known = ingress.group.and_then(|group| groups.get(&group).copied());
-        let place = known.unwrap_or_else(|| {
-            let caller = ingress.group.map_or(BalancerCaller::Ingress(ingress.name), BalancerCaller::Group);
-            balancers.push(LoadBalancer { kind: BalancerKind::Application, caller, services: Vec::new() });
-            balancers.len() - 1
-        });
-        groups.extend(ingress.group.map(|group| (group, place)));
-        let behind = &mut balancers[place].services;
-        behind.extend(&ingress.services);
-        behind.sort_unstable();
-        behind.dedup();
-    }
-    balancers
-}
-
-/// Whether an Application Load Balancer stands behind an Ingress: by its class, or by that which is meant where it names none.
-fn is_balanced(ingress: &Ingress, classes: &[IngressClass]) -> bool {
-    match ingress.class {
-        Some(name) => match classes.iter().find(|class| class.name == name) {
-            Some(class) => class.balanced,
-            None => name.as_str() == "alb",
-        },
-        None => classes.iter().any(|class| class.default && class.balanced),
-    }
-}
-
 /// A Service: its selector, and what it calls for.
+///
+/// # Errors
+/// If the API server refuses its type or its class.
 pub(super) fn service<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Service, InputError> {
     let own = metadata(reader, object.get("metadata"))?;
     let spec = object.get("spec");
@@ -130,32 +78,71 @@ pub(super) fn service<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
             selector.set(entry.key.as_ref().into(), reader.symbol(&entry.value, &entry.key)?);
         }
     }
-    let text = |key: &str| spec.and_then(|spec| spec.get(key)).and_then(Node::as_text);
-    let annotation = |key: &str| own.annotations.get(Symbol::new(key));
-    let balancer = (text("type") == Some("LoadBalancer")).then(|| kind_of(text("loadBalancerClass"), &own.annotations));
+    let balancer = request(reader, object, &own.annotations)?;
     let near = ["service.kubernetes.io/topology-mode", "service.kubernetes.io/topology-aware-hints"];
+    let annotation = |key: &str| own.annotations.get(Symbol::new(key));
+    let distribution = spec.and_then(|spec| spec.get("trafficDistribution")).and_then(Node::as_text);
     let keeps_zone =
         near.iter().any(|key| annotation(key).is_some_and(|mode| mode.as_str().eq_ignore_ascii_case("auto")))
-            || matches!(text("trafficDistribution"), Some("PreferClose" | "PreferSameZone" | "PreferSameNode"));
-    Ok(Service { name: own.name, selector, balancer: balancer.flatten(), keeps_zone })
+            || matches!(distribution, Some("PreferClose" | "PreferSameZone" | "PreferSameNode"));
+    Ok(Service { name: own.name, selector, balancer, keeps_zone })
 }
 
-/// What a Service of type LoadBalancer calls for; nothing of AWS where its class is another's.
-fn kind_of(class: Option<&str>, annotations: &Labels) -> Option<BalancerKind> {
-    let annotated = annotations.get(Symbol::new("service.beta.kubernetes.io/aws-load-balancer-type"));
-    match (class, annotated.map(|kind| kind.as_str())) {
-        (Some("service.k8s.aws/nlb" | "eks.amazonaws.com/nlb"), _) => Some(BalancerKind::Network),
-        (Some(_), _) => None,
-        (None, Some("nlb" | "nlb-ip" | "external")) => Some(BalancerKind::Network),
-        (None, _) => Some(BalancerKind::Classic),
+/// The types of Services, and whether a load balancer stands before them.
+const TYPES: &[(&str, bool)] =
+    &[("ClusterIP", false), ("NodePort", false), ("LoadBalancer", true), ("ExternalName", false)];
+
+/// What a Service of type LoadBalancer says of it; `None` of another one.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/core/validation/validation.go`, `ValidateService` and `validateLoadBalancerClassField`.
+fn request<'s>(
+    reader: &Reader<'s>,
+    object: &Node<'s>,
+    annotations: &Labels,
+) -> Result<Option<BalancerRequest>, InputError> {
+    let stated = |key| stated(object.get("spec"), key);
+    let is_balanced = stated("type").map(|node| reader.choice(node, "type", TYPES)).transpose()?.unwrap_or(false);
+    let mut class = None;
+    if let Some(node) = stated("loadBalancerClass") {
+        let text = reader.text(node, "loadBalancerClass")?;
+        if !is_balanced {
+            return Err(reader
+                .error(node.at, "`loadBalancerClass` belongs to Services of type LoadBalancer alone")
+                .because("the API server refuses it")
+                .help("write `type: LoadBalancer` beside it, or take it out"));
+        }
+        if !is_qualified(text) {
+            return Err(reader
+                .error(node.at, format!("`loadBalancerClass` cannot be `{}`", shown(text)))
+                .because("not a qualified name")
+                .help("write a name such as `service.k8s.aws/nlb`, or take it out"));
+        }
+        class = Some(Symbol::new(text));
     }
+    let annotated = annotations.get(Symbol::new("service.beta.kubernetes.io/aws-load-balancer-type"));
+    Ok(is_balanced.then(|| BalancerRequest { class, annotated, admitted: is_admitted(object) }))
+}
+
+/// What stands under a key of a spec, if anything does.
+fn stated<'n, 's>(spec: Option<&'n Node<'s>>, key: &str) -> Option<&'n Node<'s>> {
+    spec.and_then(|spec| spec.get(key)).filter(|node| node.kind != NodeKind::Null)
+}
+
+/// Whether a cluster keeps the object as it is written: the API server has given it its `uid`.
+fn is_admitted(object: &Node<'_>) -> bool {
+    object.get("metadata").and_then(|own| own.get("uid")).is_some()
 }
 
 /// An Ingress.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/networking/validation/validation.go`, `ValidateIngressClassName`.
+///
+/// # Errors
+/// If its class is no name of one.
 pub(super) fn ingress<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Ingress, InputError> {
     let own = metadata(reader, object.get("metadata"))?;
     let annotation = |key: &str| own.annotations.get(Symbol::new(key));
-    let class = object.get("spec").and_then(|spec| spec.get("ingressClassName")).and_then(Node::as_text);
+    let class = stated(object.get("spec"), "ingressClassName").map(|node| class_name(reader, node)).transpose()?;
     let mut names = Vec::new();
     if let Some(spec) = object.get("spec") {
         backends(spec, &mut names);
@@ -165,10 +152,26 @@ pub(super) fn ingress<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<
     let namespace = own.name.namespace;
     Ok(Ingress {
         name: own.name,
-        class: class.map(Symbol::new).or_else(|| annotation("kubernetes.io/ingress.class")),
+        class,
+        annotated: annotation("kubernetes.io/ingress.class"),
+        admitted: is_admitted(object),
         group: annotation("alb.ingress.kubernetes.io/group.name"),
         services: names.into_iter().map(|name| ObjectName { namespace, name: Symbol::new(name) }).collect(),
     })
+}
+
+/// The name of an IngressClass.
+fn class_name<'s>(reader: &Reader<'s>, node: &Node<'s>) -> Result<Symbol, InputError> {
+    let text = reader.text(node, "ingressClassName")?;
+    if text.len() <= SUBDOMAIN_MAX && text.split('.').all(is_label) {
+        return Ok(Symbol::new(text));
+    }
+    Err(reader
+        .error(node.at, format!("`ingressClassName` cannot be `{}`", shown(text)))
+        .because("not a DNS subdomain")
+        .help(
+            "write the name of an IngressClass: `alb` as the chart of the AWS Load Balancer Controller calls its own",
+        ))
 }
 
 /// The Services that an Ingress's spec names: `backend.service.name`, and `serviceName` of older API versions.
@@ -194,21 +197,25 @@ pub(super) fn ingress_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> R
     let default = own.annotations.get(Symbol::new("ingressclass.kubernetes.io/is-default-class"));
     Ok(IngressClass {
         name: own.name.name,
-        balanced: matches!(controller, Some("ingress.k8s.aws/alb" | "eks.amazonaws.com/alb")),
+        maker: match controller {
+            Some("ingress.k8s.aws/alb") => Some(BalancerMaker::Controller),
+            Some("eks.amazonaws.com/alb") => Some(BalancerMaker::AutoMode),
+            _ => None,
+        },
         default: default.is_some_and(|own| own.as_str() == "true"),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::BalancerKind::{Application, Classic, Network};
-    use crate::manifests::read_manifests;
+    use crate::manifests::BalancerKind::{Application, Classic, Network};
+    use crate::manifests::{BalancerKind, LoadBalancer, read_manifests};
     use crate::text::Source;
 
-    fn called_for(text: &str) -> Vec<(super::BalancerKind, Vec<String>)> {
+    fn called_for(text: &str) -> Vec<(BalancerKind, Vec<String>)> {
         let manifests = read_manifests(&Source::new("web.yaml", text)).unwrap();
         assert_eq!(manifests.warnings.len(), 0, "{:?}", manifests.warnings);
-        let named = |own: super::LoadBalancer| (own.kind, own.services.iter().map(ToString::to_string).collect());
+        let named = |own: LoadBalancer| (own.kind, own.services.iter().map(ToString::to_string).collect());
         manifests.load_balancers().into_iter().map(named).collect()
     }
 
@@ -257,5 +264,34 @@ mod tests {
              metadata: { name: aws, annotations: { ingressclass.kubernetes.io/is-default-class: 'true' } }\n\
              spec: { controller: eks.amazonaws.com/alb }\n";
         assert_eq!(called_for(&(text + class)).last().unwrap().1, of(&["own"]));
+    }
+
+    #[test]
+    fn what_the_api_server_refuses_is_an_error() {
+        let ingress = |class: &str| {
+            format!(
+                "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{ name: a }}\nspec: {{ ingressClassName: {class} }}\n"
+            )
+        };
+        for (text, said) in [
+            (service("a", " }\nspec: { type: Loadbalancer }"), "unknown `type`: `Loadbalancer`"),
+            (service("a", " }\nspec: { type: [LoadBalancer] }"), "`type` is text"),
+            (service("a", " }\nspec: { type: NodePort, loadBalancerClass: a }"), "`loadBalancerClass` belongs to"),
+            (
+                service("a", " }\nspec: { type: LoadBalancer, loadBalancerClass: a b }"),
+                "`loadBalancerClass` cannot be `a b`",
+            ),
+            (
+                service("a", " }\nspec: { type: LoadBalancer, loadBalancerClass: {a: b} }"),
+                "`loadBalancerClass` is text",
+            ),
+            (ingress("A_b"), "`ingressClassName` cannot be `A_b`"),
+            (ingress("[alb]"), "`ingressClassName` is text"),
+        ] {
+            let error = read_manifests(&Source::new("web.yaml", text)).unwrap_err();
+            assert!(error.to_string().contains(said) && error.place().is_some(), "{said}: {error}");
+        }
+        let bare = service("a", " }\nspec: { type: null, loadBalancerClass: null }");
+        assert_eq!(called_for(&bare).len(), 0);
     }
 }

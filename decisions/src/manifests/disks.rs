@@ -2,11 +2,11 @@
 
 use super::bounds::volume_type;
 use crate::domain::Symbol;
+use crate::domain::node_pool::AmiFamily;
 use crate::domain::volumes::{DiskClass, NodeVolume};
 use crate::text::InputError;
 use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
-use crate::text::tree::Node;
 
 /// What an object calls the properties of a volume, and what it takes for those that it does not state.
 pub(super) struct Keys {
@@ -26,6 +26,23 @@ pub(super) static KARPENTER: Keys =
 static EKSCTL: Keys =
     Keys { volume_type: "volumeType", iops: "volumeIOPS", throughput: "volumeThroughput", io1_iops: Some(100) };
 
+/// GiB that a volume of each type may have: least and most.
+///
+/// Source: EC2 API reference, `ModifyVolume`, `Size` (2026).
+const SIZES: [(&str, i64, i64); 7] = [
+    ("gp2", 1, 16_384),
+    ("gp3", 1, 65_536),
+    ("io1", 4, 16_384),
+    ("io2", 4, 65_536),
+    ("st1", 125, 16_384),
+    ("sc1", 125, 16_384),
+    ("standard", 1, 1_024),
+];
+/// Types that nothing boots from.
+///
+/// Source: EC2 API reference, `CreateVolume`, `VolumeType` (2026).
+const NEVER_ROOT: [&str; 2] = ["st1", "sc1"];
+
 /// Types of which operations can be ordered: least and most.
 ///
 /// Source: EC2 API reference, `EbsBlockDevice`; EBS user guide, `general-purpose` (2026).
@@ -39,20 +56,23 @@ const THROUGHPUT: (i64, i64) = (125, 2_000);
 /// Operations that gp3 needs for each MiB per second.
 const IOPS_PER_MIB: i64 = 4;
 
-/// What a volume of so many GiB, if that is stated, is ordered as; gp3 where no type is stated.
+/// What a volume of so many GiB, if that is stated, is ordered as; gp3 where no type is stated. `root` says whether it is what its
+/// instance boots from.
 ///
 /// # Errors
 /// If EC2 refuses such a volume: numbers out of its type's range, or too large for its size or for each other, or of a type that takes none;
-/// io1 and io2 without operations.
+/// a size that its type does not have; a root of a type that nothing boots from; io1 and io2 without operations.
 pub(super) fn ordered<'s>(
     reader: &Reader<'s>,
     fields: Fields<'_, 's>,
     keys: &'static Keys,
-    gib: Option<i64>,
+    (gib, root): (Option<i64>, bool),
 ) -> Result<DiskClass, InputError> {
     let stated = fields.optional(keys.volume_type, |n, what| volume_type(reader, n, what))?;
     let volume_type = stated.unwrap_or_else(|| Symbol::new("gp3"));
     let name = volume_type.as_str();
+    refuse_root(reader, fields, keys, (name, root))?;
+    refuse_size(reader, fields, (name, gib))?;
     let range = IOPS.iter().find(|(own, ..)| *own == name).map(|&(_, least, most)| (least, most));
     let iops = number(reader, fields, keys.iops, name, range)?;
     let of_gp3 = (name == "gp3").then_some(THROUGHPUT);
@@ -69,6 +89,41 @@ pub(super) fn ordered<'s>(
     };
     refuse_disproportion(reader, fields, keys, (name, gib), (i64::from(iops), i64::from(throughput_mib)))?;
     Ok(DiskClass { volume_type: Some(volume_type), iops, iops_per_gib: 0, throughput_mib })
+}
+
+/// Refuses a root volume that nothing boots from.
+fn refuse_root<'s>(
+    reader: &Reader<'s>,
+    fields: Fields<'_, 's>,
+    keys: &'static Keys,
+    (volume_type, root): (&str, bool),
+) -> Result<(), InputError> {
+    if !root || !NEVER_ROOT.contains(&volume_type) {
+        return Ok(());
+    }
+    let at = fields.get(keys.volume_type).map_or(fields.at, |node| node.at);
+    Err(reader
+        .error(at, format!("a root volume cannot be of type {volume_type}"))
+        .because("EC2 boots from none")
+        .help("use gp3, and a volume of its own for data if it shall be of this type"))
+}
+
+/// Refuses a size that volumes of its type do not have.
+fn refuse_size<'s>(
+    reader: &Reader<'s>,
+    fields: Fields<'_, 's>,
+    (volume_type, gib): (&str, Option<i64>),
+) -> Result<(), InputError> {
+    let sizes = SIZES.iter().find(|own| own.0 == volume_type);
+    let (Some(gib), Some(&(_, least, most))) = (gib, sizes) else { return Ok(()) };
+    if (least..=most).contains(&gib) {
+        return Ok(());
+    }
+    let at = fields.get("volumeSize").map_or(fields.at, |node| node.at);
+    Err(reader
+        .error(at, format!("a volume of type {volume_type} cannot have {gib} GiB"))
+        .because(format!("outside {least} to {most} GiB"))
+        .help(format!("EC2 refuses it: order {least} to {most} GiB, or a volume of another type")))
 }
 
 /// Refuses more operations than a volume of its size may have, and more throughput than its operations allow.
@@ -119,9 +174,15 @@ fn number<'s>(
     Ok(u32::try_from(number).ok())
 }
 
-/// What the root volume of a node group of eksctl, of so many GiB, is ordered as.
-pub(super) fn of_group<'s>(reader: &Reader<'s>, group: Fields<'_, 's>, gib: i64) -> Result<DiskClass, InputError> {
-    ordered(reader, group, &EKSCTL, Some(gib))
+/// What the volume of a node group of eksctl, of so many GiB, is ordered as: the root, of Bottlerocket the volume for pods.
+///
+/// Source: eksctl `pkg/apis/eksctl.io/v1alpha5/defaults.go`, `bottlerocketDataDisk`.
+pub(super) fn of_group<'s>(
+    reader: &Reader<'s>,
+    group: Fields<'_, 's>,
+    (gib, family): (i64, AmiFamily),
+) -> Result<DiskClass, InputError> {
+    ordered(reader, group, &EKSCTL, (Some(gib), family != AmiFamily::Bottlerocket))
 }
 
 static ADDITIONAL: Shape = Shape {
@@ -132,22 +193,40 @@ static ADDITIONAL: Shape = Shape {
     strict: false,
 };
 
-/// `additionalVolumes` of a node group of eksctl, which makes none of those without name or size.
+/// `additionalVolumes` of a node group of eksctl with images of this family; eksctl makes none of those without name or size.
 ///
 /// Source: eksctl `pkg/cfn/builder/block_device_mapping.go`, `makeBlockDeviceMapping`.
-pub(super) fn additional<'s>(reader: &mut Reader<'s>, group: Fields<'_, 's>) -> Result<Vec<NodeVolume>, InputError> {
+///
+/// # Errors
+/// As [`ordered`], and if two volumes of the group are one device.
+pub(super) fn additional<'s>(
+    reader: &mut Reader<'s>,
+    group: Fields<'_, 's>,
+    family: AmiFamily,
+) -> Result<Vec<NodeVolume>, InputError> {
     let items = group.optional("additionalVolumes", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let stated = group.optional("volumeName", |n, what| reader.text(n, what))?;
+    let of_family = if family == AmiFamily::Bottlerocket { Some("/dev/xvdb") } else { family.root_device() };
+    let mut devices: Vec<&str> = stated.or(of_family).into_iter().collect();
     let mut volumes = Vec::new();
     for node in items {
         let fields = reader.fields(node, &ADDITIONAL)?;
         let size = fields.optional("volumeSize", |n, what| reader.integer(n, what, 0, 65_536))?.unwrap_or(0);
-        let is_named = fields.get("volumeName").and_then(Node::as_text).is_some_and(|name| !name.is_empty());
-        if size == 0 || !is_named {
+        let name = fields.optional("volumeName", |n, what| reader.text(n, what))?.filter(|name| !name.is_empty());
+        let Some(name) = name.filter(|_| size > 0) else {
             let message = "eksctl makes no additional volume without `volumeName` and `volumeSize`";
             reader.note(Effect::MayChangeAnswer, node.at, message, "not made", "state both, or take the volume out");
             continue;
+        };
+        if devices.contains(&name) {
+            let shown: String = name.chars().take(80).collect();
+            return Err(reader
+                .error(node.at, format!("two volumes of the node group are the device `{shown}`"))
+                .because("the second")
+                .help("EC2 refuses it: give each its own `volumeName`"));
         }
-        volumes.push(NodeVolume { gib: size, class: ordered(reader, fields, &EKSCTL, Some(size))? });
+        devices.push(name);
+        volumes.push(NodeVolume { gib: size, class: ordered(reader, fields, &EKSCTL, (Some(size), false))? });
     }
     Ok(volumes)
 }

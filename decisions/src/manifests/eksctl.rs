@@ -71,6 +71,7 @@ static GROUP: Shape = Shape {
         "taints",
         "availabilityZones",
         "amiFamily",
+        "volumeName",
         "volumeSize",
         "volumeType",
         "volumeIOPS",
@@ -90,7 +91,6 @@ static GROUP: Shape = Shape {
         "subnets",
         "volumeEncrypted",
         "volumeKmsKeyID",
-        "volumeName",
         "securityGroups",
         "ami",
         "preBootstrapCommands",
@@ -199,6 +199,7 @@ fn node_group<'s>(
     }
     let gibibytes = fields.optional("volumeSize", |n, what| reader.integer(n, what, 1, 65_536))?.unwrap_or(80);
     let max_pods = fields.optional("maxPodsPerNode", |n, what| reader.integer(n, what, 1, 10_000))?;
+    let family = ami_family(reader, fields, cluster)?;
     let propagates = fields.optional("propagateASGTags", |n, what| reader.truth(n, what))?.unwrap_or(false);
     let mut group = NodeGroup {
         name,
@@ -213,10 +214,10 @@ fn node_group<'s>(
         labels: labels(reader, fields, "labels")?,
         taints: taints(reader, fields)?,
         zones,
-        ami_family: ami_family(reader, fields, cluster)?,
+        ami_family: family,
         volume_bytes: gibibytes << 30,
-        disk: disks::of_group(reader, fields, gibibytes)?,
-        more_volumes: disks::additional(reader, fields)?,
+        disk: disks::of_group(reader, fields, (gibibytes, family))?,
+        more_volumes: disks::additional(reader, fields, family)?,
         max_pods,
         cpu_credits: cpu_credits(reader, fields)?,
         tags: labels(reader, fields, "tags")?,

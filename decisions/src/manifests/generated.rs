@@ -1,6 +1,6 @@
 //! Names that the API server makes (`generateName`): each create is an object of its own.
 //!
-//! Only Jobs and pods are told apart, for other kinds are hardly made so.
+//! Jobs, pods, Services and Ingresses are told apart, for other kinds are hardly made so.
 
 use super::{Manifests, Origin};
 use crate::domain::Symbol;
@@ -72,6 +72,8 @@ impl Manifests {
         match kind {
             "Job" => self.jobs.iter().map(|own| own.name).collect(),
             "Pod" => self.pods.iter().map(|own| own.name).collect(),
+            "Service" => self.services.iter().map(|own| own.name).collect(),
+            "Ingress" => self.ingresses.iter().map(|own| own.name).collect(),
             _ => Vec::new(),
         }
     }
@@ -80,6 +82,8 @@ impl Manifests {
     fn rename(&mut self, kind: &str, place: usize, name: ObjectName) {
         let own = match kind {
             "Job" => self.jobs.get_mut(place).map(|own| &mut own.name),
+            "Service" => self.services.get_mut(place).map(|own| &mut own.name),
+            "Ingress" => self.ingresses.get_mut(place).map(|own| &mut own.name),
             _ => self.pods.get_mut(place).map(|own| &mut own.name),
         };
         if let Some(own) = own {
@@ -120,6 +124,16 @@ mod tests {
         assert_eq!(names(&all), ["pi-", "pi-2", "pi-3", "pi-4"]);
         let places: Vec<_> = all.jobs.iter().map(|job| all.origin("Job", job.name)).collect();
         assert!(places.iter().all(Option::is_some) && places[0] != places[1] && places[0] == places[2], "{places:?}");
+    }
+
+    #[test]
+    fn a_service_of_a_generated_name_that_is_applied_twice_is_two() {
+        let text = "apiVersion: v1\nkind: Service\nmetadata: {generateName: web-}\nspec: {type: LoadBalancer}\n";
+        let read = || read_manifests(&Source::new("web.yaml", text)).unwrap();
+        let mut all = Manifests::default();
+        all.apply(read());
+        all.apply(read());
+        assert_eq!(all.load_balancers().len(), 2);
     }
 
     #[test]

@@ -283,8 +283,14 @@ fn one<'s>(
         "ResourceQuota" => manifests.resource_quotas.push(quota::resource_quota(reader, object)?),
         "LimitRange" => manifests.limit_ranges.push(admission::limit_range(reader, object)?),
         "PriorityClass" => manifests.priority_classes.push(workloads::priority_class(reader, object)?),
-        "Service" => manifests.services.push(balancers::service(reader, object)?),
-        "Ingress" => manifests.ingresses.push(balancers::ingress(reader, object)?),
+        "Service" => {
+            manifests.services.push(balancers::service(reader, object)?);
+            manifests.name_last(reader, kind, object);
+        }
+        "Ingress" => {
+            manifests.ingresses.push(balancers::ingress(reader, object)?);
+            manifests.name_last(reader, kind, object);
+        }
         "IngressClass" => manifests.ingress_classes.push(balancers::ingress_class(reader, object)?),
         "Namespace" => manifests.namespaces.push(namespace(reader, object)?),
         "NodePool" => manifests.node_pools.push(node_pool::node_pool(reader, object)?),

@@ -147,7 +147,7 @@ fn aws_settings<'s>(reader: &mut Reader<'s>, node: &Node<'s>, mut class: NodeCla
     let fields = reader.fields(node, &PROVIDER)?;
     class.ami_family = ami_family(reader, fields)?.unwrap_or(AmiFamily::AL2);
     class.tags = labels(reader, fields, "tags")?;
-    class.block_devices = block_devices(reader, fields)?;
+    class.block_devices = block_devices(reader, fields, class.ami_family)?;
     if let Some(node) = fields.get("amiSelector") {
         class.fixed_images = true;
         class.ami_architectures = spelled_out(node.entries().iter().filter_map(|entry| entry.value.as_text()));

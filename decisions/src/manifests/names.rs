@@ -21,12 +21,12 @@ enum Form {
     Cluster,
 }
 
-const LABEL_MAX: usize = 63;
-const SUBDOMAIN_MAX: usize = 253;
+pub(super) const LABEL_MAX: usize = 63;
+pub(super) const SUBDOMAIN_MAX: usize = 253;
 /// A Job's name is its CronJob's, a dash and ten digits, and has to be a label.
 const CRON_JOB_MAX: usize = 52;
-/// The longest name of an EKS cluster.
-const CLUSTER_MAX: usize = 100;
+/// The longest name of an EKS cluster, and of what belongs to one.
+pub(super) const CLUSTER_MAX: usize = 100;
 
 /// The form of a kind's names; `None` where it has none, or is not read.
 fn form_of(kind: &str) -> Option<Form> {
@@ -72,18 +72,19 @@ impl Form {
 }
 
 /// Whether it is a label but for its length, for which the parts of a subdomain have no limit of their own.
-fn is_label(name: &str) -> bool {
+pub(super) fn is_label(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     !name.is_empty() && name.bytes().all(inner) && !name.starts_with('-') && !name.ends_with('-')
 }
 
-fn is_cluster(name: &str) -> bool {
+/// Whether it is made as EKS's names are, but for its length.
+pub(super) fn is_cluster(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     name.bytes().all(inner) && name.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
 /// Whether `key` can be the key of a label or an annotation: a name, perhaps with a subdomain and a slash before it.
-fn is_qualified(key: &str) -> bool {
+pub(super) fn is_qualified(key: &str) -> bool {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
@@ -93,7 +94,7 @@ fn is_qualified(key: &str) -> bool {
 }
 
 /// Whether `value` can be the value of a label; one may be empty.
-fn is_value(value: &str) -> bool {
+pub(super) fn is_value(value: &str) -> bool {
     let end = |byte: Option<u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric());
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     value.len() <= LABEL_MAX && value.bytes().all(inner) && end(value.bytes().next()) && end(value.bytes().next_back())
@@ -159,7 +160,7 @@ pub(super) fn check_label(reader: &Reader<'_>, entry: &Entry<'_>, value: &str) -
 }
 
 /// The beginning of what somebody wrote, on one line.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     text.chars().take(80).flat_map(char::escape_debug).collect()
 }
 

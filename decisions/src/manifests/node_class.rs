@@ -97,7 +97,7 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         if let Some(node) = spec.get("kubelet") {
             class.kubelet = kubelet(reader, node)?;
         }
-        class.block_devices = block_devices(reader, spec)?;
+        class.block_devices = block_devices(reader, spec, class.ami_family)?;
         class.instance_store_raid0 = spec
             .optional("instanceStorePolicy", |n, what| reader.choice(n, what, &[("RAID0", true)]))?
             .unwrap_or(false);
@@ -375,12 +375,17 @@ fn signals(
 /// What a mapping that states no size is taken to hold.
 const ASSUMED_VOLUME_BYTES: i64 = 20 << 30;
 
-/// `blockDeviceMappings`.
-pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<Vec<BlockDevice>, InputError> {
+/// `blockDeviceMappings` of a class whose images are of this family.
+pub(super) fn block_devices<'s>(
+    reader: &mut Reader<'s>,
+    spec: Fields<'_, 's>,
+    family: AmiFamily,
+) -> Result<Vec<BlockDevice>, InputError> {
     let items = spec.optional("blockDeviceMappings", |n, what| reader.list(n, what))?.unwrap_or_default();
-    let mut devices = Vec::new();
+    let mut devices: Vec<BlockDevice> = Vec::new();
     for node in items {
         let fields = reader.fields(node, &BLOCK_DEVICE)?;
+        let device = device_name(reader, fields, &devices)?;
         let ebs = fields.get("ebs").map(|n| reader.fields(n, &EBS)).transpose()?;
         let size = ebs.and_then(|ebs| ebs.get("volumeSize"));
         let size_bytes = match size {
@@ -392,16 +397,36 @@ pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -
             }
         };
         let gib = size.map(|_| (size_bytes - 1).div_euclid(1 << 30) + 1);
-        let disk = ebs.map_or_else(|| Ok(DiskClass::of_type("gp3")), |ebs| ordered(reader, ebs, &KARPENTER, gib))?;
-        devices.push(BlockDevice {
-            device: fields.optional("deviceName", |n, what| reader.text(n, what))?.unwrap_or_default().to_owned(),
-            size_bytes,
-            root: fields.optional("rootVolume", |n, what| reader.truth(n, what))?.unwrap_or(false),
-            disk,
-        });
+        let boots = family.root_device() == Some(device.as_str());
+        let ordered = |ebs| ordered(reader, ebs, &KARPENTER, (gib, boots));
+        let disk = ebs.map_or_else(|| Ok(DiskClass::of_type("gp3")), ordered)?;
+        let root = fields.optional("rootVolume", |n, what| reader.truth(n, what))?.unwrap_or(false);
+        devices.push(BlockDevice { device, size_bytes, root, disk });
     }
     refuse_two_roots(reader, items, &devices)?;
     Ok(devices)
+}
+
+/// The device of a mapping, which those `before` it do not map.
+///
+/// Source: EC2 API reference, `BlockDeviceMapping` and the error `InvalidBlockDeviceMapping` (2026).
+fn device_name<'s>(reader: &Reader<'s>, fields: Fields<'_, 's>, before: &[BlockDevice]) -> Result<String, InputError> {
+    let node = fields.required(reader, "deviceName")?;
+    let device = reader.text(node, "deviceName")?;
+    if device.is_empty() {
+        return Err(reader
+            .error(node.at, "`deviceName` is empty")
+            .because("EC2 refuses it")
+            .help("name the device, for example `/dev/xvda`, the root volume of Amazon Linux"));
+    }
+    if before.iter().any(|own| own.device == device) {
+        let shown: String = device.chars().take(80).collect();
+        return Err(reader
+            .error(node.at, format!("two of `blockDeviceMappings` map the device `{shown}`"))
+            .because("the second")
+            .help("EC2 refuses it: keep one of them, or give each its own `deviceName`"));
+    }
+    Ok(device.to_owned())
 }
 
 /// Only one volume can be the root.

@@ -12,7 +12,9 @@ use crate::cluster::{NodeOrigin, NodePhase, PodPhase, WorkloadKind};
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
+use crate::manifests::Manifests;
 use crate::policy::budgets::Protections;
+use crate::scenario;
 use crate::world::record::EventKind;
 
 /// Objects are deleted.
@@ -54,6 +56,7 @@ fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name:
         ObjectKind::ScaledObject => keda_loop::retire(context, now, name),
         ObjectKind::PodDisruptionBudget => delete_budget(context, name),
         ObjectKind::PersistentVolumeClaim => volumes::delete_by_hand(context, name),
+        ObjectKind::Service | ObjectKind::Ingress => stands_in_front(context, now, kind, name),
         ObjectKind::NodePool => node_autoscaler::delete_pool(context, now, name.name),
         ObjectKind::Pod | ObjectKind::NodeClaim | ObjectKind::Node => false,
     };
@@ -62,6 +65,26 @@ fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name:
         context.world.note(now, EventKind::ObjectDeleted, None, format!("{} {named}", kind.as_str()));
     }
     found
+}
+
+/// Whether a Service or an Ingress is there: no actor keeps them, and what load balancers they have is worked out for the bill from the same
+/// steps.
+fn stands_in_front(context: &Context<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
+    let holds = |own: &Manifests| match kind {
+        ObjectKind::Service => own.services.iter().any(|own| own.name == name),
+        _ => own.ingresses.iter().any(|own| own.name == name),
+    };
+    let mut is_there = holds(&context.setup.policy.manifests);
+    for step in &context.setup.scenario.timeline {
+        match &step.action {
+            scenario::Action::Apply(newer) if step.at <= now => is_there |= holds(newer),
+            scenario::Action::Delete { kind: own, which, .. } if step.at < now && *own == kind => {
+                is_there &= which.by != By::Name(name);
+            }
+            _ => {}
+        }
+    }
+    is_there
 }
 
 /// Deletes the workload of this kind and a name; whether there is one.

@@ -2,14 +2,18 @@
 //!
 //! Source: the pricing page of Elastic Load Balancing as of 2026, us-east-1. A capacity unit of an Application Load Balancer is 25 new
 //! connections a second, 3,000 active ones, 1 GB an hour or 1,000 rule evaluations a second; of a Network Load Balancer 800 new connections a
-//! second, 100,000 active ones or 1 GB an hour (TCP); what there is most of counts. A Classic one is billed by the gigabyte.
+//! second, 100,000 active ones or 1 GB an hour (TCP); what there is most of counts. A Classic one is billed by the gigabyte. Hours are those
+//! begun: AWS's price list says "per LoadBalancer-hour (or partial hour)".
+//!
+//! Deviation: AWS does not say whether the begun hours of a load balancer are those of the clock: they are counted from when it came. One that
+//! outlives the run is billed for the time of the run.
 
 use std::collections::BTreeSet;
 
 use super::network::{GB, LoadBalancers};
 use super::{BillItem, BillLine, blank, charge};
 use crate::catalog::PriceQuality;
-use crate::domain::{HourlyRate, Money, SimTime};
+use crate::domain::{HourlyRate, Money, SimDuration, SimTime};
 use crate::manifests::BalancerKind;
 
 /// A load balancer that the manifests call for, and the requests that came through it.
@@ -70,7 +74,7 @@ pub(super) fn lines(stated: &LoadBalancers, used: &[BalancerUse], end: SimTime) 
         let spans: BTreeSet<Span> = own.iter().map(|own| (own.from, own.to)).collect();
         for span in spans {
             let together: Vec<&BalancerUse> = own.iter().copied().filter(|own| (own.from, own.to) == span).collect();
-            lines.extend(of_kind(stated, kind, span, &together));
+            lines.extend(of_kind(stated, kind, (span, span.1 < end), &together));
         }
     }
     lines
@@ -81,11 +85,25 @@ fn line(item: BillItem, rate: HourlyRate, (from, to): Span) -> BillLine {
     BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, None, from, to) }
 }
 
-/// Lines for load balancers of one kind that are there at the same time.
-fn of_kind(stated: &LoadBalancers, kind: BalancerKind, span: Span, own: &[&BalancerUse]) -> Vec<BillLine> {
+/// The hours that are begun in such a time.
+fn begun_hours(time: SimDuration) -> SimDuration {
+    const HOUR: u64 = 3_600_000_000;
+    SimDuration::from_micros((time.as_micros().unsigned_abs().div_ceil(HOUR) * HOUR) as i64)
+}
+
+/// Lines for load balancers of one kind that are there at the same time, and whether they are `gone` before the run ends.
+fn of_kind(
+    stated: &LoadBalancers,
+    kind: BalancerKind,
+    (span, gone): (Span, bool),
+    own: &[&BalancerUse],
+) -> Vec<BillLine> {
     let count = own.len() as i64;
     let prices = prices(kind);
-    let hours = line(BillItem::LoadBalancer, stated.per_hour.unwrap_or(prices.hour).scaled(count, 1), span);
+    let rate = stated.per_hour.unwrap_or(prices.hour).scaled(count, 1);
+    let lived = span.1 - span.0;
+    let billed = if gone { begun_hours(lived) } else { lived };
+    let hours = BillLine { billed, amount: charge(rate, billed), ..line(BillItem::LoadBalancer, rate, span) };
     let unit = stated.per_unit_hour.unwrap_or(prices.unit);
     let capacity = match stated.milli_units {
         Some(milli) => line(BillItem::LoadBalancerCapacity, unit.scaled(count * i64::from(milli), 1_000), span),

@@ -446,12 +446,14 @@ fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried()
 }
 
 #[test]
-fn a_load_balancer_is_billed_while_it_is_there() {
+fn a_load_balancer_is_billed_while_it_is_there_by_begun_hours_if_it_goes() {
     use crate::cloud::billing::balancers::BalancerUse;
     use crate::manifests::BalancerKind::Network;
     let used = |from, to| BalancerUse { kind: Network, requests: 0, from: at(from), to: at(to) };
-    let traffic =
-        Traffic { balancers: vec![used(18_000, 36_000), used(0, 36_000), used(0, 3_600)], ..Traffic::default() };
+    let traffic = Traffic {
+        balancers: vec![used(18_000, 36_000), used(0, 36_000), used(0, 3_601), used(0, 3_600)],
+        ..Traffic::default()
+    };
     let bill =
         super::bill(&mut account(BillingSettings::default()), at(36_000), &Beside { traffic, ..Beside::default() });
     let lines = bill.lines.iter().filter(|line| line.item == BillItem::LoadBalancer);
@@ -460,6 +462,7 @@ fn a_load_balancer_is_billed_while_it_is_there() {
         told,
         [
             (at(0), at(3_600), "0.022500000".to_owned()),
+            (at(0), at(3_601), "0.045000000".to_owned()),
             (at(0), at(36_000), "0.225000000".to_owned()),
             (at(18_000), at(36_000), "0.112500000".to_owned())
         ]

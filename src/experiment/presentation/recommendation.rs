@@ -198,7 +198,12 @@ fn robustness(all: &[Robustness], width: Option<usize>, lines: &mut Vec<String>)
             None => "holds".to_owned(),
             Some(why) => format!("no longer holds: {why}"),
         };
-        lines.extend(folded(&format!("  {:<52}{cost:>9}  {verdict}", own.when), width));
+        let mut line = format!("  {:<52}{cost:>9}  {verdict}", own.when);
+        // Folded, space between columns would only break it earlier.
+        if width.is_some_and(|width| line.chars().count() > width) {
+            line = format!("  {}: {cost}, {verdict}", own.when);
+        }
+        lines.extend(folded(&line, width));
     }
     lines.push(String::new());
 }

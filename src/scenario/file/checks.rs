@@ -279,6 +279,8 @@ fn named(own: &Manifests, kind: ObjectKind) -> Vec<ObjectName> {
         ObjectKind::PodDisruptionBudget => {
             own.disruption_budgets.iter().map(|own| of(own.namespace, own.name)).collect()
         }
+        ObjectKind::Service => own.services.iter().map(|own| own.name).collect(),
+        ObjectKind::Ingress => own.ingresses.iter().map(|own| own.name).collect(),
         ObjectKind::NodePool => own.node_pools.iter().map(|own| in_default(own.name)).collect(),
         ObjectKind::PersistentVolumeClaim | ObjectKind::Pod | ObjectKind::NodeClaim | ObjectKind::Node => Vec::new(),
     }

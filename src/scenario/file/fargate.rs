@@ -9,7 +9,7 @@ use crate::scenario::error::{Effect, Warning};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::fargate::{FargateKeys, ProfileKeys};
-use crate::scenario::tree::Location;
+use crate::scenario::tree::{Location, NodeKind};
 
 /// Lays what is stated over what holds, and beside it the profiles that ClusterConfigs bring.
 ///
@@ -48,7 +48,7 @@ pub(super) fn lay_over<'s>(
 }
 
 /// The profiles of a policy's `own` ClusterConfigs, beside those that it states or has of the scenario: one takes the place of that of its
-/// name in the scenario's ClusterConfigs, as an object does that is applied again.
+/// name in the scenario's ClusterConfigs, as an object does that is applied again. A policy that states that it has none has none.
 ///
 /// # Errors
 /// As [`lay_over`].
@@ -58,6 +58,10 @@ pub(super) fn bring<'s>(
     settings: &mut FargateSettings,
     (base, own): (&Manifests, &Manifests),
 ) -> Result<(), ScenarioError> {
+    let stated = fields.get("fargate").and_then(|own| own.get("profiles"));
+    if stated.is_some_and(|own| matches!(&own.kind, NodeKind::Seq(items) if items.is_empty())) {
+        return Ok(());
+    }
     let brought = &own.fargate_profiles;
     let is_replaced =
         |known: &Profile| base.fargate_profiles.contains(known) && brought.iter().any(|newer| newer.name == known.name);

@@ -118,8 +118,8 @@ section! {
 
 section! {
     /// Without `count`, Network Load Balancers stand behind Services of type LoadBalancer (Classic ones where no controller makes another), and
-    /// Application Load Balancers behind the Ingresses of the AWS Load Balancer Controller; what they are used is what the
-    /// workloads behind them answer.
+    /// Application Load Balancers behind the Ingresses of the AWS Load Balancer Controller and of EKS Auto Mode; what they are used is what the
+    /// workloads behind them answer. One that goes before the run ends is billed by begun hours.
     LOAD_BALANCERS: "`load_balancers`", "`ec2.billing.load_balancers`";
     becomes Option<LoadBalancers>, |_, _, own: Self| {
         Ok(Some(LoadBalancers {

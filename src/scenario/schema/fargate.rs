@@ -3,9 +3,11 @@
 use super::Form;
 use super::kind::{Amount, Bytes, Memory, Name, Positive, Text, Whole, kind, words};
 use crate::domain::HourlyRate;
+use crate::manifests::{check_profile_label, check_profile_name, check_profile_namespace};
 use crate::policy::fargate::{Profile, Selector};
 use crate::scenario::definition::FargateSettings;
 use crate::scenario::file::fargate;
+use crate::scenario::tree::Entry;
 
 section! {
     /// A pod that a profile takes when it is created runs on a machine of its own, is billed by its size and is nobody else's business.
@@ -31,7 +33,8 @@ section! {
 ";
     struct FargateKeys {
         /// Its profiles. Of several that fit a pod the first by name takes it, or the one that its label
-        /// `eks.amazonaws.com/fargate-profile` names. Those of the scenario hold beside the `fargateProfiles` of its eksctl ClusterConfigs.
+        /// `eks.amazonaws.com/fargate-profile` names. Those of the scenario hold beside the `fargateProfiles` of its eksctl ClusterConfigs,
+        /// those of a policy beside the ones that its own bring; `profiles: []` of a policy leaves it none.
         profiles: Vec<ProfileKeys>, or "none but those of eksctl ClusterConfigs";
         /// vCPUs that all pods on Fargate may have together (assumed).
         vcpu_quota: Whole<1, 10_000_000>, over FargateSettings::VCPU_QUOTA;
@@ -61,8 +64,8 @@ section! {
     PROFILE: "a profile", "`fargate.profiles[]`";
     becomes Profile, fargate::profile;
     struct ProfileKeys {
-        /// Its name.
-        name["name"]: Name;
+        /// Its name: letters, digits, `-` and `_`, at most 100 of them.
+        name["name"]: ProfileName;
         /// Its selectors, five at most, one of which has to fit.
         selectors: Vec<SelectorKeys>;
     }
@@ -73,9 +76,25 @@ section! {
     becomes Selector, |_, _, own: Self| Ok(Selector { namespace: own.namespace, labels: own.labels });
     struct SelectorKeys {
         /// The namespace; `*` stands for any characters and `?` for one.
-        namespace["namespace"]: Text;
+        namespace["namespace"]: NamespacePattern;
         /// Labels that the pod must have, all of them, with the same patterns.
         labels["label"]: LabelPatterns = Vec::new(), or "the whole namespace";
+    }
+}
+
+kind! {
+    /// The name of a profile.
+    ProfileName: Name, |reading, node, _, name| {
+        check_profile_name(&reading.reader, node, name.as_str())?;
+        Ok(name)
+    }
+}
+
+kind! {
+    /// A namespace, or a pattern of several.
+    NamespacePattern: Text => String, |reading, node, _, namespace| {
+        check_profile_namespace(&reading.reader, node, &namespace)?;
+        Ok(namespace)
     }
 }
 
@@ -83,7 +102,11 @@ kind! {
     /// Patterns of labels.
     LabelPatterns: Vec<(String, String)> = Form::Free("", Box::new(Text::form())), |reading, node, what| {
         let entries = reading.reader.entries(node, what)?;
-        entries.iter().map(|own| Ok((own.key.to_string(), Text::read(reading, &own.value, "label")?))).collect()
+        let pattern = |own: &Entry<'_>, value: String| {
+            check_profile_label(&reading.reader, own, &value)?;
+            Ok((own.key.to_string(), value))
+        };
+        entries.iter().map(|own| pattern(own, reading.reader.text(&own.value, "label")?.to_owned())).collect()
     }
 }
 

@@ -97,7 +97,7 @@ section! {
 
 section! {
     /// Pods, NodeClaims and nodes are chosen by name or by labels, oldest first; any other object by its name. What a
-    /// workload owns goes with it. The NodeClaims of a NodePool go with it, all at once, and these drain. A NodeClaim drains,
+    /// workload owns goes with it, and so does the load balancer of a Service or an Ingress. The NodeClaims of a NodePool go with it, all at once, and these drain. A NodeClaim drains,
     /// and so does a node that Karpenter launched; of any other node the object goes and the instance stays, and its pods are
     /// deleted within a minute. The object may come back with `manifests`.
     DELETE: "`delete`", "`timeline[].delete`";

@@ -5,6 +5,7 @@
 use super::group_ranks;
 use crate::actors::{Action, Step};
 use crate::domain::SimTime;
+use crate::domain::which::{ObjectKind, Which};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, Caveats, PolicyVariant};
 
@@ -38,6 +39,15 @@ fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyV
     if !later.monitors.is_empty() {
         warnings.may_change(format!(
             "timeline at {at}: ServiceMonitors and PodMonitors count from the start of a run on: those applied later change no interval"
+        ));
+    }
+}
+
+/// Says what goes on as if an object were there that somebody deletes.
+pub(super) fn warn_of_deleted(at: SimTime, kind: ObjectKind, which: &Which, warnings: &mut Caveats) {
+    if kind == ObjectKind::Service {
+        warnings.may_change(format!(
+            "timeline at {at}: kube-scheduler spreads the pods of the Service {which} by default to the end of a run, also after it is deleted"
         ));
     }
 }

@@ -40,25 +40,35 @@ const fn name_for_pods(family: AmiFamily) -> &'static str {
     }
 }
 
-/// The volumes that a class without `blockDeviceMappings` comes to.
-fn default_devices(family: AmiFamily) -> Vec<BlockDevice> {
+/// The volumes that a node of this class is launched with, the root first: those that the class states, and those of its image of which
+/// it says nothing. Karpenter hands mappings on as they are, and EC2 makes beside them whatever else the image maps: its root always.
+///
+/// Source: AWS provider v1.13 `pkg/providers/amifamily/resolver.go`, `resolveLaunchTemplates`, and
+/// `pkg/providers/launchtemplate/launchtemplate.go`, `blockDeviceMappings`; EC2 user guide, `block-device-mapping-concepts` (2026).
+/// Deviation: how large the volumes of an image are that `blockDeviceMappings` leave out is not known: as large as Karpenter orders them for
+/// the family of a class without mappings. The root of an image of the user's own is taken for stated where `/dev/xvda` or `/dev/sda1` is.
+fn devices(class: &NodeClass) -> Vec<BlockDevice> {
+    let stated = &class.block_devices;
+    let is_stated = |name: &str| match class.ami_family.root_device() {
+        Some(_) => stated.iter().any(|own| own.device == name),
+        None => stated.iter().any(|own| ROOTS.contains(&own.device.as_str())),
+    };
     let device = |&(name, gib): &(&str, i64)| BlockDevice {
         device: name.to_owned(),
         size_bytes: gib * GIB,
         root: false,
         disk: DiskClass::of_type("gp3"),
     };
-    default_volumes(family).iter().map(device).collect()
+    let of_image = default_volumes(class.ami_family).iter().filter(|own| !is_stated(own.0)).map(device);
+    of_image.chain(stated.iter().cloned()).collect()
 }
 
-/// The volumes that a node of this class is launched with: those that the class states, else those of its image family.
-///
-/// Source: AWS provider v1.13 `pkg/providers/amifamily/resolver.go`, `resolveLaunchTemplates`.
+/// What images call their root.
+const ROOTS: [&str; 2] = ["/dev/xvda", "/dev/sda1"];
+
+/// The volumes that a node of this class is launched with.
 pub(in crate::policy) fn volumes_of_new(class: &NodeClass) -> NodeVolumes {
-    match class.block_devices.as_slice() {
-        [] => default_devices(class.ami_family).iter().map(BlockDevice::volume).collect(),
-        stated => stated.iter().map(BlockDevice::volume).collect(),
-    }
+    devices(class).iter().map(BlockDevice::volume).collect()
 }
 
 /// Disk for pods: the local disks if they are joined, else the volume that the node class gives to pods, else the image
@@ -117,10 +127,9 @@ pub fn volumes_of_found(facts: &InstanceFacts, class: &NodeClass, reported_gib: 
     if let Some(volumes) = volumes_beside_local_disks(facts, class) {
         return volumes;
     }
-    let defaults = if class.block_devices.is_empty() { default_devices(class.ami_family) } else { Vec::new() };
-    let devices = if defaults.is_empty() { &class.block_devices } else { &defaults };
+    let devices = devices(class);
     let joins = class.instance_store_raid0 && facts.local_storage_gb > 0;
-    let for_pods = device_for_pods(class.ami_family, devices).filter(|_| !joins);
+    let for_pods = device_for_pods(class.ami_family, &devices).filter(|_| !joins);
     let volume = |own: &BlockDevice| {
         let ordered = own.volume();
         if for_pods == Some(own) { NodeVolume { gib: reported_gib, ..ordered } } else { ordered }
@@ -205,6 +214,28 @@ mod tests {
     fn what_a_class_states_takes_the_place_of_the_familys_volumes() {
         let own = class(AmiFamily::Windows2022, vec![volume("/dev/sda1", 80, false), volume("xvdb", 7, false)]);
         assert_eq!((sizes(&volumes_of_new(&own)), disk(&own).as_str()), (vec![80, 7], "80Gi"));
+    }
+
+    #[test]
+    fn what_mappings_leave_out_is_there_as_the_image_has_it() {
+        let of = |family, stated: &[(&str, i64)]| {
+            let stated = stated.iter().map(|&(device, gib)| volume(device, gib, false)).collect();
+            sizes(&volumes_of_new(&class(family, stated)))
+        };
+        assert_eq!(of(AmiFamily::AL2023, &[("/dev/xvdb", 100)]), [20, 100]);
+        assert_eq!(of(AmiFamily::AL2023, &[("/dev/xvdb", 100), ("/dev/xvda", 30)]), [100, 30]);
+        assert_eq!(of(AmiFamily::Bottlerocket, &[("/dev/xvdb", 100)]), [4, 100]);
+        assert_eq!(of(AmiFamily::Bottlerocket, &[("/dev/xvda", 10)]), [20, 10]);
+        assert_eq!(of(AmiFamily::Windows2022, &[("/dev/xvda", 10)]), [50, 10]);
+        assert_eq!(of(AmiFamily::Ubuntu, &[("/dev/sda1", 10)]), [10]);
+        assert_eq!(of(AmiFamily::Custom, &[("/dev/sdf", 10)]), [20, 10]);
+        assert_eq!(of(AmiFamily::Custom, &[("/dev/sda1", 10)]), [10]);
+        // That a mapping is marked as root says where the kubelet keeps what it has, not what EC2 boots from.
+        let marked = class(AmiFamily::Bottlerocket, vec![volume("/dev/xvdb", 100, true)]);
+        assert_eq!((sizes(&volumes_of_new(&marked)), disk(&marked).as_str()), (vec![4, 100], "100Gi"));
+        let found =
+            volumes_of_found(&facts("m5.large"), &class(AmiFamily::AL2, vec![volume("/dev/xvdb", 9, false)]), 70);
+        assert_eq!(sizes(&found), [70, 9], "pods have the root, of which the class says nothing");
     }
 
     #[test]
