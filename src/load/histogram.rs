@@ -16,6 +16,9 @@ const NEXT_TO_NONE: f64 = 1e-12;
 /// A share so near to one that its distance from one is not worth its tenth power.
 const NEAR_ONE: f64 = 0.999;
 
+/// An exponent so small that four terms of the series are as exact as a number can be.
+const SMALL: f64 = 1e-3;
+
 /// A histogram of response times. Quantiles are exact to the width of a bucket, 1.16 %.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
@@ -29,42 +32,54 @@ pub struct LatencyHistogram {
 #[derive(Clone, Debug, Default)]
 pub struct Decays {
     of_rates: Vec<(f64, Vec<f64>)>,
-    /// Room for the shares of the rates at which nobody waits, which differ from one to the next.
-    room: Vec<f64>,
+    beyond: BeyondEdges,
 }
 
-impl Decays {
-    fn of_rate(&mut self, rate: f64) -> &mut Vec<f64> {
-        let known = self.of_rates.iter().position(|own| own.0.to_bits() == rate.to_bits());
-        let place = known.unwrap_or_else(|| {
-            self.of_rates.push((rate, Vec::new()));
-            self.of_rates.len() - 1
-        });
-        &mut self.of_rates[place].1
-    }
+/// Room for the shares of one rate that differs from one response to the next: of services where nobody waits, of waits where some do.
+#[derive(Clone, Debug, Default)]
+struct BeyondEdges(Vec<f64>);
 
-    /// The shares of services at `rate` that last beyond the upper edges of the buckets, from the first bucket to one beyond
+impl BeyondEdges {
+    /// The shares of what ends at `rate` that last beyond the upper edges of the buckets, from the first bucket to one beyond
     /// which next to none last, to one part in 10¹⁰: ten times as long is the tenth power of the share.
-    fn beyond_edges(&mut self, rate: f64) -> &[f64] {
-        let decade = BUCKETS_PER_DECADE as usize;
-        self.room.clear();
+    fn at(&mut self, rate: f64) -> &[f64] {
+        let (decade, shares) = (BUCKETS_PER_DECADE as usize, &mut self.0);
+        shares.clear();
         // Next to one a share is known too coarsely for its powers.
-        while self.room.len() < BUCKETS && self.room.last().is_none_or(|share| *share > NEAR_ONE) {
-            let from = self.room.len();
-            self.room.extend(UPPER_EDGES[from..from + decade].iter().map(|edge| libm::exp(-rate * edge)));
+        while shares.len() < BUCKETS && shares.last().is_none_or(|share| *share > NEAR_ONE) {
+            let from = shares.len();
+            shares.extend(UPPER_EDGES[from..from + decade].iter().map(|edge| decayed(rate * edge)));
         }
-        while self.room.len() < BUCKETS && self.room.last().is_some_and(|share| *share >= NEXT_TO_NONE) {
-            self.room.extend_from_within(self.room.len() - decade..);
-            let from = self.room.len() - decade;
-            for share in &mut self.room[from..] {
+        while shares.len() < BUCKETS && shares.last().is_some_and(|share| *share >= NEXT_TO_NONE) {
+            shares.extend_from_within(shares.len() - decade..);
+            let from = shares.len() - decade;
+            for share in &mut shares[from..] {
                 let square = *share * *share;
                 let fourth = square * square;
                 *share = fourth * fourth * square;
             }
         }
-        let end = self.room.partition_point(|share| *share >= NEXT_TO_NONE);
-        &self.room[..(end + 1).min(self.room.len())]
+        let end = shares.partition_point(|share| *share >= NEXT_TO_NONE);
+        &shares[..(end + 1).min(shares.len())]
     }
+}
+
+/// e to the minus `exponent`.
+fn decayed(exponent: f64) -> f64 {
+    if exponent > SMALL {
+        return libm::exp(-exponent);
+    }
+    1.0 - exponent * (1.0 - exponent / 2.0 * (1.0 - exponent / 3.0 * (1.0 - exponent / 4.0)))
+}
+
+/// The shares of one rate of service, as far as somebody has asked.
+fn of_rate(of_rates: &mut Vec<(f64, Vec<f64>)>, rate: f64) -> &mut Vec<f64> {
+    let known = of_rates.iter().position(|own| own.0.to_bits() == rate.to_bits());
+    let place = known.unwrap_or_else(|| {
+        of_rates.push((rate, Vec::new()));
+        of_rates.len() - 1
+    });
+    &mut of_rates[place].1
 }
 
 impl Default for LatencyHistogram {
@@ -93,19 +108,32 @@ impl LatencyHistogram {
     pub fn add_equilibrium(&mut self, weight: f64, response: ResponseTime, decays: &mut Decays) {
         match response.rate_without_waits() {
             Some(rate) if response.least_seconds() <= 0.0 => {
-                return self.add_services(weight, response.mean(), decays.beyond_edges(rate));
+                return self.add_services(weight, response.mean(), decays.beyond.at(rate));
             }
             Some(_) => return self.add_response(weight, response),
             None => {}
         }
         let rate = response.service_rate();
-        let known = decays.of_rate(rate);
-        self.add_distribution(weight, response.mean(), 0, |bucket, edge| {
+        let Decays { of_rates, beyond } = decays;
+        let known = of_rate(of_rates, rate);
+        let mut still_served = |bucket: usize, edge: f64| {
             if bucket == known.len() {
                 known.push(libm::exp(-rate * edge));
             }
-            response.within_given(edge, known[bucket])
-        });
+            known[bucket]
+        };
+        match response.drain_apart() {
+            Some(drain) => {
+                let waiting = beyond.at(drain);
+                self.add_distribution(weight, response.mean(), 0, |bucket, edge| {
+                    let still_waiting = waiting.get(bucket).copied().unwrap_or(0.0);
+                    response.within_both(still_served(bucket, edge), still_waiting)
+                });
+            }
+            None => self.add_distribution(weight, response.mean(), 0, |bucket, edge| {
+                response.within_given(edge, still_served(bucket, edge))
+            }),
+        }
     }
 
     /// Adds `weight` requests whose response time has the mean `mean_seconds` and is with the probability `below` at most the
@@ -226,6 +254,28 @@ mod tests {
                     (histogram.mean_seconds() - expected.mean_seconds()).abs() < f64::EPSILON * expected.mean_seconds()
                 );
             }
+        }
+    }
+
+    #[test]
+    fn what_some_wait_for_is_filled_in_as_its_distribution_says() {
+        // The last two are too near to each other to be told apart, and the same.
+        for (wait_probability, drain_rate, service_rate) in [
+            (0.3, 40.0, 33.3),
+            (1.0, 0.02, 5.0),
+            (1e-6, 9e3, 4e6),
+            (0.7, 1e-4, 2.5e-5),
+            (0.5, 10.0, 10.05),
+            (0.5, 7.0, 7.0),
+        ] {
+            let response = ResponseTime::Open { wait_probability, drain_rate, service_rate, extra_wait: 0.0 };
+            let (mut expected, mut filled) = (LatencyHistogram::default(), LatencyHistogram::default());
+            expected.add_distribution(7.0, response.mean(), 0, |_, edge| response.within(edge));
+            let mut decays = Decays::default();
+            filled.add_equilibrium(7.0, response, &mut decays);
+            let pairs = filled.weights.iter().zip(&expected.weights);
+            let apart = pairs.map(|(own, expected)| (own - expected).abs()).fold(0.0, f64::max);
+            assert!(apart < 7e-9, "{apart:e} for {response:?}");
         }
     }
 

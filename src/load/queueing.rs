@@ -101,6 +101,29 @@ impl ResponseTime {
         }
     }
 
+    /// The rate at which waits of an open queue without a backlog end, where some wait and the rate is one percent or more from that of
+    /// service: nearer to it the difference of their decays is known too coarsely.
+    pub fn drain_apart(&self) -> Option<f64> {
+        match *self {
+            Self::Open { wait_probability, drain_rate, service_rate, extra_wait }
+                if wait_probability > 0.0
+                    && extra_wait <= 0.0
+                    && (drain_rate - service_rate).abs() >= 0.01 * drain_rate =>
+            {
+                Some(drain_rate)
+            }
+            Self::Open { .. } | Self::Closed { .. } => None,
+        }
+    }
+
+    /// Probability of a response within a time for a caller who knows what share of services and of waits of such a queue
+    /// ([`Self::drain_apart`]) last longer; 0 for other queues.
+    pub fn within_both(&self, still_served: f64, still_waiting: f64) -> f64 {
+        let Self::Open { wait_probability, drain_rate, service_rate, .. } = *self else { return 0.0 };
+        let left = (drain_rate * still_served - service_rate * still_waiting) / (drain_rate - service_rate);
+        (1.0 - wait_probability) * (1.0 - still_served) + wait_probability * (1.0 - left).clamp(0.0, 1.0)
+    }
+
     /// A time in seconds that every response takes longer than: what all have waited before they stand in the queue.
     pub fn least_seconds(&self) -> f64 {
         match *self {

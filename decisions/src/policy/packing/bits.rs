@@ -95,29 +95,6 @@ impl GrowingBits {
     pub(super) fn contains(&self, index: usize) -> bool {
         contains(&self.0, index)
     }
-
-    /// Takes all elements out.
-    pub(super) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    /// The sixty-four elements from 64 times `place` on.
-    pub(super) fn word(&self, place: usize) -> u64 {
-        self.0.get(place).copied().unwrap_or(0)
-    }
-
-    /// Adds everything in `other`.
-    pub(super) fn unite(&mut self, other: &[u64]) {
-        if self.0.len() < other.len() {
-            self.0.resize(other.len(), 0);
-        }
-        unite(&mut self.0, other);
-    }
-
-    /// The elements in ascending order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        iter(&self.0)
-    }
 }
 
 #[cfg(test)]
@@ -143,11 +120,5 @@ mod tests {
         let mut bits = GrowingBits::default();
         bits.insert(200);
         assert!(bits.contains(200) && !bits.contains(10_000) && !bits.contains(199));
-        assert_eq!((bits.word(3), bits.word(9)), (1 << 8, 0));
-        let mut longer = empty(300);
-        insert(&mut longer, 299);
-        bits.unite(&longer);
-        bits.unite(&full(1));
-        assert_eq!(bits.iter().collect::<Vec<_>>(), [0, 200, 299]);
     }
 }

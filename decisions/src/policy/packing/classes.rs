@@ -54,10 +54,10 @@ pub(super) struct Variant {
     pub(super) full_claims: GrowingBits,
     /// The others, as far as they were counted.
     pub(super) open: OpenClaims,
+    /// Where the search for an existing node begins: none before it can ever take it in this pass.
+    pub(super) first_open_node: usize,
     /// Existing nodes that can never take it in this pass.
     pub(super) lost_nodes: GrowingBits,
-    /// Whether those are among them whose pods keep it away.
-    pub(super) knows_full_hosts: bool,
 }
 
 /// Claims that have not refused pods for good, in no order.
@@ -81,8 +81,8 @@ impl Variant {
             lost_claims: GrowingBits::default(),
             full_claims: GrowingBits::default(),
             open: OpenClaims::default(),
+            first_open_node: 0,
             lost_nodes: GrowingBits::default(),
-            knows_full_hosts: false,
         }
     }
 

@@ -15,9 +15,9 @@ use super::input::{NodeView, PackingSetup};
 use super::node_memo::{Fixed, KeptNode, KnownFacts, NodeMemo, Room, host_name};
 use super::node_pods::PodsOfNode;
 use super::ports;
-use super::requirement_table::{Combined, RequirementId, RequirementTable, SetId, Undefined};
+use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::{self, ResourceTable};
-use super::topology::{Asking, Blocked, BoundPods, Others, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
+use super::topology::{Asking, Blocked, BoundPods, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
 use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
@@ -211,17 +211,17 @@ pub(super) struct Unsuitable {
 }
 
 impl Unsuitable {
-    /// Which nodes do not take the pod either, as long as nothing else is placed.
-    pub(super) const fn others(&self) -> Others {
+    /// Whether nodes with the same labels do not take the pod either, as long as nothing else is placed.
+    pub(super) const fn is_by_labels(&self) -> bool {
         match self.obstacle {
-            Obstacle::Requirements(_) => Others::SameLabels,
-            Obstacle::Topology(blocked) => blocked.others,
+            Obstacle::Requirements(_) => true,
+            Obstacle::Topology(blocked) => blocked.by_labels,
             Obstacle::Taint
             | Obstacle::Room
             | Obstacle::Ports
             | Obstacle::Host
             | Obstacle::VolumeLimit(_)
-            | Obstacle::Volume(..) => Others::None,
+            | Obstacle::Volume(..) => false,
         }
     }
 }
@@ -365,8 +365,7 @@ impl ExistingNode {
         }
     }
 
-    /// Whether there is room for so much more.
-    pub(super) fn has_room(&self, amounts: &[i64]) -> bool {
+    fn has_room(&self, amounts: &[i64]) -> bool {
         !self.overdrawn && resource_table::fits(&self.room, amounts)
     }
 
@@ -393,11 +392,6 @@ impl ExistingNode {
     /// The taints that pods must tolerate.
     pub(super) fn taints(&self) -> TaintsId {
         self.taints
-    }
-
-    /// The value of one of its labels, as a requirement.
-    pub(super) fn label(&self, key: Symbol, table: &RequirementTable) -> Option<RequirementId> {
-        table.member(self.fixed.set, key)
     }
 
     /// Its labels as requirements, with what the pods of this pass have added.

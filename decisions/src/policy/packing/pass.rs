@@ -7,9 +7,9 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use smallvec::SmallVec;
 
-use super::bits::{self, Bits, GrowingBits};
+use super::bits::{self, Bits};
 use super::claim::{Candidate, Claim, Engine, Fit, Unfit};
-use super::classes::{Classes, Tools, Variant};
+use super::classes::{Classes, Tools};
 use super::errors::{PoolRefusal, Refusal, Unschedulable};
 use super::existing::Visitor;
 use super::existing_index::ExistingNodes;
@@ -20,7 +20,6 @@ use super::queue::{place_in_queue, sorted};
 use super::requirement_table::{Combined, SetId, Undefined};
 use super::resource_table::ResourceTable;
 use super::shapes::Shapes;
-use super::topology::Others;
 use super::volumes::PodVolumes;
 use super::work::PassWork;
 use crate::domain::{ResourceName, Resources, SimDuration};
@@ -267,20 +266,28 @@ impl<'p, 'a> Pass<'p, 'a> {
         }
         let running = self.asked.running.get(pod).is_some_and(|&own| own);
         let kept_off = running && !self.asked.unsettled.is_empty();
-        self.leave_full_hosts_out(class, variant);
-        // A spread that refuses one node of a zone refuses the others there, and often those with the same labels are refused together:
-        // nothing is placed before the search ends. A pod whose volumes may be at several places could have been refused at each for
-        // another reason.
-        let (mut closed, mut refused) = (GrowingBits::default(), SmallVec::<[SetId; 16]>::new());
+        // What has refused such a pod for good, or has no room, does so for the rest of the pass.
+        let mut from = if kept_off { 0 } else { self.classes.list[class].variants[variant].first_open_node };
+        let mut all_for_good = !kept_off;
+        // A spread that refuses one node of a zone refuses the others with the same labels: nothing is placed before the search ends. A pod
+        // whose volumes may be at several places could have been refused at each for another reason.
+        let mut refused: SmallVec<[SetId; 16]> = SmallVec::new();
         let one_place = self.classes.list[class].volume_sets.len() == 1;
-        let mut from = 0;
-        loop {
-            let (own, existing) = (&mut self.classes.list[class], &mut *self.existing);
-            let state = &mut own.variants[variant];
-            let Some(position) = existing.next_open(from, &own.shape, [&state.lost_nodes, &closed]) else { break };
+        while let Some(position) = self.existing.next_with_room(from, &self.classes.list[class].shape.amounts) {
             from = position + 1;
-            let node = existing.get(position);
-            if kept_off && self.asked.unsettled[node.node] || refused.contains(&node.labels()) {
+            let state = &mut self.classes.list[class].variants[variant];
+            if all_for_good {
+                state.first_open_node = position;
+            }
+            if state.lost_nodes.contains(position) {
+                continue;
+            }
+            let node = self.existing.get(position);
+            if kept_off && self.asked.unsettled[node.node] {
+                continue;
+            }
+            if refused.contains(&node.labels()) {
+                all_for_good = false;
                 continue;
             }
             let tolerates = state.tolerates(node.taints(), self.engine.topology.known_rules());
@@ -305,36 +312,19 @@ impl<'p, 'a> Pass<'p, 'a> {
                 Err(unsuitable) if unsuitable.for_good => {
                     self.classes.list[class].variants[variant].lost_nodes.insert(position);
                 }
-                Err(unsuitable) if one_place => {
-                    let labels = node.labels();
-                    let in_domain = match unsuitable.others() {
-                        Others::None => continue,
-                        Others::SameLabels => None,
-                        Others::SameDomain(key) => self.existing.with_label_of(position, key, self.engine.table),
-                    };
-                    match in_domain {
-                        Some(nodes) => closed.unite(nodes),
-                        None => refused.push(labels),
+                Err(unsuitable) => {
+                    all_for_good = false;
+                    if one_place && unsuitable.is_by_labels() {
+                        refused.push(node.labels());
                     }
                 }
-                Err(_) => {}
             }
+        }
+        if all_for_good {
+            self.classes.list[class].variants[variant].first_open_node = self.existing.len();
         }
         self.work.nodes += self.existing.staying_before(self.existing.len());
         false
-    }
-
-    /// Counts the nodes among the lost ones whose pods keep those of a class away, before the first of these looks for a node.
-    fn leave_full_hosts_out(&mut self, class: usize, variant: usize) {
-        let Variant { owned, lost_nodes, knows_full_hosts, .. } = &mut self.classes.list[class].variants[variant];
-        if !std::mem::replace(knows_full_hosts, true) {
-            let existing = &self.existing;
-            self.engine.topology.for_each_full_host(class, owned, |host| {
-                if let Some(position) = existing.position_of(host) {
-                    lost_nodes.insert(position);
-                }
-            });
-        }
     }
 
     /// Asks every node up to the first that takes the pod, as the search below does but without its shortcuts, and keeps

@@ -80,19 +80,8 @@ pub(super) struct Blocked {
     inverse: bool,
     /// Whether the host can never suit again in this pass, because counts on a host only grow.
     pub(super) for_good: bool,
-    /// Which nodes are refused too, as long as no other pod is placed.
-    pub(super) others: Others,
-}
-
-/// Nodes that a refusal goes for as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Others {
-    /// None that is known.
-    None,
-    /// All whose labels are the same.
-    SameLabels,
-    /// All that are in the same domain of this key by their labels.
-    SameDomain(Symbol),
+    /// Whether every node with the same labels is refused too, as long as no other pod is placed.
+    pub(super) by_labels: bool,
 }
 
 /// Which group an identity has in this pass.
@@ -280,29 +269,19 @@ impl<'p> Topology<'p> {
         if own.domains.is_some() {
             return Ok(());
         }
+        let count = own.on_host(place.host);
         let selects_itself = !inverse && self.classes[asking.class].counted_by.contains(&group);
-        let (suits, for_good) = match own.is_full(place.host, selects_itself) {
-            Some(full) => (!full, true),
-            None => {
+        let (suits, for_good) = match own.kind {
+            TopologyKind::Spread => (i64::from(count) + i64::from(selects_itself) <= own.max_skew, true),
+            TopologyKind::AntiAffinity => (count == 0, true),
+            TopologyKind::Affinity => {
                 let allowed = asking.strict_host.is_none_or(|wanted| names_host(wanted, place.host_name));
                 // Occupied hosts that the pod could go to: its own requirement on the host name is rare.
                 let reachable = own.occupied() > 0 && asking.strict_host.is_none_or(|wanted| wanted.complement);
-                (allowed && (own.on_host(place.host) > 0 || (selects_itself && !reachable)), false)
+                (allowed && (count > 0 || (selects_itself && !reachable)), false)
             }
         };
-        if suits { Ok(()) } else { Err(Blocked { group, inverse, for_good, others: Others::None }) }
-    }
-
-    /// Hands the hosts over that no pod of the class can go to for the rest of the pass because of those that were there before it, some of them
-    /// perhaps more than once.
-    pub(super) fn for_each_full_host(&self, class: usize, owned: &[usize], mut take: impl FnMut(usize)) {
-        let ClassGroups { counted_by, repelled_by, .. } = &self.classes[class];
-        for &group in owned {
-            self.groups[group].for_each_full_host(counted_by.contains(&group), &mut take);
-        }
-        for &group in repelled_by {
-            self.inverse[group].for_each_full_host(false, &mut take);
-        }
+        if suits { Ok(()) } else { Err(Blocked { group, inverse, for_good, by_labels: false }) }
     }
 
     fn narrow_by(
@@ -316,7 +295,7 @@ impl<'p> Topology<'p> {
     ) -> Result<SetId, Blocked> {
         let own = if inverse { &self.inverse[group] } else { &self.groups[group] };
         let Some(key) = own.domains else { return Ok(narrowed) };
-        let blocked = |others| Err(Blocked { group, inverse, for_good: false, others });
+        let blocked = Blocked { group, inverse, for_good: false, by_labels: true };
         let pod = table.member(asking.strict, own.key);
         let node = table.member(place.set, own.key);
         let domains = &mut self.rules.keys[key];
@@ -335,14 +314,14 @@ impl<'p> Topology<'p> {
             }
         };
         let requirement = match choice {
-            Choice::Nothing => return blocked(Others::SameDomain(own.key)),
+            Choice::Nothing => return Err(blocked),
             Choice::One(domain) => domains.only(domain),
             Choice::Several(several) => domains.several(&several, table),
         };
         let single = table.single(requirement);
         match table.combine(narrowed, single, place.undefined) {
             Combined::Set(set) => Ok(set),
-            Combined::Undefined | Combined::Contradiction => blocked(Others::SameLabels),
+            Combined::Undefined | Combined::Contradiction => Err(blocked),
         }
     }
 

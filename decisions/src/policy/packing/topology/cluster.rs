@@ -9,7 +9,6 @@ use smallvec::{SmallVec, smallvec};
 use super::constraint::IdentityId;
 use super::rules::{Constraint, Rules, SpecNumber, TaintsId, TolerationsId};
 use crate::domain::topology::NodeInclusionPolicy;
-use crate::policy::packing::bits::GrowingBits;
 use crate::policy::packing::input::PackingSetup;
 use crate::policy::packing::node_memo::Fixed;
 use crate::policy::packing::node_pods::NodePods;
@@ -105,37 +104,15 @@ pub(super) const ABSENT: i32 = -1;
 /// Pods by host: as counted once, and what changed since.
 #[derive(Clone, Default)]
 pub(super) struct HostCounts {
-    counted: Arc<CountedHosts>,
+    counted: Arc<FxHashMap<usize, i32>>,
     changed: FxHashMap<usize, i32>,
-}
-
-#[derive(Default)]
-struct CountedHosts {
-    /// By host, as far as there are pods.
-    pods: Vec<i32>,
-    /// The hosts with pods.
-    occupied: GrowingBits,
-}
-
-impl CountedHosts {
-    fn add(&mut self, host: usize, pods: i32) {
-        if self.pods.len() <= host {
-            self.pods.resize(host + 1, 0);
-        }
-        self.pods[host] += pods;
-        self.occupied.insert(host);
-    }
 }
 
 impl HostCounts {
     /// The pods on a host.
     pub(super) fn get(&self, host: usize) -> i32 {
-        self.changed.get(&host).or_else(|| self.counted.pods.get(host)).copied().unwrap_or(0)
-    }
-
-    /// The hosts that had pods when they were counted.
-    pub(super) fn counted(&self) -> impl Iterator<Item = usize> + '_ {
-        self.counted.occupied.iter()
+        let counted = || if self.counted.is_empty() { None } else { self.counted.get(&host) };
+        self.changed.get(&host).or_else(counted).copied().unwrap_or(0)
     }
 
     /// Adds `pods`, which may be negative; returns the count before and after.
@@ -355,6 +332,9 @@ impl ClusterTopology {
         let Some(bound) = &self.bound else { return tally.counts() };
         tally.classes.extend(rules.selected(identity).iter().filter_map(|&spec| bound.class_of(spec)));
         tally.classes.sort_unstable();
+        if tally.by_host {
+            tally.hosts.reserve(tally.classes.iter().map(|&class| bound.places(class).len()).sum());
+        }
         for position in 0..tally.classes.len() {
             for (node, pods) in bound.places(tally.classes[position]) {
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
@@ -493,14 +473,14 @@ impl ClusterTopology {
 struct Tally {
     by_host: bool,
     known: Spanned,
-    hosts: CountedHosts,
+    hosts: FxHashMap<usize, i32>,
     classes: Vec<usize>,
 }
 
 impl Default for Tally {
     /// Of hosts.
     fn default() -> Self {
-        Self { by_host: true, known: Spanned::default(), hosts: CountedHosts::default(), classes: Vec::new() }
+        Self { by_host: true, known: Spanned::default(), hosts: FxHashMap::default(), classes: Vec::new() }
     }
 }
 
@@ -523,7 +503,7 @@ impl Tally {
 
     fn add(&mut self, host: usize, domain: Option<usize>, pods: i32) {
         if self.by_host {
-            self.hosts.add(host, pods);
+            *self.hosts.entry(host).or_insert(0) += pods;
         } else if let Some(domain) = domain {
             self.know(domain);
             self.known.domains[domain] += pods;
@@ -532,8 +512,7 @@ impl Tally {
 
     fn counts(self) -> Counts {
         let Spanned { domains, reasons } = self.known;
-        let occupied =
-            if self.by_host { self.hosts.occupied.iter().count() } else { domains.iter().filter(|&&c| c > 0).count() };
+        let occupied = if self.by_host { self.hosts.len() } else { domains.iter().filter(|&&c| c > 0).count() };
         Counts {
             domains,
             hosts: HostCounts { counted: Arc::new(self.hosts), changed: FxHashMap::default() },

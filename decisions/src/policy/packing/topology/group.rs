@@ -75,29 +75,6 @@ impl Group {
         self.counts.hosts.get(host)
     }
 
-    /// Hands the hosts over that are [full](Self::is_full) of pods that were there before the first one was placed.
-    pub(super) fn for_each_full_host(&self, selects_itself: bool, mut take: impl FnMut(usize)) {
-        if self.domains.is_none() && self.kind != TopologyKind::Affinity {
-            for host in self.counts.hosts.counted() {
-                if self.is_full(host, selects_itself) == Some(true) {
-                    take(host);
-                }
-            }
-        }
-    }
-
-    /// Whether the pods on a host keep one more away, now and for the rest of the pass: their number only grows. `None` where that is not for
-    /// good, or the domains are no hosts.
-    pub(super) fn is_full(&self, host: usize, selects_itself: bool) -> Option<bool> {
-        let count = self.on_host(host);
-        match self.kind {
-            _ if self.domains.is_some() => None,
-            TopologyKind::Spread => Some(i64::from(count) + i64::from(selects_itself) > self.max_skew),
-            TopologyKind::AntiAffinity => Some(count > 0),
-            TopologyKind::Affinity => None,
-        }
-    }
-
     /// The known domains with their counts.
     pub(super) fn counted(&self) -> impl Iterator<Item = (usize, i32)> + '_ {
         self.counts.domains.iter().copied().enumerate().filter(|(_, count)| *count >= 0)
