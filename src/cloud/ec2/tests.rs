@@ -1,0 +1,177 @@
+//! The simulated account: fleets, what pools hold, faults, quotas and throttling.
+
+use std::sync::Arc;
+
+use super::{Ec2, Pool};
+use crate::catalog::Catalog;
+use crate::cloud::api::ApiAction;
+use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
+use crate::cloud::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
+use crate::cloud::quotas::QuotaClass;
+use crate::cloud::settings::{ApiLimits, BucketSize, CloudSettings, Failures, Interruptions, Quotas};
+use crate::domain::volumes::NodeVolumes;
+use crate::domain::{NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::engine::Streams;
+use crate::policy::selection::AllocationStrategy;
+
+/// An account without interruptions, so that a pool's capacity is what it was at the start.
+fn account() -> Ec2 {
+    account_with(CloudSettings {
+        interruptions: Interruptions { exposure_hours: None, ..Interruptions::default() },
+        api: ApiLimits { launched_instances: BucketSize { size: 10_000, per_second: 1 }, ..ApiLimits::default() },
+        failures: Failures::NONE,
+        ..CloudSettings::default()
+    })
+}
+
+fn account_with(settings: CloudSettings) -> Ec2 {
+    let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
+    let end = SimTime::ZERO + SimDuration::from_secs(3_600);
+    Ec2::new(region, Streams::new(7), Arc::new(settings), end)
+}
+
+fn request(types: &[&str], target: u32) -> FleetRequest {
+    FleetRequest {
+        capacity_type: well_known::SPOT,
+        strategy: AllocationStrategy::LowestPrice,
+        pools_to_use: 1,
+        target,
+        overrides: types
+            .iter()
+            .map(|name| FleetOverride {
+                instance_type: Symbol::new(name),
+                zone: Symbol::new("us-east-1a"),
+                priority: 0,
+            })
+            .collect(),
+    }
+}
+
+#[test]
+fn two_fleets_for_more_than_a_pool_holds_get_what_it_holds_and_errors_for_the_rest() {
+    let mut ec2 = account();
+    let nodes: Vec<NodeId> = (0..5_000).map(NodeId).collect();
+    let first = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    let second =
+        ec2.create_fleet(&request(&["m5.large"], 5_000), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    assert_eq!(first.instances.len(), 1);
+    assert!(first.errors.is_empty());
+    assert!(!second.instances.is_empty() && second.instances.len() < 5_000);
+    assert_eq!(second.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
+    let third = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    assert!(third.instances.is_empty(), "the pool is empty");
+    ec2.terminate(first.instances[0], SimTime::ZERO);
+    ec2.mark_terminated(first.instances[0], SimTime::ZERO);
+    assert_eq!(
+        ec2.create_fleet(&request(&["m5.large"], 1), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO)
+            .unwrap()
+            .instances
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_type_that_the_zone_does_not_offer_is_unsupported() {
+    let reply = account()
+        .create_fleet(&request(&["no-such.type"], 1), &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO)
+        .unwrap();
+    assert_eq!(reply.errors[0].code, FleetErrorCode::Unsupported);
+}
+
+#[test]
+fn a_pools_capacity_does_not_depend_on_which_pools_were_looked_at_before() {
+    let pool = |name: &str| Pool {
+        instance_type: Symbol::new(name),
+        zone: Symbol::new("us-east-1a"),
+        capacity_type: well_known::SPOT,
+    };
+    let (one, other) = (account(), account());
+    let _ = other.initial_free(pool("c5.large"));
+    assert_eq!(one.initial_free(pool("m5.large")), other.initial_free(pool("m5.large")));
+}
+
+#[test]
+fn a_capacity_fault_withholds_the_pools_that_it_names_for_as_long_as_it_lasts() {
+    let until = SimTime::ZERO + SimDuration::from_secs(60);
+    let pools = PoolSelector { family: Some(Symbol::new("m5")), ..PoolSelector::default() };
+    let fault = Fault { at: SimTime::ZERO, until, kind: FaultKind::InsufficientCapacity { pools, probability: 1.0 } };
+    let mut ec2 = account_with(CloudSettings { faults: vec![fault], ..CloudSettings::default() });
+    let reply = ec2
+        .create_fleet(&request(&["m5.large", "c5.large"], 1), &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO)
+        .unwrap();
+    assert_eq!(reply.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
+    assert_eq!(ec2.instance(reply.instances[0]).pool.instance_type, Symbol::new("c5.large"));
+    assert_eq!(
+        ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], &NodeVolumes::gp3(20), until)
+            .unwrap()
+            .instances
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn a_quota_counts_vcpus_from_acceptance_until_the_instance_is_gone() {
+    let quotas = Quotas::default().with(QuotaClass::Standard, 3);
+    let mut ec2 = account_with(CloudSettings { quotas, ..CloudSettings::default() });
+    let first =
+        ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    let second =
+        ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    assert_eq!(second.errors[0].code, FleetErrorCode::MaxSpotInstanceCountExceeded);
+    ec2.terminate(first.instances[0], SimTime::ZERO);
+    ec2.mark_terminated(first.instances[0], SimTime::ZERO);
+    assert_eq!(
+        ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(2)], &NodeVolumes::gp3(20), SimTime::ZERO)
+            .unwrap()
+            .instances
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn the_pools_of_one_request_share_their_classs_quota() {
+    let quotas = Quotas::default().with(QuotaClass::Standard, 7);
+    let mut ec2 = account_with(CloudSettings { quotas, ..CloudSettings::default() });
+    let both = FleetRequest { pools_to_use: 2, ..request(&["m5.large", "c5.large"], 8) };
+    let both = FleetRequest { strategy: AllocationStrategy::Diversified, ..both };
+    let nodes: Vec<NodeId> = (0..8).map(NodeId).collect();
+    let reply = ec2.create_fleet(&both, &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    assert_eq!(reply.instances.len(), 3, "six of seven vCPUs");
+    assert!(reply.errors.iter().any(|error| error.code == FleetErrorCode::MaxSpotInstanceCountExceeded));
+}
+
+#[test]
+fn a_throttle_on_one_action_leaves_the_others_alone() {
+    let limited = |action| {
+        let bucket = BucketSize { size: 1, per_second: 0 };
+        let kind = FaultKind::ApiThrottle { bucket, action: Some(action) };
+        let fault = Fault { at: SimTime::ZERO, until: SimTime::ZERO + SimDuration::from_secs(60), kind };
+        let mut ec2 = account_with(CloudSettings { faults: vec![fault], ..CloudSettings::default() });
+        let launched = (0..2).map(|node| {
+            ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(node)], &NodeVolumes::gp3(20), SimTime::ZERO)
+        });
+        let launched: Vec<_> = launched.filter_map(Result::ok).flat_map(|reply| reply.instances).collect();
+        let ended = launched.iter().filter(|id| ec2.terminate_instances(&[**id], SimTime::ZERO).is_ok()).count();
+        (launched.len(), ended)
+    };
+    assert_eq!(limited(ApiAction::CreateFleet), (1, 1));
+    assert_eq!(limited(ApiAction::TerminateInstances), (2, 1));
+    assert_eq!(limited(ApiAction::RunInstances), (2, 2));
+}
+
+#[test]
+fn too_many_calls_launch_nothing() {
+    let mutating = BucketSize { size: 1, per_second: 1 };
+    let api = ApiLimits { mutating, ..ApiLimits::default() };
+    let mut ec2 = account_with(CloudSettings { api, ..CloudSettings::default() });
+    let one = request(&["m5.large"], 1);
+    assert!(ec2.create_fleet(&one, &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO).is_ok());
+    assert!(ec2.create_fleet(&one, &[NodeId(1)], &NodeVolumes::gp3(20), SimTime::ZERO).is_err());
+    assert_eq!(ec2.instances().len(), 1);
+    assert!(
+        ec2.create_fleet(&one, &[NodeId(1)], &NodeVolumes::gp3(20), SimTime::ZERO + SimDuration::from_secs(1)).is_ok()
+    );
+}
