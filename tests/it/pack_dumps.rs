@@ -255,3 +255,16 @@ fn a_stateful_set_waits_with_the_ordinals_that_are_not_there() {
         assert_eq!(pods, ["default/db-0", "default/db-2"], "{found}");
     }
 }
+
+#[test]
+fn a_namespace_that_no_file_describes_is_selected_by_its_name() {
+    let apart = |name: &str| {
+        let more = format!(
+            "  affinity:\n    podAntiAffinity:\n      requiredDuringSchedulingIgnoredDuringExecution:\n        - topologyKey: kubernetes.io/hostname\n          \
+             namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}}}}}\n          labelSelector: {{matchLabels: {{app: web}}}}\n"
+        );
+        let web = |pod_name: &str| pod(pod_name, "500m", ", labels: {app: web}", &more, "");
+        on_new_nodes(&answer(&[web("a"), web("b")])).len()
+    };
+    assert_eq!((apart("default"), apart("other")), (2, 1));
+}
