@@ -68,7 +68,7 @@ impl World {
         self.settled.push(start);
         let id = self.cluster.add_node(new, created);
         self.cluster.launch_node(id, labels, capacity.clone(), allocatable.clone());
-        self.cluster.register_node(id, capacity, allocatable, &[]);
+        self.cluster.register_node(id, capacity, allocatable, &Labels::new(), &[]);
         self.cluster.set_taints(id, taints.to_vec());
         for (key, value) in annotations.iter() {
             self.cluster.annotate_node(id, key, Some(value));
