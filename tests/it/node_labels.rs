@@ -129,7 +129,8 @@ fn every_node_is_labelled_by_its_kubelet_and_by_the_cloud() {
             let absent = policy == "fargate" && key == "beta.kubernetes.io/instance-type";
             assert_eq!(values.is_empty(), absent, "{policy}: {key}");
             let (_, stated) = *BY_KUBELET.iter().chain(&BY_CLOUD).chain([&ZONE_ID]).find(|own| own.0 == key).unwrap();
-            let free = policy == "auto" && key != "beta.kubernetes.io/os" && !key.starts_with("failure") && key != ZONE_ID.0;
+            let free =
+                policy == "auto" && key != "beta.kubernetes.io/os" && !key.starts_with("failure") && key != ZONE_ID.0;
             assert!(free || values.iter().all(|value| value == stated), "{policy}: {key} is {values:?}");
         }
     }
@@ -176,4 +177,32 @@ fn more_labels_make_no_node_drift() {
     let outcome = run(&load(&deployment(("default", "web"), 1, &select(&BY_CLOUD)), "", ""), "karpenter");
     assert_eq!(outcome.record.nodes.len(), 1);
     assert!(outcome.record.nodes[0].deletion_requested.is_none());
+}
+
+#[test]
+fn an_id_that_no_zone_is_taken_for_is_told_of_with_the_pairing_that_is_assumed() {
+    let warned = |label: (&str, &str), policy: &str| {
+        let scenario = load(&deployment(("default", "web"), 1, &select(&[label])), "", "");
+        let policy = scenario.for_policy(Some(policy)).unwrap();
+        let resolved = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), 1).unwrap();
+        resolved.warnings.texts().into_iter().filter(|text| text.contains(ZONE_ID.0)).collect::<Vec<_>>()
+    };
+    for policy in ["karpenter", "groups"] {
+        let told = warned((ZONE_ID.0, "use1-az4"), policy);
+        assert!(told.len() == 1 && told[0].starts_with("default/web: "), "{policy}: {told:?}");
+        assert!(told[0].contains("us-east-1a is taken for use1-az2"), "{told:?}");
+        assert!(warned(ZONE_ID, policy).is_empty());
+    }
+    let pool = POOL.split("---\n").nth(1).unwrap().replace("{ name: default }", "{ name: by-id }");
+    let pool = format!("---\n{pool}").replace(
+        "requirements: [",
+        "requirements: [{ key: topology.k8s.aws/zone-id, operator: In, values: [use1-az6] }, ",
+    );
+    let scenario = load(&pool, "", "");
+    let policy = scenario.for_policy(Some("karpenter")).unwrap();
+    let warnings = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), 1).unwrap().warnings.texts();
+    assert!(
+        warnings.iter().any(|text| text.starts_with("NodePool by-id: ") && text.contains("use1-az6")),
+        "{warnings:?}"
+    );
 }

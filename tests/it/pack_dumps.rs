@@ -209,6 +209,9 @@ fn a_zone_id_narrows_what_is_launched_to_its_zone() {
     let more = "  nodeSelector: {topology.k8s.aws/zone-id: use1-az2}\n";
     let answer = answer(&[pod("p", "1", "", more, "")]);
     assert_eq!(answer["launches"][0]["zones"].as_array().unwrap().len(), 1);
+    let (_, err) = asked(&[pod("p", "1", "", &more.replace("az2", "az9"), "")], &[]);
+    assert!(err.contains("p: `topology.k8s.aws/zone-id` (use1-az9) leaves no zone for a new node"), "{err}");
+    assert!(err.contains("us-east-1a is taken for use1-az2"), "{err}");
 }
 
 #[test]

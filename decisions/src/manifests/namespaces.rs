@@ -81,7 +81,8 @@ mod tests {
              apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n\
              spec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c}]}}}\n",
         );
-        let found: Vec<(Symbol, Labels)> = Namespaces::of([&start, &later]).with([Symbol::new("jobs")]).into_iter().collect();
+        let found: Vec<(Symbol, Labels)> =
+            Namespaces::of([&start, &later]).with([Symbol::new("jobs")]).into_iter().collect();
         let named = |name: &str| Labels::new().with("kubernetes.io/metadata.name", name);
         let expected = [
             (Symbol::new("default"), named("default")),

@@ -203,6 +203,7 @@ impl PackingQuestion {
         }
         warn_of_buffers(&objects, &mut warnings);
         warn_of_fargate(&objects, &mut warnings);
+        super::zone_ids::warn(&node_pools, &pods, (&setting.region, &setting.zones), &mut warnings);
         let mut question = Self {
             karpenter,
             price_list: setting.price_list,
