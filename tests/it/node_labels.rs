@@ -206,3 +206,13 @@ fn an_id_that_no_zone_is_taken_for_is_told_of_with_the_pairing_that_is_assumed()
         "{warnings:?}"
     );
 }
+
+#[test]
+fn a_node_that_is_there_from_the_start_has_them_too() {
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: { name: found, labels: { kubernetes.io/hostname: found, kubernetes.io/os: linux, \
+        topology.kubernetes.io/zone: us-east-1a } }\nstatus: { capacity: { cpu: \"2\", memory: 8Gi, pods: \"29\" }, \
+        allocatable: { cpu: \"2\", memory: 7Gi, pods: \"29\" }, conditions: [{ type: Ready, status: \"True\" }] }\n";
+    let objects = format!("{}{node}", deployment(("default", "web"), 1, &select(&BY_KUBELET[..1])));
+    let outcome = run(&load(&objects, "", ""), "karpenter");
+    assert_eq!((placed(&outcome, "web"), outcome.record.nodes.len()), ((1, 1), 1), "nothing is launched");
+}
