@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use nodecast::domain::labels::deprecated_node_labels;
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, Symbol, Taint, TaintEffect};
 use nodecast::policy::cluster_autoscaler::expander::{GroupRanks, PodPrice};
-use nodecast::policy::cluster_autoscaler::templates::{kube_proxy, kubelet_labels};
+use nodecast::policy::cluster_autoscaler::templates::kube_proxy;
 use nodecast::policy::cluster_autoscaler::view::{
     BudgetView, Controller, ControllerKind, DaemonSetView, GroupView, InstanceError, InstanceView, NodeTemplate,
     NodeView, PodPlace, PodTraits, PodView, RestartPolicy,
@@ -179,7 +180,7 @@ impl Cluster {
             capacity = template.capacity.clone();
         }
         labels.extend(&own.labels);
-        kubelet_labels(&mut labels);
+        labels.extend(&deprecated_node_labels(&labels));
         labels.set(Symbol::new("kubernetes.io/hostname"), Symbol::new(name));
         taints.extend(own.taints);
         let ready = node["ready"].as_bool().unwrap_or(true);

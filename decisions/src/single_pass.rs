@@ -5,6 +5,7 @@
 mod constraints;
 mod explanation;
 mod question;
+mod zone_ids;
 
 pub use constraints::Constraint;
 pub use explanation::{Explanation, PodOutcome};

@@ -255,7 +255,8 @@ impl Builder {
         let new = NewNode { labels: node.labels.clone(), ..NewNode::called(node.name.as_str(), origin) };
         let id = self.cluster.add_node(new, created);
         self.cluster.launch_node(id, &missing, node.capacity.clone(), node.allocatable.clone());
-        self.cluster.register_node(id, node.capacity.clone(), node.allocatable.clone(), &node.taints);
+        let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
+        self.cluster.register_node(id, capacity, allocatable, &Labels::new(), &node.taints);
         self.cluster.set_ready(id, node.ready);
         for (key, value) in node.annotations.iter() {
             self.cluster.annotate_node(id, key, Some(value));

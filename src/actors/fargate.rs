@@ -233,7 +233,8 @@ fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken)
     };
     context.world.launch_node(node, &facts, now);
     context.world.run_instance(node, now);
-    context.world.register_node(node, capacity.clone(), capacity, &[], now);
+    let labels = node_life::registration_labels(context, node);
+    context.world.register_node(node, capacity.clone(), capacity, (&labels, &[]), now);
     context.world.ready_node(node, now);
     scheduler_loop::node_changed(context, now, node);
     super::metrics_server::node_registered(context, node);

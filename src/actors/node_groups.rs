@@ -151,7 +151,8 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
     context.set_machine(node, Machine { instance, boot });
     context.world.run_instance(node, now);
     if let Some(offer) = node_life::real_offer(context, node, pool.instance_type) {
-        context.world.register_node(node, offer.capacity, offer.allocatable, &[], now);
+        let labels = node_life::registration_labels(context, node);
+        context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &[]), now);
     }
     context.world.ready_node(node, now);
     context.world.initialize_node(node, now);

@@ -8,6 +8,7 @@ use super::{kubelet, node_groups, terminations};
 use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
+use crate::domain::labels::deprecated_node_labels;
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{
@@ -48,6 +49,27 @@ pub(super) fn launch_facts(
         capacity,
         allocatable,
     }
+}
+
+/// The first release of Kubernetes whose cloud controller for AWS labels nodes with the ids of their zones.
+const ZONE_IDS_SINCE: u8 = 30;
+
+/// What a node is labelled with as it registers, beside what its launch has brought: the same under deprecated names, and the id of its
+/// zone. Neither the NodeClaim nor what the Cluster Autoscaler's provider knows of a group without nodes has them.
+///
+/// Source: cloud-provider-aws v1.36 `pkg/providers/v1/instances_v2.go`, `getAdditionalLabels` (since v1.30, pull request 855); for
+/// deprecated names see [`deprecated_node_labels`]. The controller adds its labels a moment after the kubelet has registered the node and
+/// before pods go there; here both come at once.
+pub(super) fn registration_labels(context: &Context<'_>, node: NodeId) -> Labels {
+    let known = &context.world.node(node).labels;
+    let mut labels = deprecated_node_labels(known);
+    let region = &context.setup.region;
+    let zone = known.get(well_known::ZONE).and_then(|zone| region.zone_index(zone)).map(|zone| region.zones[zone].id);
+    let labelled = context.control_plane.minor() >= ZONE_IDS_SINCE && known.get(well_known::ZONE_ID).is_none();
+    if let Some(id) = zone.filter(|_| labelled) {
+        labels.set(well_known::ZONE_ID, id);
+    }
+    labels
 }
 
 /// Tells the account how many pods with addresses of their own each node has; nothing where no subnet is stated.
@@ -109,7 +131,8 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
         Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
     ];
     taints.extend_from_slice(&state.startup_taints);
-    context.world.register_node(node, offer.capacity, offer.allocatable, &taints, now);
+    let labels = registration_labels(context, node);
+    context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &taints), now);
     context.tell(now, News::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
     context.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));

@@ -27,7 +27,7 @@ use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
 use crate::scenario::definition::{PolicyVariant, PrometheusSettings, QueueSpec, Scenario, SeriesSpec};
-use crate::scenario::manifests::PodObject;
+use crate::scenario::manifests::{Namespaces, PodObject};
 use crate::single_pass::{NamedPod, NodeWithPods};
 
 /// Names of the random streams that a simulation draws from.
@@ -156,9 +156,16 @@ impl Setup<'_> {
         now - SimDuration::from_micros(micros.rem_euclid(1_000_000))
     }
 
-    /// Namespaces with their labels.
+    /// Every namespace in which something stands at some time of the run, with its labels: what kube-scheduler and Karpenter select
+    /// namespaces from. One in which nothing stands yet has no pod that could count.
     pub fn namespaces(&self) -> impl Iterator<Item = (Symbol, Labels)> {
-        self.policy.manifests.namespaces.iter().map(|namespace| (namespace.name, namespace.labels.clone()))
+        let later = self.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
+        let found = self.initial.iter().flat_map(|initial| {
+            let of_nodes = initial.nodes.iter().flat_map(|own| &own.found.pods);
+            of_nodes.chain(initial.waiting.iter().copied()).map(|pod| pod.namespace)
+        });
+        let objects = std::iter::once(&self.policy.manifests).chain(later).map(|own| &**own);
+        Namespaces::of(objects).with(found).into_iter()
     }
 
     /// Who adds and removes nodes, with its release: `Karpenter v1.13`.

@@ -88,7 +88,7 @@ mod tests {
     use crate::domain::pod::Container;
     use crate::domain::workload::ObjectName;
     use crate::domain::{
-        Check, Disagreement, LabelSelector, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime, Symbol,
+        Check, Disagreement, LabelSelector, Labels, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime, Symbol,
     };
 
     /// A node of two CPUs, and three pods that request one each.
@@ -106,7 +106,7 @@ mod tests {
         let new = NewNode::called("first", NodeOrigin::NodePool(Symbol::new("default")));
         let node = cluster.add_node(new, SimTime::ZERO);
         let offers = Resources::cpu_memory(2_000, 1 << 30).with(ResourceName::PODS, 10);
-        cluster.register_node(node, offers.clone(), offers, &[]);
+        cluster.register_node(node, offers.clone(), offers, &Labels::new(), &[]);
         let pods = [0; 3].map(|_| cluster.create_pod(web, 0, None, SimTime::ZERO));
         (cluster, node, pods)
     }

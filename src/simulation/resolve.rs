@@ -11,6 +11,7 @@ mod sizes;
 mod storage;
 mod usage;
 mod vertical;
+mod zone_ids;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -104,6 +105,7 @@ pub fn resolve<'s>(
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
     sizes::warn(&setup, &mut warnings);
+    zone_ids::warn(&setup, &mut warnings);
     warn_about_balancers(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }

@@ -7,6 +7,7 @@ use super::World;
 use super::node_operations::LaunchFacts;
 use super::record::{EventKind, NodeFacts};
 use crate::cluster::NewNode;
+use crate::domain::labels::deprecated_node_labels;
 use crate::domain::{Labels, NodeId, PodId, Resources, SimTime, Taint, WorkloadId};
 
 /// A node that is there when a run begins.
@@ -68,7 +69,8 @@ impl World {
         self.settled.push(start);
         let id = self.cluster.add_node(new, created);
         self.cluster.launch_node(id, labels, capacity.clone(), allocatable.clone());
-        self.cluster.register_node(id, capacity, allocatable, &[]);
+        // Whoever wrote the node down may have left them out.
+        self.cluster.register_node(id, capacity, allocatable, &deprecated_node_labels(labels), &[]);
         self.cluster.set_taints(id, taints.to_vec());
         for (key, value) in annotations.iter() {
             self.cluster.annotate_node(id, key, Some(value));

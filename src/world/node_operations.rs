@@ -93,20 +93,20 @@ impl World {
         self.node_event(at, EventKind::InstanceRunning, id, "");
     }
 
-    /// The kubelet registered the node, with what the real machine offers.
+    /// The kubelet registered the node, with what the real machine offers, and with labels and taints beside those that it has.
     pub fn register_node(
         &mut self,
         id: NodeId,
         capacity: Resources,
         allocatable: Resources,
-        taints: &[Taint],
+        (labels, taints): (&Labels, &[Taint]),
         at: SimTime,
     ) {
         let facts = &mut self.record.nodes[id.index()];
         facts.registered = Some(at);
         facts.capacity = capacity.clone();
         facts.allocatable = allocatable.clone();
-        self.cluster.register_node(id, capacity, allocatable, taints);
+        self.cluster.register_node(id, capacity, allocatable, labels, taints);
         self.node_event(at, EventKind::NodeRegistered, id, "");
     }
 

@@ -65,6 +65,7 @@ mod network_bill;
 mod newcomers;
 mod node_disks;
 mod node_groups;
+mod node_labels;
 mod node_overlays;
 mod node_pressure;
 mod nonsense;

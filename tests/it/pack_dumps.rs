@@ -209,6 +209,9 @@ fn a_zone_id_narrows_what_is_launched_to_its_zone() {
     let more = "  nodeSelector: {topology.k8s.aws/zone-id: use1-az2}\n";
     let answer = answer(&[pod("p", "1", "", more, "")]);
     assert_eq!(answer["launches"][0]["zones"].as_array().unwrap().len(), 1);
+    let (_, err) = asked(&[pod("p", "1", "", &more.replace("az2", "az9"), "")], &[]);
+    assert!(err.contains("p: `topology.k8s.aws/zone-id` (use1-az9) leaves no zone for a new node"), "{err}");
+    assert!(err.contains("us-east-1a is taken for use1-az2"), "{err}");
 }
 
 #[test]
@@ -254,4 +257,17 @@ fn a_stateful_set_waits_with_the_ordinals_that_are_not_there() {
         pods.sort_unstable();
         assert_eq!(pods, ["default/db-0", "default/db-2"], "{found}");
     }
+}
+
+#[test]
+fn a_namespace_that_no_file_describes_is_selected_by_its_name() {
+    let apart = |name: &str| {
+        let more = format!(
+            "  affinity:\n    podAntiAffinity:\n      requiredDuringSchedulingIgnoredDuringExecution:\n        - topologyKey: kubernetes.io/hostname\n          \
+             namespaceSelector: {{matchLabels: {{kubernetes.io/metadata.name: {name}}}}}\n          labelSelector: {{matchLabels: {{app: web}}}}\n"
+        );
+        let web = |pod_name: &str| pod(pod_name, "500m", ", labels: {app: web}", &more, "");
+        on_new_nodes(&answer(&[web("a"), web("b")])).len()
+    };
+    assert_eq!((apart("default"), apart("other")), (2, 1));
 }

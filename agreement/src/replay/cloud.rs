@@ -6,7 +6,7 @@ use nodecast::cloud::InstanceId;
 use nodecast::cloud::api::instance_name;
 use nodecast::cluster::NodePhase;
 use nodecast::domain::taints::TaintEffect;
-use nodecast::domain::{Currency, HourlyRate, NodeId, Resources, SimTime, Symbol, Taint, well_known};
+use nodecast::domain::{Currency, HourlyRate, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known};
 use nodecast::policy::disruption::ConditionStatus;
 use nodecast::policy::instance_types::{Offering, position};
 use nodecast::policy::karpenter::{
@@ -137,7 +137,7 @@ pub(super) fn registered(run: &mut Run, now: SimTime, node: NodeId) {
         Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
     ];
     taints.extend_from_slice(&run.world.node(node).startup_taints);
-    run.world.register_node(node, machine.capacity, machine.allocatable, &taints, now);
+    run.world.register_node(node, machine.capacity, machine.allocatable, (&Labels::new(), &taints), now);
     run.changed();
 }
 

@@ -75,10 +75,18 @@ impl Cluster {
         });
     }
 
-    /// The node has registered, with what the real machine holds and offers, and with these taints beside its own.
-    pub fn register_node(&mut self, id: NodeId, capacity: Resources, allocatable: Resources, taints: &[Taint]) {
+    /// The node has registered, with what the real machine holds and offers, and with these labels and taints beside its own.
+    pub fn register_node(
+        &mut self,
+        id: NodeId,
+        capacity: Resources,
+        allocatable: Resources,
+        labels: &Labels,
+        taints: &[Taint],
+    ) {
         self.change_node(id, |node| {
             node.phase = NodePhase::Registered;
+            node.labels.extend(labels);
             node.labels.set(well_known::HOSTNAME, node.name);
             for taint in taints {
                 if !node.taints.contains(taint) {

@@ -162,6 +162,15 @@ impl LabelSelector {
     }
 }
 
+/// The labels of a namespace of this name: what it is labelled with, and the label with its name that the API server writes over
+/// whatever stands there.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/core/v1/defaults.go`, `SetDefaults_Namespace`.
+#[must_use]
+pub fn with_namespace_name(labels: Labels, name: Symbol) -> Labels {
+    labels.with("kubernetes.io/metadata.name", name)
+}
+
 /// The current name of a label key that Kubernetes or a CSI driver has renamed; other keys stay.
 ///
 /// Source: Karpenter core v1.13 `pkg/apis/v1/labels.go`, `NormalizedLabels`.
@@ -174,6 +183,22 @@ pub fn normalized_key(key: Symbol) -> Symbol {
         well_known::BETA_INSTANCE_TYPE => well_known::INSTANCE_TYPE,
         _ => key,
     }
+}
+
+/// What a node with these labels is labelled with under names that Kubernetes has given up, to which the kubelet (system and
+/// architecture) and the cloud's controller (type, zone and region) hold on.
+///
+/// Source: Kubernetes 1.36 `pkg/kubelet/kubelet_node_status.go`, `initialNode`;
+/// `staging/src/k8s.io/cloud-provider/controllers/node/node_controller.go`, `getNodeModifiersFromCloudProvider`.
+pub fn deprecated_node_labels(labels: &Labels) -> Labels {
+    const NAMES: [(Symbol, Symbol); 5] = [
+        (well_known::OS, well_known::BETA_OS),
+        (well_known::ARCH, well_known::BETA_ARCH),
+        (well_known::INSTANCE_TYPE, well_known::BETA_INSTANCE_TYPE),
+        (well_known::ZONE, well_known::BETA_ZONE),
+        (well_known::REGION, well_known::BETA_REGION),
+    ];
+    NAMES.into_iter().filter_map(|(current, deprecated)| Some((deprecated, labels.get(current)?))).collect()
 }
 
 /// Whether `key` is a label that Karpenter or its AWS provider sets on every node, so that a pod may ask for it although
@@ -289,7 +314,10 @@ const WELL_KNOWN: &[Symbol] = &[
 
 #[cfg(test)]
 mod tests {
-    use super::{LabelSelector, Labels, SelectorExpression, SelectorOperator, is_restricted, is_well_known};
+    use super::{
+        LabelSelector, Labels, SelectorExpression, SelectorOperator, deprecated_node_labels, is_restricted,
+        is_well_known, normalized_key,
+    };
     use crate::domain::symbol::Symbol;
 
     #[test]
@@ -302,6 +330,18 @@ mod tests {
             values: vec![Symbol::new("cache")],
         };
         assert!(LabelSelector { expressions: vec![not_in], ..LabelSelector::default() }.matches(&labels));
+    }
+
+    #[test]
+    fn nodes_carry_what_they_are_under_deprecated_names_too() {
+        let labels = Labels::new().with("kubernetes.io/os", "linux").with("topology.kubernetes.io/zone", "us-east-1a");
+        let expected = Labels::new()
+            .with("beta.kubernetes.io/os", "linux")
+            .with("failure-domain.beta.kubernetes.io/zone", "us-east-1a");
+        assert_eq!(deprecated_node_labels(&labels), expected);
+        for (key, value) in expected.iter() {
+            assert_eq!(labels.get(normalized_key(key)), Some(value));
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod real_node;
 mod releases;
 mod reservations;
 mod volumes;
+mod zone_ids;
 
 use crate::catalog::Region;
 use crate::domain::{
@@ -32,6 +33,7 @@ pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, has_fixed_places, price_list_of};
 pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects, type_label};
 pub use volumes::ebs_attach_limit;
+pub use zone_ids::{ways_of_pod, zone_id_doubt};
 
 /// An instance type as Karpenter's scheduler sees it: what its nodes are labelled with, what they hold, and where it can
 /// be had at what price.

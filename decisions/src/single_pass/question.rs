@@ -13,7 +13,7 @@ use crate::domain::{
     KarpenterVersion, Labels, NodeClaimObject, NodeClass, NodeObject, NodeOverlay, NodePool, PodSpec, SimTime, Symbol,
     Taint, TaintEffect,
 };
-use crate::manifests::{AttachLimits, Manifests, PodObject, SchedulerVerdict};
+use crate::manifests::{AttachLimits, Manifests, Namespaces, PodObject, SchedulerVerdict};
 use crate::policy::auto_mode;
 use crate::policy::instance_types::{
     InstanceType, OverlayVerdict, ProviderSettings, complete_classes, complete_pools, lay_overlays, overlay_warnings,
@@ -104,7 +104,7 @@ pub struct PackingQuestion {
     pub node_classes: Vec<NodeClass>,
     /// NodeOverlays over their instance types.
     pub node_overlays: Vec<NodeOverlay>,
-    /// Namespaces with labels.
+    /// Every namespace in which something stands, with its labels.
     pub namespaces: Vec<(Symbol, Labels)>,
     /// One pod for each DaemonSet.
     pub daemons: Vec<Arc<PodSpec>>,
@@ -194,6 +194,7 @@ impl PackingQuestion {
         warn_of_kinds(karpenter, &node_pools, &mut warnings);
         warn_of_pools(&node_pools, &objects.node_classes, &mut warnings);
         let (daemon_sets, daemons) = daemons(&objects, karpenter).into_iter().unzip();
+        let namespaces = Namespaces::of([&objects]).with(listed.iter().map(|pod| pod.namespace)).into_iter().collect();
         let (pods, nodes) = split(&mut objects, listed, &mut warnings);
         if pods.is_empty() && nodes.iter().all(|node| node.pods.is_empty()) {
             return Err(InputError::new("there is no pod in these files").help(
@@ -202,13 +203,14 @@ impl PackingQuestion {
         }
         warn_of_buffers(&objects, &mut warnings);
         warn_of_fargate(&objects, &mut warnings);
+        super::zone_ids::warn(&node_pools, &pods, (&setting.region, &setting.zones), &mut warnings);
         let mut question = Self {
             karpenter,
             price_list: setting.price_list,
             node_classes: complete_classes(objects.node_classes, &node_pools, &setting.zones),
             node_overlays: objects.node_overlays,
             node_pools,
-            namespaces: objects.namespaces.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect(),
+            namespaces,
             daemons,
             daemon_sets,
             nodes,

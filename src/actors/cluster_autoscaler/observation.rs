@@ -11,7 +11,6 @@ use crate::actors::{eviction, scheduler_loop, volumes};
 use crate::cluster::{Change, NodePhase, PodPhase, Position};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
-use crate::policy::cluster_autoscaler::templates::kubelet_labels;
 use crate::policy::cluster_autoscaler::view::{
     BudgetView, Controller, ControllerKind, DaemonSetView, Deletions, GroupView, InstanceView, NodeView, PodPlace,
     PodTraits, PodView, RestartPolicy,
@@ -181,7 +180,6 @@ fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
 fn first_seen(context: &Context<'_>, id: NodeId, now: SimTime) -> KnownNode {
     let state = context.world.node(id);
     let mut labels = state.labels.clone();
-    kubelet_labels(&mut labels);
     // Karpenter's own, which no node of a group carries.
     labels.remove(well_known::NODE_INITIALIZED);
     let name = state.origin.name();

@@ -40,25 +40,15 @@ const STARTUP_PREFIXES: [&str; 2] =
     ["startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/"];
 const STATUS_PREFIX: &str = "status-taint.cluster-autoscaler.kubernetes.io/";
 
-/// Labels that were renamed, and that a template from the provider carries under both names.
+/// Labels that were renamed, and that a template from the provider carries under both names. System and architecture are not among them:
+/// for a pod that selects `beta.kubernetes.io/os` no group without nodes grows.
+///
+/// Source: Cluster Autoscaler 1.36 `utils/labels/labels.go`, `UpdateDeprecatedLabels`.
 const DEPRECATED_LABELS: [(&str, &str); 3] = [
     ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
     ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
     ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"),
 ];
-
-/// Labels that the kubelet still sets under their old names as well.
-const KUBELET_LABELS: [(&str, &str); 2] =
-    [("kubernetes.io/arch", "beta.kubernetes.io/arch"), ("kubernetes.io/os", "beta.kubernetes.io/os")];
-
-/// Adds the labels that a kubelet and the cloud's controller set under deprecated names.
-pub fn kubelet_labels(labels: &mut Labels) {
-    for (current, deprecated) in DEPRECATED_LABELS.into_iter().chain(KUBELET_LABELS) {
-        if let Some(value) = Symbol::existing(current).and_then(|key| labels.get(key)) {
-            labels.set(Symbol::new(deprecated), value);
-        }
-    }
-}
 
 /// Whether a taint goes away when a node has started up.
 pub fn is_startup_taint(flags: &Flags, taint: &Taint) -> bool {

@@ -53,7 +53,7 @@ pub struct Settings {
     pub flags: KarpenterSettings,
     /// Node classes.
     pub node_classes: Vec<NodeClass>,
-    /// Namespaces with their labels.
+    /// Every namespace in which a pod may stand, with its labels, the one with its name among them.
     pub namespaces: Vec<(Symbol, Labels)>,
     /// Whether there are capacity reservations.
     pub reservations: bool,

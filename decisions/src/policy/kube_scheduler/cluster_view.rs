@@ -10,7 +10,7 @@ use super::node::{NodeEntry, PlacedPod, SchedulerNode};
 use super::shape::{PeerId, PodShape, ShapeId, normalized_image};
 use super::topology::{KeyIndex, TopologyKeys};
 use super::volumes::PodVolumes;
-use crate::domain::labels::{SelectorExpression, SelectorOperator};
+use crate::domain::labels::{SelectorExpression, SelectorOperator, with_namespace_name};
 use crate::domain::topology::PodAffinity;
 use crate::domain::{LabelSelector, Labels, NodeId, PodId, PodSpec, SimTime, Symbol};
 
@@ -144,7 +144,7 @@ impl ClusterView {
     /// the label `kubernetes.io/metadata.name`, which every namespace has.
     pub fn new(services: Vec<Service>, namespaces: impl IntoIterator<Item = (Symbol, Labels)>) -> Self {
         let namespace_labels =
-            namespaces.into_iter().map(|(name, labels)| (name, with_metadata_name(labels, name))).collect();
+            namespaces.into_iter().map(|(name, labels)| (name, with_namespace_name(labels, name))).collect();
         Self { services, namespace_labels, ..Self::default() }
     }
 
@@ -449,7 +449,7 @@ impl ClusterView {
 
     /// The labels of a namespace.
     fn namespace_labels(&self, namespace: Symbol) -> Labels {
-        self.namespace_labels.get(&namespace).cloned().unwrap_or_else(|| with_metadata_name(Labels::new(), namespace))
+        self.namespace_labels.get(&namespace).cloned().unwrap_or_else(|| with_namespace_name(Labels::new(), namespace))
     }
 
     /// How many nodes hold `image`.
@@ -483,10 +483,6 @@ impl ClusterView {
             *self.image_nodes.entry(image.name).or_insert(0) += times;
         }
     }
-}
-
-fn with_metadata_name(labels: Labels, namespace: Symbol) -> Labels {
-    labels.with("kubernetes.io/metadata.name", namespace)
 }
 
 #[cfg(test)]

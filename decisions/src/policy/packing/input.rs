@@ -98,7 +98,8 @@ pub struct PoolView<'a> {
 pub struct NamespaceView<'a> {
     /// Name.
     pub name: Symbol,
-    /// Labels.
+    /// Labels, with `kubernetes.io/metadata.name`, which the API server writes
+    /// ([`with_namespace_name`](crate::domain::labels::with_namespace_name)).
     pub labels: &'a Labels,
 }
 
@@ -127,7 +128,7 @@ pub struct PackingSetup<'a> {
     pub pools: &'a [PoolView<'a>],
     /// One representative pod for each DaemonSet.
     pub daemons: &'a [Arc<PodSpec>],
-    /// Namespaces; needed only where an affinity term selects namespaces by label.
+    /// Every namespace with pods; needed only where an affinity term selects namespaces by label.
     pub namespaces: &'a [NamespaceView<'a>],
     /// Storage objects.
     pub volumes: Volumes<'a>,
