@@ -73,7 +73,7 @@ pub use setup::{
     LoadPart, LoadPlan, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,
     TriggerSources, UsagePlan,
 };
-pub use vertical::{container_states, known_use, namespace_limits, respecified};
+pub use vertical::{StatedUse, container_states, namespace_limits, respecified};
 pub use volumes::AttachmentId;
 
 use crate::domain::SimTime;

@@ -8,6 +8,7 @@ mod balancers;
 mod beside;
 mod checkers;
 mod conclusion;
+mod draining;
 mod forecast;
 pub mod outcome;
 mod resolve;

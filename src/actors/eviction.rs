@@ -4,6 +4,7 @@ use super::context::Context;
 use super::kubelet;
 use crate::control_plane::budgets::eviction_answer;
 use crate::domain::pod::PodDisruptionBudget;
+use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, SimDuration, SimTime};
 use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
 use crate::policy::kube_scheduler::BudgetState;
@@ -46,6 +47,20 @@ pub(super) fn is_allowed(context: &mut Context<'_>, pod: PodId) -> bool {
     let state = context.world.pod(pod);
     let budgets = context.protections.of_pod(&context.world, state);
     matches!(eviction_answer(&context.world, &statuses(context), state, &budgets), EvictionAnswer::Evicted { .. })
+}
+
+/// The budgets that select the pod, if they would refuse its eviction now: one that allows none, or several, with which the API server
+/// evicts no pod.
+pub(super) fn refused_by(context: &Context<'_>, pod: PodId) -> Vec<ObjectName> {
+    let state = context.world.pod(pod);
+    let budgets = context.protections.of_pod(&context.world, state);
+    match eviction_answer(&context.world, &statuses(context), state, &budgets) {
+        EvictionAnswer::Evicted { .. } => Vec::new(),
+        EvictionAnswer::TooManyRequests | EvictionAnswer::SeveralBudgets => {
+            let all = budgets.iter().filter_map(|&budget| context.world.budgets().get(budget as usize));
+            all.map(|own| ObjectName { namespace: own.namespace, name: own.name }).collect()
+        }
+    }
 }
 
 fn ask_within(context: &mut Context<'_>, now: SimTime, pod: PodId, grace: SimDuration, reason: &str) -> EvictionAnswer {

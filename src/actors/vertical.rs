@@ -6,8 +6,8 @@
 //!
 //! Deviation: the Vertical Pod Autoscaler's recommender begins with the run, without checkpoints; metrics-server tells it of windows of about
 //! fifteen seconds, here of the minute since it last asked. What nobody says which container of a pod uses is divided among all in the
-//! proportion of what the template has them request. A resource of which nothing is said is not recommended, where the real program would
-//! see some use of it.
+//! proportion of what the template has them request. A resource of which nothing is said of a container is not recommended for it, where
+//! the real program would see some use of it.
 //!
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/main.go`, `pkg/updater/main.go`; periods as their flags have them.
 
@@ -16,11 +16,12 @@ pub mod inquiry;
 mod observing;
 mod recommending;
 mod resizing;
+mod stated;
 mod updating;
 
 pub(super) use observing::end;
-pub use observing::known as known_use;
 pub(super) use recommending::recommend;
+pub use stated::StatedUse;
 pub(super) use updating::update;
 
 use std::collections::BTreeMap;
@@ -87,8 +88,8 @@ struct Autoscaler {
     quiet: Option<SimTime>,
     /// The usages that are stated of the target, by their places in the setup.
     usages: SmallVec<[usize; 2]>,
-    /// Whether it is known what its pods use: CPU, memory.
-    known: (bool, bool),
+    /// Of which containers of its pods it is known what they use.
+    stated: StatedUse,
     /// What the recommender saw when it last looked.
     observed: observing::Observed,
 }
@@ -113,6 +114,8 @@ struct ReadContainer {
     slot: ContainerSlot,
     /// Its place among what was seen of containers.
     seen: usize,
+    /// Whether it is known how much CPU and how much memory it uses.
+    known: (bool, bool),
     /// Memory that it can use, in bytes.
     limit: i64,
 }
@@ -196,7 +199,7 @@ fn add(context: &mut Context<'_>, spec: &VerticalPodAutoscaler, target: Option<W
     let mode = context.vertical.updating.mode(&spec.update);
     let facts = target.map(|target| context.world.add_vertical(spec.name, target, mode));
     let of_target = ObjectName { namespace: spec.name.namespace, name: spec.target.name };
-    let known = observing::known(context.setup, of_target);
+    let stated = StatedUse::of(context.setup, of_target);
     let vertical = &mut context.vertical;
     vertical.autoscalers.push(Autoscaler {
         spec: spec.clone(),
@@ -211,7 +214,7 @@ fn add(context: &mut Context<'_>, spec: &VerticalPodAutoscaler, target: Option<W
         pods_changed: true,
         quiet: None,
         usages: SmallVec::new(),
-        known,
+        stated,
         observed: observing::Observed::default(),
     });
     vertical.autoscalers.len() - 1

@@ -94,6 +94,8 @@ pub struct NodeExplanation {
     pub per_hour: f64,
     /// Why nobody can say more; `None` where the rest says it.
     pub because: Option<String>,
+    /// What keeps it from being drained, where it is to go; `null` where it is not, or its pods have left.
+    pub drain: Option<DrainFigures>,
     /// What stands against its removal, method by method.
     pub methods: Vec<MethodFigures>,
     /// From when on it counts as left alone for `consolidateAfter`, if pods leave it alone.
@@ -110,6 +112,17 @@ pub struct NodeExplanation {
     pub cluster_autoscaler: Option<ScaleDownFigures>,
     /// Decisions that concerned it, in the whole run.
     pub decisions: Vec<String>,
+}
+
+/// A drain that goes on.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DrainFigures {
+    /// When it was decided that the node goes, from the start of the run.
+    pub since_seconds: f64,
+    /// Why it is to go.
+    pub reason: Option<&'static str>,
+    /// The pods that keep it, each with why; none where all that have to leave are on their way, or wait for their turn.
+    pub kept_by: Vec<String>,
 }
 
 /// What stands against a method.

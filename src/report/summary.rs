@@ -335,8 +335,11 @@ pub struct NodeSummary {
     pub calls_throttled: u64,
     /// Changes of the price of a Spot instance while it ran.
     pub spot_price_changes: u64,
-    /// Nodes that ended, by reason.
+    /// Nodes that ended, by reason; those that still drain at the end are not among them.
     pub terminations: Vec<Count>,
+    /// Nodes that are to go and still have pods at the end that have to leave; left out where there are none.
+    #[serde(default, skip_serializing_if = "lives::is_zero")]
+    pub draining_at_end: u64,
     /// EC2's answer to Ready, of nodes launched during the run that got there.
     pub launch_to_ready: Option<Distribution>,
     /// Mean time from running to the end of billing, of nodes that ended.

@@ -269,14 +269,9 @@ fn nodes(summary: &Summary, lines: &mut Vec<String>) {
     let nodes = &summary.nodes;
     let mean = nodes.mean_ready.map_or_else(String::new, |mean| format!(", {mean:.2} on average"));
     lines.push(format!("{:<LABEL$}{} at most{mean}", "nodes Ready", format::count(nodes.max_ready)));
-    let removed: u64 = nodes.terminations.iter().map(|end| end.count).sum();
     let launches = format::counted(nodes.launches, "launch", "launches");
     let failed = format::count(nodes.failed_launches);
-    lines.push(format!(
-        "{:<LABEL$}{launches}, {failed} refused by EC2, {} removed",
-        "nodes moved",
-        format::count(removed)
-    ));
+    lines.push(format!("{:<LABEL$}{launches}, {failed} refused by EC2, {}", "nodes moved", nodes.departures()));
     if nodes.interruptions > 0 || nodes.on_demand_fallbacks > 0 {
         let notices = format::counted(nodes.interruptions, "instance interrupted", "instances interrupted");
         let fallbacks = format::counted(nodes.on_demand_fallbacks, "fallback", "fallbacks");

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
-use super::beside;
 use super::outcome::{
     About, InputHash, Objectives, Objects, Outcome, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
     UNPRICED,
 };
 use super::usable_types::unpriced_types;
+use super::{beside, draining};
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup};
 use crate::catalog::{Price, PriceQuality};
 use crate::cloud::billing::{self, Beside, ManagedNodes};
@@ -36,6 +36,7 @@ pub(super) fn conclude(
 ) -> Outcome {
     let end = SimTime::ZERO + context.setup.scenario.duration;
     let duration = context.setup.scenario.duration;
+    let stuck = draining::stuck(&mut context, end);
     crate::actors::end(&mut context, end);
     let models = context.request_models(end);
     let answered: Vec<(WorkloadId, f64)> = models.iter().map(|(id, model)| (*id, model.completed())).collect();
@@ -64,6 +65,7 @@ pub(super) fn conclude(
     record.controllers.limits = limits;
     record.unmet.iter().for_each(|(at, what)| warnings.may_change(format!("at {at}: {what}")));
     pressed(&record).into_iter().for_each(|text| warnings.may_change(text));
+    stuck.into_iter().for_each(|text| warnings.may_change(text));
     let busy = busy_controllers(&record.controllers, context.setup.scenario.duration);
     busy.into_iter().for_each(|text| warnings.may_change(text));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();

@@ -310,6 +310,12 @@ impl NodeFacts {
             image_bytes: 0,
         }
     }
+
+    /// Whether it is to go and pods that have to leave are still on it: it drains, and is billed.
+    pub const fn is_draining(&self) -> bool {
+        let went_on = self.drained.is_some() || self.terminating.is_some() || self.terminated.is_some();
+        self.deletion_requested.is_some() && self.registered.is_some() && !went_on
+    }
 }
 
 /// A scale-up of the Cluster Autoscaler.

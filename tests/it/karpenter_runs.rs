@@ -5,6 +5,9 @@ use std::fmt::Write;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
+use nodecast::experiment::explanation::{Subject, explain};
+use nodecast::experiment::presentation::explanation::text;
+use nodecast::report::{Summary, terminal};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd};
@@ -59,6 +62,12 @@ impl Cluster {
     }
 
     fn run(&self) -> Outcome {
+        let scenario = self.load();
+        let policy = scenario.for_policy(None).unwrap();
+        simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
+    }
+
+    fn load(&self) -> Scenario {
         let directory = tempfile::tempdir().unwrap();
         let Self { duration, zones, types, capacity_types, expire, rest, manifests } = self;
         let scenario = format!(
@@ -78,9 +87,7 @@ impl Cluster {
         );
         std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
         std::fs::write(directory.path().join("manifests.yaml"), format!("{pool}{manifests}")).unwrap();
-        let scenario = Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
-        let policy = scenario.for_policy(None).unwrap();
-        simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
+        Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0
     }
 }
 
@@ -198,6 +205,80 @@ fn pods_that_their_budgets_never_let_go_get_no_new_node() {
         assert!(outcome.record.nodes[0].deletion_requested.is_some() && outcome.record.nodes[0].drained.is_none());
         assert_eq!(outcome.record.nodes.len(), nodes, "{budgets}");
     }
+}
+
+/// A cluster whose only node reaches its age limit after ten minutes.
+fn expiring(duration: &'static str) -> Cluster {
+    let mut cluster = Cluster::new("m5.large").deployment("web", 1, "cpu: 500m", "");
+    (cluster.expire, cluster.duration) = ("10m", duration);
+    cluster
+}
+
+/// What warnings say of drains that go on.
+fn stuck(outcome: &Outcome) -> Vec<String> {
+    outcome.warnings.texts().into_iter().filter(|text| text.contains("still drains")).collect()
+}
+
+#[test]
+fn a_node_that_its_pods_do_not_leave_counts_as_draining_and_a_warning_says_what_keeps_it() {
+    let never = WEB_BUDGET.replace("RULE", "maxUnavailable: 0");
+    let outcome = expiring("30m").manifest(&never).run();
+    let budget = "NodePool default: a node that is to go still drains at the end of the run, after more than 15 minutes, and is billed: PodDisruptionBudget default/web lets no pod go; let that budget allow a disruption, or state `terminationGracePeriod` in the NodePool, after which pods are deleted whatever keeps them";
+    assert_eq!(stuck(&outcome), [budget]);
+    let summary = Summary::of(&outcome);
+    assert!(summary.nodes.terminations.is_empty(), "{:?}", summary.nodes.terminations);
+    assert_eq!(summary.nodes.draining_at_end, 1);
+    assert!(terminal::table(&summary).contains("1 launch, 0 refused by EC2, 0 removed, 1 draining at the end"));
+    // A drain that has not taken long is no matter.
+    let outcome = expiring("20m").manifest(&never).run();
+    assert_eq!((Summary::of(&outcome).nodes.draining_at_end, stuck(&outcome)), (1, Vec::new()));
+
+    let mut annotated = expiring("30m");
+    annotated.manifests = annotated.manifests.replace(
+        "metadata: {labels: {app: web}}",
+        "metadata: {labels: {app: web}, annotations: {karpenter.sh/do-not-disrupt: \"true\"}}",
+    );
+    let told = stuck(&annotated.run());
+    assert!(
+        told.len() == 1 && told[0].contains("pods of default/web have the annotation `karpenter.sh/do-not-disrupt`"),
+        "{told:?}"
+    );
+
+    // What ends the drain whatever keeps the pods: in time, and not yet.
+    let mut bounded = expiring("18m").manifest(&never);
+    bounded.expire = "10m\n      terminationGracePeriod: 5m";
+    let summary = Summary::of(&bounded.run());
+    assert_eq!((summary.nodes.terminations[0].name.as_str(), summary.nodes.terminations[0].count), ("expired", 1));
+    assert_eq!(summary.nodes.draining_at_end, 0);
+    assert!(!serde_json::to_string(&summary).unwrap().contains("draining_at_end"));
+    (bounded.expire, bounded.duration) = ("10m\n      terminationGracePeriod: 1h", "30m");
+    let told = stuck(&bounded.run());
+    assert!(
+        told.iter().any(|own| own.contains("default/web lets no pod go") && own.ends_with("ends the drain at last)")),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn explain_says_what_keeps_a_node_from_being_drained() {
+    let scenario = expiring("30m").manifest(&WEB_BUDGET.replace("RULE", "maxUnavailable: 0")).load();
+    let ask = |minutes: i64| {
+        let at = SimTime::ZERO + SimDuration::from_secs(minutes * 60);
+        let subject = Subject::Node { name: "default-00001".to_owned(), at };
+        let policy = scenario.for_policy(None).unwrap();
+        explain(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &subject).unwrap()
+    };
+    assert!(ask(5).node.unwrap().drain.is_none());
+    let answer = ask(25);
+    let drain = answer.node.as_ref().unwrap().drain.as_ref().unwrap();
+    assert_eq!((drain.reason, drain.kept_by.len()), (Some("expired"), 1));
+    assert!(
+        drain.kept_by[0].ends_with("(default/web): PodDisruptionBudget default/web allows no eviction"),
+        "{:?}",
+        drain.kept_by
+    );
+    let told = text(&answer);
+    assert!(told.contains("(expired), and still draining\n    kept by pod web-"), "{told}");
 }
 
 fn short_of(pools: &str, time: &str) -> String {

@@ -115,3 +115,67 @@ fn too_short_a_history_changes_nothing_and_is_said() {
     assert_eq!(code, Some(0), "{err}");
     insta::assert_snapshot!("too_short_a_history", out);
 }
+
+/// A Deployment of two containers of which `usage` names one alone.
+const TWO_CONTAINERS: &str = "---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec:
+  amiSelectorTerms: [{alias: al2023@latest}]
+  role: x
+  subnetSelectorTerms: [{tags: {a: b}}]
+  securityGroupSelectorTerms: [{tags: {a: b}}]
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+      - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+      - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 4
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: a, image: x, resources: {requests: {cpu: 1500m, memory: 1Gi}, limits: {cpu: 3, memory: 2Gi}}}
+      - {name: b, image: x, resources: {requests: {cpu: 200m, memory: 2Gi}}}
+";
+
+#[test]
+fn a_container_of_which_nothing_is_stated_is_left_alone_beside_one_that_is_sized() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("all.yaml"), TWO_CONTAINERS).unwrap();
+    let scenario = "name: two\nregion: us-east-1\nduration: 25h\nreplications: 2\ncluster: {zones: [us-east-1a]}\nmanifests: [all.yaml]\nusage: [{workload: default/web, container: a, cpu: {constant: 0.3}, memory: {constant: 500}}]\n";
+    std::fs::write(place.path().join("two.yaml"), scenario).unwrap();
+    let [file, folder] = ["two.yaml", "patches"].map(|name| place.path().join(name).to_str().unwrap().to_owned());
+    let arguments = ["rightsize", &file, "--write", &folder, "--format", "json", "--quiet"];
+    let (out, err, code) = nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    let answer: RightSizing = serde_json::from_str(&out).unwrap();
+    let sized: Vec<&str> = answer.containers.iter().map(|own| own.container.as_str()).collect();
+    assert_eq!(sized, ["a"]);
+    let [alone] = &answer.left_alone[..] else { panic!("{:?}", answer.left_alone) };
+    assert_eq!((alone.container.as_deref(), alone.why.as_str()), (Some("b"), "nothing says what it uses"));
+    assert!(answer.warnings.iter().any(|own| own.contains("recommends nothing for the container `b`")));
+    let patch = std::fs::read_to_string(place.path().join("patches/deployment-default-web.yaml")).unwrap();
+    assert!(patch.contains("- name: a\n") && !patch.contains("- name: b\n"), "{patch}");
+    // Today each pod of 1.7 cores has a node of its own. With 350m + 200m for CPU and 600 MiB + 2 GiB for memory two share one of them.
+    let cost = |at: usize| answer.sizings[at].cost_per_month.unwrap().mean;
+    let of_nodes = |at: usize| cost(at) - 73.0;
+    let ratio = of_nodes(1) / of_nodes(0);
+    assert!((0.48..0.54).contains(&ratio), "{ratio}: {:?}", answer.sizings);
+    let (out, err, code) = nodecast(&["rightsize", &file, "--replications", "1", "--quiet"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("left alone: Deployment default/web, container b, as nothing says what it uses"), "{out}");
+}

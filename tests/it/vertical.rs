@@ -213,3 +213,43 @@ fn what_is_requested_by_nobody_follows_requests_while_pods_are_resized() {
     let summary = Summary::of(&outcome);
     assert!(summary.cost.total > 0.0);
 }
+
+/// Pods of two containers.
+fn two_containers() -> String {
+    large("web", 2).replace(
+        "containers: [{",
+        "containers: [{name: proxy, image: proxy, resources: {requests: {cpu: 200m, memory: 2Gi}}}, {",
+    )
+}
+
+#[test]
+fn a_container_of_which_nothing_is_said_keeps_what_it_requests_and_a_warning_says_so() {
+    let manifests = format!("{}{}{}", cluster(0), two_containers(), vpa("web", "Recreate"));
+    let with = |usage: &str| run("1d", &format!("usage: [{usage}]"), &manifests, &[]);
+    let last = |outcome: &Outcome, name: &str| {
+        facts(outcome).samples.iter().rfind(|own| own.container == Symbol::new(name)).map(|own| own.target.clone())
+    };
+    let outcome = with("{workload: web, container: app, cpu: {constant: 0.3}, memory: {constant: 400}}");
+    assert_eq!(last(&outcome, "proxy"), None);
+    let app = last(&outcome, "app").unwrap();
+    assert_eq!(app.cpu_milli(), 350);
+    assert_eq!(requests(&outcome), [(200 + 350, (2 << 30) + app.memory_bytes()); 2]);
+    let told = "VerticalPodAutoscaler default/web recommends nothing for the container `proxy` of default/web, which keeps what it requests: neither `load` nor `usage` says what it uses; state it under `usage`";
+    assert_eq!(outcome.warnings.texts(), [told]);
+    // The same of one resource alone.
+    let outcome = with(
+        "{workload: web, container: app, cpu: {constant: 0.3}, memory: {constant: 400}}, {workload: web, container: proxy, cpu: {constant: 0.05}}",
+    );
+    let proxy = last(&outcome, "proxy").unwrap();
+    assert!(proxy.cpu_milli() > 0 && proxy.find(ResourceName::MEMORY).is_none(), "{proxy:?}");
+    assert!(outcome.warnings.iter().any(|own| own.contains("recommends no memory for the container `proxy`")));
+    // What is stated of the pods is of all their containers, and so is what is stated of a container that none has.
+    for usage in [
+        "{workload: web, cpu: {constant: 0.3}, memory: {constant: 400}}",
+        "{workload: web, container: no, cpu: {constant: 0.3}, memory: {constant: 400}}",
+    ] {
+        let outcome = with(usage);
+        assert!(last(&outcome, "proxy").is_some() && last(&outcome, "app").is_some());
+        assert!(!outcome.warnings.iter().any(|own| own.contains("recommends")), "{:?}", outcome.warnings);
+    }
+}

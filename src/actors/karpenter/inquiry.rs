@@ -2,9 +2,45 @@
 
 use super::with_machine;
 use crate::actors::context::Context;
+use crate::actors::eviction;
 use crate::domain::node_pool::DisruptionReason;
+use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimTime};
 use crate::policy::karpenter::inquiry::{NodeAnswer, PodAnswer, Removal};
+
+/// What keeps a pod on a node that drains.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Keeper {
+    /// The one PodDisruptionBudget that selects it allows no disruption now.
+    Budget(ObjectName),
+    /// Several PodDisruptionBudgets select it, and the API server evicts no such pod.
+    SeveralBudgets(Vec<ObjectName>),
+    /// Its annotation `karpenter.sh/do-not-disrupt`.
+    DoNotDisrupt,
+    /// It has been told to stop, and its containers run on.
+    Stops,
+}
+
+/// The pods that keep a node of Karpenter's from being drained, each with what keeps it there. One that waits for its turn is not among
+/// them.
+pub fn kept(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Vec<(PodId, Keeper)> {
+    let waits =
+        with_machine(context, now, |machine, context| machine.drain_waits_for(now, &context.world, context, node));
+    let keeper = |(pod, protected): (PodId, bool)| {
+        if !context.world.pod(pod).is_active() {
+            return Some((pod, Keeper::Stops));
+        }
+        if protected {
+            return Some((pod, Keeper::DoNotDisrupt));
+        }
+        match &eviction::refused_by(context, pod)[..] {
+            [] => None,
+            [only] => Some((pod, Keeper::Budget(*only))),
+            several => Some((pod, Keeper::SeveralBudgets(several.to_vec()))),
+        }
+    };
+    waits.unwrap_or_default().into_iter().filter_map(keeper).collect()
+}
 
 /// What stands against the removal of a node, and what it would come to; `None` if Karpenter does not see the node now or its
 /// release has no disruption loop.

@@ -4,7 +4,6 @@ use smallvec::SmallVec;
 
 use super::{Autoscaler, ReadContainer, Tracked};
 use crate::actors::context::Context;
-use crate::actors::setup::Setup;
 use crate::actors::{metrics_server, usage_loop};
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
@@ -35,6 +34,8 @@ pub(super) struct Observed {
 #[derive(Debug)]
 struct Seen {
     container: Symbol,
+    /// Whether the scenario says how much CPU and how much memory it uses.
+    known: (bool, bool),
     /// At the last look, added up over pods: thousandths of a CPU, bytes.
     sum: (i64, Option<i64>),
     /// Over how many pods.
@@ -76,20 +77,15 @@ impl Observed {
     fn place(&mut self, container: Symbol) -> usize {
         let known = self.used.iter().position(|own| own.container == container);
         known.unwrap_or_else(|| {
-            self.used.push(Seen { container, sum: (0, None), pods: 0, run: ((None, None), 0) });
+            self.used.push(Seen { container, known: (false, false), sum: (0, None), pods: 0, run: ((None, None), 0) });
             self.used.len() - 1
         })
     }
-}
 
-/// Whether the setup says what the pods of a workload use of CPU and of memory.
-pub fn known(setup: &Setup<'_>, workload: ObjectName) -> (bool, bool) {
-    let loads = || setup.loads.iter().filter(|plan| plan.workload == workload);
-    let usages = || setup.usages.iter().filter(|plan| plan.workload == workload);
-    let queues = setup.queues.iter().any(|queue| queue.spec.workload == workload);
-    let cpu = loads().next().is_some() || queues || usages().any(|plan| !plan.cpu.is_empty());
-    let for_requests = loads().flat_map(|plan| &plan.parts).any(|part| part.service.memory.is_some());
-    (cpu, for_requests || usages().any(|plan| !plan.memory.is_empty()))
+    /// Whether it is known how much CPU and how much memory a container uses that was seen; `None` for another.
+    pub(super) fn known(&self, container: Symbol) -> Option<(bool, bool)> {
+        self.used.iter().find(|own| own.container == container).map(|own| own.known)
+    }
 }
 
 /// Tells the recommender which pods there are, and what each requests.
@@ -120,9 +116,14 @@ pub(super) fn follow_pods(context: &mut Context<'_>, now: SimTime, (place, targe
         own.recommender.add_pod(tracked.name, &labels(&state.spec.labels, state.revision), requests, at);
         let read = containers().filter_map(|container| {
             let name = Symbol::new(&container.name);
+            let known = own.stated.of_container(&state.spec, name);
+            let seen = own.observed.place(name);
+            let of_any = &mut own.observed.used[seen].known;
+            *of_any = (of_any.0 || known.0, of_any.1 || known.1);
             Some(ReadContainer {
                 slot: own.recommender.slot(tracked.name, name)?,
-                seen: own.observed.place(name),
+                seen,
+                known,
                 limit: container.limits.find(ResourceName::MEMORY).unwrap_or(i64::MAX),
             })
         });
@@ -161,7 +162,16 @@ fn division(context: &mut Context<'_>, now: SimTime, (place, target): (usize, Wo
     }
     let parts = match &stated[..] {
         [only] => SmallVec::from_slice(&[only + shared.max(0)]),
-        all => usage_loop::divided(shared.max(0), all, &usage_loop::weights(context, pod, ResourceName::CPU)),
+        all => {
+            let mut weights = usage_loop::weights(context, pod, ResourceName::CPU);
+            // What is left over, as what pods use more while they start, is used by those of which something is known.
+            for (weight, container) in weights.iter_mut().zip(&spec.containers) {
+                if !own.stated.of_container(spec, Symbol::new(&container.name)).0 {
+                    *weight = 0;
+                }
+            }
+            usage_loop::divided(shared.max(0), all, &weights)
+        }
     };
     Division { total, used, parts }
 }
@@ -189,7 +199,8 @@ pub(super) fn read(context: &mut Context<'_>, now: SimTime, (place, target): (us
     let load = loads_of.of(target).first().map(|&load| &loads[load]);
     let ready = world.workload(target).ready;
     let own = &mut vertical.autoscalers[place];
-    let Autoscaler { pods, recommender, observed, known, .. } = own;
+    let Autoscaler { pods, recommender, observed, stated, .. } = own;
+    let knows_memory = stated.of_any().1;
     observed.used.iter_mut().for_each(|seen| (seen.sum, seen.pods) = ((0, None), 0));
     let mut memory = MemoryOf::default();
     for (&pod, tracked) in pods {
@@ -197,16 +208,16 @@ pub(super) fn read(context: &mut Context<'_>, now: SimTime, (place, target): (us
         let Some((since, before)) = tracked.read_before(now, used) else { continue };
         let milli = observed.rates.of(used - before, (now - since).as_micros().max(1), &parts);
         let for_requests = load.and_then(|load| load.memory_of(used));
-        if known.1 && (memory.revision, memory.for_requests) != (Some(tracked.revision), for_requests) {
+        if knows_memory && (memory.revision, memory.for_requests) != (Some(tracked.revision), for_requests) {
             let stated = usages_of.of(target).iter().map(|&at| &usages[at]);
             let weights = || usage_loop::weights_of(world.template_of(target, tracked.revision), ResourceName::MEMORY);
             let bytes = usage_loop::memory_by(stated, (&world.pod(pod).spec, ready), for_requests, weights);
             memory = MemoryOf { revision: Some(tracked.revision), for_requests, bytes };
         }
         for (position, container) in tracked.containers.iter().enumerate() {
-            let bytes = memory.bytes.as_ref().and_then(|bytes| bytes.get(position));
+            let bytes = memory.bytes.as_ref().and_then(|bytes| bytes.get(position)).filter(|_| container.known.1);
             let bytes = bytes.map(|bytes| (*bytes).min(container.limit));
-            let milli = known.0.then(|| milli.get(position).copied().unwrap_or(0));
+            let milli = container.known.0.then(|| milli.get(position).copied().unwrap_or(0));
             // A sample that is no younger than the last one does not count.
             if let Some(milli) = milli {
                 let _ = recommender.cpu_sample_of(container.slot, at, milli, at);
@@ -243,9 +254,9 @@ impl Seen {
     }
 
     /// What a container used in the mean of the pods.
-    fn mean(&self, knows_cpu: bool) -> Resources {
+    fn mean(&self) -> Resources {
         let mut mean = Resources::new();
-        if self.pods > 0 && knows_cpu {
+        if self.pods > 0 && self.known.0 {
             mean.set(ResourceName::CPU, self.sum.0 / self.pods);
         }
         if let Some(bytes) = self.sum.1 {
@@ -320,7 +331,7 @@ fn write(context: &mut Context<'_>, now: SimTime, (place, target): (usize, Workl
             container: recommended.container,
             pods: u32::try_from(pods).unwrap_or(u32::MAX),
             request: mean(&request, pods),
-            used: used.map_or_else(Resources::new, |seen| seen.mean(own.known.0)),
+            used: used.map_or_else(Resources::new, Seen::mean),
             target: recommended.target.clone(),
             lower_bound: recommended.lower_bound.clone(),
             upper_bound: recommended.upper_bound.clone(),

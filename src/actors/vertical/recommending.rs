@@ -46,17 +46,20 @@ impl Autoscaler {
     fn is_recommended_for(&self) -> bool {
         let asks_another =
             !self.spec.recommenders.is_empty() && self.spec.recommenders.iter().all(|name| name.as_str() != "default");
-        !self.retired && !asks_another && self.known != (false, false)
+        !self.retired && !asks_another && self.stated.of_any() != (false, false)
     }
 
-    /// Takes out what nothing is known of.
+    /// Takes out what nothing is known of: resources of containers, and containers of which nothing at all is known.
     pub(super) fn without_unknown(
         &self,
         mut recommended: Vec<ContainerRecommendation>,
     ) -> Vec<ContainerRecommendation> {
-        let unknown = [(ResourceName::CPU, self.known.0), (ResourceName::MEMORY, self.known.1)];
-        for (resource, _) in unknown.into_iter().filter(|(_, known)| !known) {
-            for container in &mut recommended {
+        let known = |container| self.observed.known(container).unwrap_or_else(|| self.stated.of_any());
+        recommended.retain(|own| known(own.container) != (false, false));
+        for container in &mut recommended {
+            let (cpu, memory) = known(container.container);
+            let unknown = [(ResourceName::CPU, cpu), (ResourceName::MEMORY, memory)];
+            for (resource, _) in unknown.into_iter().filter(|(_, known)| !known) {
                 for amounts in [
                     &mut container.target,
                     &mut container.lower_bound,

@@ -64,6 +64,7 @@ pub fn explain_standing(question: &PackingQuestion, name: &str) -> Result<Standi
     let label = |key| state.labels.get(key).map(|value| value.to_string());
     let from_now = |at: SimTime| (at - now).as_secs_f64();
     let mut found = NodeExplanation {
+        drain: None,
         name: name.to_owned(),
         origin: state.origin.name().to_string(),
         instance_type: label(well_known::INSTANCE_TYPE),

@@ -1,11 +1,11 @@
 //! The three kinds of subjects: a node, a decision, a pod.
 
 use super::{
-    BudgetFigures, DecisionExplanation, EventFigures, ExplainError, Inquiry, MethodFigures, NodeExplanation,
-    PodExplanation, SchedulerFigures, command_of, karpenter_says, names_near,
+    BudgetFigures, DecisionExplanation, DrainFigures, EventFigures, ExplainError, Inquiry, MethodFigures,
+    NodeExplanation, PodExplanation, SchedulerFigures, command_of, karpenter_says, names_near,
 };
 use crate::actors::Autoscaler;
-use crate::actors::inquiry::{self, Destination, PodAnswer};
+use crate::actors::inquiry::{self, Destination, Keeper, PodAnswer};
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
 use crate::report::pack::PoolExplanation;
 use crate::report::summary::DecisionFigures;
@@ -31,6 +31,7 @@ impl Inquiry<'_> {
         let mut run = self.run_to(at);
         let answer = inquiry::node(run.context_mut(), at, node);
         let scale_down = inquiry::scale_down(run.context_mut(), at, node);
+        let kept = inquiry::kept(run.context_mut(), at, node);
         let text = |symbol: Option<Symbol>| symbol.map(|symbol| symbol.to_string());
         let mut found = NodeExplanation {
             name: facts.name.clone(),
@@ -40,6 +41,7 @@ impl Inquiry<'_> {
             zone: text(facts.zone),
             per_hour: facts.rate.as_f64(),
             because: None,
+            drain: self.drain(facts, at, kept),
             methods: Vec::new(),
             consolidatable_from_seconds: None,
             nominated_until_seconds: None,
@@ -62,6 +64,29 @@ impl Inquiry<'_> {
         found.together = answer.together.into_iter().map(|own| self.node_name(own)).collect();
         found.removal = answer.removal.map(|removal| self.figures(&removal));
         Ok(found)
+    }
+
+    /// The drain of a node of Karpenter's that goes on at an instant at which these pods keep it.
+    fn drain(&self, facts: &NodeFacts, at: SimTime, kept: Vec<(PodId, Keeper)>) -> Option<DrainFigures> {
+        let by = |instant: Option<SimTime>| instant.is_some_and(|own| own <= at);
+        let went_on = by(facts.drained) || by(facts.terminating) || by(facts.terminated);
+        let drains = matches!(facts.origin, NodeOrigin::NodePool(_)) && by(facts.registered) && !went_on;
+        let since = facts.deletion_requested.filter(|asked| *asked <= at && drains)?;
+        let name = |pod: PodId| self.outcome.record.pods.name(pod).unwrap_or_default();
+        let told = kept.into_iter().map(|(pod, keeper)| {
+            let why = match keeper {
+                Keeper::Budget(budget) => format!("PodDisruptionBudget {budget} allows no eviction"),
+                Keeper::SeveralBudgets(all) => {
+                    let names: Vec<String> = all.iter().map(ToString::to_string).collect();
+                    format!("PodDisruptionBudgets {} all select it, so that it is never evicted", names.join(", "))
+                }
+                Keeper::DoNotDisrupt => "its annotation `karpenter.sh/do-not-disrupt`".to_owned(),
+                Keeper::Stops => "it was told to stop and runs on".to_owned(),
+            };
+            format!("{} ({}): {why}", name(pod), self.workload_of(pod))
+        });
+        let reason = facts.end.map(crate::world::record::NodeEnd::as_str);
+        Some(DrainFigures { since_seconds: since.as_secs_f64(), reason, kept_by: told.collect() })
     }
 
     /// Why nobody that removes nodes has a say about a node.

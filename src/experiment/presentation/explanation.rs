@@ -63,6 +63,11 @@ fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Ve
     if let Some(because) = &node.because {
         lines.push(format!("  {because}"));
     }
+    if let Some(drain) = &node.drain {
+        let reason = drain.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+        lines.push(format!("  to go since {}{reason}, and still draining", span(drain.since_seconds)));
+        lines.extend(drain.kept_by.iter().map(|pod| format!("    kept by pod {pod}")));
+    }
     for method in &node.methods {
         if method.reasons.is_empty() {
             lines.push(format!("  {}: nothing stands against it", method.method));

@@ -211,7 +211,7 @@ fn robustness(all: &[Robustness], width: Option<usize>, lines: &mut Vec<String>)
 fn commitments(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
     for own in &answer.commitments {
         let none = own.curve.first().map_or(0.0, |point| point.cost_per_month);
-        let best = own.curve.iter().map(|point| point.cost_per_month).fold(f64::INFINITY, f64::min);
+        let best = own.best_cost_per_month;
         if own.best_per_hour < 0.01 || best >= none {
             continue;
         }

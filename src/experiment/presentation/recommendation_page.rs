@@ -268,7 +268,8 @@ fn scatter(
 /// What a month costs by how much is committed.
 fn commitment(page: &mut Html, answer: &Recommendation, own: &FamilyCurve) {
     let x = Scale::over(own.curve.iter().map(|point| point.per_hour), (LEFT, WIDTH - RIGHT));
-    let y = Scale::over(own.curve.iter().map(|point| point.cost_per_month), (HEIGHT - BELOW, ABOVE));
+    let costs = own.curve.iter().map(|point| point.cost_per_month).chain([own.best_cost_per_month]);
+    let y = Scale::over(costs, (HEIGHT - BELOW, ABOVE));
     open(page, &format!("On-Demand {} by commitment per hour, a year, no upfront: cost per month", own.family));
     let hourly = |value: f64| crate::report::format::money(&answer.currency, value);
     frame(page, (&x, &y), (&hourly, &|value| money(answer, value)));
@@ -278,14 +279,11 @@ fn commitment(page: &mut Html, answer: &Recommendation, own: &FamilyCurve) {
         .map(|point| format!("{:.1},{:.1}", x.at(point.per_hour), y.at(point.cost_per_month)))
         .collect();
     page.raw(&format!("<polyline class=\"curve\" points=\"{}\"/>\n", places.join(" ")));
-    let nearest = own.curve.iter().min_by(|one, other| one.cost_per_month.total_cmp(&other.cost_per_month));
-    if let Some(best) = nearest {
-        page.raw(&format!(
-            "<circle class=\"recommended\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6\"/>",
-            x.at(own.best_per_hour),
-            y.at(best.cost_per_month)
-        ));
-    }
+    page.raw(&format!(
+        "<circle class=\"recommended\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6\"/>",
+        x.at(own.best_per_hour),
+        y.at(own.best_cost_per_month)
+    ));
     page.raw("</svg></figure>\n");
 }
 

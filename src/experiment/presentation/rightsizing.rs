@@ -179,7 +179,8 @@ fn trust(answer: &RightSizing, lines: &mut Vec<String>) {
         lines.push("Less than a week shows no weekend: simulate 7d or more before requests go down.".to_owned());
     }
     for own in answer.left_alone.iter().take(CONTAINERS) {
-        lines.push(format!("left alone: {} {}, as {}", own.kind, own.workload, own.why));
+        let container = own.container.as_ref().map_or_else(String::new, |name| format!(", container {name}"));
+        lines.push(format!("left alone: {} {}{container}, as {}", own.kind, own.workload, own.why));
     }
     for warning in &answer.warnings {
         lines.push(format!("warning: {warning}"));

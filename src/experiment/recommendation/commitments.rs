@@ -41,6 +41,8 @@ pub struct FamilyCurve {
     pub discount: f64,
     /// The commitment for an hour that costs least against the hours that were simulated.
     pub best_per_hour: f64,
+    /// What a month costs with that commitment, as the curve has it of others.
+    pub best_cost_per_month: f64,
     /// What other commitments cost, from none on.
     pub curve: Vec<CurvePoint>,
 }
@@ -124,7 +126,14 @@ fn of_family(family: Symbol, discount: f64, hours: &[Hour]) -> FamilyCurve {
         }
     };
     let curve = (0..=POINTS).map(|point| at(most * 1.2 * point as f64 / POINTS as f64)).collect();
-    FamilyCurve { family: family.to_string(), discount, best_per_hour: floored(best), curve }
+    let best = at(floored(best));
+    FamilyCurve {
+        family: family.to_string(),
+        discount,
+        best_per_hour: best.per_hour,
+        best_cost_per_month: best.cost_per_month,
+        curve,
+    }
 }
 
 /// An amount as somebody would commit it: in thousandths, never more than what is best.
@@ -179,6 +188,16 @@ mod tests {
             per_hour + over
         };
         assert!(own.curve.iter().all(|point| cost(2.25) <= point.cost_per_month / 730.0 + 1e-9));
+        assert!((own.best_cost_per_month / 730.0 - cost(2.25)).abs() < 1e-9, "{}", own.best_cost_per_month);
         assert!((own.curve[0].cost_per_month - 5.5 * 730.0).abs() < 1e-6 && own.curve[0].unused.abs() < 1e-12);
+    }
+    #[test]
+    fn the_cost_is_that_of_the_commitment_and_not_of_the_nearest_point_of_the_curve() {
+        let family = Symbol::new("m5");
+        let own = of_family(family, 0.25, &vec![Hour::from([(family, 2.0)]); 10]);
+        // By hand: all of 2 x 0.75 is covered and nothing is left over. The points beside it commit 1.44 and 1.53.
+        assert!((own.best_per_hour - 1.5).abs() < 1e-9, "{}", own.best_per_hour);
+        assert!((own.best_cost_per_month - 1.5 * 730.0).abs() < 1e-6, "{}", own.best_cost_per_month);
+        assert!(own.curve.iter().all(|point| point.cost_per_month > own.best_cost_per_month + 10.0));
     }
 }

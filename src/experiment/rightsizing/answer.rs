@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sizes::Seen;
 use super::{Aside, Measured, Owner, Sizing, templates};
-use crate::domain::{ResourceName, Resources};
+use crate::domain::{ResourceName, Resources, Symbol};
 use crate::experiment::figures::FIGURES;
 use crate::experiment::points::Point;
 use crate::experiment::statistics::{Estimate, Paired};
@@ -52,7 +52,7 @@ pub struct RightSizing {
     pub workloads: Vec<WorkloadCost>,
     /// Every container that was sized.
     pub containers: Vec<ContainerSizes>,
-    /// Workloads that keep what they request.
+    /// Workloads that keep what they request, and containers that do beside others that are sized.
     pub left_alone: Vec<LeftAlone>,
     /// What the model left out and could change the answer, under any sizing.
     #[serde(flatten)]
@@ -131,13 +131,16 @@ pub struct Amounts {
     pub upper_bound: f64,
 }
 
-/// A workload that keeps what it requests.
+/// A workload that keeps what it requests, or a container of one that is sized, which keeps it of what nothing is known of.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LeftAlone {
-    /// Its kind.
+    /// The workload's kind.
     pub kind: String,
-    /// Namespace and name.
+    /// Its namespace and name.
     pub workload: String,
+    /// The container; left out for the whole workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
     /// Why.
     pub why: String,
 }
@@ -177,8 +180,13 @@ pub fn answer(
     }
 }
 
-fn left_alone(((kind, name), why): &(Owner, String)) -> LeftAlone {
-    LeftAlone { kind: (*kind).to_owned(), workload: name.to_string(), why: why.clone() }
+fn left_alone(((kind, name), container, why): &(Owner, Option<Symbol>, String)) -> LeftAlone {
+    LeftAlone {
+        kind: (*kind).to_owned(),
+        workload: name.to_string(),
+        container: container.map(|own| own.to_string()),
+        why: why.clone(),
+    }
 }
 
 fn result(sizing: Sizing, own: &[Run], today: &[Run]) -> SizingResult {

@@ -56,8 +56,8 @@ fn rank(counts: &BTreeMap<i64, u64>, of_hundred: u64) -> Option<i64> {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Measured {
     pub(super) containers: BTreeMap<Owner, BTreeMap<Symbol, Seen>>,
-    /// Workloads that keep what they request, and why.
-    pub(super) left_alone: Vec<(Owner, String)>,
+    /// Workloads, and of workloads that are sized single containers, that keep what they request, and why.
+    pub(super) left_alone: Vec<(Owner, Option<Symbol>, String)>,
     /// How long a history there is.
     pub(super) history: SimDuration,
 }
@@ -67,7 +67,11 @@ impl Measured {
     pub(super) fn recommendation(&self, owner: Owner, sizing: Sizing) -> Option<Vec<ContainerRecommendation>> {
         let seen = self.containers.get(&owner)?;
         let each = |(name, seen): (&Symbol, &Seen)| match sizing.percentile() {
-            None => seen.recommended.clone(),
+            // Bounds are for pods that run.
+            None => ContainerRecommendation {
+                target: seen.recommended.target.clone(),
+                ..ContainerRecommendation::of(*name)
+            },
             Some(percentile) => {
                 let target = seen.percentile(percentile);
                 ContainerRecommendation { target, ..ContainerRecommendation::of(*name) }
@@ -91,7 +95,7 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
     let mut measured = Measured { history, ..Measured::default() };
     for (owner, template) in templates(&variant.manifests) {
         if !is_used(scenario, owner.1) {
-            measured.left_alone.push((owner, "nothing says what its pods use".to_owned()));
+            measured.left_alone.push((owner, None, "nothing says what its pods use".to_owned()));
             continue;
         }
         let facts = outcome.record.verticals.iter().find(|own| {
@@ -117,12 +121,27 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
         let samples = seen.values().map(Seen::samples).max().unwrap_or(0);
         if history < SHORTEST_HISTORY || samples < FEWEST_SAMPLES {
             let why = format!("{samples} samples over {history} are too few to go by");
-            measured.left_alone.push((owner, why));
+            measured.left_alone.push((owner, None, why));
         } else {
+            let unknown = template.containers.iter().filter_map(|own| {
+                let name = Symbol::new(&own.name);
+                Some((owner, Some(name), unknown(seen.get(&name))?.to_owned()))
+            });
+            measured.left_alone.extend(unknown);
             measured.containers.insert(owner, seen);
         }
     }
     measured
+}
+
+/// What nothing says of the use of a container of a workload that is sized; `None` if all is known.
+fn unknown(seen: Option<&Seen>) -> Option<&'static str> {
+    match seen.map(|seen| (seen.cpu.is_empty(), seen.memory.is_empty())) {
+        None | Some((true, true)) => Some("nothing says what it uses"),
+        Some((true, false)) => Some("nothing says how much CPU it uses"),
+        Some((false, true)) => Some("nothing says how much memory it uses"),
+        Some((false, false)) => None,
+    }
 }
 
 #[cfg(test)]

@@ -410,11 +410,12 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
         nodes.terminations.iter().map(|end| format!("{} {}", format::count(end.count), end.name)).collect();
     let removed = if ends.is_empty() { "none removed".to_owned() } else { format!("removed: {}", ends.join(", ")) };
     let sentence = format!(
-        "{} Ready at the start, {} at the end. {} launched, {} refused by EC2; {removed}.",
+        "{} Ready at the start, {} at the end. {} launched, {} refused by EC2; {removed}{}.",
         format::count(nodes.at_start),
         format::count(nodes.at_end),
         format::count(nodes.launches),
         format::count(nodes.failed_launches),
+        nodes.still_draining(),
     );
     page.element("p", &sentence);
     if let Some(seconds) = nodes.mean_lifetime_seconds {
@@ -473,7 +474,9 @@ fn node_row(node: &NodeFacts, cost: &str, end: SimTime) -> Vec<String> {
         SimTime::from_micros(node.requested.as_secs() * 1_000_000).to_string(),
         cell(node.zone),
         node.origin.name().to_string(),
-        node.end.map_or("", |end| end.as_str()).to_owned(),
+        node.end.map_or_else(String::new, |end| {
+            if node.is_draining() { format!("drains: {}", end.as_str()) } else { end.as_str().to_owned() }
+        }),
     ]
 }
 

@@ -29,14 +29,13 @@ pub(super) fn waiting(summary: &Summary) -> String {
 
 pub(super) fn nodes(summary: &Summary) -> String {
     let nodes = &summary.nodes;
-    let removed: u64 = nodes.terminations.iter().map(|end| end.count).sum();
     let most = figure("nodes.max_ready", nodes.max_ready as f64, &format::count(nodes.max_ready));
     let launches = figure("nodes.launches", nodes.launches as f64, &format::count(nodes.launches));
     let evictions = summary.churn.evictions;
     let evicted = figure("churn.evictions", evictions as f64, &format::count(evictions));
     let mut words = format!(
-        "at most {most} Ready, {launches} launched, {} removed, {evicted} {} evicted",
-        format::count(removed),
+        "at most {most} Ready, {launches} launched, {}, {evicted} {} evicted",
+        nodes.departures(),
         if evictions == 1 { "pod" } else { "pods" }
     );
     if let (Some(cpu), Some(memory)) = (summary.utilisation.cpu_requested, summary.utilisation.memory_requested) {

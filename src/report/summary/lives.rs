@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Count, Distribution, NodeSummary, PlaceholderSummary, PodSummary, Utilisation, rounded, waits};
 use crate::cloud::{BillItem, BillLine};
 use crate::domain::{SimDuration, SimTime};
+use crate::report::format;
 use crate::report::percentile::SortedSpans;
 use crate::simulation::Outcome;
 use crate::world::record::{EventKind, NodeEnd, NodeFacts, PodFacts, WorkloadKind};
@@ -125,7 +126,8 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
     let to_ready = to_ready.filter_map(|node| Some(node.ready? - node.launched?)).collect();
     let lifetimes = ended().filter_map(|node| Some(node.terminating? - node.running?)).collect();
     let mut terminations = BTreeMap::new();
-    for end in ended().filter_map(|node| node.end).filter(|&end| end != NodeEnd::LaunchFailed) {
+    let gone = ended().filter(|node| !node.is_draining());
+    for end in gone.filter_map(|node| node.end).filter(|&end| end != NodeEnd::LaunchFailed) {
         *terminations.entry(end).or_insert(0) += 1;
     }
     let count = |kind| events(outcome, kind);
@@ -147,9 +149,31 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
             .into_iter()
             .map(|(end, count)| Count { name: end.as_str().to_owned(), count })
             .collect(),
+        draining_at_end: nodes.iter().filter(|node| node.is_draining()).count() as u64,
         launch_to_ready: Distribution::of(&SortedSpans::new(to_ready)),
         mean_lifetime_seconds: SortedSpans::new(lifetimes).mean_seconds().map(|seconds| rounded(seconds, 6)),
     }
+}
+
+impl NodeSummary {
+    /// How many nodes are gone, and how many still drain if any do: words for the end of a list.
+    pub fn departures(&self) -> String {
+        let removed: u64 = self.terminations.iter().map(|end| end.count).sum();
+        format!("{} removed{}", format::count(removed), self.still_draining())
+    }
+
+    /// Words on nodes that still drain at the end, to be put behind others; nothing where none do.
+    pub fn still_draining(&self) -> String {
+        match self.draining_at_end {
+            0 => String::new(),
+            count => format!(", {} draining at the end", format::count(count)),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+pub(super) const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Each instance has one line of the bill for each price.

@@ -1,15 +1,17 @@
 //! Warnings about VerticalPodAutoscalers: those that find nothing to go by, and those that meet a HorizontalPodAutoscaler.
 
-use crate::actors::{Action, Setup};
+use crate::actors::{Action, Setup, StatedUse};
 use crate::domain::hpa::{MetricSource, MetricTarget};
 use crate::domain::vertical::{ContainerPolicy, UpdateMode};
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, ResourceName, VerticalPodAutoscaler};
+use crate::domain::{HorizontalPodAutoscaler, PodSpec, ResourceName, Symbol, VerticalPodAutoscaler};
 use crate::policy::replicas::hpa::effective_metrics;
 use crate::scenario::Caveats;
 
 /// The first release in which running pods can be resized.
 const RESIZES_FROM: u8 = 33;
+/// What to do where it is not known what containers use.
+const ADVICE: &str = "state it under `usage`";
 /// Where the use of pods settles in percent of what the Vertical Pod Autoscaler has them request, if it is even: it adds 15 % to the upper
 /// edge of a bucket that is up to 5 % wide.
 const SETTLES: (i32, i32) = (83, 87);
@@ -49,19 +51,66 @@ fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Cavea
         ));
         return;
     }
-    let advice = "state it under `usage`";
-    match crate::actors::known_use(setup, target) {
+    let stated = StatedUse::of(setup, target);
+    match stated.of_any() {
         (true, true) => {}
         (false, false) => told.may_change(format!(
-            "VerticalPodAutoscaler {name} recommends nothing: neither `load` nor `usage` says what the pods of {target} use; {advice}"
+            "VerticalPodAutoscaler {name} recommends nothing: neither `load` nor `usage` says what the pods of {target} use; {ADVICE}"
         )),
         (cpu, _) => {
             let unknown = if cpu { "memory" } else { "CPU" };
             told.may_change(format!(
-                "VerticalPodAutoscaler {name} recommends no {unknown}: nothing says how much of it the pods of {target} use; {advice}"
+                "VerticalPodAutoscaler {name} recommends no {unknown}: nothing says how much of it the pods of {target} use; {ADVICE}"
             ));
         }
     }
+    about_containers(setup, vpa, &stated, told);
+}
+
+/// The containers for which it recommends nothing of a resource of which it does for others of the same pods.
+fn about_containers(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, stated: &StatedUse, told: &mut Caveats) {
+    let (name, target) = (vpa.name, target(vpa));
+    let of_any = stated.of_any();
+    let kinds = [((true, true), "nothing"), ((true, false), "no CPU"), ((false, true), "no memory")];
+    let mut left: [Vec<Symbol>; 3] = Default::default();
+    for template in templates(setup, vpa) {
+        for container in template.containers.iter().map(|own| Symbol::new(&own.name)) {
+            let known = stated.of_container(template, container);
+            let policy = vpa.policy_of(container);
+            let wants = |resource| policy.is_none_or(|own| !own.off && own.controls(resource));
+            let lacks =
+                (of_any.0 && !known.0 && wants(ResourceName::CPU), of_any.1 && !known.1 && wants(ResourceName::MEMORY));
+            let kind = kinds.iter().position(|(own, _)| *own == lacks);
+            if let Some(containers) = kind.and_then(|kind| left.get_mut(kind))
+                && !containers.contains(&container)
+            {
+                containers.push(container);
+            }
+        }
+    }
+    for ((_, what), containers) in kinds.iter().zip(left).filter(|(_, containers)| !containers.is_empty()) {
+        let (noun, they, keep) = if containers.len() == 1 {
+            ("container", "it uses", "keeps what it requests")
+        } else {
+            ("containers", "they use", "keep what they request")
+        };
+        let names: Vec<String> = containers.iter().map(|own| format!("`{own}`")).collect();
+        told.may_change(format!(
+            "VerticalPodAutoscaler {name} recommends {what} for the {noun} {} of {target}, which {keep}: neither `load` nor `usage` says what {they}; {ADVICE}",
+            names.join(", ")
+        ));
+    }
+}
+
+/// The templates that the target has during the run.
+fn templates<'s>(setup: &'s Setup<'_>, vpa: &VerticalPodAutoscaler) -> Vec<&'s PodSpec> {
+    let target = target(vpa);
+    let own = setup.timeline.iter().filter_map(|step| match (&step.action, vpa.target.kind.as_str()) {
+        (Action::Deploy(own), "Deployment") if own.name == target => Some(&*own.template),
+        (Action::DeployStateful(own), "StatefulSet") if own.name == target => Some(&*own.template),
+        _ => None,
+    });
+    own.collect()
 }
 
 fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats) {

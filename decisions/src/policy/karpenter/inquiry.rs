@@ -7,7 +7,7 @@ use super::claims::{is_nominated, nominated_until};
 use super::cluster_view::with_view;
 use super::io::Outside;
 use super::step::Step;
-use super::{Karpenter, provisioning};
+use super::{Karpenter, provisioning, termination};
 use crate::cluster::Cluster;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{HourlyRate, NodeId, PodId, SimTime, Symbol};
@@ -109,6 +109,18 @@ impl Karpenter {
         reason: DisruptionReason,
     ) -> Option<Removal> {
         removal(&mut Step::new(self, cluster, outside), now, nodes, reason)
+    }
+
+    /// The pods that have to leave a node before its drain is over, each with whether `karpenter.sh/do-not-disrupt` keeps Karpenter from
+    /// having it evicted now.
+    pub fn drain_waits_for(
+        &mut self,
+        now: SimTime,
+        cluster: &Cluster,
+        outside: &dyn Outside,
+        node: NodeId,
+    ) -> Vec<(PodId, bool)> {
+        termination::waits_for(&Step::new(self, cluster, outside), now, node)
     }
 
     /// What a scheduling pass would do with a pod that waits now; `None` if it would not take the pod on.

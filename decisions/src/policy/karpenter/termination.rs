@@ -188,19 +188,29 @@ fn delete_overdue(step: &mut Step<'_>, now: SimTime, node: NodeId) -> bool {
 /// The pods that have to leave next. In v1 plain pods go first, then daemons that do not tolerate the taint, then the same
 /// of critical pods, each group only when the former is gone; before v1 daemons stay.
 fn next_group(step: &Step<'_>, now: SimTime, node: NodeId) -> Vec<PodId> {
-    let state = step.cluster.node(node);
     let by_taint = step.own.behaviour.drains_by_taint;
-    let has_to_leave = |pod: &PodId| {
-        if by_taint { unnamed_pod_view(step, *pod).waits_for_eviction(now) } else { !step.cluster.pod(*pod).daemon }
-    };
     let rank = |pod: &PodId| {
         let state = step.cluster.pod(*pod);
         let critical = state.spec.priority_class.is_some_and(|name: Symbol| CRITICAL.contains(&name.as_str()));
         if by_taint { (critical, state.daemon) } else { (false, false) }
     };
-    let leaving: Vec<PodId> = state.pods.iter().copied().filter(has_to_leave).collect();
+    let leaving: Vec<PodId> = leaving(step, now, node).collect();
     let Some(first) = leaving.iter().map(rank).min() else { return Vec::new() };
     leaving.into_iter().filter(|pod| rank(pod) == first).collect()
+}
+
+/// The pods of a node that have to leave before its drain is over.
+fn leaving<'s>(step: &'s Step<'_>, now: SimTime, node: NodeId) -> impl Iterator<Item = PodId> + 's {
+    let by_taint = step.own.behaviour.drains_by_taint;
+    let has_to_leave = move |pod: &PodId| {
+        if by_taint { unnamed_pod_view(step, *pod).waits_for_eviction(now) } else { !step.cluster.pod(*pod).daemon }
+    };
+    step.cluster.node(node).pods.iter().copied().filter(has_to_leave)
+}
+
+/// The same pods, each with whether `karpenter.sh/do-not-disrupt` keeps it from being evicted now.
+pub(super) fn waits_for(step: &Step<'_>, now: SimTime, node: NodeId) -> Vec<(PodId, bool)> {
+    leaving(step, now, node).map(|pod| (pod, unnamed_pod_view(step, pod).do_not_disrupt(now))).collect()
 }
 
 /// Has the instance terminated; from v1 on Karpenter looks every five seconds whether it is gone.

@@ -1,0 +1,86 @@
+//! Warnings about nodes that are to go and do not get rid of their pods: they run and are billed for as long as that takes.
+
+use std::collections::BTreeSet;
+
+use crate::actors::Context;
+use crate::actors::inquiry::{self, Keeper};
+use crate::cluster::NodeOrigin;
+use crate::domain::workload::ObjectName;
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
+use crate::policy::release::Behaviour;
+
+/// A node that has been draining for so long at the end of a run is told of.
+const LONG: SimDuration = SimDuration::from_secs(15 * 60);
+/// So many are told of.
+const TOLD_MAX: usize = 5;
+
+/// What keeps nodes of a NodePool, and pods of which workload where that is what to look at.
+type Stuck = (Symbol, Keeper, Option<ObjectName>);
+
+/// A sentence for each thing that keeps nodes of a NodePool from being drained as the run ends. It tells of no figure that depends on the
+/// seed, so that it stands once where many runs are compared.
+pub(super) fn stuck(context: &mut Context<'_>, end: SimTime) -> Vec<String> {
+    let nodes = context.world.record().nodes.iter().enumerate();
+    let long =
+        nodes.filter(|(_, facts)| facts.is_draining() && facts.deletion_requested.is_some_and(|at| end - at >= LONG));
+    let of_pools = long.filter_map(|(index, facts)| match facts.origin {
+        NodeOrigin::NodePool(pool) => Some((NodeId::from_index(index), pool)),
+        NodeOrigin::NodeGroup(_) | NodeOrigin::Fargate(_) => None,
+    });
+    let of_pools: Vec<(NodeId, Symbol)> = of_pools.collect();
+    let mut found: BTreeSet<Stuck> = BTreeSet::new();
+    for (node, pool) in of_pools {
+        for (pod, keeper) in inquiry::kept(context, end, node) {
+            if keeper != Keeper::Stops || stops_for_long(context, end, pod) {
+                let workload = context.world.workload(context.world.pod(pod).workload).name;
+                let workload = (!matches!(keeper, Keeper::Budget(_))).then_some(workload);
+                found.insert((pool, keeper, workload));
+            }
+        }
+    }
+    found.iter().take(TOLD_MAX).map(|own| sentence(context, own)).collect()
+}
+
+fn stops_for_long(context: &Context<'_>, end: SimTime, pod: PodId) -> bool {
+    let facts = context.world.record().pods.get(pod);
+    facts.and_then(|facts| facts.deletion_requested).is_some_and(|asked| end - asked >= LONG)
+}
+
+fn sentence(context: &Context<'_>, (pool, keeper, workload): &Stuck) -> String {
+    let of = workload.map_or_else(String::new, |name| format!(" of {name}"));
+    let (why, way_out) = match keeper {
+        Keeper::Budget(budget) => {
+            (format!("PodDisruptionBudget {budget} lets no pod go"), "let that budget allow a disruption")
+        }
+        Keeper::SeveralBudgets(budgets) => {
+            let names: Vec<String> = budgets.iter().map(ToString::to_string).collect();
+            let why =
+                format!("PodDisruptionBudgets {} all select pods{of}, which are never evicted so", names.join(", "));
+            (why, "let one of them alone select these pods")
+        }
+        Keeper::DoNotDisrupt => {
+            (format!("pods{of} have the annotation `karpenter.sh/do-not-disrupt`"), "take that annotation away")
+        }
+        Keeper::Stops => {
+            (format!("pods{of} were told to stop and run on"), "shorten their `terminationGracePeriodSeconds`")
+        }
+    };
+    format!(
+        "NodePool {pool}: a node that is to go still drains at the end of the run, after more than 15 minutes, and is billed: {why}; {way_out}{}",
+        in_time(context, *pool)
+    )
+}
+
+/// What ends a drain whatever keeps the pods, from Karpenter v1 on.
+fn in_time(context: &Context<'_>, pool: Symbol) -> String {
+    let setup = context.setup;
+    let stated = setup.node_pools.iter().find(|own| own.name == pool).and_then(|own| own.termination_grace_period);
+    match stated {
+        Some(grace) => format!(" (`terminationGracePeriod` of {grace} ends the drain at last)"),
+        None if Behaviour::of(setup.policy.versions.karpenter).v1_api => {
+            ", or state `terminationGracePeriod` in the NodePool, after which pods are deleted whatever keeps them"
+                .to_owned()
+        }
+        None => String::new(),
+    }
+}
