@@ -25,7 +25,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Check, SimDuration, SimTime};
+use crate::domain::{Check, SimDuration, SimTime, Symbol};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
 use crate::policy::cluster_autoscaler::Flags;
@@ -94,6 +94,7 @@ pub fn resolve<'s>(
     about_size.for_each(|text| warnings.harmless(text));
     warn_about_objects(manifests, policy, &mut warnings);
     warn_about_gates(scenario, manifests, &mut warnings);
+    warn_about_named_nodes(&setup, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     usage::warn(&setup, &mut warnings);
     vertical::warn(&setup, &mut warnings);
@@ -194,6 +195,22 @@ fn warn_about_gates(scenario: &Scenario, manifests: &Manifests, warnings: &mut C
             "{} scheduling gates (`schedulingGates`), which nobody opens in a simulation: the pods wait to the end, and nothing is launched for \
              them; take the gates away to see what happens once they are open",
             counted(gated as u64, "pod template has", "pod templates have")
+        ));
+    }
+}
+
+/// Pods that name a node which is not there from the start: those that come later are called otherwise.
+fn warn_about_named_nodes(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let nodes = setup.initial.iter().flat_map(|initial| &initial.nodes);
+    let there: BTreeSet<&str> = nodes.map(|own| own.found.node.name.as_str()).collect();
+    let pods = storage::pods(setup.scenario, &setup.policy.manifests);
+    let named = pods.iter().filter_map(|(_, spec)| spec.node_name).filter(|name| !there.contains(name.as_str()));
+    let named: Vec<Symbol> = named.collect();
+    if let Some(first) = named.first() {
+        warnings.changes(format!(
+            "{} a node that is not there (`nodeName: {first}`): such pods ask no scheduler, nothing is launched for them, and they wait to the end; \
+             really they are deleted and made again and again; take `nodeName` away, or add the node to the manifests",
+            counted(named.len() as u64, "pod template names", "pod templates name")
         ));
     }
 }

@@ -1,4 +1,4 @@
-//! Labels that pods and NodePools ask for and that a launch chooses: the node has them, so that one launch is enough.
+//! Labels that pods and NodePools ask for and that a launch chooses: the node has them, so that one launch is enough. And pods that ask nobody.
 
 use nodecast::catalog::Catalog;
 use nodecast::scenario::Scenario;
@@ -7,8 +7,8 @@ use nodecast::world::record::EventKind;
 
 use crate::cli::Place;
 
-/// A cluster of two zones with a pod that selects its node by `selector`, and a NodePool with `requirement` beside its type.
-fn scenario(release: &str, selector: &str, requirement: &str) -> Scenario {
+/// A cluster of two zones with a pod that has `spec`, and a NodePool with `requirement` beside its type.
+fn scenario(release: &str, spec: &str, requirement: &str) -> Scenario {
     let place = Place::new();
     let cluster = format!(
         "apiVersion: karpenter.k8s.aws/v1
@@ -38,19 +38,29 @@ spec:
   template:
     metadata: {{labels: {{app: web}}}}
     spec:
-      nodeSelector: {{{selector}}}
+      {spec}
       containers: [{{name: app, image: app, resources: {{requests: {{cpu: 500m, memory: 500Mi}}}}}}]
 "
     );
     place.put("cluster.yaml", &cluster);
     let head = "name: labels\nregion: us-east-1\nduration: 20m\nmanifests: [cluster.yaml]\n";
-    let rest = "cluster: {zones: [us-east-1a, us-east-1b]}\npolicies: [{name: only, autoscaler: karpenter}]\n";
+    let rest = "cluster: {zones: [us-east-1a, us-east-1b]}
+policies:
+  - {name: karpenter, autoscaler: karpenter}
+  - name: groups
+    autoscaler: cluster-autoscaler
+    nodeGroups: [{name: group, instanceType: m5.large, min: 0, max: 3, desired: 0}]
+";
     place.put("scenario.yaml", &format!("{head}versions: {{karpenter: {release}}}\n{rest}"));
     Scenario::load(&place.path("scenario.yaml")).unwrap().0
 }
 
 fn simulate(scenario: &Scenario) -> Outcome {
-    run(scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
+    simulate_policy(scenario, 0)
+}
+
+fn simulate_policy(scenario: &Scenario, policy: usize) -> Outcome {
+    run(scenario, &scenario.policies[policy], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 
 fn warnings(scenario: &Scenario) -> String {
@@ -68,7 +78,7 @@ fn a_pod_that_asks_for_what_a_launch_chooses_gets_one_node() {
     let dedicated = format!("{TENANCY}: dedicated");
     let asked = ["topology.k8s.aws/zone-id: use1-az2", "karpenter.k8s.aws/instance-tenancy: default", &dedicated];
     for selector in asked {
-        let outcome = simulate(&scenario("v1.13", selector, ""));
+        let outcome = simulate(&scenario("v1.13", &format!("nodeSelector: {{{selector}}}"), ""));
         assert_eq!(count(&outcome, EventKind::InstanceLaunched), 1, "{selector}");
         assert!(outcome.record.pods.iter().all(|pod| pod.ready.is_some()), "{selector}");
     }
@@ -90,7 +100,7 @@ fn a_node_of_a_pool_that_asks_for_a_tenancy_does_not_drift() {
 
 #[test]
 fn before_v1_9_nothing_is_launched_for_a_tenancy_and_pools_cannot_ask_for_one() {
-    let outcome = simulate(&scenario("v1.8", &format!("{TENANCY}: default"), ""));
+    let outcome = simulate(&scenario("v1.8", &format!("nodeSelector: {{{TENANCY}: default}}"), ""));
     assert_eq!(count(&outcome, EventKind::InstanceLaunched), 0);
     let said = outcome.record.events.iter().find(|event| event.kind == EventKind::PodNotPlaced).unwrap();
     assert!(said.message.contains("label karpenter.k8s.aws/instance-tenancy is restricted"), "{}", said.message);
@@ -101,4 +111,21 @@ fn before_v1_9_nothing_is_launched_for_a_tenancy_and_pools_cannot_ask_for_one() 
     let warnings = warnings(&scenario);
     assert!(warnings.contains("which came with v1.9: it is left out"), "{warnings}");
     assert!(!warnings.contains("billed as shared"), "{warnings}");
+}
+
+#[test]
+fn nothing_is_launched_for_a_pod_that_names_a_node_which_is_not_there() {
+    let scenario = scenario("v1.13", "nodeName: ip-10-0-0-1.ec2.internal", "");
+    for policy in 0..2 {
+        let outcome = simulate_policy(&scenario, policy);
+        assert_eq!(
+            (outcome.record.nodes.len(), count(&outcome, EventKind::PodUnschedulable)),
+            (0, 0),
+            "policy {policy}"
+        );
+        assert_eq!(outcome.record.pods.iter().filter(|pod| pod.node.is_none()).count(), 1, "policy {policy}");
+    }
+    let warnings = warnings(&scenario);
+    assert!(warnings.contains("1 pod template names a node that is not there"), "{warnings}");
+    assert!(warnings.contains("`nodeName: ip-10-0-0-1.ec2.internal`"), "{warnings}");
 }
