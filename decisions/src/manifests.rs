@@ -38,6 +38,7 @@ mod offered;
 mod pod;
 mod quota;
 mod readiness_gates;
+mod restricted;
 mod rollout;
 mod scheduler;
 mod storage;

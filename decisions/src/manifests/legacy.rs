@@ -7,6 +7,7 @@ use super::common::{labels, metadata, resources, taints};
 use super::node_class::{UNKNOWN_IMAGES, ami_family, block_devices, kubelet, spelled_out};
 use super::node_pool::{requirements, weight};
 use super::pod::OBJECT;
+use super::restricted::{Stating, check_labels};
 use crate::domain::node_pool::{AmiFamily, ConsolidationPolicy, Disruption};
 use crate::domain::{NodeClass, NodePool, SimDuration, Symbol};
 use crate::text::InputError;
@@ -77,7 +78,9 @@ pub(super) fn provisioner<'s>(
         return Ok((pool, None));
     };
     let spec = reader.fields(node, &PROVISIONER)?;
-    pool.requirements = requirements(reader, spec, "requirements")?;
+    let stating = Stating::of_pool(reader, object);
+    pool.requirements = requirements(reader, spec, stating)?;
+    check_labels(reader, spec, stating)?;
     pool.labels = labels(reader, spec, "labels")?;
     pool.annotations = labels(reader, spec, "annotations")?;
     pool.taints = taints(reader, spec, "taints")?;

@@ -139,7 +139,7 @@ impl Inventory {
     /// What the objects of a dump show to run, and what of it is left out.
     pub fn of(mut objects: Manifests) -> (Self, Vec<Warning>) {
         let mut warnings = std::mem::take(&mut objects.warnings);
-        let (mut waiting, nodes) = split(&mut objects, Vec::new(), &mut warnings);
+        let (mut waiting, nodes, _) = split(&mut objects, Vec::new(), &mut warnings);
         waiting.retain(|pod| pod.leaves.is_none());
         (Self { nodes, node_claims: objects.node_claims, waiting }, warnings)
     }

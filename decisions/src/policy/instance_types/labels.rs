@@ -58,7 +58,12 @@ pub fn of_node(facts: &InstanceFacts, class: &NodeClass, version: KarpenterVersi
 /// The labels of a node that has just been launched: what its type leaves no choice of, and what the launch chose.
 ///
 /// Source: AWS provider v1.13 `pkg/cloudprovider/cloudprovider.go`, `instanceToNodeClaim`.
-pub fn of_launched(kind: &InstanceType, zone: Symbol, capacity_type: Symbol, tenancy: Symbol) -> Labels {
+pub(in crate::policy) fn of_launched(
+    kind: &InstanceType,
+    zone: Symbol,
+    capacity_type: Symbol,
+    tenancy: Symbol,
+) -> Labels {
     let without_choice = kind.requirements.iter().filter(|own| !own.complement && own.values.len() == 1);
     let mut labels: Labels = without_choice.filter_map(|own| Some((own.key, own.values.first().copied()?))).collect();
     labels.set(well_known::ZONE, zone);
@@ -78,7 +83,7 @@ pub fn of_launched(kind: &InstanceType, zone: Symbol, capacity_type: Symbol, ten
 }
 
 /// Whether the types of a release state `key`, where it is a label of Karpenter's AWS provider: pods may ask for no other in its domain.
-pub fn is_stated(key: Symbol, version: KarpenterVersion) -> bool {
+pub(in crate::policy) fn is_stated(key: Symbol, version: KarpenterVersion) -> bool {
     let behaviour = Behaviour::of(version);
     let since = match key {
         well_known::INSTANCE_TENANCY => return behaviour.labels_tenancy,

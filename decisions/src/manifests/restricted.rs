@@ -1,0 +1,121 @@
+//! Labels that a NodePool may not state: what Karpenter keeps for itself.
+
+use super::offered::labels;
+use crate::domain::Symbol;
+use crate::domain::labels::is_restricted;
+use crate::domain::symbol::well_known;
+use crate::text::InputError;
+use crate::text::error::{Effect, nearest};
+use crate::text::reader::{Fields, Reader};
+use crate::text::tree::{Location, Node};
+
+/// What a requirement stands in, which decides what becomes of one that the API server refuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Stating {
+    /// A NodePool or Provisioner that is to be applied.
+    Pool,
+    /// One that an API server has taken: of a release with other rules, or with labels that no release here knows.
+    FoundPool,
+    /// A NodeOverlay, which the API server takes with any label.
+    Overlay,
+}
+
+impl Stating {
+    /// What a NodePool's object is: one with a status is of a cluster, and one without a file has been recorded.
+    pub(super) fn of_pool(reader: &Reader<'_>, object: &Node<'_>) -> Self {
+        if object.get("status").is_some() || reader.file().is_none() { Self::FoundPool } else { Self::Pool }
+    }
+}
+
+/// Whether a NodePool may state the label `key`, which stands at `at`. One that was found in a cluster goes on without what it may not state.
+///
+/// # Errors
+/// If the API server refuses it.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, the rules of `requirements` and of the template's `labels`, with
+/// those that AWS provider v1.13 `hack/validation/requirements.sh` and `labels.sh` add; v0.22 `pkg/apis/v1alpha5/provisioner_validation.go`.
+pub(super) fn may_state(
+    reader: &mut Reader<'_>,
+    key: Symbol,
+    at: Location,
+    stating: Stating,
+) -> Result<bool, InputError> {
+    if stating == Stating::Overlay || !is_kept(key) {
+        return Ok(true);
+    }
+    let help = way_out(key);
+    if stating == Stating::FoundPool {
+        let message = format!("a NodePool may not state the label `{key}` in any release that is simulated");
+        reader.note(Effect::ChangesAnswer, at, message, "left out", &help);
+        return Ok(false);
+    }
+    Err(reader.error(at, format!("the label `{key}` is restricted")).because("the API server refuses it").help(help))
+}
+
+/// Refuses labels of a NodePool's template that Karpenter keeps for itself.
+pub(super) fn check_labels(
+    reader: &mut Reader<'_>,
+    fields: Fields<'_, '_>,
+    stating: Stating,
+) -> Result<(), InputError> {
+    for entry in fields.get("labels").map(Node::entries).unwrap_or_default() {
+        may_state(reader, Symbol::new(&entry.key), entry.key_at, stating)?;
+    }
+    Ok(())
+}
+
+/// Whether Karpenter keeps a label for itself. Of those of the AWS provider the class and, of a Provisioner, the number of pods are not well
+/// known to pods, and pools may state them.
+fn is_kept(key: Symbol) -> bool {
+    let also_stated = [well_known::EC2_NODE_CLASS, well_known::INSTANCE_PODS];
+    key == well_known::NODEPOOL || (is_restricted(key) && !also_stated.contains(&key))
+}
+
+fn way_out(key: Symbol) -> String {
+    if key == well_known::NODEPOOL {
+        return "remove it: Karpenter labels each node with the name of its NodePool".to_owned();
+    }
+    if key == well_known::HOSTNAME {
+        return "remove it: each node has a name of its own".to_owned();
+    }
+    let (domain, _) = key.as_str().split_once('/').unwrap_or_default();
+    let known = labels().map(Symbol::as_str).chain([well_known::CAPACITY_TYPE.as_str()]);
+    nearest(key.as_str(), known).map_or_else(
+        || format!("labels under `{domain}/` are Karpenter's own: take one of another domain, for example `example.com/team`"),
+        |near| format!("did you mean `{near}`?"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_kept, way_out};
+    use crate::domain::Symbol;
+
+    #[test]
+    fn what_karpenter_knows_and_what_is_of_other_domains_may_be_stated() {
+        for key in [
+            "karpenter.sh/capacity-type",
+            "karpenter.k8s.aws/instance-family",
+            "karpenter.k8s.aws/ec2nodeclass",
+            "node.kubernetes.io/instance-type",
+            "node-restriction.kubernetes.io/team",
+            "team",
+            "example.com/team",
+            "karpenter.kwok.sh/instance-size",
+        ] {
+            assert!(!is_kept(Symbol::new(key)), "{key}");
+        }
+    }
+
+    #[test]
+    fn of_what_may_not_be_stated_is_said_what_was_meant() {
+        let says = |key: &str| (is_kept(Symbol::new(key)), way_out(Symbol::new(key)));
+        let meant = "did you mean `karpenter.k8s.aws/instance-family`?";
+        assert_eq!(says("karpenter.k8s.aws/instance-familiy"), (true, meant.to_owned()));
+        assert_eq!(says("karpenter.sh/capacity-typ").1, "did you mean `karpenter.sh/capacity-type`?");
+        assert!(says("karpenter.sh/nodepool").1.contains("the name of its NodePool"));
+        assert!(says("kubernetes.io/hostname").0);
+        let (kept, way_out) = says("karpenter.sh/our-own-name-of-a-team");
+        assert!(kept && way_out.contains("labels under `karpenter.sh/` are Karpenter's own"), "{way_out}");
+    }
+}
