@@ -224,10 +224,13 @@ fn warn_about_groups(manifests: &Manifests, flags: &Flags, warnings: &mut Caveat
         }
     }
     if flags.expander.filters().contains(&Expander::Priority) && manifests.group_ranks.is_none() {
-        warnings.may_change(
-            "the expander `priority` finds no ConfigMap kube-system/cluster-autoscaler-priority-expander: it prefers no group"
-                .to_owned(),
-        );
+        let elsewhere = manifests.unread_ranks.map(|namespace| {
+            format!("; it does not read the one in the namespace `{namespace}`: state `namespace: kube-system`")
+        });
+        warnings.may_change(format!(
+            "the expander `priority` finds no ConfigMap kube-system/cluster-autoscaler-priority-expander: it prefers no group{}",
+            elsewhere.unwrap_or_default()
+        ));
     }
 }
 
