@@ -7,7 +7,7 @@ use super::common::{labels, metadata, resources, taints};
 use super::node_class::{UNKNOWN_IMAGES, ami_family, block_devices, kubelet, spelled_out};
 use super::node_pool::{requirements, weight};
 use super::pod::OBJECT;
-use super::restricted::{Stating, check_labels};
+use super::restricted::{Stating, labels_of_nodes};
 use crate::domain::node_pool::{AmiFamily, ConsolidationPolicy, Disruption};
 use crate::domain::{NodeClass, NodePool, SimDuration, Symbol};
 use crate::text::InputError;
@@ -80,8 +80,7 @@ pub(super) fn provisioner<'s>(
     let spec = reader.fields(node, &PROVISIONER)?;
     let stating = Stating::of_pool(reader, object);
     pool.requirements = requirements(reader, spec, stating)?;
-    check_labels(reader, spec, stating)?;
-    pool.labels = labels(reader, spec, "labels")?;
+    pool.labels = labels_of_nodes(reader, spec, stating)?;
     pool.annotations = labels(reader, spec, "annotations")?;
     pool.taints = taints(reader, spec, "taints")?;
     pool.startup_taints = taints(reader, spec, "startupTaints")?;

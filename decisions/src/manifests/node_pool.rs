@@ -3,7 +3,7 @@
 use super::bounds::{int_or_share, span};
 use super::common::{current_label, labels, metadata_and_life, resources, symbols, taints};
 use super::offered::{warn_of_unknown_label, warn_of_unknown_values};
-use super::restricted::{Stating, check_labels, may_state};
+use super::restricted::{Stating, labels_of_nodes, may_state};
 use crate::domain::labels::normalized_key;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, Disruption, DisruptionReason};
 use crate::domain::requirements::Operator;
@@ -107,8 +107,7 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     let template = reader.fields(spec.required(reader, "template")?, &TEMPLATE)?;
     if let Some(node) = template.get("metadata") {
         let metadata = reader.fields(node, &TEMPLATE_METADATA)?;
-        check_labels(reader, metadata, stating)?;
-        pool.labels = labels(reader, metadata, "labels")?;
+        pool.labels = labels_of_nodes(reader, metadata, stating)?;
         pool.annotations = labels(reader, metadata, "annotations")?;
     }
     let inner = reader.fields(template.required(reader, "spec")?, &TEMPLATE_SPEC)?;

@@ -1,9 +1,10 @@
 //! Labels that a NodePool may not state: what Karpenter keeps for itself.
 
-use super::offered::labels;
-use crate::domain::Symbol;
-use crate::domain::labels::is_restricted;
+use super::common::labels;
+use super::offered;
+use crate::domain::labels::is_restricted_in_pools;
 use crate::domain::symbol::well_known;
+use crate::domain::{Labels, Symbol};
 use crate::text::InputError;
 use crate::text::error::{Effect, nearest};
 use crate::text::reader::{Fields, Reader};
@@ -31,16 +32,13 @@ impl Stating {
 ///
 /// # Errors
 /// If the API server refuses it.
-///
-/// Source: Karpenter core v1.13 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, the rules of `requirements` and of the template's `labels`, with
-/// those that AWS provider v1.13 `hack/validation/requirements.sh` and `labels.sh` add; v0.22 `pkg/apis/v1alpha5/provisioner_validation.go`.
 pub(super) fn may_state(
     reader: &mut Reader<'_>,
     key: Symbol,
     at: Location,
     stating: Stating,
 ) -> Result<bool, InputError> {
-    if stating == Stating::Overlay || !is_kept(key) {
+    if stating == Stating::Overlay || !is_restricted_in_pools(key) {
         return Ok(true);
     }
     let help = way_out(key);
@@ -52,23 +50,20 @@ pub(super) fn may_state(
     Err(reader.error(at, format!("the label `{key}` is restricted")).because("the API server refuses it").help(help))
 }
 
-/// Refuses labels of a NodePool's template that Karpenter keeps for itself.
-pub(super) fn check_labels(
+/// The labels that a NodePool gives its nodes, without those that are left out.
+pub(super) fn labels_of_nodes(
     reader: &mut Reader<'_>,
     fields: Fields<'_, '_>,
     stating: Stating,
-) -> Result<(), InputError> {
+) -> Result<Labels, InputError> {
+    let mut stated = labels(reader, fields, "labels")?;
     for entry in fields.get("labels").map(Node::entries).unwrap_or_default() {
-        may_state(reader, Symbol::new(&entry.key), entry.key_at, stating)?;
+        let key = Symbol::new(&entry.key);
+        if !may_state(reader, key, entry.key_at, stating)? {
+            stated.remove(key);
+        }
     }
-    Ok(())
-}
-
-/// Whether Karpenter keeps a label for itself. Of those of the AWS provider the class and, of a Provisioner, the number of pods are not well
-/// known to pods, and pools may state them.
-fn is_kept(key: Symbol) -> bool {
-    let also_stated = [well_known::EC2_NODE_CLASS, well_known::INSTANCE_PODS];
-    key == well_known::NODEPOOL || (is_restricted(key) && !also_stated.contains(&key))
+    Ok(stated)
 }
 
 fn way_out(key: Symbol) -> String {
@@ -79,7 +74,7 @@ fn way_out(key: Symbol) -> String {
         return "remove it: each node has a name of its own".to_owned();
     }
     let (domain, _) = key.as_str().split_once('/').unwrap_or_default();
-    let known = labels().map(Symbol::as_str).chain([well_known::CAPACITY_TYPE.as_str()]);
+    let known = offered::labels().map(Symbol::as_str).chain([well_known::CAPACITY_TYPE.as_str()]);
     nearest(key.as_str(), known).map_or_else(
         || format!("labels under `{domain}/` are Karpenter's own: take one of another domain, for example `example.com/team`"),
         |near| format!("did you mean `{near}`?"),
@@ -88,8 +83,9 @@ fn way_out(key: Symbol) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_kept, way_out};
+    use super::way_out;
     use crate::domain::Symbol;
+    use crate::domain::labels::is_restricted_in_pools;
 
     #[test]
     fn what_karpenter_knows_and_what_is_of_other_domains_may_be_stated() {
@@ -103,13 +99,13 @@ mod tests {
             "example.com/team",
             "karpenter.kwok.sh/instance-size",
         ] {
-            assert!(!is_kept(Symbol::new(key)), "{key}");
+            assert!(!is_restricted_in_pools(Symbol::new(key)), "{key}");
         }
     }
 
     #[test]
     fn of_what_may_not_be_stated_is_said_what_was_meant() {
-        let says = |key: &str| (is_kept(Symbol::new(key)), way_out(Symbol::new(key)));
+        let says = |key: &str| (is_restricted_in_pools(Symbol::new(key)), way_out(Symbol::new(key)));
         let meant = "did you mean `karpenter.k8s.aws/instance-family`?";
         assert_eq!(says("karpenter.k8s.aws/instance-familiy"), (true, meant.to_owned()));
         assert_eq!(says("karpenter.sh/capacity-typ").1, "did you mean `karpenter.sh/capacity-type`?");
