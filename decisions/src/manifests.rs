@@ -39,6 +39,7 @@ mod offered;
 mod pod;
 mod quota;
 mod readiness_gates;
+mod restricted;
 mod rollout;
 mod scheduler;
 mod storage;
@@ -122,6 +123,8 @@ pub struct Manifests {
     pub scheduler: Option<SchedulerSettings>,
     /// Ranks of node groups for Cluster Autoscaler's expander `priority`, if a ConfigMap states them.
     pub group_ranks: Option<StatedRanks>,
+    /// The namespace of such a ConfigMap that Cluster Autoscaler does not read, because it is not in its own.
+    pub unread_ranks: Option<Symbol>,
     /// Karpenter's NodePools and Provisioners.
     pub node_pools: Vec<NodePool>,
     /// EC2NodeClasses and AWSNodeTemplates.
@@ -296,6 +299,7 @@ impl Manifests {
         self.cluster = newer.cluster.or(self.cluster.take());
         self.scheduler = newer.scheduler.or(self.scheduler.take());
         self.group_ranks = newer.group_ranks.or(self.group_ranks.take());
+        self.unread_ranks = newer.unread_ranks.or(self.unread_ranks);
         replace(&mut self.node_groups, newer.node_groups, |group| group.name);
         // Clusters are not applied: two profiles of one name are told apart, and refused, by whoever uses them.
         let others = newer.fargate_profiles.into_iter().filter(|own| !self.fargate_profiles.contains(own));

@@ -303,6 +303,9 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         }
         Placement::Unschedulable(why) => {
             set_aside(context, now, pod, &why);
+            if named::is_unknown_to_scheduler(context, pod) {
+                return;
+            }
             let told = calls::tell(context, now, pod, why);
             let first = told.is_some_and(|why| mark_unschedulable(context, now, pod, why));
             if !preempt(context, now, &pending) && first {

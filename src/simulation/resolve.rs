@@ -26,7 +26,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Check, SimDuration, SimTime};
+use crate::domain::{Check, SimDuration, SimTime, Symbol};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
 use crate::policy::cluster_autoscaler::Flags;
@@ -95,6 +95,7 @@ pub fn resolve<'s>(
     about_size.for_each(|text| warnings.harmless(text));
     warn_about_objects(manifests, policy, &mut warnings);
     warn_about_gates(scenario, manifests, &mut warnings);
+    warn_about_named_nodes(&setup, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     usage::warn(&setup, &mut warnings);
     vertical::warn(&setup, &mut warnings);
@@ -102,6 +103,7 @@ pub fn resolve<'s>(
     warn_about_patience(&setup.loads, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
     pools::warn_about_licences(&setup.node_classes, policy, &mut warnings);
+    pools::warn_about_tenancy(&setup, &mut warnings);
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
     sizes::warn(&setup, &mut warnings);
@@ -199,6 +201,22 @@ fn warn_about_gates(scenario: &Scenario, manifests: &Manifests, warnings: &mut C
     }
 }
 
+/// Pods that name a node which is not there from the start: those that come later are called otherwise.
+fn warn_about_named_nodes(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let nodes = setup.initial.iter().flat_map(|initial| &initial.nodes);
+    let there: BTreeSet<&str> = nodes.map(|own| own.found.node.name.as_str()).collect();
+    let pods = storage::pods(setup.scenario, &setup.policy.manifests);
+    let named = pods.iter().filter_map(|(_, spec)| spec.node_name).filter(|name| !there.contains(name.as_str()));
+    let named: Vec<Symbol> = named.collect();
+    if let Some(first) = named.first() {
+        warnings.changes(format!(
+            "{} a node that is not there (`nodeName: {first}`): such pods ask no scheduler, nothing is launched for them, and they wait to the end; \
+             really they are deleted and made again and again; take `nodeName` away, or add the node to the manifests",
+            counted(named.len() as u64, "pod template names", "pod templates name")
+        ));
+    }
+}
+
 /// Groups that the autoscaler does not find, and ranks that nobody states.
 fn warn_about_groups(manifests: &Manifests, flags: &Flags, warnings: &mut Caveats) {
     for group in &manifests.node_groups {
@@ -208,10 +226,13 @@ fn warn_about_groups(manifests: &Manifests, flags: &Flags, warnings: &mut Caveat
         }
     }
     if flags.expander.filters().contains(&Expander::Priority) && manifests.group_ranks.is_none() {
-        warnings.may_change(
-            "the expander `priority` finds no ConfigMap kube-system/cluster-autoscaler-priority-expander: it prefers no group"
-                .to_owned(),
-        );
+        let elsewhere = manifests.unread_ranks.map(|namespace| {
+            format!("; it does not read the one in the namespace `{namespace}`: state `namespace: kube-system`")
+        });
+        warnings.may_change(format!(
+            "the expander `priority` finds no ConfigMap kube-system/cluster-autoscaler-priority-expander: it prefers no group{}",
+            elsewhere.unwrap_or_default()
+        ));
     }
 }
 

@@ -1,9 +1,11 @@
 //! The Cluster Autoscaler in a running cluster: when groups grow and shrink, what happens when EC2 has nothing to give, and
 //! how a node ends.
 
+use nodecast::catalog::Catalog;
 use nodecast::domain::SimTime;
 use nodecast::report::Summary;
-use nodecast::simulation::Outcome;
+use nodecast::scenario::Scenario;
+use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{Event, EventKind, NodeEnd, NodeFacts};
 
 use crate::node_groups::{minutes, ready, run, times, web};
@@ -90,6 +92,42 @@ fn flags_change_what_happens_and_two_runs_are_the_same() {
     let again = run(&scenario, &web(2));
     assert_eq!(outcome.event_hash, again.event_hash);
     assert_eq!(format!("{:?}", outcome.record.events), format!("{:?}", again.record.events));
+}
+
+/// Each policy has its own manifests: what one of them states in the wrong place is of no matter to the others.
+#[test]
+fn ranks_in_a_namespace_that_is_not_read_are_told_to_who_asks_for_ranks() {
+    let place = tempfile::tempdir().unwrap();
+    let ranks = |namespace: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: cluster-autoscaler-priority-expander, namespace: {namespace}}}\n\
+             data:\n  priorities: |\n    50: ['.*']\n"
+        )
+    };
+    for (name, text) in [("web.yaml", web(2)), ("good.yaml", ranks("kube-system")), ("bad.yaml", ranks("default"))] {
+        std::fs::write(place.path().join(name), text).unwrap();
+    }
+    let policy = |name: &str, manifests: &str, expander: &str| {
+        format!(
+            "  - {{name: {name}, autoscaler: cluster-autoscaler, manifests: [{manifests}], flags: {{expander: {expander}}}}}\n"
+        )
+    };
+    let text = format!(
+        "name: ranks\nregion: us-east-1\nduration: 10m\nmanifests: [web.yaml]\n\
+         nodeGroups: [{{name: g, instanceType: m5.large, min: 1, desired: 1, max: 6}}]\npolicies:\n{}{}{}",
+        policy("good", "good.yaml", "priority"),
+        policy("bad", "bad.yaml", "priority"),
+        policy("other", "bad.yaml", "least-waste")
+    );
+    std::fs::write(place.path().join("scenario.yaml"), text).unwrap();
+    let (scenario, warnings) = Scenario::load(&place.path().join("scenario.yaml")).unwrap();
+    assert!(!warnings.iter().any(|own| own.message().contains("priority-expander")), "{warnings:?}");
+    let told = |name: &str| {
+        let policy = scenario.for_policy(Some(name)).unwrap();
+        let resolved = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), 1).unwrap();
+        resolved.warnings.texts().iter().any(|text| text.contains("does not read the one in the namespace `default`"))
+    };
+    assert_eq!([told("good"), told("bad"), told("other")], [false, true, false]);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod agreement;
 mod anonymous;
 mod applied_later;
 mod architecture;
+mod asked_labels;
 mod auto_mode;
 mod availability;
 mod backtest;

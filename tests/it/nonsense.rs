@@ -49,6 +49,43 @@ const NONSENSE: &[(&str, &str, &str, &str, &str)] = &[
     ),
     ("cluster.yaml", "0 9 * * *", "61 * * * *", "15:39", "`61` is not a valid minute"),
     ("cluster.yaml", "0 9 * * *", "@every 1h", "15:39", "`schedule` is not a cron expression"),
+    (
+        "cluster.yaml",
+        "karpenter.sh/capacity-type",
+        "karpenter.k8s.aws/instance-familiy",
+        "12:29",
+        "the label `karpenter.k8s.aws/instance-familiy` is restricted",
+    ),
+    (
+        "cluster.yaml",
+        "karpenter.sh/capacity-type",
+        "karpenter.sh/nodepool",
+        "12:29",
+        "the label `karpenter.sh/nodepool` is restricted",
+    ),
+    (
+        "cluster.yaml",
+        "karpenter.sh/capacity-type",
+        "kubernetes.io/hostname",
+        "12:29",
+        "the label `kubernetes.io/hostname` is restricted",
+    ),
+    ("cluster.yaml", "team: web", "karpenter.sh/team: web", "7:27", "the label `karpenter.sh/team` is restricted"),
+    ("cluster.yaml", "minValues: 1", "minValues: 3", "12:109", "`minValues` is 3, of 2 values"),
+    (
+        "cluster.yaml",
+        "restartPolicy: Never",
+        "restartPolicy: Always",
+        "57:61",
+        "the pods of a Job cannot have `restartPolicy: Always`",
+    ),
+    (
+        "cluster.yaml",
+        "spec: { containers: [{ name: c, ",
+        "spec: { topologySpreadConstraints: [{ topologyKey: z, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway, minDomains: 2 }], containers: [{ name: c, ",
+        "35:118",
+        "`minDomains` goes with `whenUnsatisfiable: DoNotSchedule` alone",
+    ),
     ("cluster.yaml", "nodes: 10%", "nodes: 200%", "15:24", "`nodes` is 200%"),
     ("cluster.yaml", "nodes: 10%", "nodes: -1", "15:24", "`nodes` is -1"),
     ("cluster.yaml", "duration: 8h", "duration: 90s", "15:62", "`duration` is `90s`"),
@@ -118,14 +155,36 @@ fn nonsense_is_refused_at_its_place() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// The NodePool as a dump shows it that was taken with one text of it in another's place.
+fn found_pool(from: &str, to: &str) -> nodecast::scenario::manifests::Manifests {
+    let text = fs::read_to_string(Path::new(FOLDER).join("cluster.yaml")).unwrap();
+    let pool = text.split("---").next().unwrap();
+    assert!(pool.contains(from), "no `{from}`");
+    let found =
+        format!("{}status: {{ conditions: [{{ type: Ready, status: \"True\" }}] }}\n", pool.replacen(from, to, 1));
+    nodecast::scenario::manifests::read_manifests(&nodecast::scenario::Source::new("pool.yaml", found)).unwrap()
+}
+
+/// Of a release that is not simulated, or applied before there was a rule.
+#[test]
+fn a_label_of_a_real_clusters_pool_that_no_release_knows_is_left_out_with_a_warning() {
+    let later =
+        "karpenter.k8s.aws/instance-nitro-enclaves-supported, operator: Exists }, { key: karpenter.sh/capacity-type";
+    let manifests = found_pool("karpenter.sh/capacity-type", later);
+    let keys: Vec<&str> = manifests.node_pools[0].requirements.iter().map(|own| own.key.as_str()).collect();
+    assert_eq!(keys, ["karpenter.sh/capacity-type"]);
+    let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        warnings.iter().any(|own| own.contains("may not state the label `karpenter.k8s.aws/instance-nitro")),
+        "{warnings:?}"
+    );
+}
+
 /// A cluster may hold a NodePool that its API server has taken and Karpenter calls invalid. A dump of it is read all the same.
 #[test]
 fn values_that_are_fewer_than_demanded_are_warned_of() {
-    let text =
-        fs::read_to_string(Path::new(FOLDER).join("cluster.yaml")).unwrap().replace("minValues: 1", "minValues: 3");
-    let source = nodecast::scenario::Source::new("cluster.yaml", text);
-    let manifests = nodecast::scenario::manifests::read_manifests(&source).unwrap();
-    let warnings: Vec<String> = manifests.warnings.iter().map(ToString::to_string).collect();
+    let warnings = found_pool("minValues: 1", "minValues: 3").warnings;
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     assert!(warnings.iter().any(|own| own.contains("`minValues` is 3, of 2 values")), "{warnings:?}");
 }
 

@@ -104,6 +104,15 @@ fn a_claim_that_does_not_exist_keeps_its_pod_pending_once_claims_are_known() {
 }
 
 #[test]
+fn pods_that_all_name_a_node_of_no_file_are_said_to_ask_nobody() {
+    let place = Place::new();
+    place.put("objects.yaml", &format!("{POOL}{}", pod("own", "1", "", "  nodeName: gone\n", "")));
+    let (_, err, code) = place.nodecast(&["pack", "objects.yaml", "--region", "us-east-1"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("no pod in these files waits for a node: 1 pod names its node"), "{err}");
+}
+
+#[test]
 fn a_node_takes_as_many_volumes_as_its_csinode_says() {
     let limit = "---\napiVersion: storage.k8s.io/v1\nkind: CSINode\nmetadata: {name: n1}\nspec: {drivers: [{name: ebs.csi.aws.com, nodeID: i-1, allocatable: {count: 1}}]}\n";
     let claims = ["x", "y"].map(|name| bound_claim(name, "us-east-1a")).concat();

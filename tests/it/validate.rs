@@ -44,7 +44,7 @@ spec:
         - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.larg, m5.large]}
         - {key: karpenter.k8s.aws/instance-family, operator: In, values: [m55, m5]}
         - {key: karpenter.k8s.aws/instance-category, operator: In, values: [mm, m]}
-        - {key: karpenter.k8s.aws/instance-cpus, operator: Gt, values: ['4']}
+        - {key: karpenter.k8s.aws/instance-cpu, operator: Gt, values: ['4']}
         - {key: kubernetes.io/arch, operator: In, values: [x86, amd64]}
         - {key: karpenter.sh/capacity-type, operator: In, values: [ondemand, spot]}
         - {key: topology.kubernetes.io/zone, operator: In, values: [eu-west-1a, us-east-1a]}

@@ -216,14 +216,19 @@ fn spread<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<TopologySpread
         &[("Honor", NodeInclusionPolicy::Honor), ("Ignore", NodeInclusionPolicy::Ignore)];
     let fields = reader.fields(node, &SPREAD)?;
     let at_least_one = |n, what| reader.integer(n, what, 1, i64::from(i32::MAX));
+    let unsatisfiable = fields.required(reader, "whenUnsatisfiable")?;
+    let when_unsatisfiable = reader.choice(unsatisfiable, "whenUnsatisfiable", UNSATISFIABLE)?;
+    // Source: Kubernetes 1.36 `pkg/apis/core/validation/validation.go`, `validateMinDomains`.
+    if let (Some(node), WhenUnsatisfiable::ScheduleAnyway) = (fields.get("minDomains"), when_unsatisfiable) {
+        return Err(reader
+            .error(node.at, "`minDomains` goes with `whenUnsatisfiable: DoNotSchedule` alone")
+            .because("the API server refuses it beside `ScheduleAnyway`")
+            .help("remove it, or write `whenUnsatisfiable: DoNotSchedule`"));
+    }
     Ok(TopologySpread {
         topology_key: reader.symbol(fields.required(reader, "topologyKey")?, "topologyKey")?,
         max_skew: at_least_one(fields.required(reader, "maxSkew")?, "maxSkew")?,
-        when_unsatisfiable: reader.choice(
-            fields.required(reader, "whenUnsatisfiable")?,
-            "whenUnsatisfiable",
-            UNSATISFIABLE,
-        )?,
+        when_unsatisfiable,
         min_domains: fields.optional("minDomains", at_least_one)?,
         node_affinity_policy: fields
             .optional("nodeAffinityPolicy", |n, what| reader.choice(n, what, INCLUSION))?

@@ -128,10 +128,26 @@ fn calendar<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(String, Op
     }
 }
 
+/// The API server takes no Job whose pods are restarted for ever.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/batch/validation/validation.go`, `validateJobTemplateSpec` and `ValidateJobSpec`.
+fn refuse_restarts(reader: &Reader<'_>, template: &Node<'_>) -> Result<(), InputError> {
+    let policy = template.get("spec").and_then(|spec| spec.get("restartPolicy"));
+    match policy.filter(|node| node.as_text() == Some("Always")) {
+        Some(node) => Err(reader
+            .error(node.at, "the pods of a Job cannot have `restartPolicy: Always`")
+            .because("the API server refuses it")
+            .help("write `Never` or `OnFailure`")),
+        None => Ok(()),
+    }
+}
+
 /// What a Job does.
 pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<JobSpec, InputError> {
     let spec = reader.fields(node, &JOB)?;
-    let template = template(reader, spec.required(reader, "template")?, OwnerKind::Job)?;
+    let given = spec.required(reader, "template")?;
+    refuse_restarts(reader, given)?;
+    let template = template(reader, given, OwnerKind::Job)?;
     let parallelism = replicas(reader, spec, "parallelism")?;
     let completions = count(reader, spec, "completions")?;
     Ok(JobSpec {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::common::metadata;
+use crate::domain::Symbol;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
 use crate::text::InputError;
 use crate::text::error::Effect;
@@ -19,17 +20,19 @@ const NAMESPACE: &str = "kube-system";
 pub type StatedRanks = BTreeMap<i64, Vec<String>>;
 
 /// The ranks that a ConfigMap states, if it is that of the expander. One that the program could not read is left out with a
-/// warning, as the program leaves it out.
-pub(super) fn group_ranks<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Option<StatedRanks>, InputError> {
+/// warning, as the program leaves it out; one in another namespace than the program's is `unread`, which matters to those who rank groups.
+pub(super) fn group_ranks<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+    unread: &mut Option<Symbol>,
+) -> Result<Option<StatedRanks>, InputError> {
     let named = object.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::as_text);
     if named != Some(NAME) {
         return Ok(None);
     }
     let namespace = metadata(reader, object.get("metadata"))?.name.namespace;
     if namespace.as_str() != NAMESPACE {
-        let message = format!("the ConfigMap {NAME} is not read in the namespace `{namespace}`");
-        let help = format!("Cluster Autoscaler reads it in {NAMESPACE}");
-        reader.left_out(object.at, message, &help);
+        *unread = Some(namespace);
         return Ok(None);
     }
     let stated = object.get("data").and_then(|data| data.get("priorities"));

@@ -318,7 +318,8 @@ fn one<'s>(
         "CSINode" => manifests.attach_limits.push(storage::csi_node(reader, object)?),
         "KubeSchedulerConfiguration" => manifests.scheduler = Some(scheduler::scheduler(reader, object)?),
         "ConfigMap" => {
-            manifests.group_ranks = config_map::group_ranks(reader, object)?.or(manifests.group_ranks.take())
+            let unread = &mut manifests.unread_ranks;
+            manifests.group_ranks = config_map::group_ranks(reader, object, unread)?.or(manifests.group_ranks.take());
         }
         _ => left_out(reader, object, group, kind),
     }

@@ -2,6 +2,7 @@
 
 use super::common::{metadata, resource_map};
 use super::node_pool::requirements;
+use super::restricted::Stating;
 use crate::domain::{HourlyRate, NodeOverlay, PriceOverlay, Resources};
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
@@ -30,7 +31,7 @@ pub(super) fn node_overlay<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Re
     Ok(NodeOverlay {
         name,
         weight: weight.and_then(|weight| i32::try_from(weight).ok()).unwrap_or(0),
-        requirements: requirements(reader, spec, "requirements")?,
+        requirements: requirements(reader, spec, Stating::Overlay)?,
         price: price(reader, spec)?,
         capacity: capacity(reader, spec)?,
     })

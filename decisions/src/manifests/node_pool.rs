@@ -3,6 +3,7 @@
 use super::bounds::{int_or_share, span};
 use super::common::{current_label, labels, metadata_and_life, resources, symbols, taints};
 use super::offered::{warn_of_unknown_label, warn_of_unknown_values};
+use super::restricted::{Stating, labels_of_nodes, may_state};
 use crate::domain::labels::normalized_key;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, Disruption, DisruptionReason};
 use crate::domain::requirements::Operator;
@@ -102,14 +103,15 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
         ready: !life.deleting && conditions.is_none_or(super::node::is_ready),
         ..defaults(name)
     };
+    let stating = Stating::of_pool(reader, object);
     let template = reader.fields(spec.required(reader, "template")?, &TEMPLATE)?;
     if let Some(node) = template.get("metadata") {
         let metadata = reader.fields(node, &TEMPLATE_METADATA)?;
-        pool.labels = labels(reader, metadata, "labels")?;
+        pool.labels = labels_of_nodes(reader, metadata, stating)?;
         pool.annotations = labels(reader, metadata, "annotations")?;
     }
     let inner = reader.fields(template.required(reader, "spec")?, &TEMPLATE_SPEC)?;
-    pool.requirements = requirements(reader, inner, "requirements")?;
+    pool.requirements = requirements(reader, inner, stating)?;
     pool.taints = taints(reader, inner, "taints")?;
     pool.startup_taints = taints(reader, inner, "startupTaints")?;
     if let Some(name) = inner.get("nodeClassRef").and_then(|n| n.get("name")) {
@@ -210,17 +212,21 @@ fn duration_or_never(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result
     if node.as_text() == Some("Never") { Ok(None) } else { span(reader, node, what, false).map(Some) }
 }
 
-/// The requirements under `key`, renamed label keys rewritten.
+/// The `requirements`, renamed label keys rewritten, without those that are left out.
 pub(super) fn requirements<'s>(
     reader: &mut Reader<'s>,
     fields: Fields<'_, 's>,
-    key: &'static str,
+    stating: Stating,
 ) -> Result<Vec<Requirement>, InputError> {
-    let items = fields.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default();
-    items.iter().map(|node| requirement(reader, node)).collect()
+    let items = fields.optional("requirements", |n, what| reader.list(n, what))?.unwrap_or_default();
+    items.iter().filter_map(|node| requirement(reader, node, stating).transpose()).collect()
 }
 
-fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requirement, InputError> {
+fn requirement<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    stating: Stating,
+) -> Result<Option<Requirement>, InputError> {
     let fields = reader.fields(node, &REQUIREMENT)?;
     let key_node = fields.required(reader, "key")?;
     let key = current_label(normalized_key(reader.symbol(key_node, "key")?));
@@ -242,6 +248,9 @@ fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requireme
             .because(format!("with {}", counted(values.len() as u64, "value", "values")))
             .help(help));
     }
+    if !may_state(reader, key, key_node.at, stating)? {
+        return Ok(None);
+    }
     warn_of_unknown_label(reader, key, key_node);
     // Karpenter passes over values that no instance type has, so these are no error.
     if operator == Operator::In {
@@ -250,9 +259,10 @@ fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requireme
     }
     let min_values = fields.optional("minValues", |n, what| reader.integer(n, what, 1, 50))?;
     if let (Some(least), Operator::In) = (min_values, operator) {
-        warn_of_too_few(reader, fields, &values, least);
+        check_count(reader, fields, &values, least, stating)?;
     }
-    Ok(Requirement::new(key, operator, values).with_min_values(min_values.and_then(|n| u32::try_from(n).ok())))
+    let min_values = min_values.and_then(|n| u32::try_from(n).ok());
+    Ok(Some(Requirement::new(key, operator, values).with_min_values(min_values)))
 }
 
 /// Reads `disruption`; one that was `found` in a cluster may have a schedule that the API server takes and Karpenter cannot read. `expires`
@@ -314,17 +324,28 @@ fn budget<'s>(reader: &mut Reader<'s>, node: &Node<'s>, found: bool) -> Result<B
     Ok(Budget { nodes, reasons, schedule, duration })
 }
 
-/// Warns of a requirement that leaves fewer values than it demands: the API server refuses it since its rule is there, and Karpenter launches
-/// nothing for one that is older.
+/// Refuses a requirement that leaves fewer values than it demands, as the API server does since its rule is there; of one that is older
+/// Karpenter launches nothing.
 ///
 /// Source: Karpenter core v1.13 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, the rules of `requirements`.
-fn warn_of_too_few(reader: &mut Reader<'_>, fields: Fields<'_, '_>, values: &[Symbol], least: i64) {
+fn check_count(
+    reader: &mut Reader<'_>,
+    fields: Fields<'_, '_>,
+    values: &[Symbol],
+    least: i64,
+    stating: Stating,
+) -> Result<(), InputError> {
     if i64::try_from(values.len()).is_ok_and(|count| count >= least) {
-        return;
+        return Ok(());
     }
+    let (because, help) = ("the API server refuses it", "add values, or lower `minValues`");
     let at = fields.get("minValues").map_or(fields.at, |node| node.at);
     let message = format!("`minValues` is {least}, of {}", counted(values.len() as u64, "value", "values"));
-    reader.warn(at, message, "the API server refuses it", "add values, or lower `minValues`");
+    if stating == Stating::Pool {
+        return Err(reader.error(at, message).because(because).help(help));
+    }
+    reader.warn(at, message, because, help);
+    Ok(())
 }
 
 /// A cron expression. The API server looks at no more than that it has five fields; Karpenter then says that the pool is not valid

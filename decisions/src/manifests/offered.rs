@@ -17,7 +17,7 @@ const DOMAIN: &str = "karpenter.k8s.aws/";
 /// Labels of the domain that the releases reproduced know: those that pods may ask for, and two more.
 ///
 /// Source: AWS provider v1.13 `pkg/apis/v1/labels.go`, v0.22.1 `pkg/apis/v1alpha1/register.go`.
-fn labels() -> impl Iterator<Item = Symbol> {
+pub(super) fn labels() -> impl Iterator<Item = Symbol> {
     let more = [well_known::EC2_NODE_CLASS, well_known::INSTANCE_PODS];
     well_known_labels().filter(|label| label.as_str().starts_with(DOMAIN)).chain(more)
 }

@@ -25,6 +25,7 @@ use crate::policy::release::Behaviour;
 pub(in crate::policy) use block_devices::volumes_of_new;
 pub use block_devices::{volumes_beside_local_disks, volumes_of_found};
 pub use labels::of_node as labels_of_node;
+pub(in crate::policy) use labels::{is_stated, of_launched as labels_of_launched};
 pub use offerings::{refresh_offering, refresh_offerings};
 pub use overlays::{OverlayVerdict, add_extended, lay_overlays, overlay_warnings};
 pub use pools::{complete_classes, complete_pools, refused_in_auto_mode, types_of_pools};

@@ -87,6 +87,8 @@ pub struct Behaviour {
     pub lists_by_price: bool,
     /// The labels of nodes.
     pub labels: LabelSet,
+    /// A#8218: nodes carry their tenancy, and pods and pools may ask for it.
+    pub labels_tenancy: bool,
     /// Nodes carry the id of their zone.
     pub labels_zone_ids: bool,
     /// `node.k8s.aws/capacity-type` is the label of the capacity type.

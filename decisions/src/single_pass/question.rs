@@ -139,7 +139,7 @@ impl Inventory {
     /// What the objects of a dump show to run, and what of it is left out.
     pub fn of(mut objects: Manifests) -> (Self, Vec<Warning>) {
         let mut warnings = std::mem::take(&mut objects.warnings);
-        let (mut waiting, nodes) = split(&mut objects, Vec::new(), &mut warnings);
+        let (mut waiting, nodes, _) = split(&mut objects, Vec::new(), &mut warnings);
         waiting.retain(|pod| pod.leaves.is_none());
         (Self { nodes, node_claims: objects.node_claims, waiting }, warnings)
     }
@@ -195,11 +195,9 @@ impl PackingQuestion {
         warn_of_pools(&node_pools, &objects.node_classes, &mut warnings);
         let (daemon_sets, daemons) = daemons(&objects, karpenter).into_iter().unzip();
         let namespaces = Namespaces::of([&objects]).with(listed.iter().map(|pod| pod.namespace)).into_iter().collect();
-        let (pods, nodes) = split(&mut objects, listed, &mut warnings);
+        let (pods, nodes, elsewhere) = split(&mut objects, listed, &mut warnings);
         if pods.is_empty() && nodes.iter().all(|node| node.pods.is_empty()) {
-            return Err(InputError::new("there is no pod in these files").help(
-                "add Deployments or StatefulSets, a dump from `kubectl get pods -A -o yaml`, or a .csv of name,replicas,cpu,memory",
-            ));
+            return Err(without_pods(elsewhere));
         }
         warn_of_buffers(&objects, &mut warnings);
         warn_of_fargate(&objects, &mut warnings);
@@ -432,12 +430,26 @@ fn unpinned(spec: &PodSpec) -> PodSpec {
     spec
 }
 
-/// Pods without a node, and the nodes with theirs.
+/// There is nothing to place: of the pods in the files, so many name a node that is in none.
+fn without_pods(elsewhere: usize) -> InputError {
+    if elsewhere == 0 {
+        return InputError::new("there is no pod in these files").help(
+            "add Deployments or StatefulSets, a dump from `kubectl get pods -A -o yaml`, or a .csv of name,replicas,cpu,memory",
+        );
+    }
+    InputError::new(format!(
+        "no pod in these files waits for a node: {} its node (`spec.nodeName`), which is in no file",
+        counted(elsewhere as u64, "pod names", "pods name")
+    ))
+    .help("add the nodes: `kubectl get nodes -o yaml`; a pod that names its node asks no scheduler, and nothing is launched for it")
+}
+
+/// Pods without a node, the nodes with theirs, and how many pods are on nodes that are in no file.
 fn split(
     objects: &mut Manifests,
     listed: Vec<NamedPod>,
     warnings: &mut Vec<Warning>,
-) -> (Vec<NamedPod>, Vec<NodeWithPods>) {
+) -> (Vec<NamedPod>, Vec<NodeWithPods>, usize) {
     let mut nodes: Vec<NodeWithPods> =
         objects.nodes.drain(..).map(|node| with_limits(node, &objects.attach_limits)).collect();
     let places: BTreeMap<Symbol, usize> =
@@ -487,7 +499,7 @@ fn split(
         );
     }
     waiting.extend(leaving(&nodes));
-    (waiting, nodes)
+    (waiting, nodes, elsewhere)
 }
 
 /// The pods of nodes that are being deleted, which look for another place.

@@ -281,6 +281,8 @@ fn view(context: &Context<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
     let place = match (state.node, promised) {
         (Some(node), _) => PodPlace::Bound(node),
         (None, Some(node)) => PodPlace::Nominated(node),
+        // No scheduler is asked.
+        (None, None) if state.spec.node_name.is_some() => PodPlace::Gated,
         (None, None) if state.unschedulable => PodPlace::Unschedulable,
         (None, None) => PodPlace::Unprocessed,
     };

@@ -4,6 +4,8 @@
 //!
 //! Deviation: a pod that names its node and that a controller made waits while the node does not admit it; really it fails and is made again
 //! and again.
+//! Deviation: a pod that names a node that is not there waits for it; really the garbage collector deletes it after 40 to 60 seconds, and its
+//! controller makes it again.
 
 use super::super::context::Context;
 use super::super::kubelet;
@@ -28,6 +30,14 @@ pub(super) fn goes_by_itself(context: &mut Context<'_>, now: SimTime, pod: PodId
         }
     }
     true
+}
+
+/// Whether the scheduler knows nothing of the pod, so that it writes no condition of it, evicts no other for it, and no autoscaler looks at it.
+///
+/// Source: Karpenter core v1.13 `pkg/utils/pod/scheduling.go`, `IsProvisionable` (`FailedToSchedule`); Cluster Autoscaler 1.36
+/// `utils/kubernetes/listers.go`, `UnschedulablePods`.
+pub(super) fn is_unknown_to_scheduler(context: &Context<'_>, pod: PodId) -> bool {
+    context.world.pod(pod).spec.node_name.is_some()
 }
 
 /// The Ready node that the pod names.

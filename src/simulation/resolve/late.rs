@@ -15,6 +15,12 @@ pub(super) fn applied(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
     let budgets = later.disruption_budgets.iter().cloned().map(Action::ApplyBudget);
     let quotas = later.resource_quotas.iter().cloned().map(Action::ApplyQuota);
     let of_autoscaler = policy.autoscaler == Autoscaler::ClusterAutoscaler;
+    if let Some(namespace) = later.unread_ranks.filter(|_| of_autoscaler && later.group_ranks.is_none()) {
+        warnings.may_change(format!(
+            "timeline at {at}: Cluster Autoscaler does not read the ConfigMap cluster-autoscaler-priority-expander in the namespace \
+             `{namespace}`: state `namespace: kube-system`"
+        ));
+    }
     let ranks = group_ranks(later).filter(|_| of_autoscaler).map(|ranks| Action::ReplaceRanks(Box::new(ranks)));
     budgets.chain(quotas).chain(ranks).map(|action| Step { at, action }).collect()
 }

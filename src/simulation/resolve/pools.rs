@@ -2,9 +2,10 @@
 //!
 //! What must not live here: what Karpenter does about a changed NodePool (`policy`).
 
-use crate::actors::{Action, Step};
+use super::storage;
+use crate::actors::{Action, Setup, Step};
 use crate::domain::node_pool::ConsolidationPolicy;
-use crate::domain::{KarpenterVersion, NodeClass, NodeGroup, NodePool, SimTime};
+use crate::domain::{KarpenterVersion, NodeClass, NodeGroup, NodePool, PodSpec, Requirement, SimTime, well_known};
 use crate::policy::auto_mode;
 use crate::policy::instance_types::{complete_classes, complete_pools};
 use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
@@ -104,6 +105,32 @@ pub(super) fn warn_about_licences(classes: &[NodeClass], policy: &PolicyVariant,
             "{name}: nodes with Windows are billed without their licence, at the price of those with Linux"
         ));
     }
+}
+
+/// Warns of machines that are to be had for oneself alone.
+///
+/// Deviation: an instance with dedicated tenancy costs what one with shared tenancy does: its higher price and the fee for each hour in which
+/// a region has any are left out.
+pub(super) fn warn_about_tenancy(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let (scenario, policy) = (setup.scenario, setup.policy);
+    if !Behaviour::of(policy.versions.karpenter).labels_tenancy {
+        return;
+    }
+    let alone = |own: &Requirement| own.key == well_known::INSTANCE_TENANCY && !own.has(well_known::DEFAULT);
+    let pool = setup.node_pools.iter().find(|pool| pool.requirements.iter().any(alone));
+    let asks = |spec: &PodSpec| {
+        let selected = spec.node_selector.get(well_known::INSTANCE_TENANCY);
+        selected.is_some_and(|tenancy| tenancy != well_known::DEFAULT)
+            || spec.node_affinity.required.iter().any(|term| term.requirements().iter().any(alone))
+    };
+    let by_pods = || storage::pods(scenario, &policy.manifests).iter().any(|(_, spec)| asks(spec));
+    let who = match pool {
+        Some(pool) => format!("NodePool {} asks", pool.name),
+        None if !setup.node_pools.is_empty() && by_pods() => "pods ask".to_owned(),
+        None => return,
+    };
+    warnings
+        .changes(format!("{who} for dedicated tenancy, which is billed as shared tenancy: its prices are not known"));
 }
 
 /// The steps by which node classes and NodePools take the form that is applied at `at`.

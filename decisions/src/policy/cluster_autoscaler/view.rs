@@ -124,7 +124,7 @@ pub enum PodPlace {
     Unschedulable,
     /// The scheduler has not looked at it.
     Unprocessed,
-    /// A scheduling gate is closed.
+    /// It is not for the scheduler: a scheduling gate is closed, or it names a node that does not have it yet.
     Gated,
 }
 

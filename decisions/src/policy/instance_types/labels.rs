@@ -1,7 +1,6 @@
 //! The labels that nodes of a type get, as requirements.
 
-use super::offerings;
-use super::releases;
+use super::{InstanceType, offerings, releases};
 use crate::catalog::{AcceleratorKind, InstanceFacts, Region, RegionType};
 use crate::domain::labels::{auto_mode_label, is_of_karpenters_types};
 use crate::domain::node_pool::AmiFamily;
@@ -38,7 +37,7 @@ pub(super) fn of_type(facts: &InstanceFacts, class: &NodeClass, pods: i64, versi
     }
     let mut requirements = Requirements::with_capacity(labels.len() + PLACES_MAX + 1);
     labels.into_iter().for_each(|(key, value)| requirements.add(label(key, value)));
-    if set == LabelSet::V1 {
+    if set == LabelSet::V1 && Behaviour::of(version).labels_tenancy {
         let tenancies = [well_known::DEFAULT, Symbol::new("dedicated")];
         requirements.add(Requirement::new(well_known::INSTANCE_TENANCY, Operator::In, tenancies));
     }
@@ -55,6 +54,62 @@ pub fn of_node(facts: &InstanceFacts, class: &NodeClass, version: KarpenterVersi
     };
     without_choice.filter_map(|own| Some((own.key, value(own)?))).collect()
 }
+
+/// The labels of a node that has just been launched: what its type leaves no choice of, and what the launch chose.
+///
+/// Source: AWS provider v1.13 `pkg/cloudprovider/cloudprovider.go`, `instanceToNodeClaim`.
+pub(in crate::policy) fn of_launched(
+    kind: &InstanceType,
+    zone: Symbol,
+    capacity_type: Symbol,
+    tenancy: Symbol,
+) -> Labels {
+    let without_choice = kind.requirements.iter().filter(|own| !own.complement && own.values.len() == 1);
+    let mut labels: Labels = without_choice.filter_map(|own| Some((own.key, own.values.first().copied()?))).collect();
+    labels.set(well_known::ZONE, zone);
+    labels.set(well_known::CAPACITY_TYPE, capacity_type);
+    let mut choose = |key, value| {
+        if kind.requirements.get(key).is_some_and(|own| own.has(value)) {
+            labels.set(key, value);
+        }
+    };
+    choose(Symbol::new(releases::OLD_CAPACITY_TYPE), capacity_type);
+    choose(well_known::INSTANCE_TENANCY, tenancy);
+    let mut there = kind.offerings.iter().filter(|own| own.zone == zone);
+    if let Some(id) = there.find_map(|own| own.zone_id) {
+        choose(well_known::ZONE_ID, id);
+    }
+    labels
+}
+
+/// Whether the types of a release state `key`, where it is a label of Karpenter's AWS provider: pods may ask for no other in its domain.
+pub(in crate::policy) fn is_stated(key: Symbol, version: KarpenterVersion) -> bool {
+    let behaviour = Behaviour::of(version);
+    let since = match key {
+        well_known::INSTANCE_TENANCY => return behaviour.labels_tenancy,
+        well_known::INSTANCE_NETWORK_BANDWIDTH | well_known::INSTANCE_ENCRYPTION => LabelSet::V0_22,
+        _ if SHAPE.contains(&key) => LabelSet::V0_16,
+        _ if key.as_str().starts_with("karpenter.k8s.aws/") => LabelSet::V1,
+        _ => LabelSet::Basic,
+    };
+    behaviour.labels >= since
+}
+
+/// The labels of [`shape`].
+const SHAPE: [Symbol; 12] = [
+    well_known::INSTANCE_CATEGORY,
+    well_known::INSTANCE_FAMILY,
+    well_known::INSTANCE_GENERATION,
+    well_known::INSTANCE_SIZE,
+    well_known::INSTANCE_CPU,
+    well_known::INSTANCE_MEMORY,
+    well_known::INSTANCE_HYPERVISOR,
+    well_known::INSTANCE_LOCAL_NVME,
+    well_known::INSTANCE_GPU_NAME,
+    well_known::INSTANCE_GPU_MANUFACTURER,
+    well_known::INSTANCE_GPU_COUNT,
+    well_known::INSTANCE_GPU_MEMORY,
+];
 
 /// Requirements that [`add_places`] adds at most: there are hundreds of types, so that room for them is made at once.
 const PLACES_MAX: usize = 4;
@@ -183,11 +238,23 @@ fn lower_kebab_case(text: &str) -> Symbol {
 
 #[cfg(test)]
 mod tests {
-    use super::of_type;
+    use super::{is_stated, of_launched, of_type};
     use crate::catalog::testing::facts;
+    use crate::catalog::{Price, Region, RegionType};
+    use crate::domain::labels::well_known_labels;
     use crate::domain::requirements::Operator;
     use crate::domain::symbol::well_known;
-    use crate::domain::{KarpenterVersion, NodeClass, Requirements, Symbol};
+    use crate::domain::{Currency, KarpenterVersion, NodeClass, NodePool, Requirements, Symbol};
+    use crate::policy::instance_types::{InstanceType, ProviderSettings, instance_types};
+
+    /// A type as a release lists it in a region of two zones, On-Demand and Spot.
+    fn in_two_zones(name: &str, version: KarpenterVersion) -> Option<InstanceType> {
+        let price = Price::own("0.096").unwrap();
+        let entry = RegionType::everywhere(facts(name), price, Some(price), 2);
+        let region = Region::named("us-east-1", Currency::Usd, &["us-east-1a", "us-east-1b"], [entry]);
+        let (class, pool) = (NodeClass::named("default"), NodePool::named("default"));
+        instance_types(&region, &class, &pool, ProviderSettings::of(version)).pop()
+    }
 
     fn requirements(name: &str, version: KarpenterVersion) -> Requirements {
         of_type(&facts(name), &NodeClass::named("default"), 29, version)
@@ -215,6 +282,51 @@ mod tests {
         assert!(has(well_known::INSTANCE_ACCELERATOR_NAME, "inferentia2"));
         assert!(has(well_known::INSTANCE_ACCELERATOR_MANUFACTURER, "aws"));
         assert!(has(well_known::INSTANCE_ACCELERATOR_COUNT, "6"));
+    }
+
+    /// Or launches run away: a pod that asks for the label gets a node, which then lacks it.
+    #[test]
+    fn a_launched_node_has_every_label_that_its_type_has_a_value_for() {
+        let zone = Symbol::new("us-east-1b");
+        for version in KarpenterVersion::ALL.into_iter().chain([KarpenterVersion::AUTO_MODE]) {
+            for kind in ["m5.large", "g4dn.xlarge"].into_iter().filter_map(|name| in_two_zones(name, version)) {
+                for tenancy in [well_known::DEFAULT, Symbol::new("dedicated")] {
+                    let node = of_launched(&kind, zone, well_known::SPOT, tenancy);
+                    for stated in kind.requirements.iter().filter(|own| own.operator() == Operator::In) {
+                        let value = node.get(stated.key);
+                        let suits = value.is_some_and(|value| stated.has(value));
+                        assert!(suits, "{version}, {}: {stated}, and the node has {value:?}", kind.name);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_launched_node_has_the_zone_the_way_of_buying_and_the_tenancy_that_were_chosen() {
+        let kind = in_two_zones("m5.large", KarpenterVersion::V1_13).unwrap();
+        let dedicated = Symbol::new("dedicated");
+        let node = of_launched(&kind, Symbol::new("us-east-1b"), well_known::SPOT, dedicated);
+        let label = |key| node.get(key).map(Symbol::as_str);
+        assert_eq!(label(well_known::ZONE), Some("us-east-1b"));
+        assert_eq!(label(well_known::ZONE_ID), Some("us-east-1b"), "a region of a test names its ids so");
+        assert_eq!(label(well_known::CAPACITY_TYPE), Some("spot"));
+        assert_eq!(label(well_known::INSTANCE_TENANCY), Some("dedicated"));
+        let older = in_two_zones("m5.large", "v1.8".parse().unwrap()).unwrap();
+        let node = of_launched(&older, Symbol::new("us-east-1b"), well_known::SPOT, well_known::DEFAULT);
+        assert_eq!(node.get(well_known::INSTANCE_TENANCY), None, "the label came with v1.9");
+    }
+
+    /// Of a pod that asks for a label that the release does not have, nothing is launched.
+    #[test]
+    fn the_labels_of_a_release_are_those_that_its_types_state() {
+        let own = |key: &Symbol| key.as_str().starts_with("karpenter.k8s.aws/");
+        for version in KarpenterVersion::ALL {
+            let stated = requirements("m5.large", version);
+            for key in well_known_labels().filter(own) {
+                assert_eq!(is_stated(key, version), stated.get(key).is_some(), "{version}: {key}");
+            }
+        }
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::policy::release::{Behaviour, ListedTypes, PoolDefaults};
 const PREVIOUS_GENERATION_2022: [&str; 13] =
     ["c1", "c3", "cc2", "cr1", "g2", "hi1", "hs1", "i2", "m1", "m2", "m3", "r3", "t1"];
 
+/// The label of the capacity type in the oldest releases.
+pub(super) const OLD_CAPACITY_TYPE: &str = "node.k8s.aws/capacity-type";
+
 /// Whether `family` was previous-generation in 2022.
 pub(super) fn was_previous_generation(family: Symbol) -> bool {
     PREVIOUS_GENERATION_2022.contains(&family.as_str())
@@ -102,7 +105,7 @@ fn is_of_v0_4(facts: &InstanceFacts) -> bool {
 /// Source: v0.4.1 `pkg/cloudprovider/aws/apis/v1alpha1/register.go`; v0.4.3 on `pkg/apis/provisioning/v1alpha5`.
 pub fn capacity_type_key(version: KarpenterVersion) -> Symbol {
     if Behaviour::of(version).old_capacity_type_label {
-        Symbol::new("node.k8s.aws/capacity-type")
+        Symbol::new(OLD_CAPACITY_TYPE)
     } else {
         well_known::CAPACITY_TYPE
     }

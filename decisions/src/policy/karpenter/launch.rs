@@ -21,8 +21,8 @@ use super::unavailable::OfferingKey;
 use super::{Claim, Karpenter, cluster_view, images, pace, reservations, termination};
 use crate::cluster::{NodeEnd, NodePhase};
 use crate::domain::words::counted;
-use crate::domain::{Labels, NodeClass, NodeId, Requirements, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::instance_types::{capacity_type_key, position, volumes_of_new};
+use crate::domain::{NodeClass, NodeId, Requirements, SimDuration, SimTime, Symbol, well_known};
+use crate::policy::instance_types::{capacity_type_key, labels_of_launched, position, volumes_of_new};
 use crate::policy::release::FullSubnets;
 use crate::policy::selection::price::Terms;
 use crate::policy::selection::{LaunchRequest, LaunchView, OpenTypes, SelectionError, select, select_known};
@@ -142,9 +142,10 @@ pub(super) fn answered(step: &mut Step<'_>, now: SimTime, node: NodeId, answer: 
     if let Some(request) = &sent {
         reservations::remember_errors(step, now, request, &answer.errors);
     }
+    let tenancy = sent.as_ref().map_or(well_known::DEFAULT, |request| request.tenancy);
     remember_errors(step, now, sent.map(|request| request.capacity_type), answer);
     match answer.instance {
-        Some(instance) => launched(step, now, node, instance, &claim),
+        Some(instance) => launched(step, now, node, instance, (&claim, tenancy)),
         None => {
             let codes: Vec<&str> = answer.errors.iter().take(3).map(|error| error.code).collect();
             let text = match step.own.settings.provider {
@@ -252,17 +253,17 @@ fn try_again(step: &mut Step<'_>, now: SimTime, node: NodeId, mut claim: Claim) 
     step.act(Action::Launch { claim: node, begins: again, called: again });
 }
 
-fn launched(step: &mut Step<'_>, now: SimTime, node: NodeId, instance: LaunchedInstance, claim: &Claim) {
+/// An instance was launched for a claim, with this tenancy.
+fn launched(
+    step: &mut Step<'_>,
+    now: SimTime,
+    node: NodeId,
+    instance: LaunchedInstance,
+    (claim, tenancy): (&Claim, Symbol),
+) {
     let types = &step.own.instance_types[claim.pool];
     let Some(kind) = position(types, instance.instance_type).map(|place| &types[place]) else { return };
-    // A label goes on the node only where the type has one value for it.
-    let mut labels: Labels = kind
-        .requirements
-        .iter()
-        .filter(|requirement| !requirement.complement && requirement.values.len() == 1)
-        .filter_map(|requirement| requirement.values.first().map(|&value| (requirement.key, value)))
-        .collect();
-    labels.set(well_known::CAPACITY_TYPE, instance.capacity_type);
+    let mut labels = labels_of_launched(kind, instance.zone, instance.capacity_type, tenancy);
     let capacity_type = if instance.reservation.is_some() { well_known::RESERVED } else { instance.capacity_type };
     let (capacity, allocatable) = (kind.capacity.clone(), kind.allocatable.clone());
     let on_aws = step.own.settings.provider == Provider::Aws;

@@ -9,6 +9,7 @@ use crate::domain::labels::{is_restricted, normalized_key};
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
 use crate::domain::{KarpenterVersion, PodSpec, Symbol};
+use crate::policy::instance_types::is_stated;
 use crate::policy::release::Behaviour;
 
 /// Why a pod is left out of every pass.
@@ -18,7 +19,7 @@ pub enum LeftOut {
     NotForKarpenter,
     /// A required term selects nodes by field.
     MatchFields,
-    /// A label that pods may not ask for.
+    /// A label that pods may not ask for, or that came with a later release.
     RestrictedLabel(Symbol),
 }
 
@@ -57,7 +58,7 @@ pub fn takes_on_in(spec: &PodSpec, release: KarpenterVersion) -> Result<(), Left
     let terms = spec.node_affinity.preferred.iter().filter(|_| asks_preferred);
     let preferred = terms.flat_map(|own| own.term.expressions.iter().map(|own| own.key));
     let mut keys = selected.chain(required).chain(preferred).map(normalized_key);
-    match keys.find(|&key| is_restricted(key)) {
+    match keys.find(|&key| is_restricted(key) || !is_stated(key, release)) {
         Some(key) => Err(LeftOut::RestrictedLabel(key)),
         None => Ok(()),
     }

@@ -4,7 +4,7 @@
 
 use super::{Behaviour, caveats};
 use crate::domain::node_pool::ConsolidationPolicy;
-use crate::domain::{KarpenterVersion, NodePool, ResourceName, SimDuration};
+use crate::domain::{KarpenterVersion, NodePool, ResourceName, SimDuration, well_known};
 
 /// Drops from a NodePool what the release's API does not know. Releases before v0.23 read a Provisioner as it is.
 pub fn apply_api(release: KarpenterVersion, pool: &mut NodePool) {
@@ -13,6 +13,9 @@ pub fn apply_api(release: KarpenterVersion, pool: &mut NodePool) {
         for requirement in &mut pool.requirements {
             requirement.min_values = None;
         }
+    }
+    if !behaviour.labels_tenancy {
+        pool.requirements.retain(|own| own.key != well_known::INSTANCE_TENANCY);
     }
     if !behaviour.knows_budgets {
         pool.disruption.budgets.clear();
@@ -90,7 +93,12 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
     let delays = disruption.consolidate_after.is_some_and(|after| after > SimDuration::ZERO);
     let own_budgets = disruption.budgets != crate::domain::node_pool::Disruption::default().budgets;
     let limits_nodes = pool.limits.find(ResourceName::NODES).is_some() && pool.replicas.is_none();
+    let asks_tenancy = pool.requirements.iter().any(|own| own.key == well_known::INSTANCE_TENANCY);
     let stated = [
+        (
+            !behaviour.labels_tenancy && asks_tenancy,
+            "refuses a requirement on `karpenter.k8s.aws/instance-tenancy`, which came with v1.9: it is left out",
+        ),
         (
             !behaviour.knows_min_values && pool.requirements.iter().any(|own| own.min_values.is_some()),
             "does not know `minValues`, which came with v0.35: it has no effect",

@@ -159,6 +159,7 @@ const fn behaviour(own: Version) -> Behaviour {
             (0, ..=31) => LabelSet::V0_22,
             _ => LabelSet::V1,
         },
+        labels_tenancy: own.is_since(1, 9),
         labels_zone_ids: own.is_since(1, 0),
         old_capacity_type_label: !own.is_since(0, 6),
         lists_all_zones: own.is_since(0, 32),

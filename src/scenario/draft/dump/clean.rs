@@ -1,6 +1,8 @@
 //! Objects as their authors wrote them: without what the cluster keeps in them, and without what may be secret.
 
 use super::objects::{Object, find, find_mut, remove, set};
+use crate::domain::Symbol;
+use crate::domain::labels::is_restricted_in_pools;
 use crate::scenario::tree::{Entry, Node, NodeKind};
 
 /// Keys of an object's metadata that the API server and controllers keep.
@@ -61,6 +63,7 @@ pub(super) fn clean(object: &mut Node<'_>) {
             set(metadata, "ownerReferences", Node { at: maker.at, kind: NodeKind::Seq(vec![maker]) });
         }
     }
+    clean_pool(object);
     if let (Some(first), NodeKind::Map(entries)) = (kept.first(), &mut object.kind) {
         let status = Node { at: first.key_at, kind: NodeKind::Map(kept) };
         entries.push(Entry::new("status".into(), status.at, status));
@@ -74,6 +77,25 @@ pub(super) fn clean(object: &mut Node<'_>) {
         if let Some(spec) = find_mut(object, path) {
             clean_pod(spec);
         }
+    }
+}
+
+/// Takes from a NodePool the labels that it may not state in any release that is simulated: the dump's warnings say so, and no API server takes
+/// it with them.
+fn clean_pool(object: &mut Node<'_>) {
+    let (requirements, labels): (&[&str], &[&str]) = match object.get("kind").and_then(Node::as_text) {
+        Some("NodePool") => {
+            (&["spec", "template", "spec", "requirements"], &["spec", "template", "metadata", "labels"])
+        }
+        Some("Provisioner") => (&["spec", "requirements"], &["spec", "labels"]),
+        _ => return,
+    };
+    let may_state = |key: &str| !is_restricted_in_pools(Symbol::new(key));
+    if let Some(NodeKind::Seq(items)) = find_mut(object, requirements).map(|node| &mut node.kind) {
+        items.retain(|item| item.get("key").and_then(Node::as_text).is_none_or(may_state));
+    }
+    if let Some(NodeKind::Map(entries)) = find_mut(object, labels).map(|node| &mut node.kind) {
+        entries.retain(|entry| may_state(&entry.key));
     }
 }
 
@@ -145,6 +167,23 @@ mod tests {
     use super::clean;
     use crate::scenario::tree::{self, Node, Variables};
     use crate::scenario::{Limits, Source};
+
+    #[test]
+    fn a_pool_loses_what_no_simulated_release_lets_it_state() {
+        let text = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec:\n  template:\n    \
+            metadata: {labels: {team: web, karpenter.sh/own: x}}\n    spec:\n      requirements:\n      \
+            - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}\n      \
+            - {key: karpenter.k8s.aws/instance-nitro-enclaves-supported, operator: Exists}\n";
+        let source = Source::new("dump.yaml", text);
+        let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
+        documents.iter_mut().for_each(clean);
+        let template = documents[0].get("spec").and_then(|spec| spec.get("template")).unwrap();
+        let labels = template.get("metadata").and_then(|own| own.get("labels")).unwrap();
+        assert_eq!(labels.entries().iter().map(|own| own.key.to_string()).collect::<Vec<_>>(), ["team"]);
+        let requirements = template.get("spec").and_then(|own| own.get("requirements")).unwrap().items();
+        let keys: Vec<_> = requirements.iter().filter_map(|own| own.get("key")?.as_text()).collect();
+        assert_eq!(keys, ["karpenter.sh/capacity-type"]);
+    }
 
     #[test]
     fn of_a_job_it_is_kept_how_far_it_is_and_what_made_it() {
