@@ -1,4 +1,5 @@
-//! What one look of the disruption loop comes to is nothing that the next one may rest on.
+//! What the disruption loop keeps of its looks holds for as long as it is used. Builds with debug assertions, as tests are, look
+//! again and compare.
 
 use crate::keda::deployment;
 use crate::reserved_capacity::run_file;
@@ -6,7 +7,7 @@ use crate::reserved_capacity::run_file;
 /// Three nodes that nothing can take the place of, of which the budget lets one go at a time. The first holds two pods, so that
 /// it costs most to disturb at first and least from the thirty-third minute on, when less of its life is left than of the others'.
 #[test]
-fn looks_go_on_while_time_changes_the_order_of_candidates_and_a_budget_keeps_them() {
+fn the_order_of_candidates_that_time_changes_is_no_part_of_what_single_node_consolidation_found() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write(

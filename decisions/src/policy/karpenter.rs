@@ -31,6 +31,7 @@ pub mod inquiry;
 mod interruption;
 mod io;
 mod kept_pods;
+mod last_look;
 mod launch;
 mod pace;
 mod provisioning;

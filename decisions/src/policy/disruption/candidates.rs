@@ -4,6 +4,7 @@
 //! `ValidateNodeDisruptable`, `ValidatePodsDisruptable`; `pkg/utils/pdb/pdb.go`, `CanEvictPods`; the `ShouldDisrupt` of each
 //! method.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::iter;
 use std::rc::Rc;
@@ -16,7 +17,7 @@ use super::pods::PodView;
 use super::prices::own_price;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::node_pool::{ConsolidationPolicy, DisruptionReason};
-use crate::domain::{HourlyRate, KarpenterVersion, Labels, Symbol, well_known};
+use crate::domain::{HourlyRate, KarpenterVersion, Labels, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{self, InstanceType};
 use crate::policy::release::{Behaviour, EmptyDrifted};
 use crate::policy::selection::price::Terms;
@@ -343,10 +344,18 @@ fn sort(view: &ClusterView<'_>, method: Method, found: &mut [Candidate]) {
         _ if view.behaviour().weighs_savings => found
             .sort_by(|a, b| b.savings_ratio.total_cmp(&a.savings_ratio).then_with(|| identity(a).cmp(&identity(b)))),
         _ => {
-            // By what their removal disturbs.
-            found.sort_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| identity(a).cmp(&identity(b))));
+            let key = |own: &Candidate| {
+                let (created, name) = identity(own);
+                (own.cost, created, name)
+            };
+            found.sort_by(|a, b| compare_by_cost(key(a), key(b)));
         }
     }
+}
+
+/// The order in which releases before v1.14 consolidate: by what the removal of a node disturbs, then by creation and name.
+pub fn compare_by_cost(one: (f64, SimTime, &str), other: (f64, SimTime, &str)) -> Ordering {
+    one.0.total_cmp(&other.0).then_with(|| (one.1, one.2).cmp(&(other.1, other.2)))
 }
 
 /// Whether the method may take the node.

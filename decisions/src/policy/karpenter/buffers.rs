@@ -30,6 +30,8 @@ pub(super) struct Buffers {
     chunks: Vec<Chunk>,
     /// How many chunks the last pass placed on each node.
     on_node: BTreeMap<NodeId, u32>,
+    /// Grows whenever one of these changes.
+    generation: u64,
 }
 
 /// A pod that stands for one chunk.
@@ -62,14 +64,23 @@ impl Buffers {
         self.on_node.contains_key(&node)
     }
 
+    /// While it stays the same, so do the chunks and where they are.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
     /// Takes over where a pass has placed chunks, which stand behind its first `pods` pods.
     pub(super) fn placed(&mut self, known: &[NodeId], plan: &PackingPlan, pods: usize) {
-        self.on_node.clear();
+        let mut on_node = BTreeMap::new();
         for placement in &plan.existing {
             let chunks = placement.pods.iter().filter(|&&pod| pod >= pods).count();
             if let Some(&node) = known.get(placement.node).filter(|_| chunks > 0) {
-                self.on_node.insert(node, chunks as u32);
+                on_node.insert(node, chunks as u32);
             }
+        }
+        if on_node != self.on_node {
+            self.on_node = on_node;
+            self.generation += 1;
         }
     }
 }
@@ -118,6 +129,7 @@ fn count(step: &mut Step<'_>, now: SimTime) {
     let resolved = !chunks.is_empty();
     if chunks != step.own.buffers.chunks {
         step.own.buffers.chunks = chunks;
+        step.own.buffers.generation += 1;
         step.changed(now);
     }
     if resolved {

@@ -188,8 +188,9 @@ fn is_consolidatable(step: &Step<'_>, now: SimTime, node: NodeId, claim: &ClaimS
 }
 
 /// What the cluster does not show of a node, or what time alone changes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Condition {
+    pub(super) node: NodeId,
     pub(super) marked: bool,
     pub(super) queued: bool,
     pub(super) nominated: bool,
@@ -201,6 +202,7 @@ impl Condition {
     /// That of a node, whose claim Karpenter knows if it has made it.
     pub(super) fn of(step: &Step<'_>, now: SimTime, node: NodeId, claim: Option<&ClaimState>) -> Self {
         Self {
+            node,
             marked: has_mark(step, node, claim),
             queued: claim.is_some_and(|claim| claim.queued),
             nominated: claim.is_some_and(|claim| claim.awaits_pods(now)),

@@ -7,6 +7,7 @@
 
 use super::cluster_view::with_view;
 use super::io::{Action, Busy, Draw, ProposedCommand, ProposedNode, Slip, Stage, Timer};
+use super::last_look::{Answer, LastLook, Seen, can_be_kept};
 use super::queue::{self, Proposal};
 use super::step::Step;
 use super::type_lists::LazyPacker;
@@ -46,6 +47,7 @@ pub(super) struct Loop {
     memos: [Option<u64>; METHODS_MAX],
     memory: Memory,
     pub(super) survey: Survey,
+    last_look: LastLook,
     pub(super) waiting: Option<Waiting>,
     /// What a look came to whose time is not over.
     thought: Option<Thought>,
@@ -241,7 +243,23 @@ fn search(step: &mut Step<'_>, now: SimTime, from: usize) -> (Option<Proposals>,
     }
     provisioning::refresh(step, now);
     let pending = provisioning::provisionable(step, now);
-    let (answers, found) = look(step, now, &pending, &open);
+    let seen = Seen::now(step, now, &pending);
+    let whole = step.own.disruption.refused.is_empty();
+    let known = step.own.disruption.last_look.answers(step, now, &seen, &open).filter(|_| whole);
+    let (answers, found) = match known {
+        Some(known) => {
+            let check = step.cluster.check();
+            if check.compares() {
+                let (answers, found) = look(step, now, &pending, seen, &open);
+                check.hold(found.is_none(), || format!("{found:?} is found at a cluster where nothing was"));
+                check.hold(known == answers, || {
+                    format!("a look at the same cluster came to {known:?}, now {answers:?}")
+                });
+            }
+            (known, None)
+        }
+        None => look(step, now, &pending, seen, &open),
+    };
     let mut work = SearchWork::default();
     let mut cut = false;
     for (method, answer) in answers {
@@ -301,37 +319,25 @@ fn place_of(step: &Step<'_>, method: Method) -> usize {
 
 type Proposals = (usize, Vec<Proposal>);
 
-/// What a method came to.
-#[derive(Default)]
-struct Answer {
-    /// Whether it found nothing until something changes; otherwise there is something to do, a budget stood in the way, or there was no
-    /// candidate.
-    lasting: bool,
-    /// How many candidates there were.
-    candidates: u32,
-    /// What it was for upstream.
-    work: SearchWork,
-    /// What kept nodes, in their order in the cluster.
-    met: Vec<(NodeId, Obstacle)>,
-}
-
 /// Asks the methods one after the other until one has something to do: what those before it came to, and its proposals.
 fn look(
     step: &mut Step<'_>,
     now: SimTime,
     pending: &[PodId],
+    seen: Seen,
     open: &[Method],
 ) -> (Vec<(Method, Answer)>, Option<Proposals>) {
     let mut memory = std::mem::take(&mut step.own.disruption.memory);
     let mut survey = std::mem::take(&mut step.own.disruption.survey);
     survey.start_anew();
     let unix_seconds = step.own.settings.unix_seconds(now);
-    let (answers, found) = with_view(step, now, pending, |setup, view, nodes| {
+    let (answers, found, counted) = with_view(step, now, pending, |setup, view, nodes| {
         let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
         let asking = Asking { packer: Some(&mut packer), what_if: None };
         let (memory, survey) = (&mut memory, &mut survey);
         let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
         let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(step, method));
+        let (counts, orders) = (&counted[..], step.own.behaviour.ages_order);
         let mut inquiry = Inquiry {
             view,
             nodes,
@@ -339,8 +345,9 @@ fn look(
             asking,
             survey,
             memory,
-            counted: &counted,
+            counted: counts,
             unix_seconds,
+            orders,
             limits,
             refused: &step.own.disruption.refused,
         };
@@ -353,10 +360,19 @@ fn look(
                 break;
             }
         }
-        (answers, found)
+        (answers, found, can_be_kept(step, view).then_some(counted))
     });
     step.own.disruption.memory = memory;
     step.own.disruption.survey = survey;
+    let mut last_look = std::mem::take(&mut step.own.disruption.last_look);
+    // A search that ran out of time goes on where it stopped.
+    let cut = answers.iter().any(|(method, answer)| is_cut(step, *method, answer));
+    let whole = step.own.disruption.refused.is_empty();
+    match counted.filter(|_| found.is_none() && !cut && whole) {
+        Some(counted) => last_look.keep(step, seen, counted, answers.clone()),
+        None => last_look.forget(),
+    }
+    step.own.disruption.last_look = last_look;
     (answers, found)
 }
 
@@ -372,6 +388,8 @@ struct Inquiry<'q, 'p> {
     /// Nodes of each pool that count for its budgets.
     counted: &'q [NodeCount],
     unix_seconds: i64,
+    /// Whether multi-node consolidation takes candidates in an order that time changes.
+    orders: bool,
     /// How long multi-node and single-node consolidation may search.
     limits: [Option<SimDuration>; 2],
     /// Nodes that are no candidates in this pass any more.
@@ -435,7 +453,8 @@ impl Inquiry<'_, '_> {
             return (None, found.iter().map(|command| proposal(method, command, nodes)).collect());
         }
         let mut allowances = view.allowances_of(self.counted, method.reason(), self.unix_seconds);
-        let mut answer = Answer { candidates: candidates.len() as u32, ..Answer::default() };
+        let ordered = if self.orders && method == Method::MultiNode { &candidates[..] } else { &[] };
+        let mut answer = Answer::new(view, nodes, candidates.len(), ordered, &allowances);
         if method == Method::MultiNode {
             // Single-node consolidation leaves the same nodes out: they count once.
             let others = others.iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged);
@@ -445,7 +464,7 @@ impl Inquiry<'_, '_> {
         let found = if candidates.is_empty() { None } else { self.try_method(method, candidates, &mut allowances) };
         answer.work = self.asking.work().since(before);
         if method == Method::SingleNode {
-            // Each node was looked at by itself, in an order that time changes.
+            // Each node was looked at by itself, in an order that time changes. It says nothing of the answer.
             self.memory.passed_over.sort_unstable_by_key(|own| own.0);
             answer.met.extend(self.memory.passed_over.drain(..).map(|(node, kind)| (nodes[node], kind)));
         }
