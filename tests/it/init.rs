@@ -314,7 +314,7 @@ fn what_eksctl_and_kube_scheduler_are_told_is_carried_where_there_are_no_nodes()
 #[test]
 fn fargate_profiles_of_a_cluster_config_are_kept_beside_the_nodes_of_a_dump() {
     let config = "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: shop, region: us-east-2, version: \"1.30\"}\n\
-        managedNodeGroups: [{name: workers, instanceType: m5.large, desiredCapacity: 2}]\n\
+        managedNodeGroups: [{name: spare, instanceType: m5.large, desiredCapacity: 2}]\n\
         fargateProfiles: [{name: jobs, selectors: [{namespace: serverless}]}]\n";
     let place = Place::new();
     place.put("all.yaml", &format!("{}\n---\n{config}", small_yaml()));
@@ -325,7 +325,7 @@ fn fargate_profiles_of_a_cluster_config_are_kept_beside_the_nodes_of_a_dump() {
     let manifests = &scenario.policies[0].manifests;
     let profiles: Vec<&str> = manifests.fargate_profiles.iter().map(|own| own.name.as_str()).collect();
     assert_eq!(profiles, ["jobs"]);
-    assert!(!manifests.node_groups.iter().any(|group| group.name.as_str() == "workers"));
+    assert!(!manifests.node_groups.iter().any(|group| group.name.as_str() == "spare"));
     assert_eq!(scenario.region.as_str(), "eu-west-1", "the nodes say where they are");
 }
 
