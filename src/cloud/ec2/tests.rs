@@ -6,7 +6,7 @@ use super::{Ec2, Pool};
 use crate::catalog::Catalog;
 use crate::cloud::api::ApiAction;
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
-use crate::cloud::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
+use crate::cloud::fleet::{FleetErrorCode, FleetOverride, FleetReply, FleetRequest};
 use crate::cloud::quotas::QuotaClass;
 use crate::cloud::settings::{ApiLimits, BucketSize, CloudSettings, Failures, Interruptions, Quotas};
 use crate::domain::volumes::NodeVolumes;
@@ -25,6 +25,7 @@ fn account() -> Ec2 {
 }
 
 fn account_with(settings: CloudSettings) -> Ec2 {
+    // The tests of the catalog read every region of the embedded data.
     let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
     let end = SimTime::ZERO + SimDuration::from_secs(3_600);
     Ec2::new(region, Streams::new(7), Arc::new(settings), end)
@@ -47,35 +48,32 @@ fn request(types: &[&str], target: u32) -> FleetRequest {
     }
 }
 
+/// What EC2 answers to a call that it takes.
+fn launch(ec2: &mut Ec2, request: &FleetRequest, nodes: &[NodeId], at: SimTime) -> FleetReply {
+    // No test makes more calls through here than the bucket of the account holds, and no fault refuses them.
+    ec2.create_fleet(request, nodes, &NodeVolumes::gp3(20), at).unwrap()
+}
+
 #[test]
 fn two_fleets_for_more_than_a_pool_holds_get_what_it_holds_and_errors_for_the_rest() {
     let mut ec2 = account();
     let nodes: Vec<NodeId> = (0..5_000).map(NodeId).collect();
-    let first = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
-    let second =
-        ec2.create_fleet(&request(&["m5.large"], 5_000), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    let first = launch(&mut ec2, &request(&["m5.large"], 1), &nodes, SimTime::ZERO);
+    let second = launch(&mut ec2, &request(&["m5.large"], 5_000), &nodes, SimTime::ZERO);
     assert_eq!(first.instances.len(), 1);
     assert!(first.errors.is_empty());
     assert!(!second.instances.is_empty() && second.instances.len() < 5_000);
     assert_eq!(second.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
-    let third = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    let third = launch(&mut ec2, &request(&["m5.large"], 1), &nodes, SimTime::ZERO);
     assert!(third.instances.is_empty(), "the pool is empty");
     ec2.terminate(first.instances[0], SimTime::ZERO);
     ec2.mark_terminated(first.instances[0], SimTime::ZERO);
-    assert_eq!(
-        ec2.create_fleet(&request(&["m5.large"], 1), &nodes, &NodeVolumes::gp3(20), SimTime::ZERO)
-            .unwrap()
-            .instances
-            .len(),
-        1
-    );
+    assert_eq!(launch(&mut ec2, &request(&["m5.large"], 1), &nodes, SimTime::ZERO).instances.len(), 1);
 }
 
 #[test]
 fn a_type_that_the_zone_does_not_offer_is_unsupported() {
-    let reply = account()
-        .create_fleet(&request(&["no-such.type"], 1), &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO)
-        .unwrap();
+    let reply = launch(&mut account(), &request(&["no-such.type"], 1), &[NodeId(0)], SimTime::ZERO);
     assert_eq!(reply.errors[0].code, FleetErrorCode::Unsupported);
 }
 
@@ -97,38 +95,22 @@ fn a_capacity_fault_withholds_the_pools_that_it_names_for_as_long_as_it_lasts() 
     let pools = PoolSelector { family: Some(Symbol::new("m5")), ..PoolSelector::default() };
     let fault = Fault { at: SimTime::ZERO, until, kind: FaultKind::InsufficientCapacity { pools, probability: 1.0 } };
     let mut ec2 = account_with(CloudSettings { faults: vec![fault], ..CloudSettings::default() });
-    let reply = ec2
-        .create_fleet(&request(&["m5.large", "c5.large"], 1), &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO)
-        .unwrap();
+    let reply = launch(&mut ec2, &request(&["m5.large", "c5.large"], 1), &[NodeId(0)], SimTime::ZERO);
     assert_eq!(reply.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
     assert_eq!(ec2.instance(reply.instances[0]).pool.instance_type, Symbol::new("c5.large"));
-    assert_eq!(
-        ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], &NodeVolumes::gp3(20), until)
-            .unwrap()
-            .instances
-            .len(),
-        1
-    );
+    assert_eq!(launch(&mut ec2, &request(&["m5.large"], 1), &[NodeId(1)], until).instances.len(), 1);
 }
 
 #[test]
 fn a_quota_counts_vcpus_from_acceptance_until_the_instance_is_gone() {
     let quotas = Quotas::default().with(QuotaClass::Standard, 3);
     let mut ec2 = account_with(CloudSettings { quotas, ..CloudSettings::default() });
-    let first =
-        ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(0)], &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
-    let second =
-        ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    let first = launch(&mut ec2, &request(&["m5.large"], 1), &[NodeId(0)], SimTime::ZERO);
+    let second = launch(&mut ec2, &request(&["m5.large"], 1), &[NodeId(1)], SimTime::ZERO);
     assert_eq!(second.errors[0].code, FleetErrorCode::MaxSpotInstanceCountExceeded);
     ec2.terminate(first.instances[0], SimTime::ZERO);
     ec2.mark_terminated(first.instances[0], SimTime::ZERO);
-    assert_eq!(
-        ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(2)], &NodeVolumes::gp3(20), SimTime::ZERO)
-            .unwrap()
-            .instances
-            .len(),
-        1
-    );
+    assert_eq!(launch(&mut ec2, &request(&["m5.large"], 1), &[NodeId(2)], SimTime::ZERO).instances.len(), 1);
 }
 
 #[test]
@@ -138,7 +120,7 @@ fn the_pools_of_one_request_share_their_classs_quota() {
     let both = FleetRequest { pools_to_use: 2, ..request(&["m5.large", "c5.large"], 8) };
     let both = FleetRequest { strategy: AllocationStrategy::Diversified, ..both };
     let nodes: Vec<NodeId> = (0..8).map(NodeId).collect();
-    let reply = ec2.create_fleet(&both, &nodes, &NodeVolumes::gp3(20), SimTime::ZERO).unwrap();
+    let reply = launch(&mut ec2, &both, &nodes, SimTime::ZERO);
     assert_eq!(reply.instances.len(), 3, "six of seven vCPUs");
     assert!(reply.errors.iter().any(|error| error.code == FleetErrorCode::MaxSpotInstanceCountExceeded));
 }

@@ -168,6 +168,20 @@ mod tests {
     use crate::scenario::tree::{self, Node, Variables};
     use crate::scenario::{Limits, Source};
 
+    /// The cleaned documents of a dump.
+    fn cleaned(source: &Source) -> Vec<Node<'_>> {
+        // The texts of these tests are YAML; if one were none, there would be nothing to look at.
+        let mut documents = tree::parse(source, &Variables::new(), &Limits::default()).unwrap();
+        documents.iter_mut().for_each(clean);
+        documents
+    }
+
+    /// What stands in a document under these keys.
+    fn at<'n, 's>(document: &'n Node<'s>, keys: &[&str]) -> &'n Node<'s> {
+        // The texts of these tests state them, and to have kept them is part of what is tested.
+        keys.iter().fold(document, |node, key| node.get(key).unwrap())
+    }
+
     #[test]
     fn a_pool_loses_what_no_simulated_release_lets_it_state() {
         let text = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec:\n  template:\n    \
@@ -175,12 +189,11 @@ mod tests {
             - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}\n      \
             - {key: karpenter.k8s.aws/instance-nitro-enclaves-supported, operator: Exists}\n";
         let source = Source::new("dump.yaml", text);
-        let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
-        documents.iter_mut().for_each(clean);
-        let template = documents[0].get("spec").and_then(|spec| spec.get("template")).unwrap();
-        let labels = template.get("metadata").and_then(|own| own.get("labels")).unwrap();
+        let documents = cleaned(&source);
+        let template = at(&documents[0], &["spec", "template"]);
+        let labels = at(template, &["metadata", "labels"]);
         assert_eq!(labels.entries().iter().map(|own| own.key.to_string()).collect::<Vec<_>>(), ["team"]);
-        let requirements = template.get("spec").and_then(|own| own.get("requirements")).unwrap().items();
+        let requirements = at(template, &["spec", "requirements"]).items();
         let keys: Vec<_> = requirements.iter().filter_map(|own| own.get("key")?.as_text()).collect();
         assert_eq!(keys, ["karpenter.sh/capacity-type"]);
     }
@@ -192,18 +205,14 @@ mod tests {
             ---\napiVersion: v1\nkind: Pod\nmetadata: {name: a, ownerReferences: [{kind: Job, name: a, controller: true}]}\n\
             status: {startTime: \"2026-10-31T07:50:00Z\"}\n";
         let source = Source::new("dump.yaml", text);
-        let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
-        documents.iter_mut().for_each(clean);
-        let status = documents[0].get("status").unwrap();
+        let documents = cleaned(&source);
+        let status = at(&documents[0], &["status"]);
         let keys = |node: &Node<'_>| node.entries().iter().map(|entry| entry.key.to_string()).collect::<Vec<_>>();
         assert_eq!(keys(status), ["startTime", "succeeded"]);
         assert_eq!(status.get("startTime").and_then(Node::as_text), Some("2026-10-31T07:50:00Z"));
-        let metadata = documents[0].get("metadata").unwrap();
+        let metadata = at(&documents[0], &["metadata"]);
         assert_eq!(keys(metadata), ["name", "ownerReferences"]);
-        assert_eq!(
-            keys(&metadata.get("ownerReferences").unwrap().items()[0]),
-            ["apiVersion", "kind", "name", "controller"]
-        );
-        assert!(documents[1].get("status").is_none() && documents[1].get("metadata").unwrap().entries().len() == 1);
+        assert_eq!(keys(&at(metadata, &["ownerReferences"]).items()[0]), ["apiVersion", "kind", "name", "controller"]);
+        assert!(documents[1].get("status").is_none() && at(&documents[1], &["metadata"]).entries().len() == 1);
     }
 }
