@@ -24,7 +24,7 @@ pub(super) fn insert(bits: &mut [u64], index: usize) {
     bits[index / 64] |= 1 << (index % 64);
 }
 
-/// Whether an element is in the set; elements beyond its size are not.
+/// Takes an element away.
 pub(super) fn remove(bits: &mut [u64], index: usize) {
     bits[index / 64] &= !(1 << (index % 64));
 }
@@ -48,6 +48,18 @@ pub(super) fn unite(bits: &mut [u64], other: &[u64]) {
     }
 }
 
+/// Makes the set what `left` is, a part of it; returns how many elements went. Cheaper than to count what is left, as mostly few go.
+pub(super) fn shrink_to(bits: &mut [u64], left: &[u64]) -> u32 {
+    let mut gone = 0;
+    for (word, &left) in bits.iter_mut().zip(left) {
+        if *word != left {
+            gone += (*word & !left).count_ones();
+            *word = left;
+        }
+    }
+    gone
+}
+
 /// How many elements there are.
 pub(super) fn count(bits: &[u64]) -> u32 {
     bits.iter().map(|word| word.count_ones()).sum()
@@ -61,6 +73,12 @@ pub(super) fn any(bits: &[u64]) -> bool {
 /// Whether two sets of the same size have an element in common.
 pub(super) fn intersects(bits: &[u64], other: &[u64]) -> bool {
     bits.iter().zip(other).any(|(word, mask)| word & mask != 0)
+}
+
+/// The first element that two sets of the same size have in common.
+pub(super) fn first_common(bits: &[u64], other: &[u64]) -> Option<usize> {
+    let mut words = bits.iter().zip(other).map(|(word, mask)| word & mask).enumerate();
+    words.find(|&(_, word)| word != 0).map(|(position, word)| position * 64 + word.trailing_zeros() as usize)
 }
 
 /// The elements in ascending order.
@@ -99,7 +117,7 @@ impl GrowingBits {
 
 #[cfg(test)]
 mod tests {
-    use super::{GrowingBits, any, contains, empty, full, insert, intersect, iter};
+    use super::{GrowingBits, any, contains, count, empty, full, insert, intersect, iter, remove, shrink_to};
 
     #[test]
     fn elements_come_back_in_order_across_words() {
@@ -113,6 +131,16 @@ mod tests {
         intersect(&mut bits, &low);
         assert_eq!((iter(&bits).count(), contains(&bits, 64), contains(&bits, 63)), (2, false, true));
         assert!(!any(&empty(10)));
+    }
+
+    #[test]
+    fn a_set_that_shrinks_says_how_many_went() {
+        let mut bits = full(130);
+        let mut left = full(130);
+        for index in [3, 64, 65, 129] {
+            remove(&mut left, index);
+        }
+        assert_eq!((shrink_to(&mut bits, &left), shrink_to(&mut bits, &left), count(&bits)), (4, 0, 126));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::resource_table;
 use super::shapes::Shapes;
 use super::templates::{Template, Templates, pool_labels};
 use super::topology::Topology;
-use super::type_table::TypeTable;
+use super::type_table::{Asked, TypeTable};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::first_untolerated;
 use crate::domain::{ResourceName, Symbol};
@@ -148,7 +148,7 @@ impl GroupPass<'_, '_> {
         while let Some(&largest) = pods.first() {
             let types = &self.tables[template.table];
             let mut possible = template.types.clone();
-            types.filter(&mut possible, set, &template.daemon_amounts);
+            types.filter(&mut possible, Asked { set, requests: &template.daemon_amounts, met: &[] });
             self.drop_idle_devices(types.types, &pods, &mut possible);
             let best = bits::iter(&possible)
                 .map(|index| (index, self.greedy(types.types, template, index, &pods)))

@@ -13,7 +13,7 @@ use super::reservations::Reservations;
 use super::resource_table;
 use super::templates::{Template, Templates};
 use super::topology::{Asking, Blocked, Place, TaintsId, Topology, names_host};
-use super::type_table::TypeTable;
+use super::type_table::{Asked, MostRoom, TypeTable};
 use crate::domain::pod::HostPort;
 use crate::domain::requirements::{Incompatibility, Requirements};
 use crate::domain::{Resources, Symbol};
@@ -34,7 +34,9 @@ pub(super) struct Claim {
     /// How many these are.
     pub(super) type_count: u64,
     /// The largest allocatable amount among them, by resource.
-    most_room: Vec<i64>,
+    most_room: Vec<MostRoom>,
+    /// What each of them surely has, by resource; nothing is known beyond the end.
+    least_room: Vec<i64>,
     /// Its pods.
     pub(super) pods: Vec<usize>,
     ports: Vec<HostPort>,
@@ -55,6 +57,7 @@ impl Claim {
             type_count: u64::from(bits::count(&types)),
             types,
             most_room: Vec::new(),
+            least_room: Vec::new(),
             pods: Vec::new(),
             ports: Vec::new(),
             held: Vec::new(),
@@ -66,7 +69,7 @@ impl Claim {
     pub(super) fn too_full(&self, amounts: &[i64]) -> bool {
         amounts.iter().enumerate().any(|(index, &amount)| {
             let used = resource_table::amount(&self.amounts, index);
-            amount > 0 && amount.saturating_add(used) > self.most_room.get(index).copied().unwrap_or(i64::MAX)
+            amount > 0 && amount.saturating_add(used) > self.most_room.get(index).map_or(i64::MAX, |most| most.amount)
         })
     }
 }
@@ -229,7 +232,8 @@ impl Engine<'_, '_> {
         resource_table::add(&mut self.totals, more);
         self.left.clear();
         self.left.extend_from_slice(&claim.types);
-        template.keep_fitting(table, &mut self.left, set, (&self.totals, &class.shape.ports))
+        let asked = Asked { set, requests: &self.totals, met: &claim.least_room };
+        template.keep_fitting(table, &mut self.left, asked, &class.shape.ports)
     }
 
     fn with_lowered_min_values(&mut self, set: SetId, short: &[(Symbol, u32)]) -> SetId {
@@ -282,15 +286,16 @@ impl Engine<'_, '_> {
     /// Puts the pod on the claim for which [`Self::can_add`] has just found `fit`.
     pub(super) fn add(&mut self, claim: &mut Claim, pod: usize, candidate: Candidate<'_>, fit: Fit) {
         let table = &self.tables[self.templates.list[claim.template].table];
-        if claim.pods.is_empty() || claim.types[..] != self.left[..] {
-            claim.types.copy_from_slice(&self.left);
-            claim.type_count = u64::from(bits::count(&self.left));
+        let gone = bits::shrink_to(&mut claim.types, &self.left);
+        if gone > 0 || claim.pods.is_empty() {
+            claim.type_count -= u64::from(gone);
             table.most_room(&claim.types, &mut claim.most_room);
         }
         claim.pods.push(pod);
         claim.set = fit.set;
         claim.min_values_relaxed |= fit.lowered_min_values;
         resource_table::add(&mut claim.amounts, &candidate.class.shape.amounts);
+        table.least_room(&claim.amounts, &mut claim.least_room);
         claim.ports.extend(&candidate.class.shape.ports);
         self.ports_taken[claim.template].extend(&candidate.class.shape.ports);
         for &id in &fit.hold {

@@ -20,6 +20,7 @@ use super::queue::{QueuePlace, QueuedPods};
 use super::resource_table;
 use super::shapes::Shapes;
 use super::topology::{Rules, TaintsId};
+use super::type_table::Asked;
 use crate::domain::taints::{Taint, first_untolerated};
 use crate::domain::{HourlyRate, PodSpec};
 
@@ -185,8 +186,8 @@ impl Packer<'_> {
         table.prepare(template.set, &mut self.table);
         let (mut types, mut totals) = (template.types.clone(), template.daemon_amounts.clone());
         resource_table::add(&mut totals, amounts);
-        let some = !self.table.has_min_values(template.set)
-            && template.keep_fitting(table, &mut types, template.set, (&totals, &[]));
+        let asked = Asked { set: template.set, requests: &totals, met: &[] };
+        let some = !self.table.has_min_values(template.set) && template.keep_fitting(table, &mut types, asked, &[]);
         some.then_some(types)
     }
 

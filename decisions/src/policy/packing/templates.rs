@@ -18,7 +18,7 @@ use super::plan::DroppedPool;
 use super::relaxation;
 use super::requirement_table::{RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
-use super::type_table::TypeTable;
+use super::type_table::{Asked, TypeTable};
 use crate::domain::pod::HostPort;
 use crate::domain::requirements::{Requirement, Requirements};
 use crate::domain::symbol::well_known;
@@ -190,7 +190,7 @@ fn open(
             min_values_keys,
         }))
     };
-    if !types.filter(&mut left, set, &[]) {
+    if !types.filter(&mut left, Asked { set, requests: &[], met: &[] }) {
         let all = bits::full(types.types.len());
         return Err(refused(types.criteria_missed(&all, set, &[]), Vec::new()));
     }

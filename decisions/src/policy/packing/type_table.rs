@@ -21,6 +21,8 @@ struct SetMasks {
     compatible: Bits,
     /// Types with an available offering that the set allows.
     offered: Bits,
+    /// Types that are both.
+    both: Bits,
     /// Offering kinds that the set allows.
     kinds: Vec<usize>,
 }
@@ -86,6 +88,39 @@ impl Levels {
         let high = self.at_least.len().min(low + step - 1);
         low.min(high) + self.at_least[low.min(high)..high].partition_point(without)
     }
+
+    /// The first level that is less than `amount`.
+    fn below(&self, amount: i64) -> usize {
+        self.amounts.partition_point(|&level| level >= amount)
+    }
+
+    /// The largest amount of any of `types`, none of which has more than `at_most`.
+    fn most_of(&self, types: &[u64], at_most: i64) -> MostRoom {
+        let from = self.amounts.partition_point(|&amount| amount > at_most);
+        let level = self.first_with(types, from);
+        let common = self.at_least.get(level).and_then(|least| bits::first_common(types, least));
+        common.map_or(MostRoom { amount: i64::MIN, of: usize::MAX }, |of| MostRoom { amount: self.amounts[level], of })
+    }
+}
+
+/// What is asked of instance types.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'q> {
+    /// Requirements, which have been prepared.
+    pub(super) set: SetId,
+    /// Requests.
+    pub(super) requests: &'q [i64],
+    /// Requests for which all types that are asked surely have room; nothing is known beyond the end.
+    pub(super) met: &'q [i64],
+}
+
+/// The largest allocatable amount of a resource among some types.
+#[derive(Clone, Copy)]
+pub(super) struct MostRoom {
+    /// The amount.
+    pub(super) amount: i64,
+    /// A type that has it.
+    of: usize,
 }
 
 /// Compiled instance types.
@@ -238,6 +273,8 @@ impl<'a> TypeTable<'a> {
             for &kind in &masks.kinds {
                 bits::unite(&mut masks.offered, &self.kinds[kind].available);
             }
+            masks.both.copy_from_slice(&masks.compatible);
+            bits::intersect(&mut masks.both, &masks.offered);
         }
     }
 
@@ -265,7 +302,9 @@ impl<'a> TypeTable<'a> {
             }
         }
         self.mask_of[set.index()] = self.masks.len() as u32;
-        self.masks.push(SetMasks { compatible, offered, kinds });
+        let mut both = compatible.clone();
+        bits::intersect(&mut both, &offered);
+        self.masks.push(SetMasks { compatible, offered, both, kinds });
     }
 
     fn prepare_requirement(&mut self, key: Symbol, requirement: RequirementId, table: &RequirementTable) {
@@ -301,35 +340,46 @@ impl<'a> TypeTable<'a> {
     }
 
     /// Keeps of `types` those that meet all three criteria. The set and the resources must have been prepared.
-    pub(super) fn filter(&self, types: &mut [u64], set: SetId, requests: &[i64]) -> bool {
-        let masks = self.masks(set);
-        bits::intersect(types, &masks.compatible);
-        bits::intersect(types, &masks.offered);
-        self.keep_fitting(types, requests);
+    pub(super) fn filter(&self, types: &mut [u64], asked: Asked<'_>) -> bool {
+        bits::intersect(types, &self.masks(asked.set).both);
+        self.keep_fitting(types, asked.requests, asked.met);
         bits::any(types)
     }
 
-    /// Keeps of `types` those with room for `requests`.
-    fn keep_fitting(&self, types: &mut [u64], requests: &[i64]) {
+    /// Keeps of `types`, which all have room for `met`, those with room for `requests`.
+    fn keep_fitting(&self, types: &mut [u64], requests: &[i64], met: &[i64]) {
         bits::intersect(types, &self.usable);
         for (index, &amount) in requests.iter().enumerate() {
-            if amount <= 0 {
+            if amount <= 0 || met.get(index).is_some_and(|&least| amount <= least) {
                 continue;
             }
             let Some(levels) = self.levels.get(index) else { continue };
-            match levels.amounts.partition_point(|&level| level >= amount) {
+            match levels.below(amount) {
                 0 => types.fill(0),
                 position => bits::intersect(types, &levels.at_least[position - 1]),
             }
         }
     }
 
+    /// For each resource how much a type with room for `requests` has at least; `least` is the same for less.
+    pub(super) fn least_room(&self, requests: &[i64], least: &mut Vec<i64>) {
+        least.resize(requests.len().min(self.levels.len()), i64::MIN);
+        for ((levels, least), &amount) in self.levels.iter().zip(least).zip(requests) {
+            if amount > *least {
+                *least = levels.below(amount).checked_sub(1).map_or(i64::MIN, |level| levels.amounts[level]);
+            }
+        }
+    }
+
     /// For each resource the largest allocatable amount among `types`; `room` holds the same of more types, or nothing.
-    pub(super) fn most_room(&self, types: &[u64], room: &mut Vec<i64>) {
-        room.resize(self.levels.len(), i64::MAX);
+    ///
+    /// A claim loses its small types with nearly every pod and its largest hardly ever: mostly the one of before is still there.
+    pub(super) fn most_room(&self, types: &[u64], room: &mut Vec<MostRoom>) {
+        room.resize(self.levels.len(), MostRoom { amount: i64::MAX, of: usize::MAX });
         for (levels, most) in self.levels.iter().zip(room) {
-            let from = levels.amounts.partition_point(|amount| amount > most);
-            *most = levels.amounts.get(levels.first_with(types, from)).copied().unwrap_or(i64::MIN);
+            if !bits::contains(types, most.of) {
+                *most = levels.most_of(types, most.amount);
+            }
         }
     }
 
@@ -344,7 +394,7 @@ impl<'a> TypeTable<'a> {
         let requirements = within(&masks.compatible);
         let offering = within(&masks.offered);
         let mut fitting: Bits = types.into();
-        self.keep_fitting(&mut fitting, requests);
+        self.keep_fitting(&mut fitting, requests, &[]);
         let both = bits::intersects;
         match (bits::any(&requirements), bits::any(&fitting), bits::any(&offering)) {
             (false, false, false) => CriteriaMissed::All,
@@ -498,22 +548,4 @@ pub fn judge_types(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{bits, levels};
-
-    #[test]
-    fn the_first_level_that_some_types_reach_is_what_going_through_the_levels_says() {
-        let table = levels([5, 9, 1, 9, 4, 7, 3, 2, 8, 6, 0, 11].into());
-        for chosen in 0_u64..1 << 12 {
-            for from in 0..=table.amounts.len() {
-                let mut found = table.at_least.iter().enumerate().skip(from);
-                let expected = found.find(|(_, least)| bits::intersects(&[chosen], least)).map(|(level, _)| level);
-                assert_eq!(
-                    table.first_with(&[chosen], from),
-                    expected.unwrap_or(table.amounts.len()),
-                    "{chosen:b} from {from}"
-                );
-            }
-        }
-    }
-}
+mod tests;

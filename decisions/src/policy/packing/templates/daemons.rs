@@ -17,9 +17,9 @@ use crate::policy::packing::bits::{self, Bits};
 use crate::policy::packing::input::PackingSetup;
 use crate::policy::packing::ports;
 use crate::policy::packing::relaxation;
-use crate::policy::packing::requirement_table::{RequirementTable, SetId, Undefined};
+use crate::policy::packing::requirement_table::{RequirementTable, Undefined};
 use crate::policy::packing::resource_table::{self, ResourceTable};
-use crate::policy::packing::type_table::TypeTable;
+use crate::policy::packing::type_table::{Asked, TypeTable};
 
 /// Types on which the same daemons run.
 pub(in crate::policy::packing) struct DaemonGroup {
@@ -31,17 +31,17 @@ pub(in crate::policy::packing) struct DaemonGroup {
 }
 
 impl Template {
-    /// Keeps of `types` those that meet `set` and hold `amounts`, in which the template's daemons are included, and on which no
-    /// daemon has one of these ports; whether any is left.
+    /// Keeps of `types` those that meet what is asked, in whose requests the template's daemons are included, and on which no daemon has
+    /// one of these ports; whether any is left.
     pub(in crate::policy::packing) fn keep_fitting(
         &self,
         table: &TypeTable<'_>,
         types: &mut [u64],
-        set: SetId,
-        (amounts, wanted): (&[i64], &[HostPort]),
+        asked: Asked<'_>,
+        wanted: &[HostPort],
     ) -> bool {
         if self.daemon_groups.is_empty() {
-            return table.filter(types, set, amounts);
+            return table.filter(types, asked);
         }
         let mut kept = bits::empty(table.types.len());
         for group in &self.daemon_groups {
@@ -50,9 +50,9 @@ impl Template {
             if !bits::any(&own) || ports::conflict(&group.ports, wanted).is_some() {
                 continue;
             }
-            let mut totals = amounts.to_vec();
+            let mut totals = asked.requests.to_vec();
             resource_table::add(&mut totals, &group.amounts);
-            if table.filter(&mut own, set, &totals) {
+            if table.filter(&mut own, Asked { requests: &totals, ..asked }) {
                 bits::unite(&mut kept, &own);
             }
         }
