@@ -231,14 +231,21 @@ pub fn is_restricted(key: Symbol) -> bool {
         .any(|own| domain == *own || domain.strip_suffix(own).is_some_and(|sub| sub.ends_with('.')))
 }
 
-/// Whether a NodePool may not state `key`, as a requirement or as a label of its nodes. Of what is not well known to pods it may state the class
-/// and, as a Provisioner, the number of pods of a node; it may not state its own name, which pods may ask for.
+/// Whether a NodePool may not state `key`, as a requirement or as a label of its nodes. Of what is not well known to pods it may state the
+/// class; it may not state its own name, which pods may ask for.
 ///
 /// Source: Karpenter core v1.13 `pkg/apis/crds/karpenter.sh_nodepools.yaml`, the rules of `requirements` and of the template's `labels`, with
-/// those that AWS provider v1.13 `hack/validation/requirements.sh` and `labels.sh` add; v0.22 `pkg/apis/v1alpha5/provisioner_validation.go`.
+/// those that AWS provider v1.13 `hack/validation/requirements.sh` and `labels.sh` add.
 pub fn is_restricted_in_pools(key: Symbol) -> bool {
-    let also_stated = [well_known::EC2_NODE_CLASS, well_known::INSTANCE_PODS];
-    key == well_known::NODEPOOL || (is_restricted(key) && !also_stated.contains(&key))
+    key == well_known::NODEPOOL || (is_restricted(key) && key != well_known::EC2_NODE_CLASS)
+}
+
+/// The same of a Provisioner, which may also state how many pods its nodes take: v1beta1 dropped that label.
+///
+/// Source: Karpenter core v0.22 `pkg/apis/v1alpha5/provisioner_validation.go`, with the labels that AWS provider v0.22.1
+/// `pkg/apis/v1alpha1/register.go` makes well known; its upgrade guide, `website/content/en/v0.32/upgrading/v1beta1-migration.md`.
+pub fn is_restricted_in_provisioners(key: Symbol) -> bool {
+    key != well_known::INSTANCE_PODS && is_restricted_in_pools(key)
 }
 
 /// The label of EKS Auto Mode that takes the place of a label of Karpenter's AWS provider; `None` for every other key, and for labels of

@@ -78,7 +78,7 @@ pub(super) fn provisioner<'s>(
         return Ok((pool, None));
     };
     let spec = reader.fields(node, &PROVISIONER)?;
-    let stating = Stating::of_pool(reader, object);
+    let stating = Stating::of_provisioner(reader, object);
     pool.requirements = requirements(reader, spec, stating)?;
     pool.labels = labels_of_nodes(reader, spec, stating)?;
     pool.annotations = labels(reader, spec, "annotations")?;

@@ -251,7 +251,10 @@ fn requirement<'s>(
     if !may_state(reader, key, key_node.at, stating)? {
         return Ok(None);
     }
-    warn_of_unknown_label(reader, key, key_node);
+    // Elsewhere such a label is refused.
+    if stating == Stating::Overlay {
+        warn_of_unknown_label(reader, key, key_node);
+    }
     // Karpenter passes over values that no instance type has, so these are no error.
     if operator == Operator::In {
         let nodes = fields.get("values").map(Node::items).unwrap_or_default();
@@ -341,7 +344,7 @@ fn check_count(
     let (because, help) = ("the API server refuses it", "add values, or lower `minValues`");
     let at = fields.get("minValues").map_or(fields.at, |node| node.at);
     let message = format!("`minValues` is {least}, of {}", counted(values.len() as u64, "value", "values"));
-    if stating == Stating::Pool {
+    if matches!(stating, Stating::Pool | Stating::Provisioner) {
         return Err(reader.error(at, message).because(because).help(help));
     }
     reader.warn(at, message, because, help);

@@ -14,12 +14,11 @@ const NAMED_MAX: usize = 8;
 /// The domain of labels that Karpenter's AWS provider keeps for itself.
 const DOMAIN: &str = "karpenter.k8s.aws/";
 
-/// Labels of the domain that the releases reproduced know: those that pods may ask for, and two more.
+/// Labels of the domain that NodePools may state: those that pods may ask for, and the class.
 ///
-/// Source: AWS provider v1.13 `pkg/apis/v1/labels.go`, v0.22.1 `pkg/apis/v1alpha1/register.go`.
+/// Source: AWS provider v1.13 `pkg/apis/v1/labels.go`.
 pub(super) fn labels() -> impl Iterator<Item = Symbol> {
-    let more = [well_known::EC2_NODE_CLASS, well_known::INSTANCE_PODS];
-    well_known_labels().filter(|label| label.as_str().starts_with(DOMAIN)).chain(more)
+    well_known_labels().filter(|label| label.as_str().starts_with(DOMAIN)).chain([well_known::EC2_NODE_CLASS])
 }
 
 /// Warns if `key`, which stands at `node`, is in Karpenter's own domain but none of its labels.

@@ -18,6 +18,8 @@ mod claim;
 mod classes;
 mod cluster;
 mod cost_aware;
+#[cfg(test)]
+mod drift_of_new_nodes;
 mod errors;
 mod existing;
 mod existing_index;
@@ -172,7 +174,7 @@ impl<'a> Packer<'a> {
 
     /// Compiles a setup.
     pub fn new(setup: PackingSetup<'a>) -> Self {
-        let mut table = requirement_table::RequirementTable::new();
+        let mut table = requirement_table::RequirementTable::new(setup.karpenter);
         let mut resources = resource_table::ResourceTable::default();
         let mut tables = Vec::new();
         let templates = templates::compile(&setup, &mut tables, &mut table, &mut resources);

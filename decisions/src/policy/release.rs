@@ -324,6 +324,13 @@ pub enum LabelSet {
     AutoMode,
 }
 
+impl LabelSet {
+    /// Whether nodes say in a label how many pods they take.
+    pub const fn says_pods(self) -> bool {
+        matches!(self, Self::V0_16 | Self::V0_22)
+    }
+}
+
 /// What an admission webhook adds to a Provisioner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PoolDefaults {

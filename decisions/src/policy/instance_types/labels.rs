@@ -22,7 +22,7 @@ pub(super) fn of_type(facts: &InstanceFacts, class: &NodeClass, pods: i64, versi
     if set >= LabelSet::V0_16 {
         shape(facts, &mut labels);
     }
-    if matches!(set, LabelSet::V0_16 | LabelSet::V0_22) {
+    if set.says_pods() {
         labels.push((well_known::INSTANCE_PODS, Some(number(pods))));
     }
     if set >= LabelSet::V0_22 {
@@ -87,6 +87,7 @@ pub(in crate::policy) fn is_stated(key: Symbol, version: KarpenterVersion) -> bo
     let behaviour = Behaviour::of(version);
     let since = match key {
         well_known::INSTANCE_TENANCY => return behaviour.labels_tenancy,
+        well_known::INSTANCE_PODS => return behaviour.labels.says_pods(),
         well_known::INSTANCE_NETWORK_BANDWIDTH | well_known::INSTANCE_ENCRYPTION => LabelSet::V0_22,
         _ if SHAPE.contains(&key) => LabelSet::V0_16,
         _ if key.as_str().starts_with("karpenter.k8s.aws/") => LabelSet::V1,

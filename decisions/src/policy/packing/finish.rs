@@ -190,7 +190,7 @@ fn finish(pass: &mut Pass<'_, '_>, claim: Claim, orders: &mut PriceOrders) -> Pl
     }
     let requirements = Arc::clone(pass.engine.table.shared(set));
     let labels = orders.labels.entry((claim.template, set));
-    let labels = labels.or_insert_with(|| labels_of(pool_labels(setup, template.pool), &requirements)).clone();
+    let labels = labels.or_insert_with(|| labels_of(setup, template.pool, &requirements)).clone();
     PlannedClaim {
         pool: template.pool,
         node_pool: pool.name,
@@ -281,13 +281,19 @@ fn on_demand_price(instance_type: &InstanceType) -> Option<HourlyRate> {
     on_demand.map(|own| own.price).min()
 }
 
-/// The pool's labels, and one value for each label that only the claim's requirements name.
+/// The pool's labels, and one value for each label that only the claim's requirements name. Where the release does not know zones' ids they
+/// are such a label: a node has the one that was asked for, wherever it is.
 ///
 /// Deviation: upstream draws the value at random, also for labels that are only excluded; those get none here.
-fn labels_of(mut labels: Labels, requirements: &Requirements) -> Labels {
+fn labels_of(setup: &PackingSetup<'_>, pool: usize, requirements: &Requirements) -> Labels {
+    let mut labels = pool_labels(setup, pool);
+    let labels_zone_ids = setup.behaviour().labels_zone_ids;
     let of_auto_mode = labels.get(well_known::EKS_COMPUTE_TYPE) == Some(well_known::AUTO);
     for requirement in requirements {
-        let of_types = |key| is_well_known(key) || (of_auto_mode && is_well_known_in_auto_mode(key));
+        let of_types = |key| match key {
+            well_known::ZONE_ID => labels_zone_ids,
+            _ => is_well_known(key) || (of_auto_mode && is_well_known_in_auto_mode(key)),
+        };
         let custom = !of_types(requirement.key) && !is_restricted(requirement.key);
         if custom
             && requirement.operator() != Operator::NotIn

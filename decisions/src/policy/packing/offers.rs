@@ -79,7 +79,7 @@ pub fn lower_bound(
     placed: &[usize],
     effort: &mut Effort<'_>,
 ) -> LowerBound {
-    let mut table = RequirementTable::new();
+    let mut table = RequirementTable::new(setup.karpenter);
     let mut resources = ResourceTable::default();
     let mut tables = Vec::new();
     let templates = templates::compile(setup, &mut tables, &mut table, &mut resources);

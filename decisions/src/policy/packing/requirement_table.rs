@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::domain::KarpenterVersion;
 use crate::domain::labels::{is_well_known, is_well_known_in_auto_mode};
 use crate::domain::requirements::{Incompatibility, Requirement, Requirements};
 use crate::domain::symbol::{Symbol, well_known};
+use crate::policy::release::Behaviour;
 
 /// An interned requirement.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -73,11 +75,13 @@ pub(super) struct RequirementTable {
     combined: FxHashMap<(SetId, SetId, Undefined), Combined>,
     /// By requirement, the set of it alone, as far as somebody asked.
     singles: Vec<Option<SetId>>,
+    /// Whether Karpenter itself labels nodes with the ids of their zones; where it does not, that label is one like any other.
+    labels_zone_ids: bool,
 }
 
 impl RequirementTable {
-    /// A table that knows only the empty set.
-    pub(super) fn new() -> Self {
+    /// A table for this release that knows only the empty set.
+    pub(super) fn new(release: KarpenterVersion) -> Self {
         let mut table = Self {
             requirements: Vec::new(),
             requirement_ids: FxHashMap::default(),
@@ -85,6 +89,7 @@ impl RequirementTable {
             set_ids: FxHashMap::default(),
             combined: FxHashMap::default(),
             singles: Vec::new(),
+            labels_zone_ids: Behaviour::of(release).labels_zone_ids,
         };
         table.intern(&Requirements::new());
         table
@@ -194,6 +199,7 @@ impl RequirementTable {
             Undefined::WellKnownAllowed if self.member(existing, well_known::EKS_COMPUTE_TYPE).is_some() => {
                 is_well_known_in_auto_mode(key)
             }
+            Undefined::WellKnownAllowed if key == well_known::ZONE_ID => self.labels_zone_ids,
             Undefined::WellKnownAllowed => is_well_known(key),
             Undefined::Allowed => true,
         };
@@ -204,6 +210,7 @@ impl RequirementTable {
 #[cfg(test)]
 mod tests {
     use super::{Combined, RequirementTable, SetId, Undefined};
+    use crate::domain::KarpenterVersion;
     use crate::domain::requirements::{Operator, Requirement, Requirements};
     use crate::domain::symbol::Symbol;
 
@@ -213,7 +220,7 @@ mod tests {
 
     #[test]
     fn combining_is_remembered_and_never_changes_its_answer() {
-        let mut table = RequirementTable::new();
+        let mut table = RequirementTable::new(KarpenterVersion::V1_13);
         let zone = "topology.kubernetes.io/zone";
         let both = table.intern(&one(zone, Operator::In, &["a", "b"]));
         let only_a = table.intern(&one(zone, Operator::In, &["a"]));
@@ -228,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_host_name_is_not_part_of_a_set() {
-        let mut table = RequirementTable::new();
+        let mut table = RequirementTable::new(KarpenterVersion::V1_13);
         assert_eq!(table.intern(&one("kubernetes.io/hostname", Operator::In, &["n"])), SetId::EMPTY);
     }
 }

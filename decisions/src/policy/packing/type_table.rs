@@ -521,7 +521,7 @@ pub fn judge_types(
     requirements: &Requirements,
     requests: &crate::domain::Resources,
 ) -> Vec<TypeVerdict> {
-    let mut table = RequirementTable::new();
+    let mut table = RequirementTable::new(karpenter);
     let mut resources = ResourceTable::default();
     let dense = resources.dense(requests);
     let set = table.intern(requirements);

@@ -2,7 +2,7 @@
 //!
 //! Source: the CRDs of Karpenter core v0.31, v0.37 and v1.0; section 2 of docs/karpenter-releases.md.
 
-use super::{Behaviour, caveats};
+use super::{Behaviour, LabelSet, caveats};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{KarpenterVersion, NodePool, ResourceName, SimDuration, well_known};
 
@@ -16,6 +16,9 @@ pub fn apply_api(release: KarpenterVersion, pool: &mut NodePool) {
     }
     if !behaviour.labels_tenancy {
         pool.requirements.retain(|own| own.key != well_known::INSTANCE_TENANCY);
+    }
+    if !behaviour.labels.says_pods() {
+        pool.requirements.retain(|own| own.key != well_known::INSTANCE_PODS);
     }
     if !behaviour.knows_budgets {
         pool.disruption.budgets.clear();
@@ -93,11 +96,15 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
     let delays = disruption.consolidate_after.is_some_and(|after| after > SimDuration::ZERO);
     let own_budgets = disruption.budgets != crate::domain::node_pool::Disruption::default().budgets;
     let limits_nodes = pool.limits.find(ResourceName::NODES).is_some() && pool.replicas.is_none();
-    let asks_tenancy = pool.requirements.iter().any(|own| own.key == well_known::INSTANCE_TENANCY);
+    let asks = |key| pool.requirements.iter().any(|own| own.key == key);
     let stated = [
         (
-            !behaviour.labels_tenancy && asks_tenancy,
+            !behaviour.labels_tenancy && asks(well_known::INSTANCE_TENANCY),
             "refuses a requirement on `karpenter.k8s.aws/instance-tenancy`, which came with v1.9: it is left out",
+        ),
+        (
+            behaviour.labels >= LabelSet::V1 && asks(well_known::INSTANCE_PODS),
+            "gives no node the label `karpenter.k8s.aws/instance-pods`, which v1beta1 dropped: the requirement on it is left out",
         ),
         (
             !behaviour.knows_min_values && pool.requirements.iter().any(|own| own.min_values.is_some()),
@@ -133,7 +140,7 @@ mod tests {
     use super::{apply_api, unread_kind, warnings};
     use crate::domain::node_pool::{Budget, ConsolidationPolicy, DisruptionReason};
     use crate::domain::pod::IntOrPercent;
-    use crate::domain::{NodePool, Requirement, ResourceName, SimDuration, well_known};
+    use crate::domain::{NodePool, Requirement, ResourceName, SimDuration, Symbol, well_known};
 
     fn pool() -> NodePool {
         let mut pool = NodePool::named("default");
@@ -179,6 +186,20 @@ mod tests {
                 said,
                 "{release}: {told:?}"
             );
+        }
+    }
+
+    /// Its nodes have no such label from v0.32 on: where drift is looked for they would be replaced without end.
+    #[test]
+    fn a_requirement_on_the_number_of_pods_is_left_out_where_no_node_says_it() {
+        for (release, left) in [("v0.22", 1), ("v0.31", 1), ("v0.32", 0), ("v1.13", 0)] {
+            let release = release.parse().unwrap();
+            let mut pool = NodePool { legacy: true, ..NodePool::named("default") };
+            pool.requirements.push(Requirement::equals(well_known::INSTANCE_PODS, Symbol::new("29")));
+            let said = warnings(release, std::slice::from_ref(&pool));
+            let said = said.iter().any(|own| own.contains("`karpenter.k8s.aws/instance-pods`"));
+            apply_api(release, &mut pool);
+            assert_eq!((pool.requirements.len(), said), (left, left == 0), "{release}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::objects::{Object, find, find_mut, remove, set};
 use crate::domain::Symbol;
-use crate::domain::labels::is_restricted_in_pools;
+use crate::domain::labels::{is_restricted_in_pools, is_restricted_in_provisioners};
 use crate::scenario::tree::{Entry, Node, NodeKind};
 
 /// Keys of an object's metadata that the API server and controllers keep.
@@ -83,14 +83,18 @@ pub(super) fn clean(object: &mut Node<'_>) {
 /// Takes from a NodePool the labels that it may not state in any release that is simulated: the dump's warnings say so, and no API server takes
 /// it with them.
 fn clean_pool(object: &mut Node<'_>) {
-    let (requirements, labels): (&[&str], &[&str]) = match object.get("kind").and_then(Node::as_text) {
-        Some("NodePool") => {
-            (&["spec", "template", "spec", "requirements"], &["spec", "template", "metadata", "labels"])
-        }
-        Some("Provisioner") => (&["spec", "requirements"], &["spec", "labels"]),
+    type Refused = fn(Symbol) -> bool;
+    let (requirements, labels, refused): (&[&str], &[&str], Refused) = match object.get("kind").and_then(Node::as_text)
+    {
+        Some("NodePool") => (
+            &["spec", "template", "spec", "requirements"],
+            &["spec", "template", "metadata", "labels"],
+            is_restricted_in_pools,
+        ),
+        Some("Provisioner") => (&["spec", "requirements"], &["spec", "labels"], is_restricted_in_provisioners),
         _ => return,
     };
-    let may_state = |key: &str| !is_restricted_in_pools(Symbol::new(key));
+    let may_state = |key: &str| !refused(Symbol::new(key));
     if let Some(NodeKind::Seq(items)) = find_mut(object, requirements).map(|node| &mut node.kind) {
         items.retain(|item| item.get("key").and_then(Node::as_text).is_none_or(may_state));
     }
