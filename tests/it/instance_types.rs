@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodecast::catalog::Catalog;
-use nodecast::domain::node_pool::KubeletConfig;
+use nodecast::domain::node_pool::{AmiFamily, KubeletConfig};
 use nodecast::domain::symbol::well_known;
 use nodecast::domain::{
     KarpenterVersion, Labels, NodeClass, NodePool, PodSpec, Requirement, ResourceName, Resources, SimTime, Symbol,
@@ -143,6 +143,20 @@ fn the_zones_and_architectures_of_the_node_class_bind() {
     }
     let a1 = types.iter().find(|entry| entry.name.as_str() == "a1.large").unwrap();
     assert!(a1.offerings.is_empty(), "AL2023 does not run on a1");
+}
+
+#[test]
+fn windows_runs_on_amd64_alone() {
+    let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
+    for ami_family in [AmiFamily::Windows2019, AmiFamily::Windows2022, AmiFamily::Windows2025] {
+        let class = NodeClass { ami_family, ..NodeClass::named("default") };
+        let types = instance_types(&region, &class, &NodePool::named("default"), ProviderSettings::default());
+        assert!(types.len() > 300);
+        for entry in &types {
+            let labels = [well_known::ARCH, well_known::OS].map(|key| entry.requirements.get(key).unwrap().any());
+            assert_eq!(labels, [Some(well_known::AMD64), Some(well_known::WINDOWS)], "{}", entry.name);
+        }
+    }
 }
 
 #[test]

@@ -241,6 +241,14 @@ impl NodeClass {
             && self.tags == other.tags
     }
 
+    /// Whether it has images for an architecture, as far as is known. Windows there is for amd64 alone.
+    ///
+    /// Source: Karpenter AWS provider v1.13 `pkg/providers/amifamily/windows.go`, `DescribeImageQuery`; v0.32 `DefaultAMIs`.
+    pub fn has_images_for(&self, architecture: Symbol) -> bool {
+        let selected = self.ami_architectures.is_empty() || self.ami_architectures.contains(&architecture);
+        selected && (architecture == well_known::AMD64 || !self.ami_family.is_windows())
+    }
+
     /// A node class with every default, on AL2023.
     pub fn named(name: impl Into<Symbol>) -> Self {
         Self {

@@ -154,7 +154,8 @@ fn aws_settings<'s>(reader: &mut Reader<'s>, node: &Node<'s>, mut class: NodeCla
         class.fixed_images = true;
         class.ami_architectures = spelled_out(node.entries().iter().filter_map(|entry| entry.value.as_text()));
     }
-    if let Some(node) = fields.get("amiSelector").filter(|_| class.ami_architectures.is_empty()) {
+    let unknown = class.ami_architectures.is_empty() && !class.ami_family.is_windows();
+    if let Some(node) = fields.get("amiSelector").filter(|_| unknown) {
         let help = "restrict `kubernetes.io/arch` in the Provisioner's requirements";
         reader.note(Effect::MayChangeAnswer, node.at, UNKNOWN_IMAGES, "images unknown", help);
     }

@@ -105,7 +105,8 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         class.capacity_reservations = reservation_terms(reader, spec)?;
     }
     read_status(object, &mut class);
-    if let Some(at) = selector.filter(|_| class.ami_architectures.is_empty()) {
+    let unknown = class.ami_architectures.is_empty() && !class.ami_family.is_windows();
+    if let Some(at) = selector.filter(|_| unknown) {
         reader.note(
             Effect::MayChangeAnswer,
             at,

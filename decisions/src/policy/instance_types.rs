@@ -120,7 +120,7 @@ pub fn instance_types(
 }
 
 /// The instance types that `pool` with node class `class` may use in `region`, as the provider lists them to the
-/// scheduler: every type that runs amd64 or arm64 Linux (or Windows) and that the release does not leave out, with an
+/// scheduler: every type for whose architecture the class has images and that the release does not leave out, with an
 /// offering for each zone of the node class and each capacity type. Prices are those of the catalog,
 /// On-Demand prices those of `price_list`, which is the region named by [`price_list_of`]; [`refresh_offerings`] brings
 /// them up to date.
@@ -128,7 +128,8 @@ pub fn instance_types(
 /// In order of name; v0.16 in order of On-Demand price, as its scheduler sorts them.
 ///
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/instancetype.go`, `List`; v0.16.0
-/// `pkg/cloudprovider/aws/instancetypes.go`.
+/// `pkg/cloudprovider/aws/instancetypes.go`. Types without an image upstream leaves out as it launches (`pkg/providers/amifamily/resolver.go`,
+/// `Resolve`): what asks for these alone fails there again and again, and is refused here at once.
 /// Deviation: upstream's order of types is that of a Go map.
 pub fn instance_types_priced_by(
     price_list: &Region,
@@ -143,7 +144,7 @@ pub fn instance_types_priced_by(
         .types
         .iter()
         .filter(|entry| filter.keeps(&entry.facts))
-        .filter(|entry| class.ami_architectures.is_empty() || class.ami_architectures.contains(&entry.facts.arch))
+        .filter(|entry| class.has_images_for(entry.facts.arch))
         .map(|entry| {
             let node = capacity::node(&entry.facts, class, kubelet, settings);
             let offerings = offerings::of_catalog(price_list, region, entry, class, settings.version);
