@@ -173,6 +173,8 @@ pub struct JobStatus {
     pub succeeded: u32,
     /// Pods that have failed.
     pub failed: u32,
+    /// Indexes that are given up, of a Job that counts failures by index (`backoffLimitPerIndex`); 0 for every other.
+    pub failed_indexes: u32,
     /// How it ended, if it has or is about to.
     pub end: Option<JobConclusion>,
 }

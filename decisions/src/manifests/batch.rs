@@ -30,7 +30,10 @@ static JOB: Shape = Shape {
     ],
     without_effect: &["selector", "manualSelector", "completionMode", "managedBy"],
     unsupported: &[
-        ("backoffLimitPerIndex", "failures count for the Job as a whole"),
+        (
+            "backoffLimitPerIndex",
+            "an index is tried again until it is done; failures count for the Job as a whole, against `backoffLimit`",
+        ),
         ("maxFailedIndexes", "failures count for the Job as a whole"),
         ("successPolicy", "the Job ends with all its completions"),
     ],
@@ -155,13 +158,21 @@ pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<J
         // Neither of the two means one pod that has to succeed.
         completions: if parallelism.is_none() { completions.or(Some(1)) } else { completions },
         parallelism: parallelism.unwrap_or(1),
-        backoff_limit: count(reader, spec, "backoffLimit")?.unwrap_or(6),
+        backoff_limit: backoff_limit(reader, spec)?,
         active_deadline: active_deadline(reader, spec)?,
         suspended: spec.optional("suspend", |n, what| reader.truth(n, what))?.unwrap_or(false),
         ignores_disruptions: ignores_disruptions(reader, spec)?,
         replaces_ended_only: replaces_ended_only(reader, spec)?,
         ttl: spec.optional("ttlSecondsAfterFinished", |n, what| reader.seconds(n, what))?,
     })
+}
+
+/// How many pods may fail: six, and as good as any number where failures count by index, unless stated.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/batch/v1/defaults.go`, `SetDefaults_Job`.
+fn backoff_limit<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<u32, InputError> {
+    let unstated = if spec.get("backoffLimitPerIndex").is_some() { i32::MAX.unsigned_abs() } else { 6 };
+    Ok(count(reader, spec, "backoffLimit")?.unwrap_or(unstated))
 }
 
 fn active_deadline<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<Option<SimDuration>, InputError> {

@@ -13,8 +13,16 @@ use crate::text::tree::{Node, NodeKind};
 
 static STATUS: Shape = Shape {
     name: "a Job's status",
-    keys: &["startTime", "succeeded", "failed", "completedIndexes", "uncountedTerminatedPods", "conditions"],
-    without_effect: &["active", "ready", "terminating", "completionTime", "failedIndexes"],
+    keys: &[
+        "startTime",
+        "succeeded",
+        "failed",
+        "completedIndexes",
+        "failedIndexes",
+        "uncountedTerminatedPods",
+        "conditions",
+    ],
+    without_effect: &["active", "ready", "terminating", "completionTime"],
     unsupported: &[],
     strict: false,
 };
@@ -32,7 +40,9 @@ const ENDS: [(&str, bool); 4] =
 /// The status in `node` of a Job of this `spec`, which wants so many `completions`.
 ///
 /// Pods that have ended and that the controller has not added to its counts yet count too. Of an Indexed Job the completed indexes below its
-/// completions count and nothing else.
+/// completions count and nothing else, and where failures count by index, those that have failed are given up.
+///
+/// Source: `syncJob`, which tells by `failedIndexes` only where there is a `backoffLimitPerIndex`.
 ///
 /// # Errors
 /// If a count is no count, an instant no instant, or the indexes are no list of numbers and spans.
@@ -44,15 +54,20 @@ pub(super) fn read<'s>(
 ) -> Result<JobStatus, InputError> {
     let status = reader.fields(node, &STATUS)?;
     let started = status.optional("startTime", |n, what| instant(reader, n, what))?;
-    let indexes = status.optional("completedIndexes", |n, _| indexes(reader, n, completions))?;
+    let [completed, given_up] = ["completedIndexes", "failedIndexes"]
+        .map(|key| status.optional(key, |n, what| indexes(reader, n, what, completions)));
     let (succeeded, failed) = (count(reader, status, "succeeded")?, count(reader, status, "failed")?);
     let [uncounted_successes, uncounted_failures] = uncounted(reader, status)?;
-    let is_indexed = spec.and_then(|spec| spec.get("completionMode")).and_then(Node::as_text) == Some("Indexed");
-    let succeeded = if is_indexed { indexes } else { succeeded }.unwrap_or(0);
+    let of_spec = |key| spec.and_then(|spec| spec.get(key)).filter(|node| node.kind != NodeKind::Null);
+    let is_indexed = of_spec("completionMode").and_then(Node::as_text) == Some("Indexed");
+    let counts_by_index = is_indexed && of_spec("backoffLimitPerIndex").is_some();
+    let (completed, given_up) = (completed?, given_up?);
+    let succeeded = if is_indexed { completed } else { succeeded }.unwrap_or(0);
     Ok(JobStatus {
         started,
         succeeded: succeeded.saturating_add(uncounted_successes),
         failed: failed.unwrap_or(0).saturating_add(uncounted_failures),
+        failed_indexes: given_up.filter(|_| counts_by_index).unwrap_or(0),
         end: end(reader, status)?,
     })
 }
@@ -88,12 +103,12 @@ fn end<'s>(reader: &Reader<'s>, status: Fields<'_, 's>) -> Result<Option<JobConc
     Ok(None)
 }
 
-fn indexes(reader: &Reader<'_>, node: &Node<'_>, completions: Option<u32>) -> Result<u32, InputError> {
-    let text = reader.text(node, "completedIndexes")?;
+fn indexes(reader: &Reader<'_>, node: &Node<'_>, what: &str, completions: Option<u32>) -> Result<u32, InputError> {
+    let text = reader.text(node, what)?;
     count_indexes(text, completions.unwrap_or(u32::MAX)).ok_or_else(|| {
         let shown: String = text.chars().take(80).collect();
         reader
-            .error(node.at, format!("`completedIndexes` is no list of indexes: `{shown}`"))
+            .error(node.at, format!("`{what}` is no list of indexes: `{shown}`"))
             .because("not a list of numbers and spans")
             .help("write it as the API does, for example \"1,3-5,7\"")
     })
@@ -143,6 +158,17 @@ mod tests {
     }
 
     #[test]
+    fn indexes_that_have_failed_are_given_up_where_failures_count_by_index() {
+        let given_up = |spec: &str, text| status(spec, text).map(|own| (own.succeeded, own.failed_indexes)).unwrap();
+        let indexed = "completions: 6, completionMode: Indexed";
+        let by_index = format!("{indexed}, backoffLimitPerIndex: 0");
+        let text = "failed: 3, completedIndexes: \"0\", failedIndexes: \"1,3-4,9\"";
+        assert_eq!(given_up(&by_index, text), (1, 3), "there is no tenth index");
+        assert_eq!(given_up(indexed, text), (1, 0));
+        assert_eq!(given_up("completions: 6, backoffLimitPerIndex: 0", text), (0, 0));
+    }
+
+    #[test]
     fn a_job_that_has_ended_says_when() {
         let condition = |kind, holds| {
             format!("conditions: [{{type: {kind}, status: \"{holds}\", lastTransitionTime: \"1970-01-01T00:01:00Z\"}}]")
@@ -163,6 +189,7 @@ mod tests {
             ("succeeded: -1", "succeeded"),
             ("failed: many", "failed"),
             ("completedIndexes: \"1,x\"", "`completedIndexes` is no list of indexes: `1,x`"),
+            ("failedIndexes: \"1-\"", "`failedIndexes` is no list of indexes: `1-`"),
         ] {
             let error = status("completions: 2", text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");

@@ -61,6 +61,8 @@ pub(in crate::actors) struct JobState<P> {
     ended: Vec<PodId>,
     succeeded: u32,
     failed: u32,
+    /// Indexes that were given up before the run began.
+    failed_indexes: u32,
     /// Failures since the last success.
     failures_in_row: u32,
     /// When pods may be made again.
@@ -77,6 +79,7 @@ impl<P: JobPod> JobState<P> {
             ended: Vec::new(),
             succeeded: 0,
             failed: 0,
+            failed_indexes: 0,
             failures_in_row: 0,
             not_before: SimTime::ZERO,
         }
@@ -85,6 +88,7 @@ impl<P: JobPod> JobState<P> {
     /// So many of its pods had ended before the run began. How they followed each other the controller keeps in memory alone.
     pub(in crate::actors) fn go_on(&mut self, world: &mut World, status: &JobStatus) {
         (self.succeeded, self.failed) = (status.succeeded, status.failed);
+        self.failed_indexes = status.failed_indexes;
         world.go_on_with_job(self.job, status);
     }
 
@@ -108,6 +112,7 @@ impl<P: JobPod> JobState<P> {
             terminating: self.leaving.len() as u32,
             succeeded: self.succeeded,
             failed: self.failed,
+            failed_indexes: self.failed_indexes,
             age: started.map_or(SimDuration::ZERO, |started| now.saturating_since(started)),
             backing_off: self.not_before > now,
         })
@@ -115,7 +120,7 @@ impl<P: JobPod> JobState<P> {
 
     /// How many pods it wants now.
     pub(in crate::actors) fn wants(&self, spec: &JobSpec) -> u32 {
-        job_wants(spec, self.pods.len() as u32, self.succeeded)
+        job_wants(spec, self.pods.len() as u32, self.succeeded.saturating_add(self.failed_indexes))
     }
 
     /// Whether none of its pods has succeeded.
@@ -209,7 +214,7 @@ impl<P: JobPod> JobState<P> {
     ) -> (Vec<P>, Ending) {
         let kind = match end {
             JobEnd::Complete => JobOutcomeKind::Complete,
-            JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded => JobOutcomeKind::Failed,
+            JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded | JobEnd::FailedIndexes => JobOutcomeKind::Failed,
         };
         world.end_job(self.job, now, kind);
         match kind {

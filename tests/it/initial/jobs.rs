@@ -77,6 +77,15 @@ fn what_is_done_of_a_job_is_not_done_again() {
 }
 
 #[test]
+fn an_index_that_was_given_up_is_not_run_again() {
+    let spec = "completions: 5, parallelism: 5, completionMode: Indexed, backoffLimitPerIndex: 1";
+    let objects = job("indexed", spec, "failed: 4, completedIndexes: \"0\", failedIndexes: \"1,3\"");
+    let outcome = begun(&objects, &[], &run_times(&["indexed"], "2m"));
+    assert_eq!(pods(&outcome, "indexed-"), 2, "two of five are left");
+    assert_eq!(end(&outcome, "indexed").unwrap().1, JobOutcomeKind::Failed, "for the sake of those that were given up");
+}
+
+#[test]
 fn a_job_that_has_ended_makes_no_pods_and_loses_those_that_are_left() {
     let ended = |kind: &str| {
         format!("conditions: [{{type: {kind}, status: \"True\", lastTransitionTime: \"2026-10-31T11:00:00Z\"}}]")

@@ -24,6 +24,8 @@ pub struct JobView<'a> {
     pub succeeded: u32,
     /// Pods that failed.
     pub failed: u32,
+    /// Indexes that are given up: no pod is made for them any more.
+    pub failed_indexes: u32,
     /// How long it has run without being suspended.
     pub age: SimDuration,
     /// Whether the wait after its last failure is not over.
@@ -39,6 +41,8 @@ pub enum JobEnd {
     BackoffLimitExceeded,
     /// It ran for longer than `activeDeadlineSeconds`.
     DeadlineExceeded,
+    /// Each index is done, and some of them are given up.
+    FailedIndexes,
 }
 
 impl JobEnd {
@@ -48,6 +52,7 @@ impl JobEnd {
             Self::Complete => "Complete",
             Self::BackoffLimitExceeded => "BackoffLimitExceeded",
             Self::DeadlineExceeded => "DeadlineExceeded",
+            Self::FailedIndexes => "FailedIndexes",
         }
     }
 }
@@ -63,15 +68,16 @@ pub enum JobStep {
     End(JobEnd),
 }
 
-/// Pods that a Job wants at a time, of which `active` are there and `succeeded` have ended well: its parallelism, as far as so many are left.
+/// Pods that a Job wants at a time, of which `active` are there and `done` have ended well or stand for indexes that are given up: its
+/// parallelism, as far as so many are left.
 ///
 /// Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`, `manageJob` (`wantActive`).
-pub fn job_wants(spec: &JobSpec, active: u32, succeeded: u32) -> u32 {
+pub fn job_wants(spec: &JobSpec, active: u32, done: u32) -> u32 {
     match spec.completions {
         _ if spec.suspended => 0,
-        Some(completions) => spec.parallelism.min(completions.saturating_sub(succeeded)),
+        Some(completions) => spec.parallelism.min(completions.saturating_sub(done)),
         // A queue of work: after the first success no further pods are made, and those that run come to their end.
-        None if succeeded > 0 => active,
+        None if done > 0 => active,
         None => spec.parallelism,
     }
 }
@@ -85,14 +91,15 @@ pub fn job_step(job: &JobView<'_>) -> JobStep {
     if !spec.suspended && spec.active_deadline.is_some_and(|deadline| job.age >= deadline) {
         return JobStep::End(JobEnd::DeadlineExceeded);
     }
-    let is_complete = match spec.completions {
-        Some(completions) => job.succeeded >= completions,
-        None => job.succeeded > 0 && job.active == 0,
+    let done = job.succeeded.saturating_add(job.failed_indexes);
+    let is_done = match spec.completions {
+        Some(completions) => done >= completions,
+        None => done > 0 && job.active == 0,
     };
-    if is_complete {
-        return JobStep::End(JobEnd::Complete);
+    if is_done {
+        return JobStep::End(if job.failed_indexes > 0 { JobEnd::FailedIndexes } else { JobEnd::Complete });
     }
-    let wanted = job_wants(spec, job.active, job.succeeded);
+    let wanted = job_wants(spec, job.active, done);
     if job.active > wanted {
         JobStep::Delete(job.active - wanted)
     } else if job.backing_off {
@@ -176,7 +183,16 @@ mod tests {
 
     fn step(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobStep {
         let age = SimDuration::from_secs(99);
-        job_step(&JobView { spec, active, terminating: 0, succeeded, failed, age, backing_off: false })
+        job_step(&JobView {
+            spec,
+            active,
+            terminating: 0,
+            succeeded,
+            failed,
+            failed_indexes: 0,
+            age,
+            backing_off: false,
+        })
     }
 
     #[test]
@@ -186,6 +202,30 @@ mod tests {
         assert_eq!(step(&three_of_five, 2, 2, 0), JobStep::Create(1));
         assert_eq!(step(&three_of_five, 2, 4, 0), JobStep::Delete(1));
         assert_eq!(step(&three_of_five, 0, 5, 0), JobStep::End(JobEnd::Complete));
+    }
+
+    #[test]
+    fn an_index_that_is_given_up_is_not_run_again_and_fails_the_job_when_the_others_are_done() {
+        let three_of_five = spec(3, Some(5));
+        let step = |active, succeeded| {
+            let age = SimDuration::ZERO;
+            let (failed, failed_indexes) = (1, 1);
+            let spec = &three_of_five;
+            job_step(&JobView {
+                spec,
+                active,
+                terminating: 0,
+                succeeded,
+                failed,
+                failed_indexes,
+                age,
+                backing_off: false,
+            })
+        };
+        assert_eq!(step(0, 0), JobStep::Create(3));
+        assert_eq!(step(1, 2), JobStep::Create(1), "two of five are left");
+        assert_eq!(step(0, 4), JobStep::End(JobEnd::FailedIndexes));
+        assert_eq!(JobEnd::FailedIndexes.as_str(), "FailedIndexes");
     }
 
     #[test]
@@ -207,6 +247,7 @@ mod tests {
             terminating: 0,
             succeeded: 0,
             failed: 0,
+            failed_indexes: 0,
             age: SimDuration::from_secs(100),
             backing_off: false,
         };
@@ -225,6 +266,7 @@ mod tests {
             terminating: 0,
             succeeded: 0,
             failed: 1,
+            failed_indexes: 0,
             age: SimDuration::ZERO,
             backing_off: true,
         };
@@ -235,7 +277,16 @@ mod tests {
     fn pods_that_are_being_deleted_are_replaced_at_once_unless_only_ended_ones_are() {
         let step = |spec: &JobSpec, active: u32, terminating: u32| {
             let age = SimDuration::ZERO;
-            job_step(&JobView { spec, active, terminating, succeeded: 0, failed: 0, age, backing_off: false })
+            job_step(&JobView {
+                spec,
+                active,
+                terminating,
+                succeeded: 0,
+                failed: 0,
+                failed_indexes: 0,
+                age,
+                backing_off: false,
+            })
         };
         let at_once = spec(3, Some(3));
         assert_eq!(step(&at_once, 1, 2), JobStep::Create(2));

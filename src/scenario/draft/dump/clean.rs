@@ -35,7 +35,8 @@ const ANNOTATIONS: [&str; 10] = [
 /// Keys of a container that the API server fills in, and those that may hold secrets. None changes capacity, cost or latency.
 const CONTAINER: [&str; 4] = ["terminationMessagePath", "terminationMessagePolicy", "env", "envFrom"];
 /// What the Job controller goes on from, of what it has written down of a Job.
-const OF_JOB: [&str; 5] = ["startTime", "succeeded", "failed", "completedIndexes", "uncountedTerminatedPods"];
+const OF_JOB: [&str; 6] =
+    ["startTime", "succeeded", "failed", "completedIndexes", "failedIndexes", "uncountedTerminatedPods"];
 /// Kinds that make Jobs, and that are simulated.
 const MAKERS_OF_JOBS: [&str; 2] = ["CronJob", "ScaledJob"];
 /// Where the containers of pods and templates are.
