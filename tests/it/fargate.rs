@@ -226,7 +226,7 @@ fn mistakes_in_profiles_are_answered() {
     let twice = "profiles: [{ name: a, selectors: [{ namespace: x }] }, { name: a, selectors: [{ namespace: y }] }]";
     assert!(wrong(twice).contains("two Fargate profiles"));
     for (profile, said) in [
-        ("name: a.b, selectors: [{ namespace: x }]", "a Fargate profile cannot be called `a.b`"),
+        ("name: 'a b', selectors: [{ namespace: x }]", "a Fargate profile cannot be called `a b`"),
         ("name: a, selectors: [{ namespace: x_y }]", "no namespace is called `x_y`"),
         ("name: a, selectors: [{ namespace: x, labels: { app: 'a b' } }]", "the value of a label cannot be `a b`"),
         ("name: a, selectors: [{ namespace: x, label: { app: a } }]", "unknown key `label`"),

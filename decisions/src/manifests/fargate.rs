@@ -79,16 +79,17 @@ fn selector<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Selector, In
 /// What the names of AWS's own profiles begin with.
 const RESERVED: &str = "eks-";
 
-/// Checks the name of a profile.
+/// Checks the name of a profile. What EKS takes beside letters, digits, `-` and `_` its reference does not say: a dot is let through.
 ///
-/// Source: EKS API reference, `CreateFargateProfile`; eksctl `pkg/apis/eksctl.io/v1alpha5/validation.go`, `ReservedProfileNamePrefix`.
+/// Source: EKS API reference, `CreateFargateProfile`, which states no pattern (2026); eksctl `pkg/apis/eksctl.io/v1alpha5/validation.go`,
+/// `ReservedProfileNamePrefix`, the one rule that eksctl has for names.
 ///
 /// # Errors
 /// If no profile can be called so.
 pub fn check_profile_name(reader: &Reader<'_>, node: &Node<'_>, name: &str) -> Result<(), InputError> {
     let reason = if name.len() > CLUSTER_MAX {
         "longer than 100 characters"
-    } else if !is_cluster(name) {
+    } else if !is_cluster(&name.replace('.', "-")) {
         "not the name of a profile"
     } else if name.starts_with(RESERVED) {
         "EKS keeps `eks-` for itself"
@@ -98,7 +99,7 @@ pub fn check_profile_name(reader: &Reader<'_>, node: &Node<'_>, name: &str) -> R
     Err(reader
         .error(node.at, format!("a Fargate profile cannot be called `{}`", shown(name)))
         .because(reason)
-        .help("write letters, digits, `-` and `_`, at most 100 of them, with a letter or a digit first"))
+        .help("write letters, digits, `-`, `_` and `.`, at most 100 of them, with a letter or a digit first"))
 }
 
 /// Checks the namespace of a selector, in which `*` and `?` stand for other characters.
@@ -179,7 +180,7 @@ mod tests {
     #[test]
     fn wildcards_stand_anywhere_in_namespaces_and_labels() {
         let read = cluster(
-            "  - {name: A_1-b, selectors: [{namespace: '*'}, {namespace: 't?am-*', labels: {'app.*/na?e': 'web-*', tier: '*', none: ''}}]}\n",
+            "  - {name: A_1-b.c, selectors: [{namespace: '*'}, {namespace: 't?am-*', labels: {'app.*/na?e': 'web-*', tier: '*', none: ''}}]}\n",
         );
         assert_eq!(read.unwrap().fargate_profiles[0].selectors[1].labels.len(), 3);
     }

@@ -64,7 +64,7 @@ section! {
     PROFILE: "a profile", "`fargate.profiles[]`";
     becomes Profile, fargate::profile;
     struct ProfileKeys {
-        /// Its name: letters, digits, `-` and `_`, at most 100 of them.
+        /// Its name: letters, digits, `-`, `_` and `.`, at most 100 of them.
         name["name"]: ProfileName;
         /// Its selectors, five at most, one of which has to fit.
         selectors: Vec<SelectorKeys>;
