@@ -219,6 +219,9 @@ pub struct CronJob {
     pub successful_jobs_history_limit: u32,
     /// Jobs of it that were given up and stay, the youngest (`failedJobsHistoryLimit`, 1 unless given).
     pub failed_jobs_history_limit: u32,
+    /// When the last Job that it had started in the cluster that the object is from was due (`status.lastScheduleTime`), since 1970. It
+    /// counts where a run begins with a dump and a Job of it that still runs has held back what was due since.
+    pub last_schedule: Option<SimTime>,
     /// Its Jobs.
     pub job: JobSpec,
 }

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use super::bounds::replicas;
-use super::common::{count, metadata};
+use super::common::{count, instant, metadata};
 use super::job_status;
 use super::pod::{OBJECT, controlling, template};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{Concurrency, CronJob, Job, JobMaker, JobSpec, JobStatus};
-use crate::domain::{SimDuration, Symbol};
+use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::policy::replicas::keda::CronProblem;
 use crate::policy::workloads::CronCalendar;
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
-use crate::text::tree::Node;
+use crate::text::tree::{Node, NodeKind};
 
 static JOB: Shape = Shape {
     name: "a Job's spec",
@@ -105,8 +105,16 @@ pub(super) fn cron_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result
         suspended: spec.optional("suspend", |n, what| reader.truth(n, what))?.unwrap_or(false),
         successful_jobs_history_limit: count(reader, spec, "successfulJobsHistoryLimit")?.unwrap_or(3),
         failed_jobs_history_limit: count(reader, spec, "failedJobsHistoryLimit")?.unwrap_or(1),
+        last_schedule: last_schedule(reader, object)?,
         job: job_spec(reader, job_template.required(reader, "spec")?)?,
     })
+}
+
+/// When the last Job that a CronJob has started was due, as its status says.
+fn last_schedule<'s>(reader: &Reader<'s>, object: &Node<'s>) -> Result<Option<SimTime>, InputError> {
+    const KEY: &str = "lastScheduleTime";
+    let stated = object.get("status").and_then(|status| status.get(KEY)).filter(|node| node.kind != NodeKind::Null);
+    stated.map(|node| instant(reader, node, KEY)).transpose()
 }
 
 /// The schedule and the time zone, both of which can be read.

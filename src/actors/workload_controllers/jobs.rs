@@ -20,7 +20,7 @@ use super::ended_jobs::{self, History};
 use super::job_state::{FoundJobPod, JobState};
 use super::{REACTION, begin_workload, owned_template, wake};
 use crate::domain::pod::OwnerKind;
-use crate::domain::workload::{CronJob, Job, JobSpec, JobStatus};
+use crate::domain::workload::{Concurrency, CronJob, Job, JobSpec, JobStatus};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::workloads::{CronCalendar, CronStep, CronView, JobStep, cron_step, may_change_template};
 use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
@@ -68,6 +68,19 @@ struct Cron {
     last: Timestamp,
     /// When the controller looks next.
     planned: SimTime,
+}
+
+impl Cron {
+    /// A Job of it is there when the run begins: what was due since that was started, and had to wait for its end, still waits.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/controller/cronjob/cronjob_controllerv2.go`, `syncCronJob`, which counts missed times from
+    /// `status.lastScheduleTime`.
+    fn is_held_back(&mut self) {
+        let stated = self.object.last_schedule.and_then(|at| Timestamp::from_second(at.as_secs()).ok());
+        if let Some(last) = stated.filter(|_| self.object.concurrency == Concurrency::Forbid) {
+            self.last = self.last.min(last);
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -247,6 +260,9 @@ pub(in crate::actors) fn begin_found(
         }
     }
     batch.running.push(running);
+    if let Some(cron) = &mut batch.cron {
+        cron.is_held_back();
+    }
     let jobs = batch.running.len();
     context.controllers.batches.insert(workload, batch);
     context.world.count_bare_pods(workload, u32::try_from(jobs).unwrap_or(u32::MAX));

@@ -158,6 +158,39 @@ fn a_job_that_a_cron_job_has_made_goes_on_as_its_own_and_the_next_ones_are_the_c
     assert!(!warnings.contains("report"), "{warnings}");
 }
 
+/// The run begins at 12:00, a Job of each still runs, and those of 09:00 to 11:00 were due meanwhile; the next is due in another year.
+#[test]
+fn what_a_running_job_has_held_back_starts_when_it_has_ended() {
+    let cron = |name: &str, policy: &str, last: &str| {
+        let spec =
+            format!("schedule: \"0 8-11 31 10 *\", concurrencyPolicy: {policy}, jobTemplate: {{spec: {{{TEMPLATE}}}}}");
+        object("CronJob", name, "", &spec) + &format!("status: {{lastScheduleTime: \"2026-10-31T{last}:00:00Z\"}}\n")
+    };
+    let of = |cron: &str| {
+        let made = made_by("batch/v1", "CronJob", cron);
+        object("Job", &format!("{cron}-29000000"), &made, &format!("completions: 1, {TEMPLATE}"))
+            + "status: {startTime: \"2026-10-31T08:00:00Z\", active: 1}\n"
+    };
+    let objects = [
+        cron("alone", "Forbid", "08"),
+        of("alone"),
+        cron("latest", "Forbid", "11"),
+        of("latest"),
+        cron("all", "Allow", "08"),
+        of("all"),
+    ]
+    .concat();
+    let there = ["alone", "latest", "all"].map(|cron| {
+        let job = format!("{cron}-29000000");
+        pod(&format!("{job}-x"), "s1", Some(("Job", &job)), 100)
+    });
+    let outcome = begun(&objects, &there, &run_times(&["alone", "latest", "all"], "10m"));
+    let of = |cron: &str| outcome.record.jobs.iter().filter(|job| job.name.starts_with(cron)).count();
+    assert_eq!((of("alone"), of("latest"), of("all")), (2, 1, 1), "{:?}", outcome.record.jobs);
+    let second = outcome.record.jobs.iter().rfind(|job| job.name.starts_with("alone")).unwrap();
+    assert!(second.created >= SimTime::ZERO + SimDuration::from_secs(600), "{second:?}");
+}
+
 /// A ScaledJob with its queue, and Jobs of it that KEDA has made.
 fn scaled_jobs(names: &[&str]) -> String {
     let mut objects = format!(

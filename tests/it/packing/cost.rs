@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use nodecast::domain::labels::with_namespace_name;
+use nodecast::domain::{Labels, Symbol};
 use nodecast::policy::bin_packing::Effort;
 use nodecast::policy::packing::{Packer, PackingPlan, TieBreak, lower_bound, pack};
 use proptest::prelude::{prop, proptest};
@@ -101,18 +103,27 @@ fn on_large_inputs_the_cost_aware_packer_comes_within_ten_percent_of_the_bound()
 
 #[test]
 fn pods_that_repel_each_other_cost_a_node_each() {
-    let mut world = World::new();
-    let selector = json!({"matchLabels": {"app": "db"}});
-    let term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": selector});
-    world.pods(
-        "db",
-        5,
-        json!({"cpu": "100m", "labels": {"app": "db"},
-            "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}),
-    );
-    let plan = world.plan();
-    assert_eq!(plan.claims.len(), 5);
-    assert_eq!(world.bound(&plan).per_hour.as_nanos(), cost(&plan), "five of the cheapest type is the optimum");
+    let own = json!({"matchLabels": {"kubernetes.io/metadata.name": "default"}});
+    for namespaces in [None, Some(json!({})), Some(own)] {
+        let mut world = World::new();
+        let default = Symbol::new("default");
+        world.namespaces = vec![(default, with_namespace_name(Labels::new(), default))];
+        let selector = json!({"matchLabels": {"app": "db"}});
+        let mut term = json!({"topologyKey": "kubernetes.io/hostname", "labelSelector": selector});
+        if let Some(selector) = &namespaces {
+            term["namespaceSelector"] = selector.clone();
+        }
+        world.pods(
+            "db",
+            5,
+            json!({"cpu": "100m", "labels": {"app": "db"},
+                "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}),
+        );
+        let plan = world.plan();
+        assert_eq!(plan.claims.len(), 5, "{namespaces:?}");
+        let optimum = "five of the cheapest type is the optimum";
+        assert_eq!(world.bound(&plan).per_hour.as_nanos(), cost(&plan), "{namespaces:?}: {optimum}");
+    }
 }
 
 #[test]

@@ -305,12 +305,14 @@ impl World {
     /// The lower bound on the cost of the pods that `plan` places.
     pub fn bound(&self, plan: &PackingPlan) -> LowerBound {
         let pools: Vec<_> = self.pools.iter().map(|pool| PoolView { pool, instance_types: &self.types }).collect();
+        let namespaces: Vec<_> =
+            self.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
         let setup = PackingSetup {
             karpenter: self.karpenter,
             options: self.options,
             pools: &pools,
             daemons: &self.daemons,
-            namespaces: &[],
+            namespaces: &namespaces,
             volumes: Volumes::default(),
         };
         let bound: Vec<Vec<BoundPod<'_>>> = self.nodes.iter().map(bound_pods).collect();

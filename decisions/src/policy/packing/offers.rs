@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bits;
-use super::input::{NodeView, PackingSetup, PendingPod};
+use super::input::{NamespaceView, NodeView, PackingSetup, PendingPod};
 use super::relaxation;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
@@ -20,9 +20,8 @@ use crate::domain::requirements::Requirements;
 use crate::domain::symbol::well_known;
 use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::topology::{PodAffinityTerm, WhenUnsatisfiable};
-use crate::domain::{KarpenterVersion, PodSpec, ResourceName, Resources, Symbol};
+use crate::domain::{PodSpec, ResourceName, Resources, Symbol};
 use crate::policy::bin_packing::{self, Bin, Effort, FreeBin, Item, Problem};
-use crate::policy::release::Behaviour;
 
 /// One way in which pods may be placed: what they require and the specification whose tolerations count.
 pub(super) struct Way {
@@ -105,7 +104,7 @@ fn asks(setup: &PackingSetup<'_>, templates: &Templates, pods: &[&PendingPod<'_>
             asks.push(Ask {
                 requests: pod.spec.requests(),
                 count: 0,
-                most_per_node: most_per_node(setup.karpenter, pod.spec, pod.namespace),
+                most_per_node: most_per_node(setup, pod.spec, pod.namespace),
                 ways: every_way(pod.spec, templates.prefer_no_schedule),
             });
         }
@@ -125,8 +124,8 @@ fn every_way(spec: &Arc<PodSpec>, prefer_no_schedule: bool) -> Vec<Way> {
 }
 
 /// How many pods of one specification may share a node at most. Releases up to v0.6 know no such rule.
-pub(super) fn most_per_node(version: KarpenterVersion, spec: &PodSpec, namespace: Symbol) -> u32 {
-    if Behaviour::of(version).packs_by_group {
+fn most_per_node(setup: &PackingSetup<'_>, spec: &PodSpec, namespace: Symbol) -> u32 {
+    if setup.behaviour().packs_by_group {
         return u32::MAX;
     }
     let mut most = u32::MAX;
@@ -137,17 +136,21 @@ pub(super) fn most_per_node(version: KarpenterVersion, spec: &PodSpec, namespace
             most = most.min(u32::try_from(spread.max_skew.max(1)).unwrap_or(u32::MAX));
         }
     }
-    if spec.pod_anti_affinity.required.iter().any(|term| repels_itself(term, spec, namespace)) {
+    if spec.pod_anti_affinity.required.iter().any(|term| repels_itself(setup, term, spec, namespace)) {
         most = 1;
     }
     most
 }
 
 /// Whether a term of anti-affinity keeps pods of one specification off each other's nodes.
-pub(super) fn repels_itself(term: &PodAffinityTerm, spec: &PodSpec, namespace: Symbol) -> bool {
-    let own_namespace = match (&term.namespaces[..], &term.namespace_selector) {
-        ([], None) => true,
-        (listed, _) => listed.contains(&namespace),
+fn repels_itself(setup: &PackingSetup<'_>, term: &PodAffinityTerm, spec: &PodSpec, namespace: Symbol) -> bool {
+    let own_namespace = match &term.namespace_selector {
+        None if term.namespaces.is_empty() => true,
+        None => term.namespaces.contains(&namespace),
+        Some(selector) => {
+            let selects = |view: &NamespaceView<'_>| view.name == namespace && selector.matches(view.labels);
+            term.namespaces.contains(&namespace) || setup.namespaces.iter().any(selects)
+        }
     };
     term.topology_key == well_known::HOSTNAME
         && own_namespace

@@ -169,6 +169,7 @@ mod tests {
             suspended: false,
             successful_jobs_history_limit: 3,
             failed_jobs_history_limit: 1,
+            last_schedule: None,
             job: JobSpec::of(Arc::new(PodSpec::default())),
         }
     }

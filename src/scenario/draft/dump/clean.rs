@@ -104,10 +104,12 @@ fn clean_pool(object: &mut Node<'_>) {
     }
 }
 
-/// What a run goes on from: when KEDA last saw its object active, and how far a Job is, with since when it has run.
+/// What a run goes on from: when KEDA last saw its object active, when a CronJob last started a Job, and how far a Job is, with since when it
+/// has run.
 fn kept_of_status<'s>(object: &Node<'s>) -> Vec<Entry<'s>> {
     let keys: &[&str] = match object.get("kind").and_then(Node::as_text) {
         Some("Job") => &OF_JOB,
+        Some("CronJob") => &["lastScheduleTime"],
         _ => &["lastActiveTime"],
     };
     let Some(NodeKind::Map(entries)) = object.get("status").map(|status| &status.kind) else { return Vec::new() };
