@@ -326,6 +326,20 @@ fn a_volume_that_is_there_is_billed_from_the_start_and_one_without_size_is_not()
     assert!(warned(&sizeless) && !warned(&sized), "{:?}", sizeless.warnings);
 }
 
+/// Eight GiB are asked for, by a set and by a claim of its own.
+#[test]
+fn a_size_that_ebs_does_not_have_is_warned_of() {
+    for (volume_type, refused) in [("gp3", false), ("io2", false), ("st1", true)] {
+        for manifests in [stateful(1, "gp3", "", ""), format!("{CLAIM}{}", deployment("", ""))] {
+            let class = format!("{GP3}parameters: {{type: {volume_type}}}\n");
+            let outcome = karpenter(ANYWHERE, "", ON_DEMAND, &format!("{class}{manifests}"));
+            let words = format!("EBS makes no volume of type {volume_type} with 8 GiB for data");
+            let warned = outcome.warnings.iter().any(|own| own.contains(&words) && own.contains("(125 to 16384 GiB)"));
+            assert_eq!(warned, refused, "{volume_type}: {:?}", outcome.warnings);
+        }
+    }
+}
+
 #[test]
 fn claims_of_a_deleted_stateful_set_stay_unless_it_says_otherwise() {
     let end = SimTime::ZERO + SimDuration::from_secs(3_600);

@@ -32,6 +32,22 @@ pub struct DiskClass {
     pub throughput_mib: u32,
 }
 
+/// GiB that an EBS volume of a type may have: least and most; `None` for a type that is not known.
+///
+/// Source: EC2 API reference, `ModifyVolume`, `Size` (2026).
+pub fn ebs_sizes(volume_type: &str) -> Option<(i64, i64)> {
+    const SIZES: [(&str, i64, i64); 7] = [
+        ("gp2", 1, 16_384),
+        ("gp3", 1, 65_536),
+        ("io1", 4, 16_384),
+        ("io2", 4, 65_536),
+        ("st1", 125, 16_384),
+        ("sc1", 125, 16_384),
+        ("standard", 1, 1_024),
+    ];
+    SIZES.iter().find(|own| own.0 == volume_type).map(|&(_, least, most)| (least, most))
+}
+
 impl DiskClass {
     /// A type, with the operations and the throughput that come with it.
     pub fn of_type(volume_type: &str) -> Self {

@@ -3,7 +3,7 @@
 use super::bounds::volume_type;
 use crate::domain::Symbol;
 use crate::domain::node_pool::AmiFamily;
-use crate::domain::volumes::{DiskClass, NodeVolume};
+use crate::domain::volumes::{DiskClass, NodeVolume, ebs_sizes};
 use crate::text::InputError;
 use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
@@ -26,18 +26,6 @@ pub(super) static KARPENTER: Keys =
 static EKSCTL: Keys =
     Keys { volume_type: "volumeType", iops: "volumeIOPS", throughput: "volumeThroughput", io1_iops: Some(100) };
 
-/// GiB that a volume of each type may have: least and most.
-///
-/// Source: EC2 API reference, `ModifyVolume`, `Size` (2026).
-const SIZES: [(&str, i64, i64); 7] = [
-    ("gp2", 1, 16_384),
-    ("gp3", 1, 65_536),
-    ("io1", 4, 16_384),
-    ("io2", 4, 65_536),
-    ("st1", 125, 16_384),
-    ("sc1", 125, 16_384),
-    ("standard", 1, 1_024),
-];
 /// Types that nothing boots from.
 ///
 /// Source: EC2 API reference, `CreateVolume`, `VolumeType` (2026).
@@ -114,8 +102,7 @@ fn refuse_size<'s>(
     fields: Fields<'_, 's>,
     (volume_type, gib): (&str, Option<i64>),
 ) -> Result<(), InputError> {
-    let sizes = SIZES.iter().find(|own| own.0 == volume_type);
-    let (Some(gib), Some(&(_, least, most))) = (gib, sizes) else { return Ok(()) };
+    let (Some(gib), Some((least, most))) = (gib, ebs_sizes(volume_type)) else { return Ok(()) };
     if (least..=most).contains(&gib) {
         return Ok(());
     }

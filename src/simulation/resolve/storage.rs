@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::domain::pod::ClaimSource;
 use crate::domain::volumes::{
-    DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode,
+    DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode, ebs_sizes,
 };
 use crate::domain::{PodSpec, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
@@ -32,9 +32,10 @@ pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut
         needs.take(namespace, spec);
     }
     let classes = needs.classes(all.storage_classes, warnings);
-    let Needs { claims, volumes, missing, sizeless, .. } = needs;
+    let Needs { claims, volumes, missing, sizeless, sized, .. } = needs;
     let storage = Storage::new(claims, volumes, classes);
     warn_about_sizes(&storage, &sizeless, warnings);
+    warn_about_refused(&storage, &sized, warnings);
     if !missing.is_empty() {
         let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
         warnings.changes(format!(
@@ -79,6 +80,8 @@ struct Needs {
     missing: Vec<String>,
     /// Claims that are not bound and of which no file says how big they are.
     sizeless: Vec<PersistentVolumeClaim>,
+    /// Those of which a file does.
+    sized: Vec<PersistentVolumeClaim>,
 }
 
 impl Needs {
@@ -120,9 +123,8 @@ impl Needs {
                 }
             };
             let class = self.want(class);
-            if volume.gib.is_none() {
-                self.sizeless.push(PersistentVolumeClaim::unbound(namespace, volume.claim, class));
-            }
+            let claim = PersistentVolumeClaim::unbound(namespace, volume.claim, class);
+            self.weigh(PersistentVolumeClaim { gib: volume.gib, ..claim });
         }
     }
 
@@ -135,10 +137,7 @@ impl Needs {
 
     fn take_claim(&mut self, namespace: Symbol, name: Symbol) {
         let known = self.claims.iter_mut().find(|claim| claim.namespace == namespace && claim.name == name);
-        if let Some(claim) = known.as_deref().filter(|claim| claim.volume.is_none() && claim.gib.is_none()) {
-            let class = claim.class.filter(|class| *class != well_known::EMPTY);
-            self.sizeless.push(PersistentVolumeClaim { class, ..*claim });
-        }
+        let unbound = known.as_deref().filter(|claim| claim.volume.is_none()).copied();
         match known {
             Some(claim) if claim.volume.is_some() => {}
             Some(claim) => {
@@ -152,6 +151,15 @@ impl Needs {
                 self.claims.push(PersistentVolumeClaim::unbound(namespace, name, None));
             }
         }
+        if let Some(claim) = unbound {
+            let class = claim.class.filter(|class| *class != well_known::EMPTY);
+            self.weigh(PersistentVolumeClaim { class, ..claim });
+        }
+    }
+
+    /// Remembers a claim that is not bound by whether a file says how big it is.
+    fn weigh(&mut self, claim: PersistentVolumeClaim) {
+        if claim.gib.is_none() { self.sizeless.push(claim) } else { self.sized.push(claim) }
     }
 
     /// The classes, with those that are wanted and in no file.
@@ -201,6 +209,27 @@ fn warn_about_sizes(storage: &Storage, sizeless: &[PersistentVolumeClaim], warni
     if !names.is_empty() {
         let names: Vec<&str> = names.into_iter().collect();
         warnings.changes(format!("no file says how big {} is: such volumes are not billed", some_of(&names)));
+    }
+}
+
+/// Claims for EBS volumes of a size that their type does not have: EC2 makes none, so that their pods wait for ever, and here they do not.
+fn warn_about_refused(storage: &Storage, sized: &[PersistentVolumeClaim], warnings: &mut Caveats) {
+    let mut refused = BTreeSet::new();
+    for claim in sized {
+        let Some(class) = storage.class_of(claim).filter(|class| class.provisioner == well_known::EBS_DRIVER) else {
+            continue;
+        };
+        let volume_type = class.disk.volume_type.map_or("gp3", Symbol::as_str);
+        let Some((gib, (least, most))) = claim.gib.zip(ebs_sizes(volume_type)) else { continue };
+        if !(least..=most).contains(&i64::from(gib)) {
+            refused.insert((claim.name.as_str(), volume_type, gib, least, most));
+        }
+    }
+    for (name, volume_type, gib, least, most) in refused {
+        warnings.changes(format!(
+            "EBS makes no volume of type {volume_type} with {gib} GiB for {name} ({least} to {most} GiB): a cluster's pod waits for it without \
+             end, and here it is there; ask for a size that there is"
+        ));
     }
 }
 
