@@ -184,7 +184,7 @@ fn is_made_again(pod: &NamedPod) -> bool {
     !matches!(pod.spec.owner, OwnerKind::None | OwnerKind::Node)
 }
 
-/// Pods whose workload is not in the scenario.
+/// Pods whose workload is not in the scenario, but for those that a Job's end has begun to delete: nothing would make them again.
 fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Counts) {
     let mut known: BTreeSet<(OwnerKind, String)> = BTreeSet::new();
     known.extend(manifests.deployments.iter().map(|own| (OwnerKind::ReplicaSet, own.name.to_string())));
@@ -196,6 +196,7 @@ fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Coun
     let is_orphan = |pod: &&NamedPod| match pod.spec.owner {
         OwnerKind::None => false,
         OwnerKind::Node => true,
+        OwnerKind::Job if pod.deleting => false,
         OwnerKind::Job => {
             let maker = pod.workload.rsplit_once('-').map_or("", |(name, _)| name);
             ![&*pod.workload, maker].iter().any(|name| known.contains(&(OwnerKind::Job, (*name).to_owned())))

@@ -104,6 +104,19 @@ fn a_job_that_has_ended_makes_no_pods_and_loses_those_that_are_left() {
     assert!(outcome.record.jobs.iter().all(|job| &*job.name == "going"), "{:?}", outcome.record.jobs);
 }
 
+/// Nor would anything in the cluster: a Job that has failed is left out of what is made of a dump, and deletes its pods.
+#[test]
+fn of_a_failed_job_whose_pods_are_going_nobody_is_told_that_nothing_makes_them_again() {
+    let warned = |metadata: &str| {
+        let own = pod("gone-x", "s1", Some(("Job", "gone")), 100);
+        let own = own.replacen("metadata:\n", &format!("metadata:\n{metadata}"), 1);
+        let warnings = begun(&job("other", "completions: 1", ""), &[own], "").warnings.texts().join("\n");
+        warnings.contains("what makes 1 pod of the dump is not in the scenario")
+    };
+    assert!(warned(""));
+    assert!(!warned("  deletionTimestamp: \"2026-10-31T12:00:20Z\"\n"));
+}
+
 #[test]
 fn what_a_manifest_says_of_a_jobs_status_is_nothing_without_a_dump() {
     let place = Place::new();
