@@ -166,7 +166,7 @@ pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<J
         // Neither of the two means one pod that has to succeed.
         completions: if parallelism.is_none() { completions.or(Some(1)) } else { completions },
         parallelism: parallelism.unwrap_or(1),
-        backoff_limit: backoff_limit(reader, spec)?,
+        backoff_limit: backoff_limit(reader, node, spec)?,
         active_deadline: active_deadline(reader, spec)?,
         suspended: spec.optional("suspend", |n, what| reader.truth(n, what))?.unwrap_or(false),
         ignores_disruptions: ignores_disruptions(reader, spec)?,
@@ -178,8 +178,9 @@ pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<J
 /// How many pods may fail: six, and as good as any number where failures count by index, unless stated.
 ///
 /// Source: Kubernetes 1.36 `pkg/apis/batch/v1/defaults.go`, `SetDefaults_Job`.
-fn backoff_limit<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<u32, InputError> {
-    let unstated = if spec.get("backoffLimitPerIndex").is_some() { i32::MAX.unsigned_abs() } else { 6 };
+fn backoff_limit<'s>(reader: &Reader<'s>, node: &Node<'s>, spec: Fields<'_, 's>) -> Result<u32, InputError> {
+    let by_index = node.get("backoffLimitPerIndex").is_some_and(|stated| stated.kind != NodeKind::Null);
+    let unstated = if by_index { i32::MAX.unsigned_abs() } else { 6 };
     Ok(count(reader, spec, "backoffLimit")?.unwrap_or(unstated))
 }
 

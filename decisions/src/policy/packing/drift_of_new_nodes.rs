@@ -62,6 +62,10 @@ fn launched(release: KarpenterVersion, class: &NodeClass, requirement: Requireme
 
 /// Values under which some type is offered, or the class is called, or which are as good as any.
 fn values(release: KarpenterVersion, class: &NodeClass, key: Symbol) -> Vec<Symbol> {
+    if key == well_known::EC2_NODE_CLASS {
+        // A pool that asks for nodes of another class than its own contradicts itself.
+        return vec![class.name];
+    }
     let types = instance_types(&region(), class, &NodePool::named("default"), ProviderSettings::of(release));
     let stated = types.iter().filter_map(|kind| kind.requirements.get(key)).filter(|own| !own.complement);
     let mut values: Vec<Symbol> = stated.flat_map(|own| own.values.iter().copied()).collect();

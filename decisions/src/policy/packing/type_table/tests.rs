@@ -1,6 +1,6 @@
 use super::{Asked, RequirementTable, ResourceTable, TypeTable, bits, levels};
 use crate::domain::symbol::{Symbol, well_known};
-use crate::domain::{HourlyRate, Requirements, Resources};
+use crate::domain::{HourlyRate, KarpenterVersion, Requirements, Resources};
 use crate::policy::instance_types::{InstanceType, Offering};
 
 fn instance_type(index: i64) -> InstanceType {
@@ -26,7 +26,7 @@ fn instance_type(index: i64) -> InstanceType {
 #[test]
 fn types_that_a_claim_loses_pod_by_pod_are_those_that_it_loses_at_once() {
     let types: Vec<InstanceType> = (0..200).map(instance_type).collect();
-    let (mut table, mut resources) = (RequirementTable::new(), ResourceTable::default());
+    let (mut table, mut resources) = (RequirementTable::new(KarpenterVersion::V1_13), ResourceTable::default());
     let mut compiled = TypeTable::new(&types, well_known::CAPACITY_TYPE, &mut table);
     let set = table.intern(&Requirements::new());
     let pod = resources.dense(&Resources::cpu_memory(700, 3 << 28));
