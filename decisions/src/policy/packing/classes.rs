@@ -64,7 +64,7 @@ pub(super) struct Variant {
 #[derive(Default)]
 pub(super) struct OpenClaims {
     /// Positions; some may have refused since.
-    pub(super) list: Vec<u32>,
+    pub(super) list: SmallVec<[u32; 4]>,
     /// Claims before this position are in the list or lost.
     pub(super) seen: usize,
     /// The instance types of the claims that are full, as of a stamp of the pass.

@@ -365,7 +365,8 @@ impl ExistingNode {
         }
     }
 
-    fn has_room(&self, amounts: &[i64]) -> bool {
+    /// Whether there is room for `amounts`.
+    pub(super) fn has_room(&self, amounts: &[i64]) -> bool {
         !self.overdrawn && resource_table::fits(&self.room, amounts)
     }
 

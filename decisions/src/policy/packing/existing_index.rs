@@ -14,11 +14,10 @@ pub(super) struct ExistingNodes {
     nodes: Vec<ExistingNode>,
     /// By position in the cluster: position here.
     at: Vec<Option<u32>>,
-    /// The room of each node, as far as the bounds know it, block by block: side by side, because every pod goes through many. Places
-    /// after the last node have none.
-    rooms: Vec<[Room; BLOCK]>,
-    /// For each block the most room of any of its nodes, resource by resource.
-    blocks: Vec<Room>,
+    /// The room of each node before a question changes any, which never adds to it.
+    rooms: Rooms,
+    /// By the number of a shape: a cluster is asked dozens of questions about the same pods.
+    found: Vec<Found>,
     /// Nodes that changed, as they were.
     before: Vec<(usize, ExistingNode)>,
     changed: Vec<bool>,
@@ -41,46 +40,28 @@ fn has_room(room: &Room, least: &Room) -> bool {
     room[0] >= least[0] && room[1] >= least[1] && room[2] >= least[2] && room[3] >= least[3]
 }
 
-impl ExistingNodes {
-    /// `nodes` in the order in which they are tried, of a cluster of `size` nodes.
-    pub(super) fn new(nodes: Vec<ExistingNode>, size: usize) -> Self {
-        let mut at = vec![None; size];
-        for (position, own) in nodes.iter().enumerate() {
-            at[own.node] = Some(position as u32);
-        }
-        let changed = vec![false; nodes.len()];
-        let blocks = vec![[0; BOUNDED]; nodes.len().div_ceil(BLOCK)];
-        let mut rooms = vec![[NO_ROOM; BLOCK]; blocks.len()];
+/// The room of nodes, as far as the bounds know it.
+struct Rooms {
+    /// Block by block: side by side, because every pod goes through many. Places after the last node have none.
+    nodes: Vec<[Room; BLOCK]>,
+    /// For each block the most room of any of its nodes, resource by resource.
+    blocks: Vec<Room>,
+}
+
+impl Rooms {
+    fn new(nodes: &[ExistingNode]) -> Self {
+        let mut rooms = vec![[NO_ROOM; BLOCK]; nodes.len().div_ceil(BLOCK)];
         for (position, own) in nodes.iter().enumerate() {
             rooms[position / BLOCK][position % BLOCK] = room_of(own);
         }
-        let mut index = Self { nodes, at, rooms, blocks, before: Vec::new(), changed, withdrawn: Vec::new() };
-        for block in 0..index.blocks.len() {
-            index.bound(block);
-        }
-        index
+        let most = |rooms: &[Room; BLOCK]| {
+            std::array::from_fn(|index| rooms.iter().map(|room| room[index]).max().unwrap_or(i64::MIN))
+        };
+        Self { blocks: rooms.iter().map(most).collect(), nodes: rooms }
     }
 
-    fn measure(&mut self, position: usize) {
-        self.rooms[position / BLOCK][position % BLOCK] = room_of(&self.nodes[position]);
-        self.bound(position / BLOCK);
-    }
-
-    fn bound(&mut self, block: usize) {
-        let mut most = NO_ROOM;
-        for room in &self.rooms[block] {
-            for (most, &room) in most.iter_mut().zip(room) {
-                *most = (*most).max(room);
-            }
-        }
-        self.blocks[block] = most;
-    }
-
-    /// The first node at or after `from` that has room for `amounts`, as far as the bounds know.
-    pub(super) fn next_with_room(&self, from: usize, amounts: &[i64]) -> Option<usize> {
-        if from >= self.nodes.len() {
-            return None;
-        }
+    /// The first at or after `from` with room for `amounts`.
+    fn next(&self, from: usize, amounts: &[i64]) -> Option<usize> {
         // What is not asked for fits everywhere, also where less than nothing is left of it.
         let mut least = NO_ROOM;
         for (least, &amount) in least.iter_mut().zip(amounts) {
@@ -92,14 +73,63 @@ impl ExistingNodes {
         for (further, most) in self.blocks.get(first_block..)?.iter().enumerate() {
             if has_room(most, &least) {
                 let block = first_block + further;
-                let rooms = &self.rooms[block];
+                let rooms = &self.nodes[block];
                 let start = from.saturating_sub(block * BLOCK);
                 if let Some(place) = (0..BLOCK).find(|&place| place >= start && has_room(&rooms[place], &least)) {
-                    return Some(block * BLOCK + place).filter(|&position| position < self.nodes.len());
+                    return Some(block * BLOCK + place);
                 }
             }
         }
         None
+    }
+}
+
+/// The nodes that have room for pods of a shape before a question changes any, as far as somebody has searched.
+#[derive(Default)]
+struct Found {
+    positions: Vec<u32>,
+    searched: usize,
+}
+
+impl ExistingNodes {
+    /// `nodes` in the order in which they are tried, of a cluster of `size` nodes.
+    pub(super) fn new(nodes: Vec<ExistingNode>, size: usize) -> Self {
+        let mut at = vec![None; size];
+        for (position, own) in nodes.iter().enumerate() {
+            at[own.node] = Some(position as u32);
+        }
+        let (changed, rooms) = (vec![false; nodes.len()], Rooms::new(&nodes));
+        Self { nodes, at, rooms, found: Vec::new(), before: Vec::new(), changed, withdrawn: Vec::new() }
+    }
+
+    /// The first node at or after `from` that had room for `amounts` before anything changed, as far as the bounds know.
+    pub(super) fn next_with_room(&self, from: usize, amounts: &[i64]) -> Option<usize> {
+        self.rooms.next(from, amounts).filter(|&position| position < self.nodes.len())
+    }
+
+    /// The first node at or after `from` that has room for a pod of the shape with this number, which requests these `amounts`.
+    pub(super) fn next_for(&mut self, shape: usize, from: usize, amounts: &[i64]) -> Option<usize> {
+        if self.found.len() <= shape {
+            self.found.resize_with(shape + 1, Found::default);
+        }
+        let found = &mut self.found[shape];
+        let mut next = if from == 0 { 0 } else { found.positions.partition_point(|&own| (own as usize) < from) };
+        loop {
+            let position = match found.positions.get(next) {
+                Some(&position) => position as usize,
+                None => {
+                    let further = self.rooms.next(found.searched, amounts).filter(|&own| own < self.nodes.len());
+                    found.searched = further.map_or(self.nodes.len(), |own| own + 1);
+                    let position = further?;
+                    found.positions.push(position as u32);
+                    position
+                }
+            };
+            if position >= from && (!self.changed[position] || self.nodes[position].has_room(amounts)) {
+                return Some(position);
+            }
+            next += 1;
+        }
     }
 
     /// How many there are.
@@ -119,7 +149,6 @@ impl ExistingNodes {
             self.before.push((position, self.nodes[position].clone()));
         }
         how(&mut self.nodes[position]);
-        self.measure(position);
     }
 
     /// Takes the node at `position` of the cluster away; nothing happens if no pod could be put on it.
@@ -156,7 +185,6 @@ impl ExistingNodes {
         while let Some((position, node)) = self.before.pop() {
             self.nodes[position] = node;
             self.changed[position] = false;
-            self.measure(position);
         }
     }
 }

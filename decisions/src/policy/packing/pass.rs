@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
@@ -273,7 +274,8 @@ impl<'p, 'a> Pass<'p, 'a> {
         // whose volumes may be at several places could have been refused at each for another reason.
         let mut refused: SmallVec<[SetId; 16]> = SmallVec::new();
         let one_place = self.classes.list[class].volume_sets.len() == 1;
-        while let Some(position) = self.existing.next_with_room(from, &self.classes.list[class].shape.amounts) {
+        let shape = Arc::clone(&self.classes.list[class].shape);
+        while let Some(position) = self.existing.next_for(shape.number, from, &shape.amounts) {
             from = position + 1;
             let state = &mut self.classes.list[class].variants[variant];
             if all_for_good {
@@ -356,10 +358,10 @@ impl<'p, 'a> Pass<'p, 'a> {
     /// The claim with the fewest pods that can take the pod. The one list of claims keeps the order that each sort
     /// leaves, and the sort runs before every attempt that comes this far.
     fn add_to_open_claim(&mut self, pod: usize, class: usize, variant: usize, in_topology: bool) -> bool {
-        if self.unsorted {
+        if self.unsorted && self.order.len() > 1 {
             go_sort::sort(&mut self.order);
-            self.unsorted = false;
         }
+        self.unsorted = false;
         let groups = self.engine.topology.group_count();
         if self.all_claims_are_full(class, variant) {
             let claims = self.claims.len() as u64;

@@ -101,24 +101,36 @@ const FEW: usize = 8;
 /// A domain that a group does not know.
 pub(super) const ABSENT: i32 = -1;
 
-/// Pods by host: as counted once, and what changed since.
+/// Pods by host: as counted once, and what changed since. Most questions change few.
 #[derive(Clone, Default)]
 pub(super) struct HostCounts {
     counted: Arc<FxHashMap<usize, i32>>,
-    changed: FxHashMap<usize, i32>,
+    changed: SmallVec<[(usize, i32); FEW]>,
+    changed_further: FxHashMap<usize, i32>,
 }
 
 impl HostCounts {
     /// The pods on a host.
     pub(super) fn get(&self, host: usize) -> i32 {
-        let counted = || if self.counted.is_empty() { None } else { self.counted.get(&host) };
-        self.changed.get(&host).or_else(counted).copied().unwrap_or(0)
+        if let Some(changed) = self.changed.iter().find(|own| own.0 == host) {
+            return changed.1;
+        }
+        let of = |counts: &FxHashMap<usize, i32>| if counts.is_empty() { None } else { counts.get(&host).copied() };
+        of(&self.changed_further).or_else(|| of(&self.counted)).unwrap_or(0)
     }
 
     /// Adds `pods`, which may be negative; returns the count before and after.
     pub(super) fn add(&mut self, host: usize, pods: i32) -> (i32, i32) {
+        if let Some(changed) = self.changed.iter_mut().find(|own| own.0 == host) {
+            changed.1 += pods;
+            return (changed.1 - pods, changed.1);
+        }
         let before = self.get(host);
-        self.changed.insert(host, before + pods);
+        if self.changed.len() < FEW {
+            self.changed.push((host, before + pods));
+        } else {
+            self.changed_further.insert(host, before + pods);
+        }
         (before, before + pods)
     }
 }
@@ -185,8 +197,8 @@ pub(in crate::policy::packing) struct Taken<'q> {
 
 /// Pods of one bound class on one node.
 struct DisplacedPods {
-    class: usize,
-    node: usize,
+    class: u32,
+    node: u32,
     pods: i32,
 }
 
@@ -202,8 +214,8 @@ impl<'q> Taken<'q> {
 
     fn places(&self, class: usize, cluster: &ClusterTopology) -> &[DisplacedPods] {
         let pods = self.pods(cluster);
-        let from = pods.partition_point(|own| own.class < class);
-        let count = pods[from..].partition_point(|own| own.class == class);
+        let from = pods.partition_point(|own| (own.class as usize) < class);
+        let count = pods[from..].iter().take_while(|own| own.class as usize == class).count();
         &pods[from..from + count]
     }
 }
@@ -256,11 +268,11 @@ impl ClusterTopology {
         let Some(bound) = &self.bound else { return Vec::new() };
         let class = |&(node, position): &(usize, usize)| {
             let class = self.pods[node].pods.sums().class(position)?;
-            let class = bound.of_node[bound.node_begins[node] as usize + class] as usize;
-            Some(DisplacedPods { class, node, pods: 1 })
+            let class = bound.of_node[bound.node_begins[node] as usize + class];
+            Some(DisplacedPods { class, node: node as u32, pods: 1 })
         };
         let mut pods: Vec<DisplacedPods> = displaced.iter().filter_map(class).collect();
-        pods.sort_unstable_by_key(|own| (own.class, own.node));
+        pods.sort_unstable_by_key(|own| u64::from(own.class) << 32 | u64::from(own.node));
         pods.dedup_by(|next, kept| {
             let same = (next.class, next.node) == (kept.class, kept.node);
             kept.pods += if same { next.pods } else { 0 };
@@ -302,6 +314,7 @@ impl ClusterTopology {
         }
         for &class in Arc::clone(&counts.classes).iter() {
             for &DisplacedPods { node, pods, .. } in taken.places(class, self) {
+                let node = node as usize;
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
                     less.uncount(&mut counts, by_host, node, self.domain(identity, node, rules), pods);
                 }
@@ -380,7 +393,7 @@ impl ClusterTopology {
         }
         let mut touched = vec![false; self.inverse.len()];
         for own in taken.pods(self) {
-            for &inverse in &self.owned_inverse[own.class] {
+            for &inverse in &self.owned_inverse[own.class as usize] {
                 touched[inverse] = true;
             }
         }
@@ -436,6 +449,7 @@ impl ClusterTopology {
         let mut less = Less::new(counts);
         for &(class, _) in &self.inverse[inverse].owners {
             for &DisplacedPods { node, pods, .. } in taken.places(class, self) {
+                let node = node as usize;
                 let domain = self.domain(identity, node, rules);
                 less.uncount(counts, rules.domains_of(identity).is_none(), node, domain, pods);
             }
@@ -515,7 +529,7 @@ impl Tally {
         let occupied = if self.by_host { self.hosts.len() } else { domains.iter().filter(|&&c| c > 0).count() };
         Counts {
             domains,
-            hosts: HostCounts { counted: Arc::new(self.hosts), changed: FxHashMap::default() },
+            hosts: HostCounts { counted: Arc::new(self.hosts), ..HostCounts::default() },
             occupied,
             reasons,
             classes: Arc::new(self.classes),
