@@ -42,9 +42,9 @@ use crate::cloud::billing::{FargatePod, FargatePrices};
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
 use crate::cluster::Derived;
 use crate::control_plane::budgets::ProtectedByBudgets;
-use crate::domain::hpa::HorizontalPodAutoscaler;
+use crate::domain::hpa::{HorizontalPodAutoscaler, ScaleTargetRef};
 use crate::domain::workload::ObjectName;
-use crate::domain::{KubernetesVersion, NodeId, SimDuration, SimTime, WorkloadId};
+use crate::domain::{KubernetesVersion, NodeId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::engine::{EventQueue, Ordinals, Streams};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::budgets::Protections;
@@ -248,6 +248,16 @@ impl<'s> Context<'s> {
     /// The workload called `name`, if it has been applied and not deleted.
     pub(super) fn workload_named(&self, name: ObjectName) -> Option<WorkloadId> {
         self.world.workloads().find(|(_, workload)| workload.name == name && !workload.deleted).map(|(id, _)| id)
+    }
+
+    /// The workload that an autoscaler of this namespace scales: one of its target's kind as well as name.
+    ///
+    /// Source: Kubernetes 1.36.2 `pkg/controller/podautoscaler/horizontal.go`, `reconcileAutoscaler` (`scaleForResourceMappings`).
+    pub(super) fn scaled_workload(&self, namespace: Symbol, target: ScaleTargetRef) -> Option<WorkloadId> {
+        let name = ObjectName { namespace, name: target.name };
+        let kind = target.kind.as_str();
+        let mut workloads = self.world.workloads();
+        workloads.find(|(_, own)| own.name == name && own.kind.as_str() == kind && !own.deleted).map(|(id, _)| id)
     }
 
     /// What the scenario says of the times of a workload's pods.

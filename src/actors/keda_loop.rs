@@ -59,7 +59,7 @@ struct Read {
 pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s ScalingPlan) {
     let object = &plan.object;
     let name = ObjectName { namespace: object.namespace, name: object.name };
-    let target = context.workload_named(ObjectName { namespace: object.namespace, name: object.target.name });
+    let target = context.scaled_workload(object.namespace, object.target);
     context.world.note(now, EventKind::ManifestApplied, target, format!("ScaledObject {name}"));
     let index = match context.scaled_objects.iter().position(|own| !own.retired && own.name() == name) {
         Some(known) => {
@@ -234,8 +234,7 @@ fn replicas_of(context: &Context<'_>, target: WorkloadId) -> i32 {
 fn target(context: &mut Context<'_>, index: usize) -> Option<WorkloadId> {
     let object = &context.scaled_objects[index].plan.object;
     if context.scaled_objects[index].target.is_none() {
-        let name = ObjectName { namespace: object.namespace, name: object.target.name };
-        context.scaled_objects[index].target = context.workload_named(name);
+        context.scaled_objects[index].target = context.scaled_workload(object.namespace, object.target);
     }
     context.scaled_objects[index].target
 }

@@ -91,7 +91,7 @@ pub(super) fn apply<'s>(
 ) {
     let version = context.setup.policy.versions.kubernetes;
     let name = ObjectName { namespace: spec.namespace, name: spec.name };
-    let target = context.workload_named(ObjectName { namespace: spec.namespace, name: spec.target.name });
+    let target = context.scaled_workload(spec.namespace, spec.target);
     context.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
     if let Some(known) = context.autoscalers.iter_mut().find(|own| !own.retired && own.name() == name) {
         known.spec = spec;
@@ -296,8 +296,7 @@ fn find_rivals(context: &mut Context<'_>) {
 fn target(context: &mut Context<'_>, now: SimTime, index: u32) -> Option<WorkloadId> {
     let spec = context.autoscalers[index as usize].spec;
     if context.autoscalers[index as usize].target.is_none() {
-        let name = ObjectName { namespace: spec.namespace, name: spec.target.name };
-        let found = context.workload_named(name);
+        let found = context.scaled_workload(spec.namespace, spec.target);
         context.autoscalers[index as usize].target = found;
         if found.is_some() {
             find_rivals(context);

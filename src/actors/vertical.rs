@@ -173,8 +173,7 @@ pub fn namespace_limits(manifests: &Manifests) -> BTreeMap<Symbol, NamespaceLimi
 /// A VerticalPodAutoscaler is applied; a known one takes its new form and keeps what it has learned.
 pub(super) fn apply(context: &mut Context<'_>, now: SimTime, spec: &VerticalPodAutoscaler) {
     let name = spec.name;
-    let target = context.workload_named(ObjectName { namespace: name.namespace, name: spec.target.name });
-    let target = target.filter(|&id| context.world.workload(id).kind.as_str() == spec.target.kind.as_str());
+    let target = context.scaled_workload(name.namespace, spec.target);
     context.world.note(now, EventKind::ManifestApplied, target, format!("VerticalPodAutoscaler {name}"));
     let named = |own: &Autoscaler| !own.retired && own.spec.name == name;
     let known = context.vertical.autoscalers.iter().position(named);

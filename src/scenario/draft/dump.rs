@@ -11,11 +11,13 @@ mod clean;
 mod cluster;
 mod demand;
 mod ended;
+mod ending;
 mod found;
 mod groups;
 mod images;
 mod injected;
 mod inventory;
+mod jobs;
 mod karpenter;
 mod limits;
 mod makers;
@@ -26,6 +28,7 @@ mod passing;
 mod rebuilt;
 mod recorded;
 mod regrouping;
+mod targets;
 mod text;
 mod top;
 mod usages;
@@ -43,10 +46,12 @@ use crate::scenario::source::{Limits, Source};
 use crate::scenario::tree::{self, Node, NodeKind, Variables};
 use aws::Described;
 use cluster::{Cluster, Launcher};
+use ending::Ending;
 use makers::Makers;
 use migration::Migration;
 use objects::{COMMAND, Object};
 use passing::Passing;
+use targets::Targets;
 
 /// The files of manifests, in the order in which a scenario names them.
 const FILES: [(&str, &str); 4] = [
@@ -132,6 +137,8 @@ struct Dump<'s> {
     pods: Vec<Object<'s>>,
     /// All pods that run on a node, as they are.
     running: Vec<Object<'s>>,
+    /// Pods on a node that go with what made them.
+    going: Vec<Object<'s>>,
     /// Pods that have ended.
     ended: Vec<Object<'s>>,
     /// HorizontalPodAutoscalers with their status, those of KEDA too.
@@ -142,6 +149,8 @@ struct Dump<'s> {
     left_out: Vec<Object<'s>>,
     /// What made the pods and workloads that there are.
     makers: Makers,
+    /// What autoscalers scale by way of what is not simulated.
+    targets: Targets,
     /// How Karpenter is set up, where a Deployment runs it.
     karpenter: Option<karpenter::Stated>,
 }
@@ -159,15 +168,18 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     }
     let mut dump = sorted(all, &mut notes);
     if dump.nodes.is_empty() || wishes.observed.is_some() {
-        leave_out_made_jobs(&mut dump);
+        jobs::leave_out_made(&mut dump);
     }
     leave_out_described_groups(&mut dump, &mut notes);
     limits::label(&mut dump.nodes, &described, &mut notes);
     let mut cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
+    ending::take_up(&mut dump, &mut notes);
     let passing = Passing::take(&mut dump);
     injected::containers(&mut dump, &mut notes);
     rebuilt::workloads(&mut dump, &mut notes);
+    std::mem::take(&mut dump.targets).name_workloads(&mut dump, &mut notes);
     let jobs = recorded::take_jobs(&mut dump, wishes.observed.as_ref());
+    jobs::tell_of_foreign(&dump, &mut notes);
     let runs = |object: &Object<'_>| WORKLOADS.contains(&&*object.kind);
     if passing.is_empty() && jobs.is_empty() && !dump.carried.iter().any(runs) {
         return Err(ScenarioError::new("there is no workload in this dump: no Deployment, no StatefulSet, no pod")
@@ -282,7 +294,8 @@ fn not_a_dump(error: ScenarioError) -> ScenarioError {
 
 /// Sorts the objects; of two of one kind and name the later counts.
 fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
-    let mut dump = Dump { makers: Makers::of(&all), ..Dump::default() };
+    let mut dump = Dump { makers: Makers::of(&all), targets: Targets::of(&all), ..Dump::default() };
+    let going = Ending::of(&all);
     let mut last: BTreeMap<(String, String), usize> = BTreeMap::new();
     for (position, object) in all.iter().enumerate() {
         last.insert((object.kind.clone(), object.full_name()), position);
@@ -299,6 +312,14 @@ fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
             // Whoever made it counts on it no more, and its node has it still.
             if object.kind == "Pod" && found::is_placed(&object) && !is_mirror(&object) && !has_pod_ended(&object) {
                 dump.running.push(object);
+            }
+            continue;
+        }
+        let is_pod = object.kind == "Pod";
+        if going.takes(&object) && !(is_pod && has_pod_ended(&object)) {
+            ending += usize::from(!is_pod);
+            if is_pod && found::is_placed(&object) && !is_mirror(&object) {
+                dump.going.push(object);
             }
             continue;
         }
@@ -344,7 +365,7 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
                 return;
             }
         }
-        "Job" if has_ended(&object) || clean::has_foreign_maker(&object) => return,
+        "Job" if jobs::has_ended(&object) => return,
         // Its pods show what they are; where their template stands, nothing else would scale.
         "Rollout" if object.at(&["spec", "workloadRef"]).is_some() => return dump.left_out.push(object),
         "ReplicaSet" if !controlled => return dump.left_out.push(object),
@@ -360,11 +381,6 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
     } else if !IMPLIED.contains(&&*object.kind) {
         dump.left_out.push(object);
     }
-}
-
-/// A run that does not begin with the dump's moment has none of the Jobs that something else had made by then.
-fn leave_out_made_jobs(dump: &mut Dump<'_>) {
-    dump.carried.retain(|object| object.kind != "Job" || object.controller().is_none());
 }
 
 /// Node groups are as nodes show them; a ClusterConfig says of them only where there are no nodes. Its Fargate profiles no node shows.
@@ -401,17 +417,6 @@ fn is_mirror(pod: &Object<'_>) -> bool {
 
 fn has_pod_ended(pod: &Object<'_>) -> bool {
     ["Succeeded", "Failed"].contains(&pod.text(&["status", "phase"]).unwrap_or_default())
-}
-
-/// Whether a Job has ended, or only waits for its last pods to end.
-fn has_ended(job: &Object<'_>) -> bool {
-    const ENDS: [&str; 4] = ["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"];
-    let conditions = job.at(&["status", "conditions"]).map_or(&[][..], Node::items);
-    let text = |condition: &Node<'_>, key| condition.get(key).and_then(Node::as_text).map(str::to_owned);
-    conditions.iter().any(|condition| {
-        text(condition, "status").as_deref() == Some("True")
-            && text(condition, "type").is_some_and(|kind| ENDS.contains(&&*kind))
-    })
 }
 
 /// Reads objects as a run will; a mistake is shown where the dump has it.

@@ -1,6 +1,6 @@
 //! Objects as their authors wrote them: without what the cluster keeps in them, and without what may be secret.
 
-use super::objects::{Object, find, find_mut, remove, set};
+use super::objects::{find, find_mut, remove, set};
 use crate::domain::Symbol;
 use crate::domain::labels::{is_restricted_in_pools, is_restricted_in_provisioners};
 use crate::scenario::tree::{Entry, Node, NodeKind};
@@ -37,8 +37,6 @@ const CONTAINER: [&str; 4] = ["terminationMessagePath", "terminationMessagePolic
 /// What the Job controller goes on from, of what it has written down of a Job.
 const OF_JOB: [&str; 6] =
     ["startTime", "succeeded", "failed", "completedIndexes", "failedIndexes", "uncountedTerminatedPods"];
-/// Kinds that make Jobs, and that are simulated.
-const MAKERS_OF_JOBS: [&str; 2] = ["CronJob", "ScaledJob"];
 /// Where the containers of pods and templates are.
 pub(super) const POD_SPECS: [&[&str]; 5] = [
     &["spec"],
@@ -117,12 +115,7 @@ fn kept_of_status<'s>(object: &Node<'s>) -> Vec<Entry<'s>> {
     kept.map(|entry| Entry::new(entry.key.clone(), entry.value.at, entry.value.clone())).collect()
 }
 
-/// Whether something made a Job that is not simulated.
-pub(super) fn has_foreign_maker(job: &Object<'_>) -> bool {
-    job.controller().is_some_and(|(kind, _)| !MAKERS_OF_JOBS.contains(&kind))
-}
-
-/// The reference of a Job to what made it and makes the next ones.
+/// The reference of a Job to what made it.
 fn maker_of_job<'s>(object: &Node<'s>) -> Option<Node<'s>> {
     const KEYS: [&str; 4] = ["apiVersion", "kind", "name", "controller"];
     let text = |node: &Node<'s>, key| node.get(key).and_then(Node::as_text).map(str::to_owned);
@@ -132,9 +125,6 @@ fn maker_of_job<'s>(object: &Node<'s>) -> Option<Node<'s>> {
     let owners = find(object, &["metadata", "ownerReferences"]).map_or(&[][..], Node::items);
     let controls = |owner: &&Node<'s>| text(owner, "controller").as_deref() == Some("true");
     let owner = owners.iter().find(controls)?;
-    if !text(owner, "kind").is_some_and(|kind| MAKERS_OF_JOBS.contains(&&*kind)) {
-        return None;
-    }
     let NodeKind::Map(entries) = &owner.kind else { return None };
     let kept = entries.iter().filter(|entry| KEYS.contains(&&*entry.key)).cloned();
     Some(Node { at: owner.at, kind: NodeKind::Map(kept.collect()) })

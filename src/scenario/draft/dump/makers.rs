@@ -8,7 +8,7 @@ use super::objects::Object;
 const RUNS: [&str; 7] = ["Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"];
 
 /// An object by its kind and `namespace/name`.
-type Name = (String, String);
+pub(super) type Name = (String, String);
 
 /// What controls something that runs, at first or at second hand.
 #[derive(Default, Debug)]
@@ -50,12 +50,13 @@ impl Makers {
     }
 }
 
-fn name(object: &Object<'_>) -> Name {
+/// What an object is known by.
+pub(super) fn name(object: &Object<'_>) -> Name {
     (object.kind.clone(), object.full_name())
 }
 
 /// The controller of an object, in its namespace.
-fn owner(object: &Object<'_>) -> Option<Name> {
+pub(super) fn owner(object: &Object<'_>) -> Option<Name> {
     let own = object.owner()?;
     Some((own.called(), format!("{}/{}", object.own_namespace(), own.name)))
 }

@@ -147,7 +147,7 @@ impl<'s> Passing<'s> {
         }
         let most = namespaces.into_iter().max_by(|one, other| one.1.cmp(&other.1).then(other.0.cmp(&one.0)));
         passing.namespace = most.map(|(name, _)| name).unwrap_or_default();
-        for pod in dump.running.iter_mut().filter(|pod| is_passing(pod).is_some()) {
+        for pod in dump.running.iter_mut().filter(|pod| is_passing(pod).is_some() && !pod.is_deleted()) {
             // The trace makes it, under this name, and nothing else does.
             if let Some(metadata) = find_mut(&mut pod.node, &["metadata"]) {
                 remove(metadata, &["ownerReferences"]);

@@ -46,10 +46,10 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
                 of_jobs += usize::from(!makes_job(dump, &pod.namespace, name));
                 continue;
             }
-            (None, Some((foreign, name))) => {
+            (None, Some((foreign, _))) => {
+                let Some(name) = stand_in_of(pod) else { continue };
                 *others.entry(foreign.to_owned()).or_default() += 1;
-                // Pods with volumes of their own are no copies of each other.
-                ("Deployment", if has_claim(pod) { &*pod.name } else { name })
+                ("Deployment", name)
             }
         };
         orphans.entry((kind, pod.namespace.clone(), name.to_owned())).or_default().push(position);
@@ -59,8 +59,12 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
         orphans.remove(&(kind, object.namespace.clone(), object.name.clone()));
     }
     for (kind, count) in others {
-        let pods = counted(count as u64, &format!("pod of {kind} stays"), &format!("pods of {kind} stay"));
-        notes.warn(format!("{kind} is not simulated: the {pods} as Deployments that nobody scales"));
+        let pods = if count == 1 {
+            format!("pod of {kind} stays as a Deployment")
+        } else {
+            format!("{count} pods of {kind} stay as Deployments")
+        };
+        notes.warn(format!("{kind} is not simulated: the {pods} that it scales no more"));
     }
     if of_jobs > 0 {
         notes.warn(format!(
@@ -103,6 +107,16 @@ pub(super) fn workload_of<'o>(pod: &'o Object<'_>) -> Option<(&'static str, &'o 
         return Some(("Deployment", deployment_of(name, hash)));
     }
     simulated_as(kind).filter(|kind| *kind != "Deployment").map(|kind| (kind, name))
+}
+
+/// The Deployment that stands in for what controls a pod and is not simulated.
+pub(super) fn stand_in_of<'o>(pod: &'o Object<'_>) -> Option<&'o str> {
+    let (kind, name) = pod.controller().filter(|_| pod.kind == "Pod")?;
+    if ["Node", "Job"].contains(&kind) || workload_of(pod).is_some() {
+        return None;
+    }
+    // Pods with volumes of their own are no copies of each other.
+    Some(if has_claim(pod) { &pod.name } else { name })
 }
 
 /// Whether a pod has a PersistentVolumeClaim.
