@@ -110,3 +110,54 @@ fn pods_of_a_node_that_is_not_ready_leave_it_after_five_minutes() {
     assert_eq!(begun("unreachable", "11:57:00"), (Some(120), None, 1), "its kubelet stops nothing");
     assert_eq!(begun("not-ready", "11:50:00"), (Some(0), Some(1), 1));
 }
+
+#[test]
+fn pods_go_with_what_made_them_and_is_being_deleted() {
+    let going = |text: String, finalizer: &str| {
+        let more = format!(
+            "namespace: shop, deletionTimestamp: \"2026-10-31T11:59:50Z\", finalizers: [{finalizer}]}}"
+        );
+        text.replacen("namespace: shop}", &more, 1)
+    };
+    let job = |name: &str, status: &str| {
+        format!(
+            "---\napiVersion: batch/v1\nkind: Job\nmetadata: {{name: {name}, namespace: shop}}\nspec: {{completions: 9, template: {{spec: \
+             {{restartPolicy: Never, containers: [{{name: own, image: own, resources: {{requests: {{cpu: 100m, memory: 900Mi}}}}}}]}}}}}}\n\
+             status: {{{status}}}\n"
+        )
+    };
+    let dump = [
+        node("s1", OF_GROUP, 20),
+        deployment("web", 1),
+        going(deployment("old", 1), "foregroundDeletion"),
+        going(deployment("kept", 1), "orphan"),
+        going(job("stopped", "active: 1"), "foregroundDeletion"),
+        job("failed", "active: 1, failed: 7, conditions: [{type: FailureTarget, status: \"True\"}]"),
+        pod("web-5f4d7-x", "s1", Some(("ReplicaSet", "web-5f4d7")), 250),
+        pod("old-5f4d7-x", "s1", Some(("ReplicaSet", "old-5f4d7")), 250),
+        pod("kept-5f4d7-x", "s1", Some(("ReplicaSet", "kept-5f4d7")), 250),
+        pod("stopped-x", "s1", Some(("Job", "stopped")), 100),
+        pod("failed-x", "s1", Some(("Job", "failed")), 100),
+    ]
+    .concat();
+    let place = Place::new();
+    place.put("all.yaml", &dump);
+    let (_, err, code) = place.nodecast(&["init", "own", "--from", "all.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(!err.contains("add `jobs,cronjobs`"), "{err}");
+    let text = std::fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
+    assert!(text.contains("3 pods go as the run begins"), "{text}");
+    place.put("own/scenario.yaml", &text.replace("duration: 24h", "duration: 1h"));
+    let outcome = outcome(&place, "own/scenario.yaml");
+    for name in ["old-5f4d7-x", "stopped-x", "failed-x"] {
+        assert_eq!(asked(&outcome, name), Some(0), "{name}");
+        let of_maker = name.split('-').next().unwrap();
+        let made = outcome.record.pods.iter().filter(|pod| pod.name.starts_with(of_maker)).count();
+        assert_eq!(made, 1, "nothing makes {name} again");
+    }
+    for name in ["web-5f4d7-x", "kept-5f4d7-x"] {
+        assert_eq!(asked(&outcome, name), None, "{name}");
+    }
+    let warnings = outcome.warnings.texts().join("\n");
+    assert!(!warnings.contains("is not in the scenario"), "{warnings}");
+}
