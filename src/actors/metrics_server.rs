@@ -25,7 +25,7 @@ use super::event::{MetricsEvent, class};
 use super::load_loop::{self, LoadLoop};
 use super::queue_loop::QueueLoop;
 use super::setup::{Action, LoadPlan, Setup, Step};
-use super::usage_loop::{self, StartUp};
+use super::usage_loop::{self, StartUp, StatedMemory};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::workload::ObjectName;
@@ -223,6 +223,11 @@ impl MetricsServer {
         self.usages.get(usage).and_then(Option::as_ref).map_or(0, |cpu| cpu.by(now))
     }
 
+    /// CPU that a Ready replica uses at present by that usage, in millionths of a CPU.
+    pub(super) fn rate_of_usage(&self, usage: usize) -> i64 {
+        self.usages.get(usage).and_then(Option::as_ref).map_or(0, CpuUse::rate)
+    }
+
     /// CPU that one replica of `workload` uses at present as the scenario states it, in millionths of a CPU.
     pub(super) fn usage_rate(&self, workload: WorkloadId) -> i64 {
         self.usages_of(workload).map(CpuUse::rate).sum()
@@ -280,7 +285,7 @@ impl MetricsServer {
         pod: PodId,
         (workload, spec): (WorkloadId, &PodSpec),
         node: NodeId,
-        (loads, stated_memory): (&[LoadLoop], Option<i64>),
+        (loads, stated_memory): (&[LoadLoop], StatedMemory),
         now: SimTime,
     ) -> bool {
         let Some(&Metered { load, settles, .. }) = self.metered(workload) else { return false };
@@ -395,9 +400,10 @@ impl PodMetrics {
 }
 
 /// Memory of a pod that uses so much for requests and so much beside, in bytes, at most its limit: at that it is killed.
-pub(super) fn memory_in_use((requests, stated): (Option<i64>, Option<i64>), spec: &PodSpec) -> Option<i64> {
-    let memory = [requests, stated].into_iter().flatten().reduce(|one, other| one.saturating_add(other))?;
-    Some(spec.limit(ResourceName::MEMORY).map_or(memory, |limit| memory.min(limit)))
+pub(super) fn memory_in_use((requests, stated): (Option<i64>, StatedMemory), spec: &PodSpec) -> Option<i64> {
+    let sum = |parts: [Option<i64>; 2]| parts.into_iter().flatten().reduce(|one, other| one.saturating_add(other));
+    let limit = spec.limit(ResourceName::MEMORY).unwrap_or(i64::MAX);
+    sum([sum([requests, stated.containers]).map(|memory| memory.min(limit)), stated.sidecars])
 }
 
 /// Whether requests or messages are simulated for a workload.
@@ -507,11 +513,9 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let mut pods = std::mem::take(&mut own.one_by_one);
     pods.retain(|&pod| match context.world.pod(pod) {
         running if running.phase == PodPhase::Running => {
-            let stated = usage_loop::memory_of_pod(
-                (&context.usages, &context.usages_of),
-                running.workload,
-                context.world.workload(running.workload).ready,
-            );
+            let ready = context.world.workload(running.workload).ready;
+            let usages = (context.usages.as_slice(), &context.usages_of);
+            let stated = usage_loop::memory_of_pod(usages, running.workload, (&running.spec, ready));
             context.metrics.read(pod, (running.workload, &running.spec), node, (&context.loads, stated), now)
         }
         other => other.phase != PodPhase::Gone,

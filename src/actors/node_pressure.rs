@@ -9,7 +9,7 @@ use super::context::Context;
 use super::event::{LoadEvent, class};
 use super::{kubelet, metrics_server, usage_loop};
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
-use crate::domain::{NodeId, PodId, ResourceName, SimTime};
+use crate::domain::{NodeId, PodId, PodSpec, ResourceName, SimTime};
 use crate::policy::node_pressure::{GRACE, LOOK, PodMemory, first_to_go};
 
 const MEBIBYTE: i64 = 1 << 20;
@@ -25,7 +25,11 @@ pub(super) fn look(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let running: Vec<PodId> =
         state.pods.iter().copied().filter(|&pod| context.world.pod(pod).phase == PodPhase::Running).collect();
     // Where limits keep pods below it nobody needs to be asked what they use.
-    let limits = running.iter().map(|&pod| context.world.pod(pod).spec.limit(ResourceName::MEMORY));
+    let limit = |spec: &PodSpec| {
+        let sidecars = spec.sidecars().map(|own| own.limits.find(ResourceName::MEMORY));
+        Some(spec.limit(ResourceName::MEMORY)? + sidecars.sum::<Option<i64>>()?)
+    };
+    let limits = running.iter().map(|&pod| limit(&context.world.pod(pod).spec));
     if limits.sum::<Option<i64>>().is_some_and(|most| most <= allocatable) {
         return;
     }
@@ -65,6 +69,7 @@ fn memory_in_use(context: &mut Context<'_>, now: SimTime, pod: PodId) -> i64 {
     let for_requests = metrics_server::memory_for_requests(context, now, pod);
     let state = context.world.pod(pod);
     let ready = context.world.workload(state.workload).ready;
-    let stated = usage_loop::memory_of_pod((&context.usages, &context.usages_of), state.workload, ready);
+    let usages = (context.usages.as_slice(), &context.usages_of);
+    let stated = usage_loop::memory_of_pod(usages, state.workload, (&state.spec, ready));
     metrics_server::memory_in_use((for_requests, stated), &state.spec).unwrap_or(0)
 }

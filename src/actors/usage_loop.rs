@@ -1,6 +1,8 @@
 //! What pods use beside requests and messages, as the scenario states it: CPU up to their limit, and memory, for which they are killed
 //! above theirs.
 //!
+//! What names a sidecar among the init containers is its own: it counts for the pod, and for no other container.
+//!
 //! Deviation: what the scenario states that pods use does not make a node short of CPU for others. Where pods of one workload have
 //! different CPU limits, as while they are resized, each is taken to use the mean of what all may.
 
@@ -14,7 +16,7 @@ use super::of_workloads::OfWorkloads;
 use super::setup::UsagePlan;
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{Container, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::node_pressure;
 use crate::world::record::ThrottledFacts;
 
@@ -184,7 +186,7 @@ fn take_cpu(context: &mut Context<'_>, now: SimTime, usage: usize) {
 /// The CPU limit of a container, or of the pod where all have one.
 fn cpu_limit(spec: &PodSpec, container: Option<Symbol>) -> Option<i64> {
     let Some(name) = container else { return spec.cpu_limit_milli() };
-    let own = spec.containers.iter().find(|own| own.name == name.as_str())?;
+    let own = spec.containers.iter().chain(spec.sidecars()).find(|own| own.name == name.as_str())?;
     own.limits.find(ResourceName::CPU).filter(|limit| *limit > 0)
 }
 
@@ -204,13 +206,58 @@ pub(super) fn start_up(context: &Context<'_>, pod: PodId) -> SmallVec<[StartUp; 
 }
 
 /// Memory of one pod that the scenario states, in bytes; `None` where it states none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct StatedMemory {
+    /// Of its app containers.
+    pub(super) containers: Option<i64>,
+    /// Of its sidecars, each at most its limit.
+    pub(super) sidecars: Option<i64>,
+}
+
+/// Memory of one pod that the scenario states.
 pub(super) fn memory_of_pod(
     (usages, of): (&[UsageLoop], &OfWorkloads),
     workload: WorkloadId,
-    ready: u32,
-) -> Option<i64> {
-    let own = of.of(workload).iter().map(|&usage| &usages[usage]).filter(|own| own.states_memory);
-    own.map(|own| own.share(own.memory, ready)).reduce(|one, other| one.saturating_add(other))
+    (spec, ready): (&PodSpec, u32),
+) -> StatedMemory {
+    let mut stated = StatedMemory::default();
+    for own in of.of(workload).iter().map(|&usage| &usages[usage]).filter(|own| own.states_memory) {
+        let amount = own.share(own.memory, ready);
+        let (part, amount) = match sidecar_of(spec, own) {
+            Some(sidecar) => {
+                let limit = sidecar.limits.find(ResourceName::MEMORY).unwrap_or(i64::MAX);
+                (&mut stated.sidecars, amount.min(limit))
+            }
+            None => (&mut stated.containers, amount),
+        };
+        *part = Some(part.unwrap_or(0).saturating_add(amount));
+    }
+    stated
+}
+
+/// The sidecar that uses what is stated, if it is one.
+fn sidecar_of<'s>(spec: &'s PodSpec, usage: &UsageLoop) -> Option<&'s Container> {
+    spec.sidecar(usage.container?.as_str())
+}
+
+/// What the scenario states by name that other containers of a pod use than this one: CPU in thousandths, memory in thousandths of a byte.
+pub(super) fn used_by_others(context: &Context<'_>, pod: PodId, (container, is_memory): (&str, bool)) -> i64 {
+    let state = context.world.pod(pod);
+    let ready = context.world.workload(state.workload).ready;
+    let usages = context.usages_of.of(state.workload).iter();
+    let others = usages.filter(|&&usage| {
+        let name = context.usages[usage].container;
+        name.is_some_and(|name| name.as_str() != container && state.spec.has_container(name.as_str()))
+    });
+    let amount = |&usage: &usize| {
+        let own = &context.usages[usage];
+        if is_memory {
+            own.share(own.memory, ready).saturating_mul(1_000)
+        } else {
+            context.metrics.rate_of_usage(usage) / 1_000
+        }
+    };
+    others.map(amount).sum()
 }
 
 /// What the containers of a pod use of a resource: `shared` by all in the proportion of `weights`, the rest each by itself.
@@ -258,7 +305,7 @@ pub(super) fn memory_by<'u, W: AsRef<[i64]>>(
 ) -> Option<SmallVec<[i64; 2]>> {
     let mut own: SmallVec<[i64; 2]> = spec.containers.iter().map(|_| 0).collect();
     let (mut shared, mut known) = (for_requests.unwrap_or(0), for_requests.is_some());
-    for usage in usages.filter(|usage| usage.states_memory) {
+    for usage in usages.filter(|usage| usage.states_memory && sidecar_of(spec, usage).is_none()) {
         known = true;
         let amount = usage.share(usage.memory, ready);
         let place = usage.container.and_then(|name| place_of(spec, name));
@@ -277,7 +324,7 @@ pub(super) fn memory_by<'u, W: AsRef<[i64]>>(
     })
 }
 
-/// The place of a container in its pod.
+/// The place of a container in its pod, sidecars left out.
 pub(super) fn place_of(spec: &PodSpec, name: Symbol) -> Option<usize> {
     spec.containers.iter().position(|own| own.name == name.as_str())
 }
@@ -308,17 +355,30 @@ pub(super) fn look_at_node_of(context: &mut Context<'_>, pod: PodId) {
     }
 }
 
-/// The first container of a running pod that uses more memory than its limit by what the scenario states, with both.
+/// The first container of a running pod that uses more memory than its limit by what the scenario states, with both; sidecars have the
+/// places after those of the app containers.
 pub(super) fn over_limit(context: &Context<'_>, pod: PodId) -> Option<(usize, i64, i64)> {
     let state = context.world.pod(pod);
     let states_memory = || usages_of(context, state.workload).any(|own| own.states_memory);
     if state.phase != PodPhase::Running || !state.is_active() || !states_memory() {
         return None;
     }
-    let used = memory_of_containers(context, pod, None)?;
+    let used = memory_of_containers(context, pod, None).unwrap_or_default();
     let limits = state.spec.containers.iter().map(|own| own.limits.find(ResourceName::MEMORY));
     let mut both = used.into_iter().zip(limits).enumerate();
-    both.find_map(|(place, (used, limit))| limit.filter(|limit| used > *limit).map(|limit| (place, used, limit)))
+    let over = |(place, (used, limit)): (usize, (i64, Option<i64>))| {
+        limit.filter(|limit| used > *limit).map(|limit| (place, used, limit))
+    };
+    both.find_map(over).or_else(|| {
+        let ready = context.world.workload(state.workload).ready;
+        let used = |own: &Container| {
+            let usages = usages_of(context, state.workload).filter(|usage| usage.states_memory);
+            let named = usages.filter(|usage| usage.container.is_some_and(|name| name.as_str() == own.name));
+            named.map(|usage| usage.share(usage.memory, ready)).sum::<i64>()
+        };
+        let sidecars = state.spec.sidecars().map(|own| (used(own), own.limits.find(ResourceName::MEMORY)));
+        (state.spec.containers.len()..).zip(sidecars).find_map(over)
+    })
 }
 
 /// At the end of a run: how long pods were held back.

@@ -151,6 +151,67 @@ fn a_container_that_is_named_uses_what_is_stated_of_it_and_others_share_the_rest
     assert_eq!((last("proxy"), last("app")), ((200, 90), (600, 500)));
 }
 
+/// A Deployment with a sidecar among its init containers.
+fn meshed(replicas: u32) -> String {
+    large("web", replicas).replace(
+        "      containers: [{",
+        "      initContainers: [{name: mesh, image: mesh, restartPolicy: Always, resources: {requests: {cpu: 200m, memory: 256Mi}, limits: \
+         {memory: 300Mi}}}]\n      containers: [{",
+    )
+}
+
+#[test]
+fn what_a_sidecar_among_the_init_containers_uses_is_no_other_containers() {
+    let usage = "usage: [{workload: web, container: mesh, cpu: {constant: 0.2}, memory: {constant: 90}}, {workload: web, container: app, cpu: {constant: 0.6}, memory: {constant: 500}}]";
+    let outcome = run("6h", usage, &format!("{}{}{}", cluster(0), meshed(2), vpa("web", "\"Off\"")), &[]);
+    let last = facts(&outcome).samples.last().unwrap();
+    assert_eq!(last.container, Symbol::new("app"));
+    assert_eq!((last.used.get(ResourceName::CPU), last.used.memory_bytes() >> 20), (600, 500));
+    assert!(
+        facts(&outcome).samples.iter().all(|own| own.container != Symbol::new("mesh")),
+        "as the recommender has it"
+    );
+    assert!(!outcome.warnings.iter().any(|own| own.contains("have no container")), "{:?}", outcome.warnings);
+    // Where nothing else is known, nothing is recommended.
+    let alone = "usage: [{workload: web, container: mesh, cpu: {constant: 0.2}, memory: {constant: 90}}]";
+    let outcome = run("6h", alone, &format!("{}{}{}", cluster(0), meshed(2), vpa("web", "Recreate")), &[]);
+    assert_eq!(count(&outcome, EventKind::PodEvicted), 0);
+    assert!(outcome.warnings.iter().any(|own| own.contains("recommends nothing")), "{:?}", outcome.warnings);
+}
+
+#[test]
+fn a_sidecar_above_its_limit_is_killed() {
+    let killed = |memory: u32| {
+        let usage = format!("usage: [{{workload: web, container: mesh, memory: {{constant: {memory}}}}}]");
+        count(&run("1h", &usage, &format!("{}{}", cluster(0), meshed(1)), &[]), EventKind::PodKilled)
+    };
+    assert_eq!(killed(290), 0);
+    assert!(killed(350) > 0);
+}
+
+#[test]
+fn an_autoscaler_by_one_container_does_not_see_what_others_use_by_name() {
+    let hpa = |metric: &str| {
+        format!(
+            "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: web}}\nspec:\n  scaleTargetRef: {{apiVersion: apps/v1, kind: \
+             Deployment, name: web}}\n  maxReplicas: 6\n  metrics: [{metric}]\n"
+        )
+    };
+    let target = "target: {type: Utilization, averageUtilization: 50}";
+    let usage = "usage: [{workload: web, container: mesh, cpu: {constant: 0.9}}, {workload: web, container: app, cpu: {constant: 0.1}}]";
+    let wanted = |metric: String| {
+        let outcome = run("30m", usage, &format!("{}{}{}", cluster(0), meshed(2), hpa(&metric)), &[]);
+        outcome.record.samples.last().unwrap().workloads[1].replicas_desired
+    };
+    let of = |container: &str| {
+        format!("{{type: ContainerResource, containerResource: {{name: cpu, container: {container}, {target}}}}}")
+    };
+    assert_eq!(wanted(of("app")), 1, "a tenth of what it requests");
+    assert_eq!(wanted(of("mesh")), 6, "more than four times what it requests");
+    // A core of 1.2 that both request.
+    assert_eq!(wanted(format!("{{type: Resource, resource: {{name: cpu, {target}}}}}")), 6);
+}
+
 /// What `explain` says at an hour of the first pod that had been made by then and was not to go yet.
 fn explained(mode: &str, replicas: u32, rest: &str, hour: i64) -> (Explanation, VerticalFigures) {
     let manifests = format!("{}{}{}{rest}", cluster(0), large("web", replicas), vpa("web", mode));

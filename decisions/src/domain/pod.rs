@@ -296,10 +296,19 @@ impl PodSpec {
         self.priority < 0 && !self.containers.is_empty() && self.containers.iter().all(Container::does_nothing)
     }
 
+    /// The sidecars: init containers that go on beside the app containers (`restartPolicy: Always`).
+    pub fn sidecars(&self) -> impl Iterator<Item = &Container> {
+        self.init_containers.iter().filter(|init| init.sidecar).map(|init| &init.container)
+    }
+
+    /// The sidecar of this name.
+    pub fn sidecar(&self, name: &str) -> Option<&Container> {
+        self.sidecars().find(|own| own.name == name)
+    }
+
     /// Whether one of the containers that run side by side, sidecars included, has this name.
     pub fn has_container(&self, name: &str) -> bool {
-        let sidecars = self.init_containers.iter().filter(|init| init.sidecar).map(|init| &init.container);
-        self.containers.iter().chain(sidecars).any(|container| container.name == name)
+        self.containers.iter().chain(self.sidecars()).any(|container| container.name == name)
     }
 
     /// Whether the pod asks to be with others, apart from them, or spread among them.

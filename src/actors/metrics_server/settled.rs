@@ -167,6 +167,7 @@ mod tests {
     use crate::actors::load_steps::LoadSteps;
     use crate::actors::metrics_server::Metered;
     use crate::actors::setup::LoadPlan;
+    use crate::actors::usage_loop::StatedMemory;
     use crate::domain::pod::{Container, PodSpec};
     use crate::domain::workload::ObjectName;
     use crate::domain::{Resources, Symbol};
@@ -197,7 +198,9 @@ mod tests {
         fn read(&mut self, node: NodeId, now: SimTime) {
             self.server.node(node).read = now;
             let mut pods = std::mem::take(&mut self.server.node(node).one_by_one);
-            pods.retain(|&pod| self.server.read(pod, (WORKLOAD, &self.spec), node, (&self.loads, None), now));
+            pods.retain(|&pod| {
+                self.server.read(pod, (WORKLOAD, &self.spec), node, (&self.loads, StatedMemory::default()), now)
+            });
             self.server.node(node).one_by_one.append(&mut pods);
         }
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::wakes;
 use crate::actors::context::Context;
-use crate::actors::{keda_loop, prometheus};
+use crate::actors::{keda_loop, prometheus, usage_loop};
 use crate::cluster::PodPhase;
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::hpa::MetricSource;
@@ -218,6 +218,9 @@ fn read_resource(
             true => context.metrics.memory_sample(pod, now),
             false => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
         };
+        // What is stated of others by name is not this one's.
+        let others = container.map_or(0, |own| usage_loop::used_by_others(context, pod, (own, is_memory)));
+        let sample = sample.map(|own| Sample { milli: own.milli.saturating_sub(others).max(0), ..own });
         PodSample { sample, request: room.request(&state.spec, (name, container)) }
     };
     samples.extend(pods.iter().map(sample));

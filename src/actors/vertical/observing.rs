@@ -157,6 +157,9 @@ fn division(context: &mut Context<'_>, now: SimTime, (place, target): (usize, Wo
             if let Some(at) = usage_loop::place_of(spec, container) {
                 stated[at] += part;
                 shared -= part;
+            } else if spec.sidecar(container.as_str()).is_some() {
+                // Its use is its own, and the recommender does not look at it.
+                shared -= part;
             }
         }
     }

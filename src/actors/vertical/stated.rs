@@ -3,7 +3,6 @@
 use smallvec::SmallVec;
 
 use crate::actors::setup::{Setup, UsagePlan};
-use crate::actors::usage_loop;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodSpec, Symbol};
 
@@ -32,9 +31,10 @@ impl Stated {
         self.whole || !self.named.is_empty()
     }
 
-    /// Whether something is said of a container of such pods. What is stated of a container that they do not have is divided among all.
+    /// Whether something is said of a container of such pods. What is stated of a container that they do not have is divided among all;
+    /// what is stated of a sidecar is its own.
     fn says_of(&self, spec: &PodSpec, container: Symbol) -> bool {
-        let has = |name: &Symbol| usage_loop::place_of(spec, *name).is_some();
+        let has = |name: &Symbol| spec.has_container(name.as_str());
         self.whole || self.named.iter().any(|name| *name == container || !has(name))
     }
 }
@@ -73,6 +73,7 @@ impl StatedUse {
 #[cfg(test)]
 mod tests {
     use super::Stated;
+    use crate::domain::pod::InitContainer;
     use crate::domain::{Container, PodSpec, Symbol};
 
     #[test]
@@ -86,5 +87,8 @@ mod tests {
         assert_eq!(said(&Stated { whole: true, named: [a].into_iter().collect() }), [true, true]);
         let elsewhere = Stated { whole: false, named: [Symbol::new("c")].into_iter().collect() };
         assert_eq!(said(&elsewhere), [true, true], "it is divided among all of them");
+        let sidecar = InitContainer { container: container(Symbol::new("c")), sidecar: true };
+        let meshed = PodSpec { init_containers: vec![sidecar], ..spec.clone() };
+        assert_eq!([a, b].map(|name| elsewhere.says_of(&meshed, name)), [false, false], "a sidecar's use is its own");
     }
 }

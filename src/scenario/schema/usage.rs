@@ -24,7 +24,7 @@ section! {
     struct UsageEntry: {
         /// The Deployment or StatefulSet whose pods use it.
         workload: Placed<Serving>;
-        /// The container that uses it.
+        /// The container that uses it; a sidecar among the init containers (`restartPolicy: Always`) may be named, too.
         container: Name, or "all, in the proportion of what the template has them request";
         /// Whether the curves are of one pod, or of all Ready pods together, which then share.
         per: Per = false;

@@ -45,7 +45,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
             _ => None,
         });
         let templates: Vec<&PodSpec> = templates.collect();
-        let has = |spec: &&PodSpec| spec.containers.iter().any(|own| own.name == container.as_str());
+        let has = |spec: &&PodSpec| spec.has_container(container.as_str());
         if !templates.is_empty() && !templates.iter().any(has) {
             warnings.may_change(format!(
                 "usage of {}: its pods have no container `{container}`, but {}; what is stated of it is divided among all of them",

@@ -114,9 +114,7 @@ fn pods_of_a_node_that_is_not_ready_leave_it_after_five_minutes() {
 #[test]
 fn pods_go_with_what_made_them_and_is_being_deleted() {
     let going = |text: String, finalizer: &str| {
-        let more = format!(
-            "namespace: shop, deletionTimestamp: \"2026-10-31T11:59:50Z\", finalizers: [{finalizer}]}}"
-        );
+        let more = format!("namespace: shop, deletionTimestamp: \"2026-10-31T11:59:50Z\", finalizers: [{finalizer}]}}");
         text.replacen("namespace: shop}", &more, 1)
     };
     let job = |name: &str, status: &str| {
