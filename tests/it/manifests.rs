@@ -398,6 +398,16 @@ spec: {subnetSelector: {a: b}}
     assert!(warning.starts_with("Provisioner old: Karpenter v1.13 reads no Provisioner"), "{warning}");
     assert!(warning.contains("`versions: {karpenter: v0.27}`"), "{warning}");
     assert_eq!(warnings("versions: {karpenter: v0.27}\n"), Vec::<String>::new());
+    // Beside a NodePool it is what an upgrade has left behind.
+    let both = format!(
+        "{pool}---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: new}}\nspec: {{template: {{spec: {{nodeClassRef: \
+         {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}, requirements: []}}}}}}\n"
+    );
+    let text = "name: old\nregion: us-east-1\nduration: 1h\nmanifests: [pool.yaml]\n";
+    let (scenario, told) = load(&[("scenario.yaml", text), ("pool.yaml", &both)]);
+    let left: Vec<&str> = scenario.policies[0].manifests.node_pools.iter().map(|own| own.name.as_str()).collect();
+    assert_eq!(left, ["new"]);
+    assert!(told.iter().any(|own| own.starts_with("Provisioner old is left out: Karpenter v1.13")), "{told:?}");
     assert_eq!(warnings("versions: {karpenter: v0.32}\n"), Vec::<String>::new());
 }
 

@@ -9,7 +9,7 @@ mod api;
 mod caveats;
 mod rows;
 
-pub use api::{apply_api, unread_kind, warnings};
+pub use api::{apply_api, leave_out_unread, unread_kind, warnings};
 pub use caveats::caveats;
 
 use crate::domain::{KarpenterVersion, SimDuration};

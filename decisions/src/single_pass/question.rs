@@ -19,7 +19,7 @@ use crate::policy::instance_types::{
     InstanceType, OverlayVerdict, ProviderSettings, complete_classes, complete_pools, lay_overlays, overlay_warnings,
     types_of_pools,
 };
-use crate::policy::release::{Behaviour, unread_kind};
+use crate::policy::release::{Behaviour, leave_out_unread, unread_kind};
 use crate::text::error::{Effect, nearest};
 use crate::text::{InputError, Warning};
 
@@ -190,6 +190,9 @@ impl PackingQuestion {
                 .help("add the NodePools and EC2NodeClasses: `kubectl get nodepools,ec2nodeclasses -o yaml`"));
         }
         let karpenter = whose(setting.karpenter, &mut node_pools, &mut objects, &mut warnings);
+        for (_, text) in leave_out_unread(karpenter, &mut node_pools) {
+            warnings.push(Warning::new(text).with_effect(Effect::ChangesAnswer));
+        }
         complete_pools(karpenter, &mut node_pools);
         warn_of_kinds(karpenter, &node_pools, &mut warnings);
         warn_of_pools(&node_pools, &objects.node_classes, &mut warnings);

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use super::overlays::Overlay;
 use super::{Reading, auto_mode, fargate, node_groups};
-use crate::domain::Versions;
+use crate::domain::workload::ObjectName;
+use crate::domain::{Symbol, Versions};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::Expander;
 use crate::policy::packing::PackerKind;
+use crate::policy::release::leave_out_unread;
 use crate::scenario::ScenarioError;
 use crate::scenario::definition::{Autoscaler, PolicyVariant};
+use crate::scenario::error::{Effect, Warning};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::schema::kind::Kind;
@@ -84,6 +87,9 @@ fn completed(
             None
         }
     };
+    if policy.autoscaler == Autoscaler::Karpenter {
+        leave_out_unread_pools(reading, &overlay, &mut manifests);
+    }
     manifests.resolve_priorities(&[])?;
     reading.note(manifests.admit(&[]));
     Ok(PolicyVariant {
@@ -99,6 +105,18 @@ fn completed(
         manifests: Arc::new(manifests),
         ..policy
     })
+}
+
+/// Takes the Provisioners out that the policy's release of Karpenter does not look at.
+fn leave_out_unread_pools(reading: &mut Reading<'_, '_>, overlay: &Overlay, manifests: &mut Manifests) {
+    let unread = leave_out_unread(overlay.versions.karpenter, &mut manifests.node_pools);
+    let warnings = unread.into_iter().map(|(name, text)| {
+        let name = ObjectName { namespace: Symbol::new("default"), name };
+        let at = reading.files.place(manifests, "Provisioner", name);
+        Warning::new(text).at(at).with_effect(Effect::ChangesAnswer)
+    });
+    let warnings = warnings.collect();
+    reading.note(warnings);
 }
 
 fn policy<'s>(

@@ -4,7 +4,7 @@
 
 use super::{Behaviour, LabelSet, caveats};
 use crate::domain::node_pool::ConsolidationPolicy;
-use crate::domain::{KarpenterVersion, NodePool, ResourceName, SimDuration, well_known};
+use crate::domain::{KarpenterVersion, NodePool, ResourceName, SimDuration, Symbol, well_known};
 
 /// Drops from a NodePool what the release's API does not know. Releases before v0.23 read a Provisioner as it is.
 pub fn apply_api(release: KarpenterVersion, pool: &mut NodePool) {
@@ -89,6 +89,26 @@ pub fn unread_kind(release: KarpenterVersion, pool: &NodePool) -> Option<String>
     }
 }
 
+/// Takes the Provisioners out that the release does not read and that stand beside NodePools, as a cluster keeps them whose upgrade is
+/// over; their names, and what is to be said of each. Without a NodePool nothing else says what may be launched: they stay then.
+///
+/// Source: as that of [`unread_kind`].
+pub fn leave_out_unread(release: KarpenterVersion, pools: &mut Vec<NodePool>) -> Vec<(Symbol, String)> {
+    if Behaviour::of(release).reads_provisioners || pools.iter().all(|pool| pool.legacy) {
+        return Vec::new();
+    }
+    let (unread, read) = std::mem::take(pools).into_iter().partition::<Vec<NodePool>, _>(|pool| pool.legacy);
+    *pools = read;
+    let told = unread.into_iter().map(|pool| {
+        let name = pool.name;
+        let text = format!(
+            "Provisioner {name} is left out: Karpenter {release} reads no Provisioner, v0.32 was the last to, and there are NodePools beside it"
+        );
+        (name, text)
+    });
+    told.collect()
+}
+
 /// What of a NodePool the release does not know, as the rest of a sentence about the release. Releases before v0.23 are not asked.
 fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static str> {
     let behaviour = Behaviour::of(release);
@@ -137,7 +157,7 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
 
 #[cfg(test)]
 mod tests {
-    use super::{apply_api, unread_kind, warnings};
+    use super::{apply_api, leave_out_unread, unread_kind, warnings};
     use crate::domain::node_pool::{Budget, ConsolidationPolicy, DisruptionReason};
     use crate::domain::pod::IntOrPercent;
     use crate::domain::{NodePool, Requirement, ResourceName, SimDuration, Symbol, well_known};
@@ -201,6 +221,20 @@ mod tests {
             apply_api(release, &mut pool);
             assert_eq!((pool.requirements.len(), said), (left, left == 0), "{release}");
         }
+    }
+
+    #[test]
+    fn a_provisioner_that_nobody_reads_is_left_out_beside_node_pools() {
+        let (new, old) = (NodePool::named("default"), NodePool { legacy: true, ..NodePool::named("old") });
+        let left = |release: &str, pools: &[&NodePool]| {
+            let mut pools: Vec<NodePool> = pools.iter().map(|&own| own.clone()).collect();
+            let told = leave_out_unread(release.parse().unwrap(), &mut pools);
+            (pools.len(), told.len())
+        };
+        assert_eq!(left("v0.32", &[&new, &old]), (2, 0), "it reads both");
+        assert_eq!(left("v0.33", &[&new, &old]), (1, 1));
+        assert_eq!(left("v1.13", &[&old]), (1, 0), "nothing else says what may be launched");
+        assert_eq!(left("v1.13", &[&new]), (1, 0));
     }
 
     #[test]
