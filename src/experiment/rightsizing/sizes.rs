@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Owner, Sizing, is_used, templates};
 use crate::domain::vertical::ContainerRecommendation;
-use crate::domain::{ResourceName, Resources, SimDuration, Symbol};
+use crate::domain::{PodSpec, ResourceName, Resources, SimDuration, Symbol};
 use crate::scenario::Scenario;
 use crate::simulation::Outcome;
 
@@ -13,6 +13,9 @@ pub const SHORTEST_HISTORY: SimDuration = SimDuration::from_secs(86_400);
 /// With fewer looks of the recommender there is too little to go by: half of a day's.
 pub const FEWEST_SAMPLES: u64 = 720;
 const MEBIBYTE: i64 = 1 << 20;
+/// Why a workload is left alone whose pods state their sum.
+const OF_POD: &str =
+    "its pods state `resources` of the pod as a whole, which count in place of those of its containers";
 
 /// What the recommender saw of a container.
 #[derive(Clone, PartialEq, Debug)]
@@ -98,6 +101,10 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
             measured.left_alone.push((owner, None, "nothing says what its pods use".to_owned()));
             continue;
         }
+        if is_sized_as_a_whole(template) {
+            measured.left_alone.push((owner, None, OF_POD.to_owned()));
+            continue;
+        }
         let facts = outcome.record.verticals.iter().find(|own| {
             let workload = &outcome.record.workloads[own.workload.index()];
             (workload.kind.as_str(), workload.name) == owner
@@ -134,6 +141,16 @@ pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured
     measured
 }
 
+/// Whether the pods of a template state CPU or memory of the pod as a whole, beside which what their containers request counts for nothing.
+///
+/// Source: Kubernetes 1.36 `staging/src/k8s.io/component-helpers/resource/helpers.go`, `PodRequests`; the Vertical Pod Autoscaler up to 1.7
+/// sizes containers alone.
+fn is_sized_as_a_whole(template: &PodSpec) -> bool {
+    let mut stated = [&template.pod_requests, &template.pod_limits].into_iter().flatten();
+    let sizes = [ResourceName::CPU, ResourceName::MEMORY];
+    stated.any(|own| sizes.iter().any(|&resource| own.find(resource).is_some()))
+}
+
 /// What nothing says of the use of a container of a workload that is sized; `None` if all is known.
 fn unknown(seen: Option<&Seen>) -> Option<&'static str> {
     match seen.map(|seen| (seen.cpu.is_empty(), seen.memory.is_empty())) {
@@ -148,12 +165,23 @@ fn unknown(seen: Option<&Seen>) -> Option<&'static str> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::rank;
+    use super::{is_sized_as_a_whole, rank};
+    use crate::domain::{PodSpec, ResourceName, Resources};
 
     #[test]
     fn percentiles_are_nearest_ranks() {
         let counts = BTreeMap::from([(10, 50), (20, 40), (30, 9), (40, 1)]);
         assert_eq!([50, 51, 90, 99, 100].map(|of| rank(&counts, of)), [10, 20, 20, 30, 40].map(Some));
         assert_eq!(rank(&BTreeMap::new(), 50), None);
+    }
+
+    #[test]
+    fn pods_that_state_their_sum_are_sized_by_nothing_else() {
+        let stating = |resource| {
+            let pod_requests = Some(Resources::new().with(resource, 1));
+            is_sized_as_a_whole(&PodSpec { pod_requests, ..PodSpec::default() })
+        };
+        assert!(stating(ResourceName::CPU) && stating(ResourceName::MEMORY));
+        assert!(!stating(ResourceName::NVIDIA_GPU) && !is_sized_as_a_whole(&PodSpec::default()));
     }
 }
