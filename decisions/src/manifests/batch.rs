@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::bounds::replicas;
-use super::common::{count, instant, metadata};
+use super::common::{count, instant, metadata, metadata_and_life};
 use super::job_status;
 use super::pod::{OBJECT, controlling, template};
 use crate::domain::pod::OwnerKind;
-use crate::domain::workload::{Concurrency, CronJob, Job, JobMaker, JobSpec, JobStatus};
+use crate::domain::workload::{Concurrency, CronJob, Job, JobConclusion, JobMaker, JobSpec, JobStatus};
 use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::policy::replicas::keda::CronProblem;
 use crate::policy::workloads::CronCalendar;
@@ -60,16 +60,21 @@ static JOB_TEMPLATE: Shape =
 static FAILURE_POLICY: Shape =
     Shape { name: "`podFailurePolicy`", keys: &["rules"], without_effect: &[], unsupported: &[], strict: false };
 
-/// A Job object.
+/// A Job object. One that is being deleted makes no pods any more, as one that has ended.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`, `syncJob` (no pods are made once there is a `deletionTimestamp`).
 pub(super) fn job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Job, InputError> {
     let fields = reader.fields(object, &OBJECT)?;
-    let metadata = metadata(reader, fields.get("metadata"))?;
+    let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
     let name = metadata.name;
     let spec = job_spec(reader, fields.required(reader, "spec")?)?;
-    let status = match object.get("status") {
+    let mut status = match object.get("status") {
         Some(node) => job_status::read(reader, node, object.get("spec"), spec.completions)?,
         None => JobStatus::default(),
     };
+    if life.deleting {
+        status.end.get_or_insert(JobConclusion { complete: false, at: None });
+    }
     Ok(Job { name, spec, status, maker: maker(metadata.owners) })
 }
 

@@ -96,11 +96,16 @@ fn a_job_that_has_ended_makes_no_pods_and_loses_those_that_are_left() {
         job("going", "completions: 2", &ended("Suspended")),
     ]
     .concat();
-    let there = [pod("given-up-x", "s1", Some(("Job", "given-up")), 100)];
-    let outcome = begun(&objects, &there, &run_times(&["done", "given-up", "going"], "2m"));
+    let deletion = ", deletionTimestamp: \"2026-10-31T11:59:50Z\", finalizers: [foregroundDeletion]";
+    let objects = objects + &object("Job", "deleted", deletion, &format!("completions: 2, {TEMPLATE}"));
+    let there = ["given-up", "deleted"].map(|job| pod(&format!("{job}-x"), "s1", Some(("Job", job)), 100));
+    let outcome = begun(&objects, &there, &run_times(&["done", "given-up", "going", "deleted"], "2m"));
     assert_eq!((pods(&outcome, "done-"), pods(&outcome, "given-up-"), pods(&outcome, "going-")), (0, 1, 2));
-    let left = outcome.record.pods.iter().find(|pod| pod.name == "given-up-x").unwrap();
-    assert_eq!(left.deletion_requested, Some(SimTime::ZERO));
+    assert_eq!(pods(&outcome, "deleted-"), 1);
+    for name in ["given-up-x", "deleted-x"] {
+        let left = outcome.record.pods.iter().find(|pod| pod.name == name).unwrap();
+        assert_eq!(left.deletion_requested, Some(SimTime::ZERO), "{name}");
+    }
     assert!(outcome.record.jobs.iter().all(|job| &*job.name == "going"), "{:?}", outcome.record.jobs);
 }
 
