@@ -100,6 +100,8 @@ const CARRIED: [(&str, usize); 35] = [
 ];
 /// Files of other programs that are read with the objects of a cluster, which keeps none of them.
 const CONFIGURATIONS: [&str; 2] = ["ClusterConfig", "KubeSchedulerConfiguration"];
+/// What KEDA makes autoscalers of.
+const SCALED_OBJECT: &str = "ScaledObject";
 /// Kinds that say nothing more than what is taken from other objects.
 const IMPLIED: [&str; 2] = ["ReplicaSet", "CSINode"];
 /// Kinds of which a cluster without any runs nothing.
@@ -151,6 +153,8 @@ struct Dump<'s> {
     makers: Makers,
     /// What autoscalers scale by way of what is not simulated.
     targets: Targets,
+    /// The ScaledObjects, by `namespace/name`.
+    scaled_objects: BTreeSet<String>,
     /// How Karpenter is set up, where a Deployment runs it.
     karpenter: Option<karpenter::Stated>,
 }
@@ -296,6 +300,7 @@ fn not_a_dump(error: ScenarioError) -> ScenarioError {
 fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
     let mut dump = Dump { makers: Makers::of(&all), targets: Targets::of(&all), ..Dump::default() };
     let going = Ending::of(&all);
+    dump.scaled_objects = all.iter().filter(|own| own.kind == SCALED_OBJECT).map(Object::full_name).collect();
     let mut last: BTreeMap<(String, String), usize> = BTreeMap::new();
     for (position, object) in all.iter().enumerate() {
         last.insert((object.kind.clone(), object.full_name()), position);
@@ -360,8 +365,7 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
         }
         "HorizontalPodAutoscaler" => {
             dump.autoscalers.push(object.clone());
-            // KEDA makes its own anew.
-            if controlled {
+            if is_kedas(&object, dump) {
                 return;
             }
         }
@@ -381,6 +385,14 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
     } else if !IMPLIED.contains(&&*object.kind) {
         dump.left_out.push(object);
     }
+}
+
+/// Whether KEDA makes an autoscaler anew, of a ScaledObject that the dump has. One that another operator made is as good as a user's.
+fn is_kedas(autoscaler: &Object<'_>, dump: &Dump<'_>) -> bool {
+    autoscaler.owner().is_some_and(|owner| {
+        let full_name = format!("{}/{}", autoscaler.own_namespace(), owner.name);
+        owner.kind == SCALED_OBJECT && dump.scaled_objects.contains(&full_name)
+    })
 }
 
 /// Node groups are as nodes show them; a ClusterConfig says of them only where there are no nodes. Its Fargate profiles no node shows.

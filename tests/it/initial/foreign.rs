@@ -75,3 +75,26 @@ fn an_autoscaler_scales_what_is_of_the_kind_that_it_names() {
     assert_eq!(made("Deployment"), 5);
     assert_eq!(made("StatefulSet"), 1, "there is none of that kind");
 }
+
+#[test]
+fn an_autoscaler_that_an_operator_made_scales_and_so_does_kedas_whose_object_the_dump_lacks() {
+    let made_by = |version: &str, kind: &str| {
+        let owner = format!(
+            "namespace: shop, ownerReferences: [{{apiVersion: {version}, kind: {kind}, name: web, uid: u, controller: true}}]}}"
+        );
+        autoscaler("apps/v1", "Deployment", "web").replacen("namespace: shop}", &owner, 1)
+    };
+    for (version, kind) in
+        [("opentelemetry.io/v1beta1", "OpenTelemetryCollector"), ("keda.sh/v1alpha1", "ScaledObject")]
+    {
+        let dump = node("s1", OF_GROUP, 20)
+            + &deployment("web", 1)
+            + &pod("web-5f4d7-x", "s1", Some(("ReplicaSet", "web-5f4d7")), 250)
+            + &made_by(version, kind);
+        let (place, err) = drafted(&dump);
+        let told = err.contains("is KEDA's, and its ScaledObject web is not in the dump");
+        assert_eq!(told, kind == "ScaledObject", "{err}");
+        let outcome = outcome(&place, "own/scenario.yaml");
+        assert_eq!(outcome.record.pods.iter().filter(|pod| pod.name.starts_with("web-")).count(), 5, "{kind}");
+    }
+}

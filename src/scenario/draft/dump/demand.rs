@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::objects::{Object, find};
-use super::{Dump, Notes, read};
+use super::{Dump, Notes, SCALED_OBJECT, is_kedas, read};
 use crate::catalog::Region;
 use crate::domain::hpa::{MetricSource, MetricSpec, MetricTarget};
 use crate::domain::words::counted;
@@ -81,8 +81,16 @@ pub(super) fn demand(
     for object in &dump.autoscalers {
         let source: &Source = object.source;
         let own = read(std::slice::from_ref(source), std::slice::from_ref(object), region)?;
+        let keda = is_kedas(object, dump);
+        if let Some(owner) = object.owner().filter(|owner| owner.kind == SCALED_OBJECT && !keda) {
+            notes.warn(format!(
+                "HorizontalPodAutoscaler {} is KEDA's, and its ScaledObject {} is not in the dump: it scales by itself here, never to zero; add `scaledobjects` to the dump",
+                object.full_name(),
+                owner.name
+            ));
+        }
         for hpa in &own.autoscalers {
-            of_autoscaler(hpa, object, manifests, &mut demand, notes);
+            of_autoscaler(hpa, (object, keda), manifests, &mut demand, notes);
         }
     }
     for object in &dump.carried {
@@ -96,7 +104,7 @@ pub(super) fn demand(
 
 fn of_autoscaler(
     hpa: &HorizontalPodAutoscaler,
-    object: &Object<'_>,
+    (object, keda): (&Object<'_>, bool),
     manifests: &Manifests,
     demand: &mut Demand,
     notes: &mut Notes,
@@ -110,7 +118,6 @@ fn of_autoscaler(
     };
     let replicas = object.text(&["status", "currentReplicas"]).and_then(|text| text.parse::<u32>().ok());
     let served = Served { replicas: replicas.unwrap_or(served.replicas), ..served };
-    let keda = object.controller().is_some();
     let mut cpu = None;
     let mut memory = None;
     for metric in &hpa.metrics {
