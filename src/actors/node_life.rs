@@ -9,12 +9,10 @@ use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
 use crate::domain::labels::deprecated_node_labels;
-use crate::domain::node_pool::{AmiFamily, KubeletConfig};
+use crate::domain::node_pool::AmiFamily;
 use crate::domain::taints::TaintEffect;
-use crate::domain::{
-    HourlyRate, Labels, NodeClass, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
-};
-use crate::policy::instance_types::{RealNode, add_extended, kubelet_of, measured_node};
+use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::policy::instance_types::{RealNode, add_extended, kubelet_of, measured_node, node_of_group};
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 
@@ -220,9 +218,7 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
         }
         NodeOrigin::NodeGroup(name) => {
             let group = context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)?;
-            let class = NodeClass { ami_family: group.ami_family, ..NodeClass::named(group.name) };
-            let kubelet = KubeletConfig { max_pods: group.max_pods, ..KubeletConfig::default() };
-            Some(measured_node(facts, &class, &kubelet, measured))
+            Some(node_of_group(facts, group, measured))
         }
         // It is as large as its pod, and no instance type says how large that is.
         NodeOrigin::Fargate(_) => None,

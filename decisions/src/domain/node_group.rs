@@ -1,6 +1,6 @@
 //! Node groups: Auto Scaling groups whose instances are nodes of the cluster, run by EKS or by oneself.
 
-use super::node_pool::AmiFamily;
+use super::node_pool::{AmiFamily, KubeletConfig};
 use super::volumes::{DiskClass, NodeVolume, NodeVolumes};
 use super::{Labels, Symbol, Taint};
 
@@ -41,10 +41,24 @@ pub struct NodeGroup {
     pub more_volumes: Vec<NodeVolume>,
     /// `cpuCredits`: what becomes of its burstable instances whose credits are spent; `None` for what holds elsewhere.
     pub cpu_credits: Option<CreditMode>,
-    /// `maxPodsPerNode`.
-    pub max_pods: Option<i64>,
+    /// Kubelet settings that change what its nodes offer: `maxPodsPerNode`, and what `bottlerocket` states.
+    pub kubelet: KubeletConfig,
+    /// What its nodes' kubelets register beside labels and taints of the group.
+    pub registers: Registration,
     /// Tags of the Auto Scaling group.
     pub tags: Labels,
+}
+
+/// Labels and taints that kubelets register of themselves: nobody who reads the group or its tags knows of them before a node is there.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Registration {
+    /// Labels.
+    pub labels: Labels,
+    /// Taints.
+    pub taints: Vec<Taint>,
+    /// Whether `node-lifecycle` says how the instance was bought, as eksctl has it on Amazon Linux 2 and Ubuntu: `spot` or
+    /// `on-demand`.
+    pub lifecycle: bool,
 }
 
 /// GiB of the volume that Bottlerocket boots from: as much as Karpenter orders for it.

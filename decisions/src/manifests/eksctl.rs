@@ -6,8 +6,8 @@ use super::node_group::{
     suspends_zone_rebalance, taints,
 };
 use super::{disks, fargate};
-use crate::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup};
-use crate::domain::node_pool::{AmiFamily, ClusterInfo};
+use crate::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup, Registration};
+use crate::domain::node_pool::{AmiFamily, ClusterInfo, KubeletConfig};
 use crate::domain::{KubernetesVersion, Symbol};
 use crate::policy::fargate::Profile;
 use crate::text::InputError;
@@ -218,7 +218,8 @@ fn node_group<'s>(
         volume_bytes: gibibytes << 30,
         disk: disks::of_group(reader, fields, (gibibytes, family))?,
         more_volumes: disks::additional(reader, fields, family)?,
-        max_pods,
+        kubelet: KubeletConfig { max_pods, ..KubeletConfig::default() },
+        registers: Registration::default(),
         cpu_credits: cpu_credits(reader, fields)?,
         tags: labels(reader, fields, "tags")?,
     };

@@ -190,8 +190,11 @@ pub fn sizes(
 
 #[cfg(test)]
 mod tests {
+    use crate::catalog::testing::facts;
+    use crate::domain::ResourceName;
     use crate::domain::node_pool::AmiFamily;
     use crate::manifests::{Manifests, read_manifests};
+    use crate::policy::instance_types::{Measured, node_of_group};
     use crate::text::{InputError, Source};
 
     fn groups(kind: &str, rest: &str) -> Result<Manifests, InputError> {
@@ -226,6 +229,24 @@ mod tests {
         assert_eq!(read("nodeGroups", "ScheduledActions"), (true, 0));
         assert_eq!(read("nodeGroups", "AZRebalance, Launch"), (false, 1));
         assert_eq!(read("managedNodeGroups", "AZRebalance"), (true, 1));
+    }
+
+    #[test]
+    fn a_node_offers_the_disk_that_its_group_orders() {
+        for (rest, gib, pods) in [
+            ("minSize: 0", 80, 29),
+            ("volumeSize: 200", 200, 29),
+            ("volumeSize: 50, amiFamily: Bottlerocket, maxPodsPerNode: 20", 50, 20),
+        ] {
+            let read = groups("managedNodeGroups", rest).unwrap();
+            let node = node_of_group(&facts("m5.large"), &read.node_groups[0], Measured::default());
+            let disk = |own: &crate::domain::Resources| own.get(ResourceName::EPHEMERAL_STORAGE);
+            let bytes: i64 = gib << 30;
+            assert_eq!(disk(&node.capacity), bytes, "{rest}");
+            // A tenth is kept free, and 1 GiB is the kubelet's.
+            assert_eq!(disk(&node.allocatable), bytes - (bytes + 9) / 10 - (1 << 30), "{rest}");
+            assert_eq!(node.allocatable.pods(), pods, "{rest}");
+        }
     }
 
     #[test]

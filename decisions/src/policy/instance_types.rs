@@ -29,7 +29,7 @@ pub(in crate::policy) use labels::{is_stated, of_launched as labels_of_launched}
 pub use offerings::{refresh_offering, refresh_offerings};
 pub use overlays::{OverlayVerdict, add_extended, lay_overlays, overlay_warnings};
 pub use pools::{complete_classes, complete_pools, refused_in_auto_mode, types_of_pools};
-pub use real_node::{Measured, measured_node};
+pub use real_node::{Measured, measured_node, node_of_group};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, has_fixed_places, price_list_of};
 pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects, type_label};

@@ -2,7 +2,8 @@
 
 use super::{Reading, ScenarioError, optional};
 use crate::domain::Symbol;
-use crate::domain::node_group::{InstancesDistribution, NodeGroup};
+use crate::domain::node_group::{InstancesDistribution, NodeGroup, Registration};
+use crate::domain::node_pool::KubeletConfig;
 use crate::domain::volumes::DiskClass;
 use crate::manifests::Manifests;
 use crate::manifests::common::taints;
@@ -74,7 +75,8 @@ pub(in crate::scenario) fn group<'s>(
         volume_bytes: own.volume_size << 30,
         disk: DiskClass::of_type("gp3"),
         more_volumes: Vec::new(),
-        max_pods: own.max_pods,
+        kubelet: KubeletConfig { max_pods: own.max_pods, ..KubeletConfig::default() },
+        registers: Registration::default(),
         cpu_credits: own.cpu_credits,
         tags: own.tags,
     };

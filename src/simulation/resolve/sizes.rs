@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use crate::actors::Setup;
 use crate::catalog::{Region, RegionType};
-use crate::domain::node_pool::KubeletConfig;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeClass, PodSpec, Resources};
+use crate::domain::{PodSpec, Resources};
 use crate::policy::fargate;
-use crate::policy::instance_types::measured_node;
+use crate::policy::instance_types::node_of_group;
 use crate::scenario::{Action, Caveats};
 use crate::simulation::usable_types::offers_of_pool;
 
@@ -122,12 +121,10 @@ fn offers(setup: &Setup<'_>) -> Vec<Resources> {
         }
     }
     for group in &setup.policy.manifests.node_groups {
-        let class = NodeClass { ami_family: group.ami_family, ..NodeClass::named(group.name) };
-        let kubelet = KubeletConfig { max_pods: group.max_pods, ..KubeletConfig::default() };
         for name in &group.instance_types {
             let Some(known) = setup.region.instance_type(*name) else { continue };
             let measured = setup.scenario.ec2.measured.get(name).copied().unwrap_or_default();
-            all.push(measured_node(&known.facts, &class, &kubelet, measured).allocatable);
+            all.push(node_of_group(&known.facts, group, measured).allocatable);
         }
     }
     all

@@ -3,8 +3,8 @@
 use super::ProviderSettings;
 use super::capacity::{self, MIB};
 use crate::catalog::InstanceFacts;
-use crate::domain::node_pool::KubeletConfig;
-use crate::domain::{KarpenterVersion, NodeClass, ResourceName, Resources};
+use crate::domain::node_pool::{BlockDevice, KubeletConfig};
+use crate::domain::{KarpenterVersion, NodeClass, NodeGroup, ResourceName, Resources};
 
 /// What the kubelet of a node reports.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -62,6 +62,14 @@ pub fn measured_node(
     let allocatable = capacity::less(&capacity, &overhead);
     let allocatable = allocatable.iter().map(|(name, amount)| (name, amount.max(0))).collect();
     RealNode { capacity, allocatable }
+}
+
+/// The same of a node of a group, whose volume for pods is as large as the group says and whose kubelet has the group's settings.
+pub fn node_of_group(facts: &InstanceFacts, group: &NodeGroup, measured: Measured) -> RealNode {
+    let for_pods = BlockDevice { device: String::new(), size_bytes: group.volume_bytes, root: true, disk: group.disk };
+    let class =
+        NodeClass { ami_family: group.ami_family, block_devices: vec![for_pods], ..NodeClass::named(group.name) };
+    measured_node(facts, &class, &group.kubelet, measured)
 }
 
 /// MiB of the reported memory that firmware, hypervisor and kernel keep, so that `MemTotal` lacks them: 75 MiB, another
