@@ -69,9 +69,9 @@ pub use event::{
 pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
 pub use load_steps::{LoadStep, LoadSteps, Unit as LoadUnit};
 pub use setup::{
-    Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, InitialNode, InitialPlan, JobPlan, KarpenterSettings,
-    LoadPart, LoadPlan, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,
-    TriggerSources, UsagePlan,
+    Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, Example, InitialNode, InitialPlan, JobPlan,
+    KarpenterSettings, LoadPart, LoadPlan, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup,
+    Step, TriggerReader, TriggerSources, UsagePlan,
 };
 pub use vertical::{StatedUse, container_states, namespace_limits, respecified};
 pub use volumes::AttachmentId;

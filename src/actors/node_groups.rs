@@ -21,7 +21,8 @@ use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
 use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
 use crate::cluster::NodePhase;
-use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol};
+use crate::domain::node_group::Registration;
+use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 use crate::world::record::{EventKind, NodeOrigin};
 
@@ -167,20 +168,23 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     let spec = context.node_groups.stated[group].clone();
     let number = context.node_groups.next_node[group];
     context.node_groups.next_node[group] += 1;
+    let launched = context.ec2.instance(instance).clone();
+    let (mut labels, mut taints) = (spec.labels, spec.taints);
+    labels.extend(&registered_labels(&spec.registers, launched.pool.capacity_type));
+    taints.extend_from_slice(&spec.registers.taints);
     let node = context.world.add_node(
         NewNode {
             name: format!("{}-{number:05}", spec.name),
             drawn: names::of_node(context, spec.name, number),
             origin: NodeOrigin::NodeGroup(spec.name),
-            labels: spec.labels,
+            labels,
             annotations: Labels::new(),
-            taints: spec.taints,
+            taints,
             startup_taints: Vec::new(),
         },
         now,
         "desired size of the node group",
     );
-    let launched = context.ec2.instance(instance).clone();
     let offer = node_life::real_offer(context, node, launched.pool.instance_type);
     let (capacity, allocatable) = offer.map(|offer| (offer.capacity, offer.allocatable)).unwrap_or_default();
     let facts = node_life::launch_facts(
@@ -194,6 +198,18 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     // A group's launch template keeps its image until somebody updates the group.
     context.world.describe_kubelet(node, setup.policy.versions.kubernetes);
     node
+}
+
+/// The labels that a kubelet of a group registers of itself.
+///
+/// Source: eksctl `pkg/nodebootstrap/assets/scripts/bootstrap.helper.sh`, which asks EC2's metadata for `instance-life-cycle`.
+fn registered_labels(own: &Registration, bought: Symbol) -> Labels {
+    let mut labels = own.labels.clone();
+    if own.lifecycle {
+        let lifecycle = if bought == well_known::SPOT { "spot" } else { "on-demand" };
+        labels.set(Symbol::new("node-lifecycle"), Symbol::new(lifecycle));
+    }
+    labels
 }
 
 /// The group will act on what has changed.

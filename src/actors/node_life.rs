@@ -9,10 +9,11 @@ use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
 use crate::domain::labels::deprecated_node_labels;
-use crate::domain::node_pool::AmiFamily;
+use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
-use crate::policy::instance_types::{RealNode, add_extended, kubelet_of, measured_node, node_of_group};
+use crate::policy::cluster_autoscaler::aws::promised_devices;
+use crate::policy::instance_types::{RealNode, Stated, add_extended, kubelet_of, measured_node, node_of_group};
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 
@@ -204,21 +205,37 @@ fn extended(context: &Context<'_>, node: NodeId) -> Resources {
     own.collect()
 }
 
-/// What the kubelet of the node reports: by the node class of its NodePool, or by its node group.
+/// What the kubelet of the node reports: by the node class of its NodePool, or by its node group; and where a dump shows a node of the same
+/// pool or group and type, as that one does.
+///
+/// Deviation: a group without such a node offers the extended resources that the tags of its Auto Scaling group promise to the Cluster
+/// Autoscaler, as if what provides them ran on every node.
 pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Symbol) -> Option<RealNode> {
-    let facts = &context.setup.region.instance_type(instance_type)?.facts;
-    let measured = context.setup.scenario.ec2.measured.get(&instance_type).copied().unwrap_or_default();
-    match context.world.node(node).origin {
+    let setup = context.setup;
+    let facts = &setup.region.instance_type(instance_type)?.facts;
+    let measured = setup.scenario.ec2.measured.get(&instance_type).copied().unwrap_or_default();
+    let origin = context.world.node(node).origin;
+    let example = setup.initial.as_ref().and_then(|initial| initial.example(origin, instance_type));
+    let as_found = |own: RealNode, kubelet: &KubeletConfig, keeps_devices: bool| match example {
+        Some(example) => own.like(example, Stated { kubelet, measured, keeps_devices }),
+        None => own,
+    };
+    match origin {
         NodeOrigin::NodePool(name) => {
             let (pool, class) = context.node_templates.of_node(node, name)?;
-            let mut real = measured_node(facts, &class, kubelet_of(&pool, &class), measured);
+            let kubelet = kubelet_of(&pool, &class);
+            let mut real = measured_node(facts, &class, kubelet, measured);
             let extended = extended(context, node);
             add_extended(&mut real.capacity, &mut real.allocatable, &extended);
-            Some(real)
+            Some(as_found(real, kubelet, true))
         }
         NodeOrigin::NodeGroup(name) => {
-            let group = context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)?;
-            Some(node_of_group(facts, group, measured))
+            let group = setup.policy.manifests.node_groups.iter().find(|group| group.name == name)?;
+            let mut real = node_of_group(facts, group, measured);
+            if example.is_none() {
+                add_extended(&mut real.capacity, &mut real.allocatable, &promised_devices(&group.tags));
+            }
+            Some(as_found(real, &group.kubelet, false))
         }
         // It is as large as its pod, and no instance type says how large that is.
         NodeOrigin::Fargate(_) => None,

@@ -21,6 +21,7 @@ use crate::domain::{
 use crate::load::{Service, Spacing};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
+use crate::policy::instance_types::RealNode;
 pub use crate::policy::karpenter::KarpenterSettings;
 use crate::policy::karpenter::{Buffer, Written};
 use crate::policy::kube_scheduler::SchedulerConfig;
@@ -270,9 +271,28 @@ pub struct InitialPlan<'s> {
     pub jobs: Vec<&'s Job>,
     /// Whether node groups have the nodes that are among these, and no others.
     pub has_groups: bool,
+    /// What a node of each group and NodePool with each of its instance types offers, as far as some are there.
+    pub examples: Vec<Example>,
+}
+
+/// A node that stands for those to come.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Example {
+    /// Whose it is.
+    pub origin: NodeOrigin,
+    /// Its type.
+    pub instance_type: Symbol,
+    /// What its kubelet reports.
+    pub offers: RealNode,
 }
 
 impl InitialPlan<'_> {
+    /// What a node of this group or NodePool with this type offers, if there is one.
+    pub fn example(&self, origin: NodeOrigin, instance_type: Symbol) -> Option<&RealNode> {
+        let found = self.examples.iter().find(|own| own.origin == origin && own.instance_type == instance_type);
+        found.map(|own| &own.offers)
+    }
+
     /// Whether it comes from a dump, and not from nodes among manifests.
     pub const fn is_dump(&self) -> bool {
         self.has_groups

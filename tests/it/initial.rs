@@ -1,5 +1,6 @@
 //! Runs that begin with the nodes and pods of a dump: what runs, stays.
 
+mod examples;
 mod foreign;
 mod jobs;
 mod leaving;

@@ -1,13 +1,18 @@
 //! eksctl's ClusterConfig: the cluster, its node groups and its Fargate profiles.
 
+mod kubelets;
+mod subnets;
+
+use subnets::Subnets;
+
 use super::common::{count, labels, symbols};
 use super::node_group::{
     distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
     suspends_zone_rebalance, taints,
 };
 use super::{disks, fargate};
-use crate::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup, Registration};
-use crate::domain::node_pool::{AmiFamily, ClusterInfo, KubeletConfig};
+use crate::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup};
+use crate::domain::node_pool::{AmiFamily, ClusterInfo};
 use crate::domain::{KubernetesVersion, Symbol};
 use crate::policy::fargate::Profile;
 use crate::text::InputError;
@@ -24,9 +29,9 @@ static CLUSTER: Shape = Shape {
         "nodeGroups",
         "availabilityZones",
         "fargateProfiles",
+        "vpc",
     ],
     without_effect: &[
-        "vpc",
         "kubernetesNetworkConfig",
         "cloudWatch",
         "iam",
@@ -84,17 +89,18 @@ static GROUP: Shape = Shape {
         "propagateASGTags",
         "iam",
         "asgSuspendProcesses",
+        "privateNetworking",
+        "subnets",
+        "preBootstrapCommands",
+        "overrideBootstrapCommand",
+        "bottlerocket",
     ],
     without_effect: &[
         "ssh",
-        "privateNetworking",
-        "subnets",
         "volumeEncrypted",
         "volumeKmsKeyID",
         "securityGroups",
         "ami",
-        "preBootstrapCommands",
-        "overrideBootstrapCommand",
         "updateConfig",
         "asgMetricsCollection",
         "disableIMDSv1",
@@ -102,7 +108,6 @@ static GROUP: Shape = Shape {
         "enableDetailedMonitoring",
         "ebsOptimized",
         "releaseVersion",
-        "bottlerocket",
         "nodeRepairConfig",
         "containerRuntime",
         "additionalEncryptedVolume",
@@ -136,10 +141,14 @@ pub(super) fn cluster_config<'s>(
         cluster.region = metadata.optional("region", |n, what| reader.symbol(n, what))?;
         cluster.kubernetes_version = metadata.optional("version", |n, what| reader.text(n, what))?.map(str::to_owned);
     }
+    let subnets = Subnets::read(reader, fields.get("vpc"))?;
+    if cluster.zones.is_empty() {
+        cluster.zones = subnets.zones();
+    }
     let mut groups = Vec::new();
     for (key, managed) in [("managedNodeGroups", true), ("nodeGroups", false)] {
         for node in fields.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default() {
-            groups.push(node_group(reader, node, &cluster, managed)?);
+            groups.push(node_group(reader, node, (&cluster, &subnets), managed)?);
         }
     }
     let profiles = fargate::profiles(reader, fields)?;
@@ -170,7 +179,7 @@ pub const FAMILIES: &[(&str, AmiFamily)] = &[
 fn node_group<'s>(
     reader: &mut Reader<'s>,
     node: &Node<'s>,
-    cluster: &ClusterInfo,
+    (cluster, subnets): (&ClusterInfo, &Subnets),
     managed: bool,
 ) -> Result<NodeGroup, InputError> {
     let fields = reader.fields(node, &GROUP)?;
@@ -193,13 +202,10 @@ fn node_group<'s>(
     let size = |key| count(reader, fields, key);
     let (min_size, desired_size, max_size) =
         sizes(reader, fields, size("minSize")?, size("desiredCapacity")?, size("maxSize")?)?;
-    let mut zones = symbols(reader, fields, "availabilityZones")?;
-    if zones.is_empty() {
-        zones.clone_from(&cluster.zones);
-    }
+    let zones = subnets.zones_of_group(reader, fields, &cluster.zones)?;
     let gibibytes = fields.optional("volumeSize", |n, what| reader.integer(n, what, 1, 65_536))?.unwrap_or(80);
-    let max_pods = fields.optional("maxPodsPerNode", |n, what| reader.integer(n, what, 1, 10_000))?;
     let family = ami_family(reader, fields, cluster)?;
+    let (kubelet, registers) = kubelets::of_group(reader, fields, family, managed)?;
     let propagates = fields.optional("propagateASGTags", |n, what| reader.truth(n, what))?.unwrap_or(false);
     let mut group = NodeGroup {
         name,
@@ -218,8 +224,8 @@ fn node_group<'s>(
         volume_bytes: gibibytes << 30,
         disk: disks::of_group(reader, fields, (gibibytes, family))?,
         more_volumes: disks::additional(reader, fields, family)?,
-        kubelet: KubeletConfig { max_pods, ..KubeletConfig::default() },
-        registers: Registration::default(),
+        kubelet,
+        registers,
         cpu_credits: cpu_credits(reader, fields)?,
         tags: labels(reader, fields, "tags")?,
     };

@@ -345,7 +345,7 @@ pub(super) fn kubelet<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Ku
 }
 
 /// Eviction thresholds: quantities or percentages.
-fn signals(
+pub(super) fn signals(
     reader: &Reader<'_>,
     fields: Fields<'_, '_>,
     key: &'static str,

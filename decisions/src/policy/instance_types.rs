@@ -5,6 +5,7 @@
 
 mod block_devices;
 mod capacity;
+mod example;
 mod labels;
 mod offerings;
 mod overlays;
@@ -24,6 +25,7 @@ use crate::policy::release::Behaviour;
 
 pub(in crate::policy) use block_devices::volumes_of_new;
 pub use block_devices::{volumes_beside_local_disks, volumes_of_found};
+pub use example::Stated;
 pub use labels::of_node as labels_of_node;
 pub(in crate::policy) use labels::{is_stated, of_launched as labels_of_launched};
 pub use offerings::{refresh_offering, refresh_offerings};

@@ -2,6 +2,7 @@
 //!
 //! What must not live here: how they are taken up (`actors`).
 
+mod examples;
 mod job_times;
 
 use std::borrow::Cow;
@@ -50,6 +51,7 @@ pub(super) fn initial<'s>(
         waiting: dump.map_or_else(Vec::new, |dump| dump.waiting.iter().collect()),
         jobs: if dump.is_some() { made_jobs(&policy.manifests) } else { Vec::new() },
         has_groups: dump.is_some(),
+        examples: Vec::new(),
     };
     let claims = claims_by_node(dump.map_or(&[], |dump| &dump.node_claims));
     let known: BTreeSet<&str> = dump.into_iter().flat_map(|dump| &dump.nodes).map(|own| &*own.node.name).collect();
@@ -71,6 +73,7 @@ pub(super) fn initial<'s>(
     find_orphans(&plan, &policy.manifests, &mut counts);
     tell(&counts, policy, region, warnings);
     if plan.is_dump() {
+        plan.examples = examples::of(&plan.nodes);
         job_times::warn(&plan, &policy.manifests, warnings);
     }
     Some(plan)

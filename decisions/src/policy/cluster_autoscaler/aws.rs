@@ -131,6 +131,21 @@ fn set_resources(resources: &mut Resources, tags: &[(String, String)]) {
     }
 }
 
+/// Extended resources that tags of a group promise of its nodes: whoever states them runs what provides them.
+///
+/// Source: Cluster Autoscaler 1.36 `cloudprovider/aws/aws_manager.go`, `extractAllocatableResourcesFromAsg`; Kubernetes 1.36
+/// `pkg/apis/core/v1/helper/helpers.go`, `IsExtendedResourceName`, for which resources are such.
+pub fn promised_devices(tags: &Labels) -> Resources {
+    let all: Vec<(String, String)> = tags.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+    let mut stated = Resources::new();
+    set_resources(&mut stated, &all);
+    let is_extended = |name: ResourceName| {
+        let domain = name.0.as_str().split_once('/').map(|(domain, _)| domain);
+        domain.is_some_and(|domain| domain != "kubernetes.io" && !domain.ends_with(".kubernetes.io"))
+    };
+    stated.iter().filter(|&(name, amount)| amount > 0 && is_extended(name)).collect()
+}
+
 /// Taints that tags state as `value:effect`; others are left out.
 fn taints(tags: &[(String, String)]) -> Vec<Taint> {
     let taint = |(key, value): &(String, String)| {
@@ -250,4 +265,29 @@ pub fn delete_calls(
         set_desired: placeholders.then_some(listed),
         terminate: real.map(|instance| Arc::clone(&instance.id)).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::promised_devices;
+    use crate::domain::{Labels, ResourceName, Resources, Symbol};
+
+    #[test]
+    fn tags_promise_devices_and_neither_memory_nor_what_is_no_quantity() {
+        let tag = |name: &str| format!("k8s.io/cluster-autoscaler/node-template/resources/{name}");
+        let stated = [
+            ("smarter-devices/fuse", "2"),
+            ("nvidia.com/gpu", "4"),
+            ("example.com/none", "0"),
+            ("example.com/odd", "many"),
+            ("memory", "64Gi"),
+            ("ephemeral-storage", "100Gi"),
+            ("hugepages-2Mi", "1Gi"),
+        ];
+        let tags: Labels = stated.iter().fold(Labels::new(), |tags, (name, value)| tags.with(&*tag(name), *value));
+        let wanted = Resources::new()
+            .with(ResourceName(Symbol::new("smarter-devices/fuse")), 2)
+            .with(ResourceName::NVIDIA_GPU, 4);
+        assert_eq!(promised_devices(&tags), wanted);
+    }
 }

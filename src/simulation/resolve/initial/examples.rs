@@ -1,0 +1,44 @@
+//! Which nodes of a dump stand for those to come.
+
+use std::cmp::Reverse;
+
+use crate::actors::{Example, InitialNode};
+use crate::cluster::NodeOrigin;
+use crate::domain::node::NodeObject;
+use crate::domain::{ResourceName, SimTime};
+use crate::policy::instance_types::RealNode;
+
+/// A node of each group and NodePool for each of its types: one that is Ready and stays, with the most kinds of devices (of one that has just come
+/// the device plugins may not have registered yet), among those the youngest.
+pub(super) fn of(nodes: &[InitialNode<'_>]) -> Vec<Example> {
+    let mut best: Vec<(Example, Rank<'_>)> = Vec::new();
+    for own in nodes {
+        let node = &own.found.node;
+        let Some(pool) = own.pool.filter(|_| stands_for_others(own)) else { continue };
+        let rank: Rank<'_> = (devices(node), own.created, Reverse(node.name.as_str()));
+        let offers = RealNode { capacity: node.capacity.clone(), allocatable: node.allocatable.clone() };
+        let example = Example { origin: own.origin, instance_type: pool.instance_type, offers };
+        let same =
+            best.iter_mut().find(|(known, _)| (known.origin, known.instance_type) == (own.origin, pool.instance_type));
+        match same {
+            Some(known) if known.1 < rank => *known = (example, rank),
+            Some(_) => {}
+            None => best.push((example, rank)),
+        }
+    }
+    best.into_iter().map(|(example, _)| example).collect()
+}
+
+/// Devices that it offers, when it was made, and its name.
+type Rank<'n> = (usize, Option<SimTime>, Reverse<&'n str>);
+
+fn stands_for_others(own: &InitialNode<'_>) -> bool {
+    let node = &own.found.node;
+    let is_of_many = !matches!(own.origin, NodeOrigin::Fargate(_));
+    is_of_many && own.initialized && node.ready && !node.deleting && node.allocatable.cpu_milli() > 0
+}
+
+fn devices(node: &NodeObject) -> usize {
+    let usual = [ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS, ResourceName::EPHEMERAL_STORAGE];
+    node.allocatable.iter().filter(|(name, amount)| *amount > 0 && !usual.contains(name)).count()
+}
