@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::columns::fitted;
 use super::format::{counted, money, span};
 use super::pack::HOURS_OF_MONTH;
+use crate::domain::pod::OwnerKind;
 use crate::domain::{Currency, HourlyRate, NodeId};
 use crate::policy::budgets::EvictionAnswer;
 use crate::single_pass::{PodOutcome, SinglePass};
@@ -76,6 +77,8 @@ pub struct MovedPod {
     pub budgets: Vec<String>,
     /// Whether the API server would let it go now.
     pub evictable_now: bool,
+    /// Whether its node stays for it: no budget ever lets it go, and it is neither a daemon nor static.
+    pub keeps_node: bool,
 }
 
 /// A node that is launched.
@@ -164,6 +167,11 @@ impl DrainAnswer {
         if let Some(before) = self.per_hour {
             let _ = write!(text, "; a month {}", money(currency, (self.launched_per_hour - before) * HOURS_OF_MONTH));
         }
+        let kept = self.kept();
+        if !kept.is_empty() {
+            let (whose, stay) = if kept.len() == 1 { ("its pods", "stays") } else { ("their pods", "stay") };
+            let _ = write!(text, " if all went; but {} {stay}, as budgets never let {whose} go", kept.join(", "));
+        }
         text.push('\n');
         let _ = writeln!(
             text,
@@ -200,10 +208,20 @@ impl DrainAnswer {
                 (None, None) => pod.to.to_owned(),
             };
             let because = pod.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            let held = if pod.evictable_now { "" } else { "; not evictable now" };
+            let held = match (pod.evictable_now, pod.budgets.is_empty()) {
+                (true, _) => String::new(),
+                (false, true) => "; not evictable now".to_owned(),
+                (false, false) => format!("; not evictable now, by {}", pod.budgets.join(", ")),
+            };
             let _ = writeln!(text, "  {} from {}: {to}{because}{held}", pod.pod, pod.from);
         }
         fitted(text, width)
+    }
+
+    /// The nodes that stay for one of their pods.
+    fn kept(&self) -> Vec<&str> {
+        let is_kept = |node: &&DrainedNode| self.pods.iter().any(|pod| pod.keeps_node && pod.from == node.name);
+        self.nodes.iter().filter(is_kept).map(|node| node.name.as_str()).collect()
     }
 }
 
@@ -244,7 +262,10 @@ fn moved(standing: &Standing, pass: &SinglePass<'_>, leaving: &Leaving, node: us
         let (protectors, answer) = standing.eviction(id);
         let budgets = standing.cluster.budgets();
         let name = |at: usize| format!("{}/{}", budgets[at].namespace, budgets[at].name);
+        let evictable_now = matches!(answer, EvictionAnswer::Evicted { .. });
+        let goes_with_node = matches!(pod.spec.owner, OwnerKind::DaemonSet | OwnerKind::Node);
         MovedPod {
+            keeps_node: to == "stays" && !goes_with_node && !evictable_now && !protectors.is_empty(),
             pod: pod.full_name(),
             from: own.node.name.clone(),
             to,
@@ -252,7 +273,7 @@ fn moved(standing: &Standing, pass: &SinglePass<'_>, leaving: &Leaving, node: us
             launch,
             because,
             budgets: protectors.into_iter().map(name).collect(),
-            evictable_now: matches!(answer, EvictionAnswer::Evicted { .. }),
+            evictable_now,
         }
     });
     pods.collect()
@@ -263,7 +284,8 @@ fn in_the_way(standing: &Standing, pods: &[MovedPod]) -> Vec<BudgetInTheWay> {
     let budgets = standing.cluster.budgets().iter().zip(standing.budgets());
     let found = budgets.filter_map(|(budget, status)| {
         let name = format!("{}/{}", budget.namespace, budget.name);
-        let pods = pods.iter().filter(|pod| pod.to != "stays" && pod.budgets.contains(&name)).count();
+        let pods =
+            pods.iter().filter(|pod| (pod.to != "stays" || pod.keeps_node) && pod.budgets.contains(&name)).count();
         let allowed = status.disruptions_allowed;
         let rounds = usize::try_from(allowed).ok().filter(|&allowed| allowed > 0).map(|allowed| pods.div_ceil(allowed));
         (pods > 0).then_some(BudgetInTheWay { name, pods, allowed, rounds })
@@ -273,7 +295,7 @@ fn in_the_way(standing: &Standing, pods: &[MovedPod]) -> Vec<BudgetInTheWay> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DrainAnswer, DrainedNode, SCHEMA_VERSION};
+    use super::{DrainAnswer, DrainedNode, MovedPod, SCHEMA_VERSION};
     use crate::domain::Currency;
 
     #[test]
@@ -300,5 +322,43 @@ mod tests {
         );
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(&whole), words(&narrow));
+    }
+
+    #[test]
+    fn a_node_that_a_budget_keeps_saves_nothing() {
+        let pod = |budget: &str, keeps_node: bool| MovedPod {
+            pod: "shop/db-0".to_owned(),
+            from: "n0".to_owned(),
+            to: "stays",
+            node: None,
+            launch: None,
+            because: None,
+            budgets: vec![budget.to_owned()],
+            evictable_now: !keeps_node,
+            keeps_node,
+        };
+        let table = |keeps_node| {
+            let answer = DrainAnswer {
+                schema_version: SCHEMA_VERSION,
+                program: "nodecast",
+                program_version: "0",
+                region: "us-east-1",
+                currency: Currency::Usd,
+                karpenter: "v1.13".to_owned(),
+                nodes: vec![DrainedNode { name: "n0".to_owned(), per_hour: Some(0.096) }],
+                pods: vec![pod("shop/db", keeps_node)],
+                launches: Vec::new(),
+                budgets: Vec::new(),
+                per_hour: Some(0.096),
+                launched_per_hour: 0.0,
+                longest_grace_seconds: 30.0,
+            };
+            answer.table(None)
+        };
+        let kept = table(true);
+        assert!(kept.contains("if all went; but n0 stays, as budgets never let its pods go"), "{kept}");
+        assert!(kept.contains("stays; not evictable now, by shop/db\n"), "{kept}");
+        let gone = table(false);
+        assert!(!gone.contains("if all went") && !gone.contains("not evictable"), "{gone}");
     }
 }
