@@ -1,6 +1,8 @@
 //! Topology terms of a pod: spread constraints and pod (anti-)affinity.
 
-use super::labels::LabelSelector;
+use std::borrow::Cow;
+
+use super::labels::{LabelSelector, Labels, SelectorExpression, SelectorOperator};
 use super::symbol::Symbol;
 
 /// What happens when a spread constraint cannot be met.
@@ -59,6 +61,36 @@ pub struct PodAffinityTerm {
     pub mismatch_label_keys: Vec<Symbol>,
 }
 
+impl PodAffinityTerm {
+    /// The pods that the term means of a pod with these labels: those of its selector that share the values of the pod's
+    /// `matchLabelKeys` and have others of its `mismatchLabelKeys`. A key that the pod lacks says nothing, and a term without a selector
+    /// means none.
+    ///
+    /// The API server writes this into the pod as it is created, so that the scheduler and every autoscaler read it there. A pod of a
+    /// dump has it in its selector already; it is not added again.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/registry/core/pod/strategy.go`, `applyMatchLabelKeysAndMismatchLabelKeys`.
+    pub fn selector_of(&self, labels: &Labels) -> Option<Cow<'_, LabelSelector>> {
+        let selector = self.selector.as_ref()?;
+        if self.match_label_keys.is_empty() && self.mismatch_label_keys.is_empty() {
+            return Some(Cow::Borrowed(selector));
+        }
+        let mut merged = selector.clone();
+        let keys =
+            [(&self.match_label_keys, SelectorOperator::In), (&self.mismatch_label_keys, SelectorOperator::NotIn)];
+        for (keys, operator) in keys {
+            for &key in keys {
+                let Some(value) = labels.get(key) else { continue };
+                let expression = SelectorExpression { key, operator, values: vec![value] };
+                if !merged.expressions.contains(&expression) {
+                    merged.expressions.push(expression);
+                }
+            }
+        }
+        Some(Cow::Owned(merged))
+    }
+}
+
 /// A term with a weight from 1 to 100.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct WeightedPodAffinityTerm {
@@ -75,4 +107,45 @@ pub struct PodAffinity {
     pub required: Vec<PodAffinityTerm>,
     /// Terms that should hold.
     pub preferred: Vec<WeightedPodAffinityTerm>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PodAffinityTerm;
+    use crate::domain::{LabelSelector, Labels, Symbol};
+
+    fn term(matching: &[&str], mismatching: &[&str]) -> PodAffinityTerm {
+        let keys = |keys: &[&str]| keys.iter().map(|key| Symbol::new(key)).collect();
+        PodAffinityTerm {
+            topology_key: Symbol::new("kubernetes.io/hostname"),
+            selector: Some(LabelSelector::default()),
+            namespaces: Vec::new(),
+            namespace_selector: None,
+            match_label_keys: keys(matching),
+            mismatch_label_keys: keys(mismatching),
+        }
+    }
+
+    #[test]
+    fn keys_of_a_term_narrow_its_selector_by_the_labels_of_its_own_pod() {
+        let tenant = |name: &str| Labels::new().with("tenant", name);
+        let means =
+            |term: &PodAffinityTerm, own: &Labels, other: &Labels| term.selector_of(own).unwrap().matches(other);
+        let (same, others) = (term(&["tenant"], &[]), term(&[], &["tenant"]));
+        assert!(means(&same, &tenant("x"), &tenant("x")) && !means(&same, &tenant("x"), &tenant("y")));
+        assert!(!means(&same, &tenant("x"), &Labels::new()));
+        assert!(!means(&others, &tenant("x"), &tenant("x")) && means(&others, &tenant("x"), &tenant("y")));
+        assert!(means(&others, &tenant("x"), &Labels::new()));
+        assert!(means(&same, &Labels::new(), &tenant("y")), "a key that the pod lacks says nothing");
+    }
+
+    #[test]
+    fn what_a_dump_has_in_the_selector_already_is_not_added_again() {
+        let labels = Labels::new().with("tenant", "x");
+        let mut term = term(&["tenant"], &[]);
+        term.selector = term.selector_of(&labels).map(std::borrow::Cow::into_owned);
+        assert_eq!(term.selector_of(&labels).unwrap().expressions.len(), 1);
+        let nothing = PodAffinityTerm { selector: None, ..term };
+        assert_eq!(nothing.selector_of(&labels), None);
+    }
 }

@@ -81,6 +81,26 @@ fn affinity_to_itself_over_zones_starts_in_the_zone_asked_for_and_once_for_each(
 }
 
 #[test]
+fn keys_of_a_term_count_by_the_labels_of_the_pod_that_states_it() {
+    let of = |tenant: &str, term: Value| {
+        with(pod("a", "podAntiAffinity", true, term), "labels", json!({"app": "a", "tenant": tenant}))
+    };
+    let keyed = |keys: &str| with(term(HOST, "a"), keys, json!(["tenant"]));
+    for (keys, sizes) in [("mismatchLabelKeys", vec![3, 3]), ("matchLabelKeys", vec![2, 2, 2])] {
+        let mut world = World::new();
+        world.pods("x", 3, of("x", keyed(keys))).pods("y", 3, of("y", keyed(keys)));
+        let mut found = world.ask().sizes();
+        found.sort_unstable();
+        assert_eq!(found, sizes, "{keys}");
+    }
+    // Pods that run repel others likewise.
+    let mut world = World::new();
+    world.node("n", "zone-1", &[("first", of("x", keyed("mismatchLabelKeys")))]);
+    world.pods("x", 1, of("x", keyed("mismatchLabelKeys"))).pods("y", 1, of("y", keyed("mismatchLabelKeys")));
+    assert_eq!(world.ask().sizes(), [1]);
+}
+
+#[test]
 fn preferences_give_way() {
     let mut world = World::new();
     world.pod("lonely", pod("l", "podAffinity", false, term(HOST, "nobody")));

@@ -171,7 +171,8 @@ fn saved_by_fast_path(traits: &PodTraits, group: PackingGroup<'_>, template: &No
         return None;
     }
     let pods = group.pods.len();
-    let keeps_apart = apart.iter().any(|term| term.selector.as_ref().is_some_and(|s| s.matches(&spec.labels)));
+    let keeps_apart =
+        apart.iter().any(|term| term.selector_of(&spec.labels).is_some_and(|own| own.matches(&spec.labels)));
     let mut nodes = if keeps_apart { pods } else { 0 };
     if let Some(container) = spec.containers.first() {
         for name in [ResourceName::CPU, ResourceName::MEMORY] {

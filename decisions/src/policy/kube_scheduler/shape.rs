@@ -3,6 +3,7 @@
 //! Pods of one template are alike to every filter and every score, so the scheduler works with shapes: a node holds so
 //! many pods of this shape and so many of that.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::topology::KeyIndex;
@@ -280,26 +281,14 @@ fn named_nodes(spec: &PodSpec) -> Option<Vec<Symbol>> {
     Some(all)
 }
 
-/// The term with namespaces and `matchLabelKeys`/`mismatchLabelKeys` of the owning pod worked in.
+/// The term of a pod of this namespace with these labels.
 fn affinity_term(term: &PodAffinityTerm, namespace: Symbol, labels: &Labels, key: KeyIndex) -> AffinityTerm {
-    let mut selector = term.selector.clone();
-    if let Some(selector) = &mut selector {
-        let merged =
-            [(&term.match_label_keys, SelectorOperator::In), (&term.mismatch_label_keys, SelectorOperator::NotIn)];
-        for (keys, operator) in merged {
-            for &key in keys {
-                if let Some(value) = labels.get(key) {
-                    selector.expressions.push(SelectorExpression { key, operator, values: vec![value] });
-                }
-            }
-        }
-    }
     let own_only = term.namespaces.is_empty() && term.namespace_selector.is_none();
     AffinityTerm {
         key,
         namespaces: if own_only { vec![namespace] } else { term.namespaces.clone() },
         namespace_selector: term.namespace_selector.clone(),
-        selector,
+        selector: term.selector_of(labels).map(Cow::into_owned),
     }
 }
 

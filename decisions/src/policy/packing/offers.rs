@@ -154,8 +154,7 @@ fn repels_itself(setup: &PackingSetup<'_>, term: &PodAffinityTerm, spec: &PodSpe
     };
     term.topology_key == well_known::HOSTNAME
         && own_namespace
-        && term.mismatch_label_keys.is_empty()
-        && term.selector.as_ref().is_some_and(|selector| selector.matches(&spec.labels))
+        && term.selector_of(&spec.labels).is_some_and(|selector| selector.matches(&spec.labels))
 }
 
 /// For a kind of pods, the requirements that nodes of each template would have with them.

@@ -4,6 +4,8 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/topology.go` (`newForTopologies`,
 //! `newForAffinities`, `updateInverseAntiAffinity`), `topologynodefilter.go`.
 
+use std::borrow::Cow;
+
 use crate::domain::labels::{LabelSelector, Labels, SelectorExpression, SelectorOperator};
 use crate::domain::symbol::Symbol;
 use crate::domain::taints::Toleration;
@@ -87,7 +89,7 @@ pub(super) fn constraints(
     {
         let preferred = affinity.preferred.iter().filter(|_| respected).map(|weighted| &weighted.term);
         for term in affinity.required.iter().chain(preferred) {
-            found.push(affinity_constraint(kind, namespace, term, namespaces));
+            found.push(affinity_constraint(kind, (namespace, &spec.labels), term, namespaces));
         }
     }
     found
@@ -95,8 +97,9 @@ pub(super) fn constraints(
 
 /// The constraints that a pod's required anti-affinity puts on others.
 pub(super) fn inverse_constraints(spec: &PodSpec, namespace: Symbol, namespaces: &[NamespaceView<'_>]) -> Vec<Stated> {
+    let own = (namespace, &spec.labels);
     let required = spec.pod_anti_affinity.required.iter();
-    required.map(|term| affinity_constraint(TopologyKind::AntiAffinity, namespace, term, namespaces)).collect()
+    required.map(|term| affinity_constraint(TopologyKind::AntiAffinity, own, term, namespaces)).collect()
 }
 
 fn spread_constraint(
@@ -147,9 +150,10 @@ fn spread_constraint(
     }
 }
 
+/// A term of a pod of this namespace with these labels.
 fn affinity_constraint(
     kind: TopologyKind,
-    namespace: Symbol,
+    (namespace, labels): (Symbol, &Labels),
     term: &PodAffinityTerm,
     namespaces: &[NamespaceView<'_>],
 ) -> Stated {
@@ -167,7 +171,7 @@ fn affinity_constraint(
         kind,
         key: term.topology_key,
         namespaces: meant,
-        selector: term.selector.clone(),
+        selector: term.selector_of(labels).map(Cow::into_owned),
         max_skew: i64::MAX,
         filter: None,
     };
