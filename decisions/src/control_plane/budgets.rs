@@ -5,7 +5,9 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/disruption/disruption.go`.
 
-use crate::cluster::{Change, Cluster, Follow, Pod, PodPhase, WorkloadKind};
+use std::sync::Arc;
+
+use crate::cluster::{Change, Cluster, Follow, Pod, PodPhase, Workload, WorkloadKind};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{PodId, WorkloadId};
 use crate::policy::budgets::{
@@ -13,8 +15,7 @@ use crate::policy::budgets::{
     protectors, selectors,
 };
 
-/// What each budget protects: the pods of every workload whose template it selects, and those without a controller that it
-/// selects themselves.
+/// What each budget protects: the pods that it selects, and what their controllers want.
 ///
 /// A walk over all pods for each question was most of what budgets cost, and questions come with every look of an autoscaler.
 /// So each pod's and each workload's share is kept, and a change takes the old share away and adds the new one.
@@ -41,7 +42,12 @@ struct PodShare {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 struct WorkloadShare {
+    /// Those that select pods as its template has them.
+    of_template: Protectors,
+    /// Those that select one of its pods, or would.
     budgets: Protectors,
+    /// Whether it has pods with other labels than its template: of a former one, or with labels of their own.
+    mixed: bool,
     wanted: i64,
 }
 
@@ -73,7 +79,15 @@ impl Follow for ProtectedByBudgets {
         }
         for &change in changes {
             match change {
-                Change::Pod(pod) | Change::Placement(pod) => self.update_pod(cluster, pod),
+                Change::Pod(pod) | Change::Placement(pod) => {
+                    self.update_pod(cluster, pod);
+                    let (pod, workload) = (cluster.pod(pod), cluster.pod(pod).workload);
+                    if !is_as_template(cluster, pod)
+                        || self.workloads.get(workload.index()).is_some_and(|own| own.mixed)
+                    {
+                        self.update_workload(cluster, workload);
+                    }
+                }
                 Change::Workload(workload) => self.update_workload(cluster, workload),
                 Change::Node(_) | Change::Budgets => {}
             }
@@ -92,20 +106,14 @@ impl ProtectedByBudgets {
 
     fn update_workload(&mut self, cluster: &Cluster, id: WorkloadId) {
         let workload = cluster.workload(id);
-        let budgets = match workload.kind {
-            // What stands for the pods of a namespace that nothing controls: none of them is wanted by a controller.
-            WorkloadKind::Pods => Protectors::new(),
-            _ => protectors(workload.name.namespace, &workload.template.labels, selectors(cluster)),
-        };
-        let wanted = if has_scale(workload.kind) { i64::from(workload.replicas) } else { 0 };
-        let share = WorkloadShare { budgets, wanted };
+        let share = workload_share(cluster, workload);
         if self.workloads.len() <= id.index() {
             self.workloads.resize(id.index() + 1, WorkloadShare::default());
         }
         let before = std::mem::replace(&mut self.workloads[id.index()], share.clone());
         before.budgets.iter().for_each(|&budget| self.total(budget).wanted -= before.wanted);
         share.budgets.iter().for_each(|&budget| self.total(budget).wanted += share.wanted);
-        if before.budgets != share.budgets {
+        if before.of_template != share.of_template {
             workload.pods.iter().for_each(|&pod| self.update_pod(cluster, pod));
         }
     }
@@ -132,9 +140,10 @@ impl ProtectedByBudgets {
             return None;
         }
         let kind = cluster.workload(pod.workload).kind;
-        let budgets = match kind {
-            WorkloadKind::Pods => protectors(pod.namespace, &pod.spec.labels, selectors(cluster)),
-            _ => self.workloads.get(pod.workload.index())?.budgets.clone(),
+        let budgets = if is_as_template(cluster, pod) {
+            self.workloads.get(pod.workload.index())?.of_template.clone()
+        } else {
+            protectors(pod.namespace, &pod.spec.labels, selectors(cluster))
         };
         // Of one that nobody controls nobody is asked.
         let scaled = kind == WorkloadKind::Pods || has_scale(kind);
@@ -150,6 +159,40 @@ impl ProtectedByBudgets {
             total.unscaled += times * i64::from(!scaled);
         }
     }
+}
+
+/// A controller counts with all that it wants for every budget that selects one of its pods.
+///
+/// Source: `getExpectedScale`.
+fn workload_share(cluster: &Cluster, workload: &Workload) -> WorkloadShare {
+    // What stands for the pods of a namespace that nothing controls: none of them is wanted by a controller.
+    if workload.kind == WorkloadKind::Pods {
+        return WorkloadShare::default();
+    }
+    let of_template = protectors(workload.name.namespace, &workload.template.labels, selectors(cluster));
+    let mut budgets = of_template.clone();
+    let (mut mixed, mut last) = (false, &workload.template);
+    for pod in workload.pods.iter().map(|&pod| cluster.pod(pod)) {
+        // Pods of one specification often follow each other.
+        if pod.phase == PodPhase::Gone || Arc::ptr_eq(&pod.spec, last) || is_as_template(cluster, pod) {
+            continue;
+        }
+        (mixed, last) = (true, &pod.spec);
+        let own = protectors(pod.namespace, &pod.spec.labels, selectors(cluster));
+        let further = own.into_iter().filter(|budget| !of_template.contains(budget));
+        budgets.extend(further);
+    }
+    budgets.sort_unstable();
+    budgets.dedup();
+    let wanted = if has_scale(workload.kind) { i64::from(workload.replicas) } else { 0 };
+    WorkloadShare { of_template, budgets, mixed, wanted }
+}
+
+/// Whether a controller made the pod, and its labels are those of the template that the controller has now.
+fn is_as_template(cluster: &Cluster, pod: &Pod) -> bool {
+    let workload = cluster.workload(pod.workload);
+    let alike = || Arc::ptr_eq(&pod.spec, &workload.template) || pod.spec.labels == workload.template.labels;
+    workload.kind != WorkloadKind::Pods && alike()
 }
 
 /// Whether objects of the kind have the subresource `scale`, which says how many pods they want.
@@ -184,7 +227,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::ProtectedByBudgets;
+    use super::{ProtectedByBudgets, ProtectedPods};
     use crate::cluster::{Cluster, Derived, Follow, NewNode, NewWorkload, NodeOrigin, WorkloadKind};
     use crate::domain::pod::{DisruptionRule, IntOrPercent, PodDisruptionBudget};
     use crate::domain::workload::ObjectName;
@@ -240,6 +283,29 @@ mod tests {
             (10, _) => cluster.apply_budget(budget(number % 3)),
             (1..=10, Gone | Pending | Starting | Running) | (11.., _) => {}
         }
+    }
+
+    #[test]
+    fn a_budget_protects_the_pods_that_it_selects_and_counts_all_that_their_controller_wants() {
+        let mut cluster = Cluster::default();
+        cluster.add_node(NewNode::called("n", NodeOrigin::NodePool(Symbol::new("p"))), SimTime::ZERO);
+        let owner = workload(&mut cluster, 0, WorkloadKind::StatefulSet);
+        let pods = [0, 1].map(|_| cluster.create_pod(owner, 0, None, SimTime::ZERO));
+        cluster.apply_budget(budget(1));
+        let mut protected = Derived::<ProtectedByBudgets>::new(&cluster);
+        protected.catch_up(&cluster);
+        assert_eq!(protected.value().totals[0], ProtectedPods::default());
+        // One of them gets the label that the budget selects by.
+        cluster.respecify_pod(pods[0], labelled(1));
+        for pod in pods {
+            cluster.bind_pod(pod, crate::domain::NodeId(0));
+            cluster.start_pod(pod, SimTime::ZERO);
+            cluster.ready_pod(pod, SimTime::ZERO);
+        }
+        protected.catch_up(&cluster);
+        let expected = ProtectedPods { selected: 1, healthy: 1, wanted: 2, unscaled: 0 };
+        assert_eq!(protected.value().totals[0], expected);
+        assert_eq!(protected.value(), &ProtectedByBudgets::build(&cluster));
     }
 
     proptest! {
