@@ -14,6 +14,7 @@ use super::triggers::{self, TriggerMemory};
 use super::workload_controllers::ended_jobs::{self, History};
 use super::workload_controllers::job_state::{FoundJobPod, JobPod, JobState};
 use super::workload_controllers::jobs::fails;
+use super::workload_controllers::pod_labels;
 use super::{keda_loop, kubelet, names, volumes, workload_controllers};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
@@ -392,10 +393,14 @@ pub(super) fn found(context: &mut Context<'_>, now: SimTime, workload: WorkloadI
     let Some(index) = context.jobs.iter().position(|own| own.workload == workload) else { return };
     let Some(job) = context.jobs[index].jobs.get_mut(place) else { return };
     job.state.find_pod(job.spec, pod, Worker { found: pod.running, ..Worker::made(pod.id) });
-    context.world.assign_to_job(pod.id, job.state.job);
-    if !job.is_begun && pod.created < job.began {
+    let number = job.state.job;
+    let older = (!job.is_begun && pod.created < job.began).then(|| {
         job.began = pod.created;
-        let job = job.clone();
+        job.clone()
+    });
+    context.world.assign_to_job(pod.id, number);
+    pod_labels::label_job(context, pod.id, number);
+    if let Some(job) = older {
         plan_deadline(context, now, workload, &job);
     }
 }

@@ -1,6 +1,7 @@
 //! What a simulation is told: plain data, resolved and validated beforehand.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::load_steps::{LoadStep, LoadSteps};
@@ -135,6 +136,9 @@ pub struct Setup<'s> {
     pub initial: Option<InitialPlan<'s>>,
     /// What happens from outside, in order of time.
     pub timeline: Vec<Step>,
+    /// Keys of labels by which something selects pods at some time of the run: controllers put labels that tell pods of one template
+    /// apart on pods only if they are among these.
+    pub selecting_labels: BTreeSet<Symbol>,
     /// Time between samples for the report.
     pub sample_interval: SimDuration,
 }

@@ -9,6 +9,7 @@ pub(super) mod deployments;
 pub(super) mod ended_jobs;
 pub(super) mod job_state;
 pub(super) mod jobs;
+pub(super) mod pod_labels;
 pub(super) mod replica_sets;
 pub(super) mod stateful_sets;
 
@@ -27,7 +28,7 @@ use crate::cluster::PodPhase;
 use crate::domain::controller_time::{CallRate, ControllerManagerTime};
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::workload::ObjectName;
-use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::workloads::{VictimView, slow_start_batches, victims};
 use crate::world::controller_loops::LimitFacts;
@@ -44,6 +45,8 @@ pub(super) struct Controllers {
     deployments: BTreeMap<WorkloadId, deployments::Deployed>,
     stateful_sets: BTreeMap<WorkloadId, stateful_sets::Ordered>,
     ended_jobs: ended_jobs::EndedJobs,
+    /// The label `pod-template-hash` of the pods of Deployments with which the run begins.
+    hashes_of_dump: BTreeMap<ObjectName, Symbol>,
     /// The ReplicaSet controller, where its calls take time.
     replica_sets: Option<replica_sets::ReplicaSets>,
     /// What the clients of the other controllers may call, likewise.
@@ -67,7 +70,12 @@ impl Controllers {
             let limit = CallLimit::new(time.calls);
             Limits { stateful_sets: limit.clone(), daemon_sets: limit.clone(), jobs: limit, again: BTreeMap::new() }
         };
-        Self { replica_sets: time.map(replica_sets::ReplicaSets::new), limits: time.map(limits), ..Self::default() }
+        Self {
+            replica_sets: time.map(replica_sets::ReplicaSets::new),
+            limits: time.map(limits),
+            hashes_of_dump: pod_labels::hashes_of_dump(setup),
+            ..Self::default()
+        }
     }
 
     /// What the limits of the controllers' clients came to.
@@ -112,7 +120,13 @@ fn begin_workload(
     template: &PodSpec,
     (owner, replicas): (OwnerKind, u32),
 ) -> (WorkloadId, Arc<PodSpec>) {
-    let template = Arc::new(owned_template(template, owner));
+    let mut template = owned_template(template, owner);
+    // Pods of a dump have been made from the template that is applied with it.
+    let known = context.controllers.hashes_of_dump.get(&name).copied();
+    if known.is_some() && owner == OwnerKind::ReplicaSet && now == SimTime::ZERO {
+        pod_labels::set_hash(&mut template, known);
+    }
+    let template = Arc::new(template);
     let has_load = context.loads.iter().any(|load| load.workload == name);
     let workload = context.world.add_workload(
         NewWorkload { name, kind, selector: selector.clone(), template: Arc::clone(&template), replicas },
@@ -123,10 +137,11 @@ fn begin_workload(
     (workload, template)
 }
 
-/// A template as the pods have it.
+/// A template as the pods have it, with the label by which their controller tells it from others.
 fn owned_template(template: &PodSpec, owner: OwnerKind) -> PodSpec {
     let mut template = template.clone();
     template.owner = owner;
+    pod_labels::set_hash(&mut template, None);
     template
 }
 

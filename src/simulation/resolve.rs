@@ -7,6 +7,7 @@ mod late;
 mod metrics;
 mod pools;
 mod replicas;
+mod selecting;
 mod sizes;
 mod storage;
 mod usage;
@@ -86,8 +87,10 @@ pub fn resolve<'s>(
         usages: usage::plans(scenario, Streams::new(seed)),
         timeline: timeline(scenario, policy, initial.as_ref(), &mut warnings),
         initial,
+        selecting_labels: BTreeSet::new(),
         sample_interval,
     };
+    setup.selecting_labels = selecting::keys(&setup);
     if seed != scenario.seed {
         setup.set_check(Check::Never);
     }
@@ -96,6 +99,7 @@ pub fn resolve<'s>(
     warn_about_objects(manifests, policy, &mut warnings);
     warn_about_gates(scenario, manifests, &mut warnings);
     warn_about_named_nodes(&setup, &mut warnings);
+    selecting::warn(&setup, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     usage::warn(&setup, &mut warnings);
     vertical::warn(&setup, &mut warnings);

@@ -123,3 +123,43 @@ fn with_a_policy_for_failures_pods_are_replaced_when_they_have_ended() {
         assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
     }
 }
+
+/// Required anti-affinity between the pods of a node that a term means.
+fn apart(term: &str) -> String {
+    format!(
+        "affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname, \
+         {term}}}]}}}}, "
+    )
+}
+
+#[test]
+fn pods_are_selected_by_the_job_that_made_them() {
+    let rest = "workloads: [{name: report, run_time: 12m}]";
+    let nodes =
+        cluster(0).replace("desiredCapacity: 1, minSize: 1, maxSize: 1", "desiredCapacity: 2, minSize: 2, maxSize: 2");
+    for (key, value, expected) in [
+        ("job-name", "report", 2),
+        ("batch.kubernetes.io/job-name", "report", 2),
+        ("job-name", "other", 3),
+        ("batch.kubernetes.io/job-completion-index", "0", 3),
+    ] {
+        let term = format!("labelSelector: {{matchLabels: {{{key}: '{value}'}}}}");
+        let object = job("  parallelism: 3\n  completions: 3\n", &template("100m", &apart(&term)));
+        let outcome = run("10m", rest, &format!("{nodes}{object}"), &[]);
+        let placed = pods(&outcome, "report").iter().filter(|pod| pod.scheduled.is_some()).count();
+        assert_eq!(placed, expected, "{key}={value}");
+        let warned = outcome.warnings.iter().any(|text| text.contains("job-completion-index"));
+        assert_eq!(warned, key.ends_with("index"), "{:?}", outcome.warnings);
+    }
+    // Pods of one Job keep apart, those of the next Job of their CronJob do not mind.
+    for (keys, expected) in [("matchLabelKeys: [job-name], ", 3), ("", 1)] {
+        let term = format!("{keys}labelSelector: {{matchLabels: {{app: report}}}}");
+        let template = template("100m", &apart(&term));
+        let spec = format!("  schedule: \"*/5 * * * *\"\n  jobTemplate: {{spec: {{template: {template}}}}}\n");
+        let rest = "workloads: [{name: report, run_time: 3h}]";
+        let outcome = run("18m", rest, &format!("{}{}", cluster(0), object("CronJob", &spec)), &[]);
+        let pods = pods(&outcome, "report");
+        let placed = pods.iter().filter(|pod| pod.scheduled.is_some()).count();
+        assert_eq!((pods.len(), placed), (3, expected));
+    }
+}

@@ -101,3 +101,24 @@ fn a_daemon_set_that_is_applied_again_goes_on_with_its_update() {
     let pods = pods(&outcome, "agent");
     assert_eq!((pods.len(), pods.iter().filter(|pod| pod.revision == 1).count()), (6, 3));
 }
+
+#[test]
+fn a_rollout_goes_on_where_pods_repel_those_of_their_own_template_alone() {
+    let strategy = "  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n";
+    let term = "{topologyKey: kubernetes.io/hostname, matchLabelKeys: [pod-template-hash], \
+                labelSelector: {matchLabels: {app: web}}}";
+    let affinity =
+        format!("affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{term}]}}}}");
+    let form = |image: &str| slow(3, image, strategy).replace("containers:", &format!("{affinity}\n      containers:"));
+    let nodes =
+        cluster(0).replace("desiredCapacity: 1, minSize: 1, maxSize: 1", "desiredCapacity: 3, minSize: 3, maxSize: 3");
+    let outcome = run("20m", LATER, &format!("{nodes}{}", form("one")), &[("later.yaml", &form("two"))]);
+    let pods = pods(&outcome, "web");
+    assert_eq!((pods.len(), there(&pods, at(1_199))), (6, (3, 3)));
+    assert_eq!(count(&outcome, EventKind::RolloutFinished), 1);
+    let of_revision = |revision: u32| {
+        let nodes = pods.iter().filter(|pod| pod.revision == revision).map(|pod| pod.node.unwrap());
+        nodes.collect::<std::collections::BTreeSet<_>>().len()
+    };
+    assert_eq!((of_revision(0), of_revision(1)), (3, 3), "each on a node of its own");
+}

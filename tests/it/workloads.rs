@@ -539,3 +539,31 @@ spec: { containers: [{ name: main, image: work, resources: { requests: { cpu: 50
     assert!(daemons[0].created > node.ready.unwrap(), "not while its node has a startup taint");
     assert!(daemons[0].ready.is_some());
 }
+
+#[test]
+fn pods_of_a_stateful_set_are_selected_by_their_names_and_ordinals() {
+    let nodes = |count: u32| {
+        let size = format!("desiredCapacity: {count}, minSize: {count}, maxSize: {count}");
+        cluster(0).replace("desiredCapacity: 1, minSize: 1, maxSize: 1", &size)
+    };
+    let drain = "timeline: [{at: 10m, drain: {labels: {eks.amazonaws.com/nodegroup: ng}}}]";
+    for (key, value) in [("apps.kubernetes.io/pod-index", "0"), ("statefulset.kubernetes.io/pod-name", "web-0")] {
+        let budget = format!(
+            "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: first}}\nspec: {{maxUnavailable: 0, \
+             selector: {{matchLabels: {{{key}: '{value}'}}}}}}\n"
+        );
+        let outcome = run("20m", drain, &format!("{}{}{budget}", nodes(3), stateful(3, "one", "")), &[]);
+        let pods = pods(&outcome, "web");
+        let evicted: Vec<bool> = pods.iter().take(3).map(|pod| pod.evicted).collect();
+        assert_eq!(evicted, [false, true, true], "{key}");
+    }
+    // Where pods repel all that have such a name, the third has no node.
+    let term = "{topologyKey: kubernetes.io/hostname, labelSelector: {matchExpressions: \
+                [{key: statefulset.kubernetes.io/pod-name, operator: Exists}]}}";
+    let affinity =
+        format!("affinity: {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{term}]}}}}");
+    let set = stateful(3, "one", "").replace("containers:", &format!("{affinity}\n      containers:"));
+    let outcome = run("20m", "", &format!("{}{set}", nodes(2)), &[]);
+    let placed: Vec<bool> = pods(&outcome, "web").iter().map(|pod| pod.scheduled.is_some()).collect();
+    assert_eq!(placed, [true, true, false]);
+}

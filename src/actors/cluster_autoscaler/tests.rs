@@ -54,6 +54,7 @@ fn setup(scenario: &Scenario) -> Setup<'_> {
         usages: Vec::new(),
         initial: None,
         timeline: Vec::new(),
+        selecting_labels: std::collections::BTreeSet::new(),
         sample_interval: SimDuration::from_secs(60),
     }
 }

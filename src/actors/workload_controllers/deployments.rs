@@ -1,7 +1,6 @@
 //! Deployments: one ReplicaSet for each template that they have had, and rollouts between these.
 //!
-//! Deviation: pods of a Deployment's first template have no label `pod-template-hash`; those of later ones have the number of
-//! the template in place of a hash. `progressDeadlineSeconds` counts for rollouts of a changed template, not for a new Deployment.
+//! Deviation: `progressDeadlineSeconds` counts for rollouts of a changed template, not for a new Deployment.
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/deployment`.
 
@@ -11,10 +10,10 @@ use smallvec::SmallVec;
 
 use super::super::context::Context;
 use super::super::{kubelet, load_loop};
-use super::{begin_workload, create_pods, is_available, replica_sets, surplus, wake};
+use super::{begin_workload, create_pods, is_available, pod_labels, replica_sets, surplus, wake};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::workload::Deployment;
-use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{PodId, PodSpec, SimDuration, SimTime, WorkloadId};
 use crate::policy::workloads::replica_set::BURST;
 use crate::policy::workloads::{
     PodChange, ReplicaSetView, RollingLimits, Rollout, pod_change, roll, scale_replica_sets,
@@ -126,12 +125,14 @@ fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, deploym
 fn take_template(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, template: &PodSpec) {
     let template = super::owned_template(template, OwnerKind::ReplicaSet);
     let Some(own) = context.controllers.deployments.get_mut(&workload) else { return };
-    let hash = Symbol::new("pod-template-hash");
-    let same = |set: &ReplicaSet| {
-        let mut bare = (*set.template).clone();
-        bare.labels = bare.labels.iter().filter(|(key, _)| *key != hash).collect();
-        bare == template
+    // Of a dump's template the label says another hash than of the same one that is applied later.
+    let bare = |template: &PodSpec| {
+        let mut bare = template.clone();
+        pod_labels::remove_hash(&mut bare);
+        bare
     };
+    let wanted = bare(&template);
+    let same = |set: &ReplicaSet| bare(&set.template) == wanted;
     let known = own.sets.iter().position(same);
     let revision = match known {
         Some(known) => {
@@ -139,8 +140,6 @@ fn take_template(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, 
             known as u32
         }
         None => {
-            let mut template = template;
-            template.labels.set(hash, Symbol::new(&own.sets.len().to_string()));
             let template = Arc::new(template);
             own.sets.push(ReplicaSet {
                 template: Arc::clone(&template),

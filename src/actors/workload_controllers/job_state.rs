@@ -8,7 +8,7 @@ use super::super::context::Context;
 use super::super::news::News;
 use super::super::quotas;
 use super::ended_jobs::Ending;
-use super::may_call;
+use super::{may_call, pod_labels};
 use crate::cluster::PodPhase;
 use crate::domain::workload::{JobSpec, JobStatus};
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
@@ -144,6 +144,7 @@ impl<P: JobPod> JobState<P> {
             let pod = context.world.create_pod_of(workload, revision, None, name, now);
             self.pods.push(P::made(pod));
             context.world.assign_to_job(pod, self.job);
+            pod_labels::label_job(context, pod, self.job);
             context.tell(now, News::PodCreated(pod));
         }
     }

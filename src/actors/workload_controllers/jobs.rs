@@ -18,7 +18,7 @@ use super::super::setup::InitialPlan;
 use super::super::{kubelet, volumes};
 use super::ended_jobs::{self, History};
 use super::job_state::{FoundJobPod, JobState};
-use super::{REACTION, begin_workload, owned_template, wake};
+use super::{REACTION, begin_workload, owned_template, pod_labels, wake};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{Concurrency, CronJob, Job, JobSpec, JobStatus};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
@@ -288,11 +288,12 @@ pub(in crate::actors) fn found(
     let Some(job) = batch.running.get_mut(number) else { return };
     let created = pod.created;
     job.state.find_pod(&job.work.spec, pod, pod.id);
-    context.world.assign_to_job(pod.id, job.state.job);
-    if job.is_begun || job.started.is_none_or(|started| created > started) {
-        return;
-    }
-    if let Some(end) = job.has_run_since(created) {
+    let place = job.state.job;
+    let is_older = !job.is_begun && job.started.is_some_and(|started| created <= started);
+    let end = if is_older { job.has_run_since(created) } else { None };
+    context.world.assign_to_job(pod.id, place);
+    pod_labels::label_job(context, pod.id, place);
+    if let Some(end) = end {
         context.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::super::context::Context;
 use super::super::news::News;
 use super::super::{kubelet, load_loop, quotas, volumes};
-use super::{begin_workload, is_available, may_call, owned_template, wake, wake_after};
+use super::{begin_workload, is_available, may_call, owned_template, pod_labels, wake, wake_after};
 use crate::cluster::PodPhase;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::StatefulSet;
@@ -68,6 +68,7 @@ pub(in crate::actors) fn found(context: &mut Context<'_>, workload: WorkloadId, 
     let ordinal = context.world.pod_name(pod).rsplit('-').next().and_then(|text| text.parse().ok());
     if let (Some(own), Some(ordinal)) = (context.controllers.stateful_sets.get_mut(&workload), ordinal) {
         own.ordinals.insert(pod, ordinal);
+        pod_labels::label_ordinal(context, pod, ordinal);
     }
 }
 
@@ -122,6 +123,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
                 let name = format!("{}-{ordinal}", context.world.workload(workload).name.name);
                 let pod = context.world.create_pod_of(workload, revision, None, name, now);
                 own.ordinals.insert(pod, ordinal);
+                pod_labels::label_ordinal(context, pod, ordinal);
                 context.tell(now, News::PodCreated(pod));
             }
             OrdinalStep::Delete(position) => {

@@ -47,7 +47,7 @@ pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut
 }
 
 /// The manifests of the start and of the timeline.
-fn parts<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> impl Iterator<Item = &'a Manifests> {
+pub(super) fn parts<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> impl Iterator<Item = &'a Manifests> {
     let later = scenario.timeline.iter().filter_map(|timed| timed.action.applied());
     std::iter::once(manifests).chain(later.map(|later| &**later))
 }
