@@ -53,11 +53,14 @@ pub(super) fn launch_facts(
 /// The first release of Kubernetes whose cloud controller for AWS labels nodes with the ids of their zones.
 const ZONE_IDS_SINCE: u8 = 30;
 
-/// What a node is labelled with as it registers, beside what its launch has brought: the same under deprecated names, and the id of its
-/// zone. Neither the NodeClaim nor what the Cluster Autoscaler's provider knows of a group without nodes has them.
+/// The DaemonSet of the driver of EBS volumes.
+const EBS_DRIVER: &str = "ebs-csi-node";
+
+/// What a node is labelled with as it registers, beside what its launch has brought: the same under deprecated names, the id of its
+/// zone, and where the driver of EBS volumes runs, the zone under its name. Neither the NodeClaim nor what the Cluster Autoscaler's provider knows of a group without nodes has them.
 ///
 /// Source: cloud-provider-aws v1.36 `pkg/providers/v1/instances_v2.go`, `getAdditionalLabels` (since v1.30, pull request 855); for
-/// deprecated names see [`deprecated_node_labels`]. The controller adds its labels a moment after the kubelet has registered the node and
+/// deprecated names see [`deprecated_node_labels`]; aws-ebs-csi-driver v1.40 `pkg/driver/node.go`, `NodeGetInfo`. The controller adds its labels a moment after the kubelet has registered the node and
 /// before pods go there; here both come at once.
 pub(super) fn registration_labels(context: &Context<'_>, node: NodeId) -> Labels {
     let known = &context.world.node(node).labels;
@@ -67,6 +70,12 @@ pub(super) fn registration_labels(context: &Context<'_>, node: NodeId) -> Labels
     let labelled = context.control_plane.minor() >= ZONE_IDS_SINCE && known.get(well_known::ZONE_ID).is_none();
     if let Some(id) = zone.filter(|_| labelled) {
         labels.set(well_known::ZONE_ID, id);
+    }
+    let daemons = &context.setup.policy.manifests.daemon_sets;
+    if let Some(zone) =
+        known.get(well_known::ZONE).filter(|_| daemons.iter().any(|own| own.name.name.as_str() == EBS_DRIVER))
+    {
+        labels.set(well_known::EBS_ZONE, zone);
     }
     labels
 }

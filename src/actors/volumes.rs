@@ -190,7 +190,8 @@ fn bind_at_once(context: &mut Context<'_>, claim: &PersistentVolumeClaim) {
     let region = Labels::new().with(well_known::REGION, setup.region.name);
     let mut zones = setup.scenario.zones.clone();
     zones.retain(|&zone| {
-        let labels = region.clone().with(well_known::ZONE, zone);
+        // The driver knows its own key; the other is that of the provisioner within Kubernetes.
+        let labels = region.clone().with(well_known::ZONE, zone).with(well_known::EBS_ZONE, zone);
         allowed.is_empty() || allowed.iter().any(|term| term.accepts(&labels, ""))
     });
     if zones.is_empty() {

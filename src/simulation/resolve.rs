@@ -2,6 +2,8 @@
 
 mod auto_mode;
 mod beliefs;
+mod devices;
+mod fields;
 mod initial;
 mod late;
 mod metrics;
@@ -98,6 +100,7 @@ pub fn resolve<'s>(
     about_size.for_each(|text| warnings.harmless(text));
     warn_about_objects(manifests, policy, &mut warnings);
     warn_about_gates(scenario, manifests, &mut warnings);
+    fields::warn(&setup, &mut warnings);
     warn_about_named_nodes(&setup, &mut warnings);
     selecting::warn(&setup, &mut warnings);
     metrics::warn(&setup, &mut warnings);
@@ -111,6 +114,7 @@ pub fn resolve<'s>(
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
     sizes::warn(&setup, &mut warnings);
+    devices::warn(&setup, &mut warnings);
     zone_ids::warn(&setup, &mut warnings);
     warn_about_balancers(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })

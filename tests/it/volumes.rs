@@ -135,12 +135,40 @@ fn a_volume_where_no_node_may_be_keeps_its_pod_waiting() {
 
 #[test]
 fn a_class_that_binds_at_once_draws_a_zone_that_it_allows() {
-    let class = GP3.replace("WaitForFirstConsumer", "Immediate")
-        + "allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [us-east-1c]}]}]\n";
-    let outcome =
-        karpenter(ANYWHERE, "expireAfter: Never", ON_DEMAND, &format!("{class}{CLAIM}{}", deployment("", "")));
-    assert_eq!(zone_of(&outcome, &first(&outcome)), "us-east-1c");
-    assert!(messages(&outcome, EventKind::ProvisioningSucceeded).is_empty(), "the volume was there before");
+    for key in ["topology.kubernetes.io/zone", "topology.ebs.csi.aws.com/zone"] {
+        let class = GP3.replace("WaitForFirstConsumer", "Immediate")
+            + &format!("allowedTopologies: [{{matchLabelExpressions: [{{key: {key}, values: [us-east-1c]}}]}}]\n");
+        let manifests = format!("{class}{CLAIM}{}", deployment("", ""));
+        let outcome = karpenter(ANYWHERE, "expireAfter: Never", ON_DEMAND, &manifests);
+        assert_eq!(zone_of(&outcome, &first(&outcome)), "us-east-1c", "{key}");
+        assert!(messages(&outcome, EventKind::ProvisioningSucceeded).is_empty(), "the volume was there before");
+    }
+}
+
+#[test]
+fn nodes_have_the_label_of_the_driver_of_ebs_volumes_where_it_runs() {
+    let selecting = deployment("nodeSelector: {topology.ebs.csi.aws.com/zone: us-east-1b}", "");
+    let driver = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: ebs-csi-node, namespace: kube-system}\nspec:\n  \
+                  selector: {matchLabels: {app: ebs}}\n  template:\n    metadata: {labels: {app: ebs}}\n    \
+                  spec: {containers: [{name: c, image: i}]}\n";
+    let rest = format!("{GP3}{CLAIM}");
+    for (with, runs) in [(driver, true), ("", false)] {
+        let outcome = karpenter(ANYWHERE, "expireAfter: Never", ON_DEMAND, &format!("{rest}{selecting}{with}"));
+        assert_eq!(first(&outcome).ready.is_some(), runs, "{with}");
+    }
+}
+
+#[test]
+fn a_device_that_no_node_has_is_warned_of() {
+    let asking = |resource: &str| {
+        let pod =
+            deployment("", "").replace("memory: 256Mi}}", &format!("memory: 256Mi}}, limits: {{{resource}: 1}}}}"));
+        assert!(pod.contains(resource), "{pod}");
+        let outcome = karpenter(ANYWHERE, "expireAfter: Never", ON_DEMAND, &format!("{GP3}{CLAIM}{pod}"));
+        outcome.warnings.texts().join("\n").contains("no node has `smarter-devices/fuse`")
+    };
+    assert!(asking("smarter-devices/fuse"));
+    assert!(!asking("ephemeral-storage"));
 }
 
 #[test]
@@ -279,6 +307,19 @@ fn what_is_assumed_of_storage_is_a_warning() {
     let local = GP3.replace("ebs.csi.aws.com", "rancher.io/local-path");
     let text = warnings(&format!("{local}{CLAIM}{}", deployment("", "")));
     assert!(text.contains("volumes of rancher.io/local-path are taken to be reached from every node"), "{text}");
+}
+
+#[test]
+fn fields_that_a_release_drops_are_warned_of() {
+    let whole = deployment("resources: {requests: {cpu: 1}}", "");
+    let sidecar = deployment("initContainers: [{name: s, image: s, restartPolicy: Always}]", "");
+    let told = |release: &str, pod: &str| {
+        let versions = format!("{ON_DEMAND}\nversions: {{ kubernetes: \"{release}\" }}");
+        let outcome = karpenter(ANYWHERE, "expireAfter: Never", &versions, &format!("{GP3}{CLAIM}{pod}"));
+        outcome.warnings.texts().join("\n").contains("as if the feature gate were open")
+    };
+    assert!(told("1.33", &whole) && !told("1.34", &whole));
+    assert!(told("1.28", &sidecar) && !told("1.29", &sidecar));
 }
 
 /// What the volumes of claims cost: the amounts of their lines, in order.

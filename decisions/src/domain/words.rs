@@ -7,6 +7,16 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", grouped(&number.to_string()), if number == 1 { one } else { many })
 }
 
+/// The first three of some names, and how many more there are.
+pub fn some_of<N: AsRef<str>>(names: &[N]) -> String {
+    const SHOWN: usize = 3;
+    let shown = names.iter().take(SHOWN).map(AsRef::as_ref).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// A decimal with commas between its thousands.
 pub fn grouped(decimal: &str) -> String {
     let (whole, fraction) = decimal.find('.').map_or((decimal, ""), |dot| decimal.split_at(dot));

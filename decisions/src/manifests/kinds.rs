@@ -146,7 +146,6 @@ pub const WITHOUT_EFFECT: &[&str] = &[
     "RoleBinding",
     "Secret",
     "SecretStore",
-    "SecurityGroupPolicy",
     "ServiceAccount",
     "ServiceCIDR",
     "ServiceEntry",
@@ -176,6 +175,10 @@ pub const NOT_SIMULATED: &[(&str, &str)] = &[
     ("MultidimPodAutoscaler", "its target keeps its replicas"),
     ("RuntimeClass", "it adds no overhead"),
     ("ENIConfig", "pods use the nodes' own subnets"),
+    (
+        "SecurityGroupPolicy",
+        "pods that it selects take no branch network interface; let them request `vpc.amazonaws.com/pod-eni: 1`",
+    ),
     ("Machine", "state the Node objects instead"),
     ("ResourceClaim", "no device is allocated"),
     ("ResourceClaimTemplate", "no device is allocated"),

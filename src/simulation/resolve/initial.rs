@@ -14,7 +14,7 @@ use crate::cloud::Pool;
 use crate::cluster::NodeOrigin;
 use crate::domain::node_group::group_of_node;
 use crate::domain::pod::OwnerKind;
-use crate::domain::words::counted;
+use crate::domain::words::{counted, some_of};
 use crate::domain::workload::Job;
 use crate::domain::{Labels, NodeClaimObject, SimTime, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
@@ -242,14 +242,4 @@ fn tell(counts: &Counts, policy: &PolicyVariant, region: &Region, warnings: &mut
         orphans,
         format!("what makes {pods} of the dump is not in the scenario: nothing makes them again once they are gone"),
     );
-}
-
-/// The first few of some names.
-fn some_of(names: &[String]) -> String {
-    const SHOWN: usize = 3;
-    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
 }

@@ -95,7 +95,7 @@ fn is_large(requests: &Resources) -> bool {
 }
 
 /// What a pod of each workload requests whose pods go to nodes.
-fn workloads<'s>(setup: &'s Setup<'_>) -> impl Iterator<Item = (ObjectName, Resources)> + 's {
+pub(super) fn workloads<'s>(setup: &'s Setup<'_>) -> impl Iterator<Item = (ObjectName, Resources)> + 's {
     let manifests = &setup.policy.manifests;
     let deployments = manifests.deployments.iter().filter(|own| own.replicas != Some(0));
     let deployments = deployments.map(|own| (own.name, &own.template));
@@ -113,7 +113,7 @@ fn is_on_fargate(setup: &Setup<'_>, name: ObjectName, spec: &Arc<PodSpec>) -> bo
 }
 
 /// What a node of each type offers that a NodePool or a node group admits.
-fn offers(setup: &Setup<'_>) -> Vec<Resources> {
+pub(super) fn offers(setup: &Setup<'_>) -> Vec<Resources> {
     let mut all = Vec::new();
     for pool in &setup.node_pools {
         if let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) {

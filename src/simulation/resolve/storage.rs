@@ -6,6 +6,7 @@ use crate::domain::pod::ClaimSource;
 use crate::domain::volumes::{
     DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode, ebs_sizes,
 };
+use crate::domain::words::some_of;
 use crate::domain::{PodSpec, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Caveats, Scenario};
@@ -246,13 +247,5 @@ fn warn_about_drivers(classes: &[StorageClass], wanted: &BTreeSet<Option<Symbol>
             "StorageClass {}: volumes of {} are taken to be reached from every node",
             class.name, class.provisioner
         ));
-    }
-}
-
-/// Up to three names.
-fn some_of(names: &[&str]) -> String {
-    match names {
-        [one, two, three, rest @ ..] if !rest.is_empty() => format!("{one}, {two}, {three} and {} more", rest.len()),
-        names => names.join(", "),
     }
 }
