@@ -546,13 +546,16 @@ fn pods_of_a_stateful_set_are_selected_by_their_names_and_ordinals() {
         let size = format!("desiredCapacity: {count}, minSize: {count}, maxSize: {count}");
         cluster(0).replace("desiredCapacity: 1, minSize: 1, maxSize: 1", &size)
     };
-    let drain = "timeline: [{at: 10m, drain: {labels: {eks.amazonaws.com/nodegroup: ng}}}]";
+    // One command for all of them would not come to the second before the first is empty.
+    let drain =
+        (0..3).map(|node| format!("{{at: 10m, drain: {{name: ng-0000{node}}}}}")).collect::<Vec<_>>().join(", ");
+    let drain = format!("timeline: [{drain}]");
     for (key, value) in [("apps.kubernetes.io/pod-index", "0"), ("statefulset.kubernetes.io/pod-name", "web-0")] {
         let budget = format!(
             "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: first}}\nspec: {{maxUnavailable: 0, \
              selector: {{matchLabels: {{{key}: '{value}'}}}}}}\n"
         );
-        let outcome = run("20m", drain, &format!("{}{}{budget}", nodes(3), stateful(3, "one", "")), &[]);
+        let outcome = run("20m", &drain, &format!("{}{}{budget}", nodes(3), stateful(3, "one", "")), &[]);
         let pods = pods(&outcome, "web");
         let evicted: Vec<bool> = pods.iter().take(3).map(|pod| pod.evicted).collect();
         assert_eq!(evicted, [false, true, true], "{key}");
