@@ -57,11 +57,12 @@ const ZONE_IDS_SINCE: u8 = 30;
 const EBS_DRIVER: &str = "ebs-csi-node";
 
 /// What a node is labelled with as it registers, beside what its launch has brought: the same under deprecated names, the id of its
-/// zone, and where the driver of EBS volumes runs, the zone under its name. Neither the NodeClaim nor what the Cluster Autoscaler's provider knows of a group without nodes has them.
+/// zone, and where the driver of EBS volumes runs, the zone under its name. Neither the NodeClaim nor what the Cluster Autoscaler's
+/// provider knows of a group without nodes has all of them.
 ///
 /// Source: cloud-provider-aws v1.36 `pkg/providers/v1/instances_v2.go`, `getAdditionalLabels` (since v1.30, pull request 855); for
-/// deprecated names see [`deprecated_node_labels`]; aws-ebs-csi-driver v1.40 `pkg/driver/node.go`, `NodeGetInfo`. The controller adds its labels a moment after the kubelet has registered the node and
-/// before pods go there; here both come at once.
+/// deprecated names see [`deprecated_node_labels`]; aws-ebs-csi-driver v1.40 `pkg/driver/node.go`, `NodeGetInfo`. The controller adds its
+/// labels a moment after the kubelet has registered the node and before pods go there; here both come at once.
 pub(super) fn registration_labels(context: &Context<'_>, node: NodeId) -> Labels {
     let known = &context.world.node(node).labels;
     let mut labels = deprecated_node_labels(known);

@@ -298,23 +298,27 @@ mod tests {
     use super::{DrainAnswer, DrainedNode, MovedPod, SCHEMA_VERSION};
     use crate::domain::Currency;
 
-    #[test]
-    fn lines_are_no_wider_than_the_terminal() {
-        let answer = DrainAnswer {
+    fn answer(node: &str, pods: Vec<MovedPod>) -> DrainAnswer {
+        DrainAnswer {
             schema_version: SCHEMA_VERSION,
             program: "nodecast",
             program_version: "0",
             region: "us-east-1",
             currency: Currency::Usd,
             karpenter: "v1.13".to_owned(),
-            nodes: vec![DrainedNode { name: "ip-10-0-0-1.ec2.internal".to_owned(), per_hour: Some(0.096) }],
-            pods: Vec::new(),
+            nodes: vec![DrainedNode { name: node.to_owned(), per_hour: Some(0.096) }],
+            pods,
             launches: Vec::new(),
             budgets: Vec::new(),
             per_hour: Some(0.096),
             launched_per_hour: 0.0,
             longest_grace_seconds: 30.0,
-        };
+        }
+    }
+
+    #[test]
+    fn lines_are_no_wider_than_the_terminal() {
+        let answer = answer("ip-10-0-0-1.ec2.internal", Vec::new());
         let (whole, narrow) = (answer.table(None), answer.table(Some(40)));
         assert!(
             whole.lines().any(|line| line.len() > 100) && narrow.lines().all(|line| line.chars().count() <= 40),
@@ -337,24 +341,7 @@ mod tests {
             evictable_now: !keeps_node,
             keeps_node,
         };
-        let table = |keeps_node| {
-            let answer = DrainAnswer {
-                schema_version: SCHEMA_VERSION,
-                program: "nodecast",
-                program_version: "0",
-                region: "us-east-1",
-                currency: Currency::Usd,
-                karpenter: "v1.13".to_owned(),
-                nodes: vec![DrainedNode { name: "n0".to_owned(), per_hour: Some(0.096) }],
-                pods: vec![pod("shop/db", keeps_node)],
-                launches: Vec::new(),
-                budgets: Vec::new(),
-                per_hour: Some(0.096),
-                launched_per_hour: 0.0,
-                longest_grace_seconds: 30.0,
-            };
-            answer.table(None)
-        };
+        let table = |keeps_node| answer("n0", vec![pod("shop/db", keeps_node)]).table(None);
         let kept = table(true);
         assert!(kept.contains("if all went; but n0 stays, as budgets never let its pods go"), "{kept}");
         assert!(kept.contains("stays; not evictable now, by shop/db\n"), "{kept}");

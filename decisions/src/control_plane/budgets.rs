@@ -5,9 +5,10 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/disruption/disruption.go`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cluster::{Change, Cluster, Follow, Pod, PodPhase, Workload, WorkloadKind};
+use crate::cluster::{Change, Cluster, Follow, Pod, PodPhase, WorkloadKind};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{PodId, WorkloadId};
 use crate::policy::budgets::{
@@ -40,15 +41,24 @@ struct PodShare {
     scaled: bool,
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A controller counts with all that it wants for every budget that selects one of its pods.
+///
+/// Source: `getExpectedScale`.
+#[derive(Debug, Default, PartialEq)]
 struct WorkloadShare {
     /// Those that select pods as its template has them.
     of_template: Protectors,
-    /// Those that select one of its pods, or would.
-    budgets: Protectors,
-    /// Whether it has pods with other labels than its template: of a former one, or with labels of their own.
-    mixed: bool,
+    /// How many of its pods each budget selects: pods of a former template or with labels of their own are selected by others.
+    selected: BTreeMap<u32, u32>,
     wanted: i64,
+}
+
+impl WorkloadShare {
+    /// The budgets for which what it wants counts.
+    fn budgets(&self) -> Protectors {
+        let further = self.selected.keys().filter(|budget| !self.of_template.contains(budget));
+        self.of_template.iter().chain(further).copied().collect()
+    }
 }
 
 impl Follow for ProtectedByBudgets {
@@ -79,15 +89,7 @@ impl Follow for ProtectedByBudgets {
         }
         for &change in changes {
             match change {
-                Change::Pod(pod) | Change::Placement(pod) => {
-                    self.update_pod(cluster, pod);
-                    let (pod, workload) = (cluster.pod(pod), cluster.pod(pod).workload);
-                    if !is_as_template(cluster, pod)
-                        || self.workloads.get(workload.index()).is_some_and(|own| own.mixed)
-                    {
-                        self.update_workload(cluster, workload);
-                    }
-                }
+                Change::Pod(pod) | Change::Placement(pod) => self.update_pod(cluster, pod),
                 Change::Workload(workload) => self.update_workload(cluster, workload),
                 Change::Node(_) | Change::Budgets => {}
             }
@@ -106,16 +108,29 @@ impl ProtectedByBudgets {
 
     fn update_workload(&mut self, cluster: &Cluster, id: WorkloadId) {
         let workload = cluster.workload(id);
-        let share = workload_share(cluster, workload);
-        if self.workloads.len() <= id.index() {
-            self.workloads.resize(id.index() + 1, WorkloadShare::default());
-        }
-        let before = std::mem::replace(&mut self.workloads[id.index()], share.clone());
-        before.budgets.iter().for_each(|&budget| self.total(budget).wanted -= before.wanted);
-        share.budgets.iter().for_each(|&budget| self.total(budget).wanted += share.wanted);
-        if before.of_template != share.of_template {
+        // What stands for the pods of a namespace that nothing controls: none of them is wanted by a controller.
+        let of_template = match workload.kind {
+            WorkloadKind::Pods => Protectors::new(),
+            _ => protectors(workload.name.namespace, &workload.template.labels, selectors(cluster)),
+        };
+        let own = self.workload(id);
+        let before = (own.budgets(), own.wanted);
+        let is_another = own.of_template != of_template;
+        own.of_template = of_template;
+        own.wanted = if has_scale(workload.kind) { i64::from(workload.replicas) } else { 0 };
+        let after = (own.budgets(), own.wanted);
+        before.0.into_iter().for_each(|budget| self.total(budget).wanted -= before.1);
+        after.0.into_iter().for_each(|budget| self.total(budget).wanted += after.1);
+        if is_another {
             workload.pods.iter().for_each(|&pod| self.update_pod(cluster, pod));
         }
+    }
+
+    fn workload(&mut self, id: WorkloadId) -> &mut WorkloadShare {
+        if self.workloads.len() <= id.index() {
+            self.workloads.resize_with(id.index() + 1, WorkloadShare::default);
+        }
+        &mut self.workloads[id.index()]
     }
 
     fn update_pod(&mut self, cluster: &Cluster, id: PodId) {
@@ -124,8 +139,40 @@ impl ProtectedByBudgets {
             self.pods.resize(id.index() + 1, None);
         }
         let before = std::mem::replace(&mut self.pods[id.index()], share.clone());
+        let budgets = |share: &Option<PodShare>| share.as_ref().map(|own| own.budgets.clone()).unwrap_or_default();
+        let (was, is) = (budgets(&before), budgets(&share));
+        if was != is {
+            let workload = cluster.pod(id).workload;
+            is.into_iter().for_each(|budget| self.select(workload, budget));
+            was.into_iter().for_each(|budget| self.deselect(workload, budget));
+        }
         self.count(before, -1);
         self.count(share, 1);
+    }
+
+    /// A budget selects one more pod of a workload.
+    fn select(&mut self, workload: WorkloadId, budget: u32) {
+        let own = self.workload(workload);
+        let pods = own.selected.entry(budget).or_default();
+        *pods += 1;
+        if *pods == 1 && !own.of_template.contains(&budget) {
+            let wanted = own.wanted;
+            self.total(budget).wanted += wanted;
+        }
+    }
+
+    /// A budget selects one pod of a workload less.
+    fn deselect(&mut self, workload: WorkloadId, budget: u32) {
+        let own = self.workload(workload);
+        let Some(pods) = own.selected.get_mut(&budget) else { return };
+        *pods -= 1;
+        if *pods == 0 {
+            own.selected.remove(&budget);
+            if !own.of_template.contains(&budget) {
+                let wanted = own.wanted;
+                self.total(budget).wanted -= wanted;
+            }
+        }
     }
 
     fn total(&mut self, budget: u32) -> &mut ProtectedPods {
@@ -159,33 +206,6 @@ impl ProtectedByBudgets {
             total.unscaled += times * i64::from(!scaled);
         }
     }
-}
-
-/// A controller counts with all that it wants for every budget that selects one of its pods.
-///
-/// Source: `getExpectedScale`.
-fn workload_share(cluster: &Cluster, workload: &Workload) -> WorkloadShare {
-    // What stands for the pods of a namespace that nothing controls: none of them is wanted by a controller.
-    if workload.kind == WorkloadKind::Pods {
-        return WorkloadShare::default();
-    }
-    let of_template = protectors(workload.name.namespace, &workload.template.labels, selectors(cluster));
-    let mut budgets = of_template.clone();
-    let (mut mixed, mut last) = (false, &workload.template);
-    for pod in workload.pods.iter().map(|&pod| cluster.pod(pod)) {
-        // Pods of one specification often follow each other.
-        if pod.phase == PodPhase::Gone || Arc::ptr_eq(&pod.spec, last) || is_as_template(cluster, pod) {
-            continue;
-        }
-        (mixed, last) = (true, &pod.spec);
-        let own = protectors(pod.namespace, &pod.spec.labels, selectors(cluster));
-        let further = own.into_iter().filter(|budget| !of_template.contains(budget));
-        budgets.extend(further);
-    }
-    budgets.sort_unstable();
-    budgets.dedup();
-    let wanted = if has_scale(workload.kind) { i64::from(workload.replicas) } else { 0 };
-    WorkloadShare { of_template, budgets, mixed, wanted }
 }
 
 /// Whether a controller made the pod, and its labels are those of the template that the controller has now.

@@ -181,18 +181,13 @@ mod tests {
         }
     }
 
-    fn step(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobStep {
+    fn view(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobView<'_> {
         let age = SimDuration::from_secs(99);
-        job_step(&JobView {
-            spec,
-            active,
-            terminating: 0,
-            succeeded,
-            failed,
-            failed_indexes: 0,
-            age,
-            backing_off: false,
-        })
+        JobView { spec, active, terminating: 0, succeeded, failed, failed_indexes: 0, age, backing_off: false }
+    }
+
+    fn step(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobStep {
+        job_step(&view(spec, active, succeeded, failed))
     }
 
     #[test]
@@ -207,21 +202,8 @@ mod tests {
     #[test]
     fn an_index_that_is_given_up_is_not_run_again_and_fails_the_job_when_the_others_are_done() {
         let three_of_five = spec(3, Some(5));
-        let step = |active, succeeded| {
-            let age = SimDuration::ZERO;
-            let (failed, failed_indexes) = (1, 1);
-            let spec = &three_of_five;
-            job_step(&JobView {
-                spec,
-                active,
-                terminating: 0,
-                succeeded,
-                failed,
-                failed_indexes,
-                age,
-                backing_off: false,
-            })
-        };
+        let step =
+            |active, succeeded| job_step(&JobView { failed_indexes: 1, ..view(&three_of_five, active, succeeded, 1) });
         assert_eq!(step(0, 0), JobStep::Create(3));
         assert_eq!(step(1, 2), JobStep::Create(1), "two of five are left");
         assert_eq!(step(0, 4), JobStep::End(JobEnd::FailedIndexes));
