@@ -187,11 +187,15 @@ fn bind_at_once(context: &mut Context<'_>, claim: &PersistentVolumeClaim) {
         return;
     }
     let (setup, allowed) = (context.setup, &class.allowed_topologies);
-    let region = Labels::new().with(well_known::REGION, setup.region.name);
+    let mut everywhere = Labels::new().with(well_known::REGION, setup.region.name);
+    if setup.policy.auto_mode.is_some() {
+        // Classes of EKS Auto Mode name its nodes: that leaves every zone open.
+        everywhere.set(well_known::EKS_COMPUTE_TYPE, well_known::AUTO);
+    }
     let mut zones = setup.scenario.zones.clone();
     zones.retain(|&zone| {
         // The driver knows its own key; the other is that of the provisioner within Kubernetes.
-        let labels = region.clone().with(well_known::ZONE, zone).with(well_known::EBS_ZONE, zone);
+        let labels = everywhere.clone().with(well_known::ZONE, zone).with(well_known::EBS_ZONE, zone);
         allowed.is_empty() || allowed.iter().any(|term| term.accepts(&labels, ""))
     });
     if zones.is_empty() {

@@ -5,7 +5,7 @@ use nodecast::cloud::{BillItem, BillLine};
 use nodecast::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
-use nodecast::world::record::NodeEnd;
+use nodecast::world::record::{EventKind, NodeEnd};
 
 /// A Deployment of `replicas` pods of half a CPU, with more of the pod's specification.
 fn deployment(name: &str, replicas: u32, cpu: &str, spec: &str) -> String {
@@ -107,6 +107,32 @@ fn labels_of_types_have_names_of_their_own() {
     let kind = outcome.record.nodes[0].instance_type.unwrap();
     assert!(kind.as_str().starts_with("m7i."), "{kind}");
     assert!(outcome.record.pods.iter().all(|pod| pod.ready.is_some()), "kube-scheduler finds the label on the node");
+}
+
+#[test]
+fn volumes_of_its_own_driver_are_volumes_of_ebs() {
+    let class = |mode: &str| {
+        format!(
+            "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{ name: auto }}\n\
+             provisioner: ebs.csi.eks.amazonaws.com\nvolumeBindingMode: {mode}\nallowedTopologies:\n\
+             - matchLabelExpressions: [{{ key: eks.amazonaws.com/compute-type, values: [auto] }}]\n"
+        )
+    };
+    let claim = "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: { name: data }\nspec: { accessModes: [ReadWriteOnce], \
+                 storageClassName: auto, resources: { requests: { storage: 10Gi } } }\n";
+    let pods = deployment("db", 1, "500m", "volumes: [{ name: data, persistentVolumeClaim: { claimName: data } }]");
+    for (mode, made_for_the_pod) in [("WaitForFirstConsumer", true), ("Immediate", false)] {
+        let outcome = run("duration: 30m", &format!("{}{claim}{pods}", class(mode)));
+        assert!(outcome.record.pods.iter().all(|pod| pod.ready.is_some()), "{mode}: bound, attached and Ready");
+        assert_eq!(of_item(&outcome, BillItem::PersistentVolume).len(), 1, "{mode}");
+        let events = outcome.record.events.iter();
+        let made: Vec<&str> =
+            events.filter(|event| event.kind == EventKind::ProvisioningSucceeded).map(|event| event.message).collect();
+        let expected: &[&str] = if made_for_the_pod { &["claim data in us-east-1a"] } else { &[] };
+        assert_eq!(made, expected, "{mode}");
+        let text = outcome.warnings.texts().join("\n");
+        assert!(!text.contains("reached from every node"), "{mode}: {text}");
+    }
 }
 
 #[test]

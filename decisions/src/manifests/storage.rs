@@ -104,9 +104,10 @@ static CLAIM: Shape = Shape {
 static CSI_NODE: Shape =
     Shape { name: "a CSINode's spec", keys: &["drivers"], without_effect: &[], unsupported: &[], strict: false };
 
-/// A StorageClass. Drivers of volumes built into Kubernetes are named by the CSI driver that took them over.
+/// A StorageClass. Drivers of volumes built into Kubernetes are named by the CSI driver that took them over, and that of EKS Auto Mode by the
+/// one whose volumes its own are.
 ///
-/// Source: Kubernetes 1.36 `k8s.io/csi-translation-lib/plugins`.
+/// Source: Kubernetes 1.36 `k8s.io/csi-translation-lib/plugins`; EKS user guide, "Create a storage class" (Auto Mode).
 pub(super) fn storage_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<StorageClass, InputError> {
     let fields = reader.fields(object, &CLASS)?;
     let metadata = metadata(reader, fields.get("metadata"))?;
@@ -162,9 +163,11 @@ pub(super) fn requested_gib<'s>(reader: &Reader<'s>, resources: Option<&Node<'s>
     gib(reader, resources.and_then(|resources| resources.get("requests")))
 }
 
+/// The driver under the name by which the simulation knows it.
 fn csi_name(driver: Symbol) -> Symbol {
     match driver.as_str() {
-        "kubernetes.io/aws-ebs" => Symbol::new("ebs.csi.aws.com"),
+        // Auto Mode's own driver makes and attaches the same volumes of EBS.
+        "kubernetes.io/aws-ebs" | "ebs.csi.eks.amazonaws.com" => well_known::EBS_DRIVER,
         "kubernetes.io/gce-pd" => Symbol::new("pd.csi.storage.gke.io"),
         "kubernetes.io/azure-disk" => Symbol::new("disk.csi.azure.com"),
         _ => driver,
@@ -211,7 +214,7 @@ pub(super) fn volume<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<P
 
 fn driver_of(reader: &Reader<'_>, spec: Fields<'_, '_>) -> Result<Option<Symbol>, InputError> {
     if let Some(driver) = spec.get("csi").and_then(|csi| csi.get("driver")) {
-        return reader.text(driver, "driver").map(|name| Some(Symbol::new(name)));
+        return reader.text(driver, "driver").map(|name| Some(csi_name(Symbol::new(name))));
     }
     let built_in = [("awsElasticBlockStore", "kubernetes.io/aws-ebs"), ("gcePersistentDisk", "kubernetes.io/gce-pd")];
     let found = built_in.iter().find(|(key, _)| spec.get(key).is_some());
@@ -287,7 +290,7 @@ pub(super) fn csi_node<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result
             let count = driver.get("allocatable").and_then(|own| own.get("count"));
             let count = count.map(|count| reader.integer(count, "count", 0, i64::from(u32::MAX))).transpose()?;
             if let (Some(name), Some(count)) = (name, count.and_then(|count| u32::try_from(count).ok())) {
-                drivers.push((name, count));
+                drivers.push((csi_name(name), count));
             }
         }
     }
