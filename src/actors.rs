@@ -68,6 +68,7 @@ pub use event::{
 };
 pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
 pub use load_steps::{LoadStep, LoadSteps, Unit as LoadUnit};
+pub(crate) use node_life::EBS_DAEMON_SET;
 pub use setup::{
     Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, Example, InitialNode, InitialPlan, JobPlan,
     KarpenterSettings, LoadPart, LoadPlan, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup,

@@ -10,7 +10,7 @@ use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
 use crate::domain::labels::deprecated_node_labels;
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
-use crate::domain::taints::TaintEffect;
+use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::policy::cluster_autoscaler::aws::promised_devices;
 use crate::policy::instance_types::{RealNode, Stated, add_extended, kubelet_of, measured_node, node_of_group};
@@ -53,8 +53,8 @@ pub(super) fn launch_facts(
 /// The first release of Kubernetes whose cloud controller for AWS labels nodes with the ids of their zones.
 const ZONE_IDS_SINCE: u8 = 30;
 
-/// The DaemonSet of the driver of EBS volumes.
-const EBS_DRIVER: &str = "ebs-csi-node";
+/// The DaemonSet of the driver of EBS volumes, as its chart and EKS's add-on call it.
+pub(crate) const EBS_DAEMON_SET: &str = "ebs-csi-node";
 
 /// What a node is labelled with as it registers, beside what its launch has brought: the same under deprecated names, the id of its
 /// zone, and where the driver of EBS volumes runs, the zone under its name. Neither the NodeClaim nor what the Cluster Autoscaler's
@@ -62,7 +62,8 @@ const EBS_DRIVER: &str = "ebs-csi-node";
 ///
 /// Source: cloud-provider-aws v1.36 `pkg/providers/v1/instances_v2.go`, `getAdditionalLabels` (since v1.30, pull request 855); for
 /// deprecated names see [`deprecated_node_labels`]; aws-ebs-csi-driver v1.40 `pkg/driver/node.go`, `NodeGetInfo`. The controller adds its
-/// labels a moment after the kubelet has registered the node and before pods go there; here both come at once.
+/// labels a moment after the kubelet has registered the node and before pods go there, and the driver its own when its pod runs; here all
+/// come at once.
 pub(super) fn registration_labels(context: &Context<'_>, node: NodeId) -> Labels {
     let known = &context.world.node(node).labels;
     let mut labels = deprecated_node_labels(known);
@@ -72,13 +73,24 @@ pub(super) fn registration_labels(context: &Context<'_>, node: NodeId) -> Labels
     if let Some(id) = zone.filter(|_| labelled) {
         labels.set(well_known::ZONE_ID, id);
     }
-    let daemons = &context.setup.policy.manifests.daemon_sets;
-    if let Some(zone) =
-        known.get(well_known::ZONE).filter(|_| daemons.iter().any(|own| own.name.name.as_str() == EBS_DRIVER))
-    {
+    if let Some(zone) = known.get(well_known::ZONE).filter(|_| runs_ebs_driver(context, node)) {
         labels.set(well_known::EBS_ZONE, zone);
     }
     labels
+}
+
+/// Whether the driver of EBS volumes has a pod on the node: its DaemonSet is there, and the node is one that it selects and tolerates.
+fn runs_ebs_driver(context: &Context<'_>, node: NodeId) -> bool {
+    let host = context.world.node(node);
+    if matches!(host.origin, NodeOrigin::Fargate(_)) {
+        return false;
+    }
+    let daemons = &context.setup.policy.manifests.daemon_sets;
+    daemons.iter().filter(|own| own.name.name.as_str() == EBS_DAEMON_SET).any(|own| {
+        let repelling = host.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
+        own.template.selects_node(&host.labels, host.name.as_str())
+            && first_untolerated(repelling, &own.template.tolerations).is_none()
+    })
 }
 
 /// Tells the account how many pods with addresses of their own each node has; nothing where no subnet is stated.

@@ -3,6 +3,7 @@
 mod auto_mode;
 mod beliefs;
 mod devices;
+mod ebs_zones;
 mod fields;
 mod initial;
 mod late;
@@ -116,6 +117,7 @@ pub fn resolve<'s>(
     sizes::warn(&setup, &mut warnings);
     devices::warn(&setup, &mut warnings);
     zone_ids::warn(&setup, &mut warnings);
+    ebs_zones::warn(&setup, &mut warnings);
     warn_about_balancers(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }

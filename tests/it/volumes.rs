@@ -152,9 +152,13 @@ fn nodes_have_the_label_of_the_driver_of_ebs_volumes_where_it_runs() {
                   selector: {matchLabels: {app: ebs}}\n  template:\n    metadata: {labels: {app: ebs}}\n    \
                   spec: {containers: [{name: c, image: i}]}\n";
     let rest = format!("{GP3}{CLAIM}");
-    for (with, runs) in [(driver, true), ("", false)] {
+    let elsewhere = driver.replace("spec: {containers", "spec: {nodeSelector: {kubernetes.io/os: windows}, containers");
+    assert_ne!(elsewhere, driver);
+    for (with, runs, told) in [(driver, true, false), ("", false, true), (&elsewhere, false, false)] {
         let outcome = karpenter(ANYWHERE, "expireAfter: Never", ON_DEMAND, &format!("{rest}{selecting}{with}"));
         assert_eq!(first(&outcome).ready.is_some(), runs, "{with}");
+        let text = outcome.warnings.texts().join("\n");
+        assert_eq!(text.contains("ask for nodes by the label `topology.ebs.csi.aws.com/zone`"), told, "{with}: {text}");
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
 }
 
 /// What each workload makes its pods after, and each pod that nothing controls.
-fn templates(objects: &Manifests) -> impl Iterator<Item = (ObjectName, &PodSpec)> {
+pub(super) fn templates(objects: &Manifests) -> impl Iterator<Item = (ObjectName, &PodSpec)> {
     let deployments = objects.deployments.iter().map(|own| (own.name, &*own.template));
     let sets = objects.stateful_sets.iter().map(|own| (own.name, &*own.template));
     let daemons = objects.daemon_sets.iter().map(|own| (own.name, &*own.template));
