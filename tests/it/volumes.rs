@@ -324,6 +324,23 @@ fn fields_that_a_release_drops_are_warned_of() {
     };
     assert!(told("1.33", &whole) && !told("1.34", &whole));
     assert!(told("1.28", &sidecar) && !told("1.29", &sidecar));
+    let spread = |more: &str| {
+        let own = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: \
+            DoNotSchedule, labelSelector: {matchLabels: {app: db}}, ";
+        deployment(&format!("{own}{more}}}]"), "")
+    };
+    for (more, since) in [
+        ("minDomains: 1", 27),
+        ("matchLabelKeys: [pod-template-hash]", 27),
+        ("nodeTaintsPolicy: Honor", 26),
+        ("nodeAffinityPolicy: Ignore", 26),
+    ] {
+        let (before, from) = (format!("1.{}", since - 1), format!("1.{since}"));
+        assert!(told(&before, &spread(more)) && !told(&from, &spread(more)), "{more}");
+    }
+    assert!(!told("1.25", &spread("nodeTaintsPolicy: Ignore")));
+    let gated = deployment("schedulingGates: [{name: later}]", "");
+    assert!(told("1.26", &gated) && !told("1.27", &gated));
 }
 
 /// What the volumes of claims cost: the amounts of their lines, in order.
