@@ -42,6 +42,7 @@ mod readiness_gates;
 mod restricted;
 mod rollout;
 mod scheduler;
+mod security_groups;
 mod storage;
 mod vertical;
 mod workloads;
@@ -60,6 +61,7 @@ pub use monitor::Monitor;
 pub use namespaces::Namespaces;
 pub use pod::{PodObject, SchedulerVerdict};
 pub use scheduler::SchedulerSettings;
+pub use security_groups::SecurityGroupPolicy;
 pub use storage::AttachLimits;
 pub use workloads::PriorityClass;
 
@@ -173,6 +175,10 @@ pub struct Manifests {
     pub namespaces: Vec<Namespace>,
     /// LimitRanges.
     pub limit_ranges: Vec<LimitRange>,
+    /// SecurityGroupPolicies.
+    pub security_group_policies: Vec<SecurityGroupPolicy>,
+    /// Whether the network plugin lets nodes have branch interfaces; `None` where no object says so.
+    pub pod_enis: Option<bool>,
     /// ResourceQuotas.
     pub resource_quotas: Vec<ResourceQuota>,
     /// ServiceMonitors and PodMonitors.
@@ -329,6 +335,8 @@ impl Manifests {
         replace(&mut self.ingress_classes, newer.ingress_classes, |class| class.name);
         replace(&mut self.namespaces, newer.namespaces, |namespace| namespace.name);
         replace(&mut self.limit_ranges, newer.limit_ranges, |range| range.name);
+        replace(&mut self.security_group_policies, newer.security_group_policies, |policy| policy.name);
+        self.pod_enis = newer.pod_enis.or(self.pod_enis);
         replace(&mut self.resource_quotas, newer.resource_quotas, |quota| quota.name);
         replace(&mut self.monitors, newer.monitors, |monitor| (monitor.of_services, monitor.name));
         replace(&mut self.storage_classes, newer.storage_classes, |class| class.name);

@@ -116,7 +116,7 @@ pub struct ObservedLoad {
 
 /// What a dump is to hold, as `kubectl api-resources -o name` calls it. Of ConfigMaps it is one, with the ranks of the Cluster
 /// Autoscaler's groups: [`RANKS`].
-pub const RESOURCES: [&str; 35] = [
+pub const RESOURCES: [&str; 36] = [
     "deployments.apps",
     "statefulsets.apps",
     "daemonsets.apps",
@@ -131,6 +131,7 @@ pub const RESOURCES: [&str; 35] = [
     "persistentvolumeclaims",
     "limitranges",
     "resourcequotas",
+    "securitygrouppolicies.vpcresources.k8s.aws",
     "rollouts.argoproj.io",
     "scaledobjects.keda.sh",
     "scaledjobs.keda.sh",

@@ -132,3 +132,15 @@ fn what_a_limit_range_does_not_admit_is_never_made() {
         assert_eq!(refusals(&outcome).is_empty(), pods > 0, "{limits}: {:?}", refusals(&outcome));
     }
 }
+
+#[test]
+fn pods_with_security_groups_of_their_own_share_the_branch_interfaces_of_nodes() {
+    let pods = deployment("web", 100, "requests: { cpu: 10m }");
+    let policy = "---\napiVersion: vpcresources.k8s.aws/v1beta1\nkind: SecurityGroupPolicy\nmetadata: { name: own, namespace: shop }\n\
+                  spec: { podSelector: { matchLabels: { app: web } }, securityGroups: { groupIds: [sg-1] } }\n";
+    // An m5.xlarge has 18 of them.
+    for (with, ready) in [(policy, 90), ("", 100)] {
+        let outcome = run(&format!("{pods}{with}"), "");
+        assert_eq!(outcome.record.pods.iter().filter(|pod| pod.ready.is_some()).count(), ready, "{with}");
+    }
+}

@@ -1,4 +1,5 @@
-//! What the API server makes of a template before a pod of it exists: defaults of LimitRanges, and proxies of service meshes.
+//! What the API server makes of a template before a pod of it exists: defaults of LimitRanges, proxies of service meshes, and network
+//! interfaces for pods with security groups of their own.
 //!
 //! Source: Kubernetes 1.36 `plugin/pkg/admission/limitranger/admission.go` and `pkg/apis/core/v1/defaults.go`; Istio 1.27
 //! `manifests/charts/istio-control/istio-discovery/files/injection-template.yaml` and `pkg/kube/inject`; Linkerd 2.18
@@ -11,6 +12,7 @@ use std::sync::Arc;
 
 use super::common::{metadata, resource_map};
 use super::pod::OBJECT;
+use super::security_groups::{self, SecurityGroupPolicy};
 use super::{Manifests, Namespace};
 use crate::domain::quantity::Quantity;
 use crate::domain::words::counted;
@@ -105,9 +107,12 @@ fn fill(own: &mut Resources, others: &Resources) {
     }
 }
 
-/// Namespaces and LimitRanges by namespace.
+/// Namespaces, and LimitRanges and SecurityGroupPolicies by namespace.
 struct Rules<'m> {
     ranges: BTreeMap<Symbol, Vec<&'m LimitRange>>,
+    policies: BTreeMap<Symbol, Vec<&'m SecurityGroupPolicy>>,
+    /// Whether nodes have branch interfaces; `None` where no object says so.
+    pod_enis: Option<bool>,
     namespaces: BTreeMap<Symbol, &'m Namespace>,
 }
 
@@ -116,16 +121,25 @@ struct Rules<'m> {
 struct Happened {
     proxies: BTreeMap<&'static str, usize>,
     refused: BTreeSet<String>,
+    /// Templates that a SecurityGroupPolicy selects, by whether nodes have branch interfaces.
+    with_groups: BTreeMap<Option<bool>, usize>,
 }
 
 impl Manifests {
-    /// Gives every template what the API server would: the proxy of a mesh, and the defaults of LimitRanges. Rules are looked for
-    /// here and among what `exists` already.
+    /// Gives every template what the API server would: the proxy of a mesh, a branch network interface, and the defaults of LimitRanges.
+    /// Rules are looked for here and among what `exists` already.
     pub fn admit(&mut self, exists: &[&Self]) -> Vec<Warning> {
         let all = |own: &Self| (own.limit_ranges.clone(), own.namespaces.clone());
         let (ranges, namespaces): (Vec<_>, Vec<_>) = exists.iter().map(|own| all(own)).chain([all(self)]).unzip();
         let (ranges, namespaces) = (ranges.concat(), namespaces.concat());
-        let mut rules = Rules { ranges: BTreeMap::new(), namespaces: BTreeMap::new() };
+        let policies: Vec<SecurityGroupPolicy> =
+            exists.iter().copied().chain([&*self]).flat_map(|own| own.security_group_policies.clone()).collect();
+        let pod_enis = self.pod_enis.or_else(|| exists.iter().rev().find_map(|own| own.pod_enis));
+        let (by_range, by_policy, by_name) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut rules = Rules { ranges: by_range, policies: by_policy, pod_enis, namespaces: by_name };
+        for policy in &policies {
+            rules.policies.entry(policy.name.namespace).or_default().push(policy);
+        }
         for range in &ranges {
             rules.ranges.entry(range.name.namespace).or_default().push(range);
         }
@@ -166,8 +180,32 @@ impl Happened {
             format!("{mesh} adds its proxy to the pods of {workloads}, which so request more than their templates say")
         });
         let warning = |text: String| Warning::new(text).with_effect(Effect::MayChangeAnswer);
-        proxies.chain(self.refused).map(warning).collect()
+        let with_groups = self.with_groups.into_iter().filter_map(|(enis, count)| about_groups(enis, count));
+        proxies.chain(self.refused).map(warning).chain(with_groups).collect()
     }
+}
+
+/// What is to be said of so many templates that a SecurityGroupPolicy selects.
+fn about_groups(pod_enis: Option<bool>, count: usize) -> Option<Warning> {
+    let workloads = counted(count as u64, "workload", "workloads");
+    let (text, effect) = match pod_enis {
+        Some(true) => return None,
+        None => (
+            format!(
+                "SecurityGroupPolicies select the pods of {workloads}, which so request a branch network interface (`vpc.amazonaws.com/pod-eni`): \
+                 no DaemonSet `aws-node` says whether `ENABLE_POD_ENI` is on, and it is taken to be"
+            ),
+            Effect::MayChangeAnswer,
+        ),
+        Some(false) => (
+            format!(
+                "SecurityGroupPolicies select the pods of {workloads}, which request no branch network interface here, for the DaemonSet `aws-node` \
+                 has no `ENABLE_POD_ENI: \"true\"`; in a cluster they request one all the same, which no node has then, and wait"
+            ),
+            Effect::ChangesAnswer,
+        ),
+    };
+    Some(Warning::new(text).with_effect(effect))
 }
 
 impl Rules<'_> {
@@ -178,6 +216,14 @@ impl Rules<'_> {
         if let Some((mesh, proxy)) = proxy(template, namespace) {
             *happened.proxies.entry(mesh).or_default() += 1;
             changed.get_or_insert_with(|| template.clone()).containers.push(proxy);
+        }
+        let mut policies = self.policies.get(&name.namespace).into_iter().flatten();
+        if policies.any(|policy| policy.selects(template)) && !security_groups::has_interface(template) {
+            *happened.with_groups.entry(self.pod_enis).or_default() += 1;
+            if self.pod_enis != Some(false) {
+                let own = changed.get_or_insert_with(|| template.clone());
+                own.containers.iter_mut().take(1).for_each(security_groups::ask);
+            }
         }
         for range in self.ranges.get(&name.namespace).into_iter().flatten() {
             let mut own = changed.as_ref().unwrap_or(template).clone();

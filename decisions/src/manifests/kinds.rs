@@ -6,7 +6,7 @@ use super::pod::OBJECT;
 use super::{
     Manifests, Namespace, admission, balancers, batch, capacity_buffer, config_map, eksctl, helm, hpa, keda, keda_jobs,
     legacy, monitor, names, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout, scheduler,
-    storage, vertical, workloads,
+    security_groups, storage, vertical, workloads,
 };
 use crate::text::InputError;
 use crate::text::error::{Effect, listed, nearest};
@@ -53,6 +53,7 @@ pub const READ: &[&str] = &[
     "NodeOverlay",
     "CapacityBuffer",
     "PodTemplate",
+    "SecurityGroupPolicy",
 ];
 
 /// API versions whose form is read, by kind, the one to write first.
@@ -95,6 +96,7 @@ pub const API_VERSIONS: &[(&str, &[&str])] = &[
     ("NodeOverlay", &["karpenter.sh/v1alpha1"]),
     ("CapacityBuffer", &["autoscaling.x-k8s.io/v1beta1", "autoscaling.x-k8s.io/v1alpha1"]),
     ("PodTemplate", &["v1"]),
+    ("SecurityGroupPolicy", &["vpcresources.k8s.aws/v1beta1"]),
 ];
 
 /// Kinds that change neither capacity, nor cost, nor latency.
@@ -175,10 +177,6 @@ pub const NOT_SIMULATED: &[(&str, &str)] = &[
     ("MultidimPodAutoscaler", "its target keeps its replicas"),
     ("RuntimeClass", "it adds no overhead"),
     ("ENIConfig", "pods use the nodes' own subnets"),
-    (
-        "SecurityGroupPolicy",
-        "pods that it selects take no branch network interface; let them request `vpc.amazonaws.com/pod-eni: 1`",
-    ),
     ("Machine", "state the Node objects instead"),
     ("ResourceClaim", "no device is allocated"),
     ("ResourceClaimTemplate", "no device is allocated"),
@@ -267,7 +265,11 @@ fn one<'s>(
             manifests.name_last(reader, kind, object);
         }
         "CronJob" => manifests.cron_jobs.push(batch::cron_job(reader, object)?),
-        "DaemonSet" => manifests.daemon_sets.push(workloads::daemon_set(reader, object)?),
+        "DaemonSet" => {
+            manifests.daemon_sets.push(workloads::daemon_set(reader, object)?);
+            manifests.pod_enis = security_groups::pod_enis(object).or(manifests.pod_enis);
+        }
+        "SecurityGroupPolicy" => manifests.security_group_policies.push(security_groups::policy(reader, object)?),
         "Pod" => {
             manifests.pods.push(pod::pod(reader, object)?);
             manifests.name_last(reader, kind, object);

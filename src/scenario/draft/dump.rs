@@ -61,11 +61,12 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 35] = [
+const CARRIED: [(&str, usize); 36] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
     ("ResourceQuota", 0),
+    ("SecurityGroupPolicy", 0),
     ("DaemonSet", 0),
     ("Service", 0),
     ("Ingress", 0),
@@ -536,7 +537,11 @@ mod tests {
     fn a_dump_is_asked_for_every_kind_that_is_read_and_for_no_other() {
         let plural = |kind: &str| {
             let name = kind.to_ascii_lowercase();
-            if name.ends_with('s') { name + "es" } else { name + "s" }
+            match name.strip_suffix("cy") {
+                Some(stem) => format!("{stem}cies"),
+                None if name.ends_with('s') => name + "es",
+                None => name + "s",
+            }
         };
         let kept = |kind: &&str| *kind != "ConfigMap" && !CONFIGURATIONS.contains(kind);
         let read = CARRIED.iter().map(|(kind, _)| *kind).filter(kept);

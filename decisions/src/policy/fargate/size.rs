@@ -103,7 +103,10 @@ pub fn unsupported(spec: &PodSpec, foreign_volume: bool) -> Option<Unsupported> 
         selected || affine
     };
     let is_plain = |name: ResourceName| {
-        [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS].contains(&name)
+        // A pod on Fargate has its security groups by an annotation, and requests no interface for them.
+        let interface = ResourceName(well_known::AWS_POD_ENI);
+        [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE, ResourceName::PODS, interface]
+            .contains(&name)
     };
     let found = [
         (containers().any(|own| own.privileged), Unsupported::Privileged),

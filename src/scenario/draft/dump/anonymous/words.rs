@@ -270,7 +270,8 @@ const CONDITIONS: [&str; 34] = [
 /// What the names of machine images' systems begin with.
 const SYSTEMS: [&str; 6] = ["Amazon Linux", "Bottlerocket", "Ubuntu", "Windows Server", "Flatcar", "Red Hat"];
 /// Kinds of objects that others refer to.
-const KINDS: [&str; 33] = [
+const KINDS: [&str; 34] = [
+    "SecurityGroupPolicy",
     "LimitRange",
     "ResourceQuota",
     "Rollout",
