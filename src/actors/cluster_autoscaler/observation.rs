@@ -1,7 +1,7 @@
 //! The cluster as the autoscaler sees it at the start of an iteration.
 //!
 //! Deviation: when a node registered or its readiness changed is known as of the iteration that first saw it, at most one
-//! `scan-interval` late.
+//! `scan-interval` late. Nodes that are there from the start have been there, as ready as they are, for an hour at least.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::policy::cluster_autoscaler::{Flags, Observation, TO_BE_DELETED};
 use crate::policy::kube_scheduler::PodVolumes;
 use crate::world::record::WorkloadKind;
 
-/// How long nodes that are there from the start have been there.
+/// How long nodes that are there from the start have been there, at least.
 const BEFORE_START: SimDuration = SimDuration::from_secs(3_600);
 
 /// What earlier iterations saw of a node.
@@ -183,8 +183,8 @@ fn first_seen(context: &Context<'_>, id: NodeId, now: SimTime) -> KnownNode {
     // Karpenter's own, which no node of a group carries.
     labels.remove(well_known::NODE_INITIALIZED);
     let name = state.origin.name();
-    let from_start = context.cluster_autoscaler.iterations == 0;
-    let registered = if from_start { now - BEFORE_START } else { now };
+    let from_start = context.world.record().nodes[id.index()].registered == Some(SimTime::ZERO);
+    let registered = if from_start { state.created.min(SimTime::ZERO - BEFORE_START) } else { now };
     KnownNode {
         name: Arc::from(state.name.as_str()),
         labels,

@@ -40,6 +40,18 @@ fn new_nodes_of_a_group_are_as_those_of_the_dump() {
     assert_eq!(run(&takers(6, 1_000)), (3, 0));
 }
 
+/// EC2 says one GPU of the type, and the nodes of the dump share theirs.
+#[test]
+fn the_first_iteration_already_goes_by_the_nodes_of_the_dump() {
+    let own = |text: String| text.replace("example.com/slot", "nvidia.com/gpu").replace("m5.xlarge", "g4dn.xlarge");
+    let group = own(NODE_GROUP.replace("desired: 2", "desired: 1"));
+    for controllers in ["", "controller_time: none\n"] {
+        let dump = own(shared("s1", OF_GROUP, 4));
+        let place = cluster(&own(takers(8, 100)), &dump, &format!("{controllers}{group}{AUTOSCALER}"));
+        assert_eq!(came_to(&outcome(&place, "scenario.yaml")), (2, 0), "{controllers}");
+    }
+}
+
 #[test]
 fn new_nodes_of_a_pool_are_as_those_of_the_dump() {
     // Karpenter knows nothing of the devices: what waits for none makes it launch, and the others find their place there.
