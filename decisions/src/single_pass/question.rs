@@ -1,8 +1,11 @@
 //! What is asked of one pass: a cluster as manifests and a dump of its objects describe it.
 
+mod warnings;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use self::warnings::{warn_of_buffers, warn_of_fargate, warn_of_kinds, warn_of_pools};
 use crate::catalog::Region;
 use crate::domain::pod::{ClaimSource, OwnerKind, PodDisruptionBudget, PodPhase};
 use crate::domain::symbol::well_known;
@@ -19,7 +22,7 @@ use crate::policy::instance_types::{
     InstanceType, OverlayVerdict, ProviderSettings, complete_classes, complete_pools, lay_overlays, overlay_warnings,
     types_of_pools,
 };
-use crate::policy::release::{Behaviour, leave_out_unread, unread_kind};
+use crate::policy::release::{Behaviour, leave_out_unread};
 use crate::text::error::{Effect, nearest};
 use crate::text::{InputError, Warning};
 
@@ -334,56 +337,6 @@ fn whose(
     }
     objects.daemon_sets.iter_mut().filter(|own| auto_mode::is_part_of_nodes(own)).for_each(auto_mode::keep_off);
     KarpenterVersion::AUTO_MODE
-}
-
-/// One pass is asked about pods that are there.
-fn warn_of_buffers(objects: &Manifests, warnings: &mut Vec<Warning>) {
-    for buffer in &objects.capacity_buffers {
-        let text =
-            format!("CapacityBuffer {}: one pass packs pods that wait, and keeps no room beside them", buffer.name);
-        warnings.push(Warning::new(text));
-    }
-}
-
-/// One pass is asked about nodes.
-fn warn_of_fargate(objects: &Manifests, warnings: &mut Vec<Warning>) {
-    for profile in &objects.fargate_profiles {
-        let text = format!(
-            "Fargate profile {}: one pass packs the pods that it would take, too; leave them out, or ask with `nodecast run`",
-            profile.name
-        );
-        warnings.push(Warning::new(text).with_effect(Effect::MayChangeAnswer));
-    }
-}
-
-/// Warns of pools of another time than the release's.
-fn warn_of_kinds(karpenter: KarpenterVersion, pools: &[NodePool], warnings: &mut Vec<Warning>) {
-    for pool in pools {
-        let Some(unread) = unread_kind(karpenter, pool) else { continue };
-        let way_out = if pool.legacy { ", for example `--karpenter v0.27`" } else { "" };
-        warnings.push(Warning::new(format!("{unread}{way_out}")).with_effect(Effect::ChangesAnswer));
-    }
-}
-
-fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings: &mut Vec<Warning>) {
-    for pool in pools {
-        if !pool.ready {
-            let text = format!("NodePool {} is not ready or is being deleted: it launches nothing", pool.name);
-            warnings.push(Warning::new(text));
-        }
-        if !classes.iter().any(|class| class.name == pool.node_class) {
-            let (name, class) = (pool.name, pool.node_class);
-            warnings.push(Warning::new(format!(
-                "NodePool {name} names the node class {class}, which is in no file: the defaults of AL2023 stand in"
-            )));
-        }
-    }
-    for class in classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
-        let name = class.name;
-        warnings.push(Warning::new(format!(
-            "EC2NodeClass {name} selects capacity reservations; what room they have is in no file, so none is used"
-        )));
-    }
 }
 
 /// One pod for each DaemonSet. Since v1 the newest of its pods stands for it, as admission left it, with the required node
