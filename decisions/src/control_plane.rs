@@ -1,6 +1,7 @@
-//! What the control plane works out from the cluster and answers with: the status of disruption budgets, and whether a pod may be
-//! evicted.
+//! What the control plane works out from the cluster and answers with: the status of disruption budgets, whether a pod may be
+//! evicted, which pods a scale takes.
 //!
 //! What must not live here: when controllers run (`actors`), what autoscalers decide (`policy`).
 
 pub mod budgets;
+pub mod scales;

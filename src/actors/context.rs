@@ -42,6 +42,7 @@ use crate::cloud::billing::{FargatePod, FargatePrices};
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
 use crate::cluster::Derived;
 use crate::control_plane::budgets::ProtectedByBudgets;
+use crate::control_plane::scales::TakenFromOthers;
 use crate::domain::hpa::{HorizontalPodAutoscaler, ScaleTargetRef};
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, NodeId, SimDuration, SimTime, Symbol, WorkloadId};
@@ -111,6 +112,8 @@ pub struct Context<'s> {
     pub(super) protected: RefCell<Derived<ProtectedByBudgets>>,
     /// Which of them protect which pods.
     pub(super) protections: Protections,
+    /// Pods that the selectors of other workloads take; brought up to date by whoever asks.
+    pub(super) taken_from_others: RefCell<Derived<TakenFromOthers>>,
 }
 
 /// What has a jitter of its own.
@@ -200,6 +203,7 @@ impl<'s> Context<'s> {
             dispatch: dispatch::dispatch,
             control_plane: setup.policy.versions.kubernetes,
             protected: RefCell::new(Derived::new(&world)),
+            taken_from_others: RefCell::new(Derived::new(&world)),
             world,
             protections: Protections::default(),
         }

@@ -26,10 +26,10 @@ use super::load_loop::{self, LoadLoop};
 use super::queue_loop::QueueLoop;
 use super::setup::{Action, LoadPlan, Setup, Step};
 use super::usage_loop::{self, StartUp, StatedMemory};
-use crate::cluster::{NodePhase, PodPhase};
+use crate::cluster::{NodePhase, PodPhase, Workload, WorkloadKind};
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, WorkloadId};
+use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::engine::Streams;
 use crate::policy::replicas::hpa::{Sample, pod_request_milli};
 
@@ -48,6 +48,8 @@ pub(super) struct MetricsServer {
     /// When the first tick is, counted from the start.
     phase: SimDuration,
     scaled: BTreeSet<ObjectName>,
+    /// The namespaces and selectors of these: an autoscaler looks at all pods that they take.
+    selectors: Vec<(Symbol, LabelSelector)>,
     /// Workloads of which the scenario states some use.
     stated: BTreeSet<ObjectName>,
     /// Whether the requests of some load are simulated one by one.
@@ -119,10 +121,21 @@ impl MetricsServer {
             ExternalSubject::Resource { workload, .. } => Some(workload),
             ExternalSubject::Scaler { .. } | ExternalSubject::Trigger { .. } | ExternalSubject::Metric(_) => None,
         };
+        let scaled: BTreeSet<ObjectName> = setup.timeline.iter().filter_map(target).collect();
+        let selector = |step: &Step| {
+            let (name, selector) = match &step.action {
+                Action::Deploy(own) => (own.name, &own.selector),
+                Action::DeployStateful(own) => (own.name, &own.selector),
+                _ => return None,
+            };
+            scaled.contains(&name).then(|| (name.namespace, selector.clone()))
+        };
+        let selectors = setup.timeline.iter().filter_map(selector).collect();
         let drawn = || streams.stream("metrics-phase", "").span_up_to(setup.scenario.metrics_server.resolution);
         Self {
             phase: setup.scenario.phases.metrics_server.unwrap_or_else(drawn),
-            scaled: setup.timeline.iter().filter_map(target).collect(),
+            scaled,
+            selectors,
             stated: setup
                 .scenario
                 .external_metrics
@@ -140,6 +153,7 @@ impl MetricsServer {
             resolution,
             phase: SimDuration::ZERO,
             scaled: BTreeSet::new(),
+            selectors: Vec::new(),
             stated: BTreeSet::new(),
             counts_requests: false,
             workloads: Vec::new(),
@@ -152,17 +166,22 @@ impl MetricsServer {
     }
 
     /// Finds out what reading a pod of `workload` takes, once. Loads and queues know their workloads before these have pods.
-    fn meter(&mut self, workload: WorkloadId, name: ObjectName, plans: &[LoadPlan], (loads, queues): Consumers<'_>) {
+    fn meter(&mut self, workload: WorkloadId, of: &Workload, plans: &[LoadPlan], (loads, queues): Consumers<'_>) {
         if self.workloads.len() <= workload.index() {
             self.workloads.resize_with(workload.index() + 1, || None);
         }
-        let (scaled, stated) = (&self.scaled, &self.stated);
+        let (scaled, stated, name) = (&self.scaled, &self.stated, of.name);
+        // Of pods that nothing controls each has labels of its own.
+        let takes = |(namespace, selector): &(Symbol, LabelSelector)| {
+            *namespace == name.namespace && (of.kind == WorkloadKind::Pods || selector.matches(&of.template.labels))
+        };
+        let selectors = &self.selectors;
         self.workloads[workload.index()].get_or_insert_with(|| {
             let load = loads.iter().position(|load| load.id == Some(workload));
             let plan = load.and_then(|load| plans.get(load));
             let told = |plan: &LoadPlan| !plan.exact && plan.parts.iter().all(|part| part.service.memory.is_none());
             Metered {
-                scaled: scaled.contains(&name),
+                scaled: scaled.contains(&name) || selectors.iter().any(takes),
                 load,
                 settles: plan.is_none_or(told)
                     && queues.iter().all(|queue| queue.id != Some(workload))
@@ -491,8 +510,8 @@ pub(super) fn pod_starts_up(context: &mut Context<'_>, pod: PodId) {
 pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
     let state = context.world.pod(pod);
     let (workload, Some(node)) = (state.workload, state.node) else { return };
-    let name = context.world.workload(workload).name;
-    context.metrics.meter(workload, name, &context.setup.loads, (&context.loads, &context.queues));
+    let of = context.world.workload(workload);
+    context.metrics.meter(workload, of, &context.setup.loads, (&context.loads, &context.queues));
     if context.metrics.metered(workload).is_some_and(|metered| metered.scaled) {
         context.metrics.begin_to_read(pod, node);
     }

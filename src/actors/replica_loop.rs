@@ -6,8 +6,8 @@
 //! Deviation: all passes that fall on one instant happen then; the controller has five workers.
 
 mod reading;
+mod selected;
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::context::Context;
@@ -27,6 +27,7 @@ use crate::policy::replicas::hpa::{
 use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
 
 use reading::{Read, Reading, read_metrics};
+use selected::find_rivals;
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
@@ -202,7 +203,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         pods: &room.views,
         settled,
         readings: &[],
-        selector_problem: ambiguous(context, index).then_some(SelectorProblem::Ambiguous),
+        selector_problem: selected::is_ambiguous(context, index).then_some(SelectorProblem::Ambiguous),
     };
     let reads = read_metrics(context, index, &view, &room.pods, &mut room.reading);
     let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
@@ -217,7 +218,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
 }
 
 /// Puts the pods that have to be looked at one by one where `room` has them, and sums up the others: those that have settled
-/// at metrics-server, unless a metric other than CPU has a value for each.
+/// at metrics-server, unless a metric other than CPU has a value for each, or others have made some of the pods.
 fn look_at_pods(
     context: &Context<'_>,
     now: SimTime,
@@ -226,13 +227,16 @@ fn look_at_pods(
     room: &mut Room,
 ) -> SettledPods {
     let all = context.world.workload(target).pods.as_slice();
+    let of_others = selected::of_others(context, target);
     let mut settled = SettledPods::default();
-    if metrics.iter().all(is_known_of_settled_pods) {
+    if of_others.is_empty() && metrics.iter().all(is_known_of_settled_pods) {
         settled = context.metrics.settled_pods(target, &context.loads, now);
         find_unsettled(context, all, settled.pods, room);
     } else {
+        room.newest = None;
         room.pods.clear();
         room.pods.extend_from_slice(all);
+        room.pods.extend(of_others);
     }
     room.views.clear();
     room.views.extend(room.pods.iter().map(|&pod| pod_view(context, pod)));
@@ -244,6 +248,10 @@ fn look_at_pods(
 fn find_unsettled(context: &Context<'_>, all: &[PodId], settled: i64, room: &mut Room) {
     let unsettled = |pod: &PodId| !context.metrics.is_settled(*pod);
     let Room { pods, newest, .. } = room;
+    // At the last pass all were looked at, and perhaps those of others.
+    if newest.is_none() {
+        pods.clear();
+    }
     pods.retain(|pod| context.world.pod(*pod).phase != PodPhase::Gone && unsettled(pod));
     let made_since = all.iter().rev().take_while(|pod| newest.is_none_or(|newest| **pod > newest));
     pods.extend(made_since.copied().filter(unsettled));
@@ -270,25 +278,6 @@ fn wakes(context: &Context<'_>, index: u32) -> bool {
     match context.setup.policy.versions.kubernetes.minor() {
         ..37 => own.spec.min_replicas == Some(0),
         _ => own.state.conditions.scaled_to_zero.is_true(),
-    }
-}
-
-/// Whether another autoscaler scales the same workload, which the controller looks at from Kubernetes 1.26 on.
-///
-/// Source: Kubernetes 1.26 `pkg/controller/podautoscaler/horizontal.go`, `validateAndParseSelector`.
-fn ambiguous(context: &Context<'_>, index: u32) -> bool {
-    context.setup.policy.versions.kubernetes.minor() >= 26 && context.autoscalers[index as usize].has_rival
-}
-
-/// Finds out which autoscalers scale the same workload: an autoscaler or its target has come or gone.
-fn find_rivals(context: &mut Context<'_>) {
-    let mut scalers: FxHashMap<WorkloadId, u32> = FxHashMap::default();
-    for (_, target) in context.replica_autoscalers() {
-        *scalers.entry(target).or_default() += 1;
-    }
-    for own in &mut context.autoscalers {
-        let others = |target| scalers.get(&target).copied().unwrap_or(0) - u32::from(!own.retired);
-        own.has_rival = own.target.is_some_and(|target| others(target) > 0);
     }
 }
 

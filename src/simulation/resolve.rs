@@ -10,6 +10,7 @@ mod late;
 mod metrics;
 mod pools;
 mod replicas;
+mod selected;
 mod selecting;
 mod sizes;
 mod storage;
@@ -104,6 +105,7 @@ pub fn resolve<'s>(
     fields::warn(&setup, &mut warnings);
     warn_about_named_nodes(&setup, &mut warnings);
     selecting::warn(&setup, &mut warnings);
+    selected::warn(&setup, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     usage::warn(&setup, &mut warnings);
     vertical::warn(&setup, &mut warnings);

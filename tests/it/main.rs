@@ -99,6 +99,7 @@ mod rightsizing;
 mod rollouts;
 mod schema;
 mod second_tutorial;
+mod selected_pods;
 mod selection;
 mod shipped;
 mod simulated_clocks;

@@ -27,6 +27,11 @@ impl<T: Follow> Derived<T> {
         Self { value: T::build(cluster), seen: cluster.changed() }
     }
 
+    /// Whether nothing has changed since the value was brought up to date.
+    pub fn is_current(&self, cluster: &Cluster) -> bool {
+        self.seen == cluster.changed()
+    }
+
     /// Brings the value up to date: with what has changed, or from nothing where that is too long ago to know.
     pub fn catch_up(&mut self, cluster: &Cluster) {
         match cluster.journal().since(self.seen) {

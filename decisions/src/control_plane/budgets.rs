@@ -216,7 +216,7 @@ fn is_as_template(cluster: &Cluster, pod: &Pod) -> bool {
 }
 
 /// Whether objects of the kind have the subresource `scale`, which says how many pods they want.
-const fn has_scale(kind: WorkloadKind) -> bool {
+pub(super) const fn has_scale(kind: WorkloadKind) -> bool {
     matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet)
 }
 

@@ -187,8 +187,8 @@ fn stated_of<'s>(context: &Context<'s>, subject: &ExternalSubject) -> Option<&'s
     context.setup.scenario.external_metrics.iter().find(|stated| stated.subject == *subject)
 }
 
-/// A resource of each pod of `target`, or of one container of each, from metrics-server. The samples are put where `room` has
-/// them.
+/// A resource of each pod, or of one container of each: from metrics-server, or as the scenario states it for the workload that made
+/// the pod. `target` is the one that is scaled. The samples are put where `room` has them.
 fn read_resource(
     context: &Context<'_>,
     now: SimTime,
@@ -196,35 +196,63 @@ fn read_resource(
     (name, container): (ResourceName, Option<&str>),
     room: &mut Reading,
 ) -> Read {
-    let subject = ExternalSubject::Resource { workload: target, resource: name };
-    if let Some(stated) = stated_of(context, &subject) {
-        return match stated.at(now) {
-            Some(percent) => read_stated(context, now, pods, (name, container, percent), room),
-            None => Read::Failed(FAILS.to_owned()),
-        };
+    let stated = |workload| stated_of(context, &ExternalSubject::Resource { workload, resource: name });
+    let of_target = stated(target).map(|stated| stated.at(now));
+    if of_target == Some(None) {
+        return Read::Failed(FAILS.to_owned());
     }
     let is_memory = name == ResourceName::MEMORY;
     let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
-    if name != ResourceName::CPU && !(is_memory && has_memory()) {
+    if of_target.is_none() && name != ResourceName::CPU && !(is_memory && has_memory()) {
         return Read::Failed(NO_PIPELINE.to_owned());
     }
     let mut samples = std::mem::take(&mut room.samples);
     samples.clear();
     let sample = |&pod: &PodId| {
         let state = context.world.pod(pod);
-        let running = state.phase == PodPhase::Running;
-        let sample = match is_memory {
-            _ if !running => None,
-            true => context.metrics.memory_sample(pod, now),
-            false => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
+        let request = room.request(&state.spec, (name, container));
+        let maker = context.world.workload(state.workload).name;
+        let percent = if maker == target { of_target } else { stated(maker).map(|stated| stated.at(now)) };
+        let sample = match percent {
+            _ if state.phase != PodPhase::Running => None,
+            Some(percent) => stated_sample(context, now, pod, percent.zip(request)),
+            None => metered_sample(context, now, pod, (is_memory, container)),
         };
-        // What is stated of others by name is not this one's.
-        let others = container.map_or(0, |own| usage_loop::used_by_others(context, pod, (own, is_memory)));
-        let sample = sample.map(|own| Sample { milli: own.milli.saturating_sub(others).max(0), ..own });
-        PodSample { sample, request: room.request(&state.spec, (name, container)) }
+        PodSample { sample, request }
     };
     samples.extend(pods.iter().map(sample));
     of_container(context, pods, container, samples, room)
+}
+
+/// What metrics-server says of a pod, but for what is stated of other containers by name.
+fn metered_sample(
+    context: &Context<'_>,
+    now: SimTime,
+    pod: PodId,
+    (is_memory, container): (bool, Option<&str>),
+) -> Option<Sample> {
+    let state = context.world.pod(pod);
+    let sample = match is_memory {
+        true => context.metrics.memory_sample(pod, now),
+        false => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
+    };
+    let others = container.map_or(0, |own| usage_loop::used_by_others(context, pod, (own, is_memory)));
+    sample.map(|own| Sample { milli: own.milli.saturating_sub(others).max(0), ..own })
+}
+
+/// So many percent of what a pod requests, from when on metrics-server knows anything of it: what is stated is what metrics-server
+/// answers with at once.
+fn stated_sample(
+    context: &Context<'_>,
+    now: SimTime,
+    pod: PodId,
+    percent_of_request: Option<(f64, i64)>,
+) -> Option<Sample> {
+    let state = context.world.pod(pod);
+    let (percent, request) = percent_of_request?;
+    let known = context.metrics.sample(pod, (state.workload, state.started), &context.loads, now)?;
+    // Rounded up, since what the autoscaler makes of it is cut to whole percent.
+    Some(Sample { milli: libm::ceil(request as f64 * percent / 100.0 - 1e-6) as i64, ..known })
 }
 
 /// The samples, unless they are of a container that a pod which metrics-server knows has not.
@@ -247,31 +275,4 @@ fn of_container(
     room.samples = samples;
     let pod = context.world.pod_name(pod);
     Read::Failed(format!("failed to get container metrics: container {name} not present in metrics for pod {pod}"))
-}
-
-/// A resource of each pod as the scenario states it: so many percent of what the pod requests, from when on metrics-server
-/// knows anything of the pod. What is stated is what metrics-server answers with at once.
-fn read_stated(
-    context: &Context<'_>,
-    now: SimTime,
-    pods: &[PodId],
-    (name, container, percent): (ResourceName, Option<&str>, f64),
-    room: &mut Reading,
-) -> Read {
-    let mut samples = std::mem::take(&mut room.samples);
-    samples.clear();
-    let sample = |&pod: &PodId| {
-        let state = context.world.pod(pod);
-        let request = room.request(&state.spec, (name, container));
-        let known = match state.phase {
-            PodPhase::Running => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
-            PodPhase::Pending | PodPhase::Starting | PodPhase::Gone => None,
-        };
-        // Rounded up, since what the autoscaler makes of it is cut to whole percent.
-        let used = |request: i64| libm::ceil(request as f64 * percent / 100.0 - 1e-6) as i64;
-        let sample = known.zip(request).map(|(known, request)| Sample { milli: used(request), ..known });
-        PodSample { sample, request }
-    };
-    samples.extend(pods.iter().map(sample));
-    of_container(context, pods, container, samples, room)
 }
