@@ -14,8 +14,8 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::engine::TimerId;
 use crate::policy::replicas::keda::{
-    FallbackCounts, FallbackRead, PollDecision, PollView, TriggerState, composite, external_metric_name, is_active,
-    poll as poll_decision, read_with_fallback, target_of,
+    FallbackCounts, FallbackRead, PollDecision, PollView, TriggerState, composite, external_metric_name, fallback_goal,
+    is_active, poll as poll_decision, read_with_fallback, valid_fallback,
 };
 use crate::world::record::EventKind;
 
@@ -308,9 +308,9 @@ fn read_one(
         replicas: replicas_of(context, target),
         ready: i32::try_from(workload.ready).unwrap_or(i32::MAX),
     };
-    let goal = (target_units(plan, trigger), spec.metric_type);
+    let goal = fallback_goal(&plan.object, spec);
     let is_known = !matches!(plan.readers[trigger], TriggerReader::Unknown(_));
-    let fallback = plan.object.fallback.as_ref().filter(|_| is_known);
+    let fallback = valid_fallback(&plan.object).filter(|_| is_known);
     let outcome = read_with_fallback(fallback, value, &mut memory.failures, goal, counts);
     context.scaled_objects[index].memory[trigger] = memory;
     let in_fallback = matches!(outcome, FallbackRead::Synthetic(_) | FallbackRead::Nil);
@@ -338,14 +338,6 @@ fn note_failures(
         None => (EventKind::TriggerRecovered, name.to_string()),
     };
     context.world.note(now, kind, Some(target), text);
-}
-
-fn target_units(plan: &ScalingPlan, trigger: usize) -> f64 {
-    use crate::domain::hpa::MetricTarget;
-    match target_of(&plan.object.triggers[trigger]) {
-        MetricTarget::AverageValue(quantity) | MetricTarget::Value(quantity) => quantity.as_f64(),
-        MetricTarget::Utilization(percent) => f64::from(percent),
-    }
 }
 
 /// The formula's value in thousandths. While a trigger is in fallback its synthetic value stands for the whole.

@@ -12,7 +12,7 @@ mod poll;
 mod values;
 
 pub use cron::{CronProblem, CronSchedule, CronState, CronWindow};
-pub use fallback::{FallbackCounts, FallbackRead, read_with_fallback};
+pub use fallback::{FallbackCounts, FallbackRead, fallback_goal, read_with_fallback, valid_fallback};
 pub use formula::{Composite, Formula, FormulaError, composite};
 pub use jobs::{JobDemand, JobPlan, JobPodView, JobTrigger, combine, is_pending, plan_jobs, trigger_maximum};
 pub use mapping::{autoscaler_name, external_metric_name, horizontal_pod_autoscaler, target_of, trigger_metric_name};

@@ -1,6 +1,8 @@
 //! What the autoscaler reads when a trigger fails.
 
-use crate::domain::keda::{Fallback, FallbackBehavior, TriggerMetricType};
+use super::mapping::target_of;
+use crate::domain::hpa::MetricTarget;
+use crate::domain::keda::{Fallback, FallbackBehavior, ScaledObject, Trigger, TriggerMetricType};
 
 /// What a read of one metric gives.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -24,9 +26,33 @@ pub struct FallbackCounts {
     pub ready: i32,
 }
 
+/// The fallback that counts; `None` as well for one that KEDA leaves alone: with a formula its target must be a whole number.
+///
+/// Source: KEDA 2.20 `pkg/fallback/fallback.go`, `HasValidFallback`.
+pub fn valid_fallback(object: &ScaledObject) -> Option<&Fallback> {
+    let whole = |target: i128| target > 0 && target % 1_000_000_000 == 0;
+    let fits = object.scaling_modifiers.as_ref().is_none_or(|modifiers| whole(modifiers.target.nanos()));
+    object.fallback.as_ref().filter(|_| fits)
+}
+
+/// What the synthetic value of a failed trigger is a multiple of: a target in units, and what it means. With a formula that value stands for
+/// the value of the formula, so it is the formula's own target, whatever the trigger's is.
+///
+/// Source: KEDA 2.20 `pkg/fallback/fallback.go`, `doFallback`; `pkg/scaling/modifiers/formula.go`, `HandleScalingModifiers`.
+pub fn fallback_goal(object: &ScaledObject, trigger: &Trigger) -> (f64, TriggerMetricType) {
+    if let Some(modifiers) = &object.scaling_modifiers {
+        return (modifiers.target.as_f64(), modifiers.metric_type);
+    }
+    let target = match target_of(trigger) {
+        MetricTarget::AverageValue(quantity) | MetricTarget::Value(quantity) => quantity.as_f64(),
+        MetricTarget::Utilization(percent) => f64::from(percent),
+    };
+    (target, trigger.metric_type)
+}
+
 /// One read of a metric, by a poll or by the autoscaler. `value` is what the trigger said, in thousandths, `None` if it
 /// failed; `failures` is its count of failures in a row, which both kinds of read raise and one success resets. `target` is
-/// the metric's target in units.
+/// the metric's target in units, see [`fallback_goal`].
 ///
 /// Source: KEDA 2.20 `pkg/fallback/fallback.go`, `GetMetricsWithFallback`, `doFallback`.
 pub fn read_with_fallback(
@@ -67,8 +93,14 @@ pub fn read_with_fallback(
 
 #[cfg(test)]
 mod tests {
-    use super::{FallbackCounts, FallbackRead, read_with_fallback};
-    use crate::domain::keda::{Fallback, FallbackBehavior, TriggerMetricType};
+    use super::{FallbackCounts, FallbackRead, fallback_goal, read_with_fallback, valid_fallback};
+    use crate::domain::Symbol;
+    use crate::domain::hpa::ScaleTargetRef;
+    use crate::domain::keda::{
+        Fallback, FallbackBehavior, ScaledObject, ScalingModifiers, Trigger, TriggerMetricType, TriggerSource,
+    };
+    use crate::domain::labels::Labels;
+    use crate::domain::quantity::Quantity;
 
     const COUNTS: FallbackCounts = FallbackCounts { replicas: 4, ready: 3 };
 
@@ -102,5 +134,29 @@ mod tests {
         assert_eq!(read_with_fallback(None, None, &mut failures, kind, COUNTS), FallbackRead::Failed);
         assert_eq!(read_with_fallback(None, Some(5), &mut failures, kind, COUNTS), FallbackRead::Value(5));
         assert_eq!(failures, 7);
+    }
+
+    #[test]
+    fn with_a_formula_its_own_target_and_type_count_and_the_target_must_be_whole() {
+        let target = ScaleTargetRef { kind: Symbol::new("Deployment"), name: Symbol::new("web") };
+        let metadata = Labels::new().with("queryValue", "50");
+        let source = TriggerSource::read("datadog", &metadata, None).unwrap_or_else(|problem| panic!("{problem}"));
+        let metric_type = TriggerMetricType::AverageValue;
+        let trigger = Trigger { name: Some(Symbol::new("a")), source, metric_type, use_cached_metrics: false };
+        let mut object = ScaledObject::new(Symbol::new("shop"), Symbol::new("web"), target, vec![trigger.clone()]);
+        object.fallback = Some(Fallback { failure_threshold: 3, replicas: 7, behavior: FallbackBehavior::Static });
+        assert_eq!(fallback_goal(&object, &trigger), (50.0, TriggerMetricType::AverageValue));
+        assert!(valid_fallback(&object).is_some());
+        let formula = |milli: i128| ScalingModifiers {
+            formula: "a".to_owned(),
+            target: Quantity::from_nanos(milli * 1_000_000),
+            activation_target: Quantity::default(),
+            metric_type: TriggerMetricType::Value,
+        };
+        object.scaling_modifiers = Some(formula(5_000));
+        assert_eq!(fallback_goal(&object, &trigger), (5.0, TriggerMetricType::Value));
+        assert!(valid_fallback(&object).is_some());
+        object.scaling_modifiers = Some(formula(2_500));
+        assert!(valid_fallback(&object).is_none());
     }
 }
