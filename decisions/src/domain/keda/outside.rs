@@ -53,7 +53,7 @@ const SCALERS: &[Scaler] = &[
     ("etcd", &["value"], None),
     ("forgejo-runner", &[], Some(1)),
     ("gcp-cloudtasks", &["value"], Some(100)),
-    ("gcp-pubsub", &["value", "subscriptionSize"], Some(10)),
+    ("gcp-pubsub", &["subscriptionSize", "value"], Some(10)),
     ("gcp-stackdriver", &["targetValue"], Some(5)),
     ("gcp-storage", &["targetObjectCount"], Some(100)),
     ("github-runner", &["targetWorkflowQueueLength"], Some(1)),
@@ -93,7 +93,21 @@ const SCALERS: &[Scaler] = &[
     ("sumologic", &["threshold"], None),
     ("temporal", &["targetQueueSize"], Some(5)),
 ];
+/// The targets of triggers whose value the simulation makes, of which one becomes a trigger of a system outside where a field that it needs
+/// stands in the environment of a container.
+const SIMULATED: &[Scaler] = &[
+    ("apache-kafka", &["lagThreshold"], Some(10)),
+    ("aws-sqs-queue", &["queueLength"], Some(5)),
+    ("kafka", &["lagThreshold"], Some(10)),
+    ("rabbitmq", &["queueLength", "value"], Some(20)),
+    ("redis", &["listLength"], Some(5)),
+    ("redis-cluster", &["listLength"], Some(5)),
+    ("redis-sentinel", &["listLength"], Some(5)),
+];
+/// The types whose target itself may stand in the environment of a container.
+const TARGET_FROM_ENVIRONMENT: &[&str] = &["github-runner", "nsq"];
 const STREAM: &[&str] = &["lagCount", "pendingEntriesCount", "streamLength"];
+const STREAM_KEYS: [&[&str]; 3] = [&["lagCount"], &["pendingEntriesCount"], &["streamLength"]];
 const SOLACE_QUEUE: &[&str] = &["messageCountTarget", "messageSpoolUsageTarget", "messageReceiveRateTarget"];
 const SOLACE_DIRECT: &[&str] = &[
     "aggregatedClientTxMsgRateTarget",
@@ -104,7 +118,7 @@ const SOLACE_DIRECT: &[&str] = &[
 /// Where a scaler that is not in the table is looked at for a target.
 const USUAL: &[&str] = &["targetValue", "threshold", "value", "queueLength", "lagThreshold", "listLength"];
 /// Keys of activation that are not the target's with `activation` before it.
-const ACTIVATIONS: &[&str] = &["activationThreshold", "activationValue"];
+const ACTIVATIONS: &[&str] = &["activationThreshold", "activationValue", "activationLagCount"];
 
 impl OutsideTrigger {
     /// The types that KEDA documents.
@@ -119,12 +133,16 @@ impl OutsideTrigger {
 
     /// Reads the metadata of a trigger of a type whose value the simulation does not make.
     pub(super) fn read(kind: &str, metadata: &Metadata<'_>) -> Result<Self, TriggerProblem> {
-        let (keys, default) =
-            SCALERS.iter().find(|(own, ..)| *own == kind).map_or((USUAL, None), |(_, keys, default)| (*keys, *default));
+        let mut scalers = SCALERS.iter().chain(SIMULATED);
+        let known = scalers.find(|(own, ..)| *own == kind);
+        let (keys, default) = known.map_or((USUAL, None), |(_, keys, default)| (*keys, *default));
+        let keys = if keys == STREAM { stream_keys(metadata) } else { keys };
         let stated = keys.iter().copied().find(|key| metadata.text(key).is_some());
+        let from_environment = TARGET_FROM_ENVIRONMENT.contains(&kind)
+            && keys.iter().any(|key| metadata.text(&format!("{key}FromEnv")).is_some());
         let target = match stated {
             Some(key) => Some(metadata.number(key, 0)?),
-            None => default.map(whole),
+            None => default.map(whole).filter(|_| !from_environment),
         };
         let own = stated.or(keys.first().copied()).map(activation_key);
         let activation =
@@ -140,6 +158,19 @@ impl OutsideTrigger {
 
 fn whole(number: i64) -> Quantity {
     Quantity::from_nanos(i128::from(number) * 1_000_000_000)
+}
+
+/// What of a Redis stream is held against a target: without a consumer group its length, with one its lag if a target is stated for it,
+/// else its pending entries.
+///
+/// Source: KEDA 2.20 `pkg/scalers/redis_streams_scaler.go`, `redisStreamsMetadata.Validate`.
+fn stream_keys(metadata: &Metadata<'_>) -> &'static [&'static str] {
+    let [lag, pending, length] = STREAM_KEYS;
+    match metadata.text("lagCount") {
+        _ if metadata.text("consumerGroup").is_none() => length,
+        Some(count) if count.trim() != "0" => lag,
+        _ => pending,
+    }
 }
 
 /// `activation` before the key of a target, whose first letter becomes large.
@@ -173,6 +204,48 @@ mod tests {
         assert_eq!(read("solarwinds", &[("targetValue", "7"), ("activationValue", "3")]).activation, whole(3));
         assert_eq!(read("mysql", &[("query", "SELECT 1")]).target, None);
         assert_eq!(read("of-our-own", &[("threshold", "9")]).target, Some(whole(9)));
+    }
+
+    #[test]
+    fn a_stream_has_the_target_of_what_is_looked_at() {
+        let group = ("consumerGroup", "g");
+        assert_eq!(
+            read("redis-streams", &[("streamLength", "50"), ("pendingEntriesCount", "9")]).target,
+            Some(whole(50))
+        );
+        assert_eq!(read("redis-streams", &[group, ("streamLength", "50")]).target, Some(whole(5)), "pending entries");
+        assert_eq!(read("redis-streams", &[group, ("pendingEntriesCount", "9")]).target, Some(whole(9)));
+        let lag = read(
+            "redis-streams",
+            &[group, ("lagCount", "17"), ("pendingEntriesCount", "9"), ("activationLagCount", "3")],
+        );
+        assert_eq!((lag.target, lag.activation), (Some(whole(17)), whole(3)));
+        let pending = read("redis-cluster-streams", &[group, ("activationLagCount", "3")]);
+        assert_eq!((pending.target, pending.activation), (Some(whole(5)), whole(3)));
+        let older = read("gcp-pubsub", &[("value", "30"), ("subscriptionSize", "8"), ("activationValue", "2")]);
+        assert_eq!((older.target, older.activation), (Some(whole(8)), whole(2)));
+    }
+
+    #[test]
+    fn a_trigger_with_a_field_in_the_environment_keeps_its_default() {
+        let outside = |kind, metadata: &[(&'static str, &'static str)]| {
+            let labels = metadata.iter().fold(Labels::new(), |labels, &(key, value)| labels.with(key, value));
+            match TriggerSource::outside(kind, &labels) {
+                Ok(TriggerSource::Outside(trigger)) => (trigger.target, trigger.activation),
+                other => panic!("{kind}: {other:?}"),
+            }
+        };
+        let none = whole(0);
+        assert_eq!(outside("aws-sqs-queue", &[("queueURLFromEnv", "URL")]), (Some(whole(5)), none));
+        let more = [("queueURLFromEnv", "URL"), ("queueLength", "8"), ("activationQueueLength", "2")];
+        assert_eq!(outside("aws-sqs-queue", &more), (Some(whole(8)), whole(2)));
+        for kind in ["kafka", "apache-kafka"] {
+            assert_eq!(outside(kind, &[("topicFromEnv", "T"), ("consumerGroupFromEnv", "G")]), (Some(whole(10)), none));
+        }
+        assert_eq!(outside("rabbitmq", &[("queueNameFromEnv", "Q")]), (Some(whole(20)), none));
+        assert_eq!(outside("redis", &[("listNameFromEnv", "L")]), (Some(whole(5)), none));
+        assert_eq!(outside("github-runner", &[]).0, Some(whole(1)));
+        assert_eq!(outside("github-runner", &[("targetWorkflowQueueLengthFromEnv", "N")]).0, None, "not known");
     }
 
     #[test]
