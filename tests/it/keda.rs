@@ -185,6 +185,80 @@ fn a_formula_makes_one_metric_of_several_triggers() {
 }
 
 #[test]
+fn a_fallback_with_a_formula_is_a_multiple_of_the_formulas_target() {
+    let triggers = "  triggers:\n  - {type: datadog, name: a, metadata: {query: x, queryValue: '50'}}\n  \
+        - {type: datadog, name: b, metadata: {query: y, queryValue: '50'}}\n";
+    let last = |target: &str, kind: &str| {
+        let rest = "external_metrics:\n- {scaled_object: default/worker, trigger: a, values: [{at: 0s, value: 10}]}\n\
+            - {scaled_object: default/worker, trigger: b, values: [{at: 0s, value: 20}, {at: 5m, fails: true}]}\n";
+        let spec = format!(
+            "  minReplicaCount: 1\n  fallback: {{failureThreshold: 3, replicas: 7}}\n  advanced: {{scalingModifiers: {{formula: \
+             \"(a + b) / 2\", target: \"{target}\", metricType: {kind}}}}}\n{triggers}"
+        );
+        let outcome = run("20m", rest, &format!("{}{}", cluster(1), scaled_object(&spec)), &[]);
+        changes(&outcome).last().map(|change| change.3)
+    };
+    assert_eq!(last("5", "AverageValue"), Some(7), "(10 + 20) / 2 over 5 are 3; then 7 times 5 over 5");
+    // 15 over 7.5, which is no whole number: such a fallback does not count, and a metric that fails changes nothing.
+    assert_eq!(last("7.5", "AverageValue"), Some(2));
+    // As a whole 5 times 7 / ready over 5 asks for 7 of as many as are Ready.
+    assert_eq!(last("15", "Value"), Some(7), "(10 + 20) / 2 over 15 leave the one");
+}
+
+#[test]
+fn a_fallback_that_never_counts_is_warned_of() {
+    let spec = |target: &str| {
+        format!(
+            "  fallback: {{failureThreshold: 3, replicas: 7}}\n  advanced: {{scalingModifiers: {{formula: a, target: \"{target}\"}}}}\n  \
+             triggers: [{{type: redis, name: a, metadata: {{listName: l}}}}]\n"
+        )
+    };
+    let warnings = |target| {
+        let read = read_manifests(&Source::new("object.yaml", scaled_object(&spec(target)))).unwrap();
+        read.warnings.iter().map(|warning| warning.render()).collect::<Vec<_>>()
+    };
+    let told = warnings("2.5");
+    assert!(told.len() == 1 && told[0].contains("the `fallback` never counts"), "{told:?}");
+    assert_eq!(warnings("2"), [] as [String; 0]);
+}
+
+#[test]
+fn what_keda_refuses_of_triggers_is_refused_with_a_way_out() {
+    let told = |trigger: &str| {
+        let spec = format!("  minReplicaCount: 1\n  triggers: [{trigger}]\n");
+        read_manifests(&Source::new("object.yaml", scaled_object(&spec))).map(|_| ()).map_err(|error| error.render())
+    };
+    for old in ["", "metricType: Utilization, "] {
+        let error = told(&format!("{{type: cpu, {old}metadata: {{type: Utilization, value: '60'}}}}")).unwrap_err();
+        assert!(error.contains("has `type`, which KEDA refuses since 2.18"), "{error}");
+        assert!(error.contains("write `metricType` beside the `type` of the trigger"), "{error}");
+    }
+    assert!(told("{type: cpu, metadata: {value: '60'}}").unwrap_err().contains("has no `metricType`"));
+    let rabbit = |more: &str| told(&format!("{{type: rabbitmq, metadata: {{queueName: q, host: h{more}}}}}"));
+    for fine in ["", ", queueLength: '5'", ", mode: QueueLength, value: '5'"] {
+        assert_eq!(rabbit(fine), Ok(()));
+    }
+    assert!(rabbit(", value: '5'").unwrap_err().contains("has no `mode`"));
+    assert!(rabbit(", mode: MessageRate").unwrap_err().contains("has no `value`"));
+    assert!(rabbit(", queueLength: '5', mode: QueueLength").unwrap_err().contains("of which KEDA takes only one"));
+}
+
+#[test]
+fn a_queue_whose_name_is_in_the_environment_keeps_kedas_target() {
+    for (trigger, last) in [
+        ("{type: aws-sqs-queue, metadata: {queueURLFromEnv: URL, awsRegion: us-east-1}}", 8),
+        ("{type: kafka, metadata: {bootstrapServersFromEnv: B, topicFromEnv: T, consumerGroupFromEnv: G}}", 4),
+    ] {
+        let spec = format!("  minReplicaCount: 1\n  triggers: [{trigger}]\n");
+        let rest = "external_metrics: [{scaled_object: default/worker, values: [{at: 0s, value: 40}]}]\n";
+        let outcome = run("10m", rest, &format!("{}{}", cluster(1), scaled_object(&spec)), &[]);
+        assert_eq!(changes(&outcome).last().map(|change| change.3), Some(last), "{trigger}");
+        let warnings = outcome.warnings.texts();
+        assert!(warnings.iter().all(|text| !text.contains("without a target")), "{warnings:?}");
+    }
+}
+
+#[test]
 fn a_pause_sets_its_count_deletes_the_autoscaler_and_ends() {
     let rest = format!(
         "{}\ntimeline: [{{at: 10m, manifests: [paused.yaml]}}, {{at: 20m, manifests: [again.yaml]}}]",

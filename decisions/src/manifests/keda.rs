@@ -17,7 +17,7 @@ use crate::domain::keda::{
 };
 use crate::domain::selector_text::parse_selector;
 use crate::domain::{Labels, Quantity, Symbol};
-use crate::policy::replicas::keda::{CronWindow, Formula};
+use crate::policy::replicas::keda::{CronWindow, Formula, valid_fallback};
 use crate::policy::replicas::promql::{Query, SUPPORTED};
 use crate::text::InputError;
 use crate::text::error::{Effect, nearest};
@@ -229,6 +229,13 @@ fn advanced<'s>(reader: &mut Reader<'s>, node: &Node<'s>, result: &mut ScaledObj
     }
     if let Some(node) = fields.get("scalingModifiers") {
         result.scaling_modifiers = modifiers(reader, node, &result.triggers)?;
+        if result.fallback.is_some() && valid_fallback(result).is_none() {
+            let at = node.get("target").map_or(node.at, |target| target.at);
+            let message =
+                "the `fallback` never counts: with a formula KEDA takes one only if `target` is a whole number";
+            let help = "state the formula's `target` as a whole number, and scale the formula to match";
+            reader.warn(at, message, "not a whole number", help);
+        }
     }
     Ok(())
 }
@@ -383,12 +390,38 @@ fn source(
         }
         read => read,
     };
+    let read =
+        read.and_then(|source| if kind == "rabbitmq" { check_rabbit_mq(given).map(|()| source) } else { Ok(source) });
     read.map_err(|problem| {
+        let message = format!("a trigger of the type `{kind}` {problem}");
+        if let TriggerProblem::Removed { key, instead, .. } = problem {
+            let at = metadata.get(key).map_or(metadata.at, |node| node.at);
+            let help =
+                format!("write `{instead}` beside the `type` of the trigger and take `{key}` out of the metadata");
+            return reader.error(at, message).because("KEDA makes no autoscaler with it").help(help);
+        }
         reader
-            .error(metadata.at, format!("a trigger of the type `{kind}` {problem}"))
+            .error(metadata.at, message)
             .because("in this metadata")
             .help(format!("KEDA refuses such a trigger; its scaler `{kind}` documents every field"))
     })
+}
+
+/// The target of a RabbitMQ queue is stated by `mode` and `value` together, by `queueLength` alone, or not at all.
+///
+/// Source: KEDA 2.20 `pkg/scalers/rabbitmq_scaler.go`, `rabbitMQMetadata.validateTrigger`.
+fn check_rabbit_mq(given: &Labels) -> Result<(), TriggerProblem> {
+    let is_set = |key: &str| {
+        let text = given.iter().find(|(own, _)| own.as_str() == key).map(|(_, value)| value.as_str().trim());
+        text.is_some_and(|text| !text.is_empty() && text.parse() != Ok(0.0))
+    };
+    match (is_set("queueLength"), is_set("mode"), is_set("value")) {
+        (true, true, _) => Err(TriggerProblem::Together("queueLength", "mode")),
+        (true, false, true) => Err(TriggerProblem::Together("queueLength", "value")),
+        (false, true, false) => Err(TriggerProblem::Missing("value")),
+        (false, false, true) => Err(TriggerProblem::Missing("mode")),
+        (true, false, false) | (false, true, true) | (false, false, false) => Ok(()),
+    }
 }
 
 /// Warns of metadata that the simulation leaves out and of keys that KEDA does not know. A scaler of the user's own has

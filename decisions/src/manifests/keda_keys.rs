@@ -31,7 +31,7 @@ pub(super) const METADATA_KEYS: &[MetadataKeys] = &[
             "identityOwner",
         ],
     },
-    MetadataKeys { types: &["cpu", "memory"], read: &["type", "value", "containerName"], without_effect: &[] },
+    MetadataKeys { types: &["cpu", "memory"], read: &["value", "containerName"], without_effect: &[] },
     MetadataKeys { types: &["cron"], read: &["timezone", "start", "end", "desiredReplicas"], without_effect: &[] },
     MetadataKeys {
         types: &["aws-sqs-queue"],

@@ -240,6 +240,16 @@ pub enum TriggerProblem {
     /// Two fields that exclude each other.
     #[error("has both `{0}` and `{1}`, of which KEDA takes only one")]
     Together(&'static str, &'static str),
+    /// A field that an earlier release still read and that is refused since.
+    #[error("has `{key}`, which KEDA refuses since {release}: `{instead}` of the trigger took its place")]
+    Removed {
+        /// The field.
+        key: &'static str,
+        /// The release that refused it first.
+        release: &'static str,
+        /// What took its place.
+        instead: &'static str,
+    },
     /// A window that ends where it starts.
     #[error("starts and ends at the same time")]
     EmptyWindow,
@@ -375,22 +385,18 @@ impl TriggerSource {
     }
 }
 
+/// Source: KEDA 2.20 `pkg/scalers/cpu_memory_scaler.go`, `parseResourceMetadata`, and `pkg/scalers/scalersconfig/typed_config.go`, which
+/// refuses a parameter that is tagged as deprecated.
 fn resource(
     kind: &str,
     metadata: &Metadata<'_>,
     metric_type: Option<TriggerMetricType>,
 ) -> Result<TriggerSource, TriggerProblem> {
     let name = if kind == "cpu" { ResourceName::CPU } else { ResourceName::MEMORY };
-    let kind = match metric_type {
-        Some(kind) => kind,
-        // The field moved out of the metadata with KEDA 2.7; old manifests still have it there.
-        None => {
-            let words =
-                [("Utilization", TriggerMetricType::Utilization), ("AverageValue", TriggerMetricType::AverageValue)];
-            metadata.required("type")?;
-            metadata.word("type", &words, TriggerMetricType::Utilization, "Utilization or AverageValue")?
-        }
-    };
+    if metadata.text("type").is_some() {
+        return Err(TriggerProblem::Removed { key: "type", release: "2.18", instead: "metricType" });
+    }
+    let kind = metric_type.ok_or(TriggerProblem::Missing("metricType"))?;
     metadata.required("value")?;
     let target = match kind {
         TriggerMetricType::Utilization => MetricTarget::Utilization(metadata.read("value", 0, "a whole percentage")?),
@@ -513,7 +519,7 @@ mod tests {
     #[test]
     fn what_must_be_given_is_asked_for_by_name() {
         assert_eq!(read("prometheus", &[("query", "up")]), Err(TriggerProblem::Missing("threshold")));
-        assert_eq!(read("cpu", &[("value", "60")]), Err(TriggerProblem::Missing("type")));
+        assert_eq!(read("cpu", &[("value", "60")]), Err(TriggerProblem::Missing("metricType")));
         let window = [("start", "0 8 * * *"), ("end", "0 8 * * *"), ("timezone", "UTC"), ("desiredReplicas", "2")];
         assert_eq!(read("cron", &window), Err(TriggerProblem::EmptyWindow));
         let lag = read("kafka", &[("consumerGroup", "g"), ("lagThreshold", "ten")]).map_err(|e| e.to_string());
@@ -537,12 +543,24 @@ mod tests {
 
     #[test]
     fn resource_triggers_state_their_kind_of_target() {
-        let old = read("memory", &[("type", "AverageValue"), ("value", "100Mi")]);
-        let Ok(TriggerSource::Resource { name: ResourceName::MEMORY, target, .. }) = old else { panic!("{old:?}") };
+        let labels = Labels::new().with("value", "100Mi");
+        let memory = TriggerSource::read("memory", &labels, Some(TriggerMetricType::AverageValue));
+        let Ok(TriggerSource::Resource { name: ResourceName::MEMORY, target, .. }) = memory else {
+            panic!("{memory:?}")
+        };
         assert!(matches!(target, MetricTarget::AverageValue(bytes) if bytes.value() == 100 << 20));
         let labels = Labels::new().with("value", "60");
         let cpu = TriggerSource::read("cpu", &labels, Some(TriggerMetricType::Utilization));
         assert!(matches!(cpu, Ok(TriggerSource::Resource { target: MetricTarget::Utilization(60), .. })));
+    }
+
+    #[test]
+    fn the_type_of_a_resource_trigger_is_refused_where_it_stood_before_2_18() {
+        let labels = Labels::new().with("type", "Utilization").with("value", "60");
+        for metric_type in [None, Some(TriggerMetricType::Utilization)] {
+            let read = TriggerSource::read("cpu", &labels, metric_type);
+            assert!(matches!(read, Err(TriggerProblem::Removed { key: "type", .. })), "{read:?}");
+        }
     }
 
     #[test]
