@@ -244,6 +244,28 @@ fn what_keda_refuses_of_triggers_is_refused_with_a_way_out() {
 }
 
 #[test]
+fn a_misspelt_annotation_and_a_topic_in_the_environment_are_warned_of() {
+    let warnings = |annotations: &str, topic: &str| {
+        let spec =
+            format!("  triggers: [{{type: kafka, metadata: {{bootstrapServers: b, consumerGroup: g, {topic}}}}}]\n");
+        let object = scaled_object(&spec).replace(
+            "metadata: {name: worker}",
+            &format!("metadata: {{name: worker, annotations: {{{annotations}}}}}"),
+        );
+        let read = read_manifests(&Source::new("object.yaml", object)).unwrap();
+        read.warnings.iter().map(|warning| warning.render()).collect::<Vec<_>>()
+    };
+    let fine = "autoscaling.keda.sh/paused: 'true', autoscaling.keda.sh/force-activation: 'false', team: shop";
+    assert_eq!(warnings(fine, "topic: t"), [] as [String; 0]);
+    let told = warnings("autoscaling.keda.sh/pausd: 'true'", "topicFromEnv: T");
+    assert_eq!(told.len(), 2, "{told:?}");
+    let told = told.join("\n");
+    assert!(told.contains("KEDA knows no annotation `autoscaling.keda.sh/pausd`"), "{told}");
+    assert!(told.contains("did you mean `autoscaling.keda.sh/paused`?"), "{told}");
+    assert!(told.contains("`topic` of a trigger of the type `kafka` stands in the environment"), "{told}");
+}
+
+#[test]
 fn a_queue_whose_name_is_in_the_environment_keeps_kedas_target() {
     for (trigger, last) in [
         ("{type: aws-sqs-queue, metadata: {queueURLFromEnv: URL, awsRegion: us-east-1}}", 8),

@@ -146,16 +146,32 @@ fn target<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScaleTargetRef
     })
 }
 
-/// The annotations, of which `paused-replicas` has to be a number.
+/// The annotations, of which `paused-replicas` has to be a number. One below KEDA's own prefix that it does not know is warned of: a misspelt
+/// pause pauses nothing.
 fn annotations<'s>(
-    reader: &Reader<'s>,
+    reader: &mut Reader<'s>,
     object: Fields<'_, 's>,
     meta: &Metadata<'_, 's>,
 ) -> Result<ScalingAnnotations, InputError> {
     const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
-    let stated = object.get("metadata").and_then(|m| m.get("annotations")).and_then(|a| a.get(PAUSED_REPLICAS));
-    if let Some(node) = stated {
+    const KNOWN: [&str; 5] = ["paused", "paused-replicas", "paused-scale-in", "paused-scale-out", "force-activation"];
+    let Some(node) = object.get("metadata").and_then(|m| m.get("annotations")) else {
+        return Ok(ScalingAnnotations::read(&meta.annotations));
+    };
+    if let Some(node) = node.get(PAUSED_REPLICAS) {
         int32(reader, node, PAUSED_REPLICAS, 0)?;
+    }
+    for entry in reader.entries(node, "annotations")? {
+        let Some(name) = entry.key.strip_prefix("autoscaling.keda.sh/").filter(|name| !KNOWN.contains(name)) else {
+            continue;
+        };
+        let shown: String = name.chars().take(80).collect();
+        let help = nearest(name, KNOWN).map_or_else(
+            || format!("remove it; known are {}", KNOWN.join(", ")),
+            |near| format!("did you mean `autoscaling.keda.sh/{near}`?"),
+        );
+        let message = format!("KEDA knows no annotation `autoscaling.keda.sh/{shown}`");
+        reader.warn(entry.key_at, message, "ignored", &help);
     }
     Ok(ScalingAnnotations::read(&meta.annotations))
 }
@@ -390,6 +406,11 @@ fn source(
         }
         read => read,
     };
+    if matches!(&read, Ok(TriggerSource::Kafka(kafka)) if kafka.topic.is_none()) && from_variable("topic") {
+        let message = format!("`topic` of a trigger of the type `{kind}` stands in the environment of a container");
+        let help = "write it into the metadata; until then the lag of every topic of the group counts";
+        reader.note(Effect::MayChangeAnswer, metadata.at, message, "not known here", help);
+    }
     let read =
         read.and_then(|source| if kind == "rabbitmq" { check_rabbit_mq(given).map(|()| source) } else { Ok(source) });
     read.map_err(|problem| {
