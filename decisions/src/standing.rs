@@ -132,6 +132,26 @@ impl Standing {
         let answer = eviction_answer(&self.cluster, &self.rest.statuses, state, &protectors);
         (protectors.iter().map(|&budget| budget as usize).collect(), answer)
     }
+
+    /// Whether the API server never evicts a pod, however long one tries: several budgets protect it, or one that wants as many healthy pods
+    /// as there are, or that cannot ask how many pods there should be.
+    ///
+    /// Source: Kubernetes 1.36.2 `pkg/registry/core/pod/storage/eviction.go`, `EvictionREST.Create`;
+    /// `pkg/controller/disruption/disruption.go`, `updatePdbStatus`, `failSafe`.
+    pub fn is_never_evicted(&self, pod: PodId) -> bool {
+        let (protectors, answer) = self.eviction(pod);
+        let never_allows = |budget: &usize| {
+            self.rest.statuses.get(*budget).is_some_and(|status| {
+                status.desired_healthy >= status.expected || status.healthy > status.desired_healthy
+            })
+        };
+        match answer {
+            EvictionAnswer::Evicted { .. } => false,
+            EvictionAnswer::SeveralBudgets => true,
+            // It allows none now.
+            EvictionAnswer::TooManyRequests => protectors.iter().any(never_allows),
+        }
+    }
 }
 
 /// When anything in a dump was last heard of.

@@ -40,6 +40,7 @@ pub(super) struct Arguments {
     until_sure: Option<f64>,
     /// How many replications to stop at if the precision is not reached
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "precision")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications_max: u32,
     #[command(flatten)]
     edits: Edits,

@@ -6,7 +6,7 @@ use super::cluster::{self, OfCluster};
 use super::{Console, Format};
 use crate::experiment::explanation::standing::find_node;
 use crate::program::{Failure, Prices};
-use crate::report::drain::DrainAnswer;
+use crate::report::drain::{self, DrainAnswer};
 use crate::single_pass::SinglePass;
 use crate::standing::Standing;
 
@@ -38,7 +38,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     nodes.sort_unstable();
     nodes.dedup();
     let standing = Standing::of(&question);
-    let drained = question.draining(&nodes);
+    let drained = drain::question(question, &standing, &nodes);
     let answer = DrainAnswer::of(&standing, &SinglePass::of(&drained), &nodes);
     match arguments.format {
         Format::Table => console.data(&answer.table(console.width())),

@@ -37,6 +37,9 @@ pub struct Comparison {
     /// How it went, where it was to end when differences are sure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequential: Option<Sequential>,
+    /// The share of the first policy's cost, on either side, to which each difference was to be known, where somebody asked for one.
+    #[serde(skip)]
+    pub precision: Option<f64>,
     /// What the model left out and could change the answer, under any policy.
     #[serde(flatten)]
     pub warnings: Caveats,
@@ -155,6 +158,7 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
         points,
         uneven: Vec::new(),
         sequential: None,
+        precision: None,
         warnings: all_warnings,
     }
 }

@@ -111,6 +111,9 @@ impl Compare {
         audience: &mut dyn Audience,
     ) -> Result<Compared, Failure> {
         let firsts = Firsts::default();
+        if let Some(precision) = precision {
+            self.question.replications = self.question.replications.min(precision.replications_max);
+        }
         let mut points = self.run_cells(0, &firsts, threads, audience)?;
         let mut is_whole = points.len() == self.question.plan().len();
         let mut comparison = self.compared(points.clone())?;
@@ -122,6 +125,7 @@ impl Compare {
             is_whole = points.len() == self.question.plan().len();
             comparison = self.compared(points.clone())?;
         }
+        comparison.precision = precision.map(|precision| precision.share);
         let Self { prices, scenario, origin, question } = self;
         Ok(Compared { prices, scenario, origin, question, comparison, is_whole, firsts })
     }

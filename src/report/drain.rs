@@ -12,7 +12,7 @@ use super::pack::HOURS_OF_MONTH;
 use crate::domain::pod::OwnerKind;
 use crate::domain::{Currency, HourlyRate, NodeId};
 use crate::policy::budgets::EvictionAnswer;
-use crate::single_pass::{PodOutcome, SinglePass};
+use crate::single_pass::{PackingQuestion, PodOutcome, SinglePass};
 use crate::standing::{Standing, rate_of_node};
 
 /// The version of the layout of the JSON.
@@ -103,12 +103,13 @@ pub struct BudgetInTheWay {
     pub pods: usize,
     /// How many of all pods it lets go at once now.
     pub allowed: i64,
-    /// Rounds of evictions that it takes, if every pod that went is Ready elsewhere before the next; `None` if it never lets one go.
+    /// Rounds of evictions that it takes, if every pod that went is Ready elsewhere before the next, and all pods are Ready before the first
+    /// where it lets none go now; `None` if it never lets one go.
     pub rounds: Option<usize>,
 }
 
 impl DrainAnswer {
-    /// What comes of it; `pass` is the pass on the question in which the nodes at these positions are on their way out.
+    /// What comes of it; `pass` is the pass on [`question`] of these nodes, by position.
     pub fn of(standing: &Standing, pass: &SinglePass<'_>, nodes: &[usize]) -> Self {
         let question = pass.question;
         let drained: Vec<DrainedNode> = nodes
@@ -135,7 +136,8 @@ impl DrainAnswer {
             nodes: drained,
             budgets: in_the_way(standing, &pods),
             pods,
-            launched_per_hour: launches.iter().flatten().map(|own| own.per_hour).sum(),
+            // An empty sum of floating-point numbers is −0.
+            launched_per_hour: launches.iter().flatten().fold(0.0, |sum, own| sum + own.per_hour),
             launches: launches.into_iter().flatten().collect(),
             longest_grace_seconds: longest.as_secs_f64(),
         }
@@ -181,6 +183,9 @@ impl DrainAnswer {
         for budget in &self.budgets {
             let rounds = match budget.rounds {
                 None => "it never lets one go: the drain does not end".to_owned(),
+                Some(rounds) if budget.allowed <= 0 => {
+                    format!("once all that it protects are Ready, {}", counted(rounds as u64, "round", "rounds"))
+                }
                 Some(1) => "all go at once".to_owned(),
                 Some(rounds) => format!("{rounds} rounds, each once the pods before are Ready elsewhere"),
             };
@@ -225,6 +230,20 @@ impl DrainAnswer {
     }
 }
 
+/// The question in which the nodes at these positions are on their way out. Pods of theirs that no budget ever lets go look for no other
+/// place: an eviction that is refused for ever never makes room for a new pod.
+pub fn question(asked: PackingQuestion, standing: &Standing, nodes: &[usize]) -> PackingQuestion {
+    let mut drained = asked.draining(nodes);
+    drained.pods.retain(|pod| match pod.leaves {
+        Some((node, position)) if nodes.contains(&node) => {
+            let ids = &standing.cluster.node(NodeId::from_index(node)).pods;
+            !ids.get(position).is_some_and(|&id| standing.is_never_evicted(id))
+        }
+        _ => true,
+    });
+    drained
+}
+
 /// The launches of a pass, by claim; none where nothing can be launched.
 fn launches(pass: &SinglePass<'_>) -> Vec<Option<DrainLaunch>> {
     let launched = pass.plan.claims.iter().zip(&pass.launches).map(|(claim, request)| {
@@ -265,7 +284,7 @@ fn moved(standing: &Standing, pass: &SinglePass<'_>, leaving: &Leaving, node: us
         let evictable_now = matches!(answer, EvictionAnswer::Evicted { .. });
         let goes_with_node = matches!(pod.spec.owner, OwnerKind::DaemonSet | OwnerKind::Node);
         MovedPod {
-            keeps_node: to == "stays" && !goes_with_node && !evictable_now && !protectors.is_empty(),
+            keeps_node: to == "stays" && !goes_with_node && standing.is_never_evicted(id),
             pod: pod.full_name(),
             from: own.node.name.clone(),
             to,
@@ -279,15 +298,18 @@ fn moved(standing: &Standing, pass: &SinglePass<'_>, leaving: &Leaving, node: us
     pods.collect()
 }
 
-/// The budgets that protect pods that go.
+/// The budgets that protect pods that go, or that keep their node.
 fn in_the_way(standing: &Standing, pods: &[MovedPod]) -> Vec<BudgetInTheWay> {
     let budgets = standing.cluster.budgets().iter().zip(standing.budgets());
     let found = budgets.filter_map(|(budget, status)| {
         let name = format!("{}/{}", budget.namespace, budget.name);
-        let pods =
-            pods.iter().filter(|pod| (pod.to != "stays" || pod.keeps_node) && pod.budgets.contains(&name)).count();
-        let allowed = status.disruptions_allowed;
-        let rounds = usize::try_from(allowed).ok().filter(|&allowed| allowed > 0).map(|allowed| pods.div_ceil(allowed));
+        let own = |pod: &&MovedPod| (pod.to != "stays" || pod.keeps_node) && pod.budgets.contains(&name);
+        let protected: Vec<&MovedPod> = pods.iter().filter(own).collect();
+        let (pods, allowed) = (protected.len(), status.disruptions_allowed);
+        let at_once = if allowed > 0 { allowed } else { status.expected.saturating_sub(status.desired_healthy) };
+        let at_once = usize::try_from(at_once).ok().filter(|&at_once| at_once > 0);
+        let keeps_one = protected.iter().any(|pod| pod.keeps_node);
+        let rounds = at_once.filter(|_| !keeps_one).map(|at_once| pods.div_ceil(at_once));
         (pods > 0).then_some(BudgetInTheWay { name, pods, allowed, rounds })
     });
     found.collect()

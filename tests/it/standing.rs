@@ -159,6 +159,33 @@ fn a_drain_goes_in_rounds_where_a_budget_lets_one_pod_go_at_a_time() {
 }
 
 #[test]
+fn a_drain_saves_nothing_where_a_budget_wants_every_pod_that_there_is() {
+    let budget = BUDGET.replace("maxUnavailable: 1", "minAvailable: 3");
+    let objects = cluster("2026-11-20T11:00:00Z", &budget);
+    let answer = json(&objects, &["drain", "cluster.yaml", "one"]);
+    for pod in answer["pods"].as_array().unwrap() {
+        assert_eq!((&pod["to"], &pod["keeps_node"]), (&"stays".into(), &true.into()), "{pod}");
+    }
+    assert_eq!((&answer["budgets"][0]["pods"], &answer["budgets"][0]["rounds"]), (&2.into(), &Value::Null));
+    let (text, _, _) = asked(&objects, &["drain", "cluster.yaml", "one"]);
+    assert!(text.contains("one stays, as budgets never let its pods go"), "{text}");
+    assert!(!answer["launched_per_hour"].as_f64().unwrap().is_sign_negative(), "an empty sum is 0, not -0");
+}
+
+#[test]
+fn a_budget_that_waits_for_a_pod_to_become_ready_lets_go_after_that() {
+    let budget = BUDGET.replace("maxUnavailable: 1", "minAvailable: 2");
+    let objects = cluster("2026-11-20T11:00:00Z", &budget);
+    let (before, after) = objects.rsplit_once("status: \"True\"}]}").unwrap();
+    let objects = format!("{before}status: \"False\"}}]}}{after}");
+    let answer = json(&objects, &["drain", "cluster.yaml", "one"]);
+    assert_eq!((&answer["budgets"][0]["allowed"], &answer["budgets"][0]["rounds"]), (&0.into(), &2.into()));
+    assert!(answer["pods"].as_array().unwrap().iter().all(|pod| pod["to"] == "node" && pod["keeps_node"] == false));
+    let (text, _, _) = asked(&objects, &["drain", "cluster.yaml", "one"]);
+    assert!(text.contains("lets 0 go now: once all that it protects are Ready, 2 rounds"), "{text}");
+}
+
+#[test]
 fn a_drain_of_all_nodes_launches_others() {
     let answer = json(&cluster("2026-11-20T11:00:00Z", ""), &["drain", "cluster.yaml", "two", "one", "one"]);
     assert_eq!(answer["launches"].as_array().unwrap().len(), 1);

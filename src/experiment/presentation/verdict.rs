@@ -176,8 +176,8 @@ fn precision(comparison: &Comparison) -> Option<String> {
         // Without an interval after several replications the first bill is nothing, and the sentence above says so.
         return (have < 2).then(|| NO_INTERVAL.to_owned());
     };
-    let target = if known > ENOUGH { ENOUGH } else { known / 2.0 };
-    let more = comparison.replications_needed(target).filter(|needed| known > ENOUGH && *needed > have);
+    let target = comparison.precision.unwrap_or(ENOUGH);
+    let more = comparison.replications_needed(target).filter(|needed| known > target && *needed > have);
     let of_what = format!("of what {} costs", comparison.policies.first()?.name);
     let differences = if comparable == 1 { "The cost difference is" } else { "Cost differences are" };
     let known_words = format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known));
@@ -185,16 +185,27 @@ fn precision(comparison: &Comparison) -> Option<String> {
         Some(needed) => format!(
             "{known_words}; about {} would narrow that to \u{b1}{}.",
             format::counted(needed, "replication", "replications"),
-            percent(target)
+            comparison.precision.map_or_else(|| percent(target), as_asked)
         ),
         None => format!("{known_words}."),
     })
 }
 
+/// A share as somebody has asked for it, which may be finer than figures are printed: `2 %`, `0.001 %`.
+fn as_asked(share: f64) -> String {
+    let digits = format!("{:.6}", share * 100.0);
+    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::cost_words;
+    use super::{as_asked, cost_words};
     use crate::experiment::statistics::Paired;
+
+    #[test]
+    fn a_precision_is_told_as_it_was_asked_for() {
+        assert_eq!([0.02, 0.00001, 0.125, 1.0].map(as_asked), ["2 %", "0.001 %", "12.5 %", "100 %"]);
+    }
 
     #[test]
     fn a_cost_is_judged_by_the_interval_that_is_printed() {
