@@ -8,6 +8,7 @@ pub(crate) mod churn;
 mod controllers;
 mod cost;
 pub(crate) mod lives;
+pub(crate) mod made_anew;
 mod objectives;
 pub(crate) mod service;
 mod vertical;

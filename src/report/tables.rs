@@ -16,6 +16,7 @@ use self::output::{table, table_of_series};
 pub use self::recommendations::recommendations;
 use super::format::Calendar;
 use super::summary::lives::{is_daemon, ready_micros, wait_for_node};
+use super::summary::made_anew;
 use super::summary::rounded;
 use super::summary::service::workload_name;
 use crate::domain::{Money, NodeId, SimTime, WorkloadId};
@@ -97,8 +98,9 @@ pub fn workloads(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
         ("latency_mean_seconds", Kind::Number),
         ("latency_p99_seconds", Kind::Number),
     ];
+    let firsts = made_anew::firsts(outcome);
     let states = outcome.record.samples.iter().flat_map(|sample| {
-        sample.workloads.iter().map(|own| {
+        made_anew::merged(sample, &firsts).into_iter().map(|own| {
             let counts = [own.replicas_desired, own.replicas_ready];
             let rates = [own.requests_per_second, own.cpu_used_milli].map(f64::to_bits);
             let latencies = [own.latency_mean_seconds, own.latency_p99_seconds].map(|own| own.map(f64::to_bits));

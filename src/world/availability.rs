@@ -35,6 +35,20 @@ pub struct AvailabilityFacts {
 }
 
 impl AvailabilityFacts {
+    /// Adds what another workload had, which came to be under the same name when this one was gone.
+    pub fn add(&mut self, other: &Self) {
+        self.wanted += other.wanted;
+        self.missing += other.missing;
+        self.at_zero += other.at_zero;
+        self.times_at_zero += other.times_at_zero;
+        if other.longest_at_zero > self.longest_at_zero {
+            (self.longest_at_zero, self.longest_at_zero_from) = (other.longest_at_zero, other.longest_at_zero_from);
+        }
+        self.at_max += other.at_max;
+    }
+}
+
+impl AvailabilityFacts {
     /// Counts up to `at`, from where on the workload wants and has other numbers.
     fn change(&mut self, at: SimTime, wanted: u32, ready: u32) {
         self.settle(at);

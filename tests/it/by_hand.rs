@@ -1,7 +1,10 @@
 //! What people do with kubectl during a run: cordon, drain, delete; and the death of one node.
 
+use std::collections::BTreeSet;
+
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimTime;
+use nodecast::report::{Summary, tables};
 use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
 use nodecast::simulation::{Outcome, run};
@@ -199,6 +202,17 @@ fn a_deleted_deployment_goes_with_its_pods_and_may_come_back() {
     let made: Vec<PodFacts> = outcome.record.pods.iter().filter(|pod| pod.created >= minutes(20)).collect();
     assert_eq!(made.len(), 2, "nobody makes them again before it is applied again");
     assert!(made.iter().all(|pod| pod.created >= minutes(40) && pod.scheduled.is_some()));
+    // It is one for who reads of it, and no autoscaler has touched it.
+    let summary = Summary::of(&outcome);
+    assert_eq!((summary.scaling.rescales, summary.scaling.workloads.len()), (0, 1));
+    assert_eq!(summary.scaling.workloads[0].max_replicas_desired, 4);
+    let available: Vec<&str> = summary.availability.workloads.iter().map(|own| &*own.workload).collect();
+    let waited: Vec<u64> = summary.pods.by_workload.iter().map(|own| own.waits.pods).collect();
+    assert_eq!((available, waited), (vec!["shop/web"], vec![6]));
+    let table = String::from_utf8(tables::bytes(tables::workloads, &outcome).unwrap()).unwrap();
+    let keys: Vec<String> = table.lines().map(|line| line.split(',').take(2).collect::<Vec<_>>().join(",")).collect();
+    let different: BTreeSet<&String> = keys.iter().collect();
+    assert_eq!(different.len(), keys.len(), "one line for a workload and an instant");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! How many of the replicas wanted served, and which autoscalers had no more to give.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::rounded;
 use super::service::workload_name;
+use super::{made_anew, rounded};
 use crate::domain::{SimDuration, WorkloadId};
 use crate::report::format;
 use crate::simulation::Outcome;
@@ -111,11 +113,12 @@ impl AutoscalerAtMax {
 pub(super) fn summary(outcome: &Outcome) -> AvailabilitySummary {
     let kept = |kind| matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet);
     let facts = outcome.record.workloads.iter().zip(&outcome.record.availability).enumerate();
-    let kept: Vec<(usize, bool, &AvailabilityFacts)> = facts
-        .filter(|(_, (workload, _))| kept(workload.kind))
-        .map(|(index, (workload, own))| (index, workload.placeholder, own))
-        .collect();
-    let counted = || kept.iter().filter(|(_, placeholder, _)| !placeholder).map(|(_, _, own)| *own);
+    let firsts = made_anew::firsts(outcome);
+    let mut together: BTreeMap<(usize, bool), AvailabilityFacts> = BTreeMap::new();
+    for (index, (workload, own)) in facts.filter(|(_, (workload, _))| kept(workload.kind)) {
+        together.entry((firsts[index].index(), workload.placeholder)).or_default().add(own);
+    }
+    let counted = || together.iter().filter(|((_, placeholder), _)| !placeholder).map(|(_, own)| own);
     let (wanted, missing) =
         counted().fold((0, 0), |(wanted, missing), own| (wanted + own.wanted, missing + own.missing));
     let longest = |spans: &mut dyn Iterator<Item = SimDuration>| spans.max().map(SimDuration::as_secs_f64);
@@ -126,9 +129,9 @@ pub(super) fn summary(outcome: &Outcome) -> AvailabilitySummary {
         workloads_at_zero: counted().filter(|own| own.at_zero > SimDuration::ZERO).count() as u64,
         at_zero_seconds: longest(&mut counted().map(|own| own.at_zero)).unwrap_or(0.0),
         at_max_seconds: autoscalers.iter().map(|own| own.at_max_seconds).max_by(f64::total_cmp),
-        workloads: kept
+        workloads: together
             .iter()
-            .map(|&(index, placeholder, own)| of_workload(outcome, index, placeholder, own))
+            .map(|(&(index, placeholder), own)| of_workload(outcome, index, placeholder, own))
             .collect(),
         autoscalers,
     }
@@ -153,13 +156,15 @@ fn of_workload(outcome: &Outcome, index: usize, placeholder: bool, own: &Availab
 }
 
 fn autoscalers(outcome: &Outcome) -> Vec<AutoscalerAtMax> {
+    let firsts = made_anew::firsts(outcome);
     let at_max = |own: &ReplicaAutoscaler| {
-        let facts = outcome.record.availability.get(own.workload.index())?;
+        let same = |index: &WorkloadId| *index == made_anew::first_of(&firsts, own.workload);
+        let facts = outcome.record.availability.iter().zip(&firsts).filter(|(_, first)| same(first));
         (own.min_replicas < own.max_replicas).then(|| AutoscalerAtMax {
             autoscaler: own.name.to_string(),
             workload: workload_name(outcome, own.workload),
             max_replicas: u64::try_from(own.max_replicas).unwrap_or(0),
-            at_max_seconds: facts.at_max.as_secs_f64(),
+            at_max_seconds: facts.fold(SimDuration::ZERO, |sum, (own, _)| sum + own.at_max).as_secs_f64(),
         })
     };
     outcome.objects.replica_autoscalers.iter().filter_map(at_max).collect()

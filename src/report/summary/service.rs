@@ -2,7 +2,7 @@
 
 use super::{
     CHANGES_MAX, MetricFigures, QueueFigures, ReplicaChangeFigures, RequestFigures, ScalingSummary, WorkloadScaling,
-    rounded,
+    made_anew, rounded,
 };
 use crate::domain::WorkloadId;
 use crate::simulation::Outcome;
@@ -43,26 +43,22 @@ pub(super) fn scaling(outcome: &Outcome) -> ScalingSummary {
     let mut desired = vec![0_u32; workloads.len()];
     let mut ready = vec![0_u32; workloads.len()];
     let mut total = 0;
-    // A CronJob makes Jobs by the clock; a ScaledJob is KEDA's.
-    let by_clock = |change: &ReplicaChange| {
-        let kind = workloads.get(change.workload.index()).map(|facts| facts.kind);
-        change.kind == EventKind::JobsCreated && kind == Some(WorkloadKind::CronJob)
-    };
-    let by_autoscaler = |change: &&ReplicaChange| change.kind != EventKind::ReplicasSet && !by_clock(change);
-    for change in replica_changes(outcome).filter(by_autoscaler) {
+    let firsts = made_anew::firsts(outcome);
+    let first = |workload: WorkloadId| made_anew::first_of(&firsts, workload).index();
+    for change in replica_changes(outcome).filter(|change| is_by_autoscaler(outcome, change)) {
         total += 1;
-        if let Some(count) = rescales.get_mut(change.workload.index()) {
+        if let Some(count) = rescales.get_mut(first(change.workload)) {
             *count += 1;
         }
     }
     // Samples miss what is over before the next; of Jobs a change counts the Jobs, and not their pods.
     for change in outcome.record.replica_changes.iter().filter(|change| change.kind != EventKind::JobsCreated) {
-        if let Some(most) = desired.get_mut(change.workload.index()) {
+        if let Some(most) = desired.get_mut(first(change.workload)) {
             *most = (*most).max(change.to);
         }
     }
     for sample in outcome.record.samples.iter().flat_map(|sample| &sample.workloads) {
-        let index = sample.workload.index();
+        let index = first(sample.workload);
         if index < workloads.len() {
             desired[index] = desired[index].max(sample.replicas_desired);
             ready[index] = ready[index].max(sample.replicas_ready);
@@ -71,7 +67,7 @@ pub(super) fn scaling(outcome: &Outcome) -> ScalingSummary {
     let workloads = workloads
         .iter()
         .enumerate()
-        .filter(|(_, facts)| facts.kind != WorkloadKind::DaemonSet)
+        .filter(|(index, facts)| facts.kind != WorkloadKind::DaemonSet && firsts[*index].index() == *index)
         .map(|(index, facts)| WorkloadScaling {
             workload: facts.name.to_string(),
             rescales: rescales[index],
@@ -81,6 +77,17 @@ pub(super) fn scaling(outcome: &Outcome) -> ScalingSummary {
         .collect();
     let changes_in_all = replica_changes(outcome).count() as u64;
     ScalingSummary { rescales: total, workloads, metrics: metrics(outcome), changes_in_all, changes: changes(outcome) }
+}
+
+/// Whether an autoscaler has changed a count of replicas: neither a person, by a manifest, a scale or a deletion, nor the clock of a CronJob.
+/// Of Jobs those of a ScaledJob are KEDA's.
+fn is_by_autoscaler(outcome: &Outcome, change: &ReplicaChange) -> bool {
+    let kind = outcome.record.workloads.get(change.workload.index()).map(|facts| facts.kind);
+    match change.kind {
+        EventKind::ReplicasSet | EventKind::ObjectDeleted => false,
+        EventKind::JobsCreated => kind == Some(WorkloadKind::ScaledJob),
+        _ => true,
+    }
 }
 
 /// Changes of replica counts since figures count.

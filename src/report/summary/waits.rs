@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Distribution;
 use super::lives::{counts_wait, is_daemon, wait_for_node};
+use super::made_anew;
 use super::service::workload_name;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::report::percentile::SortedSpans;
@@ -74,9 +75,14 @@ impl Waits {
     pub(super) fn of(outcome: &Outcome) -> Self {
         let end = SimTime::ZERO + outcome.about.duration;
         let pods = outcome.record.pods.iter();
+        let firsts = made_anew::firsts(outcome);
         let mut found: BTreeMap<Kind, Vec<SimDuration>> = BTreeMap::new();
         for pod in pods.filter(|pod| !is_daemon(outcome, pod) && counts_wait(outcome, pod, end)) {
-            let kind = Kind { workload: pod.workload, placeholder: pod.placeholder, priority: pod.priority };
+            let kind = Kind {
+                workload: made_anew::first_of(&firsts, pod.workload),
+                placeholder: pod.placeholder,
+                priority: pod.priority,
+            };
             found.entry(kind).or_default().push(wait_for_node(&pod, end));
         }
         Self(found)
