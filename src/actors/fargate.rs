@@ -18,7 +18,7 @@ use super::context::Context;
 use super::event::{FargateEvent, class};
 use super::{node_life, scheduler_loop};
 use crate::cloud::billing::FargatePod;
-use crate::cluster::{NewNode, NodeOrigin, PodPhase};
+use crate::cluster::{NewNode, NodeOrigin, NodePhase, PodPhase};
 use crate::domain::keda::ScaledJob;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{
@@ -45,6 +45,8 @@ pub(super) struct Fargate {
     /// vCPUs in use, in thousandths.
     used: i64,
     taken: BTreeMap<PodId, Taken>,
+    /// Pods that were there when the run began, with their machines.
+    found: BTreeMap<PodId, NodeId>,
     machines: BTreeMap<NodeId, usize>,
     lives: Vec<FargatePod>,
     /// The subnet of each machine that has an address of one.
@@ -204,9 +206,8 @@ fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken)
         .with(well_known::REGION, context.setup.region.name)
         .with(well_known::ARCH, well_known::AMD64)
         .with(well_known::OS, well_known::LINUX);
-    let taint = Taint { key: well_known::EKS_COMPUTE_TYPE, value: fargate, effect: TaintEffect::NoSchedule };
     let new = NewNode {
-        taints: vec![taint],
+        taints: vec![taint()],
         ..NewNode::called(format!("fargate-{number:05}"), NodeOrigin::Fargate(profile))
     };
     let node = context.world.add_node(new, now, &format!("profile {profile}, {size}"));
@@ -241,6 +242,20 @@ fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken)
     node
 }
 
+/// The taint of a machine of Fargate.
+pub(super) fn taint() -> Taint {
+    let value = Symbol::new("fargate");
+    Taint { key: well_known::EKS_COMPUTE_TYPE, value, effect: TaintEffect::NoSchedule }
+}
+
+/// A pod is there when the run begins: on a machine of Fargate's, which goes with it.
+pub(super) fn pod_found(context: &mut Context<'_>, pod: PodId, node: NodeId) {
+    let state = context.world.node(node);
+    if matches!(state.origin, NodeOrigin::Fargate(_)) && !context.world.pod(pod).daemon {
+        context.fargate.found.insert(pod, node);
+    }
+}
+
 /// A pod has ended by itself: until it is deleted it goes on costing.
 pub(super) fn pod_finished(context: &mut Context<'_>, pod: PodId) {
     if let Some(own) = context.fargate.taken.get_mut(&pod) {
@@ -250,6 +265,9 @@ pub(super) fn pod_finished(context: &mut Context<'_>, pod: PodId) {
 
 /// A pod is gone: so is its machine, unless it has finished and nobody has deleted it.
 pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if let Some(node) = context.fargate.found.remove(&pod) {
+        return close_found(context, now, node);
+    }
     let Some(taken) = context.fargate.taken.remove(&pod) else { return };
     let Some(node) = taken.node else {
         if taken.admitted {
@@ -304,6 +322,14 @@ fn deleted_after(context: &Context<'_>, workload: WorkloadId) -> Option<SimDurat
         WorkloadKind::Job => all.find_map(|one| one.jobs.iter().find(|job| job.name == own.name))?.spec.ttl,
         WorkloadKind::CronJob => all.find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))?.job.ttl,
         _ => None,
+    }
+}
+
+/// A machine goes that was there when the run began, unless somebody has deleted its node before.
+fn close_found(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase <= NodePhase::Registered {
+        context.world.reclaim_instance(node, now, EventKind::InstanceTerminating, NodeEnd::PodGone, "");
+        node_life::remove(context, now, node);
     }
 }
 

@@ -16,8 +16,8 @@ use super::setup::{InitialNode, InitialPlan};
 use super::workload_controllers::job_state::FoundJobPod;
 use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
 use super::{
-    job_loop, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, taint_eviction,
-    volumes, zone_outage,
+    fargate, job_loop, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop,
+    taint_eviction, volumes, zone_outage,
 };
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
@@ -113,7 +113,7 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
         machine,
         labels: &node.labels,
         annotations: &node.annotations,
-        taints: &taints_of(node),
+        taints: &taints_of(node, own.origin),
         capacity: node.capacity.clone(),
         allocatable: node.allocatable.clone(),
         ready: node.ready,
@@ -137,12 +137,19 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
 /// The taints of a node: the node lifecycle controller has one for each that is not Ready, whether the dump was taken before it was put there
 /// or not.
 ///
-/// Source: Kubernetes 1.36.2 `pkg/controller/nodelifecycle/node_lifecycle_controller.go`, `doNoScheduleTaintingPass`.
-fn taints_of(node: &NodeObject) -> Vec<Taint> {
+/// One of Fargate has the taint of Fargate, which no pod bears that Fargate's own scheduler has not put there.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/nodelifecycle/node_lifecycle_controller.go`, `doNoScheduleTaintingPass`; EKS user guide,
+/// `fargate`.
+fn taints_of(node: &NodeObject, origin: NodeOrigin) -> Vec<Taint> {
     let mut taints = node.taints.clone();
     let unready = [well_known::TAINT_NOT_READY, well_known::TAINT_UNREACHABLE];
     if !node.ready && !taints.iter().any(|taint| unready.contains(&taint.key)) {
         taints.push(Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
+    }
+    let of_fargate = fargate::taint();
+    if matches!(origin, NodeOrigin::Fargate(_)) && !taints.iter().any(|taint| taint.key == of_fargate.key) {
+        taints.push(of_fargate);
     }
     taints
 }
@@ -187,6 +194,7 @@ fn find_pod(
         None => add_pod(context, (now, created), owners, pod, node),
     };
     context.world.place_found_pod(id, created, found);
+    fargate::pod_found(context, id, node);
     scheduler_loop::pod_found(context, id, node, created);
     volumes::pod_bound(context, now, id, node);
     kubelet::found(context, now, id, found);

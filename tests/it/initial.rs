@@ -390,6 +390,35 @@ fn what_nobody_here_has_stays_and_what_another_policy_has_is_gone() {
 }
 
 #[test]
+fn a_machine_of_fargate_takes_no_other_pod_and_goes_with_its_own() {
+    let dump = [
+        node("s1", OF_GROUP, 3),
+        node("f1", "eks.amazonaws.com/compute-type: fargate", 3),
+        pod("web-a", "s1", Some(("ReplicaSet", "web-5f4d7")), 250),
+        pod("alone-a", "f1", Some(("ReplicaSet", "alone-5f4d7")), 250),
+    ]
+    .concat();
+    let more = "nodeGroups: [{ name: system, managed: true, instanceTypes: [m5.xlarge], min: 1, desired: 1, max: 1 }]\n\
+                timeline: [{ at: 20m, scale: { workload: shop/alone, replicas: 0 } }]\n\
+                policies: [{ name: own, autoscaler: static }]\n";
+    let outcome = outcome(&cluster(&(deployment("web", 9) + &deployment("alone", 1)), &dump, more), "scenario.yaml");
+    let place = outcome.record.nodes.iter().position(|node| node.name == "f1").unwrap();
+    let there: Vec<String> = outcome
+        .record
+        .pods
+        .iter()
+        .filter(|pod| pod.node.is_some_and(|node| node.index() == place))
+        .map(|pod| pod.name.to_string())
+        .collect();
+    assert_eq!(there, ["alone-a"]);
+    let gone = outcome.record.nodes[place].terminated.unwrap();
+    let twenty = SimTime::ZERO + SimDuration::from_secs(1_200);
+    assert!(gone >= twenty && gone - twenty <= SimDuration::from_secs(60), "{gone}");
+    assert!(outcome.warnings.iter().any(|warning| warning.contains("on Fargate 1 node of the dump")));
+    assert!(!outcome.warnings.iter().any(|warning| warning.contains("no price in us-east-1")), "it is said once");
+}
+
+#[test]
 fn a_node_past_its_age_limit_goes_and_an_edited_pool_makes_its_nodes_drift() {
     let dump = [
         node("young", OF_POOL, 29),

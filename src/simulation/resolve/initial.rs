@@ -29,6 +29,7 @@ struct Counts {
     fixed: Vec<String>,
     without_price: Vec<String>,
     not_ready: Vec<String>,
+    fargate: Vec<String>,
     orphans: Vec<String>,
 }
 
@@ -103,6 +104,11 @@ fn nodes_of_manifests(manifests: &Manifests) -> Vec<NodeWithPods> {
 /// Whose node it is; `None` if another policy has its NodePool or group and this one has done away with it. The Cluster Autoscaler
 /// knows no NodePools: where it runs, they are gone. A NodePool of EKS Auto Mode is another one than that of its name of Karpenter's own.
 fn origin(labels: &Labels, scenario: &Scenario, policy: &PolicyVariant) -> Option<NodeOrigin> {
+    let fargate = Symbol::new("fargate");
+    if labels.get(well_known::EKS_COMPUTE_TYPE) == Some(fargate) {
+        // Which profile is in no label of the node.
+        return Some(NodeOrigin::Fargate(fargate));
+    }
     let others = || scenario.policies.iter().map(|policy| &*policy.manifests);
     let origin = match labels.get(well_known::NODEPOOL) {
         Some(pool) => NodeOrigin::NodePool(pool),
@@ -149,9 +155,11 @@ fn node<'s>(
         NodeOrigin::Fargate(_) => false,
     };
     let name = &found.node.name;
+    let of_fargate = matches!(origin, NodeOrigin::Fargate(_));
     for (holds, names) in [
-        (!managed, &mut counts.fixed),
-        (pool.is_none(), &mut counts.without_price),
+        (of_fargate, &mut counts.fargate),
+        (!managed && !of_fargate, &mut counts.fixed),
+        (pool.is_none() && !of_fargate, &mut counts.without_price),
         (!found.node.ready, &mut counts.not_ready),
     ] {
         if holds {
@@ -220,7 +228,7 @@ fn tell(counts: &Counts, policy: &PolicyVariant, region: &Region, warnings: &mut
         }
     };
     let (changes, may) = (Effect::ChangesAnswer, Effect::MayChangeAnswer);
-    let Counts { gone, fixed, without_price, not_ready, orphans } = counts;
+    let Counts { gone, fixed, without_price, not_ready, fargate, orphans } = counts;
     let waits = "what ran there waits for others";
     warn(
         changes,
@@ -235,6 +243,8 @@ fn tell(counts: &Counts, policy: &PolicyVariant, region: &Region, warnings: &mut
         without_price,
         format!("no price in {region} for the machine of {} of the dump: free here", nodes(without_price)),
     );
+    let theirs = "each goes with its pod, takes no other, and is free here";
+    warn(changes, fargate, format!("on Fargate {} of the dump: {theirs}", nodes(fargate)));
     warn(may, not_ready, format!("not Ready to the end, as in the dump: {}", nodes(not_ready)));
     let pods = counted(orphans.len() as u64, "pod", "pods");
     warn(

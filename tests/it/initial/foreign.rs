@@ -28,6 +28,18 @@ fn drafted(dump: &str) -> (Place, String) {
 }
 
 #[test]
+fn a_node_of_a_machine_that_nobody_knows_stays_and_the_draft_says_so() {
+    let dump = node("s1", OF_GROUP, 20) + &node("x1", "team: data", 9) + &deployment("web", 1);
+    let dump = dump + &pod("web-a", "x1", Some(("ReplicaSet", "web-5f4d7")), 100);
+    let (place, err) = drafted(&dump);
+    let said =
+        "no instance type of node group self-managed-unknown is known, so it is no group here: its 1 node of the dump";
+    assert!(err.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{err}");
+    let outcome = outcome(&place, "own/scenario.yaml");
+    assert!(outcome.record.nodes.iter().any(|node| node.name == "x1" && node.terminated.is_none()));
+}
+
+#[test]
 fn a_job_that_something_made_which_is_not_simulated_goes_on_as_one_of_its_own() {
     let job = "---\napiVersion: batch/v1\nkind: Job\nmetadata:\n  name: train-0\n  namespace: shop\n  \
         ownerReferences: [{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: train, uid: u, controller: true}]\n\

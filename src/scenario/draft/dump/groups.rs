@@ -113,12 +113,18 @@ pub(super) fn groups(dump: &Dump<'_>, described: &Described, cluster: &Cluster, 
     if fargate > 0 {
         let pods = counted(fargate, "pod runs", "pods run");
         notes.warn(format!(
-            "{pods} on Fargate, which a dump takes up as a node like any other: it stays where it is and costs nothing, and takes room on other nodes once it is gone"
+            "{pods} on Fargate: a dump has no price of it, so it stays where it is and costs nothing; once it is gone, its successor is on Fargate if `fargate` has a profile for it, and else takes room on other nodes"
         ));
     }
     let grow = matches!(cluster.launcher, Launcher::ClusterAutoscaler { .. });
     let groups = members.into_iter().filter_map(|((name, managed), nodes)| {
-        let group = group(name, managed, &nodes, cluster, notes)?;
+        let Some(group) = group(name.clone(), managed, &nodes, cluster, notes) else {
+            let count = counted(nodes.len() as u64, "node", "nodes");
+            notes.warn(format!(
+                "no instance type of node group {name} is known, so it is no group here: its {count} of the dump stay as they are, cost nothing, and nothing launches or removes others"
+            ));
+            return None;
+        };
         let sizes = if grow { (1, room_to_grow(group.count)) } else { (group.count, group.count) };
         Some(Group { sizes, ..group })
     });
@@ -185,8 +191,6 @@ pub(super) fn group(
     types.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     types.retain(|(kind, _)| type_that_is_sold(&name, kind, &cluster.region, notes));
     if types.is_empty() {
-        let count = counted(nodes.len() as u64, "node", "nodes");
-        notes.warn(format!("node group {name} is left out with its {count}: no instance type of it is known"));
         return None;
     }
     let first = nodes.first()?;

@@ -88,7 +88,12 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
     }
     let mut all = Vec::new();
     for (likeness, nodes) in &members {
-        let Some(group) = groups::group(likeness.name(), true, nodes, cluster, notes) else { continue };
+        let Some(group) = groups::group(likeness.name(), true, nodes, cluster, notes) else {
+            let count = counted(nodes.len() as u64, "node", "nodes");
+            let name = likeness.name();
+            notes.warn(format!("node group {name} is left out with its {count}: no instance type of it is known"));
+            continue;
+        };
         let own = |key: &str| OF_KARPENTERS_OWN.iter().any(|prefix| key.starts_with(prefix));
         let mut labels = groups::common(nodes, groups::all_labels);
         labels.retain(|(key, _)| if own(key) { demanded.contains(key.as_str()) } else { !groups::is_own_label(key) });
