@@ -57,6 +57,15 @@ pub enum ImportError {
         /// What is wrong, with line and column.
         reason: String,
     },
+    /// A table of prices by contract whose columns something else separates than commas.
+    #[error("the columns of {file} are separated by {separator}")]
+    #[diagnostic(help("separate them by commas, as in {}, and write prices with a point", contract::HEADER))]
+    OtherSeparator {
+        /// The file.
+        file: String,
+        /// What separates them.
+        separator: &'static str,
+    },
     /// A file is JSON of something else.
     #[error("{file} holds nothing that can be brought in: {found}")]
     #[diagnostic(help(
@@ -150,6 +159,9 @@ impl Import {
             self.accounts.push(account);
             return Ok(());
         }
+        if let Some(separator) = contract::other_separator(text) {
+            return Err(ImportError::OtherSeparator { file: file.to_owned(), separator });
+        }
         let mut found = None;
         for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
             let document =
@@ -198,6 +210,11 @@ mod tests {
     #[test]
     fn text_that_is_no_answer_of_the_cli_is_refused() {
         assert!(matches!(import(&["{"]), Err(ImportError::NotJson { .. })));
+        for separator in [";", "\t"] {
+            let table =
+                "region,instance_type,price,as_of\nus-east-1,m6i.large,0.05,2026-04-01\n".replace(',', separator);
+            assert!(matches!(import(&[&table]), Err(ImportError::OtherSeparator { .. })), "{separator:?}");
+        }
         for text in ["", "[]", "3", "{\"Reservations\": []}"] {
             assert!(matches!(import(&[text]), Err(ImportError::NotRecognised { .. })), "{text}");
         }

@@ -60,13 +60,22 @@ fn compared(comparison: &Comparison) -> String {
     }
 }
 
-/// The seeds of a comparison: `seed 1`, `seeds 1 to 6`.
-fn seeds(about: &About) -> String {
-    let first = about.first_seed;
-    match about.replications_planned {
+/// The seeds of a comparison: `seed 1`, `seeds 1 to 6`; of one that was stopped those that were run under every policy.
+fn seeds(comparison: &Comparison) -> String {
+    let About { first_seed: first, replications: have, replications_planned: planned, .. } = comparison.about;
+    let count = if have < planned { last_seed(comparison) } else { planned };
+    let all = match count {
         0 | 1 => format!("seed {first}"),
         count => format!("seeds {first} to {}", first.wrapping_add(count - 1)),
-    }
+    };
+    // Where several run at once, a later one may be whole and an earlier one not.
+    if have < planned && have < count { format!("some of {all}") } else { all }
+}
+
+/// The place of the last seed that was run, counted from 1.
+fn last_seed(comparison: &Comparison) -> u64 {
+    let first = comparison.about.first_seed;
+    comparison.points.iter().map(|point| point.seed.wrapping_sub(first).saturating_add(1)).max().unwrap_or(0)
 }
 
 /// A value of `figure` with its sign, for a difference: of shares in percentage points.

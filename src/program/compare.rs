@@ -10,7 +10,7 @@ use super::simulations::{on_threads, shell_line, simulate};
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::catalog::Catalog;
 use crate::domain::SimDuration;
-use crate::experiment::comparison::{About, Comparison, compare};
+use crate::experiment::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, compare};
 use crate::experiment::inspection::inputs;
 use crate::experiment::presentation::{page, table};
 use crate::experiment::price_dates;
@@ -194,7 +194,7 @@ impl Compare {
     }
 
     fn compared(&self, points: Vec<Point>) -> Result<Comparison, Failure> {
-        compared(&self.question, &self.scenario, &self.origin.warnings, self.prices.catalog(), points)
+        compared(&self.question, (&self.scenario, &self.origin), self.prices.catalog(), points)
     }
 
     /// The answer to a question that was asked before, of which all points are at hand.
@@ -208,7 +208,7 @@ impl Compare {
         points: Vec<Point>,
     ) -> Result<Compared, Failure> {
         let origin = Origin::of(&mut scenario, warnings.to_vec());
-        let comparison = compared(&question, &scenario, warnings, prices.catalog(), points)?;
+        let comparison = compared(&question, (&scenario, &origin), prices.catalog(), points)?;
         Ok(Compared { prices, scenario, origin, question, comparison, is_whole: true, firsts: Firsts::default() })
     }
 }
@@ -280,21 +280,26 @@ fn told(
 /// The comparison of `points`.
 fn compared(
     question: &Question,
-    scenario: &Scenario,
-    warnings: &[Warning],
+    (scenario, origin): (&Scenario, &Origin),
     catalog: &Catalog,
     points: Vec<Point>,
 ) -> Result<Comparison, Failure> {
     let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
-    let about = about(question, scenario, region.currency.code(), &points);
+    let mut about = about(question, scenario, region.currency.code(), &points);
+    about.assumptions.extend(assumed_of_prices(origin.draws, &points));
     let setting = question.settings.first();
     let mut lines = setting.map_or_else(Caveats::new, |own| edits::without_effect(question, own, scenario, catalog));
-    lines.extend(Caveats::of(warnings));
+    lines.extend(Caveats::of(&origin.warnings));
     let mut comparison = compare(about, &question.policies, points, lines);
     let policies = question.policies.iter().filter_map(|name| Some((name, scenario.for_policy(Some(name)).ok()?)));
     let footings: Vec<Footing> = policies.map(|(name, policy)| Footing::of(name, policy)).collect();
     weigh(&mut comparison, &footings);
     Ok(comparison)
+}
+
+/// What is assumed of Spot prices where their errors are drawn because nobody says otherwise, and there were Spot nodes.
+pub(super) fn assumed_of_prices(draws: bool, points: &[Point]) -> Option<String> {
+    (draws && points.iter().any(|point| point.spot)).then(|| DRAWS_PRICE_ERRORS.to_owned())
 }
 
 /// What an experiment was about.

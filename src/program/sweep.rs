@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::compare::about;
+use super::compare::{about, assumed_of_prices};
 use super::simulations::shell_line;
 use super::{Failure, Prices, edits, prices};
 use crate::catalog::Catalog;
@@ -142,12 +142,13 @@ impl Sweep {
     pub fn answer(self, points: &[Point]) -> Result<Swept, Failure> {
         let Self { prices, scenario, question, warnings, .. } = self;
         let region = prices.catalog().region(scenario.region.as_str()).map_err(prices::unusable)?;
-        let about = About {
+        let mut about = About {
             replications: u64::from(question.replications),
             // Each setting has its own.
             set: Vec::new(),
             ..about(&question, &scenario, region.currency.code(), points)
         };
+        about.assumptions.extend(assumed_of_prices(scenario.ec2.cloud.price_errors.is_none(), points));
         let latency = latency(question.latency.as_deref().unwrap_or_default())?;
         Ok(Swept { answer: sweep(about, &question, latency, points, warnings), question })
     }

@@ -141,6 +141,50 @@ fn a_precision_is_reached_by_more_replications() {
     };
     assert_eq!(run("100%", "50"), 2);
     assert_eq!(run("0.0001%", "7"), 7);
+    // The scenario's six are too many as well, and what was asked for is what is spoken of.
+    let words = ["compare", "scenario.yaml", "--policies", "small,spot", "--out", "here"];
+    let more = ["--precision", "0.001%", "--replications-max", "3"];
+    let (out, err, code) = place.nodecast(&[&words[..], &more[..]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(json(&place, "here/comparison.json")["about"]["replications"], 3);
+    assert!(out.contains("would narrow that to \u{b1}0.001 %"), "{out}");
+}
+
+#[test]
+fn that_errors_of_spot_prices_are_drawn_is_said_where_there_is_spot() {
+    let place = place();
+    let said = |policies: &str, more: &[&str]| {
+        let words = ["compare", "scenario.yaml", "--replications", "2", "--out", "here", "--policies", policies];
+        let (out, err, code) = place.nodecast(&[&words[..], more].concat());
+        assert_eq!(code, Some(0), "{err}");
+        let assumed = json(&place, "here/comparison.json")["about"]["assumptions"].to_string();
+        let page = fs::read_to_string(place.path("here/comparison.html")).unwrap();
+        [out, assumed, page].map(|text| text.contains("The level of Spot prices is off by a draw of each seed"))
+    };
+    assert_eq!(said("small,spot", &[]), [true; 3]);
+    assert_eq!(said("small,spot", &["--set", "ec2.spot.price_errors=none"]), [false; 3]);
+    assert_eq!(said("small,same", &[]), [false; 3]);
+}
+
+#[test]
+fn names_that_cannot_stand_where_they_are_needed_are_refused() {
+    for (policy, group, words) in [
+        ("replications.csv", "workers", "no policy can be called `replications.csv`"),
+        ("Comparison.HTML", "workers", "no policy can be called"),
+        ("own", "\"g,=cmd|' /C calc'!A0\"", "the name of a node group is made of letters"),
+        ("own", "Workers_2.a", ""),
+    ] {
+        let place = place();
+        let text = format!(
+            "name: mine\nregion: us-east-1\nduration: 30m\nmanifests: [cluster.yaml]\n\
+             nodeGroups: [{{ name: {group}, instanceTypes: [m5.large], min: 1, desired: 1, max: 1 }}]\n\
+             policies: [{{ name: {policy}, autoscaler: static }}]\n"
+        );
+        place.put("scenario.yaml", &text);
+        let (_, err, code) = place.nodecast(&["validate", "scenario.yaml"]);
+        assert_eq!(code, Some(if words.is_empty() { 0 } else { 2 }), "{policy} {group}: {err}");
+        assert!(err.contains(words), "{err}");
+    }
 }
 
 #[test]

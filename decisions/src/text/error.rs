@@ -204,9 +204,14 @@ pub fn nearest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -
     candidates
         .into_iter()
         .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|&(distance, candidate)| distance <= given.len().max(candidate.len()).div_ceil(3))
+        .filter(|&(distance, candidate)| distance <= slips(given.len().max(candidate.len())))
         .min()
         .map(|(_, candidate)| candidate)
+}
+
+/// How many slips a name of so many characters may have and still be meant. Of four letters two others are half of it: `rate` is no `ramp`.
+const fn slips(length: usize) -> usize {
+    if length <= 4 { 1 } else { length.div_ceil(3) }
 }
 
 /// `names` as a list for a sentence: `a, b and c`.
@@ -242,6 +247,8 @@ mod tests {
     fn the_nearest_name_is_near() {
         assert_eq!(nearest("polices", ["manifests", "policies"]), Some("policies"));
         assert_eq!(nearest("xyz", ["manifests", "policies"]), None);
+        assert_eq!(nearest("rate", ["ramp", "constant"]), None, "half of it is another");
+        assert_eq!(nearest("lists", ["list"]), Some("list"));
         assert_eq!(listed(["a", "b", "c"]), "`a`, `b` and `c`");
     }
 }

@@ -254,7 +254,17 @@ impl<'s> Reader<'s> {
                     .because(format!("must be {} {}", bound.0, bound.1))
                     .help(format!("write a whole number from {least} to {most}")))
             }
-            None => Err(self.wrong_kind(node, &format!("`{what}` is a whole number"), "a whole number, for example 3")),
+            None => {
+                let wanted = "a whole number, for example 3";
+                // A number that is not whole is one, but not such a one.
+                match node.as_text().filter(|text| text.len() <= 40 && text.parse::<f64>().is_ok_and(f64::is_finite)) {
+                    Some(text) => Err(self
+                        .error(node.at, format!("`{what}` is a whole number, not {text}"))
+                        .because("not whole")
+                        .help(format!("write {wanted}"))),
+                    None => Err(self.wrong_kind(node, &format!("`{what}` is a whole number"), wanted)),
+                }
+            }
         }
     }
 

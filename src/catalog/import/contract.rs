@@ -13,6 +13,13 @@ pub(super) fn is_table(text: &str) -> bool {
     header.split(',').any(|column| column.trim() == "instance_type")
 }
 
+/// What separates the columns of a text that is such a table but for that, in words.
+pub(super) fn other_separator(text: &str) -> Option<&'static str> {
+    let header = text.lines().next().unwrap_or_default();
+    let separated = |by: char| header.split(by).any(|column| column.trim() == "instance_type");
+    [(';', "semicolons"), ('\t', "tabs")].into_iter().find_map(|(by, words)| separated(by).then_some(words))
+}
+
 /// Calls `each` for every line of the table.
 ///
 /// # Errors

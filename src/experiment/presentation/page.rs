@@ -79,7 +79,7 @@ fn heading(page: &mut Html, comparison: &Comparison) {
             span(about.duration_seconds),
             instant_for_people(&about.start),
             about.region,
-            seeds(about)
+            seeds(comparison)
         ),
     );
     if let Some(warm_up) = warm_up(about.warm_up_seconds) {

@@ -4,7 +4,7 @@ use super::verdict::verdict;
 use super::{
     aligned_within, compared, counted, interval, known, known_difference, measure, measure_of_difference, seeds,
 };
-use crate::experiment::comparison::{Comparison, ObjectiveShare};
+use crate::experiment::comparison::{Comparison, DRAWS_PRICE_ERRORS, ObjectiveShare};
 use crate::experiment::figures::{FIGURES, Figure, for_people};
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::report::columns::printed;
@@ -50,6 +50,8 @@ pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
     }
     lines.push(String::new());
     lines.extend(verdict(comparison));
+    let assumptions = comparison.about.assumptions.iter();
+    lines.extend(assumptions.filter(|own| *own == DRAWS_PRICE_ERRORS).cloned());
     warnings(&comparison.warnings, &mut lines);
     printed(&lines, width)
 }
@@ -57,7 +59,7 @@ pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
 fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
     let about = &comparison.about;
     let replications = format::counted(about.replications, "replication", "replications");
-    lines.push(format!("{}: {}, {replications}, {}", about.scenario, compared(comparison), seeds(about)));
+    lines.push(format!("{}: {}, {replications}, {}", about.scenario, compared(comparison), seeds(comparison)));
     lines.push(format!(
         "{} from {} in {}, prices of {}",
         span(about.duration_seconds),

@@ -19,6 +19,9 @@ use crate::scenario::schema::kind::Kind;
 use crate::scenario::schema::policies::POLICY;
 use crate::scenario::tree::Node;
 
+/// Files of a comparison's directory, in which each policy has a folder.
+const OF_COMPARISON: [&str; 4] = ["comparison.json", "comparison.html", "replications.csv", "written.json"];
+
 /// The policies: those of `policies`, or the one that the scenario's own objects imply.
 pub(super) fn read<'s>(
     reading: &mut Reading<'_, 's>,
@@ -30,6 +33,12 @@ pub(super) fn read<'s>(
     let mut policies: Vec<PolicyVariant> = Vec::new();
     for node in nodes {
         let policy = policy(reading, node, base, overlay.clone())?;
+        if OF_COMPARISON.iter().any(|file| file.eq_ignore_ascii_case(&policy.name)) {
+            return Err(reading
+                .error(node.at, format!("no policy can be called `{}`", policy.name))
+                .because("a file of comparisons has that name")
+                .help("give it another name: `compare` keeps its report in a folder of that name"));
+        }
         if policies.iter().any(|other| other.name == policy.name) {
             return Err(reading
                 .error(node.at, format!("two policies are called `{}`", policy.name))

@@ -79,7 +79,7 @@ section! {
     becomes NodeGroup, node_groups::group;
     struct NodeGroupKeys: {
         /// Its name.
-        name["name"]: Name;
+        name["name"]: GroupName;
         /// Whether EKS manages it. A managed group is all Spot or all On-Demand.
         managed: Placed<bool>, or "true, unless it mixes Spot and On-Demand";
         /// Its instance types; the first is what Cluster Autoscaler takes an empty group to be made of. One of the
@@ -154,6 +154,21 @@ kind! {
             .error(node.items()[place].at, format!("two node groups are called `{}`", groups[place].name))
             .because("the second one")
             .help("give each its own name"))
+    }
+}
+
+kind! {
+    /// The name of a node group, which its nodes' names begin with.
+    GroupName: Name => Symbol, |reading, node, _, name| {
+        let text = name.as_str();
+        let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if !text.is_empty() && text.len() <= 255 && text.chars().all(safe) {
+            return Ok(name);
+        }
+        Err(reading
+            .error(node.at, "the name of a node group is made of letters, digits, `-`, `_` and `.`, 255 at most")
+            .because("cannot begin the name of a node")
+            .help("write for example `workers-a`"))
     }
 }
 

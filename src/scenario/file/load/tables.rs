@@ -82,8 +82,13 @@ pub(super) fn curve_of_rows(bytes: &[u8], file: &str, measure: Measure) -> Resul
     let mut steps: Vec<CurveStep> = Vec::new();
     for (line, seconds, rate) in rows(bytes, file, columns, true, &help)? {
         let from = SimDuration::from_secs_f64(seconds);
-        if !rate.is_finite() || steps.last().is_some_and(|last| last.from >= from) {
-            return Err(wrong(file, line, "the time does not rise, or the rate is not finite", &help));
+        if !seconds.is_finite() || !rate.is_finite() {
+            let what = if rate.is_finite() { "the time is not finite" } else { "the rate is not finite" };
+            return Err(wrong(file, line, what, &help));
+        }
+        if let Some(last) = steps.last().filter(|last| last.from >= from) {
+            let what = if last.from == from { "the time is that of the row before" } else { "the time falls" };
+            return Err(wrong(file, line, what, &help));
         }
         steps.push(CurveStep { from, rate });
     }
@@ -104,8 +109,11 @@ pub(super) fn arrivals_of_rows(bytes: &[u8], file: &str) -> Result<Vec<SimDurati
     let mut arrivals: Vec<SimDuration> = Vec::new();
     for (line, seconds, count) in rows(bytes, file, ARRIVALS, false, &help)? {
         let at = SimDuration::from_secs_f64(seconds);
-        if !seconds.is_finite() || arrivals.last().is_some_and(|last| *last > at) {
-            return Err(wrong(file, line, "the time falls, or is not finite", &help));
+        if !seconds.is_finite() {
+            return Err(wrong(file, line, "the time is not finite", &help));
+        }
+        if arrivals.last().is_some_and(|last| *last > at) {
+            return Err(wrong(file, line, "the time falls", &help));
         }
         if libm::trunc(count).to_bits() != count.to_bits() || arrivals.len() as f64 + count > STEPS_MAX as f64 {
             return Err(wrong(
@@ -242,10 +250,11 @@ mod tests {
             read("t_seconds,request_per_second\n0,1\n"),
             "a.csv:1: the header has no column `requests_per_second`, but `t_seconds` and `request_per_second`; is `request_per_second` meant?"
         );
-        assert_eq!(
-            read("t_seconds,requests_per_second\n0,1\n0,2\n"),
-            "a.csv:3: the time does not rise, or the rate is not finite"
-        );
+        let of = |row: &str| read(&format!("t_seconds,requests_per_second\n9,1\n{row}\n"));
+        assert_eq!(of("9,2"), "a.csv:3: the time is that of the row before");
+        assert_eq!(of("8,2"), "a.csv:3: the time falls");
+        assert_eq!(of("10,inf"), "a.csv:3: the rate is not finite");
+        assert_eq!(of("inf,1"), "a.csv:3: the time is not finite");
         assert_eq!(read("t_seconds,requests_per_second\n0,1\n60,many\n"), "a.csv:3: is not two numbers of 0 or more");
         assert_eq!(read("t_seconds,requests_per_second\n0,1\n"), "a.csv:1: a curve has at least two rows");
     }
@@ -258,7 +267,7 @@ mod tests {
             [500_000, 500_000, 500_000, 3_000_000]
         );
         let error = arrivals_of_rows(b"t_seconds\n5\n4\n", "a.csv").unwrap_err();
-        assert_eq!(error.to_string(), "a.csv:3: the time falls, or is not finite");
+        assert_eq!(error.to_string(), "a.csv:3: the time falls");
     }
 
     #[test]
