@@ -50,7 +50,8 @@ pub(super) struct Arguments {
     seed: Option<u64>,
     #[command(flatten)]
     edits: Edits,
-    /// Write the changed objects, and the scenario with them as a policy, into this folder
+    /// Write the changed objects, and the scenario with them as a policy, into this folder; where a policy cannot state all that changes, as
+    /// commitments of all policies, after.yaml is the whole scenario as it would be
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
     /// Also write the answer as a page, with its curves

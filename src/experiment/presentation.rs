@@ -147,7 +147,52 @@ fn aligned_within(rows: &[Vec<String>], labels: usize, width: Option<usize>) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::aligned_within;
+    use super::{aligned_within, seeds};
+    use crate::experiment::comparison::{About, compare};
+    use crate::experiment::figures::FIGURES;
+    use crate::experiment::points::Point;
+    use crate::scenario::Caveats;
+
+    /// A comparison of one policy in which so many seeds were planned, and these were run.
+    fn seeds_of(planned: u64, run: &[u64]) -> String {
+        let about = About {
+            scenario: "s".into(),
+            start: String::new(),
+            duration_seconds: 60.0,
+            warm_up_seconds: None,
+            region: String::new(),
+            currency: "USD".into(),
+            price_date: String::new(),
+            first_seed: 7,
+            replications_planned: planned,
+            replications: 0,
+            inputs: Vec::new(),
+            set: Vec::new(),
+            assumptions: Vec::new(),
+        };
+        let point = |&seed: &u64| Point {
+            setting: 0,
+            policy: "p".into(),
+            seed,
+            figures: vec![None; FIGURES.len()],
+            objectives: Vec::new(),
+            event_hash: String::new(),
+            unconfirmed: 0.0,
+            cost_by_origin: Default::default(),
+            spot: false,
+            price_date: String::new(),
+            warnings: Caveats::new(),
+        };
+        seeds(&compare(about, &["p".to_owned()], run.iter().map(point).collect(), Caveats::new()))
+    }
+
+    #[test]
+    fn a_comparison_that_was_stopped_names_the_seeds_that_were_run() {
+        assert_eq!(seeds_of(3, &[7, 8, 9]), "seeds 7 to 9");
+        assert_eq!(seeds_of(300, &[7, 8, 9]), "seeds 7 to 9");
+        assert_eq!(seeds_of(300, &[7, 8, 10]), "some of seeds 7 to 10");
+        assert_eq!(seeds_of(300, &[7]), "seed 7");
+    }
 
     fn rows() -> Vec<Vec<String>> {
         [["mean", "one", "another", "third"], ["cost", "$1.25", "$2", "$3.50"]]

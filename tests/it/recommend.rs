@@ -5,7 +5,7 @@ use std::process::Command;
 use nodecast::experiment::presentation::recommendation;
 use nodecast::experiment::recommendation::{Advice, Recommendation};
 
-use crate::cli::assert_fits;
+use crate::cli::{Place, assert_fits};
 
 const SCENARIO: &str = "scenarios/consolidation-tuning/scenario.yaml";
 /// Half of the scenario's time, one load that varies less, and few levers: the search of a user takes minutes.
@@ -75,6 +75,29 @@ fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() 
     assert_eq!(code, Some(0), "{err}");
     let compared: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert!(compared.to_string().contains("recommended"));
+}
+
+#[test]
+fn what_no_policy_can_state_is_written_as_a_scenario_and_not_as_a_policy() {
+    let place = Place::new();
+    let pods = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  \
+                selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    \
+                spec: {containers: [{name: c, image: x, resources: {requests: {cpu: 500m, memory: 1Gi}}}]}\n";
+    place.put("pods.yaml", pods);
+    place.put(
+        "scenario.yaml",
+        "name: mine\nregion: us-east-1\nduration: 24h\nmanifests: [pods.yaml]\n\
+         nodeGroups: [{ name: od, instanceType: m6i.large, desired: 6 }]\npolicies: [{ name: own, autoscaler: static }]\n",
+    );
+    let search = ["recommend", "scenario.yaml", "--levers", "commitments", "--simulations", "150"];
+    let (out, err, code) = place.nodecast(&[&search[..], &["--write", "advice"]].concat());
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("Savings Plans"), "{out}");
+    let written = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+    assert!(!written("advice/scenario.yaml").contains("recommended"), "it would be as today's");
+    assert!(written("advice/after.yaml").contains("savings_plans"));
+    let (out, err, code) = place.nodecast(&["diff", "advice/scenario.yaml", "advice/after.yaml"]);
+    assert_eq!(code, Some(0), "{out}{err}");
 }
 
 #[test]

@@ -228,9 +228,12 @@ impl Origin<'_> {
                 files.push(Content::Scalar(own.change.objects.clone()));
                 policy.set("manifests", Content::List(files));
             }
-            policies.push(policy.clone());
-            changed.set("policies", Content::List(vec![policy]));
+            changed.set("policies", Content::List(vec![policy.clone()]));
             let differs = today.differences(&changed).iter().any(|own| !own.path.starts_with("policies"));
+            // One that is as today's, since no policy can state what changes, would say that nothing is gained.
+            if !differs || !is_same_but_for_name(&policies[0], &policy) {
+                policies.push(policy);
+            }
             whole.push(differs.then_some(changed));
         }
         today.set("policies", Content::List(policies));
@@ -247,6 +250,15 @@ impl Origin<'_> {
             Content::Map(vec![("name".to_owned(), word(self.policy)), ("autoscaler".to_owned(), word(self.policy))])
         })
     }
+}
+
+fn is_same_but_for_name(one: &Content, other: &Content) -> bool {
+    let unnamed = |own: &Content| {
+        let mut own = own.clone();
+        own.set("name", Content::Scalar(String::new()));
+        own
+    };
+    unnamed(one) == unnamed(other)
 }
 
 /// The documents without those of files that only other policies name: an object of theirs with the same name is another one.
