@@ -277,6 +277,11 @@ pub struct NodeFacts {
 }
 
 impl NodeFacts {
+    /// Whether it is the machine of a pod on Fargate, which EC2 launches for nobody.
+    pub const fn is_of_fargate(&self) -> bool {
+        matches!(self.origin, NodeOrigin::Fargate(_))
+    }
+
     /// A node that is asked for, of which nothing more is known.
     pub(super) const fn asked_for(name: String, origin: NodeOrigin, at: SimTime) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use nodecast::catalog::Catalog;
 use nodecast::cloud::{BillItem, BillLine};
 use nodecast::domain::{HourlyRate, Money, NodeId, PodId, SimDuration, SimTime};
-use nodecast::report::tables;
+use nodecast::report::{Summary, tables};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd, NodeOrigin, PodFacts};
@@ -217,6 +217,10 @@ fn karpenter_launches_nothing_for_pods_of_fargate_and_daemons_do_not_go_there() 
     assert!(of(&nodes, |origin| matches!(origin, NodeOrigin::NodePool(_))) >= 3);
     assert!(of_item(&nodes, BillItem::FargateCpu).is_empty());
     assert!(own.record.events.iter().all(|event| !event.message.contains("Consolidat")));
+    let figures = Summary::of(&own).nodes;
+    assert_eq!(figures.launches, 1, "a pod's machine is nothing that EC2 was asked for");
+    let booted = figures.launch_to_ready.unwrap();
+    assert_eq!(booted.count, 1, "{booted:?}");
 }
 
 #[test]

@@ -93,9 +93,15 @@ fn a_reservation_with_a_free_place_is_in_the_timeline_and_beside_the_nodes() {
     );
     let cost = Summary::of(&outcome).cost;
     // Two places for 50 minutes and a bit, one from then on; m5.large costs 0.096.
-    let places = cost.by_capacity_type.iter().find(|part| part.name == "reserved").map_or(0.0, |part| part.amount);
+    let places = cost.by_item.iter().find(|part| part.name == "capacity reservation").map_or(0.0, |part| part.amount);
     assert!((places - 0.096 * (2.0 + 50.0 / 60.0)).abs() < 0.01, "{cost:?}");
     assert!((places + cost.unused.amount - 6.0 * 0.096).abs() < 1e-3, "{cost:?}");
+    // The nodes of the group in these places were launched On-Demand, and so they and their volumes are all that is On-Demand.
+    let kinds: Vec<&str> = cost.by_capacity_type.iter().map(|part| part.name.as_str()).collect();
+    let on_demand = cost.by_capacity_type.iter().find(|part| part.name == "on-demand").map_or(0.0, |part| part.amount);
+    assert!(kinds.len() == 2 && kinds.contains(&"spot"), "{kinds:?}");
+    let volumes = 20.0 * 0.08 / 730.0 * (2.0 + 50.0 / 60.0);
+    assert!((on_demand - places - volumes).abs() < 1e-3, "{on_demand}, {places} and {volumes}");
     let rate = outcome.record.samples[10].cost_rate.as_f64();
     assert!(rate > 3.0 * 0.096 && rate < 4.5 * 0.096, "three places and a Spot instance: {rate}");
     check(&outcome);

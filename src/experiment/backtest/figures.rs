@@ -280,8 +280,10 @@ pub fn hours_by_type(history: &History, window: Window, basis: Basis) -> BTreeMa
 
 fn of_lives(history: &History, window: Window, basis: Basis, readings: &mut Readings) {
     let nodes = || history.nodes.iter().filter(|node| node.was_launched());
-    // What was there at the start was launched by nobody in it.
-    let launched = |node: &&NodeLife| basis.launch(node).is_some_and(|at| at > SimTime::ZERO && window.holds(at));
+    // Fargate's machines are no instances, and come and go with their pods. What was there at the start was launched by nobody in it.
+    let launched = |node: &&NodeLife| {
+        !node.is_of_fargate() && basis.launch(node).is_some_and(|at| at > SimTime::ZERO && window.holds(at))
+    };
     readings.per_day("launches", "launches", Unit::Count, tolerance::COUNTS, nodes().filter(launched).count() as f64);
     if basis.ends {
         let ended = nodes().filter_map(|node| Some((node.ended()?, node.end?, 1.0)));
@@ -290,7 +292,9 @@ fn of_lives(history: &History, window: Window, basis: Basis, readings: &mut Read
         of_ends(history.counted.ends.iter().copied().filter(|(at, ..)| window.holds(*at)), readings);
     }
     let boots: Vec<f64> = nodes()
-        .filter(|node| node.ready.is_some_and(|ready| ready > SimTime::ZERO && window.holds(ready)))
+        .filter(|node| {
+            !node.is_of_fargate() && node.ready.is_some_and(|ready| ready > SimTime::ZERO && window.holds(ready))
+        })
         .filter_map(|node| Some(node.ready?.saturating_since(node.launched?).as_secs_f64()))
         .collect();
     let mean = (!boots.is_empty()).then(|| boots.iter().sum::<f64>() / boots.len() as f64);

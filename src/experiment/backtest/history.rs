@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::cloud::BillItem;
+use crate::cloud::commitments::FARGATE;
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::report::summary::lives::is_daemon;
 use crate::report::summary::service::workload_name;
@@ -105,6 +106,11 @@ impl NodeLife {
     /// Whether there was an instance at all.
     pub fn was_launched(&self) -> bool {
         self.launched.or(self.running).or(self.registered).or(self.ready).is_some()
+    }
+
+    /// Whether it is the machine of a pod on Fargate, which EC2 launches for nobody.
+    pub fn is_of_fargate(&self) -> bool {
+        self.capacity_type.is_some_and(|own| own.as_str() == FARGATE)
     }
 
     /// When it was decided that it ends.

@@ -33,7 +33,7 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
         by_item: by_item(outcome),
         nodes: node_lines().map(|(line, _)| line.amount).sum::<Money>().as_f64(),
         by_capacity_type: parts(
-            sums(node_lines().map(|(line, node)| (label(line.capacity_type.or(node.capacity_type)), line.amount))),
+            sums(node_lines().map(|(line, node)| (label(node.capacity_type.or(line.capacity_type)), line.amount))),
             total,
         ),
         by_family: parts(sums(node_lines().map(|(line, node)| (family(line, node), line.amount))), total),

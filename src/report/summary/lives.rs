@@ -117,7 +117,8 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
     let intervals: Vec<_> = nodes.iter().flat_map(|node| ready_intervals(node, end)).collect();
     let ready_micros: i128 = nodes.iter().map(|node| ready_micros(node, end)).sum();
     let run_micros = outcome.about.duration.as_micros();
-    let during = |node: &&NodeFacts| !was_there_at_start(node);
+    // A pod's machine on Fargate is no instance: nobody asks EC2 for it.
+    let during = |node: &&NodeFacts| !was_there_at_start(node) && !node.is_of_fargate();
     let counts_from = outcome.about.counts_from();
     let became_ready = |node: &&NodeFacts| node.ready.is_some_and(|ready| ready >= counts_from);
     let launched = |node: &&NodeFacts| node.launched.is_some_and(|launched| launched >= counts_from);
