@@ -3,7 +3,7 @@
 use super::{Reading, ScenarioError, optional};
 use crate::domain::Symbol;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup, Registration};
-use crate::domain::node_pool::KubeletConfig;
+use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::volumes::DiskClass;
 use crate::manifests::Manifests;
 use crate::manifests::common::taints;
@@ -72,7 +72,7 @@ pub(in crate::scenario) fn group<'s>(
         taints: taints(&mut reading.reader, fields, "taints")?,
         zones: zones.unwrap_or_default(),
         ami_family: own.ami_family,
-        volume_bytes: own.volume_size << 30,
+        volume_bytes: own.volume_size.unwrap_or_else(|| default_gib(own.ami_family)) << 30,
         disk: DiskClass::of_type("gp3"),
         more_volumes: Vec::new(),
         kubelet: KubeletConfig { max_pods: own.max_pods, ..KubeletConfig::default() },
@@ -84,6 +84,13 @@ pub(in crate::scenario) fn group<'s>(
         managed_labels(group.name, &group.distribution, &mut group.labels);
     }
     Ok(group)
+}
+
+/// GiB of a group's volume that nobody states.
+///
+/// Source: EKS API reference, `CreateNodegroup`, `diskSize` (2026); the images that a group of one's own boots have as much.
+const fn default_gib(family: AmiFamily) -> i64 {
+    if family.is_windows() { 50 } else { 20 }
 }
 
 /// The value under one of two names for the same thing.

@@ -124,7 +124,7 @@ section! {
         /// Machine images of its nodes.
         "amiFamily" as ami_family: Family = AmiFamily::AL2023;
         /// Root volume in GiB.
-        "volumeSize" as volume_size: Whole<1, 65_536, i64> = 20;
+        "volumeSize" as volume_size: Whole<1, 65_536, i64>, or "20; 50 under Windows";
         /// What becomes of its burstable instances whose CPU credits are spent.
         "cpuCredits" as cpu_credits: Credits, or "`ec2.cpu_credits`";
         /// Pods that fit a node.
