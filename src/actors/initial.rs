@@ -100,6 +100,9 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
     let volumes = volumes_of(context, own);
     let next = context.world.next_node();
     let instance = own.pool.and_then(|pool| context.ec2.add_running(pool, next, &volumes, now));
+    if let (Some(id), Some(has_one)) = (instance, public_address(context, own)) {
+        context.ec2.set_public_address(id, has_one);
+    }
     let machine = instance.map(|id| {
         let launched = context.ec2.instance(id).clone();
         let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
@@ -152,6 +155,12 @@ fn taints_of(node: &NodeObject, origin: NodeOrigin) -> Vec<Taint> {
         taints.push(of_fargate);
     }
     taints
+}
+
+/// What the class of a node that was found says of its public address.
+fn public_address(context: &Context<'_>, own: &InitialNode<'_>) -> Option<bool> {
+    let NodeOrigin::NodePool(pool) = own.origin else { return None };
+    context.node_templates.of_pool(pool)?.1.public_address
 }
 
 /// The EBS volumes of a node that was found: those that its group or its node class comes to, of which the one for pods is as large as

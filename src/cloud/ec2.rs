@@ -61,6 +61,8 @@ pub struct Instance {
     pub rate: HourlyRate,
     /// The EBS volumes that it was launched with.
     pub volumes: NodeVolumes,
+    /// Whether it was launched with a public address, or without one; `None` where that is the subnet's to say.
+    pub public_address: Option<bool>,
     /// When the request was accepted.
     pub accepted: SimTime,
     /// When it entered `running`.
@@ -293,6 +295,11 @@ impl Ec2 {
         self.instances[id.0 as usize].volumes = volumes;
     }
 
+    /// An instance was launched with a public address, or without one, whatever its subnet says.
+    pub fn set_public_address(&mut self, id: InstanceId, has_one: bool) {
+        self.instances[id.0 as usize].public_address = Some(has_one);
+    }
+
     /// Instances that the pool has to give.
     fn free(&mut self, pool: Pool, now: SimTime) -> u32 {
         if self.is_withheld(pool, now) {
@@ -390,6 +397,7 @@ impl Ec2 {
             node,
             rate,
             volumes: volumes.clone(),
+            public_address: None,
             accepted: now,
             running: None,
             terminating: None,

@@ -209,6 +209,8 @@ pub struct NodeClass {
     pub block_devices: Vec<BlockDevice>,
     /// Whether local disks are joined into one volume for pods (`instanceStorePolicy: RAID0`).
     pub instance_store_raid0: bool,
+    /// Whether its nodes have public IPv4 addresses (`associatePublicIPAddress`); `None` to leave that to their subnets.
+    pub public_address: Option<bool>,
     /// Tags, kept for reports.
     pub tags: Labels,
     /// Capacity reservations that its nodes may use; none without a term.
@@ -234,7 +236,7 @@ impl NodeClass {
     /// Source: Karpenter AWS provider v1.13 `pkg/apis/v1/ec2nodeclass.go`, `EC2NodeClass.Hash`.
     /// Deviation: of what is hashed `role`, `userData`, `metadataOptions` and the like are not kept, and a change of theirs is not seen.
     pub fn has_same_hash(&self, other: &Self) -> bool {
-        let hashed = |own: &Self| (own.ami_family, own.instance_store_raid0);
+        let hashed = |own: &Self| (own.ami_family, own.instance_store_raid0, own.public_address);
         hashed(self) == hashed(other)
             && self.kubelet == other.kubelet
             && self.block_devices == other.block_devices
@@ -261,6 +263,7 @@ impl NodeClass {
             kubelet: KubeletConfig::default(),
             block_devices: Vec::new(),
             instance_store_raid0: false,
+            public_address: None,
             tags: Labels::new(),
             capacity_reservations: Vec::new(),
             auto_mode: false,

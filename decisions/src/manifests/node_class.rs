@@ -22,6 +22,7 @@ static SPEC: Shape = Shape {
         "instanceStorePolicy",
         "tags",
         "capacityReservationSelectorTerms",
+        "associatePublicIPAddress",
     ],
     without_effect: &[
         "subnetSelectorTerms",
@@ -32,7 +33,6 @@ static SPEC: Shape = Shape {
         "metadataOptions",
         "detailedMonitoring",
         "context",
-        "associatePublicIPAddress",
     ],
     unsupported: &[
         ("ipPrefixCount", "a node takes no prefixes of addresses out of its subnet"),
@@ -101,6 +101,7 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         class.instance_store_raid0 = spec
             .optional("instanceStorePolicy", |n, what| reader.choice(n, what, &[("RAID0", true)]))?
             .unwrap_or(false);
+        class.public_address = spec.optional("associatePublicIPAddress", |n, what| reader.truth(n, what))?;
         class.tags = labels(reader, spec, "tags")?;
         class.capacity_reservations = reservation_terms(reader, spec)?;
     }
@@ -120,7 +121,7 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
 
 static AUTO_MODE_SPEC: Shape = Shape {
     name: "a NodeClass's spec",
-    keys: &["ephemeralStorage", "tags", "capacityReservationSelectorTerms"],
+    keys: &["ephemeralStorage", "tags", "capacityReservationSelectorTerms", "advancedNetworking"],
     without_effect: &[
         "subnetSelectorTerms",
         "securityGroupSelectorTerms",
@@ -132,7 +133,6 @@ static AUTO_MODE_SPEC: Shape = Shape {
         "networkPolicy",
         "networkPolicyEventLogs",
         "certificateBundles",
-        "advancedNetworking",
         "advancedSecurity",
         "associatePublicIPAddress",
         "kubelet",
@@ -161,6 +161,8 @@ pub(super) fn auto_mode_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) ->
         if let Some(node) = spec.get("ephemeralStorage") {
             class.block_devices = storage(reader, node)?;
         }
+        let addresses = spec.get("advancedNetworking").and_then(|node| node.get("associatePublicIPAddress"));
+        class.public_address = addresses.map(|node| reader.truth(node, "associatePublicIPAddress")).transpose()?;
     }
     read_status(object, &mut class);
     // Bottlerocket is there for both; which one a node has its NodePool says.

@@ -80,7 +80,7 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
     let rate = context.ec2.instance(id).rate;
     let owner = context.world.node(node).origin.name();
     context.node_templates.launched(node, owner);
-    order_volumes(context, owner, id, instance_type);
+    order_beside(context, owner, id, instance_type);
     let labels = (image_family(context, node), labels);
     let facts = node_life::launch_facts(context, (id, pool, rate), labels, capacity, allocatable);
     context.world.launch_node(node, &facts, now);
@@ -94,9 +94,12 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
     context.tell(now, News::InstanceLaunched(pool));
 }
 
-/// A node of EKS Auto Mode with local disks for its pods has a smaller volume.
-fn order_volumes(context: &mut Context<'_>, pool: Symbol, id: InstanceId, instance_type: Symbol) {
+/// What the node's class says of its address; a node of EKS Auto Mode with local disks for its pods has a smaller volume.
+fn order_beside(context: &mut Context<'_>, pool: Symbol, id: InstanceId, instance_type: Symbol) {
     let Some((_, class)) = context.node_templates.of_pool(pool) else { return };
+    if let Some(has_one) = class.public_address {
+        context.ec2.set_public_address(id, has_one);
+    }
     let Some(kind) = context.setup.region.instance_type(instance_type) else { return };
     if let Some(volumes) = volumes_beside_local_disks(&kind.facts, &class) {
         context.ec2.set_volumes(id, volumes);
