@@ -227,7 +227,7 @@ impl<'s> Context<'s> {
     pub fn fargate_prices(&self) -> FargatePrices {
         let stated = self.setup.policy.fargate.as_ref();
         let (vcpu, gb) = stated.map_or((None, None), |own| (own.vcpu_hour, own.gb_hour));
-        FargatePrices::of(self.setup.region.name, vcpu, gb)
+        FargatePrices::of(&self.setup.region, vcpu, gb)
     }
 
     /// A small random span below `most` for something that recurs to one entity: real reactions and timers are never equally

@@ -7,7 +7,7 @@ use super::console::Stop;
 use super::edits::{self, Edits};
 use super::watch::Watch;
 use super::{Console, Format};
-use crate::domain::SimDuration;
+use crate::domain::{Money, SimDuration};
 use crate::program::Failure;
 use crate::program::run::{Request, Run, metrics_step};
 use crate::report::{self, OutputDirectory, Summary, markdown, open_metrics, terminal};
@@ -137,7 +137,9 @@ fn conclude(
         for note in metrics.iter().flat_map(|settings| open_metrics::Extent::of(outcome, *settings).notes()) {
             console.note(&note);
         }
-        if arguments.pricing_data.is_none() && summary.cost.unconfirmed.share > MOSTLY {
+        // The script fetches prices of instances and nothing else.
+        let can_be_fetched = outcome.bill.at_estimated_prices_of_instances() > Money::ZERO;
+        if arguments.pricing_data.is_none() && can_be_fetched && summary.cost.unconfirmed.share > MOSTLY {
             console.note(&format!(
                 "most of the bill is at estimated prices: `nodecast pricing fetch-script {}` prints the commands that fetch AWS's",
                 arguments.scenario.display()

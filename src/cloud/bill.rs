@@ -90,6 +90,23 @@ impl BillItem {
         }
     }
 
+    /// The key of a scenario that states its price, of what is billed beside instances.
+    pub const fn price_key(self) -> Option<&'static str> {
+        Some(match self {
+            Self::RootVolume | Self::PersistentVolume => "ec2.billing.volume_per_month",
+            Self::PublicIpv4 => "ec2.billing.public_ipv4",
+            Self::ControlPlane => "ec2.billing.control_plane",
+            Self::LoadBalancer => "ec2.billing.load_balancers.per_hour",
+            Self::LoadBalancerCapacity => "ec2.billing.load_balancers.per_unit_hour",
+            Self::NatGateway => "ec2.billing.nat_gateways.per_hour",
+            Self::NatTransfer => "ec2.billing.nat_gateways.per_gb",
+            Self::CrossZoneTransfer => "ec2.billing.cross_zone.per_gb",
+            Self::FargateCpu => "fargate.vcpu_hour",
+            Self::FargateMemory => "fargate.gb_hour",
+            _ => return None,
+        })
+    }
+
     /// Whether it is the network's: load balancers, gateways, addresses, transfer.
     pub const fn is_network(self) -> bool {
         matches!(
@@ -159,6 +176,8 @@ pub struct Bill {
     net: Option<Vec<BillLine>>,
     /// What the bill would be if Spot prices were off; `None` without Spot at a price that may be.
     pub spot_range: Option<SpotRange>,
+    /// What is not billed, or not all of it, as nobody states its price and AWS's is not known in the currency.
+    pub unpriced: Vec<BillItem>,
 }
 
 /// The whole bill at the tenth and the ninetieth percentile of the error of the Spot prices that the price data have.
@@ -175,17 +194,25 @@ pub struct SpotRange {
 impl Bill {
     /// A bill of these lines, of which none has to be spread over others.
     pub const fn plain(currency: Currency, lines: Vec<BillLine>) -> Self {
-        Self { currency, lines, net: None, spot_range: None }
+        Self { currency, lines, net: None, spot_range: None, unpriced: Vec::new() }
     }
 
     /// A bill of these lines, which come to `net` once all is spread over what it covers.
     pub(super) const fn with_net(currency: Currency, lines: Vec<BillLine>, net: Vec<BillLine>) -> Self {
-        Self { currency, lines, net: Some(net), spot_range: None }
+        Self { currency, lines, net: Some(net), spot_range: None, unpriced: Vec::new() }
     }
 
     /// The sum of all lines.
     pub fn total(&self) -> Money {
         self.lines.iter().map(|line| line.amount).sum()
+    }
+
+    /// What of the bill is at estimated prices of instances, which AWS's price lists have.
+    pub fn at_estimated_prices_of_instances(&self) -> Money {
+        let is_of_instance =
+            |item: BillItem| item.is_compute() && !matches!(item, BillItem::FargateCpu | BillItem::FargateMemory);
+        let estimated = self.net().iter().filter(|line| is_of_instance(line.item) && !line.quality.is_fact());
+        estimated.map(|line| line.amount).sum()
     }
 
     /// The same bill by what is paid for: what is taken back (a free first hour, usage that commitments cover, the discount)

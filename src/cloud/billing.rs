@@ -7,6 +7,7 @@
 pub mod balancers;
 pub mod disks;
 pub mod fargate;
+mod listed;
 pub mod management;
 mod net;
 pub mod network;
@@ -17,6 +18,7 @@ pub mod support;
 
 use self::disks::{Disk, ListedVolumes};
 pub use self::fargate::{FargatePod, FargatePrices};
+use self::listed::Listed;
 pub use self::management::{FeeShares, ManagedNodes};
 use self::net::{Coverage, Piece};
 use self::network::Traffic;
@@ -28,7 +30,7 @@ use super::credits;
 use super::ec2::{Ec2, EndedBy, Instance};
 use super::market::PriceInterval;
 use crate::catalog::PriceQuality;
-use crate::domain::{Accrual, Currency, HourlyRate, Money, NodeId, SimDuration, SimTime, well_known};
+use crate::domain::{Accrual, HourlyRate, Money, NodeId, SimDuration, SimTime, well_known};
 
 /// Seconds billed at least each time an instance enters `running`.
 const MINIMUM: SimDuration = SimDuration::from_secs(60);
@@ -58,12 +60,10 @@ pub struct Beside {
 }
 
 /// The bill for everything up to `end`, when whatever still runs stops being counted.
-///
-/// Deviation: the network and public addresses are billed at the us-east-1 price in every USD region, and neither volumes nor the control
-/// plane are billed in CNY regions, whose prices for them are not known.
 pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
     let settings = ec2.settings().billing.clone();
-    let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
+    let mut listed = Listed::of(ec2.region());
+    let currency = ec2.region().currency;
     let instances: Vec<Instance> = ec2.instances().to_vec();
     // Mostly an instance has a line for its time and one for its volume.
     let mut lines: Vec<BillLine> = Vec::with_capacity(2 * instances.len() + 16);
@@ -74,7 +74,8 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
         ends.push(lines.len());
     }
     lines.extend(reserved.lines());
-    let of_fargate = beside.fargate.as_ref().map_or_else(Vec::new, |(pods, prices)| fargate::lines(pods, prices, end));
+    let of_fargate = beside.fargate.as_ref();
+    let of_fargate = of_fargate.map_or_else(Vec::new, |own| fargate::lines(own, &mut listed, end));
     let on_fargate = of_fargate.iter().map(|line| line.amount).sum();
     let mut net = net_compute(ec2, &instances, (&ends, &mut lines, on_fargate), &reserved, (end, beside));
     let managed = beside.managed.lines(ec2.region(), &instances, end);
@@ -83,27 +84,16 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
     }
     lines.extend(managed);
     lines.extend(of_fargate);
-    let listed = lines.len();
-    if currency == Currency::Usd {
-        let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
-        let volumes = ListedVolumes::of(ec2.region().volumes, settings.volume_per_month);
-        lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, volumes)));
-        lines.extend(disks::lines(&beside.disks, volumes, end));
-        lines.extend(surplus(&beside.surplus, &instances, end));
-        lines.extend(instances.iter().filter_map(|instance| public_address(ec2, instance, end)));
-        lines.extend(support::lines(settings.control_plane, &beside.extended, end));
-        let network = network::lines(ec2, &settings.network, &beside.traffic, end);
-        let quality_of = |line: &BillLine| if in_us_east { line.quality } else { quality };
-        lines.extend(network.into_iter().map(|line| BillLine { quality: quality_of(&line), ..line }));
-    }
+    let of_compute = lines.len();
+    lines.extend(beside_compute(ec2, &instances, &mut listed, (end, beside)));
     if let Some(net) = &mut net {
-        net.extend_from_slice(&lines[listed..]);
+        net.extend_from_slice(&lines[of_compute..]);
         net::discount(settings.discount_permille, net);
     }
     discount(settings.discount_permille, end, &mut lines);
     let charged = lines.len();
     if settings.node_fee > HourlyRate::ZERO {
-        let fee = |instance| while_running(BillItem::NodeFee, instance, end, settings.node_fee);
+        let fee = |instance| while_running(BillItem::NodeFee, instance, end, (settings.node_fee, PriceQuality::Own));
         lines.extend(instances.iter().filter_map(fee));
     }
     let mut bill = match net {
@@ -114,7 +104,27 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
         None => Bill::plain(currency, lines),
     };
     bill.spot_range = spot_range::of_bill(ec2.region(), ec2.settings(), bill.net());
+    bill.unpriced = listed.into_unpriced();
     bill
+}
+
+/// Lines for volumes, CPU credits, addresses, the control plane and the network.
+fn beside_compute(
+    ec2: &Ec2,
+    instances: &[Instance],
+    listed: &mut Listed,
+    (end, beside): (SimTime, &Beside),
+) -> Vec<BillLine> {
+    let billing = &ec2.settings().billing;
+    let volumes = ListedVolumes::of(ec2.region().volumes, billing.volume_per_month, listed.is_known());
+    let mut lines = Vec::with_capacity(instances.len() + 16);
+    lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, (volumes, listed))));
+    lines.extend(disks::lines(&beside.disks, volumes, listed, end));
+    lines.extend(surplus(&beside.surplus, instances, listed, end));
+    lines.extend(instances.iter().filter_map(|instance| public_address(ec2, instance, listed, end)));
+    lines.extend(support::lines(billing.control_plane, &beside.extended, listed, end));
+    lines.extend(network::lines(ec2, &billing.network, (&beside.traffic, listed), end));
+    lines
 }
 
 /// Adds what commitments cost and cover to the lines, and works out what compute comes to net; `None` where the lines of the
@@ -261,9 +271,9 @@ fn running_time(
 }
 
 /// The EBS volumes of an instance, the root volume and others together.
-fn root_volume(instance: &Instance, end: SimTime, volumes: ListedVolumes) -> Option<BillLine> {
-    let (per_month, quality) = volumes.of_node(&instance.volumes);
+fn root_volume(instance: &Instance, end: SimTime, (volumes, listed): (ListedVolumes, &mut Listed)) -> Option<BillLine> {
     let from = Some(instance.accepted).filter(|&from| from < end)?;
+    let (per_month, quality) = volumes.of_node(&instance.volumes, listed)?;
     let to = instance.terminated.unwrap_or(end).min(end);
     let rate = per_month.scaled(1, HOURS_PER_MONTH);
     let billed = billed_time(to - from);
@@ -272,37 +282,45 @@ fn root_volume(instance: &Instance, end: SimTime, volumes: ListedVolumes) -> Opt
 }
 
 /// A fee for each hour that an instance runs, by the second.
-fn while_running(item: BillItem, instance: &Instance, end: SimTime, rate: HourlyRate) -> Option<BillLine> {
+fn while_running(
+    item: BillItem,
+    instance: &Instance,
+    end: SimTime,
+    (rate, quality): (HourlyRate, PriceQuality),
+) -> Option<BillLine> {
     let from = instance.running.filter(|&from| from < end)?;
     let to = instance.terminating.unwrap_or(end).min(end);
     let billed = billed_time(to - from);
-    Some(BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, Some(instance), from, to) })
+    Some(BillLine { billed, rate, amount: charge(rate, billed), quality, ..blank(item, Some(instance), from, to) })
 }
 
 /// What burstable instances used beyond their credits; what they still owe at the end of the run is charged as if they ended then.
-fn surplus(used: &[(NodeId, i64)], instances: &[Instance], end: SimTime) -> Vec<BillLine> {
+fn surplus(used: &[(NodeId, i64)], instances: &[Instance], listed: &mut Listed, end: SimTime) -> Vec<BillLine> {
     let line = |&(node, micro_hours): &(NodeId, i64)| {
         let instance = instances.iter().find(|instance| instance.node == node)?;
         let name = instance.pool.instance_type.as_str();
         let rate = credits::surplus_rate(name.split_once('.').map_or(name, |(family, _)| family));
+        let (rate, quality) = listed.everywhere(BillItem::CpuCredits, None, rate)?;
         let nanos = i128::from(rate.as_nanos()) * i128::from(micro_hours);
         let amount = Money::from_nanos((nanos + 500_000).div_euclid(1_000_000));
         let to = instance.terminating.unwrap_or(end).min(end);
         let line = blank(BillItem::CpuCredits, Some(instance), instance.running?, to);
         let billed = SimDuration::from_micros(micro_hours * 3_600);
-        Some(BillLine { billed, rate, amount, ..line })
+        Some(BillLine { billed, rate, amount, quality, ..line })
     };
     used.iter().filter_map(line).collect()
 }
 
-/// The public address of an instance: at the price stated, or at AWS's in subnets that are public.
-fn public_address(ec2: &Ec2, instance: &Instance, end: SimTime) -> Option<BillLine> {
+/// The public address of an instance: of one whose launch says so, else of one in a subnet that is public or, where nothing is known of
+/// subnets, of every one if a price is stated; at that price, or at AWS's.
+fn public_address(ec2: &Ec2, instance: &Instance, listed: &mut Listed, end: SimTime) -> Option<BillLine> {
     let stated = ec2.settings().billing.public_ipv4;
-    let rate = match ec2.settings().network.is_public(instance.pool.zone) {
-        None => stated?,
-        Some(public) => public.then(|| stated.unwrap_or(PUBLIC_IPV4))?,
-    };
-    while_running(BillItem::PublicIpv4, instance, end, rate)
+    let by_subnet = || ec2.settings().network.is_public(instance.pool.zone).unwrap_or(stated.is_some());
+    if !instance.public_address.unwrap_or_else(by_subnet) || instance.running.is_none_or(|from| from >= end) {
+        return None;
+    }
+    let price = listed.everywhere(BillItem::PublicIpv4, stated, PUBLIC_IPV4)?;
+    while_running(BillItem::PublicIpv4, instance, end, price)
 }
 
 /// A line that charges nothing yet.

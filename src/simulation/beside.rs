@@ -6,8 +6,9 @@ use crate::actors::{Action, Context};
 use crate::cloud::billing::balancers::BalancerUse;
 use crate::cloud::billing::network::Traffic;
 use crate::cloud::billing::support;
+use crate::cloud::{Bill, BillItem};
 use crate::domain::versions::KubernetesVersion;
-use crate::domain::{SimDuration, SimTime, WorkloadId};
+use crate::domain::{Currency, HourlyRate, SimDuration, SimTime, WorkloadId};
 use crate::manifests::Service;
 
 /// What moved over the network in a run that ends at `end`, with so many requests answered by each workload in all of it.
@@ -79,6 +80,20 @@ pub(super) fn unsupported(context: &Context<'_>) -> Option<String> {
     })
 }
 
+/// A warning where a stated price of the control plane, too low to have it in it, leaves the surcharge of extended support off the bill.
+pub(super) fn without_surcharge(context: &Context<'_>, extended: &[(SimTime, SimTime)]) -> Option<String> {
+    let stated = context.setup.scenario.ec2.cloud.billing.control_plane?;
+    let has_none = HourlyRate::ZERO < stated && stated < support::EXTENDED;
+    let &(from, _) = extended.first().filter(|_| has_none && context.setup.region.currency == Currency::Usd)?;
+    let (_, release) = releases(context).into_iter().rev().find(|(at, _)| *at <= from)?;
+    Some(format!(
+        "`ec2.billing.control_plane` states {} an hour, and Kubernetes {release} is under EKS's extended support from {from} on, for which AWS \
+         charges {} more: a stated price stands alone, and the bill leaves that out; state the sum of both, or take the key away",
+        stated.as_f64(),
+        support::EXTENDED.as_f64()
+    ))
+}
+
 /// What is assumed of requests that come through load balancers, if they are billed by them.
 pub(super) fn through_balancers(context: &Context<'_>) -> Option<String> {
     let end = SimTime::ZERO + context.setup.scenario.duration;
@@ -90,6 +105,27 @@ pub(super) fn through_balancers(context: &Context<'_>) -> Option<String> {
             "A request through a load balancer moves {} bytes and opens {} connections (`ec2.billing.load_balancers`).",
             stated.bytes_per_request,
             f64::from(stated.connections_permille) / 1_000.0
+        )
+    })
+}
+
+/// A warning that names what is not billed, as nobody states its price and AWS's is not known in the region's currency.
+pub(super) fn not_billed(context: &Context<'_>, bill: &Bill) -> Option<String> {
+    let stated_by = |item: &BillItem| {
+        let name = item.as_str();
+        match item.price_key() {
+            Some(key) => format!("{name} (`{key}`)"),
+            None => name.to_owned(),
+        }
+    };
+    let names: Vec<String> = bill.unpriced.iter().map(stated_by).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{}: AWS's prices in {} are not known beside those of instances, so that the bill leaves out, or has only a part of: {}; state \
+             what you pay by these keys",
+            context.setup.region.name,
+            bill.currency.code(),
+            names.join(", ")
         )
     })
 }

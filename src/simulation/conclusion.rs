@@ -19,7 +19,7 @@ use crate::cluster::NodeOrigin;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeId, Quantity, SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{Currency, NodeId, Quantity, SimDuration, SimTime, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::release::Behaviour;
 use crate::scenario::definition::{Calibrated, QueueKind};
@@ -58,6 +58,9 @@ pub(super) fn conclude(
         fargate: policy.fargate.is_some().then(|| (context.fargate_pods().to_vec(), context.fargate_prices())),
     };
     let bill = billing::bill(&mut context.ec2, end, &beside);
+    let surcharge = beside::without_surcharge(&context, &beside.extended);
+    surcharge.into_iter().for_each(|text| warnings.changes(text));
+    beside::not_billed(&context, &bill).into_iter().for_each(|text| warnings.changes(text));
     let about = about(&context, scenario, policy);
     let objects = objects(&context, policy);
     let limits = context.client_limits();
@@ -217,9 +220,11 @@ fn of_auto_mode(setup: &Setup<'_>) -> Option<String> {
 /// What is assumed of Fargate.
 fn of_fargate(context: &Context<'_>) -> Option<String> {
     let settings = context.setup.policy.fargate.as_ref()?;
-    let region = context.setup.region.name;
-    let priced = match context.fargate_prices().quality {
-        PriceQuality::Assumed => format!("; what it costs in {region} is assumed"),
+    let region = &context.setup.region;
+    let priced = match context.fargate_prices().quality() {
+        PriceQuality::Assumed if region.currency == Currency::Usd => {
+            format!("; what it costs in {} is assumed", region.name)
+        }
         _ => String::new(),
     };
     let (start, rate) = (settings.start_time, settings.pull_rate / 1_000_000);

@@ -196,6 +196,37 @@ fn extended_support_begins_on_the_day_of_the_calendar_and_ends_with_an_upgrade()
 }
 
 #[test]
+fn a_stated_price_without_the_surcharge_of_extended_support_is_warned_of() {
+    let said = |start: &str, price: &str| {
+        let billing = format!("ec2: {{ billing: {{ control_plane: {price} }} }}\n");
+        let texts = outcome(start, "1.31", &billing, "").warnings.texts();
+        texts.into_iter().filter(|text| text.contains("extended support")).collect::<Vec<_>>()
+    };
+    let list_price = said("2025-12-01T00:00:00Z", "0.1");
+    assert_eq!(list_price.len(), 1, "{list_price:?}");
+    assert!(
+        list_price[0].contains("states 0.1 an hour") && list_price[0].contains("charges 0.5 more"),
+        "{list_price:?}"
+    );
+    assert_eq!(said("2025-12-01T00:00:00Z", "0.6"), Vec::<String>::new(), "the surcharge is in it");
+    assert_eq!(said("2025-12-01T00:00:00Z", "0"), Vec::<String>::new(), "it is left out on purpose");
+    assert_eq!(said("2025-10-01T00:00:00Z", "0.1"), Vec::<String>::new(), "standard support has not ended");
+}
+
+#[test]
+fn a_node_group_of_windows_has_a_larger_root_volume() {
+    let group = |family: &str| {
+        let more = format!("nodeGroups: [{{ name: more, instanceType: m5.large, desired: 1{family} }}]\n");
+        amount(&summary("2026-03-01T00:00:00Z", "1.36", &more), "root volume")
+    };
+    // Ten hours of 50 GiB and of 20 GiB at 0.08 a month.
+    let more = (group(", amiFamily: WindowsServer2022CoreContainer") - group("")) * 730.0;
+    assert!((more - 30.0 * 0.08 * 10.0).abs() < 1e-3, "{more}");
+    let stated = (group(", amiFamily: WindowsServer2022CoreContainer, volumeSize: 100") - group("")) * 730.0;
+    assert!((stated - 80.0 * 0.08 * 10.0).abs() < 1e-3, "{stated}");
+}
+
+#[test]
 fn nodes_of_public_subnets_pay_for_their_addresses_and_near_calls_do_not_leave_their_zone() {
     let subnets = "ec2:\n  network: { subnets: [{ zone: us-east-1a, cidr: 10.0.0.0/20, public: true }, { zone: us-east-1b, cidr: 10.0.16.0/20 }] }\n  \
                    billing: { cross_zone: {} }\n";
@@ -203,4 +234,34 @@ fn nodes_of_public_subnets_pay_for_their_addresses_and_near_calls_do_not_leave_t
     let node = 0.005 * 10.0;
     assert!((amount(&own, "public IPv4") - node).abs() < 1e-6, "one of two nodes: {}", amount(&own, "public IPv4"));
     assert!(amount(&own, "cross-zone transfer").abs() < 1e-9, "its Service keeps calls near");
+}
+
+#[test]
+fn in_china_what_is_stated_is_billed_and_what_is_not_is_named_in_one_warning() {
+    let scenario = |billing: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let text = format!(
+            "name: shop\nregion: cn-north-1\nduration: 10h\nstart: 2026-03-01T00:00:00Z\nversions: {{ kubernetes: \"1.36\" }}\n\
+             cluster: {{ zones: [cn-north-1a] }}\nnodeGroups: [{{ name: fixed, instanceType: m5.large, desired: 2 }}]\n\
+             ec2: {{ billing: {{ {billing} }} }}\npolicies: [{{ name: fixed, autoscaler: none }}]\n"
+        );
+        std::fs::write(directory.path().join("scenario.yaml"), text).unwrap();
+        run_file(&directory.path().join("scenario.yaml"))
+    };
+    let said = |outcome: &Outcome| {
+        let texts = outcome.warnings.texts();
+        texts.into_iter().filter(|text| text.contains("are not known beside those of instances")).collect::<Vec<_>>()
+    };
+    let stated = scenario("control_plane: 0.7, public_ipv4: 0.03, volume_per_month: 0.73");
+    let summary = Summary::of(&stated);
+    for (item, expected) in [("control plane", 7.0), ("public IPv4", 0.6), ("root volume", 0.4)] {
+        assert!((amount(&summary, item) - expected).abs() < 1e-6, "{item}: {}", amount(&summary, item));
+    }
+    assert_eq!(said(&stated), Vec::<String>::new());
+    let none = said(&scenario("spot_price: integrated"));
+    assert_eq!(none.len(), 1, "{none:?}");
+    assert!(
+        none[0].contains("root volume (`ec2.billing.volume_per_month`), control plane (`ec2.billing.control_plane`);"),
+        "{none:?}"
+    );
 }

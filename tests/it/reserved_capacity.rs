@@ -243,3 +243,21 @@ fn what_still_runs_in_a_capacity_block_is_taken_back_half_an_hour_before_its_end
         .collect();
     assert_eq!(gone, [90; 6]);
 }
+
+#[test]
+fn a_node_class_says_whether_its_nodes_have_public_addresses() {
+    let of = |addresses: &str, billing: &str| {
+        let class = pool("on-demand", &format!("[]\n  {addresses}"));
+        let outcome = run(&class, &format!("ec2: {{ {QUIET}, {billing} }}"));
+        let lines = outcome.bill.lines.iter().filter(|line| line.item == BillItem::PublicIpv4);
+        lines.map(|line| line.rate.to_string()).collect::<Vec<_>>()
+    };
+    let public = of("associatePublicIPAddress: true", "billing: {}");
+    assert_eq!(public, vec!["0.005000000"; 6], "AWS's price for each of six nodes");
+    assert_eq!(of("associatePublicIPAddress: true", "billing: { public_ipv4: 0.004 }"), vec!["0.004000000"; 6]);
+    assert_eq!(of("associatePublicIPAddress: false", "billing: { public_ipv4: 0.004 }").len(), 0);
+    let subnets = "network: { subnets: [{ zone: us-east-1a, cidr: 10.0.0.0/20, public: true }] }";
+    assert_eq!(of("associatePublicIPAddress: false", subnets).len(), 0);
+    assert_eq!(of("tags: {}", subnets).len(), 6);
+    assert_eq!(of("tags: {}", "billing: {}").len(), 0);
+}

@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use super::network::{GB, LoadBalancers};
-use super::{BillItem, BillLine, blank, charge};
+use super::{BillItem, BillLine, Listed, blank, charge};
 use crate::catalog::PriceQuality;
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime};
 use crate::manifests::BalancerKind;
@@ -54,19 +54,18 @@ type Span = (SimTime, SimTime);
 
 /// Lines for the hours and the capacity units of a run that ends at `end`: of as many as are stated, else of those in `used`, with lines
 /// of their own for those that came or went during the run.
-pub(super) fn lines(stated: &LoadBalancers, used: &[BalancerUse], end: SimTime) -> Vec<BillLine> {
+pub(super) fn lines(stated: &LoadBalancers, used: &[BalancerUse], listed: &mut Listed, end: SimTime) -> Vec<BillLine> {
     if let Some(count) = stated.count {
         let (default, whole) = (prices(BalancerKind::Network), (SimTime::ZERO, end));
         let count = i64::from(count);
         let units = count * i64::from(stated.milli_units.unwrap_or(1_000));
-        return vec![
-            line(BillItem::LoadBalancer, stated.per_hour.unwrap_or(default.hour).scaled(count, 1), whole),
-            line(
-                BillItem::LoadBalancerCapacity,
-                stated.per_unit_hour.unwrap_or(default.unit).scaled(units, 1_000),
-                whole,
-            ),
-        ];
+        let hours = hour_price(stated, &default, listed).map(|(rate, quality)| (rate.scaled(count, 1), quality));
+        let capacity = unit_price(stated, &default, listed);
+        let capacity = capacity.map(|(rate, quality)| (rate.scaled(units, 1_000), quality));
+        return [(BillItem::LoadBalancer, hours), (BillItem::LoadBalancerCapacity, capacity)]
+            .into_iter()
+            .filter_map(|(item, price)| Some(line(item, price?, whole)))
+            .collect();
     }
     let mut lines = Vec::new();
     for kind in KINDS {
@@ -74,15 +73,28 @@ pub(super) fn lines(stated: &LoadBalancers, used: &[BalancerUse], end: SimTime) 
         let spans: BTreeSet<Span> = own.iter().map(|own| (own.from, own.to)).collect();
         for span in spans {
             let together: Vec<&BalancerUse> = own.iter().copied().filter(|own| (own.from, own.to) == span).collect();
-            lines.extend(of_kind(stated, kind, (span, span.1 < end), &together));
+            lines.extend(of_kind(stated, kind, (span, span.1 < end), (&together, listed)));
         }
     }
     lines
 }
 
-fn line(item: BillItem, rate: HourlyRate, (from, to): Span) -> BillLine {
+/// A price for an hour, and how far it can be trusted.
+type Price = (HourlyRate, PriceQuality);
+
+/// What one of a kind costs.
+fn hour_price(stated: &LoadBalancers, prices: &Prices, listed: &mut Listed) -> Option<Price> {
+    listed.regional(BillItem::LoadBalancer, stated.per_hour, prices.hour)
+}
+
+/// What a capacity unit of a kind costs.
+fn unit_price(stated: &LoadBalancers, prices: &Prices, listed: &mut Listed) -> Option<Price> {
+    listed.regional(BillItem::LoadBalancerCapacity, stated.per_unit_hour, prices.unit)
+}
+
+fn line(item: BillItem, (rate, quality): Price, (from, to): Span) -> BillLine {
     let billed = to - from;
-    BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, None, from, to) }
+    BillLine { billed, rate, amount: charge(rate, billed), quality, ..blank(item, None, from, to) }
 }
 
 /// The hours that are begun in such a time.
@@ -96,25 +108,33 @@ fn of_kind(
     stated: &LoadBalancers,
     kind: BalancerKind,
     (span, gone): (Span, bool),
-    own: &[&BalancerUse],
+    (own, listed): (&[&BalancerUse], &mut Listed),
 ) -> Vec<BillLine> {
     let count = own.len() as i64;
     let prices = prices(kind);
-    let rate = stated.per_hour.unwrap_or(prices.hour).scaled(count, 1);
     let lived = span.1 - span.0;
     let billed = if gone { begun_hours(lived) } else { lived };
-    let hours = BillLine { billed, amount: charge(rate, billed), ..line(BillItem::LoadBalancer, rate, span) };
-    let unit = stated.per_unit_hour.unwrap_or(prices.unit);
-    let capacity = match stated.milli_units {
-        Some(milli) => line(BillItem::LoadBalancerCapacity, unit.scaled(count * i64::from(milli), 1_000), span),
+    let hours = hour_price(stated, &prices, listed).map(|(rate, quality)| {
+        let rate = rate.scaled(count, 1);
+        BillLine { billed, amount: charge(rate, billed), ..line(BillItem::LoadBalancer, (rate, quality), span) }
+    });
+    let is_used =
+        stated.milli_units != Some(0) && (stated.milli_units.is_some() || own.iter().any(|own| own.requests > 0));
+    let unit = if is_used { unit_price(stated, &prices, listed) } else { None };
+    let capacity = unit.map(|(unit, quality)| match stated.milli_units {
+        Some(milli) => {
+            let rate = unit.scaled(count * i64::from(milli), 1_000);
+            line(BillItem::LoadBalancerCapacity, (rate, quality), span)
+        }
         None => {
             let amount = own.iter().map(|own| of_load(unit, &prices, own.requests, stated)).sum();
             let line = blank(BillItem::LoadBalancerCapacity, None, span.0, span.1);
-            BillLine { amount, quality: PriceQuality::Assumed, ..line }
+            // AWS's price for units that are assumed; where the price is the user's, so is what comes of it.
+            let quality = if quality == PriceQuality::Own { quality } else { PriceQuality::Assumed };
+            BillLine { amount, quality, ..line }
         }
-    };
-    let capacity = (capacity.amount != Money::ZERO).then_some(capacity);
-    std::iter::once(hours).chain(capacity).collect()
+    });
+    hours.into_iter().chain(capacity.filter(|line| line.amount != Money::ZERO)).collect()
 }
 
 /// What the capacity units that so many requests come to cost. Units go by what there is most of; all of it grows with the requests, so

@@ -5,7 +5,7 @@
 //!
 //! Deviation: operations that `standard` volumes are billed for are not counted.
 
-use super::{HOURS_PER_MONTH, billed_time, blank, charge};
+use super::{HOURS_PER_MONTH, Listed, billed_time, blank, charge};
 use crate::catalog::{PriceQuality, VolumePrices};
 use crate::cloud::bill::{BillItem, BillLine};
 use crate::domain::volumes::{DiskClass, NodeVolumes};
@@ -35,35 +35,59 @@ pub struct Disk {
 /// What volumes cost in a region, and how far that can be trusted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ListedVolumes {
-    prices: VolumePrices,
+    /// `None` where they are not known in the region's currency.
+    prices: Option<VolumePrices>,
+    /// What the user states of a GiB of gp3.
+    gp3: Option<HourlyRate>,
     quality: PriceQuality,
     /// Of gp3, of which the user may have stated what a GiB costs.
     quality_of_gp3: PriceQuality,
 }
 
 impl ListedVolumes {
-    /// The region's prices, else those of us-east-1, with what the user states of a GiB of gp3.
-    pub(super) fn of(listed: Option<VolumePrices>, gp3: Option<HourlyRate>) -> Self {
+    /// The region's prices, else those of us-east-1 where these are in its currency, with what the user states of a GiB of gp3.
+    pub(super) fn of(listed: Option<VolumePrices>, gp3: Option<HourlyRate>, as_us_east: bool) -> Self {
         let quality = if listed.is_some() { PriceQuality::Published } else { PriceQuality::Assumed };
-        let mut prices = listed.unwrap_or(VolumePrices::US_EAST_1);
-        prices.gp3 = gp3.unwrap_or(prices.gp3);
-        Self { prices, quality, quality_of_gp3: gp3.map_or(quality, |_| PriceQuality::Own) }
+        let prices = listed.or_else(|| as_us_east.then_some(VolumePrices::US_EAST_1));
+        let prices = prices.map(|own| VolumePrices { gp3: gp3.unwrap_or(own.gp3), ..own });
+        Self { prices, gp3, quality, quality_of_gp3: gp3.map_or(quality, |_| PriceQuality::Own) }
     }
 
-    /// What the volumes of a node cost together for a month, and how well that is known of the least known.
-    pub(super) fn of_node(&self, volumes: &NodeVolumes) -> (HourlyRate, PriceQuality) {
-        volumes
-            .iter()
-            .map(|own| self.per_month(own.gib, own.class))
-            .fold((HourlyRate::ZERO, PriceQuality::Own), |(sum, worst), (per_month, quality)| {
-                (sum + per_month, worst.max(quality))
-            })
+    /// What the volumes of a node cost together for a month, and how well that is known of the least known; `None` where nothing is.
+    pub(super) fn of_node(&self, volumes: &NodeVolumes, listed: &mut Listed) -> Option<(HourlyRate, PriceQuality)> {
+        let mut sum: Option<(HourlyRate, PriceQuality)> = None;
+        for own in volumes.iter() {
+            if let Some((per_month, quality)) = self.per_month(own.gib, own.class, BillItem::RootVolume, listed) {
+                let (before, worst) = sum.unwrap_or((HourlyRate::ZERO, PriceQuality::Own));
+                sum = Some((before + per_month, worst.max(quality)));
+            }
+        }
+        let is_free = volumes.iter().next().is_none();
+        sum.or_else(|| is_free.then_some((HourlyRate::ZERO, PriceQuality::Own)))
     }
 
-    /// What a volume costs for a month, and how that is known: as gp3 where its type is not.
-    fn per_month(&self, gib: i64, class: DiskClass) -> (HourlyRate, PriceQuality) {
-        let prices = &self.prices;
-        let iops = if class.iops > 0 { i64::from(class.iops) } else { i64::from(class.iops_per_gib) * gib };
+    /// What a volume costs for a month, and how that is known. What has no price is noted as left out of the item.
+    fn per_month(
+        &self,
+        gib: i64,
+        class: DiskClass,
+        item: BillItem,
+        listed: &mut Listed,
+    ) -> Option<(HourlyRate, PriceQuality)> {
+        if let Some(prices) = &self.prices {
+            return Some(self.by_list(prices, gib, class));
+        }
+        let is_gp3 = class.volume_type.is_none_or(|own| own.as_str() == "gp3");
+        let is_plain = iops(gib, class) <= GP3_IOPS && i64::from(class.throughput_mib) <= GP3_THROUGHPUT;
+        if !is_gp3 || !is_plain || self.gp3.is_none() {
+            listed.leave_out(item);
+        }
+        Some((self.gp3.filter(|_| is_gp3)?.scaled(gib.max(0), 1), PriceQuality::Own))
+    }
+
+    /// What a volume costs for a month by these prices: as gp3 where its type is not known.
+    fn by_list(&self, prices: &VolumePrices, gib: i64, class: DiskClass) -> (HourlyRate, PriceQuality) {
+        let iops = iops(gib, class);
         let times = |price: HourlyRate, count: i64| price.scaled(count.max(0), 1);
         let size = |per_gib| times(per_gib, gib);
         let gp3 = || {
@@ -89,20 +113,27 @@ impl ListedVolumes {
     }
 }
 
+/// I/O operations per second that are ordered.
+fn iops(gib: i64, class: DiskClass) -> i64 {
+    if class.iops > 0 { i64::from(class.iops) } else { i64::from(class.iops_per_gib) * gib }
+}
+
 /// The lines of the bill, in the order of `disks`.
-pub(super) fn lines(disks: &[Disk], listed: ListedVolumes, end: SimTime) -> impl Iterator<Item = BillLine> + '_ {
-    disks.iter().filter(move |disk| disk.from < end).map(move |disk| {
-        let (per_month, quality) = listed.per_month(i64::from(disk.gib), disk.class);
+pub(super) fn lines(disks: &[Disk], volumes: ListedVolumes, listed: &mut Listed, end: SimTime) -> Vec<BillLine> {
+    let line = |disk: &Disk| {
+        let item = BillItem::PersistentVolume;
+        let (per_month, quality) = volumes.per_month(i64::from(disk.gib), disk.class, item, listed)?;
         let to = disk.until.unwrap_or(end).min(end);
         let rate = per_month.scaled(1, HOURS_PER_MONTH);
         let billed = billed_time(to - disk.from);
-        BillLine {
+        Some(BillLine {
             billed,
             rate,
             amount: charge(rate, billed),
             quality,
             zone: disk.zone,
-            ..blank(BillItem::PersistentVolume, None, disk.from, to)
-        }
-    })
+            ..blank(item, None, disk.from, to)
+        })
+    };
+    disks.iter().filter(|disk| disk.from < end).filter_map(line).collect()
 }

@@ -6,11 +6,11 @@
 //! Deviation: a Compute Savings Plan covers Fargate only where its `fargate_discount` is stated, at that one for vCPUs and memory.
 
 use super::net::{Coverage, Piece, of_life};
-use super::{Stretch, billed_time, blank, charge};
-use crate::catalog::PriceQuality;
+use super::{Listed, Stretch, billed_time, blank, charge};
+use crate::catalog::{PriceQuality, Region};
 use crate::cloud::bill::{BillItem, BillLine};
 use crate::cloud::commitments::{CoveredShare, FARGATE, Usage};
-use crate::domain::{HourlyRate, Money, NodeId, SimTime, Symbol};
+use crate::domain::{Currency, HourlyRate, Money, NodeId, SimTime, Symbol};
 
 /// Regions whose prices of a vCPU and a GB for an hour are on record, in nano-dollars, and whether a price list has been quoted.
 const LISTED: [(&str, i64, i64, bool); 9] = [
@@ -39,30 +39,34 @@ pub struct FargatePrices {
     pub gb: HourlyRate,
     /// A GB of ephemeral storage beyond 20.
     pub storage: HourlyRate,
-    /// How far the prices can be trusted.
-    pub quality: PriceQuality,
+    /// How far the prices of a vCPU, of a GB of memory and of a GB of storage can be trusted.
+    qualities: [PriceQuality; 3],
 }
 
 impl FargatePrices {
-    /// Those of a region, with what the user states of a vCPU and of a GB.
-    pub fn of(region: Symbol, vcpu: Option<HourlyRate>, gb: Option<HourlyRate>) -> Self {
-        let listed = LISTED.iter().find(|own| own.0 == region.as_str());
+    /// Those of a region, with what the user states of a vCPU and of a GB. In regions of another currency than USD all else is zero, as
+    /// nobody knows its price.
+    pub fn of(region: &Region, vcpu: Option<HourlyRate>, gb: Option<HourlyRate>) -> Self {
+        let listed = LISTED.iter().find(|own| own.0 == region.name.as_str());
         let base = LISTED[0];
         let elsewhere = |nanos: i64| nanos * ELSEWHERE_PERCENT / 100;
         let (own_vcpu, own_gb, published) =
             listed.map_or_else(|| (elsewhere(base.1), elsewhere(base.2), false), |own| (own.1, own.2, own.3));
-        let stated = vcpu.is_some() && gb.is_some();
-        let quality = match (stated, published) {
-            (true, _) => PriceQuality::Own,
-            (false, true) => PriceQuality::Published,
-            (false, false) => PriceQuality::Assumed,
-        };
+        let listed = if published { PriceQuality::Published } else { PriceQuality::Assumed };
+        let quality = |stated: Option<HourlyRate>| stated.map_or(listed, |_| PriceQuality::Own);
+        let in_usd = |nanos| HourlyRate::from_nanos(if region.currency == Currency::Usd { nanos } else { 0 });
         Self {
-            vcpu: vcpu.unwrap_or(HourlyRate::from_nanos(own_vcpu)),
-            gb: gb.unwrap_or(HourlyRate::from_nanos(own_gb)),
-            storage: HourlyRate::from_nanos(STORAGE),
-            quality,
+            vcpu: vcpu.unwrap_or(in_usd(own_vcpu)),
+            gb: gb.unwrap_or(in_usd(own_gb)),
+            storage: in_usd(STORAGE),
+            qualities: [quality(vcpu), quality(gb), listed],
         }
+    }
+
+    /// How far the less known of the prices of a vCPU and of a GB of memory can be trusted.
+    pub fn quality(&self) -> PriceQuality {
+        let [vcpu, gb, _] = self.qualities;
+        vcpu.max(gb)
     }
 
     /// What a pod of this size costs an hour.
@@ -93,8 +97,24 @@ pub struct FargatePod {
 }
 
 /// The lines of the bill, in order of pods: vCPUs, memory, and storage where there is more than what comes with every pod.
-pub(super) fn lines(pods: &[FargatePod], prices: &FargatePrices, end: SimTime) -> Vec<BillLine> {
-    pods.iter().filter(|own| own.from < end).flat_map(|own| of_pod(own, prices, end)).collect()
+/// What has no price where only stated ones are known is noted as left out.
+pub(super) fn lines(
+    (pods, prices): &(Vec<FargatePod>, FargatePrices),
+    listed: &mut Listed,
+    end: SimTime,
+) -> Vec<BillLine> {
+    let there = || pods.iter().filter(|own| own.from < end);
+    if !listed.is_known() {
+        let ordered = |own: &FargatePod| [own.cpu_milli, own.memory_mib, own.extra_storage_gib];
+        let items = [BillItem::FargateCpu, BillItem::FargateMemory, BillItem::FargateStorage];
+        let prices = [prices.vcpu, prices.gb, prices.storage];
+        for (position, item) in items.into_iter().enumerate() {
+            if prices[position] == HourlyRate::ZERO && there().any(|own| ordered(own)[position] > 0) {
+                listed.leave_out(item);
+            }
+        }
+    }
+    there().flat_map(|own| of_pod(own, prices, end)).collect()
 }
 
 fn of_pod(pod: &FargatePod, prices: &FargatePrices, end: SimTime) -> impl Iterator<Item = BillLine> {
@@ -105,8 +125,9 @@ fn of_pod(pod: &FargatePod, prices: &FargatePrices, end: SimTime) -> impl Iterat
         (BillItem::FargateMemory, prices.gb.scaled(pod.memory_mib, MIB_PER_GB)),
         (BillItem::FargateStorage, prices.storage.scaled(pod.extra_storage_gib, 1)),
     ];
-    let (node, zone, from, quality) = (pod.node, pod.zone, pod.from, prices.quality);
-    rates.into_iter().filter(|(_, rate)| *rate > HourlyRate::ZERO).map(move |(item, rate)| BillLine {
+    let (node, zone, from) = (pod.node, pod.zone, pod.from);
+    let priced = rates.into_iter().zip(prices.qualities).filter(|((_, rate), _)| *rate > HourlyRate::ZERO);
+    priced.map(move |((item, rate), quality)| BillLine {
         node: Some(node),
         zone: Some(zone),
         billed,
@@ -162,17 +183,51 @@ fn net_of(line: BillLine, pieces: &[Piece]) -> Vec<BillLine> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{FargatePod, FargatePrices, lines};
-    use crate::catalog::PriceQuality;
+    use crate::catalog::{Catalog, PriceQuality, Region};
     use crate::cloud::bill::BillItem;
-    use crate::domain::{Money, NodeId, SimDuration, SimTime, Symbol};
+    use crate::cloud::billing::listed::Listed;
+    use crate::domain::{HourlyRate, Money, NodeId, SimDuration, SimTime, Symbol};
 
     fn at(seconds: i64) -> SimTime {
         SimTime::ZERO + SimDuration::from_secs(seconds)
     }
 
-    fn prices(region: &str) -> FargatePrices {
-        FargatePrices::of(Symbol::new(region), None, None)
+    fn region(name: &str) -> Arc<Region> {
+        Catalog::embedded().and_then(|catalog| catalog.region(name)).unwrap()
+    }
+
+    fn prices(name: &str) -> FargatePrices {
+        FargatePrices::of(&region(name), None, None)
+    }
+
+    #[test]
+    fn only_what_is_stated_is_billed_where_prices_are_in_another_currency() {
+        let china = region("cn-north-1");
+        let stated = HourlyRate::parse("0.35");
+        let pod = FargatePod {
+            node: NodeId(0),
+            zone: Symbol::new("cn-north-1a"),
+            from: at(0),
+            until: None,
+            cpu_milli: 2_000,
+            memory_mib: 4_096,
+            extra_storage_gib: 0,
+        };
+        let mut listed = Listed::of(&china);
+        let billed = lines(&(vec![pod], FargatePrices::of(&china, stated, None)), &mut listed, at(3_600));
+        let told: Vec<_> = billed.iter().map(|line| (line.item, line.amount.to_string(), line.quality)).collect();
+        assert_eq!(told, [(BillItem::FargateCpu, "0.700000000".to_owned(), PriceQuality::Own)]);
+        assert_eq!(listed.into_unpriced(), [BillItem::FargateMemory], "nothing is said of storage that nobody orders");
+    }
+
+    #[test]
+    fn what_is_stated_is_the_users_own_price_beside_one_that_is_not() {
+        let prices = FargatePrices::of(&region("eu-south-2"), HourlyRate::parse("0.04"), None);
+        assert_eq!(prices.qualities, [PriceQuality::Own, PriceQuality::Assumed, PriceQuality::Assumed]);
+        assert_eq!(prices.quality(), PriceQuality::Assumed);
     }
 
     #[test]
@@ -180,8 +235,8 @@ mod tests {
         let own = prices("us-east-1");
         assert_eq!(own.hourly(1_000, 3 * 1_024, 0).to_string(), "0.053815000");
         assert_eq!(own.hourly(2_000, 9 * 1_024, 0).to_string(), "0.120965000");
-        assert_eq!(own.quality, PriceQuality::Published);
-        assert_eq!(prices("eu-south-2").quality, PriceQuality::Assumed);
+        assert_eq!(own.quality(), PriceQuality::Published);
+        assert_eq!(prices("eu-south-2").quality(), PriceQuality::Assumed);
         assert_eq!(prices("eu-south-2").vcpu.to_string(), "0.045337600");
     }
 
@@ -196,7 +251,8 @@ mod tests {
             memory_mib: 512,
             extra_storage_gib: 95,
         };
-        let of = |until| lines(&[pod(until)], &prices("us-east-1"), at(3_700));
+        let mut listed = Listed::of(&region("us-east-1"));
+        let mut of = |until| lines(&(vec![pod(until)], prices("us-east-1")), &mut listed, at(3_700));
         let short = of(Some(at(130)));
         assert_eq!(
             short.iter().map(|line| line.item).collect::<Vec<_>>(),

@@ -3,7 +3,8 @@
 //! Source: AWS pricing pages as of 2026, us-east-1; every price can be set.
 
 use super::balancers::{self, BalancerUse};
-use super::{HOUR, blank, charge};
+use super::{HOUR, Listed, blank, charge};
+use crate::catalog::PriceQuality;
 use crate::cloud::bill::{BillItem, BillLine};
 use crate::cloud::ec2::Ec2;
 use crate::domain::{HourlyRate, Money, NodeId, SimTime, Symbol};
@@ -51,17 +52,17 @@ impl LoadBalancers {
 pub struct NatGateways {
     /// How many: they stand in the first so many zones of the cluster.
     pub count: u32,
-    /// What one costs for each hour begun.
-    pub per_hour: HourlyRate,
-    /// What it costs to process a gigabyte.
-    pub per_gb: Money,
+    /// What one costs for each hour begun; `None` for AWS's price.
+    pub per_hour: Option<HourlyRate>,
+    /// What it costs to process a gigabyte; `None` for AWS's price.
+    pub per_gb: Option<Money>,
 }
 
 /// Traffic that crosses zones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CrossZone {
-    /// What it costs to move a gigabyte, both directions of the charge together.
-    pub per_gb: Money,
+    /// What it costs to move a gigabyte, both directions of the charge together; `None` for AWS's price.
+    pub per_gb: Option<Money>,
     /// Bytes that a request moves between nodes.
     pub bytes_per_request: i64,
     /// Share of requests that leave their zone, in thousandths; `None` for that of an even spread over the zones.
@@ -118,50 +119,71 @@ fn of_bytes(per_gb: Money, bytes: i128) -> Money {
 }
 
 /// The network's lines of the bill.
-pub(super) fn lines(ec2: &Ec2, prices: &NetworkPrices, traffic: &Traffic, end: SimTime) -> Vec<BillLine> {
+pub(super) fn lines(
+    ec2: &Ec2,
+    prices: &NetworkPrices,
+    (traffic, listed): (&Traffic, &mut Listed),
+    end: SimTime,
+) -> Vec<BillLine> {
     let mut lines = Vec::new();
     let billed = end - SimTime::ZERO;
     if let Some(stated) = &prices.load_balancers {
-        lines.extend(balancers::lines(stated, &traffic.balancers, end));
+        lines.extend(balancers::lines(stated, &traffic.balancers, listed, end));
     }
-    if let Some(gateways) = prices.nat_gateways {
+    let price = |gateways: NatGateways, listed: &mut Listed| {
+        let price = listed.regional(BillItem::NatGateway, gateways.per_hour, NetworkPrices::NAT_HOUR)?;
+        Some((i64::from(gateways.count), price))
+    };
+    if let Some((count, (per_hour, quality))) = prices.nat_gateways.and_then(|gateways| price(gateways, listed)) {
         // An hour begun is an hour paid.
         let hours =
             billed.as_micros().div_euclid(HOUR.as_micros()) + i64::from(billed.as_micros() % HOUR.as_micros() > 0);
-        let (billed, rate) = (HOUR * hours, gateways.per_hour.scaled(i64::from(gateways.count), 1));
+        let (billed, rate) = (HOUR * hours, per_hour.scaled(count, 1));
         let line = blank(BillItem::NatGateway, None, SimTime::ZERO, end);
-        lines.push(BillLine { billed, rate, amount: charge(rate, billed), ..line });
+        lines.push(BillLine { billed, rate, amount: charge(rate, billed), quality, ..line });
     }
-    lines.extend(pulls(ec2, prices, traffic, end));
-    lines.extend(requests(prices, traffic, end));
+    lines.extend(pulls(ec2, prices, (traffic, listed), end));
+    lines.extend(requests(prices, (traffic, listed), end));
     lines
 }
 
 /// Images come through a NAT gateway: that of the node's zone, or one of another zone.
-fn pulls(ec2: &Ec2, prices: &NetworkPrices, traffic: &Traffic, end: SimTime) -> Vec<BillLine> {
+fn pulls(ec2: &Ec2, prices: &NetworkPrices, (traffic, listed): (&Traffic, &mut Listed), end: SimTime) -> Vec<BillLine> {
     let Some(gateways) = prices.nat_gateways.filter(|gateways| gateways.count > 0) else { return Vec::new() };
     let mut lines = Vec::new();
     for &(node, bytes) in &traffic.pulled {
         let Some(instance) = ec2.instances().iter().find(|instance| instance.node == node) else { continue };
         let place = |item| blank(item, Some(instance), instance.accepted, instance.terminating.unwrap_or(end).min(end));
-        let amount = of_bytes(gateways.per_gb, i128::from(bytes));
-        lines.push(BillLine { amount, ..place(BillItem::NatTransfer) });
+        if bytes == 0 {
+            continue;
+        }
+        let item = BillItem::NatTransfer;
+        if let Some((per_gb, quality)) = listed.regional(item, gateways.per_gb, NetworkPrices::NAT_GB) {
+            let amount = of_bytes(per_gb, i128::from(bytes));
+            lines.push(BillLine { amount, quality, ..place(item) });
+        }
         let zone = traffic.zones.iter().position(|&zone| zone == instance.pool.zone);
         let has_gateway = zone.is_some_and(|zone| zone < gateways.count as usize);
-        if let Some(cross) = prices.cross_zone.filter(|_| !has_gateway) {
-            let amount = of_bytes(cross.per_gb, i128::from(bytes));
-            lines.push(BillLine { amount, ..place(BillItem::CrossZoneTransfer) });
+        let crossing = prices.cross_zone.filter(|_| !has_gateway);
+        if let Some((per_gb, quality)) = crossing.and_then(|cross| cross_zone_price(cross, listed)) {
+            let amount = of_bytes(per_gb, i128::from(bytes));
+            lines.push(BillLine { amount, quality, ..place(BillItem::CrossZoneTransfer) });
         }
     }
     lines.retain(|line| line.amount != Money::ZERO);
     lines
 }
 
+/// What a gigabyte between zones costs.
+fn cross_zone_price(cross: CrossZone, listed: &mut Listed) -> Option<(Money, PriceQuality)> {
+    listed.regional(BillItem::CrossZoneTransfer, cross.per_gb, NetworkPrices::CROSS_ZONE_GB)
+}
+
 /// Requests between nodes leave their zone as often as an even spread has it, unless it is stated; those to Services that keep calls in
 /// their zone do not leave it.
 ///
 /// Deviation: such calls stay where they are even where a zone has too few pods for it.
-fn requests(prices: &NetworkPrices, traffic: &Traffic, end: SimTime) -> Option<BillLine> {
+fn requests(prices: &NetworkPrices, (traffic, listed): (&Traffic, &mut Listed), end: SimTime) -> Option<BillLine> {
     let cross = prices.cross_zone?;
     let zones = traffic.zones.len().max(1) as i128;
     let far = traffic.requests.saturating_sub(traffic.near);
@@ -170,7 +192,11 @@ fn requests(prices: &NetworkPrices, traffic: &Traffic, end: SimTime) -> Option<B
         Some(permille) => all * i128::from(permille) / 1_000,
         None => all * (zones - 1) / zones,
     };
-    let amount = of_bytes(cross.per_gb, crossing);
-    let line = BillLine { amount, ..blank(BillItem::CrossZoneTransfer, None, SimTime::ZERO, end) };
+    if crossing == 0 {
+        return None;
+    }
+    let (per_gb, quality) = cross_zone_price(cross, listed)?;
+    let amount = of_bytes(per_gb, crossing);
+    let line = BillLine { amount, quality, ..blank(BillItem::CrossZoneTransfer, None, SimTime::ZERO, end) };
     (amount != Money::ZERO).then_some(line)
 }

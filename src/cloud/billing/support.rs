@@ -3,7 +3,8 @@
 //! Source: the release calendar and the support FAQ of the EKS user guide, as of 2025 and 2026 (dates count from the beginning of the day, UTC);
 //! extended support has been charged for since April 2024, at 0.50 USD an hour beside the 0.10 of every cluster.
 
-use super::{BillItem, BillLine, blank, charge};
+use super::{BillItem, BillLine, Listed, blank, charge};
+use crate::catalog::PriceQuality;
 use crate::domain::versions::KubernetesVersion;
 use crate::domain::{HourlyRate, SimTime};
 
@@ -54,15 +55,21 @@ pub fn unsupported_from(version: KubernetesVersion) -> Option<i64> {
 }
 
 /// Lines for the control plane of a run that ends at `end`: at the price stated, or at EKS's, with the times under extended support.
-pub(super) fn lines(stated: Option<HourlyRate>, extended: &[(SimTime, SimTime)], end: SimTime) -> Vec<BillLine> {
-    let line = |item, rate, (from, to): (SimTime, SimTime)| {
+pub(super) fn lines(
+    stated: Option<HourlyRate>,
+    extended: &[(SimTime, SimTime)],
+    listed: &mut Listed,
+    end: SimTime,
+) -> Vec<BillLine> {
+    let line = |item, (rate, quality), (from, to): (SimTime, SimTime)| {
         let billed = to - from;
-        BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, None, from, to) }
+        BillLine { billed, rate, amount: charge(rate, billed), quality, ..blank(item, None, from, to) }
     };
-    let mut lines = vec![line(BillItem::ControlPlane, stated.unwrap_or(STANDARD), (SimTime::ZERO, end))];
+    let Some(price) = listed.everywhere(BillItem::ControlPlane, stated, STANDARD) else { return Vec::new() };
+    let mut lines = vec![line(BillItem::ControlPlane, price, (SimTime::ZERO, end))];
     if stated.is_none() {
         let within = extended.iter().map(|&(from, to)| (from, to.min(end))).filter(|(from, to)| from < to);
-        lines.extend(within.map(|span| line(BillItem::ExtendedSupport, EXTENDED, span)));
+        lines.extend(within.map(|span| line(BillItem::ExtendedSupport, (EXTENDED, PriceQuality::Published), span)));
     }
     lines
 }

@@ -51,8 +51,8 @@ section! {
     struct BillingKeys {
         /// Spot is billed by the price at every instant, or by that at the start of each instance-hour.
         spot_price: BilledBy = false;
-        /// Public IPv4 address of each node, per hour.
-        public_ipv4: HourlyRate, or "0.005 for nodes in public subnets";
+        /// Public IPv4 address of each node, per hour; of none whose node class states `associatePublicIPAddress: false`.
+        public_ipv4: HourlyRate, or "0.005 for nodes in public subnets and of node classes with `associatePublicIPAddress`";
         /// EKS control plane, per hour.
         control_plane: HourlyRate, or "0.10, and 0.50 more from the end of EKS's standard support of the release on";
         /// A GiB of gp3, of root volumes and of claims, for a month of 730 hours.
@@ -153,9 +153,9 @@ section! {
         /// How many, in the first so many zones.
         count: Whole<0, 10_000> = 1;
         /// What one costs per hour.
-        per_hour: HourlyRate = NetworkPrices::NAT_HOUR;
+        per_hour: HourlyRate, or "0.045";
         /// What a gigabyte through it costs.
-        per_gb: PerGb = NetworkPrices::NAT_GB;
+        per_gb: PerGb, or "0.045";
     }
 }
 
@@ -163,7 +163,7 @@ section! {
     CROSS_ZONE: "`cross_zone`", "`ec2.billing.cross_zone`";
     impl CrossZone {
         /// What a gigabyte costs, both directions together.
-        per_gb: PerGb = NetworkPrices::CROSS_ZONE_GB;
+        per_gb: PerGb, or "0.02";
         /// Bytes that a request moves between nodes.
         bytes_per_request["bytes"]: Memory = 0;
         /// Share of requests that leave their zone.
