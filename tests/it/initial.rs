@@ -408,7 +408,7 @@ fn a_machine_of_fargate_takes_no_other_pod_and_goes_with_its_own() {
         .pods
         .iter()
         .filter(|pod| pod.node.is_some_and(|node| node.index() == place))
-        .map(|pod| pod.name.to_string())
+        .map(|pod| pod.name)
         .collect();
     assert_eq!(there, ["alone-a"]);
     let gone = outcome.record.nodes[place].terminated.unwrap();

@@ -64,7 +64,7 @@ fn check_titles(source: &Source, header: &csv::StringRecord) -> Result<(), Scena
     for (place, title) in header.iter().enumerate().filter(|(_, title)| !title.is_empty()) {
         let is_title = |own: &&str| own.eq_ignore_ascii_case(title);
         let shown: String = title.chars().take(40).collect();
-        let (text, reason) = if !COLUMNS.iter().any(|own| is_title(&own)) {
+        let (text, reason) = if !COLUMNS.iter().any(is_title) {
             let near = nearest(title, COLUMNS).map(|near| format!("is `{near}` meant?"));
             (format!("unknown column `{shown}`"), near.unwrap_or_else(|| "nothing reads it".to_owned()))
         } else if header.iter().take(place).any(|own| is_title(&own)) {

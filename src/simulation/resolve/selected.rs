@@ -49,7 +49,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     }
 }
 
-fn of<'s>(action: &'s Action) -> Option<&'s HorizontalPodAutoscaler> {
+fn of(action: &Action) -> Option<&HorizontalPodAutoscaler> {
     match action {
         Action::Autoscale(spec) => Some(spec),
         Action::ScaleObject(plan) => plan.autoscaler.as_ref(),
