@@ -215,7 +215,11 @@ pub(super) fn delete_within(
         return;
     }
     let (bound, was_ready, again) = (state.node, state.is_ready(), state.deletion_requested.is_some());
+    let ends = state.deletion_ends;
     context.world.request_pod_deletion(pod, now, grace, evicted, reason);
+    if again && context.world.pod(pod).deletion_ends == ends {
+        return;
+    }
     context.tell(now, News::PodDeleted(pod));
     if was_ready {
         context.tell(now, News::PodServesNoMore(pod));

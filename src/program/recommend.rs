@@ -63,6 +63,8 @@ pub struct Recommend {
     prices: Prices,
     scenario: Scenario,
     warnings: Vec<Warning>,
+    /// Whether errors of Spot prices are drawn because nobody says otherwise.
+    draws: bool,
     policy: String,
     seed: u64,
 }
@@ -96,10 +98,11 @@ impl Recommend {
     pub fn load(request: Request) -> Result<Self, Failure> {
         let prices = Prices::open(request.pricing_data.as_deref())?;
         let (mut scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
+        let draws = scenario.ec2.cloud.price_errors.is_none();
         scenario.draw_price_errors();
         let policy = scenario.for_policy(request.policy.as_deref())?.name.to_string();
         let seed = request.seed.unwrap_or(scenario.seed);
-        Ok(Self { request, prices, scenario, warnings, policy, seed })
+        Ok(Self { request, prices, scenario, warnings, draws, policy, seed })
     }
 
     /// Searches, on so many threads, or one for each processor.

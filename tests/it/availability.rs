@@ -127,6 +127,9 @@ fn failed_hardware_serves_no_more_at_once_is_noticed_late_and_replaced_when_its_
         // The first check fails a minute later, two minutes of failing count, Karpenter asks every minute.
         let asked = node.deletion_requested.unwrap() - at(20);
         assert!((180..=300).contains(&asked.as_secs()), "{}: {asked}", node.name);
+        // The kubelet ends no pod any more: a minute after their grace period they count as stuck, and the instance goes.
+        let drained = node.terminating.unwrap() - node.deletion_requested.unwrap();
+        assert!(drained.as_secs() <= 120, "{}: {drained}", node.name);
     }
     let cut: Vec<_> = outcome.record.pods.iter().filter(|pod| pod.cut_off == Some(at(20))).collect();
     assert!(!cut.is_empty());

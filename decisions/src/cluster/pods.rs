@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::state::{Pod, PodPhase, WorkloadKind};
 use super::{Change, Cluster, Counts, Spec};
-use crate::domain::{NodeId, PodId, PodSpec, SimTime, WorkloadId};
+use crate::domain::{NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId};
 
 impl Cluster {
     /// Creates a pod of `workload` from the template of `revision`; a daemon's is pinned to its node.
@@ -150,10 +150,16 @@ impl Cluster {
         }
     }
 
-    /// Asks for the deletion of the pod, which is to be gone when its grace period ends; whether that is asked for the first time.
+    /// Asks for the deletion of the pod, which is to be gone when its grace period ends; whether that is asked for the first time. When it
+    /// is asked for again, a shorter grace period counts in place of the first one, from the first request on, and a longer one changes nothing.
+    ///
+    /// Source: Kubernetes 1.36.2 `staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go`, `BeforeDelete`.
     pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, ends: SimTime) -> bool {
-        self.pods[id].deletion_ends = Some(ends);
-        let first = self.pods[id].deletion_requested.is_none();
+        let whole = |at: SimTime| at - SimDuration::from_micros(at.as_micros().rem_euclid(1_000_000));
+        let pod = &mut self.pods[id];
+        let first = pod.deletion_requested.is_none();
+        let known = pod.deletion_requested.zip(pod.deletion_ends);
+        pod.deletion_ends = Some(known.map_or(ends, |(asked, known)| known.min(whole(asked) + (ends - whole(at)))));
         if first {
             self.lose_active(id);
             self.pods[id].deletion_requested = Some(at);

@@ -289,7 +289,7 @@ impl RecordedBill {
     pub fn compared(&self, simulations: &[History], judged: Window) -> BillComparison {
         let (observed, simulated) = (ComparedBill::amortised(&self.totals), mean_bill(simulations, judged));
         let links = chain(&observed, &simulated);
-        let held = price_held(&observed, &simulated, &BTreeMap::new());
+        let held = price_held(&observed, &simulated, &self.totals.held_prices());
         let totals = &self.totals;
         let part = |name: String, sums: &nodecast_observed::bill::Sums| BillPart {
             name,

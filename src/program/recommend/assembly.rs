@@ -5,6 +5,7 @@ use std::path::Path;
 use super::{Failure, Recommend, Simulated};
 use crate::catalog::{Catalog, Region};
 use crate::experiment::axes::Setting;
+use crate::experiment::comparison::DRAWS_PRICE_ERRORS;
 use crate::experiment::figures::find;
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::Point;
@@ -47,6 +48,9 @@ impl Assembly<'_> {
         let confirmed = !verdict.seeds.is_empty();
         let mut warnings = Caveats::new();
         warnings.extend(known.iter().chain(&own).flat_map(|point| point.warnings.iter()));
+        if asked.draws && today.iter().chain(&own).any(|point| point.spot) {
+            warnings.harmless(DRAWS_PRICE_ERRORS);
+        }
         Ok(Recommendation {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),
