@@ -237,6 +237,27 @@ mod tests {
     }
 
     #[test]
+    fn a_pod_that_is_deleted_again_is_given_less_time_from_the_first_request_on_and_never_more() {
+        let mut cluster = Cluster::default();
+        let web = cluster.add_workload(NewWorkload {
+            name: ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") },
+            kind: WorkloadKind::Deployment,
+            selector: LabelSelector::default(),
+            template: std::sync::Arc::default(),
+            replicas: 1,
+        });
+        let pod = cluster.create_pod(web, 0, None, SimTime::ZERO);
+        let second = |seconds| SimTime::ZERO + SimDuration::from_secs(seconds);
+        let late = SimDuration::from_millis(300);
+        assert!(cluster.request_pod_deletion(pod, second(10) + late, second(310)), "300 s of grace");
+        for (at, ends, then) in [(20, 420, 310), (30, 90, 70), (40, 41, 11), (50, 51, 11)] {
+            assert!(!cluster.request_pod_deletion(pod, second(at) + late, second(ends)));
+            assert_eq!(cluster.pod(pod).deletion_ends, Some(second(then)), "{} s of grace at {at} s", ends - at);
+        }
+        assert_eq!(cluster.pod(pod).deletion_requested, Some(second(10) + late));
+    }
+
+    #[test]
     fn pods_of_equal_templates_have_one_specification() {
         let mut cluster = Cluster::default();
         let mut workload = |name: &str| {
