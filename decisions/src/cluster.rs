@@ -191,18 +191,23 @@ impl Cluster {
 mod tests {
     use super::{Cluster, NewNode, NewWorkload, NodeOrigin, WorkloadKind};
     use crate::domain::workload::ObjectName;
-    use crate::domain::{LabelSelector, SimDuration, SimTime, Symbol};
+    use crate::domain::{LabelSelector, SimDuration, SimTime, Symbol, WorkloadId};
 
-    #[test]
-    fn placement_changes_as_pods_come_to_nodes_and_leave_them_and_not_as_they_start() {
-        let (mut cluster, at) = (Cluster::default(), SimTime::ZERO);
-        let web = cluster.add_workload(NewWorkload {
+    /// A Deployment of one replica.
+    fn web(cluster: &mut Cluster) -> WorkloadId {
+        cluster.add_workload(NewWorkload {
             name: ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") },
             kind: WorkloadKind::Deployment,
             selector: LabelSelector::default(),
             template: std::sync::Arc::default(),
             replicas: 1,
-        });
+        })
+    }
+
+    #[test]
+    fn placement_changes_as_pods_come_to_nodes_and_leave_them_and_not_as_they_start() {
+        let (mut cluster, at) = (Cluster::default(), SimTime::ZERO);
+        let web = web(&mut cluster);
         let node = cluster.add_node(NewNode::called("default-00001", NodeOrigin::NodePool(Symbol::new("default"))), at);
         let mut seen = (cluster.changed(), cluster.placement_changed(), cluster.node(node).pods_changed);
         let mut next = |cluster: &Cluster| {
@@ -230,7 +235,7 @@ mod tests {
         assert_eq!(next(&cluster), none);
         cluster.set_ready(node, true);
         assert_eq!(next(&cluster), (true, true, false));
-        cluster.request_pod_deletion(pod, at, at + SimDuration::from_secs(30));
+        cluster.request_pod_deletion(pod, at, SimDuration::from_secs(30));
         assert_eq!(next(&cluster), all);
         cluster.remove_pod(pod);
         assert_eq!(next(&cluster), all);
@@ -239,20 +244,14 @@ mod tests {
     #[test]
     fn a_pod_that_is_deleted_again_is_given_less_time_from_the_first_request_on_and_never_more() {
         let mut cluster = Cluster::default();
-        let web = cluster.add_workload(NewWorkload {
-            name: ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") },
-            kind: WorkloadKind::Deployment,
-            selector: LabelSelector::default(),
-            template: std::sync::Arc::default(),
-            replicas: 1,
-        });
+        let web = web(&mut cluster);
         let pod = cluster.create_pod(web, 0, None, SimTime::ZERO);
         let second = |seconds| SimTime::ZERO + SimDuration::from_secs(seconds);
         let late = SimDuration::from_millis(300);
-        assert!(cluster.request_pod_deletion(pod, second(10) + late, second(310)), "300 s of grace");
-        for (at, ends, then) in [(20, 420, 310), (30, 90, 70), (40, 41, 11), (50, 51, 11)] {
-            assert!(!cluster.request_pod_deletion(pod, second(at) + late, second(ends)));
-            assert_eq!(cluster.pod(pod).deletion_ends, Some(second(then)), "{} s of grace at {at} s", ends - at);
+        assert!(cluster.request_pod_deletion(pod, second(10) + late, SimDuration::from_secs(300)));
+        for (at, grace, ends) in [(20, 400, 310), (30, 60, 70), (40, 1, 11), (50, 1, 11)] {
+            assert!(!cluster.request_pod_deletion(pod, second(at) + late, SimDuration::from_secs(grace)));
+            assert_eq!(cluster.pod(pod).deletion_ends, Some(second(ends)), "{grace} s of grace at {at} s");
         }
         assert_eq!(cluster.pod(pod).deletion_requested, Some(second(10) + late));
     }

@@ -298,7 +298,7 @@ impl Builder {
                 }
             }
             if pod.deleting {
-                self.cluster.request_pod_deletion(pod_id, now, now + SimDuration::from_secs(30));
+                self.cluster.request_pod_deletion(pod_id, now, SimDuration::from_secs(30));
             }
         }
     }

@@ -79,6 +79,28 @@ pub struct About {
     pub assumptions: Vec<String>,
 }
 
+#[cfg(test)]
+impl About {
+    /// An experiment on a minute of a scenario `s`, in which so many seeds from the first on were planned.
+    pub(super) fn of_test(first_seed: u64, replications_planned: u64) -> Self {
+        Self {
+            scenario: "s".into(),
+            start: String::new(),
+            duration_seconds: 60.0,
+            warm_up_seconds: None,
+            region: String::new(),
+            currency: "USD".into(),
+            price_date: String::new(),
+            first_seed,
+            replications_planned,
+            replications: replications_planned,
+            inputs: Vec::new(),
+            set: Vec::new(),
+            assumptions: Vec::new(),
+        }
+    }
+}
+
 /// One policy over all replications.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PolicyResult {

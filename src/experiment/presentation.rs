@@ -155,21 +155,7 @@ mod tests {
 
     /// A comparison of one policy in which so many seeds were planned, and these were run.
     fn seeds_of(planned: u64, run: &[u64]) -> String {
-        let about = About {
-            scenario: "s".into(),
-            start: String::new(),
-            duration_seconds: 60.0,
-            warm_up_seconds: None,
-            region: String::new(),
-            currency: "USD".into(),
-            price_date: String::new(),
-            first_seed: 7,
-            replications_planned: planned,
-            replications: 0,
-            inputs: Vec::new(),
-            set: Vec::new(),
-            assumptions: Vec::new(),
-        };
+        let about = About::of_test(7, planned);
         let point = |&seed: &u64| Point {
             setting: 0,
             policy: "p".into(),

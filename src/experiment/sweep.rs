@@ -322,21 +322,7 @@ mod tests {
 
     /// The first `seeds` of every setting, swept.
     fn swept(settings: &[Own], seeds: usize) -> Sweep {
-        let about = About {
-            scenario: "s".into(),
-            start: String::new(),
-            duration_seconds: 60.0,
-            warm_up_seconds: None,
-            region: String::new(),
-            currency: "USD".into(),
-            price_date: String::new(),
-            first_seed: 1,
-            replications_planned: seeds as u64,
-            replications: seeds as u64,
-            inputs: Vec::new(),
-            set: Vec::new(),
-            assumptions: Vec::new(),
-        };
+        let about = About::of_test(1, seeds as u64);
         let question = Question {
             kind: Kind::Sweep,
             scenario: "s.yaml".into(),

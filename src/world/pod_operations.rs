@@ -248,11 +248,10 @@ impl World {
     }
 
     /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped, at the latest when
-    /// its grace period ends. Asked again, only the end of the grace period changes.
+    /// its grace period ends. Asked again, the grace period can only end sooner.
     pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, grace: SimDuration, evicted: bool, reason: &str) {
         self.lose_readiness(id, at);
-        let whole = SimTime::from_micros(at.as_micros().div_euclid(1_000_000) * 1_000_000);
-        if !self.cluster.request_pod_deletion(id, at, whole + grace) {
+        if !self.cluster.request_pod_deletion(id, at, grace) {
             return;
         }
         let facts = self.record.pods.change(id);

@@ -154,12 +154,13 @@ impl Cluster {
     /// is asked for again, a shorter grace period counts in place of the first one, from the first request on, and a longer one changes nothing.
     ///
     /// Source: Kubernetes 1.36.2 `staging/src/k8s.io/apiserver/pkg/registry/rest/delete.go`, `BeforeDelete`.
-    pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, ends: SimTime) -> bool {
-        let whole = |at: SimTime| at - SimDuration::from_micros(at.as_micros().rem_euclid(1_000_000));
+    pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, grace: SimDuration) -> bool {
+        // The API server knows whole seconds.
+        let ends = |asked: SimTime| asked - SimDuration::from_micros(asked.as_micros().rem_euclid(1_000_000)) + grace;
         let pod = &mut self.pods[id];
         let first = pod.deletion_requested.is_none();
-        let known = pod.deletion_requested.zip(pod.deletion_ends);
-        pod.deletion_ends = Some(known.map_or(ends, |(asked, known)| known.min(whole(asked) + (ends - whole(at)))));
+        let ends = ends(pod.deletion_requested.unwrap_or(at));
+        pod.deletion_ends = Some(pod.deletion_ends.map_or(ends, |known| known.min(ends)));
         if first {
             self.lose_active(id);
             self.pods[id].deletion_requested = Some(at);

@@ -251,7 +251,7 @@ mod tests {
     use crate::cluster::{Cluster, Derived, Follow, NewNode, NewWorkload, NodeOrigin, WorkloadKind};
     use crate::domain::pod::{DisruptionRule, IntOrPercent, PodDisruptionBudget};
     use crate::domain::workload::ObjectName;
-    use crate::domain::{LabelSelector, Labels, PodId, PodSpec, SimTime, Symbol, WorkloadId};
+    use crate::domain::{LabelSelector, Labels, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
 
     fn labelled(app: usize) -> Arc<PodSpec> {
         Arc::new(PodSpec { labels: Labels::new().with("app", ["web", "api", "none"][app]), ..PodSpec::default() })
@@ -289,7 +289,7 @@ mod tests {
             (2, Starting) => cluster.start_pod(id, at),
             (3, Running) if !cluster.pod(id).is_ready() => cluster.ready_pod(id, at),
             (4, _) => drop(cluster.lose_readiness(id)),
-            (5, Starting | Running) => drop(cluster.request_pod_deletion(id, at, at)),
+            (5, Starting | Running) => drop(cluster.request_pod_deletion(id, at, SimDuration::ZERO)),
             (6, Pending | Starting | Running) => {
                 cluster.lose_readiness(id);
                 cluster.remove_pod(id);
