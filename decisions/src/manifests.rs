@@ -29,6 +29,7 @@ mod load_balancers;
 mod monitor;
 mod names;
 mod namespaces;
+mod network_plugin;
 mod node;
 mod node_claim;
 mod node_class;
@@ -59,6 +60,7 @@ pub use kinds::{API_VERSIONS, NOT_SIMULATED, READ, UNKNOWN_KIND, WITHOUT_EFFECT}
 pub use load_balancers::{BalancerCaller, BalancerMaker, LoadBalancer, StandingBalancers};
 pub use monitor::Monitor;
 pub use namespaces::Namespaces;
+pub use network_plugin::NetworkPlugin;
 pub use pod::{PodObject, SchedulerVerdict};
 pub use scheduler::SchedulerSettings;
 pub use security_groups::SecurityGroupPolicy;
@@ -177,8 +179,8 @@ pub struct Manifests {
     pub limit_ranges: Vec<LimitRange>,
     /// SecurityGroupPolicies.
     pub security_group_policies: Vec<SecurityGroupPolicy>,
-    /// Whether the network plugin lets nodes have branch interfaces; `None` where no object says so.
-    pub pod_enis: Option<bool>,
+    /// What the Amazon VPC network plugin is told.
+    pub network_plugin: NetworkPlugin,
     /// ResourceQuotas.
     pub resource_quotas: Vec<ResourceQuota>,
     /// ServiceMonitors and PodMonitors.
@@ -336,7 +338,7 @@ impl Manifests {
         replace(&mut self.namespaces, newer.namespaces, |namespace| namespace.name);
         replace(&mut self.limit_ranges, newer.limit_ranges, |range| range.name);
         replace(&mut self.security_group_policies, newer.security_group_policies, |policy| policy.name);
-        self.pod_enis = newer.pod_enis.or(self.pod_enis);
+        self.network_plugin = self.network_plugin.then(newer.network_plugin);
         replace(&mut self.resource_quotas, newer.resource_quotas, |quota| quota.name);
         replace(&mut self.monitors, newer.monitors, |monitor| (monitor.of_services, monitor.name));
         replace(&mut self.storage_classes, newer.storage_classes, |class| class.name);

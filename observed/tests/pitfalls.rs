@@ -499,3 +499,13 @@ fn a_cell_that_cannot_stand_where_it_is_is_shown_with_its_line() {
     let error = Observation::read(&folder.path().join("nowhere")).unwrap_err().to_string();
     assert!(error.starts_with("cannot read "), "{error}");
 }
+
+#[test]
+fn samples_that_cannot_be_are_left_out_and_counted() {
+    let pod = r#""namespace":"shop","pod":"lone""#;
+    let samples: &[(i64, f64)] = &[(0, 1.0), (300, -5.0), (600, f64::NAN), (900, 1.0)];
+    let folder = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, &[(pod, samples)]);
+    let warnings = folder.import().unwrap().about.warnings;
+    let said = warnings.iter().find(|text| text.starts_with("cpu_by_pod")).unwrap();
+    assert_eq!(said, "cpu_by_pod: of 4 samples 1 is no number and 1 is below zero: left out");
+}

@@ -39,7 +39,7 @@ use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::billing::disks::Disk;
 use crate::cloud::billing::{FargatePod, FargatePrices};
-use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
+use crate::cloud::{AutoScaling, BootTimes, CloudSettings, Ec2, InstanceId, SimulatedAccount};
 use crate::cluster::Derived;
 use crate::control_plane::budgets::ProtectedByBudgets;
 use crate::control_plane::scales::TakenFromOthers;
@@ -147,6 +147,15 @@ fn loads(setup: &Setup<'_>, streams: &Streams) -> Vec<LoadLoop> {
     setup.loads.iter().map(load).collect()
 }
 
+/// The account, whose network plugin takes addresses as its DaemonSet or its add-on says.
+fn cloud_settings(setup: &Setup<'_>) -> Arc<CloudSettings> {
+    let mut settings = Arc::clone(&setup.scenario.ec2.cloud);
+    if setup.pod_addresses().prefixes && !settings.network.prefix_delegation {
+        Arc::make_mut(&mut settings).network.prefix_delegation = true;
+    }
+    settings
+}
+
 impl<'s> Context<'s> {
     /// A simulation about to begin.
     pub fn new(setup: &'s Setup<'s>) -> Self {
@@ -163,7 +172,7 @@ impl<'s> Context<'s> {
             ec2: Ec2::new(
                 Arc::clone(&setup.region),
                 streams,
-                Arc::clone(&setup.scenario.ec2.cloud),
+                cloud_settings(setup),
                 SimTime::ZERO + setup.scenario.duration,
             ),
             groups: node_groups::groups(setup, streams),

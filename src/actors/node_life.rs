@@ -13,7 +13,7 @@ use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::policy::cluster_autoscaler::aws::promised_devices;
-use crate::policy::instance_types::{RealNode, Stated, add_extended, kubelet_of, measured_node, node_of_group};
+use crate::policy::instance_types::{RealNode, Stated, add_extended, kubelet_of, measured_node};
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 
@@ -95,7 +95,9 @@ fn runs_ebs_driver(context: &Context<'_>, node: NodeId) -> bool {
 
 /// Tells the account how many pods with addresses of their own each node has; nothing where no subnet is stated.
 pub(super) fn count_addresses(context: &mut Context<'_>) {
-    if context.setup.scenario.ec2.cloud.network.subnets.is_empty() {
+    // Pods with IPv6 take none of the addresses that subnets are stated to have.
+    let ipv6 = context.setup.pod_addresses().ipv6;
+    if ipv6 || context.setup.scenario.ec2.cloud.network.subnets.is_empty() {
         return;
     }
     for node in context.world.live_nodes().to_vec() {
@@ -253,7 +255,7 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
         }
         NodeOrigin::NodeGroup(name) => {
             let group = setup.policy.manifests.node_groups.iter().find(|group| group.name == name)?;
-            let mut real = node_of_group(facts, group, measured);
+            let mut real = setup.node_of_group(facts, group);
             if example.is_none() {
                 add_extended(&mut real.capacity, &mut real.allocatable, &promised_devices(&group.tags));
             }

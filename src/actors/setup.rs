@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::load_steps::{LoadStep, LoadSteps};
-use crate::catalog::Region;
+use crate::catalog::{InstanceFacts, Region};
 use crate::cloud::Pool;
 use crate::cluster::NodeOrigin;
 use crate::domain::check::Check;
@@ -22,7 +22,7 @@ use crate::domain::{
 use crate::load::{Service, Spacing};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
-use crate::policy::instance_types::RealNode;
+use crate::policy::instance_types::{PodAddresses, RealNode, node_of_group, pods_by_eks};
 pub use crate::policy::karpenter::KarpenterSettings;
 use crate::policy::karpenter::{Buffer, Written};
 use crate::policy::kube_scheduler::SchedulerConfig;
@@ -171,6 +171,20 @@ impl Setup<'_> {
         });
         let objects = std::iter::once(&self.policy.manifests).chain(later).map(|own| &**own);
         Namespaces::of(objects).with(found).into_iter()
+    }
+
+    /// What addresses the network plugin has for pods.
+    pub fn pod_addresses(&self) -> PodAddresses {
+        let plugin = self.policy.manifests.network_plugin.addresses;
+        PodAddresses { prefixes: plugin.prefixes || self.scenario.ec2.cloud.network.prefix_delegation, ..plugin }
+    }
+
+    /// What the kubelet of a group's node reports that is a machine of this type.
+    pub fn node_of_group(&self, facts: &InstanceFacts, group: &NodeGroup) -> RealNode {
+        let measured = self.scenario.ec2.measured.get(&facts.name).copied().unwrap_or_default();
+        let types = group.instance_types.iter().filter_map(|name| self.region.instance_type(*name));
+        let pods = pods_by_eks(group, types.map(|own| &*own.facts), self.pod_addresses());
+        node_of_group(facts, group, measured, pods)
     }
 
     /// Who adds and removes nodes, with its release: `Karpenter v1.13`.

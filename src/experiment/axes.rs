@@ -110,7 +110,11 @@ impl Axis {
     /// All values in order.
     fn grid(&self) -> Result<Vec<String>, AxisError> {
         match &self.values {
-            Values::List(values) => Ok(values.clone()),
+            // A value that stands twice is tried once.
+            Values::List(values) => {
+                let mut seen = FxHashSet::default();
+                Ok(values.iter().filter(|own| seen.insert(own.as_str())).cloned().collect())
+            }
             Values::Range(range) => range.grid(&self.path),
         }
     }
@@ -301,6 +305,13 @@ mod tests {
 
     fn values(text: &str) -> Vec<String> {
         grid(&axes(&[text])).unwrap().into_iter().map(|setting| setting[0].1.clone()).collect()
+    }
+
+    #[test]
+    fn a_value_that_stands_twice_is_tried_once() {
+        let axis = Axis::parse("replicas=2,2,4,2").unwrap();
+        let tried: Vec<String> = grid(&[axis]).unwrap().into_iter().map(|own| own[0].1.clone()).collect();
+        assert_eq!(tried, ["2", "4"]);
     }
 
     #[test]

@@ -327,3 +327,32 @@ fn a_scheduler_profile_fills_one_node_before_the_next() {
     };
     assert_eq!((nodes_used(&pods), nodes_used(&format!("{pods}{profile}"))), (3, 1));
 }
+
+/// Pods that the first node of a group takes.
+fn pods_of_first_node(group: &str, manifests: &str) -> i64 {
+    let outcome = run(&scenario(group, "policies: [{ name: static, autoscaler: none }]"), manifests);
+    outcome.record.nodes[0].allocatable.pods()
+}
+
+#[test]
+fn nodes_of_a_managed_group_take_as_many_pods_as_eks_says() {
+    let plugin = |value: &str| {
+        format!(
+            "{}---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{ name: aws-node, namespace: kube-system }}\nspec:\n  selector: {{ \
+             matchLabels: {{ app: cni }} }}\n  template:\n    metadata: {{ labels: {{ app: cni }} }}\n    spec: {{ hostNetwork: true, containers: [{{ \
+             name: cni, env: [{{ name: ENABLE_PREFIX_DELEGATION, value: '{value}' }}] }}] }}\n",
+            web(1)
+        )
+    };
+    let (off, on) = (plugin("false"), plugin("true"));
+    for (group, manifests, expected) in [
+        ("instanceTypes: [m5.large], desired: 1", &off, 29),
+        ("instanceTypes: [m5.large], desired: 1", &on, 110),
+        ("instanceTypes: [m5.4xlarge], desired: 1", &off, 110),
+        ("instanceTypes: [m5.xlarge, m5.large], desired: 1", &off, 29),
+        ("instanceTypes: [m5.large], desired: 1, maxPods: 40", &on, 40),
+        ("instanceTypes: [m5.large], desired: 1, managed: false", &on, 29),
+    ] {
+        assert_eq!(pods_of_first_node(group, manifests), expected, "{group}");
+    }
+}

@@ -41,6 +41,8 @@ pub struct NodeGroup {
     pub more_volumes: Vec<NodeVolume>,
     /// `cpuCredits`: what becomes of its burstable instances whose credits are spent; `None` for what holds elsewhere.
     pub cpu_credits: Option<CreditMode>,
+    /// Whether its nodes boot an image that the group names (`ami`): EKS then does not say how many pods they take.
+    pub own_image: bool,
     /// Kubelet settings that change what its nodes offer: `maxPodsPerNode`, and what `bottlerocket` states.
     pub kubelet: KubeletConfig,
     /// What its nodes' kubelets register beside labels and taints of the group.

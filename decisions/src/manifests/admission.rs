@@ -134,7 +134,8 @@ impl Manifests {
         let (ranges, namespaces) = (ranges.concat(), namespaces.concat());
         let policies: Vec<SecurityGroupPolicy> =
             exists.iter().copied().chain([&*self]).flat_map(|own| own.security_group_policies.clone()).collect();
-        let pod_enis = self.pod_enis.or_else(|| exists.iter().rev().find_map(|own| own.pod_enis));
+        let said = [&*self].into_iter().chain(exists.iter().rev().copied());
+        let pod_enis = said.into_iter().find_map(|own| own.network_plugin.pod_enis);
         let (by_range, by_policy, by_name) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut rules = Rules { ranges: by_range, policies: by_policy, pod_enis, namespaces: by_name };
         for policy in &policies {

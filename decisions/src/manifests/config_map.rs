@@ -1,6 +1,7 @@
-//! The one ConfigMap that changes a result: the ranks of node groups for Cluster Autoscaler's expander `priority`.
+//! The ConfigMaps that change a result: the ranks of node groups for Cluster Autoscaler's expander `priority`, and what a device plugin makes of GPUs,
+//! which is not simulated.
 //!
-//! Source: Cluster Autoscaler 1.36 `expander/priority/priority.go`.
+//! Source: Cluster Autoscaler 1.36 `expander/priority/priority.go`; k8s-device-plugin v0.19 `README.md`, "Shared Access to GPUs".
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,31 @@ use crate::text::tree::Node;
 /// Its name, in the autoscaler's own namespace.
 const NAME: &str = "cluster-autoscaler-priority-expander";
 const NAMESPACE: &str = "kube-system";
+
+/// What a device plugin's configuration has where several pods share a GPU, or one GPU is several devices.
+const SHARING: [&str; 3] = ["timeSlicing", "mps", "migStrategy"];
+
+/// Warns of a ConfigMap that tells a device plugin to let pods share GPUs: here each GPU is one device.
+pub(super) fn warn_of_sharing<'s>(reader: &mut Reader<'s>, object: &Node<'s>) {
+    let Some(data) = object.get("data") else { return };
+    let shares = |text: &str| {
+        SHARING.iter().find(|key| text.contains(**key))?;
+        let config = serde_saphyr::from_str::<serde_json::Value>(text).ok()?;
+        let is_version = config.get("version").is_some();
+        let sharing = config.get("sharing").filter(|_| is_version);
+        let replicated = SHARING[..2].iter().find(|key| sharing.is_some_and(|own| own.get(**key).is_some()));
+        let strategy = config.get("flags").filter(|_| is_version).and_then(|own| own.get(SHARING[2])?.as_str());
+        replicated.or(strategy.filter(|own| *own != "none").map(|_| &SHARING[2])).copied()
+    };
+    let Some((at, key)) = data.entries().iter().find_map(|own| Some((own.value.at, shares(own.value.as_text()?)?)))
+    else {
+        return;
+    };
+    let message =
+        format!("`{key}` of a device plugin's ConfigMap is not simulated: each GPU is one device, for one pod");
+    let help = "put nodes that have the plugin into the scenario (`init --from`), or tags of node groups and NodeOverlays that say how many devices there are";
+    reader.note(Effect::ChangesAnswer, at, message, "left out", help);
+}
 
 /// Regular expressions for names of groups, by rank; the higher ranks are preferred.
 pub type StatedRanks = BTreeMap<i64, Vec<String>>;
@@ -55,6 +81,35 @@ pub(super) fn group_ranks<'s>(
             let help = "write ranks with lists of regular expressions: `10: [spot.*]`";
             reader.note(Effect::MayChangeAnswer, at, message, "ranks nothing", help);
             Ok(None)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::manifests::read_manifests;
+    use crate::text::Source;
+
+    #[test]
+    fn pods_that_are_to_share_gpus_are_warned_of() {
+        for (config, warned) in [
+            (
+                "version: v1\n    sharing:\n      timeSlicing:\n        resources: [{ name: nvidia.com/gpu, replicas: 4 }]",
+                "timeSlicing",
+            ),
+            ("version: v1\n    sharing: { mps: { resources: [{ name: nvidia.com/gpu, replicas: 4 }] } }", "mps"),
+            ("version: v1\n    flags: { migStrategy: mixed }", "migStrategy"),
+            ("version: v1\n    flags: { migStrategy: none }", ""),
+            ("sharing: { mps: are a nice idea }", ""),
+            ("timeSlicing: [", ""),
+        ] {
+            let text = format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: plugin, namespace: kube-system }}\ndata:\n  any: |-\n    {config}\n"
+            );
+            let read = read_manifests(&Source::new("plugin.yaml", text)).unwrap();
+            let warnings: Vec<String> = read.warnings.iter().map(|own| format!("{own:?}")).collect();
+            assert_eq!(warnings.len(), usize::from(!warned.is_empty()), "{config}: {warnings:?}");
+            assert!(warnings.iter().all(|own| own.contains(warned)), "{config}: {warnings:?}");
         }
     }
 }

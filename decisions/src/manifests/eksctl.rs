@@ -6,6 +6,7 @@ mod subnets;
 use subnets::Subnets;
 
 use super::common::{count, labels, symbols};
+use super::network_plugin::{self, NetworkPlugin};
 use super::node_group::{
     distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
     suspends_zone_rebalance, taints,
@@ -30,12 +31,12 @@ static CLUSTER: Shape = Shape {
         "availabilityZones",
         "fargateProfiles",
         "vpc",
+        "addons",
+        "kubernetesNetworkConfig",
     ],
     without_effect: &[
-        "kubernetesNetworkConfig",
         "cloudWatch",
         "iam",
-        "addons",
         "addonsConfig",
         "identityProviders",
         "iamIdentityMappings",
@@ -59,6 +60,13 @@ static METADATA: Shape = Shape {
     name: "a ClusterConfig's metadata",
     keys: &["name", "region", "version"],
     without_effect: &["tags", "annotations", "accountID"],
+    unsupported: &[],
+    strict: false,
+};
+static NETWORK: Shape = Shape {
+    name: "a ClusterConfig's network",
+    keys: &["ipFamily"],
+    without_effect: &["serviceIPv4CIDR"],
     unsupported: &[],
     strict: false,
 };
@@ -94,13 +102,13 @@ static GROUP: Shape = Shape {
         "preBootstrapCommands",
         "overrideBootstrapCommand",
         "bottlerocket",
+        "ami",
     ],
     without_effect: &[
         "ssh",
         "volumeEncrypted",
         "volumeKmsKeyID",
         "securityGroups",
-        "ami",
         "updateConfig",
         "asgMetricsCollection",
         "disableIMDSv1",
@@ -128,11 +136,16 @@ static GROUP: Shape = Shape {
     strict: false,
 };
 
+/// What a ClusterConfig says.
+pub(super) struct ReadCluster {
+    pub(super) cluster: ClusterInfo,
+    pub(super) groups: Vec<NodeGroup>,
+    pub(super) profiles: Vec<Profile>,
+    pub(super) plugin: NetworkPlugin,
+}
+
 /// A ClusterConfig object.
-pub(super) fn cluster_config<'s>(
-    reader: &mut Reader<'s>,
-    object: &Node<'s>,
-) -> Result<(ClusterInfo, Vec<NodeGroup>, Vec<Profile>), InputError> {
+pub(super) fn cluster_config<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<ReadCluster, InputError> {
     let fields = reader.fields(object, &CLUSTER)?;
     let mut cluster = ClusterInfo { zones: symbols(reader, fields, "availabilityZones")?, ..ClusterInfo::default() };
     if let Some(node) = fields.get("metadata") {
@@ -152,7 +165,18 @@ pub(super) fn cluster_config<'s>(
         }
     }
     let profiles = fargate::profiles(reader, fields)?;
-    Ok((cluster, groups, profiles))
+    Ok(ReadCluster { cluster, groups, profiles, plugin: plugin(reader, fields)? })
+}
+
+/// What the cluster's network says of the network plugin: its add-on, and the family of addresses.
+fn plugin<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<NetworkPlugin, InputError> {
+    let mut plugin = fields.get("addons").and_then(network_plugin::of_add_ons).unwrap_or_default();
+    if let Some(node) = fields.get("kubernetesNetworkConfig") {
+        let network = reader.fields(node, &NETWORK)?;
+        let family = network.optional("ipFamily", |n, what| reader.text(n, what))?;
+        plugin.addresses.ipv6 |= family.is_some_and(|own| own.eq_ignore_ascii_case("ipv6"));
+    }
+    Ok(plugin)
 }
 
 /// The release from which eksctl starts groups on Amazon Linux 2023 unless told otherwise.
@@ -224,6 +248,7 @@ fn node_group<'s>(
         volume_bytes: gibibytes << 30,
         disk: disks::of_group(reader, fields, (gibibytes, family))?,
         more_volumes: disks::additional(reader, fields, family)?,
+        own_image: has_own_image(fields),
         kubelet,
         registers,
         cpu_credits: cpu_credits(reader, fields)?,
@@ -248,6 +273,12 @@ fn cpu_credits(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Option<Cre
             Err(error.because("not known").help("leave it out for EC2's default of each family"))
         }
     }
+}
+
+/// Whether the group names a machine image: `auto`, `auto-ssm` and `static` are ways to look for EKS's.
+fn has_own_image(fields: Fields<'_, '_>) -> bool {
+    let named = fields.get("ami").and_then(Node::as_text);
+    named.is_some_and(|ami| !matches!(ami, "" | "auto" | "auto-ssm" | "static"))
 }
 
 /// The group's instance types, eksctl's default if it names none.

@@ -5,8 +5,8 @@ use super::foreign::{Foreign, foreign, group_of, is_namesake, renderer};
 use super::pod::OBJECT;
 use super::{
     Manifests, Namespace, admission, balancers, batch, capacity_buffer, config_map, eksctl, helm, hpa, keda, keda_jobs,
-    legacy, monitor, names, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout, scheduler,
-    security_groups, storage, vertical, workloads,
+    legacy, monitor, names, network_plugin, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout,
+    scheduler, security_groups, storage, vertical, workloads,
 };
 use crate::text::InputError;
 use crate::text::error::{Effect, listed, nearest};
@@ -267,7 +267,8 @@ fn one<'s>(
         "CronJob" => manifests.cron_jobs.push(batch::cron_job(reader, object)?),
         "DaemonSet" => {
             manifests.daemon_sets.push(workloads::daemon_set(reader, object)?);
-            manifests.pod_enis = security_groups::pod_enis(object).or(manifests.pod_enis);
+            let plugin = network_plugin::of_daemon_set(object).unwrap_or_default();
+            manifests.network_plugin = manifests.network_plugin.then(plugin);
         }
         "SecurityGroupPolicy" => manifests.security_group_policies.push(security_groups::policy(reader, object)?),
         "Pod" => {
@@ -308,10 +309,11 @@ fn one<'s>(
         }
         "AWSNodeTemplate" => manifests.node_classes.push(legacy::node_template(reader, object)?),
         "ClusterConfig" => {
-            let (cluster, groups, profiles) = eksctl::cluster_config(reader, object)?;
-            manifests.cluster = Some(cluster);
-            manifests.node_groups.extend(groups);
-            manifests.fargate_profiles.extend(profiles);
+            let read = eksctl::cluster_config(reader, object)?;
+            manifests.cluster = Some(read.cluster);
+            manifests.node_groups.extend(read.groups);
+            manifests.fargate_profiles.extend(read.profiles);
+            manifests.network_plugin = manifests.network_plugin.then(read.plugin);
         }
         "NodeOverlay" => manifests.node_overlays.push(node_overlay::node_overlay(reader, object)?),
         "CapacityBuffer" => manifests.capacity_buffers.push(capacity_buffer::capacity_buffer(reader, object)?),
@@ -323,6 +325,7 @@ fn one<'s>(
         "CSINode" => manifests.attach_limits.push(storage::csi_node(reader, object)?),
         "KubeSchedulerConfiguration" => manifests.scheduler = Some(scheduler::scheduler(reader, object)?),
         "ConfigMap" => {
+            config_map::warn_of_sharing(reader, object);
             let unread = &mut manifests.unread_ranks;
             manifests.group_ranks = config_map::group_ranks(reader, object, unread)?.or(manifests.group_ranks.take());
         }

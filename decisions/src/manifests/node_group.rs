@@ -239,7 +239,7 @@ mod tests {
             ("volumeSize: 50, amiFamily: Bottlerocket, maxPodsPerNode: 20", 50, 20),
         ] {
             let read = groups("managedNodeGroups", rest).unwrap();
-            let node = node_of_group(&facts("m5.large"), &read.node_groups[0], Measured::default());
+            let node = node_of_group(&facts("m5.large"), &read.node_groups[0], Measured::default(), None);
             let disk = |own: &crate::domain::Resources| own.get(ResourceName::EPHEMERAL_STORAGE);
             let bytes: i64 = gib << 30;
             assert_eq!(disk(&node.capacity), bytes, "{rest}");

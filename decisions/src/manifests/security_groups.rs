@@ -23,9 +23,6 @@ static SPEC: Shape = Shape {
 
 /// What a container requests to have its pod given a branch network interface.
 const BRANCH_INTERFACE: ResourceName = ResourceName(well_known::AWS_POD_ENI);
-/// The DaemonSet of the network plugin, and what lets nodes have branch interfaces in its environment.
-const PLUGIN: &str = "aws-node";
-const SWITCH: &str = "ENABLE_POD_ENI";
 
 /// A SecurityGroupPolicy (`vpcresources.k8s.aws/v1beta1`): the pods that get a branch network interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,19 +61,6 @@ pub(super) fn policy<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<S
     let has_groups = groups.is_some_and(|own| !own.items().is_empty());
     // The controller passes over a policy without groups.
     Ok(SecurityGroupPolicy { name, selector: selector.filter(|_| by_account.is_none() && has_groups) })
-}
-
-/// Whether a DaemonSet is the network plugin that lets nodes have branch interfaces, or does not; `None` where it is not known.
-pub(super) fn pod_enis(daemon_set: &Node<'_>) -> Option<bool> {
-    daemon_set.get("metadata")?.get("name")?.as_text().filter(|name| *name == PLUGIN)?;
-    let containers = daemon_set.get("spec")?.get("template")?.get("spec")?.get("containers")?;
-    let mut environments = containers.items().iter().filter_map(|container| container.get("env")).peekable();
-    // Without any environment it is not the plugin as it runs, but a stand-in.
-    environments.peek()?;
-    let is_switch = |variable: &&Node<'_>| variable.get("name").and_then(Node::as_text) == Some(SWITCH);
-    let switch = environments.find_map(|own| own.items().iter().find(is_switch));
-    let value = switch.and_then(|variable| variable.get("value")).and_then(Node::as_text);
-    Some(matches!(value, Some("true" | "True" | "TRUE" | "t" | "T" | "1")))
 }
 
 /// Whether the first container asks for the interface, as the controller would have it.

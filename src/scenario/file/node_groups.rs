@@ -75,6 +75,7 @@ pub(in crate::scenario) fn group<'s>(
         volume_bytes: own.volume_size.unwrap_or_else(|| default_gib(own.ami_family)) << 30,
         disk: DiskClass::of_type("gp3"),
         more_volumes: Vec::new(),
+        own_image: false,
         kubelet: KubeletConfig { max_pods: own.max_pods, ..KubeletConfig::default() },
         registers: Registration::default(),
         cpu_credits: own.cpu_credits,

@@ -8,7 +8,6 @@ use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodSpec, Resources};
 use crate::policy::fargate;
-use crate::policy::instance_types::node_of_group;
 use crate::scenario::{Action, Caveats};
 use crate::simulation::usable_types::offers_of_pool;
 
@@ -123,8 +122,7 @@ pub(super) fn offers(setup: &Setup<'_>) -> Vec<Resources> {
     for group in &setup.policy.manifests.node_groups {
         for name in &group.instance_types {
             let Some(known) = setup.region.instance_type(*name) else { continue };
-            let measured = setup.scenario.ec2.measured.get(name).copied().unwrap_or_default();
-            all.push(node_of_group(&known.facts, group, measured).allocatable);
+            all.push(setup.node_of_group(&known.facts, group).allocatable);
         }
     }
     all

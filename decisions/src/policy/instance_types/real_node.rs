@@ -64,12 +64,19 @@ pub fn measured_node(
     RealNode { capacity, allocatable }
 }
 
-/// The same of a node of a group, whose volume for pods is as large as the group says and whose kubelet has the group's settings.
-pub fn node_of_group(facts: &InstanceFacts, group: &NodeGroup, measured: Measured) -> RealNode {
+/// The same of a node of a group, whose volume for pods is as large as the group says and whose kubelet has the group's settings, and takes so many
+/// pods as EKS says where the group does not.
+pub fn node_of_group(
+    facts: &InstanceFacts,
+    group: &NodeGroup,
+    measured: Measured,
+    pods_by_eks: Option<i64>,
+) -> RealNode {
     let for_pods = BlockDevice { device: String::new(), size_bytes: group.volume_bytes, root: true, disk: group.disk };
     let class =
         NodeClass { ami_family: group.ami_family, block_devices: vec![for_pods], ..NodeClass::named(group.name) };
-    measured_node(facts, &class, &group.kubelet, measured)
+    let kubelet = KubeletConfig { max_pods: group.kubelet.max_pods.or(pods_by_eks), ..group.kubelet.clone() };
+    measured_node(facts, &class, &kubelet, measured)
 }
 
 /// MiB of the reported memory that firmware, hypervisor and kernel keep, so that `MemTotal` lacks them: 75 MiB, another

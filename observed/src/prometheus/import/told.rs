@@ -24,6 +24,23 @@ struct Gist {
     remarks: Vec<String>,
 }
 
+/// Leaves out samples that are below zero: nothing that is asked for can be. Those that are no number count nothing, for whoever uses the series.
+/// Returns what is to be said of both.
+fn leave_out(series: &mut [Series]) -> Option<String> {
+    let samples = |own: &[Series]| own.iter().map(|own| own.samples.len()).sum::<usize>();
+    let all = samples(series);
+    let no_number = series.iter().flat_map(|own| &own.samples).filter(|sample| !sample.value.is_finite()).count();
+    series.iter_mut().for_each(|own| own.samples.retain(|sample| !(sample.value < 0.0)));
+    let below_zero = all - samples(series);
+    let said = [(no_number, "no number"), (below_zero, "below zero")];
+    let said: Vec<String> = said
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {} {what}", if *count == 1 { "is" } else { "are" }))
+        .collect();
+    (!said.is_empty()).then(|| format!("of {all} samples {}: left out", said.join(" and ")))
+}
+
 impl<'a> Told<'a> {
     pub(super) fn of(answers: &'a Answers) -> Self {
         Self { answers, gists: BTreeMap::new() }
@@ -47,7 +64,8 @@ impl<'a> Told<'a> {
         if self.asked(role).is_none() {
             return Ok(Vec::new());
         }
-        let answer = self.answers.answer(role)?;
+        let mut answer = self.answers.answer(role)?;
+        let none = leave_out(&mut answer.series);
         let mut instants: Vec<(i64, ())> = Vec::new();
         for own in &answer.series {
             lay(&mut instants, own.samples.iter().map(|sample| (sample.at, ())), |(), ()| ());
@@ -60,6 +78,7 @@ impl<'a> Told<'a> {
             texts.dedup();
             remarks.extend(texts.into_iter().map(|text| format!("{role}{how}: {text}")));
         }
+        remarks.extend(none.map(|share| format!("{role}: {share}")));
         let gist = Gist { has_series: !answer.series.is_empty(), instants: instants.len(), remarks };
         self.gists.insert(role.to_owned(), gist);
         Ok(answer.series)
