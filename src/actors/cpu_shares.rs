@@ -114,6 +114,10 @@ impl Node {
             let kinds: Vec<Contenders> = self.pods.iter().map(contenders).collect();
             given = self.pods.iter().map(|(load, _)| *load).zip(shares(capacity, &kinds)).collect();
         }
+        // Nobody is told to get less here, and nobody was.
+        if given.is_empty() && self.short.is_empty() {
+            return;
+        }
         // Also where all get what they got: pods may have gone and come in between.
         for (place, &(load, _)) in self.pods.iter().enumerate() {
             loads[load].set_short(node, given.get(place).map(|own| own.1));

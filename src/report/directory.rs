@@ -126,9 +126,11 @@ impl OutputDirectory {
         check_name(target)?;
         check(target)?;
         let target = resolve(target)?;
-        let building = Building::claim(&target)?;
-        // A killed run may have left what stood here aside, and it is back now.
-        check(&target)?;
+        let (building, has_restored) = Building::claim(&target)?;
+        // A killed run had left what stood here aside, and it is back now.
+        if has_restored {
+            check(&target)?;
+        }
         Ok(Self { target, building, files: Mutex::default(), check })
     }
 

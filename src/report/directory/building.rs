@@ -28,11 +28,11 @@ pub(super) struct Building {
 }
 
 impl Building {
-    /// Makes and holds the sibling of `target`; clears away what a killed run has left.
+    /// Makes and holds the sibling of `target`; clears away what a killed run has left. Says too whether that brought `target` back.
     ///
     /// # Errors
     /// If another run holds it, or the system refuses.
-    pub(super) fn claim(target: &Path) -> Result<Self, OutputError> {
+    pub(super) fn claim(target: &Path) -> Result<(Self, bool), OutputError> {
         let parent = target.parent().unwrap_or(Path::new("/"));
         let mut made: Vec<PathBuf> = parent.ancestors().filter(|path| !path.exists()).map(Path::to_owned).collect();
         made.reverse();
@@ -40,9 +40,9 @@ impl Building {
         let path = sibling(target, "partial");
         let lock = hold(target, &path)?;
         let building = Self { path, lock, made, in_place: false };
-        restore(target)?;
+        let has_restored = restore(target)?;
         building.empty()?;
-        Ok(building)
+        Ok((building, has_restored))
     }
 
     /// Where files are written.
@@ -84,12 +84,11 @@ impl Building {
             self.in_place = true;
             return Ok(());
         }
-        check(target)?;
         // What stood there is removed under the hidden name, and nobody may take that for what a killed run has left.
         let older = File::open(target).and_then(|own| own.try_lock().map_err(io::Error::from).map(|()| own));
         let aside = exchange(&self.path, target).map_err(OutputError::io("replace", target))?;
         self.in_place = true;
-        // Somebody may have put a file there since it was looked at.
+        // Somebody may have put a file there since it was looked at: then all is as it was.
         if let Err(error) = check(&aside) {
             exchange(&aside, target).map_err(OutputError::io("bring back", target))?;
             self.in_place = false;
@@ -178,20 +177,24 @@ pub(super) fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Puts back what a run had set aside that was killed before it had put its own in place, and removes what it had not removed.
-fn restore(target: &Path) -> Result<(), OutputError> {
+/// Puts back what a run had set aside that was killed before it had put its own in place, and removes what it had not removed. Says whether it put
+/// something back.
+fn restore(target: &Path) -> Result<bool, OutputError> {
     let aside = sibling(target, "replaced");
     if !aside.exists() {
-        return Ok(());
+        return Ok(false);
     }
     if !target.exists() {
-        return fs::rename(&aside, target).map_err(OutputError::io("bring back", target));
+        fs::rename(&aside, target).map_err(OutputError::io("bring back", target))?;
+        return Ok(true);
     }
     if may_be_removed(&aside) {
-        return fs::remove_dir_all(&aside).map_err(OutputError::io("remove", &aside));
+        fs::remove_dir_all(&aside).map_err(OutputError::io("remove", &aside))?;
+        return Ok(false);
     }
     let kept = free_name(&aside);
-    fs::rename(&aside, &kept).map_err(OutputError::io("move", &aside))
+    fs::rename(&aside, &kept).map_err(OutputError::io("move", &aside))?;
+    Ok(false)
 }
 
 fn remove_contents(directory: &Path) -> io::Result<()> {
@@ -254,7 +257,7 @@ mod tests {
         let target = place.path().join("report");
         fs::create_dir(sibling(&target, "replaced"))?;
         fs::write(sibling(&target, "replaced").join("summary.json"), "{}")?;
-        let building = Building::claim(&target)?;
+        let (building, _) = Building::claim(&target)?;
         assert!(target.join("summary.json").exists());
         drop(building);
         assert_eq!(fs::read_dir(place.path())?.count(), 1, "nothing hidden stays");
@@ -267,7 +270,7 @@ mod tests {
         let target = place.path().join("report");
         fs::create_dir(&target)?;
         fs::write(target.join("old"), "")?;
-        let building = Building::claim(&target)?;
+        let (building, _) = Building::claim(&target)?;
         fs::write(building.path().join("new"), "")?;
         let aside = by_two_renames(building.path(), &target)?;
         assert!(target.join("new").exists() && aside.join("old").exists());

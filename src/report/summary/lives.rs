@@ -64,13 +64,14 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
     let created_to_ready = Distribution::of(&SortedSpans::new(readiness));
     let waits = waits::Waits::of(outcome);
     let of_own = waits.of_placeholders(false);
+    let [restarts] = events(outcome, [EventKind::PodKilled]);
     PodSummary {
         created: own.created,
         daemon_pods_created: daemons,
         pending_at_end: own.pending_at_end,
         never_scheduled: own.never_scheduled,
         evicted: own.evicted,
-        restarts: events(outcome, EventKind::PodKilled),
+        restarts,
         waited: of_own.waited,
         wait_for_node: of_own.wait_for_node,
         created_to_ready,
@@ -90,11 +91,16 @@ pub(crate) fn left(pod: &PodFacts, end: SimTime) -> SimTime {
     pod.deletion_requested.or(pod.removed).unwrap_or(end)
 }
 
-/// How often something happened since figures count.
-fn events(outcome: &Outcome, kind: EventKind) -> u64 {
+/// How often each of these happened since figures count.
+fn events<const KINDS: usize>(outcome: &Outcome, kinds: [EventKind; KINDS]) -> [u64; KINDS] {
     let counts_from = outcome.about.counts_from();
-    let own = outcome.record.events.iter().filter(|event| event.kind == kind && event.at >= counts_from);
-    own.count() as u64
+    let mut counts = [0; KINDS];
+    for event in outcome.record.events.iter().filter(|event| event.at >= counts_from) {
+        if let Some(place) = kinds.iter().position(|kind| *kind == event.kind) {
+            counts[place] += 1;
+        }
+    }
+    counts
 }
 
 /// The parts of the run during which a node was Ready, in order: one that lost its power is not from when that is noticed until it is heard of again.
@@ -131,7 +137,18 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
     for end in gone.filter_map(|node| node.end).filter(|&end| end != NodeEnd::LaunchFailed) {
         *terminations.entry(end).or_insert(0) += 1;
     }
-    let count = |kind| events(outcome, kind);
+    let [failed_activities, interruptions, reclaimed, rebalance_recommendations, on_demand_fallbacks, calls_throttled] =
+        events(
+            outcome,
+            [
+                EventKind::ScalingActivityFailed,
+                EventKind::InterruptionNotice,
+                EventKind::InstanceReclaimed,
+                EventKind::RebalanceRecommended,
+                EventKind::SpotFallback,
+                EventKind::CallThrottled,
+            ],
+        );
     NodeSummary {
         max_ready: most_at_once(&intervals),
         mean_ready: (run_micros > 0).then(|| rounded(ready_micros as f64 / run_micros as f64, 6)),
@@ -139,12 +156,12 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
         at_end: nodes.iter().filter(|node| is_ready_at_end(node)).count() as u64,
         launches: nodes.iter().filter(during).filter(launched).count() as u64,
         failed_launches: ended().filter(|node| node.end == Some(NodeEnd::LaunchFailed)).count() as u64
-            + count(EventKind::ScalingActivityFailed),
-        interruptions: count(EventKind::InterruptionNotice),
-        reclaimed: count(EventKind::InstanceReclaimed),
-        rebalance_recommendations: count(EventKind::RebalanceRecommended),
-        on_demand_fallbacks: count(EventKind::SpotFallback),
-        calls_throttled: count(EventKind::CallThrottled),
+            + failed_activities,
+        interruptions,
+        reclaimed,
+        rebalance_recommendations,
+        on_demand_fallbacks,
+        calls_throttled,
         spot_price_changes: spot_price_changes(outcome),
         terminations: terminations
             .into_iter()
