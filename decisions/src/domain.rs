@@ -14,6 +14,7 @@ pub mod hpa;
 pub mod ids;
 pub mod keda;
 pub mod labels;
+mod limits;
 pub mod money;
 pub mod node;
 pub mod node_group;

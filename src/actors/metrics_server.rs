@@ -422,7 +422,8 @@ impl PodMetrics {
 pub(super) fn memory_in_use((requests, stated): (Option<i64>, StatedMemory), spec: &PodSpec) -> Option<i64> {
     let sum = |parts: [Option<i64>; 2]| parts.into_iter().flatten().reduce(|one, other| one.saturating_add(other));
     let limit = spec.limit(ResourceName::MEMORY).unwrap_or(i64::MAX);
-    sum([sum([requests, stated.containers]).map(|memory| memory.min(limit)), stated.sidecars])
+    let all = sum([sum([requests, stated.containers]).map(|memory| memory.min(limit)), stated.sidecars]);
+    all.map(|memory| memory.min(spec.pod_limit(ResourceName::MEMORY).unwrap_or(i64::MAX)))
 }
 
 /// Whether requests or messages are simulated for a workload.
@@ -472,8 +473,8 @@ pub(super) fn pod_resizes(context: &mut Context<'_>, pod: PodId) {
     context.metrics.unsettle(pod, workload, &context.loads);
 }
 
-/// The memory that a pod needs and its limit, in bytes; `None` if the scenario does not say what requests need, or a container
-/// has no limit.
+/// The memory that a pod needs and its limit, in bytes; `None` if the scenario does not say what requests need, or neither the pod nor all
+/// of its containers have a limit.
 pub(super) fn memory_and_limit(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<(i64, i64)> {
     context.metrics.count_up_to(&mut context.loads, now);
     let state = context.world.pod(pod);

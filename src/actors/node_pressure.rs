@@ -9,7 +9,7 @@ use super::context::Context;
 use super::event::{LoadEvent, class};
 use super::{kubelet, metrics_server, usage_loop};
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
-use crate::domain::{NodeId, PodId, PodSpec, ResourceName, SimTime};
+use crate::domain::{NodeId, PodId, ResourceName, SimTime};
 use crate::policy::node_pressure::{GRACE, LOOK, PodMemory, first_to_go};
 
 const MEBIBYTE: i64 = 1 << 20;
@@ -25,11 +25,7 @@ pub(super) fn look(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let running: Vec<PodId> =
         state.pods.iter().copied().filter(|&pod| context.world.pod(pod).phase == PodPhase::Running).collect();
     // Where limits keep pods below it nobody needs to be asked what they use.
-    let limit = |spec: &PodSpec| {
-        let sidecars = spec.sidecars().map(|own| own.limits.find(ResourceName::MEMORY));
-        Some(spec.limit(ResourceName::MEMORY)? + sidecars.sum::<Option<i64>>()?)
-    };
-    let limits = running.iter().map(|&pod| limit(&context.world.pod(pod).spec));
+    let limits = running.iter().map(|&pod| context.world.pod(pod).spec.limit_with_sidecars(ResourceName::MEMORY));
     if limits.sum::<Option<i64>>().is_some_and(|most| most <= allocatable) {
         return;
     }

@@ -356,28 +356,37 @@ pub(super) fn look_at_node_of(context: &mut Context<'_>, pod: PodId) {
 }
 
 /// The first container of a running pod that uses more memory than its limit by what the scenario states, with both; sidecars have the
-/// places after those of the app containers.
+/// places after those of the app containers. Where they exceed the limit of the whole pod together, the one that uses most.
 pub(super) fn over_limit(context: &Context<'_>, pod: PodId) -> Option<(usize, i64, i64)> {
     let state = context.world.pod(pod);
     let states_memory = || usages_of(context, state.workload).any(|own| own.states_memory);
     if state.phase != PodPhase::Running || !state.is_active() || !states_memory() {
         return None;
     }
-    let used = memory_of_containers(context, pod, None).unwrap_or_default();
-    let limits = state.spec.containers.iter().map(|own| own.limits.find(ResourceName::MEMORY));
-    let mut both = used.into_iter().zip(limits).enumerate();
-    let over = |(place, (used, limit)): (usize, (i64, Option<i64>))| {
+    let ready = context.world.workload(state.workload).ready;
+    let used_by_sidecar = |own: &Container| {
+        let usages = usages_of(context, state.workload).filter(|usage| usage.states_memory);
+        let named = usages.filter(|usage| usage.container.is_some_and(|name| name.as_str() == own.name));
+        named.map(|usage| usage.share(usage.memory, ready)).sum::<i64>()
+    };
+    let mut used = memory_of_containers(context, pod, None).unwrap_or_default();
+    used.resize(state.spec.containers.len(), 0);
+    used.extend(state.spec.sidecars().map(used_by_sidecar));
+    first_over(&state.spec, &used)
+}
+
+/// The container that is killed where containers and sidecars use so much memory: its place, what is used, and the limit of that.
+fn first_over(spec: &PodSpec, used: &[i64]) -> Option<(usize, i64, i64)> {
+    let limits = spec.containers.iter().chain(spec.sidecars()).map(|own| own.limits.find(ResourceName::MEMORY));
+    let mut own = used.iter().zip(limits).enumerate();
+    let over = |(place, (&used, limit)): (usize, (&i64, Option<i64>))| {
         limit.filter(|limit| used > *limit).map(|limit| (place, used, limit))
     };
-    both.find_map(over).or_else(|| {
-        let ready = context.world.workload(state.workload).ready;
-        let used = |own: &Container| {
-            let usages = usages_of(context, state.workload).filter(|usage| usage.states_memory);
-            let named = usages.filter(|usage| usage.container.is_some_and(|name| name.as_str() == own.name));
-            named.map(|usage| usage.share(usage.memory, ready)).sum::<i64>()
-        };
-        let sidecars = state.spec.sidecars().map(|own| (used(own), own.limits.find(ResourceName::MEMORY)));
-        (state.spec.containers.len()..).zip(sidecars).find_map(over)
+    own.find_map(over).or_else(|| {
+        let limit = spec.pod_limit(ResourceName::MEMORY)?;
+        let together = used.iter().fold(0_i64, |sum, own| sum.saturating_add(*own));
+        let (place, _) = used.iter().enumerate().rev().max_by_key(|(_, own)| **own)?;
+        (together > limit).then_some((place, together, limit))
     })
 }
 

@@ -87,6 +87,29 @@ fn a_container_that_passes_its_memory_limit_is_killed_and_starts_again_ever_late
     );
 }
 
+/// The same with limits of the whole pod in place of its container's.
+fn limited_as_a_whole(name: &str, limits: &str) -> String {
+    serving(name, "100m", "").replace("containers:", &format!("resources: {{limits: {limits}}}\n      containers:"))
+}
+
+#[test]
+fn limits_of_the_whole_pod_throttle_it_and_have_it_killed() {
+    let manifests = format!("{}{}", cluster(0), limited_as_a_whole("web", "{cpu: 500m, memory: 128Mi}"));
+    let outcome = run("30m", &format!("load: [{}]", load("web", 60, "")), &manifests, &[]);
+    assert!((used(&outcome, "web", 900) - 1_000.0).abs() < 1.0, "{}", used(&outcome, "web", 900));
+    let kills = |outcome: &Outcome| {
+        let own = outcome.record.events.iter().filter(|event| event.kind == EventKind::PodKilled);
+        own.map(|event| event.message.to_string()).collect::<Vec<_>>()
+    };
+    assert!(kills(&outcome).is_empty());
+    let needing = format!("load: [{}]", load("web", 2, ", memory: {idle: 200Mi}"));
+    let stated = "usage: [{workload: web, memory: {constant: 200}}]".to_owned();
+    for rest in [needing, stated] {
+        let kills = kills(&run("30m", &rest, &manifests, &[]));
+        assert!(kills.first().is_some_and(|why| why.contains("its limit is 128 MiB")), "{rest}: {kills:?}");
+    }
+}
+
 /// A Deployment or StatefulSet of two pods with this CPU limit, which replaces them one by one every two minutes.
 fn limited(kind: &str, cpu: &str) -> String {
     let strategy = match kind {

@@ -70,6 +70,19 @@ fn a_quota_lets_so_many_pods_be_and_says_so() {
 }
 
 #[test]
+fn limits_of_the_whole_pod_and_of_sidecars_count() {
+    let whole = deployment("web", 4, "").replace("containers:", "resources: { limits: { cpu: 2 } }, containers:");
+    let limited = "resources: { limits: { cpu: 1 } }";
+    let sidecar =
+        format!("initContainers: [{{ name: side, image: own, restartPolicy: Always, {limited} }}], containers:");
+    let beside = deployment("web", 4, "limits: { cpu: 1 }").replace("containers:", &sidecar);
+    for manifests in [whole, beside] {
+        let outcome = run(&(manifests + &object("ResourceQuota", "{ hard: { limits.cpu: \"4\" } }")), "");
+        assert_eq!((made(&outcome, "web"), refusals(&outcome)[0]), (2, "exceeded quota: fair, limited: limits.cpu"));
+    }
+}
+
+#[test]
 fn what_was_refused_is_made_once_there_is_room() {
     let asks = "requests: { cpu: 500m, memory: 256Mi }";
     let manifests = deployment("old", 4, asks)

@@ -365,16 +365,6 @@ impl PodSpec {
                 || self.node_affinity.required.iter().any(|term| term.accepts(node_labels, node_name)))
     }
 
-    /// The CPU limit of the pod in thousandths, if every container has one.
-    pub fn cpu_limit_milli(&self) -> Option<i64> {
-        self.limit(ResourceName::CPU).filter(|limit| *limit > 0)
-    }
-
-    /// The sum of the containers' limits of a resource, if every container has one.
-    pub fn limit(&self, resource: ResourceName) -> Option<i64> {
-        self.containers.iter().map(|container| container.limits.find(resource)).sum()
-    }
-
     /// Host ports of all containers.
     pub fn host_ports(&self) -> impl Iterator<Item = HostPort> + '_ {
         let sidecars = self.init_containers.iter().filter(|init| init.sidecar).map(|init| &init.container);

@@ -45,17 +45,12 @@ pub struct Charge {
 impl Charge {
     /// What so many pods of a template come to.
     pub fn of(template: &PodSpec, count: i64) -> Self {
-        let mut limits = Resources::new();
-        for name in [ResourceName::CPU, ResourceName::MEMORY, ResourceName::EPHEMERAL_STORAGE] {
-            if let Some(amount) = template.limit(name) {
-                limits.set(name, amount * count);
-            }
-        }
-        let mut requests = Resources::new();
-        for (name, amount) in template.requests().iter() {
-            requests.set(name, amount * count);
-        }
-        Self { pods: count, requests, limits }
+        let times = |amounts: Resources| {
+            let mut all = Resources::new();
+            all.add_times(&amounts, count);
+            all
+        };
+        Self { pods: count, requests: times(template.requests()), limits: times(template.limits()) }
     }
 
     /// Adds another charge.

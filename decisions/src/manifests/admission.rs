@@ -255,11 +255,17 @@ fn limit(container: &mut Container, range: &LimitRange) {
 }
 
 /// Why the range admits no pod of the template.
+///
+/// Source: Kubernetes 1.36 `plugin/pkg/admission/limitranger/admission.go`, `PodValidateLimitFunc`.
 fn refused(template: &PodSpec, range: &LimitRange) -> Option<String> {
     refused_container(template, range).or_else(|| {
-        let requests = template.requests();
-        let below = range.least_of_pod.iter().find(|(name, least)| requests.get(*name) < *least);
-        let above = |name: ResourceName, most: i64| template.limit(name).is_none_or(|own| own > most);
+        let (requests, limits) = (template.requests(), template.limits());
+        let below = |name: ResourceName, least: i64| {
+            requests.get(name) < least || limits.find(name).is_some_and(|own| own < least)
+        };
+        let below = range.least_of_pod.iter().find(|(name, least)| below(*name, *least));
+        let above =
+            |name: ResourceName, most: i64| limits.find(name).is_none_or(|own| own > most) || requests.get(name) > most;
         let above = range.most_of_pod.iter().find(|(name, most)| above(*name, *most));
         below
             .map(|(name, _)| format!("{} of the pod is below its minimum", name.0))
@@ -429,6 +435,26 @@ mod tests {
             let (_, warnings) = admitted(&(deployment("", resources) + &range(limits)));
             assert_eq!(warnings.len(), 1, "{limits}");
             assert!(warnings[0].contains(why), "{}", warnings[0]);
+        }
+    }
+
+    #[test]
+    fn a_limit_range_of_pods_looks_at_limits_of_the_whole_pod() {
+        let of_pods = |limits: &str| range(limits).replace("type: Container", "type: Pod");
+        let sized = |pod: &str, container: &str| {
+            deployment("", container).replace("spec: { containers", &format!("spec: {{ resources: {pod}, containers"))
+        };
+        let (small, half) = ("{ limits: { cpu: 900m } }", "{ limits: { cpu: 500m } }");
+        for (pod, container, limits, refused) in [
+            (small, "{}", "max: { cpu: 1 }", 0),
+            ("{ requests: { cpu: 1500m }, limits: { cpu: 2 } }", half, "max: { cpu: 1 }", 1),
+            ("{}", half, "max: { cpu: 1 }", 0),
+            ("{}", "{}", "max: { cpu: 1 }", 1),
+            (small, "{ requests: { cpu: 100m } }", "min: { cpu: 100m }", 0),
+            ("{}", "{ requests: { cpu: 50m } }", "min: { cpu: 100m }", 1),
+        ] {
+            let (_, warnings) = admitted(&(sized(pod, container) + &of_pods(limits)));
+            assert_eq!(warnings.len(), refused, "{pod} {container} {limits}: {warnings:?}");
         }
     }
 

@@ -120,11 +120,12 @@ pub(super) fn follow_pods(context: &mut Context<'_>, now: SimTime, (place, targe
             let seen = own.observed.place(name);
             let of_any = &mut own.observed.used[seen].known;
             *of_any = (of_any.0 || known.0, of_any.1 || known.1);
+            let limits = [container.limits.find(ResourceName::MEMORY), state.spec.pod_limit(ResourceName::MEMORY)];
             Some(ReadContainer {
                 slot: own.recommender.slot(tracked.name, name)?,
                 seen,
                 known,
-                limit: container.limits.find(ResourceName::MEMORY).unwrap_or(i64::MAX),
+                limit: limits.into_iter().flatten().min().unwrap_or(i64::MAX),
             })
         });
         tracked.containers = read.collect();

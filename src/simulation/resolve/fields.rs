@@ -22,7 +22,7 @@ const FIELDS: [Since; 6] = [
     Since {
         minor: 34,
         field: "`resources` for the whole pod",
-        otherwise: "the API server drops them, and what the containers request counts",
+        otherwise: "the API server drops them, and the requests and limits of the containers count",
         states: |spec| spec.pod_requests.is_some() || spec.pod_limits.is_some(),
     },
     Since {

@@ -1,0 +1,120 @@
+//! What the limits of a pod come to.
+
+use super::{Container, PodSpec, ResourceName, Resources};
+
+/// The smaller of two limits, either of which may not be there.
+fn tighter(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+    one.into_iter().chain(other).min()
+}
+
+impl PodSpec {
+    /// What quotas and LimitRanges count as the pod's limits: the larger of the running containers' sum and the init containers' peak;
+    /// pod-level limits replace it for the resources they name, and overhead comes on top of what is limited. A container without a limit
+    /// adds nothing.
+    ///
+    /// Source: Kubernetes 1.36 `k8s.io/component-helpers/resource`, `PodLimits`.
+    pub fn limits(&self) -> Resources {
+        let mut running = Resources::new();
+        for container in &self.containers {
+            running.add(&container.limits);
+        }
+        let (mut sidecars, mut init_peak) = (Resources::new(), Resources::new());
+        for init in &self.init_containers {
+            let mut together = init.container.limits.clone();
+            if init.sidecar {
+                running.add(&together);
+                sidecars.add(&together);
+                together = sidecars.clone();
+            } else {
+                together.add(&sidecars);
+            }
+            init_peak.raise_to(&together);
+        }
+        running.raise_to(&init_peak);
+        for (name, amount) in self.pod_limits.iter().flat_map(Resources::iter) {
+            running.set(name, amount);
+        }
+        for (name, amount) in self.overhead.iter() {
+            if let Some(own) = running.find(name).filter(|own| *own > 0) {
+                running.set(name, own + amount);
+            }
+        }
+        running
+    }
+
+    /// The CPU that the app containers can use together in thousandths: the sum of their limits if every one has one, and no more than the
+    /// limit of the whole pod.
+    ///
+    /// Source: KEP-2837 (pod-level resources): the control group of the pod has the pod's limit, those of its containers have theirs.
+    pub fn cpu_limit_milli(&self) -> Option<i64> {
+        let containers = self.limit_of_containers(ResourceName::CPU).filter(|limit| *limit > 0);
+        tighter(containers, self.pod_limit(ResourceName::CPU).filter(|limit| *limit > 0))
+    }
+
+    /// How much of a resource the app containers can use together: the sum of their limits if every one has one, and no more than the
+    /// limit of the whole pod.
+    pub fn limit(&self, resource: ResourceName) -> Option<i64> {
+        tighter(self.limit_of_containers(resource), self.pod_limit(resource))
+    }
+
+    /// The same of app containers and sidecars.
+    pub fn limit_with_sidecars(&self, resource: ResourceName) -> Option<i64> {
+        let sidecars: Option<i64> = self.sidecars().map(|own| own.limits.find(resource)).sum();
+        let containers = self.limit_of_containers(resource).and_then(|own| Some(own + sidecars?));
+        tighter(containers, self.pod_limit(resource))
+    }
+
+    /// The limit of the whole pod, if it states one.
+    pub fn pod_limit(&self, resource: ResourceName) -> Option<i64> {
+        self.pod_limits.as_ref().and_then(|limits| limits.find(resource))
+    }
+
+    fn limit_of_containers(&self, resource: ResourceName) -> Option<i64> {
+        self.containers.iter().map(|container: &Container| container.limits.find(resource)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::domain::pod::InitContainer;
+    use crate::domain::{Container, PodSpec, ResourceName, Resources};
+
+    fn limited(cpu_milli: i64) -> Container {
+        Container { limits: Resources::new().with(ResourceName::CPU, cpu_milli), ..Container::default() }
+    }
+
+    fn cpu(amount: i64) -> Resources {
+        Resources::new().with(ResourceName::CPU, amount)
+    }
+
+    #[test]
+    fn limits_are_the_larger_of_the_init_peak_and_the_running_sum() {
+        let init = |cpu_milli, sidecar| InitContainer { container: limited(cpu_milli), sidecar };
+        let mut pod = PodSpec {
+            containers: vec![limited(500), Container::default()],
+            init_containers: vec![init(200, true), init(100, false)],
+            overhead: Resources::cpu_memory(7, 9),
+            ..PodSpec::default()
+        };
+        assert_eq!(pod.limits(), cpu(707));
+        pod.init_containers.push(init(900, false));
+        assert_eq!(pod.limits(), cpu(1_107));
+        pod.pod_limits = Some(cpu(300));
+        assert_eq!(pod.limits(), cpu(307));
+    }
+
+    #[test]
+    fn a_limit_of_the_whole_pod_holds_beside_those_of_its_containers() {
+        let mut pod = PodSpec { containers: vec![limited(500), limited(700)], ..PodSpec::default() };
+        assert_eq!(pod.cpu_limit_milli(), Some(1_200));
+        pod.pod_limits = Some(cpu(900));
+        assert_eq!((pod.cpu_limit_milli(), pod.limit(ResourceName::CPU)), (Some(900), Some(900)));
+        pod.containers[0].limits = Resources::new();
+        assert_eq!((pod.cpu_limit_milli(), pod.limit(ResourceName::MEMORY)), (Some(900), None));
+        pod.init_containers = vec![InitContainer { container: limited(100), sidecar: true }];
+        pod.pod_limits = None;
+        assert_eq!(pod.limit_with_sidecars(ResourceName::CPU), None);
+        pod.containers = vec![limited(500)];
+        assert_eq!(pod.limit_with_sidecars(ResourceName::CPU), Some(600));
+    }
+}
