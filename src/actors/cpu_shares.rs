@@ -3,7 +3,9 @@
 //! A node is looked at only while it could be short: of every load a level is kept that its replicas do not exceed, and nodes
 //! that have enough at these levels need no second look. A level that is passed rises by a quarter more, so looks are few.
 //!
-//! Deviation: pods that serve no requests are taken to use no CPU, and workers of queues are not slowed down. Where some nodes
+//! Deviation: pods that serve no requests are taken to use no CPU, and workers of queues are not slowed down. One container of a pod does all
+//! the work of a load, and its own CPU limit throttles it: the one that `kubectl.kubernetes.io/default-container` names, else the first that
+//! is no proxy known by its name; the others use no CPU. Where some nodes
 //! of a workload are short and others are not, its replicas together get what each node has left for them: a balancer that
 //! sends requests to whoever has the fewest evens that out. While a rollout changes CPU requests or limits, each of the workload's
 //! Ready pods is taken to want the mean of all, and those on one node to weigh the same.
@@ -212,7 +214,7 @@ fn count(context: &mut Context<'_>, pod: PodId, change: i64) {
     let state = context.world.pod(pod);
     let Some(node) = state.node else { return };
     let Some(&load) = context.loads_of.of(state.workload).first() else { return };
-    let (limit, requested) = (state.spec.cpu_limit_milli(), state.requests.cpu_milli());
+    let (limit, requested) = (state.spec.working_cpu_limit_milli(), state.requests.cpu_milli());
     let replicas = &mut context.loads[load].replicas;
     if change > 0 {
         replicas.add(limit)

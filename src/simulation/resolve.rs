@@ -16,6 +16,7 @@ mod sizes;
 mod storage;
 mod usage;
 mod vertical;
+mod working;
 mod zone_ids;
 
 use std::collections::BTreeSet;
@@ -111,6 +112,7 @@ pub fn resolve<'s>(
     vertical::warn(&setup, &mut warnings);
     warn_about_times(scenario, &mut warnings);
     warn_about_patience(&setup.loads, &mut warnings);
+    working::warn(&setup, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
     pools::warn_about_licences(&setup.node_classes, policy, &mut warnings);
     pools::warn_about_tenancy(&setup, &mut warnings);

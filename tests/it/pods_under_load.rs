@@ -110,6 +110,24 @@ fn limits_of_the_whole_pod_throttle_it_and_have_it_killed() {
     }
 }
 
+#[test]
+fn the_limit_of_the_container_that_works_throttles_whatever_stands_beside_it() {
+    let beside = |other: &str| {
+        let own = serving("web", "100m", ", limits: {cpu: 500m}");
+        format!("{}{}", cluster(0), own.replace("}]\n", &format!("}}, {other}]\n")))
+    };
+    for (other, warns) in [
+        ("{name: istio-proxy, image: p, resources: {limits: {cpu: 2}}}", false),
+        ("{name: log, image: log}", true),
+        ("{name: log, image: log, resources: {limits: {cpu: 500m}}}", false),
+    ] {
+        let outcome = run("30m", &format!("load: [{}]", load("web", 60, "")), &beside(other), &[]);
+        assert!((used(&outcome, "web", 900) - 1_000.0).abs() < 1.0, "{other}: {}", used(&outcome, "web", 900));
+        let warned = outcome.warnings.iter().any(|own| format!("{own:?}").contains("CPU limits that differ"));
+        assert_eq!(warned, warns, "{other}: {:?}", outcome.warnings);
+    }
+}
+
 /// A Deployment or StatefulSet of two pods with this CPU limit, which replaces them one by one every two minutes.
 fn limited(kind: &str, cpu: &str) -> String {
     let strategy = match kind {

@@ -1,6 +1,20 @@
-//! What the limits of a pod come to.
+//! What the limits of a pod come to, and which of its containers does its work.
 
-use super::{Container, PodSpec, ResourceName, Resources};
+use super::{Container, PodSpec, ResourceName, Resources, well_known};
+
+/// Containers that stand before or beside the one that does the work, by the names under which they are injected or usually written.
+const PROXIES: [&str; 10] = [
+    "istio-proxy",
+    "linkerd-proxy",
+    "envoy",
+    "consul-dataplane",
+    "kuma-sidecar",
+    "daprd",
+    "queue-proxy",
+    "cloud-sql-proxy",
+    "oauth2-proxy",
+    "kube-rbac-proxy",
+];
 
 /// The smaller of two limits, either of which may not be there.
 fn tighter(one: Option<i64>, other: Option<i64>) -> Option<i64> {
@@ -64,6 +78,33 @@ impl PodSpec {
         tighter(containers, self.pod_limit(resource))
     }
 
+    /// The app container that is taken to do the work of the pod: the one that the annotation `kubectl.kubernetes.io/default-container`
+    /// names, else the first that is no known proxy, else the first.
+    pub fn working_container(&self) -> Option<&Container> {
+        let first = || self.possible_workers().next();
+        self.named_worker().or_else(first).or(self.containers.first())
+    }
+
+    /// The app container that the annotation `kubectl.kubernetes.io/default-container` names.
+    pub fn named_worker(&self) -> Option<&Container> {
+        let name = self.annotations.get(well_known::DEFAULT_CONTAINER)?;
+        self.containers.iter().find(|own| own.name == name.as_str())
+    }
+
+    /// The app containers that are no known proxies.
+    pub fn possible_workers(&self) -> impl Iterator<Item = &Container> {
+        self.containers.iter().filter(|own| !PROXIES.contains(&own.name.as_str()))
+    }
+
+    /// The CPU that the container which does the work can use in thousandths: its own limit, and no more than that of the whole pod.
+    ///
+    /// Source: Linux CFS bandwidth control, which the kubelet sets for each container by itself (Kubernetes 1.36
+    /// `pkg/kubelet/kuberuntime/kuberuntime_container_linux.go`).
+    pub fn working_cpu_limit_milli(&self) -> Option<i64> {
+        let own = self.working_container().and_then(|own| own.limits.find(ResourceName::CPU));
+        tighter(own.filter(|limit| *limit > 0), self.pod_limit(ResourceName::CPU).filter(|limit| *limit > 0))
+    }
+
     /// The limit of the whole pod, if it states one.
     pub fn pod_limit(&self, resource: ResourceName) -> Option<i64> {
         self.pod_limits.as_ref().and_then(|limits| limits.find(resource))
@@ -77,7 +118,7 @@ impl PodSpec {
 #[cfg(test)]
 mod tests {
     use crate::domain::pod::InitContainer;
-    use crate::domain::{Container, PodSpec, ResourceName, Resources};
+    use crate::domain::{Container, PodSpec, ResourceName, Resources, Symbol, well_known};
 
     fn limited(cpu_milli: i64) -> Container {
         Container { limits: Resources::new().with(ResourceName::CPU, cpu_milli), ..Container::default() }
@@ -101,6 +142,25 @@ mod tests {
         assert_eq!(pod.limits(), cpu(1_107));
         pod.pod_limits = Some(cpu(300));
         assert_eq!(pod.limits(), cpu(307));
+    }
+
+    #[test]
+    fn the_container_that_works_is_the_one_that_is_named_or_the_first_that_is_no_proxy() {
+        let named = |name: &str, cpu_milli| Container { name: name.to_owned(), ..limited(cpu_milli) };
+        let containers = vec![named("istio-proxy", 2_000), named("app", 500), named("log", 100)];
+        let mut pod = PodSpec { containers, ..PodSpec::default() };
+        assert_eq!(pod.working_cpu_limit_milli(), Some(500));
+        pod.annotations.set(well_known::DEFAULT_CONTAINER, Symbol::new("log"));
+        assert_eq!(pod.working_cpu_limit_milli(), Some(100));
+        pod.annotations.set(well_known::DEFAULT_CONTAINER, Symbol::new("gone"));
+        pod.containers[1].limits = Resources::new();
+        assert_eq!(pod.working_cpu_limit_milli(), None);
+        pod.pod_limits = Some(cpu(900));
+        assert_eq!(pod.working_cpu_limit_milli(), Some(900));
+        // A gateway is nothing else.
+        pod.containers.truncate(1);
+        pod.pod_limits = None;
+        assert_eq!(pod.working_cpu_limit_milli(), Some(2_000));
     }
 
     #[test]

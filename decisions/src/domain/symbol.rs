@@ -225,6 +225,8 @@ well_known_texts! {
     BETA_OS = "beta.kubernetes.io/os";
     BETA_INSTANCE_TYPE = "beta.kubernetes.io/instance-type";
 
+    DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container";
+
     NODEPOOL = "karpenter.sh/nodepool";
     PROVISIONER_NAME = "karpenter.sh/provisioner-name";
     CAPACITY_TYPE = "karpenter.sh/capacity-type";
