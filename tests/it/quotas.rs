@@ -59,7 +59,7 @@ fn a_quota_lets_so_many_pods_be_and_says_so() {
         ("{ pods: \"4\" }", 4, "exceeded quota: fair, limited: pods=4"),
         ("{ requests.cpu: \"2\" }", 4, "exceeded quota: fair, limited: requests.cpu"),
         ("{ memory: 1Gi }", 4, "exceeded quota: fair, limited: requests.memory"),
-        ("{ limits.cpu: \"8\" }", 0, "failed quota: fair: must specify limits.cpu"),
+        ("{ limits.cpu: \"8\" }", 0, "failed quota: fair: must specify limits.cpu for: own"),
         ("{ count/deployments.apps: \"0\", services: \"1\" }", 6, ""),
     ] {
         let outcome = run(&(deployment("web", 6, asks) + &object("ResourceQuota", &format!("{{ hard: {hard} }}"))), "");

@@ -3,7 +3,7 @@
 //! Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/pods.go`, `staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota`.
 
 use super::workload::ObjectName;
-use super::{PodSpec, ResourceName, Resources, Symbol};
+use super::{Container, PodSpec, ResourceName, Resources, Symbol};
 
 /// How much the pods of a namespace may come to. What it says of other objects does not matter to pods.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,35 +75,114 @@ impl ResourceQuota {
 
     /// Why one more pod of the template is refused where others come to `used`.
     pub fn refuses(&self, template: &PodSpec, used: &Charge) -> Option<String> {
-        if !self.is_for(template) {
+        self.refuses_more(template, &Charge::of(template, 1), used)
+    }
+
+    /// Why `more` is refused, which is what a pod comes to beyond what is counted of it already, where pods come to `used`. What the pod does
+    /// not raise is not looked at.
+    fn refuses_more(&self, pod: &PodSpec, more: &Charge, used: &Charge) -> Option<String> {
+        if !self.is_for(pod) {
             return None;
         }
         let mut all = used.clone();
-        let own = Charge::of(template, 1);
-        all.add(&own);
-        let stated = |amounts: &Resources, name: ResourceName| amounts.find(name).is_some();
-        let missing = |hard: &Resources, own: &Resources, what: &str| {
-            let compute = |name: ResourceName| name == ResourceName::CPU || name == ResourceName::MEMORY;
-            let lacks = hard.iter().find(|(name, _)| compute(*name) && !stated(own, *name))?;
-            Some(format!("failed quota: {}: must specify {what}.{}", self.name.name, lacks.0.0))
-        };
-        let over = |hard: &Resources, all: &Resources, what: &str| {
-            let (name, _) = hard.iter().find(|(name, most)| all.get(*name) > *most)?;
+        all.add(more);
+        let over = |hard: &Resources, (more, all): (&Resources, &Resources), what: &str| {
+            let (name, _) = hard.iter().find(|(name, most)| more.get(*name) > 0 && all.get(*name) > *most)?;
             Some(format!("exceeded quota: {}, limited: {what}.{}", self.name.name, name.0))
         };
-        missing(&self.requests, &own.requests, "requests")
-            .or_else(|| missing(&self.limits, &own.limits, "limits"))
+        self.missing(pod)
             .or_else(|| {
-                let over = self.pods.is_some_and(|most| all.pods > most);
-                over.then(|| format!("exceeded quota: {}, limited: pods={}", self.name.name, self.pods.unwrap_or(0)))
+                let most = self.pods.filter(|most| more.pods > 0 && all.pods > *most)?;
+                Some(format!("exceeded quota: {}, limited: pods={most}", self.name.name))
             })
-            .or_else(|| over(&self.requests, &all.requests, "requests"))
-            .or_else(|| over(&self.limits, &all.limits, "limits"))
+            .or_else(|| over(&self.requests, (&more.requests, &all.requests), "requests"))
+            .or_else(|| over(&self.limits, (&more.limits, &all.limits), "limits"))
+    }
+
+    /// Which containers do not state the CPU or memory that the quota is for, each of which has to, unless the pod states resources as a whole.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/pods.go`, `Constraints`.
+    fn missing(&self, pod: &PodSpec) -> Option<String> {
+        if states_as_a_whole(pod) {
+            return None;
+        }
+        let told = |hard: &Resources, what: &str, stated: fn(&Container) -> Resources| {
+            let compute = hard.iter().filter(|(name, _)| [ResourceName::CPU, ResourceName::MEMORY].contains(name));
+            let lacks = compute.filter_map(|(name, _)| {
+                let lacking = all_containers(pod).filter(|own| stated(own).find(name).is_none());
+                let mut names: Vec<&str> = lacking.map(|own| own.name.as_str()).collect();
+                names.sort_unstable();
+                (!names.is_empty()).then(|| format!("{what}.{} for: {}", name.0, names.join(",")))
+            });
+            lacks.collect::<Vec<String>>()
+        };
+        let mut all = told(&self.limits, "limits", |own| own.limits.clone());
+        all.extend(told(&self.requests, "requests", Container::effective_requests));
+        all.sort_unstable();
+        (!all.is_empty()).then(|| format!("failed quota: {}: must specify {}", self.name.name, all.join("; ")))
     }
 }
 
-fn is_best_effort(template: &PodSpec) -> bool {
-    let init = template.init_containers.iter().map(|init| &init.container);
-    let mut all = template.containers.iter().chain(init);
-    all.all(|container| container.requests.is_empty() && container.limits.is_empty())
+fn all_containers(pod: &PodSpec) -> impl Iterator<Item = &Container> {
+    pod.containers.iter().chain(pod.init_containers.iter().map(|init| &init.container))
+}
+
+/// Whether the pod states requests or limits for all its containers together.
+fn states_as_a_whole(pod: &PodSpec) -> bool {
+    [&pod.pod_requests, &pod.pod_limits].into_iter().flatten().any(|stated| !stated.is_empty())
+}
+
+fn is_best_effort(pod: &PodSpec) -> bool {
+    let states_nothing = |own: &Container| own.requests.is_empty() && own.limits.is_empty();
+    !states_as_a_whole(pod) && all_containers(pod).all(states_nothing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Charge, ResourceQuota};
+    use crate::domain::pod::InitContainer;
+    use crate::domain::workload::ObjectName;
+    use crate::domain::{Container, PodSpec, Resources, Symbol};
+
+    fn quota() -> ResourceQuota {
+        ResourceQuota {
+            name: ObjectName { namespace: Symbol::new("shop"), name: Symbol::new("q") },
+            pods: None,
+            requests: Resources::cpu_memory(1_000, 1 << 30),
+            limits: Resources::new(),
+            scopes: Vec::new(),
+        }
+    }
+
+    fn container(name: &str, requests: Resources) -> Container {
+        Container { name: name.to_owned(), requests, ..Container::default() }
+    }
+
+    #[test]
+    fn every_container_has_to_state_what_a_quota_on_cpu_or_memory_is_for() {
+        let init = container("init", Resources::cpu_memory(10, 10));
+        let containers = vec![container("app", Resources::cpu_memory(300, 10)), container("log", Resources::new())];
+        let mut pod = PodSpec {
+            containers,
+            init_containers: vec![InitContainer { container: init, sidecar: false }],
+            ..PodSpec::default()
+        };
+        let refused = |pod: &PodSpec| quota().refuses(pod, &Charge::default());
+        let told = "failed quota: q: must specify requests.cpu for: log; requests.memory for: log";
+        assert_eq!(refused(&pod).as_deref(), Some(told));
+        pod.init_containers[0].container.requests = Resources::new();
+        let told = "failed quota: q: must specify requests.cpu for: init,log; requests.memory for: init,log";
+        assert_eq!(refused(&pod).as_deref(), Some(told));
+        pod.pod_limits = Some(Resources::cpu_memory(500, 500));
+        assert_eq!(refused(&pod), None);
+    }
+
+    #[test]
+    fn what_a_pod_does_not_raise_is_not_looked_at() {
+        let memory = Resources::new().with(crate::domain::ResourceName::MEMORY, 10);
+        let pod = PodSpec { pod_requests: Some(memory), ..PodSpec::default() };
+        let used = Charge { requests: Resources::cpu_memory(2_000, 10), ..Charge::default() };
+        assert_eq!(quota().refuses(&pod, &used), None);
+        assert!(quota().refuses(&pod, &Charge { requests: Resources::cpu_memory(0, 1 << 30), ..used }).is_some());
+    }
 }
