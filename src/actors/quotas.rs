@@ -12,9 +12,10 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::event::{WorkloadEvent, class};
-use crate::cluster::PodPhase;
+use super::vertical;
+use crate::cluster::{PodPhase, SpecId};
 use crate::domain::quota::{Charge, ResourceQuota};
-use crate::domain::{SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::scenario::manifests::Manifests;
 use crate::world::record::{EventKind, WorkloadKind};
 
@@ -85,36 +86,47 @@ pub(super) fn admits(context: &mut Context<'_>, now: SimTime, workload: Workload
 }
 
 /// Why the API server refuses a pod of the workload.
-fn refusal(context: &Context<'_>, workload: WorkloadId, revision: u32) -> Option<String> {
+fn refusal(context: &mut Context<'_>, workload: WorkloadId, revision: u32) -> Option<String> {
     let own = context.world.workload(workload);
+    let (namespace, kind) = (own.name.namespace, own.kind);
     let template = context.world.template_of(workload, revision);
     if let Some(why) = &template.refused {
         return Some(why.to_string());
     }
-    let quotas = context.quotas.of.get(&own.name.namespace)?;
-    if own.kind == WorkloadKind::DaemonSet {
+    if kind == WorkloadKind::DaemonSet || !context.quotas.of.contains_key(&namespace) {
         return None;
     }
-    quotas.iter().find_map(|quota| quota.refuses(template, &used(context, quota)))
+    let template = template.clone();
+    // Quotas come after everybody who changes a pod that is being made.
+    let pod = vertical::admitted(context, workload, &template).map_or(template, |(pod, _)| pod);
+    let quotas = context.quotas.of.get(&namespace)?;
+    quotas.iter().find_map(|quota| quota.refuses(&pod, &used(context, quota)))
 }
 
-/// What the pods that a quota counts come to.
+/// Why the API server does not let a running pod become another.
+pub(super) fn refuses_resize(context: &Context<'_>, pod: PodId, wanted: &PodSpec) -> Option<String> {
+    let state = context.world.pod(pod);
+    let quotas = context.quotas.of.get(&state.namespace)?;
+    quotas.iter().find_map(|quota| quota.refuses_change(&state.spec, wanted, &used(context, quota)))
+}
+
+/// What the pods that a quota counts come to, each as it is and not as its template would have it; one that waits for a resize, what it
+/// has or what it wants, whichever is more.
 fn used(context: &Context<'_>, quota: &ResourceQuota) -> Charge {
     let mut used = Charge::default();
-    for (id, own) in context.world.workloads().filter(|(_, own)| own.name.namespace == quota.name.namespace) {
-        let mut counts: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut alike: BTreeMap<SpecId, (i64, &PodSpec)> = BTreeMap::new();
+    for (_, own) in context.world.workloads().filter(|(_, own)| own.name.namespace == quota.name.namespace) {
         for &pod in &own.pods {
             let state = context.world.pod(pod);
-            if state.phase != PodPhase::Gone {
-                *counts.entry(state.revision).or_default() += 1;
+            if state.phase == PodPhase::Gone || !quota.is_for(&state.spec) {
+                continue;
             }
-        }
-        for (revision, count) in counts {
-            let template = context.world.template_of(id, revision);
-            if quota.is_for(template) {
-                used.add(&Charge::of(template, count));
+            match vertical::deferred(context, pod) {
+                None => alike.entry(state.spec_id).or_insert((0, &state.spec)).0 += 1,
+                Some(wanted) => used.add(&Charge::of(&state.spec, 1).or_more(&Charge::of(wanted, 1))),
             }
         }
     }
+    alike.into_values().for_each(|(count, spec)| used.add(&Charge::of(spec, count)));
     used
 }

@@ -272,22 +272,36 @@ pub(super) fn admit(context: &mut Context<'_>, pod: PodId) {
         return;
     }
     let state = context.world.pod(pod);
-    let controlled = context.world.workload(state.workload).kind != WorkloadKind::Pods;
-    let Some(place) = context.vertical.of(state.workload) else { return };
-    context.vertical.bring_up(place, context.setup.check);
-    let own = &context.vertical.autoscalers[place];
-    let limits = context.vertical.limits_of(state.namespace);
-    let admitted = admission(&own.spec, &container_states(&state.spec), controlled, &limits);
-    if admitted.untouched.is_some() {
-        return;
-    }
-    if let Some(spec) = respecified(&state.spec, &admitted.containers) {
-        let facts = own.facts;
+    let (workload, spec) = (state.workload, Arc::clone(&state.spec));
+    if let Some((spec, facts)) = admitted(context, workload, &spec) {
         context.world.respecify_pod(pod, Arc::new(spec));
         if let Some(facts) = facts {
             context.world.vertical_means(facts).admitted += 1;
         }
     }
+}
+
+/// What the admission controller makes of a pod of the workload, with the position of the autoscaler in the record; `None` if it leaves it
+/// as it is.
+pub(super) fn admitted(
+    context: &mut Context<'_>,
+    workload: WorkloadId,
+    spec: &PodSpec,
+) -> Option<(PodSpec, Option<usize>)> {
+    let place = context.vertical.of(workload)?;
+    context.vertical.bring_up(place, context.setup.check);
+    let (own, of) = (&context.vertical.autoscalers[place], context.world.workload(workload));
+    let limits = context.vertical.limits_of(of.name.namespace);
+    let admitted = admission(&own.spec, &container_states(spec), of.kind != WorkloadKind::Pods, &limits);
+    if admitted.untouched.is_some() {
+        return None;
+    }
+    Some((respecified(spec, &admitted.containers)?, own.facts))
+}
+
+/// What a pod is to become once there is room on its node, if it waits for that.
+pub(super) fn deferred<'c>(context: &'c Context<'_>, pod: PodId) -> Option<&'c PodSpec> {
+    context.vertical.resizes.deferred(pod)
 }
 
 /// A container is about to be killed for lack of memory: the recommender hears of it, and the updater sees how it ended.

@@ -77,6 +77,20 @@ fn pods_get_what_is_recommended_by_eviction_or_where_they_run() {
 }
 
 #[test]
+fn a_quota_counts_what_pods_request_and_refuses_those_that_would_request_too_much() {
+    let quota = "---\napiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q}\nspec: {hard: {requests.cpu: 900m}}\n";
+    for mode in ["Recreate", "InPlaceOrRecreate"] {
+        let manifests = format!("{}{}{}{quota}", cluster(0), deployment("web", 3), vpa("web", mode));
+        let outcome = run("6h", USAGE, &manifests, &[]);
+        // Two that request 350m leave no room for a third.
+        let cpu: Vec<i64> = requests(&outcome).iter().map(|own| own.0).collect();
+        assert_eq!(cpu, [350, 350], "{mode}");
+        let refused = outcome.record.events.iter().find(|event| event.kind == EventKind::FailedCreate).unwrap();
+        assert_eq!(refused.message, "exceeded quota: q, limited: requests.cpu");
+    }
+}
+
+#[test]
 fn the_mode_initial_changes_only_pods_that_are_made() {
     let rest = format!("{USAGE}\ntimeline: [{{at: 20h, scale: {{workload: web, replicas: 5}}}}]");
     let outcome = run("1d", &rest, &format!("{}{}{}", cluster(0), large("web", 4), vpa("web", "Initial")), &[]);

@@ -53,6 +53,14 @@ impl Charge {
         Self { pods: count, requests: times(template.requests()), limits: times(template.limits()) }
     }
 
+    /// The larger of both, name by name.
+    pub fn or_more(mut self, other: &Self) -> Self {
+        self.pods = self.pods.max(other.pods);
+        self.requests.raise_to(&other.requests);
+        self.limits.raise_to(&other.limits);
+        self
+    }
+
     /// Adds another charge.
     pub fn add(&mut self, other: &Self) {
         self.pods += other.pods;
@@ -76,6 +84,19 @@ impl ResourceQuota {
     /// Why one more pod of the template is refused where others come to `used`.
     pub fn refuses(&self, template: &PodSpec, used: &Charge) -> Option<String> {
         self.refuses_more(template, &Charge::of(template, 1), used)
+    }
+
+    /// Why a pod may not become another, where pods, itself as it is included, come to `used`: what it comes to less does not count.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/pods.go`, `Handles` (`resize`).
+    pub fn refuses_change(&self, before: &PodSpec, after: &PodSpec, used: &Charge) -> Option<String> {
+        let (before, mut more) = (Charge::of(before, 1), Charge::of(after, 1));
+        more.pods -= before.pods;
+        for (more, before) in [(&mut more.requests, &before.requests), (&mut more.limits, &before.limits)] {
+            more.subtract(before);
+            *more = more.iter().filter(|(_, amount)| *amount > 0).fold(Resources::new(), |all, (n, a)| all.with(n, a));
+        }
+        self.refuses_more(after, &more, used)
     }
 
     /// Why `more` is refused, which is what a pod comes to beyond what is counted of it already, where pods come to `used`. What the pod does
@@ -175,6 +196,22 @@ mod tests {
         assert_eq!(refused(&pod).as_deref(), Some(told));
         pod.pod_limits = Some(Resources::cpu_memory(500, 500));
         assert_eq!(refused(&pod), None);
+    }
+
+    #[test]
+    fn a_pod_that_grows_is_held_against_what_is_left_and_one_that_shrinks_is_not() {
+        let of = |cpu_milli| PodSpec {
+            containers: vec![container("app", Resources::cpu_memory(cpu_milli, 10))],
+            ..PodSpec::default()
+        };
+        let change = |before, after| {
+            let mut used = Charge::of(&of(before), 1);
+            used.add(&Charge::of(&of(700), 1));
+            quota().refuses_change(&of(before), &of(after), &used)
+        };
+        assert_eq!(change(100, 300), None);
+        assert_eq!(change(100, 301).as_deref(), Some("exceeded quota: q, limited: requests.cpu"));
+        assert_eq!(change(900, 800), None);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::respecified;
 use crate::actors::context::Context;
-use crate::actors::{cpu_shares, load_loop, metrics_server, scheduler_loop, usage_loop};
+use crate::actors::{cpu_shares, load_loop, metrics_server, quotas, scheduler_loop, usage_loop};
 use crate::cluster::PodPhase;
 use crate::domain::{KubernetesVersion, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
 use crate::policy::vertical::{AdmittedContainer, ResizeCondition};
@@ -39,6 +39,12 @@ impl Resizes {
     /// How far the kubelet is with the resize of a pod; `None` if it has nothing to do.
     pub(super) fn condition(&self, pod: PodId) -> Option<ResizeCondition> {
         self.waiting.get(&pod).map(|own| own.condition)
+    }
+
+    /// What a pod is to become once there is room.
+    pub(super) fn deferred(&self, pod: PodId) -> Option<&PodSpec> {
+        let waiting = self.waiting.get(&pod).filter(|own| own.condition != ResizeCondition::Infeasible);
+        waiting.map(|own| &*own.wanted)
     }
 }
 
@@ -71,7 +77,8 @@ fn taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) ->
     let state = context.world.pod(pod);
     let Some(wanted) = respecified(&state.spec, containers) else { return Ok(None) };
     let lowers = lowers_memory_limit(&state.spec, &wanted) && release.minor() < LOWERS_MEMORY_FROM;
-    if release.minor() < RESIZES_FROM || lowers || !keeps_quality(&state.spec, &wanted) {
+    let beyond = || quotas::refuses_resize(context, pod, &wanted).is_some();
+    if release.minor() < RESIZES_FROM || lowers || !keeps_quality(&state.spec, &wanted) || beyond() {
         return Err(Refused);
     }
     Ok(Some(wanted))
