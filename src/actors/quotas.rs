@@ -6,7 +6,8 @@
 //!
 //! What must not live here: which pods a controller wants.
 //!
-//! Deviation: pods of nobody and of a pod trace are not refused, and DaemonSets look only at LimitRanges.
+//! Deviation: pods of nobody and of a pod trace are not refused, and DaemonSets look only at LimitRanges. Of claims only those that StatefulSets
+//! make are refused, all of a pod together; those of ephemeral volumes count once they are there.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +15,10 @@ use super::context::Context;
 use super::event::{WorkloadEvent, class};
 use super::vertical;
 use crate::cluster::{PodPhase, SpecId};
-use crate::domain::quota::{Charge, ResourceQuota};
-use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::pod::ClaimSource;
+use crate::domain::quota::{Charge, ClaimCharge, ResourceQuota};
+use crate::domain::volumes::{PersistentVolumeClaim, Storage};
+use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::scenario::manifests::Manifests;
 use crate::world::record::{EventKind, WorkloadKind};
 
@@ -61,7 +64,24 @@ pub(super) fn apply(context: &mut Context<'_>, now: SimTime, quota: &ResourceQuo
 /// Whether a controller may make a pod of the workload. If not, an event tells why, and the controller looks at the workload again after
 /// a while.
 pub(super) fn admits(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) -> bool {
-    let Some(why) = refusal(context, workload, revision) else {
+    let why = refusal(context, workload, revision);
+    take(context, now, workload, why)
+}
+
+/// The same of a StatefulSet's pod of this name, and of the claims that are made before it.
+pub(super) fn admits_ordinal(
+    context: &mut Context<'_>,
+    now: SimTime,
+    workload: WorkloadId,
+    (revision, name): (u32, &str),
+) -> bool {
+    let why = refusal_of_claims(context, workload, (revision, name)).or_else(|| refusal(context, workload, revision));
+    take(context, now, workload, why)
+}
+
+/// Whether nothing stands against a pod; what does is told, and the controller looks again after a while.
+fn take(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, why: Option<String>) -> bool {
+    let Some(why) = why else {
         context.quotas.refused.remove(&workload);
         return true;
     };
@@ -101,6 +121,36 @@ fn refusal(context: &mut Context<'_>, workload: WorkloadId, revision: u32) -> Op
     let pod = vertical::admitted(context, workload, &template).map_or(template, |(pod, _)| pod);
     let quotas = context.quotas.of.get(&namespace)?;
     quotas.iter().find_map(|quota| quota.refuses(&pod, &used(context, quota)))
+}
+
+/// Why the API server refuses one of the claims that a StatefulSet makes for the pod of this name; those that are there it does not make.
+fn refusal_of_claims(context: &Context<'_>, workload: WorkloadId, (revision, pod): (u32, &str)) -> Option<String> {
+    let namespace = context.world.workload(workload).name.namespace;
+    let quotas = context.quotas.of.get(&namespace)?;
+    if quotas.iter().all(|quota| quota.claims.is_empty()) {
+        return None;
+    }
+    let storage = context.volumes.storage();
+    let mut there: Vec<ClaimCharge> = storage.claims_in(namespace).map(|claim| charge(storage, claim)).collect();
+    let volumes = &context.world.template_of(workload, revision).volumes;
+    let templates = volumes.iter().filter(|volume| matches!(volume.source, ClaimSource::Template(_)));
+    for claim in templates.filter_map(|volume| PersistentVolumeClaim::made_for(volume, namespace, pod)) {
+        if storage.claim(namespace, claim.name.as_str()).is_some() {
+            continue;
+        }
+        let own = charge(storage, &claim);
+        if let Some(why) = quotas.iter().find_map(|quota| quota.refuses_claim(own, &there)) {
+            return Some(format!("claim {}: {why}", claim.name));
+        }
+        there.push(own);
+    }
+    None
+}
+
+fn charge(storage: &Storage, claim: &PersistentVolumeClaim) -> ClaimCharge {
+    let default = || storage.default_class().map(|class| class.name);
+    let class = claim.class.map_or_else(default, |class| Some(class).filter(|name| *name != well_known::EMPTY));
+    ClaimCharge { class, bytes: claim.bytes.unwrap_or(0) }
 }
 
 /// Why the API server does not let a running pod become another.

@@ -237,7 +237,7 @@ fn bind(context: &mut Context<'_>, claim: &PersistentVolumeClaim, made: Made, zo
         node_local: false,
         deleting: false,
         class: Some(made.class),
-        gib: claim.gib,
+        gib: claim.gib(),
         retain: made.retain,
     };
     let volumes = &mut context.volumes;

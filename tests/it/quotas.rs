@@ -83,6 +83,30 @@ fn limits_of_the_whole_pod_and_of_sidecars_count() {
 }
 
 #[test]
+fn a_quota_on_claims_holds_back_the_pods_of_stateful_sets() {
+    let claims = "  volumeClaimTemplates: [{ metadata: { name: d }, spec: { accessModes: [ReadWriteOnce], resources: { requests: { storage: 500Mi } } } }]\n";
+    let set = deployment("web", 3, "requests: { cpu: 100m }").replace("Deployment", "StatefulSet") + claims;
+    let class = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nprovisioner: ebs.csi.aws.com\nvolumeBindingMode: WaitForFirstConsumer\n\
+                 metadata: { name: gold, annotations: { storageclass.kubernetes.io/is-default-class: 'true' } }\n";
+    for (hard, pods, told) in [
+        ("{ persistentvolumeclaims: '1' }", 1, "claim d-web-1: exceeded quota: fair, limited: persistentvolumeclaims"),
+        ("{ requests.storage: 1Gi }", 2, "claim d-web-2: exceeded quota: fair, limited: requests.storage"),
+        ("{ requests.storage: 1500Mi, persistentvolumeclaims: '3' }", 3, ""),
+        (
+            "{ gold.storageclass.storage.k8s.io/requests.storage: 1Gi }",
+            2,
+            "claim d-web-2: exceeded quota: fair, limited: gold.storageclass.storage.k8s.io/requests.storage",
+        ),
+        ("{ silver.storageclass.storage.k8s.io/persistentvolumeclaims: '1' }", 3, ""),
+    ] {
+        let quota = object("ResourceQuota", &format!("{{ hard: {hard} }}"));
+        let outcome = run(&format!("{set}{class}{quota}"), "");
+        assert_eq!(made(&outcome, "web"), pods, "{hard}");
+        assert_eq!(refusals(&outcome).first().copied().unwrap_or_default(), told, "{hard}");
+    }
+}
+
+#[test]
 fn what_was_refused_is_made_once_there_is_room() {
     let asks = "requests: { cpu: 500m, memory: 256Mi }";
     let manifests = deployment("old", 4, asks)

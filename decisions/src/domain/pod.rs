@@ -150,8 +150,8 @@ pub struct VolumeRef {
     pub claim: Symbol,
     /// Whose claim it is.
     pub source: ClaimSource,
-    /// The size in GiB that a claim made for the pod asks for, rounded up; `None` where it is not given or the claim is there.
-    pub gib: Option<u32>,
+    /// The size in bytes that a claim made for the pod asks for; `None` where it is not given or the claim is there.
+    pub bytes: Option<i64>,
 }
 
 /// Whose claim a pod's volume is.

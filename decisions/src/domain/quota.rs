@@ -1,11 +1,11 @@
-//! ResourceQuotas: how much the pods of a namespace may come to.
+//! ResourceQuotas: how much the pods and the claims of a namespace may come to.
 //!
-//! Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/pods.go`, `staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota`.
+//! Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/pods.go` and `persistent_volume_claims.go`, `staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota`.
 
 use super::workload::ObjectName;
 use super::{Container, PodSpec, ResourceName, Resources, Symbol};
 
-/// How much the pods of a namespace may come to. What it says of other objects does not matter to pods.
+/// How much the pods and the claims of a namespace may come to. What it says of other objects does not matter to pods.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ResourceQuota {
     /// Namespace and name.
@@ -18,7 +18,48 @@ pub struct ResourceQuota {
     pub limits: Resources,
     /// For which pods it is; for all of them without one.
     pub scopes: Vec<QuotaScope>,
+    /// How much claims may come to: of any storage class, and of some.
+    pub claims: Vec<ClaimQuota>,
 }
+
+/// How much the claims of a namespace may come to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ClaimQuota {
+    /// Those of this storage class; all without one.
+    pub class: Option<Symbol>,
+    /// How many.
+    pub count: Option<i64>,
+    /// The bytes that they ask for.
+    pub bytes: Option<i64>,
+}
+
+/// What a claim comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ClaimCharge {
+    /// Its storage class, the default class where it states none.
+    pub class: Option<Symbol>,
+    /// The bytes that it asks for, 0 where that is not known.
+    pub bytes: i64,
+}
+
+impl ClaimQuota {
+    /// What is exceeded by one more claim where there are these.
+    fn exceeded(&self, claim: ClaimCharge, there: &[ClaimCharge]) -> Option<String> {
+        let is_for = |own: &ClaimCharge| self.class.is_none_or(|class| own.class == Some(class));
+        if !is_for(&claim) {
+            return None;
+        }
+        let others = || there.iter().filter(|own| is_for(own));
+        let bytes = others().fold(claim.bytes, |sum, own| sum.saturating_add(own.bytes));
+        let too_many = self.count.is_some_and(|most| others().count() as i64 >= most);
+        let too_large = self.bytes.is_some_and(|most| claim.bytes > 0 && bytes > most);
+        let what = too_many.then_some("persistentvolumeclaims").or(too_large.then_some("requests.storage"))?;
+        Some(self.class.map_or_else(|| what.to_owned(), |class| format!("{class}{CLASS_SUFFIX}{what}")))
+    }
+}
+
+/// What stands between the name of a storage class and what is limited of its claims.
+pub const CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
 
 /// Pods that a quota is for: those that all scopes take.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -84,6 +125,15 @@ impl ResourceQuota {
     /// Why one more pod of the template is refused where others come to `used`.
     pub fn refuses(&self, template: &PodSpec, used: &Charge) -> Option<String> {
         self.refuses_more(template, &Charge::of(template, 1), used)
+    }
+
+    /// Why one more claim is refused where there are these. A quota with a scope is for no claims.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/persistent_volume_claims.go`, `Usage`, `MatchingScopes`.
+    pub fn refuses_claim(&self, claim: ClaimCharge, there: &[ClaimCharge]) -> Option<String> {
+        let claims = self.claims.iter().filter(|_| self.scopes.is_empty());
+        let exceeded = claims.filter_map(|own| own.exceeded(claim, there)).next()?;
+        Some(format!("exceeded quota: {}, limited: {exceeded}", self.name.name))
     }
 
     /// Why a pod may not become another, where pods, itself as it is included, come to `used`: what it comes to less does not count.
@@ -160,7 +210,7 @@ fn is_best_effort(pod: &PodSpec) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Charge, ResourceQuota};
+    use super::{Charge, ClaimCharge, ClaimQuota, QuotaScope, ResourceQuota};
     use crate::domain::pod::InitContainer;
     use crate::domain::workload::ObjectName;
     use crate::domain::{Container, PodSpec, Resources, Symbol};
@@ -172,7 +222,30 @@ mod tests {
             requests: Resources::cpu_memory(1_000, 1 << 30),
             limits: Resources::new(),
             scopes: Vec::new(),
+            claims: Vec::new(),
         }
+    }
+
+    #[test]
+    fn claims_are_counted_by_class_and_by_size() {
+        let (gold, gib) = (Some(Symbol::new("gold")), 1_i64 << 30);
+        let all = ClaimQuota { class: None, count: Some(3), bytes: Some(10 * gib) };
+        let mut quota =
+            ResourceQuota { claims: vec![all, ClaimQuota { class: gold, count: Some(1), bytes: None }], ..quota() };
+        let of = |class, gib_of_it: i64| ClaimCharge { class, bytes: gib_of_it * gib };
+        let told = |quota: &ResourceQuota, claim, there: &[ClaimCharge]| {
+            quota
+                .refuses_claim(claim, there)
+                .map(|why| why.replace("exceeded quota: q, limited: ", ""))
+                .unwrap_or_default()
+        };
+        let one = [of(gold, 6)];
+        assert_eq!(told(&quota, of(None, 4), &one), "");
+        assert_eq!(told(&quota, of(None, 5), &one), "requests.storage");
+        assert_eq!(told(&quota, of(None, 0), &[one[0]; 3]), "persistentvolumeclaims");
+        assert_eq!(told(&quota, of(gold, 1), &one), "gold.storageclass.storage.k8s.io/persistentvolumeclaims");
+        quota.scopes = vec![QuotaScope::BestEffort(true)];
+        assert_eq!(told(&quota, of(gold, 1), &one), "");
     }
 
     fn container(name: &str, requests: Resources) -> Container {

@@ -143,11 +143,21 @@ pub struct PersistentVolumeClaim {
     pub lost: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// The size that is asked for in GiB, rounded up; `None` if it is in no file.
-    pub gib: Option<u32>,
+    /// The size that is asked for in bytes; `None` if it is in no file.
+    pub bytes: Option<i64>,
+}
+
+/// A size in whole GiB, rounded up, as EBS has it; `None` for nothing.
+pub fn whole_gib(bytes: i64) -> Option<u32> {
+    u32::try_from(bytes.max(0).unsigned_abs().div_ceil(1 << 30)).ok().filter(|&gib| gib > 0)
 }
 
 impl PersistentVolumeClaim {
+    /// The size that is asked for in whole GiB.
+    pub fn gib(&self) -> Option<u32> {
+        self.bytes.and_then(whole_gib)
+    }
+
     /// The claim that comes with a pod, or that a StatefulSet makes for it; `None` for one that is there beside the pod.
     pub fn made_for(volume: &VolumeRef, namespace: Symbol, pod: &str) -> Option<Self> {
         let class = match volume.source {
@@ -156,12 +166,12 @@ impl PersistentVolumeClaim {
             ClaimSource::Template(class) => class,
         };
         let name = Symbol::new(&volume.claim_name(pod));
-        Some(Self { gib: volume.gib, ..Self::unbound(namespace, name, class) })
+        Some(Self { bytes: volume.bytes, ..Self::unbound(namespace, name, class) })
     }
 
     /// A claim without a volume.
     pub const fn unbound(namespace: Symbol, name: Symbol, class: Option<Symbol>) -> Self {
-        Self { namespace, name, class, volume: None, bind_completed: false, lost: false, deleting: false, gib: None }
+        Self { namespace, name, class, volume: None, bind_completed: false, lost: false, deleting: false, bytes: None }
     }
 }
 
@@ -201,6 +211,11 @@ impl Storage {
         let mut claims: Vec<&PersistentVolumeClaim> = self.claims.values().collect();
         claims.sort_unstable_by_key(|claim| (claim.namespace, claim.name));
         claims
+    }
+
+    /// The claims of a namespace, in no order.
+    pub fn claims_in(&self, namespace: Symbol) -> impl Iterator<Item = &PersistentVolumeClaim> {
+        self.claims.values().filter(move |claim| claim.namespace == namespace)
     }
 
     /// The volume called `name`.

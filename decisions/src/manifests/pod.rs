@@ -8,7 +8,7 @@ use super::containers::{CONTAINER_RESOURCES, all_containers};
 use super::fractions;
 use super::offered::warn_of_unknown_values;
 use super::readiness_gates;
-use super::storage::requested_gib;
+use super::storage::requested_bytes;
 use crate::domain::pod::{ClaimSource, OwnerKind, PodPhase, PreemptionPolicy, VolumeRef};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::TolerationOperator;
@@ -378,7 +378,7 @@ fn volumes<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Vo
             volumes.push(VolumeRef {
                 claim: reader.symbol(claim, "claimName")?,
                 source: ClaimSource::Named,
-                gib: None,
+                bytes: None,
             });
         } else if let Some(ephemeral) = fields.get("ephemeral") {
             let class = ["volumeClaimTemplate", "spec", "storageClassName"]
@@ -388,8 +388,8 @@ fn volumes<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Vo
                 .map_or(well_known::EMPTY, Symbol::new);
             let claim = fields.optional("name", |n, what| reader.symbol(n, what))?.unwrap_or(well_known::EMPTY);
             let spec = ephemeral.get("volumeClaimTemplate").and_then(|template| template.get("spec"));
-            let gib = spec.map_or(Ok(None), |spec| requested_gib(reader, spec.get("resources")))?;
-            volumes.push(VolumeRef { claim, source: ClaimSource::Ephemeral(class), gib });
+            let bytes = spec.map_or(Ok(None), |spec| requested_bytes(reader, spec.get("resources")))?;
+            volumes.push(VolumeRef { claim, source: ClaimSource::Ephemeral(class), bytes });
         }
     }
     Ok(volumes)

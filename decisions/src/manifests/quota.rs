@@ -2,12 +2,12 @@
 
 use super::common::metadata;
 use super::pod::OBJECT;
-use crate::domain::quota::{QuotaScope, ResourceQuota};
+use crate::domain::quota::{CLASS_SUFFIX, ClaimQuota, QuotaScope, ResourceQuota};
 use crate::domain::{ResourceName, Resources, Symbol};
 use crate::text::InputError;
 use crate::text::error::Effect;
 use crate::text::reader::{Reader, Shape};
-use crate::text::tree::Node;
+use crate::text::tree::{Location, Node};
 
 static SPEC: Shape = Shape {
     name: "a ResourceQuota's spec",
@@ -31,13 +31,13 @@ static EXPRESSION: Shape = Shape {
     strict: false,
 };
 
-/// A ResourceQuota object, as far as it is about pods.
+/// A ResourceQuota object, as far as it is about pods and claims.
 pub(super) fn resource_quota<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<ResourceQuota, InputError> {
     let fields = reader.fields(object, &OBJECT)?;
     let name = metadata(reader, fields.get("metadata"))?.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
     let (requests, limits) = (Resources::new(), Resources::new());
-    let mut quota = ResourceQuota { name, pods: None, requests, limits, scopes: Vec::new() };
+    let mut quota = ResourceQuota { name, pods: None, requests, limits, scopes: Vec::new(), claims: Vec::new() };
     if let Some(hard) = spec.get("hard") {
         for entry in reader.entries(hard, "hard")? {
             let quantity = reader.quantity(&entry.value, &entry.key)?;
@@ -45,14 +45,16 @@ pub(super) fn resource_quota<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> 
                 let name = ResourceName(Symbol::new(name));
                 amounts.set(name, name.amount(quantity));
             };
+            if states_claims(&mut quota, &entry.key, quantity.value()) {
+                continue;
+            }
             match &*entry.key {
                 "pods" | "count/pods" => quota.pods = Some(quantity.nanos().div_euclid(1_000_000_000) as i64),
                 "cpu" | "memory" | "ephemeral-storage" => set(&mut quota.requests, &entry.key),
                 key => match (key.strip_prefix("requests."), key.strip_prefix("limits.")) {
-                    // Storage is asked for by claims.
-                    (Some("storage"), _) => {}
                     (Some(name), _) => set(&mut quota.requests, name),
                     (None, Some(name)) => set(&mut quota.limits, name),
+                    (None, None) if key.starts_with("count/") => not_counted(reader, entry.value.at, key),
                     (None, None) => {}
                 },
             }
@@ -77,6 +79,27 @@ pub(super) fn resource_quota<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> 
         }
     }
     Ok(quota)
+}
+
+/// Takes down what a quota says of claims; whether it says that under this key.
+fn states_claims(quota: &mut ResourceQuota, key: &str, amount: i64) -> bool {
+    let (class, what) = match key.split_once(CLASS_SUFFIX) {
+        Some((class, what)) => (Some(Symbol::new(class)), what),
+        None => (None, key),
+    };
+    let own = ClaimQuota { class, ..ClaimQuota::default() };
+    quota.claims.extend(match what {
+        "persistentvolumeclaims" | "count/persistentvolumeclaims" => Some(ClaimQuota { count: Some(amount), ..own }),
+        "requests.storage" => Some(ClaimQuota { bytes: Some(amount), ..own }),
+        _ => None,
+    });
+    matches!(what, "persistentvolumeclaims" | "count/persistentvolumeclaims" | "requests.storage")
+}
+
+/// Warns of objects that may be too many and are there all the same.
+fn not_counted(reader: &mut Reader<'_>, at: Location, key: &str) {
+    let told = format!("`{key}` of a ResourceQuota is not simulated: no object is refused for it");
+    reader.note(Effect::MayChangeAnswer, at, told, "this limit", "");
 }
 
 /// The scope, or a warning that the quota counts for more pods than it should.

@@ -6,7 +6,9 @@ use crate::domain::Symbol;
 use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
-use crate::domain::volumes::{DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
+use crate::domain::volumes::{
+    DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode, whole_gib,
+};
 use crate::text::InputError;
 use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
@@ -153,14 +155,20 @@ fn disk_class<'s>(reader: &Reader<'s>, parameters: &Node<'s>) -> Result<DiskClas
 
 /// A size in whole GiB, rounded up, as EBS has it.
 fn gib<'s>(reader: &Reader<'s>, sizes: Option<&Node<'s>>) -> Result<Option<u32>, InputError> {
-    let Some(size) = sizes.and_then(|sizes| sizes.get("storage")) else { return Ok(None) };
-    let bytes = reader.quantity(size, "storage")?.value();
-    Ok(u32::try_from(bytes.max(0).unsigned_abs().div_ceil(1 << 30)).ok().filter(|&gib| gib > 0))
+    Ok(bytes(reader, sizes)?.and_then(whole_gib))
 }
 
-/// The size that the `resources` of a claim ask for.
-pub(super) fn requested_gib<'s>(reader: &Reader<'s>, resources: Option<&Node<'s>>) -> Result<Option<u32>, InputError> {
-    gib(reader, resources.and_then(|resources| resources.get("requests")))
+fn bytes<'s>(reader: &Reader<'s>, sizes: Option<&Node<'s>>) -> Result<Option<i64>, InputError> {
+    let Some(size) = sizes.and_then(|sizes| sizes.get("storage")) else { return Ok(None) };
+    Ok(Some(reader.quantity(size, "storage")?.value()).filter(|bytes| *bytes > 0))
+}
+
+/// The size in bytes that the `resources` of a claim ask for.
+pub(super) fn requested_bytes<'s>(
+    reader: &Reader<'s>,
+    resources: Option<&Node<'s>>,
+) -> Result<Option<i64>, InputError> {
+    bytes(reader, resources.and_then(|resources| resources.get("requests")))
 }
 
 /// The driver under the name by which the simulation knows it.
@@ -238,7 +246,7 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
         bind_completed: metadata.annotations.get("pv.kubernetes.io/bind-completed".into()).is_some(),
         lost: fields.get("status").and_then(|status| status.get("phase")).and_then(Node::as_text) == Some("Lost"),
         deleting: life.deleting,
-        gib: None,
+        bytes: None,
     };
     if let Some(given) = fields.get("spec") {
         let spec = reader.fields(given, &CLAIM)?;
@@ -251,7 +259,7 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
         }
         let volume = spec.optional("volumeName", |n, what| reader.symbol(n, what))?;
         claim.volume = volume.filter(|name| *name != well_known::EMPTY);
-        claim.gib = requested_gib(reader, spec.get("resources"))?;
+        claim.bytes = requested_bytes(reader, spec.get("resources"))?;
     }
     Ok(claim)
 }
@@ -273,7 +281,7 @@ pub(super) fn claim_templates<'s>(reader: &mut Reader<'s>, set: Fields<'_, 's>) 
     let mut volumes = Vec::new();
     for template in set.optional("volumeClaimTemplates", |n, what| reader.list(n, what))?.unwrap_or_default() {
         let claim = claim(reader, template)?;
-        volumes.push(VolumeRef { claim: claim.name, source: ClaimSource::Template(claim.class), gib: claim.gib });
+        volumes.push(VolumeRef { claim: claim.name, source: ClaimSource::Template(claim.class), bytes: claim.bytes });
     }
     Ok(volumes)
 }

@@ -117,10 +117,10 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
         match step {
             OrdinalStep::Create { ordinal, updated } => {
                 let revision = if updated { current } else { own.former };
-                if !quotas::admits(context, now, workload, revision) {
+                let name = format!("{}-{ordinal}", context.world.workload(workload).name.name);
+                if !quotas::admits_ordinal(context, now, workload, (revision, &name)) {
                     break;
                 }
-                let name = format!("{}-{ordinal}", context.world.workload(workload).name.name);
                 let pod = context.world.create_pod_of(workload, revision, None, name, now);
                 own.ordinals.insert(pod, ordinal);
                 pod_labels::label_ordinal(context, pod, ordinal);

@@ -125,7 +125,7 @@ impl Needs {
             };
             let class = self.want(class);
             let claim = PersistentVolumeClaim::unbound(namespace, volume.claim, class);
-            self.weigh(PersistentVolumeClaim { gib: volume.gib, ..claim });
+            self.weigh(PersistentVolumeClaim { bytes: volume.bytes, ..claim });
         }
     }
 
@@ -160,7 +160,7 @@ impl Needs {
 
     /// Remembers a claim that is not bound by whether a file says how big it is.
     fn weigh(&mut self, claim: PersistentVolumeClaim) {
-        if claim.gib.is_none() { self.sizeless.push(claim) } else { self.sized.push(claim) }
+        if claim.gib().is_none() { self.sizeless.push(claim) } else { self.sized.push(claim) }
     }
 
     /// The classes, with those that are wanted and in no file.
@@ -221,7 +221,7 @@ fn warn_about_refused(storage: &Storage, sized: &[PersistentVolumeClaim], warnin
             continue;
         };
         let volume_type = class.disk.volume_type.map_or("gp3", Symbol::as_str);
-        let Some((gib, (least, most))) = claim.gib.zip(ebs_sizes(volume_type)) else { continue };
+        let Some((gib, (least, most))) = claim.gib().zip(ebs_sizes(volume_type)) else { continue };
         if !(least..=most).contains(&i64::from(gib)) {
             refused.insert((claim.name.as_str(), volume_type, gib, least, most));
         }

@@ -210,7 +210,7 @@ fn a_volume_on_the_nodes_own_disk_does_not_hold_its_pod() {
         bind_completed: true,
         lost: false,
         deleting: false,
-        gib: None,
+        bytes: None,
     });
     lab.volumes.push(PersistentVolume {
         name: "disk".into(),

@@ -29,7 +29,7 @@ pub fn bound(world: &mut World, name: &str, alternatives: &[&[&str]]) {
         bind_completed: true,
         lost: false,
         deleting: false,
-        gib: None,
+        bytes: None,
     });
     world.volumes.push(PersistentVolume {
         name: Symbol::new(name),
@@ -119,7 +119,7 @@ fn an_unusable_volume_leaves_its_pod_out_and_no_other() {
         bind_completed: false,
         lost: false,
         deleting: false,
-        gib: None,
+        bytes: None,
     };
     let class = |binding_mode| StorageClass {
         name: Symbol::new("standard"),
