@@ -1,6 +1,7 @@
 //! ResourceQuotas: how much the pods and the claims of a namespace may come to.
 //!
-//! Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/pods.go` and `persistent_volume_claims.go`, `staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota`.
+//! Source: Kubernetes 1.36 `pkg/quota/v1/evaluator/core/pods.go` and `persistent_volume_claims.go`,
+//! `staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota`.
 
 use super::workload::ObjectName;
 use super::{Container, PodSpec, ResourceName, Resources, Symbol};
