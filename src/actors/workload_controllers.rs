@@ -137,6 +137,17 @@ fn begin_workload(
     (workload, template)
 }
 
+/// Notes an edit of a workload that the API server refuses, since it changes a field that cannot change.
+fn refuse_edit(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, field: &str) {
+    let own = context.world.workload(workload);
+    let text = format!(
+        "`{field}` of the {} {} cannot change: nothing of it was changed; delete it first",
+        own.kind.as_str(),
+        own.name
+    );
+    context.world.note_unmet(now, text);
+}
+
 /// A template as the pods have it, with the label by which their controller tells it from others.
 fn owned_template(template: &PodSpec, owner: OwnerKind) -> PodSpec {
     let mut template = template.clone();

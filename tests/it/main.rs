@@ -89,6 +89,7 @@ mod queues;
 mod quotas;
 mod random_streams;
 mod recommend;
+mod refused_edits;
 mod regrouping;
 mod relabelled;
 mod report;

@@ -74,6 +74,8 @@ pub struct StatefulSet {
     /// `podManagementPolicy: Parallel`: pods are made and deleted without waiting for each other.
     pub parallel: bool,
     /// The first ordinal (`ordinals.start`).
+    /// The Service that governs it (`serviceName`), empty unless given.
+    pub service: Symbol,
     pub first_ordinal: u32,
     /// Whether the claims of a pod stay when there are too many replicas (`persistentVolumeClaimRetentionPolicy.whenScaled`).
     pub keeps_claims: bool,
@@ -122,6 +124,12 @@ pub struct JobSpec {
     /// claims of pods cost something until then.
     pub ttl: Option<SimDuration>,
 }
+    /// Whether it says what failures of its pods count for (`podFailurePolicy`).
+    pub failure_policy: bool,
+    /// `completionMode: Indexed`.
+    pub indexed: bool,
+    /// Who manages it (`managedBy`), where that is not the Job controller.
+    pub manager: Option<Symbol>,
 
 impl JobSpec {
     /// A Job of one such pod, with the API's defaults.
@@ -162,6 +170,9 @@ pub enum JobMaker {
     ScaledJob,
 }
 
+            failure_policy: false,
+            indexed: false,
+            manager: None,
 /// What the Job controller has written down of a Job.
 ///
 /// Source: Kubernetes 1.36.2 `staging/src/k8s.io/api/batch/v1/types.go`, `JobStatus`.

@@ -26,9 +26,11 @@ static JOB: Shape = Shape {
         "podFailurePolicy",
         "podReplacementPolicy",
         "ttlSecondsAfterFinished",
+        "completionMode",
+        "managedBy",
         "template",
     ],
-    without_effect: &["selector", "manualSelector", "completionMode", "managedBy"],
+    without_effect: &["selector", "manualSelector"],
     unsupported: &[
         (
             "backoffLimitPerIndex",
@@ -160,6 +162,7 @@ fn refuse_restarts(reader: &Reader<'_>, template: &Node<'_>) -> Result<(), Input
 
 /// What a Job does.
 pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<JobSpec, InputError> {
+    const MODES: &[(&str, bool)] = &[("NonIndexed", false), ("Indexed", true)];
     let spec = reader.fields(node, &JOB)?;
     let given = spec.required(reader, "template")?;
     refuse_restarts(reader, given)?;
@@ -177,7 +180,18 @@ pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<J
         ignores_disruptions: ignores_disruptions(reader, spec)?,
         replaces_ended_only: replaces_ended_only(reader, spec)?,
         ttl: spec.optional("ttlSecondsAfterFinished", |n, what| reader.seconds(n, what))?,
+        failure_policy: spec.get("podFailurePolicy").is_some(),
+        indexed: spec.optional("completionMode", |n, what| reader.choice(n, what, MODES))?.unwrap_or(false),
+        manager: manager(reader, spec)?,
     })
+}
+
+/// Who manages a Job, if that is not the Job controller.
+///
+/// Source: Kubernetes 1.36 `staging/src/k8s.io/api/batch/v1/types.go`, `JobControllerName`.
+fn manager<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<Option<Symbol>, InputError> {
+    let stated = spec.optional("managedBy", |n, what| reader.symbol(n, what))?;
+    Ok(stated.filter(|name| name.as_str() != "kubernetes.io/job-controller"))
 }
 
 /// How many pods may fail: six, and as good as any number where failures count by index, unless stated.

@@ -41,13 +41,14 @@ static STATEFUL_SET: Shape = Shape {
         "selector",
         "template",
         "podManagementPolicy",
+        "serviceName",
         "updateStrategy",
         "ordinals",
         "minReadySeconds",
         "volumeClaimTemplates",
         "persistentVolumeClaimRetentionPolicy",
     ],
-    without_effect: &["revisionHistoryLimit", "serviceName"],
+    without_effect: &["revisionHistoryLimit"],
     unsupported: &[],
     strict: false,
 };
@@ -188,6 +189,7 @@ fn claim_retention<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<
     let stays = |key| retention.optional(key, |n, what| reader.choice(n, what, POLICIES));
     Ok((stays("whenScaled")?.unwrap_or(true), stays("whenDeleted")?.unwrap_or(true)))
 }
+        service: spec.optional("serviceName", |n, what| reader.symbol(n, what))?.unwrap_or(Symbol::new("")),
 
 fn stateful_update<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<StatefulUpdate, InputError> {
     let one = IntOrPercent::Count(1);

@@ -8,7 +8,7 @@ use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::news::News;
 use super::super::{kubelet, quotas};
-use super::{REACTION, begin_workload, is_available, wake, wake_after};
+use super::{REACTION, begin_workload, is_available, refuse_edit, wake, wake_after};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::taints::{TaintEffect, first_untolerated};
@@ -27,10 +27,16 @@ pub(super) struct Daemons {
     refused: BTreeSet<NodeId>,
 }
 
-/// A DaemonSet is applied: every node that it wants gets a pod; a known one takes over the new template.
+/// A DaemonSet is applied: every node that it wants gets a pod; a known one takes over the new template. The selector cannot change.
+///
+/// Source: Kubernetes 1.36 `pkg/registry/apps/daemonset/strategy.go`, `ValidateUpdate`.
 pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, daemon_set: &DaemonSet) {
     let known = context.workload_named(daemon_set.name).filter(|id| context.controllers.daemon_sets.contains_key(id));
     let before = known.and_then(|id| context.controllers.daemon_sets.get(&id));
+    if let Some(workload) = known.filter(|_| before.is_some_and(|own| own.applied.selector != daemon_set.selector)) {
+        context.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
+        return refuse_edit(context, now, workload, "selector");
+    }
     let daemons = Daemons {
         applied: daemon_set.clone(),
         rolling: before.is_some_and(|before| before.rolling) && daemon_set.max_unavailable.is_some(),

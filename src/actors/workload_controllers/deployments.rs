@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::super::context::Context;
 use super::super::{kubelet, load_loop};
-use super::{begin_workload, create_pods, is_available, pod_labels, replica_sets, surplus, wake};
+use super::{begin_workload, create_pods, is_available, pod_labels, refuse_edit, replica_sets, surplus, wake};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::workload::Deployment;
 use crate::domain::{PodId, PodSpec, SimDuration, SimTime, WorkloadId};
@@ -101,9 +101,16 @@ fn limits(deployment: &Deployment) -> Option<(IntOrPercent, IntOrPercent)> {
     deployment.max_surge.zip(deployment.max_unavailable)
 }
 
-/// A count that the former manifest stated and this one does not goes back to the API's default, as `kubectl apply` has it.
+/// A count that the former manifest stated and this one does not goes back to the API's default, as `kubectl apply` has it. The selector
+/// cannot change.
+///
+/// Source: Kubernetes 1.36 `pkg/registry/apps/deployment/strategy.go`, `ValidateUpdate`.
 fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, deployment: &Deployment) -> WorkloadId {
     context.world.note(now, EventKind::ManifestApplied, Some(workload), "Deployment");
+    if context.world.workload(workload).selector != deployment.selector {
+        refuse_edit(context, now, workload, "selector");
+        return workload;
+    }
     let Some(own) = context.controllers.deployments.get_mut(&workload) else { return workload };
     let replicas = deployment.replicas.or_else(|| own.states_replicas.then_some(1));
     own.limits = limits(deployment);

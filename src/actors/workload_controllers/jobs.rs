@@ -18,11 +18,13 @@ use super::super::setup::InitialPlan;
 use super::super::{kubelet, volumes};
 use super::ended_jobs::{self, History};
 use super::job_state::{FoundJobPod, JobState};
-use super::{REACTION, begin_workload, owned_template, pod_labels, wake};
+use super::{REACTION, begin_workload, owned_template, pod_labels, refuse_edit, wake};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{Concurrency, CronJob, Job, JobSpec, JobStatus};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
-use crate::policy::workloads::{CronCalendar, CronStep, CronView, JobStep, cron_step, may_change_template};
+use crate::policy::workloads::{
+    CronCalendar, CronStep, CronView, JobStep, cron_step, fixed_of_job, may_change_template,
+};
 use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
 
 /// What the controllers remember of a Job, or of a CronJob and its Jobs.
@@ -169,17 +171,23 @@ fn change_job(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, bat
         let because = ("it is applied again", "the Job before had been deleted after its time to live");
         return context.world.rescale(workload, 1, now, EventKind::JobsCreated, because);
     }
+    let version = context.setup.policy.versions.kubernetes;
+    if let Some(field) = fixed_of_job(&batch.work.spec, &job.spec, version) {
+        return refuse_edit(context, now, workload, field);
+    }
     let idle = |running: &Running| running.work.spec.suspended && running.state.pods.is_empty();
     let state = (batch.running.iter().any(idle), batch.running.iter().any(|running| running.has_run));
     let templates = (&*batch.work.spec.template, &*job.spec.template);
-    if !may_change_template(templates, state, context.setup.policy.versions.kubernetes) {
+    if !may_change_template(templates, state, version) {
         let name = job.name;
         return context.world.note_unmet(
             now,
             format!("the template of the Job {name} cannot change so: nothing of it was changed; delete it first"),
         );
     }
-    batch.work = work_of(context, workload, &job.spec);
+    // Completions that nobody has stated stay as the API server wrote them down.
+    let completions = job.spec.completions.or(batch.work.spec.completions);
+    batch.work = work_of(context, workload, &JobSpec { completions, ..job.spec.clone() });
     for running in &mut batch.running {
         running.work = batch.work.clone();
     }

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use super::super::context::Context;
 use super::super::news::News;
 use super::super::{kubelet, load_loop, quotas, volumes};
-use super::{begin_workload, is_available, may_call, owned_template, pod_labels, wake, wake_after};
+use super::{begin_workload, is_available, may_call, owned_template, pod_labels, refuse_edit, wake, wake_after};
 use crate::cluster::PodPhase;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::StatefulSet;
 use crate::domain::{PodId, PodSpec, SimTime, WorkloadId};
-use crate::policy::workloads::{OrdinalStep, OrdinalView, StatefulSetView, ordinal_steps};
+use crate::policy::workloads::{OrdinalStep, OrdinalView, StatefulSetView, fixed_of_stateful_set, ordinal_steps};
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// What the controller remembers of a StatefulSet.
@@ -51,6 +51,9 @@ fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, set: &S
     let Some(own) = context.controllers.stateful_sets.get_mut(&workload) else { return };
     let before = std::mem::replace(&mut own.applied, set.clone());
     let replicas = set.replicas.or_else(|| before.replicas.map(|_| 1));
+    if let Some(field) = fixed_of_stateful_set(&own.applied, set) {
+        return refuse_edit(context, now, workload, field);
+    }
     if let Some(replicas) = replicas.filter(|&replicas| replicas != context.world.workload(workload).replicas) {
         context.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
     }

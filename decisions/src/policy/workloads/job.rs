@@ -178,6 +178,9 @@ mod tests {
             ignores_disruptions: false,
             replaces_ended_only: false,
             ttl: None,
+            failure_policy: false,
+            indexed: false,
+            manager: None,
         }
     }
 
