@@ -122,3 +122,47 @@ fn a_rollout_goes_on_where_pods_repel_those_of_their_own_template_alone() {
     };
     assert_eq!((of_revision(0), of_revision(1)), (3, 3), "each on a node of its own");
 }
+
+/// A DaemonSet that is on the nodes of one kind and, after ten minutes, on those of the other; two nodes each.
+fn moved_daemons(strategy: &str) -> Outcome {
+    let groups = ["a", "b"].map(|disk| {
+        format!("{{name: {disk}, instanceType: m5.large, desiredCapacity: 2, minSize: 2, maxSize: 2, labels: {{disk: {disk}}}}}")
+    });
+    let cluster = format!(
+        "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {{name: c, region: us-east-1}}\nmanagedNodeGroups: [{}]\n",
+        groups.join(", ")
+    );
+    let form = |disk: &str| {
+        daemon_set(strategy, "image: one, readinessProbe: {initialDelaySeconds: 20}")
+            .replace("containers:", &format!("nodeSelector: {{disk: {disk}}}, containers:"))
+    };
+    run("20m", LATER, &format!("{cluster}{}", form("a")), &[("later.yaml", &form("b"))])
+}
+
+#[test]
+fn daemons_move_at_once_to_the_nodes_that_are_selected_now_whatever_the_strategy() {
+    for strategy in [
+        "",
+        "  updateStrategy: {type: OnDelete}\n",
+        "  updateStrategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n",
+    ] {
+        let outcome = moved_daemons(strategy);
+        let pods = pods(&outcome, "agent");
+        assert_eq!((pods.len(), there(&pods, at(1_199))), (4, (2, 2)), "{strategy}");
+        let left = pods.iter().filter_map(|pod| pod.deletion_requested).map(|at| at.as_secs());
+        assert_eq!(left.collect::<Vec<_>>(), [600, 600], "{strategy}");
+        assert!(pods[2..].iter().all(|pod| pod.created.as_secs() == 600), "{strategy}");
+        let finished = usize::from(!strategy.contains("OnDelete"));
+        assert_eq!(count(&outcome, EventKind::RolloutFinished), finished, "{strategy}");
+    }
+}
+
+#[test]
+fn a_stateful_set_that_goes_back_half_way_has_finished_when_all_pods_are_as_before() {
+    let timeline = "timeline: [{at: 10m, manifests: [two.yaml]}, {at: 610s, manifests: [one.yaml]}]";
+    let (one, two) = (stateful(3, "one", ""), stateful(3, "two", ""));
+    let others = [("two.yaml", two.as_str()), ("one.yaml", one.as_str())];
+    let outcome = run("20m", timeline, &format!("{}{one}", cluster(0)), &others);
+    assert_eq!((count(&outcome, EventKind::RolloutStarted), count(&outcome, EventKind::RolloutFinished)), (2, 1));
+    assert!(pods(&outcome, "web").iter().any(|pod| pod.revision == 1));
+}

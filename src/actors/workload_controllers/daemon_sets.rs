@@ -109,20 +109,28 @@ pub(in crate::actors) fn node_relabelled(context: &mut Context<'_>, now: SimTime
         let pods = &context.world.workload(workload).pods;
         let there: Vec<PodId> =
             pods.iter().copied().filter(|&pod| context.world.pod(pod).pinned == Some(node)).collect();
-        let wanted = wants(context, workload, node);
-        if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
-            if wanted {
-                own.refused.remove(&node)
-            } else {
-                own.refused.insert(node)
-            };
+        manage(context, now, workload, (node, &there));
+    }
+}
+
+/// A node, which has these pods of a DaemonSet, gets one if it lacks one that it wants; they go where none is to stay.
+///
+/// Source: `daemon_controller.go`, `podsShouldBeOnNode`.
+fn manage(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, (node, there): (NodeId, &[PodId])) {
+    let (wanted, stays) = (wants(context, workload, node), stays(context, node));
+    if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
+        // One that has not registered yet is looked at when it does.
+        if wanted {
+            own.refused.remove(&node);
+        } else if stays {
+            own.refused.insert(node);
         }
-        if wanted && there.is_empty() {
-            place(context, now, workload, node);
-        } else if !wanted && !keeps(context, workload, node) {
-            for pod in there.into_iter().filter(|&pod| context.world.pod(pod).is_active()).collect::<Vec<_>>() {
-                kubelet::delete(context, now, pod, false, "its node is not one of its DaemonSet's any longer");
-            }
+    }
+    if wanted && there.is_empty() {
+        place(context, now, workload, node);
+    } else if !wanted && !keeps(context, workload, node) {
+        for &pod in there.iter().filter(|&&pod| context.world.pod(pod).is_active()).collect::<Vec<_>>() {
+            kubelet::delete(context, now, pod, false, "its node is not one of its DaemonSet's any longer");
         }
     }
 }
@@ -164,6 +172,11 @@ pub(in crate::actors) fn come_back(context: &mut Context<'_>, now: SimTime, pod:
     if stays(context, node) && !context.world.workload(workload).pods.iter().any(there) {
         place(context, now, workload, node);
     }
+    // Where no other pod comes, nothing else tells the update that it may be at its end.
+    if context.controllers.daemon_sets.get(&workload).is_some_and(|own| own.rolling) && !wants(context, workload, node)
+    {
+        wake(context, workload);
+    }
 }
 
 /// Whether daemons are made for the node: it has registered, and nobody removes it.
@@ -179,19 +192,21 @@ pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
     wake_after(context, workload, min_ready);
 }
 
-/// In the middle of an update: daemons that have gone come back with the new template, and further old ones go.
+/// After an edit: whatever the strategy, pods go at once from nodes that are not selected any longer and come to those that are. In the
+/// middle of an update, daemons that have gone come back with the new template, and further old ones go.
 ///
-/// Source: `update.go`, `rollingUpdate`.
+/// Source: `daemon_controller.go`, `updateDaemonSet`, which manages all nodes first; `update.go`, `rollingUpdate`.
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
+    if !context.controllers.daemon_sets.contains_key(&workload) {
+        return;
+    }
+    let of_nodes = pods_of_nodes(context, workload);
+    for node in context.world.live_nodes().to_vec() {
+        manage(context, now, workload, (node, of_nodes.get(&node).map_or(&[], Vec::as_slice)));
+    }
     let Some(own) = context.controllers.daemon_sets.get(&workload).filter(|own| own.rolling) else { return };
     let (min_ready, most) = (own.applied.min_ready, own.applied.max_unavailable.unwrap_or(IntOrPercent::Count(1)));
     let surge = own.applied.max_surge;
-    let of_nodes = pods_of_nodes(context, workload);
-    for node in context.world.live_nodes().to_vec() {
-        if !of_nodes.contains_key(&node) {
-            place(context, now, workload, node);
-        }
-    }
     let surge = surge.of_rounded_up(of_nodes.len() as i64);
     if surge > 0 {
         surge_step(context, now, (workload, min_ready), &of_nodes, surge);
