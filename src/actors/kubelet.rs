@@ -239,12 +239,18 @@ pub(super) fn delete_within(
 }
 
 /// From the order to stop to the end: the hook, then the application, at most the grace period; a hook that is still running
-/// then gets a little more.
+/// then gets a little more. The hooks of all containers run at once. A native sidecar is stopped when its hook and all other containers have
+/// ended, and takes no time to that.
+///
+/// Source: `kuberuntime_container.go`, `killContainer`; `kuberuntime_termination_order.go`.
 pub(super) fn stop_time(context: &Context<'_>, pod: PodId, grace: SimDuration) -> SimDuration {
     let state = context.world.pod(pod);
-    let hook = state.spec.containers.iter().map(|container| container.pre_stop).max().unwrap_or(SimDuration::ZERO);
+    let longest = |hooks: &mut dyn Iterator<Item = SimDuration>| hooks.max().unwrap_or(SimDuration::ZERO);
+    let hook = longest(&mut state.spec.containers.iter().map(|container| container.pre_stop));
+    let of_sidecars = longest(&mut state.spec.sidecars().map(|container| container.pre_stop));
     let most = if hook >= grace && grace > SimDuration::ZERO { grace + HOOK_EXTENSION } else { grace };
-    (hook + context.times_of(state.workload).shutdown_time).min(most)
+    let stopped = (hook + context.times_of(state.workload).shutdown_time).min(most);
+    stopped.max(of_sidecars.min(grace))
 }
 
 /// The pod's containers have stopped.

@@ -447,8 +447,8 @@ fn ready_is_the_first_probe_after_the_application_answers() {
 
 #[test]
 fn a_pod_stops_when_its_hook_and_its_application_have_ended_or_its_grace_period_has() {
-    let stop = |spec: &str, rest: &str| {
-        let pod = format!("containers: [{{name: a, image: one{spec}}}]");
+    let stop_all = |sidecars: &str, spec: &str, rest: &str| {
+        let pod = format!("initContainers: [{sidecars}], containers: [{{name: a, image: one{spec}}}]");
         let manifests = format!(
             "{}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  selector: {{matchLabels: {{app: web}}}}\n  \
              template:\n    metadata: {{labels: {{app: web}}}}\n    spec: {{{pod}, terminationGracePeriodSeconds: 20}}\n",
@@ -459,6 +459,7 @@ fn a_pod_stops_when_its_hook_and_its_application_have_ended_or_its_grace_period_
         let pods = pods(&outcome, "web");
         (pods[0].removed.unwrap() - pods[0].deletion_requested.unwrap()).as_secs()
     };
+    let stop = |spec: &str, rest: &str| stop_all("", spec, rest);
     assert_eq!(stop("", ""), 1);
     assert_eq!(stop("", "workloads: [{name: web, shutdown_time: 8s}]"), 8);
     assert_eq!(stop("", "workloads: [{name: web, shutdown_time: 1m}]"), 20);
@@ -471,6 +472,16 @@ fn a_pod_stops_when_its_hook_and_its_application_have_ended_or_its_grace_period_
         20
     );
     assert_eq!(stop(", lifecycle: {preStop: {sleep: {seconds: 40}}}", ""), 22);
+    // The hooks run at once; a native sidecar goes when its own has ended and the application has.
+    let sidecar = |seconds: u32| {
+        format!(
+            "{{name: s, image: s, restartPolicy: Always, lifecycle: {{preStop: {{sleep: {{seconds: {seconds}}}}}}}}}"
+        )
+    };
+    let shutdown = "workloads: [{name: web, shutdown_time: 5s}]";
+    assert_eq!(stop_all(&sidecar(10), "", shutdown), 10);
+    assert_eq!(stop_all(&sidecar(10), ", lifecycle: {preStop: {sleep: {seconds: 8}}}", shutdown), 13);
+    assert_eq!(stop_all(&sidecar(40), "", shutdown), 20);
 }
 
 #[test]
