@@ -190,6 +190,11 @@ fn change_job(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, bat
     batch.work = work_of(context, workload, &JobSpec { completions, ..job.spec.clone() });
     for running in &mut batch.running {
         running.work = batch.work.clone();
+        // Source: `job_controller.go`, `updateJob`, which looks again when the new deadline is over.
+        let ends = running.started.zip(job.spec.active_deadline).map(|(started, deadline)| started + deadline);
+        if let Some(ends) = ends {
+            context.queue.schedule(ends.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        }
     }
 }
 
