@@ -162,7 +162,10 @@ impl<'s> Context<'s> {
         let streams = Streams::new(setup.seed);
         let mut world = World::with_room_for(setup.scenario.duration, setup.sample_interval);
         world.set_check(setup.check);
-        setup.policy.manifests.disruption_budgets.iter().for_each(|budget| world.apply_budget(budget.clone()));
+        for mut budget in setup.policy.manifests.disruption_budgets.iter().cloned() {
+            budget.drop_unknown(setup.policy.versions.kubernetes);
+            world.apply_budget(budget);
+        }
         Self {
             setup,
             queue: EventQueue::new(),

@@ -3,6 +3,7 @@
 mod auto_mode;
 mod beliefs;
 mod devices;
+mod dropped;
 mod ebs_zones;
 mod fields;
 mod initial;
@@ -104,6 +105,7 @@ pub fn resolve<'s>(
     warn_about_objects(manifests, policy, &mut warnings);
     warn_about_gates(scenario, manifests, &mut warnings);
     fields::warn(&setup, &mut warnings);
+    dropped::warn(&setup, &mut warnings);
     warn_about_named_nodes(&setup, &mut warnings);
     selecting::warn(&setup, &mut warnings);
     selected::warn(&setup, &mut warnings);
@@ -357,6 +359,7 @@ fn timeline(
             }
         }
     }
+    steps.iter_mut().for_each(|step| dropped::take_out(step, policy.versions.kubernetes));
     steps.sort_by_key(|step| step.at);
     steps
 }

@@ -163,3 +163,69 @@ fn pods_are_selected_by_the_job_that_made_them() {
         assert_eq!((pods.len(), placed), (3, expected));
     }
 }
+
+#[test]
+fn a_deadline_that_a_running_job_is_given_counts_from_its_start() {
+    let rest = "timeline: [{at: 60s, manifests: [later.yaml]}]\nworkloads: [{name: report, run_time: 5m}]";
+    for (first, deadline, ends) in [("", 120, 120), ("  activeDeadlineSeconds: 200\n", 90, 90), ("", 30, 60)] {
+        let later = job(&format!("  activeDeadlineSeconds: {deadline}\n"), &template("100m", ""));
+        let manifests = format!("{}{}", cluster(0), job(first, &template("100m", "")));
+        let outcome = run("8m", rest, &manifests, &[("later.yaml", &later)]);
+        let failed = noted(&outcome, EventKind::JobFailed);
+        assert_eq!((failed.len(), failed[0].0), (1, ends), "{deadline}");
+    }
+}
+
+#[test]
+fn a_job_that_another_controller_manages_gets_no_pods_from_the_release_on_that_knows_the_field() {
+    let by = |manager: &str| job(&format!("  managedBy: {manager}\n"), &template("100m", ""));
+    for (manager, release, made) in [
+        ("kueue.x-k8s.io/multikueue", "1.36", 0),
+        ("kueue.x-k8s.io/multikueue", "1.31", 1),
+        ("kubernetes.io/job-controller", "1.36", 1),
+    ] {
+        let rest = format!("versions: {{kubernetes: '{release}'}}\nworkloads: [{{name: report, run_time: 60s}}]");
+        let outcome = run("10m", &rest, &format!("{}{}", cluster(0), by(manager)), &[]);
+        assert_eq!(pods(&outcome, "report").len(), made, "{manager} {release}");
+        let warned = outcome.warnings.iter().any(|text| text.contains("`managedBy` another controller"));
+        assert_eq!(warned, made == 0, "{:?}", outcome.warnings);
+    }
+}
+
+#[test]
+fn a_release_that_drops_a_field_does_not_heed_it_and_says_so() {
+    let told = |release: &str, manifest: &str, rest: &str| {
+        let rest = format!("versions: {{kubernetes: '{release}'}}\n{rest}");
+        run("30m", &rest, &format!("{}{manifest}", cluster(0)), &[])
+    };
+    let says = |outcome: &Outcome, field: &str| {
+        outcome.warnings.iter().any(|text| text.contains(field) && text.contains("unless the feature gate is open"))
+    };
+    let rest = "timeline: [{at: 10m, delete: {kind: Pod, labels: {app: report}, count: 1}}]\n\
+                workloads: [{name: report, run_time: 3h, shutdown_time: 300s}]";
+    let slow = job("  podReplacementPolicy: Failed\n", &template("100m", "terminationGracePeriodSeconds: 600, "));
+    for (release, again) in [("1.28", 610), ("1.29", 910)] {
+        let outcome = told(release, &slow, rest);
+        let second = pods(&outcome, "report")[1].created.as_secs();
+        assert!((again..=again + 1).contains(&second), "{release} {second}");
+        assert_eq!(says(&outcome, "`podReplacementPolicy`"), release == "1.28", "{:?}", outcome.warnings);
+    }
+    let numbered = crate::workloads::stateful(1, "one", "  ordinals: {start: 5}\n");
+    for (release, name) in [("1.26", "web-0"), ("1.27", "web-5")] {
+        let outcome = told(release, &numbered, "");
+        assert_eq!(pods(&outcome, "web")[0].name.as_str(), name);
+        assert_eq!(says(&outcome, "`ordinals`"), release == "1.26", "{:?}", outcome.warnings);
+    }
+    let template = template("100m", "");
+    let zoned = object(
+        "CronJob",
+        &format!(
+            "  schedule: \"10 3 * * *\"\n  timeZone: Europe/Berlin\n  jobTemplate: {{spec: {{template: {template}}}}}\n"
+        ),
+    );
+    for (release, made) in [("1.24", 0), ("1.25", 1)] {
+        let outcome = told(release, &zoned, "workloads: [{name: report, run_time: 60s}]");
+        assert_eq!(pods(&outcome, "report").len(), made, "{release}");
+        assert_eq!(says(&outcome, "`timeZone`"), release == "1.24", "{:?}", outcome.warnings);
+    }
+}

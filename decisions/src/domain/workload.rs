@@ -6,6 +6,7 @@ use super::labels::LabelSelector;
 use super::pod::{IntOrPercent, PodSpec};
 use super::symbol::Symbol;
 use super::time::{SimDuration, SimTime};
+use super::versions::KubernetesVersion;
 
 /// A namespaced object's name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -73,9 +74,9 @@ pub struct StatefulSet {
     pub template: Arc<PodSpec>,
     /// `podManagementPolicy: Parallel`: pods are made and deleted without waiting for each other.
     pub parallel: bool,
-    /// The first ordinal (`ordinals.start`).
     /// The Service that governs it (`serviceName`), empty unless given.
     pub service: Symbol,
+    /// The first ordinal (`ordinals.start`).
     pub first_ordinal: u32,
     /// Whether the claims of a pod stay when there are too many replicas (`persistentVolumeClaimRetentionPolicy.whenScaled`).
     pub keeps_claims: bool,
@@ -123,15 +124,40 @@ pub struct JobSpec {
     /// How long after its end it is deleted (`ttlSecondsAfterFinished`); `None` if nobody deletes it. Only pods on Fargate and
     /// claims of pods cost something until then.
     pub ttl: Option<SimDuration>,
-}
     /// Whether it says what failures of its pods count for (`podFailurePolicy`).
     pub failure_policy: bool,
     /// `completionMode: Indexed`.
     pub indexed: bool,
     /// Who manages it (`managedBy`), where that is not the Job controller.
     pub manager: Option<Symbol>,
+}
 
 impl JobSpec {
+    /// Drops the fields that the API server of this release does not know, or not unless a feature gate is opened.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `JobPodFailurePolicy` (on since 1.26), `JobPodReplacementPolicy` (1.29) and
+    /// `JobManagedBy` (1.32); 1.28 `pkg/controller/job/job_controller.go`, `onlyReplaceFailedPods`.
+    pub fn drop_unknown(&mut self, version: KubernetesVersion) {
+        if version.minor() < 26 {
+            (self.failure_policy, self.ignores_disruptions) = (false, false);
+        }
+        if version.minor() < 29 {
+            self.replaces_ended_only = self.failure_policy;
+        }
+        if version.minor() < 32 {
+            self.manager = None;
+        }
+    }
+
+    /// Whether the Job controller of this release leaves it to another, as `managedBy` says: it makes no pods of it. Releases before 1.32 drop
+    /// the field.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/controller/job/job_controller.go`, `syncJob`; `pkg/features/kube_features.go`, `JobManagedBy` (on since
+    /// 1.32).
+    pub const fn is_managed_elsewhere(&self, version: KubernetesVersion) -> bool {
+        self.manager.is_some() && version.minor() >= 32
+    }
+
     /// A Job of one such pod, with the API's defaults.
     pub const fn of(template: Arc<PodSpec>) -> Self {
         Self {
@@ -144,6 +170,9 @@ impl JobSpec {
             ignores_disruptions: false,
             replaces_ended_only: false,
             ttl: None,
+            failure_policy: false,
+            indexed: false,
+            manager: None,
         }
     }
 }
@@ -170,9 +199,6 @@ pub enum JobMaker {
     ScaledJob,
 }
 
-            failure_policy: false,
-            indexed: false,
-            manager: None,
 /// What the Job controller has written down of a Job.
 ///
 /// Source: Kubernetes 1.36.2 `staging/src/k8s.io/api/batch/v1/types.go`, `JobStatus`.

@@ -314,7 +314,9 @@ pub(in crate::actors) fn found(
 /// Pods that the Jobs of a workload want now; `None` if it is neither a Job nor a CronJob.
 pub(in crate::actors) fn pods_wanted(context: &Context<'_>, workload: WorkloadId) -> Option<u32> {
     let batch = context.controllers.batches.get(&workload)?;
-    Some(batch.running.iter().map(Running::wants).sum())
+    let version = context.setup.policy.versions.kubernetes;
+    let own = batch.running.iter().filter(|running| !running.work.spec.is_managed_elsewhere(version));
+    Some(own.map(Running::wants).sum())
 }
 
 fn selector_of(spec: &JobSpec) -> LabelSelector {
@@ -382,7 +384,11 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
         failed: cron.object.failed_jobs_history_limit,
     });
     let mut ended = batch.ended;
+    let version = context.setup.policy.versions.kubernetes;
     batch.running.retain_mut(|job| {
+        if job.work.spec.is_managed_elsewhere(version) {
+            return true;
+        }
         start_or_suspend(context, now, workload, job);
         let Running { work, started, state, .. } = job;
         match state.step(&work.spec, *started, now) {
