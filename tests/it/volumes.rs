@@ -296,6 +296,22 @@ fn claims_of_pods_that_are_too_many_stay_unless_the_set_says_otherwise() {
 }
 
 #[test]
+fn claims_of_ordinals_below_the_first_one_are_those_of_pods_that_are_too_many() {
+    let set = |start: u32| {
+        let rest =
+            format!("ordinals: {{start: {start}}}\n  persistentVolumeClaimRetentionPolicy: {{whenScaled: Delete}}");
+        format!("{GP3}{}", stateful(1, "gp3", "", &rest))
+    };
+    let (first, later) = (format!("{}{}", crate::keda::cluster(0), set(0)), set(1));
+    let timeline = "timeline: [{at: 10m, manifests: [later.yaml]}, {at: 20m, manifests: [back.yaml]}]";
+    let outcome = crate::keda::run("40m", timeline, &first, &[("later.yaml", &later), ("back.yaml", &set(0))]);
+    // Each time the pod of the other ordinal comes, and the claim of the one before is gone.
+    assert_eq!(messages(&outcome, EventKind::ProvisioningSucceeded).len(), 3);
+    let gone = messages(&outcome, EventKind::PodDeleted);
+    assert!(gone.iter().all(|text| text.contains("too many replicas")), "{gone:?}");
+}
+
+#[test]
 fn what_is_assumed_of_storage_is_a_warning() {
     let warnings = |manifests: &str| {
         karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, manifests).warnings.texts().join("\n")

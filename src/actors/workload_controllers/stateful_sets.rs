@@ -22,6 +22,8 @@ pub(super) struct Ordered {
     applied: StatefulSet,
     /// The revision of pods below the partition: the last one that all pods had.
     former: u32,
+    /// Whether a template that was applied has not reached all pods yet.
+    rolling: bool,
     ordinals: BTreeMap<PodId, u32>,
 }
 
@@ -38,7 +40,7 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, set: &St
             let kind = WorkloadKind::StatefulSet;
             let (workload, _) = begin_workload(context, now, set.name, kind, &set.selector, &set.template, owner);
             load_loop::workload_applied(context, workload);
-            let ordered = Ordered { applied: set.clone(), former: 0, ordinals: BTreeMap::new() };
+            let ordered = Ordered { applied: set.clone(), former: 0, rolling: false, ordinals: BTreeMap::new() };
             context.controllers.stateful_sets.insert(workload, ordered);
             workload
         }
@@ -49,11 +51,12 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, set: &St
 fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, set: &StatefulSet) {
     context.world.note(now, EventKind::ManifestApplied, Some(workload), "StatefulSet");
     let Some(own) = context.controllers.stateful_sets.get_mut(&workload) else { return };
-    let before = std::mem::replace(&mut own.applied, set.clone());
-    let replicas = set.replicas.or_else(|| before.replicas.map(|_| 1));
     if let Some(field) = fixed_of_stateful_set(&own.applied, set) {
         return refuse_edit(context, now, workload, field);
     }
+    let before = std::mem::replace(&mut own.applied, set.clone());
+    own.rolling |= before.template != set.template;
+    let replicas = set.replicas.or_else(|| before.replicas.map(|_| 1));
     if let Some(replicas) = replicas.filter(|&replicas| replicas != context.world.workload(workload).replicas) {
         context.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
     }
@@ -130,8 +133,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
                 context.tell(now, News::PodCreated(pod));
             }
             OrdinalStep::Delete(position) => {
-                let surplus =
-                    u64::from(views[position].ordinal) >= u64::from(own.applied.first_ordinal) + u64::from(replicas);
+                let surplus = !is_in_range(&own.applied, replicas, views[position].ordinal);
                 let reason = if surplus { "the workload has too many replicas" } else { "its template has changed" };
                 kubelet::delete(context, now, pods[position], false, reason);
             }
@@ -140,14 +142,22 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     context.controllers.stateful_sets.insert(workload, own);
 }
 
+/// Whether a pod of this ordinal is one of so many replicas.
+///
+/// Source: `stateful_set_utils.go`, `podInOrdinalRange`.
+fn is_in_range(set: &StatefulSet, replicas: u32, ordinal: u32) -> bool {
+    let first = u64::from(set.first_ordinal);
+    (first..first + u64::from(replicas)).contains(&u64::from(ordinal))
+}
+
 /// Forgets pods that are gone; claims of those that are too many go too, if the StatefulSet says so.
 fn forget_gone(context: &mut Context<'_>, workload: WorkloadId, own: &mut Ordered) {
     let gone = |pod: &PodId| context.world.pod(*pod).phase == PodPhase::Gone;
     let left: Vec<PodId> = own.ordinals.keys().copied().filter(gone).collect();
-    let end = u64::from(own.applied.first_ordinal) + u64::from(context.world.workload(workload).replicas);
+    let replicas = context.world.workload(workload).replicas;
     for pod in left {
         let ordinal = own.ordinals.remove(&pod);
-        if !own.applied.keeps_claims && ordinal.is_some_and(|ordinal| u64::from(ordinal) >= end) {
+        if !own.applied.keeps_claims && ordinal.is_some_and(|ordinal| !is_in_range(&own.applied, replicas, ordinal)) {
             volumes::delete_templates(context, pod);
         }
     }
@@ -164,8 +174,8 @@ fn finish_update(
     let (current, replicas) = (context.world.workload(workload).revision, context.world.workload(workload).replicas);
     let done =
         views.len() == replicas as usize && views.iter().all(|pod| pod.updated && pod.available && !pod.deleting);
-    if own.former != current && done {
-        own.former = current;
+    if (own.rolling || own.former != current) && done {
+        (own.former, own.rolling) = (current, false);
         context.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
     }
 }
