@@ -101,6 +101,13 @@ const NONSENSE: &[(&str, &str, &str, &str, &str)] = &[
         "31:30",
         "`maxSurge` and `maxUnavailable` of a rollout are both 0",
     ),
+    (
+        "cluster.yaml",
+        "replicas: 3",
+        "replicas: 3\n  minReadySeconds: 600",
+        "31:20",
+        "`progressDeadlineSeconds`, which is 600 unless given, must be greater than `minReadySeconds`",
+    ),
     ("cluster.yaml", "tolerance: 0.05", "tolerance: -0.05", "45:39", "`tolerance` is negative"),
     ("cluster.yaml", "periodSeconds: 60", "periodSeconds: 1801", "45:95", "`periodSeconds` is 1801"),
     ("cluster.yaml", "minAvailable: 50%", "minAvailable: 200%", "50:23", "`minAvailable` is 200%"),

@@ -137,6 +137,7 @@ pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     let spec = reader.fields(fields.required(reader, "spec")?, &DEPLOYMENT)?;
     let (selector, template) = selected_pods(reader, spec, OwnerKind::ReplicaSet)?;
     let (max_surge, max_unavailable) = strategy(reader, spec)?;
+    let (min_ready, progress_deadline) = times(reader, spec)?;
     Ok(Deployment {
         name,
         replicas: replicas(reader, spec, "replicas")?,
@@ -144,11 +145,26 @@ pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         template: Arc::new(template),
         max_surge,
         max_unavailable,
-        min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
-        progress_deadline: spec
-            .optional("progressDeadlineSeconds", |n, what| reader.seconds(n, what))?
-            .unwrap_or(PROGRESS_DEADLINE),
+        min_ready,
+        progress_deadline,
     })
+}
+
+/// How long a Deployment's pod must be Ready, and how long a rollout may stand still, which has to be longer.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/apps/validation/validation.go`, `ValidateDeploymentSpec`.
+fn times<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(SimDuration, SimDuration), InputError> {
+    let seconds = |key| spec.optional(key, |n, what| reader.seconds(n, what));
+    let stated = seconds("progressDeadlineSeconds")?;
+    let (min_ready, deadline) =
+        (seconds("minReadySeconds")?.unwrap_or(SimDuration::ZERO), stated.unwrap_or(PROGRESS_DEADLINE));
+    if min_ready < deadline {
+        return Ok((min_ready, deadline));
+    }
+    let unless_given = if stated.is_none() { ", which is 600 unless given" } else { "" };
+    let at = spec.get("progressDeadlineSeconds").or(spec.get("minReadySeconds")).map_or(spec.at, |node| node.at);
+    let text = format!("`progressDeadlineSeconds`{unless_given} must be greater than `minReadySeconds`");
+    Err(reader.error(at, text).because("the API server refuses it").help("raise the one or lower the other"))
 }
 
 /// A StatefulSet object.
@@ -173,6 +189,7 @@ pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Re
         selector,
         template: Arc::new(template),
         parallel: spec.optional("podManagementPolicy", |n, what| reader.choice(n, what, POLICIES))?.unwrap_or(false),
+        service: spec.optional("serviceName", |n, what| reader.symbol(n, what))?.unwrap_or(Symbol::new("")),
         first_ordinal,
         keeps_claims,
         leaves_claims,
@@ -189,7 +206,6 @@ fn claim_retention<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<
     let stays = |key| retention.optional(key, |n, what| reader.choice(n, what, POLICIES));
     Ok((stays("whenScaled")?.unwrap_or(true), stays("whenDeleted")?.unwrap_or(true)))
 }
-        service: spec.optional("serviceName", |n, what| reader.symbol(n, what))?.unwrap_or(Symbol::new("")),
 
 fn stateful_update<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<StatefulUpdate, InputError> {
     let one = IntOrPercent::Count(1);
