@@ -7,8 +7,7 @@ use crate::keda::{cluster, run};
 use crate::workloads::{LATER, at, count, daemon_set, pods, slow, stateful, there};
 
 fn edit(first: &str, later: &str) -> Outcome {
-    let rest = format!("{LATER}\nworkloads: [{{name: report, run_time: 8m}}]");
-    run("20m", &rest, &format!("{}{first}", cluster(0)), &[("later.yaml", later)])
+    run("20m", LATER, &format!("{}{first}", cluster(0)), &[("later.yaml", later)])
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn times<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(SimDuration, 
     if min_ready < deadline {
         return Ok((min_ready, deadline));
     }
-    let unless_given = if stated.is_none() { ", which is 600 unless given" } else { "" };
+    let unless_given = if stated.is_none() { ", which is 600 unless given," } else { "" };
     let at = spec.get("progressDeadlineSeconds").or(spec.get("minReadySeconds")).map_or(spec.at, |node| node.at);
     let text = format!("`progressDeadlineSeconds`{unless_given} must be greater than `minReadySeconds`");
     Err(reader.error(at, text).because("the API server refuses it").help("raise the one or lower the other"))
