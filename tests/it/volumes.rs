@@ -204,6 +204,23 @@ fn a_node_attaches_as_many_volumes_as_its_type_can() {
     assert_eq!(on_node, [25, 5], "Karpenter knows the limit of nodes that are there, not of those it makes");
 }
 
+#[test]
+fn a_node_of_a_group_attaches_no_more_volumes_when_it_is_there_from_the_start() {
+    let group = "{ name: workers, instanceType: m5.4xlarge, zones: [us-east-1a], min: 1, desired: 1, max: 3 }";
+    let manifests = format!("{GP3}{}", stateful(30, "gp3", "", "podManagementPolicy: Parallel"));
+    let on_nodes = |scenario: &str| {
+        let outcome = run(scenario, &manifests);
+        let mut counts = vec![0_u32; outcome.record.nodes.len()];
+        let placed = outcome.record.pods.iter().filter_map(|pod| pod.node);
+        placed.for_each(|node| counts[node.index()] += 1);
+        counts
+    };
+    let growing = autoscaler_scenario(group, "", "");
+    let fixed = growing.replace("name: cas, autoscaler: cluster-autoscaler, flags: {}", "name: fixed, autoscaler: none");
+    assert_eq!(on_nodes(&fixed), [25], "five pods wait");
+    assert_eq!(on_nodes(&growing), [25, 5], "the autoscaler sees that the node is full");
+}
+
 /// The run of a pod with a volume and a minute to stop whose node expires after ten minutes; gives back the node and the pod.
 fn leaving(own: &str, stop: &str, manifests: &str) -> (NodeFacts, PodFacts) {
     let times = format!("{ON_DEMAND}\nworkloads: [{{ name: default/db, shutdown_time: {stop} }}]");
