@@ -116,6 +116,7 @@ fn scale_up(c: &mut Criterion) {
         groups: &groups,
         daemon_sets: &[],
         budgets: &[],
+        namespaces: &[],
         deletions: &deletions,
         recent_evictions: &[],
     };

@@ -31,6 +31,7 @@ mod load_steps;
 mod memory_limits;
 mod metrics_server;
 mod names;
+mod namespaces;
 mod news;
 mod node_autoscaler;
 mod node_groups;

@@ -84,6 +84,7 @@ fn one_loop(program: &mut ClusterAutoscaler, cluster: &mut Cluster, now: SimTime
         groups: &cluster.groups,
         daemon_sets: &cluster.daemon_sets,
         budgets: &cluster.budgets,
+        namespaces: &[],
         deletions: &deletions,
         recent_evictions: &[],
     };

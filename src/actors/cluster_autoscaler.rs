@@ -136,6 +136,11 @@ impl AutoscalerLoop {
         }
     }
 
+    /// Namespaces are labelled otherwise: the next iteration sees it, and has to be gone through.
+    pub(super) const fn namespaces_changed(&mut self) {
+        self.settled = None;
+    }
+
     /// What the program remembers of groups, to tell it of something: what it has rehearsed holds no more.
     fn state_mut(&mut self) -> Option<&mut ClusterState> {
         if let Some(thought) = &mut self.thought {
@@ -325,7 +330,7 @@ pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
     let Some(thought) = context.cluster_autoscaler.thought.take() else { return };
     let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
     let Thought { seen, began, changed, reading, took, rehearsed } = *thought;
-    let unchanged = context.world.changed() == changed;
+    let unchanged = context.world.changed() == changed && seen.knows_namespaces(context);
     let rehearsed = rehearsed.filter(|_| context.cluster_autoscaler.groups.version() == reading);
     conclude(context, &mut program, now, (&seen, began), rehearsed);
     if !unchanged {

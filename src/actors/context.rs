@@ -45,7 +45,7 @@ use crate::control_plane::budgets::ProtectedByBudgets;
 use crate::control_plane::scales::TakenFromOthers;
 use crate::domain::hpa::{HorizontalPodAutoscaler, ScaleTargetRef};
 use crate::domain::workload::ObjectName;
-use crate::domain::{KubernetesVersion, NodeId, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{KubernetesVersion, Labels, NodeId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::engine::{EventQueue, Ordinals, Streams};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::budgets::Protections;
@@ -102,6 +102,8 @@ pub struct Context<'s> {
     pub(super) volumes: Volumes,
     pub(super) drains: Drains,
     pub(super) node_templates: NodeTemplates,
+    /// Namespaces with their labels as they are now, in order of name.
+    pub(super) namespaces: Arc<Vec<(Symbol, Labels)>>,
     pub(super) quotas: Quotas,
     pub(super) fargate: Fargate,
     /// Who tells news.
@@ -210,6 +212,7 @@ impl<'s> Context<'s> {
             volumes: Volumes::new(setup),
             drains: Drains::default(),
             node_templates: NodeTemplates::new(setup),
+            namespaces: Arc::new(setup.namespaces().collect()),
             quotas: Quotas::new(&setup.policy.manifests),
             fargate: Fargate::default(),
             dispatch: dispatch::dispatch,

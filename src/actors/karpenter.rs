@@ -186,6 +186,12 @@ pub(super) fn replace_buffers(context: &mut Context<'_>, now: SimTime, buffers: 
     tell(context, now, Input::BuffersReplaced(buffers.to_vec()));
 }
 
+/// Namespaces are labelled otherwise.
+pub(super) fn replace_namespaces(context: &mut Context<'_>, now: SimTime) {
+    let all = context.namespaces.to_vec();
+    tell(context, now, Input::NamespacesReplaced(all));
+}
+
 fn replace_types(context: &mut Context<'_>, now: SimTime, types: Vec<(Symbol, Vec<InstanceType>)>) {
     for (pool, types) in types {
         tell(context, now, Input::TypesReplaced(pool, types));

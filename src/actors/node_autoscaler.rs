@@ -128,6 +128,15 @@ pub(super) fn replace_ranks(context: &mut Context<'_>, now: SimTime, ranks: &Gro
     }
 }
 
+/// Namespaces are labelled otherwise.
+pub(super) fn replace_namespaces(context: &mut Context<'_>, now: SimTime) {
+    match NodeAutoscaler::of(context.setup) {
+        NodeAutoscaler::Static => {}
+        NodeAutoscaler::Karpenter => karpenter::replace_namespaces(context, now),
+        NodeAutoscaler::ClusterAutoscaler => context.cluster_autoscaler.namespaces_changed(),
+    }
+}
+
 /// A NodePool is deleted; whether there is one.
 pub(super) fn delete_pool(context: &mut Context<'_>, now: SimTime, name: Symbol) -> bool {
     let known = context.setup.node_pools.iter().any(|pool| pool.name == name);

@@ -20,7 +20,7 @@ use super::news::News;
 use super::setup::Setup;
 use super::{eviction, kubelet, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
-use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
@@ -458,6 +458,14 @@ pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId
     context.scheduler.view.add_node(node, entry);
     // Compared with a node that was not there, every change that can help does help.
     notify(context, now, ClusterEvent::NodeAdded(node));
+}
+
+/// The labels of a namespace are others. No pod is tried again for that: no event that the scheduler waits for is one of a namespace.
+///
+/// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go`, `EventsToRegister`.
+pub(super) fn namespace_labelled(context: &mut Context<'_>, namespace: Symbol, labels: &Labels) {
+    context.scheduler.view.label_namespace(namespace, labels.clone());
+    context.scheduler.scheduler.forget_nodes();
 }
 
 /// A node is gone.

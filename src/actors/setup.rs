@@ -161,16 +161,16 @@ impl Setup<'_> {
         now - SimDuration::from_micros(micros.rem_euclid(1_000_000))
     }
 
-    /// Every namespace in which something stands at some time of the run, with its labels: what kube-scheduler and Karpenter select
-    /// namespaces from. One in which nothing stands yet has no pod that could count.
+    /// Every namespace in which something stands at some time of the run, in order of name, with its labels at the start: what
+    /// kube-scheduler and the autoscalers select namespaces from. One in which nothing stands yet has no pod that could count.
     pub fn namespaces(&self) -> impl Iterator<Item = (Symbol, Labels)> {
         let later = self.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
         let found = self.initial.iter().flat_map(|initial| {
             let of_nodes = initial.nodes.iter().flat_map(|own| &own.found.pods);
             of_nodes.chain(initial.waiting.iter().copied()).map(|pod| pod.namespace)
         });
-        let objects = std::iter::once(&self.policy.manifests).chain(later).map(|own| &**own);
-        Namespaces::of(objects).with(found).into_iter()
+        let later = Namespaces::of(later.map(|own| &**own)).into_iter().map(|(name, _)| name);
+        Namespaces::of([&*self.policy.manifests]).with(found).with(later).into_iter()
     }
 
     /// What addresses the network plugin has for pods.
@@ -389,6 +389,8 @@ pub enum Action {
     ReplaceOverlays(Vec<NodeOverlay>),
     /// CapacityBuffers, or PodTemplates of theirs, are applied: all that there are from then on.
     ReplaceBuffers(Vec<Buffer>),
+    /// A Namespace is applied: its labels are these.
+    LabelNamespace(Symbol, Labels),
     /// A PodDisruptionBudget is applied: it comes to be, or changes to this form.
     ApplyBudget(PodDisruptionBudget),
     /// A ResourceQuota is applied.

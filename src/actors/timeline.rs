@@ -4,8 +4,9 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 use super::{
-    control_plane, eviction, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, node_autoscaler,
-    node_groups, pod_trace, queue_loop, quotas, replica_loop, usage_loop, vertical, workload_controllers,
+    control_plane, eviction, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, namespaces,
+    node_autoscaler, node_groups, pod_trace, queue_loop, quotas, replica_loop, usage_loop, vertical,
+    workload_controllers,
 };
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
@@ -52,6 +53,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
         Action::ReplacePool(pool) => node_autoscaler::replace_pool(context, now, pool),
         Action::ReplaceOverlays(overlays) => node_autoscaler::replace_overlays(context, now, overlays),
         Action::ReplaceBuffers(buffers) => node_autoscaler::replace_buffers(context, now, buffers),
+        Action::LabelNamespace(name, labels) => namespaces::apply(context, now, *name, labels),
         Action::ApplyBudget(budget) => eviction::apply_budget(context, now, budget),
         Action::ApplyQuota(quota) => quotas::apply(context, now, quota),
         Action::ReplaceRanks(ranks) => node_autoscaler::replace_ranks(context, now, ranks),

@@ -61,6 +61,7 @@ mod load;
 mod manifests;
 mod memory;
 mod migration;
+mod namespaces_later;
 mod net_bill;
 mod network_bill;
 mod newcomers;

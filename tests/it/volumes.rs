@@ -216,7 +216,8 @@ fn a_node_of_a_group_attaches_no_more_volumes_when_it_is_there_from_the_start() 
         counts
     };
     let growing = autoscaler_scenario(group, "", "");
-    let fixed = growing.replace("name: cas, autoscaler: cluster-autoscaler, flags: {}", "name: fixed, autoscaler: none");
+    let fixed =
+        growing.replace("name: cas, autoscaler: cluster-autoscaler, flags: {}", "name: fixed, autoscaler: none");
     assert_eq!(on_nodes(&fixed), [25], "five pods wait");
     assert_eq!(on_nodes(&growing), [25, 5], "the autoscaler sees that the node is full");
 }

@@ -126,6 +126,11 @@ impl Scheduler {
         &self.config
     }
 
+    /// Forgets what it remembers of nodes, because the view has changed in what its journal does not say. The search goes on from where it is.
+    pub fn forget_nodes(&mut self) {
+        self.caches.clear();
+    }
+
     /// Decides for one pod. The view is not changed: tell it by [`ClusterView::assume_pod`]. One scheduler must be used
     /// with one view.
     ///

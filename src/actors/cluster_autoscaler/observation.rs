@@ -10,7 +10,7 @@ use crate::actors::context::Context;
 use crate::actors::{eviction, scheduler_loop, volumes};
 use crate::cluster::{Change, NodePhase, PodPhase, Position};
 use crate::domain::pod::PodPhase as ReportedPhase;
-use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::policy::cluster_autoscaler::view::{
     BudgetView, Controller, ControllerKind, DaemonSetView, Deletions, GroupView, InstanceView, NodeView, PodPlace,
     PodTraits, PodView, RestartPolicy,
@@ -57,6 +57,7 @@ pub(super) struct Seen {
     groups: Vec<GroupView>,
     daemon_sets: Vec<DaemonSetView>,
     budgets: Vec<BudgetView>,
+    namespaces: Arc<Vec<(Symbol, Labels)>>,
     deletions: Deletions,
 }
 
@@ -65,7 +66,8 @@ impl Seen {
         let nodes = nodes(context, now);
         let (pods, daemon_sets) = (pods(context, flags), daemon_sets(context, flags));
         let deletions = Deletions { empty: removals(context, true), drained: removals(context, false) };
-        Self { nodes, pods, groups: groups(context), daemon_sets, budgets: budgets(context), deletions }
+        let (groups, budgets) = (groups(context), budgets(context));
+        Self { nodes, pods, groups, daemon_sets, budgets, namespaces: Arc::clone(&context.namespaces), deletions }
     }
 
     pub(super) fn observation(&self, now: SimTime) -> Observation<'_> {
@@ -76,10 +78,16 @@ impl Seen {
             groups: &self.groups,
             daemon_sets: &self.daemon_sets,
             budgets: &self.budgets,
+            namespaces: &self.namespaces,
             deletions: &self.deletions,
             // Evictions are remembered for no time at all, as upstream.
             recent_evictions: &[],
         }
+    }
+
+    /// Whether namespaces were labelled as they are now.
+    pub(super) fn knows_namespaces(&self, context: &Context<'_>) -> bool {
+        Arc::ptr_eq(&self.namespaces, &context.namespaces)
     }
 
     /// The node at a place of the observation.

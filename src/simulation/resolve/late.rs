@@ -1,4 +1,4 @@
-//! Objects of a timeline's step that act on others: budgets, quotas, ranks of groups, and what a run reads once, at its start.
+//! Objects of a timeline's step that act on others: namespaces, budgets, quotas, ranks of groups, and what a run reads once, at its start.
 //!
 //! What must not live here: workloads and their autoscalers (`resolve`), NodePools and classes (`pools`).
 
@@ -22,7 +22,8 @@ pub(super) fn applied(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
         ));
     }
     let ranks = group_ranks(later).filter(|_| of_autoscaler).map(|ranks| Action::ReplaceRanks(Box::new(ranks)));
-    budgets.chain(quotas).chain(ranks).map(|action| Step { at, action }).collect()
+    let namespaces = later.namespaces.iter().map(|own| Action::LabelNamespace(own.name, own.labels.clone()));
+    namespaces.chain(budgets).chain(quotas).chain(ranks).map(|action| Step { at, action }).collect()
 }
 
 fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {

@@ -271,6 +271,7 @@ impl Lab {
             groups: &self.groups,
             daemon_sets: &self.daemon_sets,
             budgets: &self.budgets,
+            namespaces: &[],
             deletions: &self.deletions,
             recent_evictions: &self.recent_evictions,
         }

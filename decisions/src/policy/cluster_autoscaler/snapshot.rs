@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 use super::view::{NodeTemplate, NodeView, Observation, PodTraits};
 use crate::domain::symbol::well_known;
-use crate::domain::{NodeId, PodId, PodSpec, Resources, Symbol, Taint, TaintEffect};
+use crate::domain::{Labels, NodeId, PodId, PodSpec, Resources, Symbol, Taint, TaintEffect};
 use crate::policy::kube_scheduler::{ClusterView, PodVolumes, Predicates, Rejection, SchedulerNode, ShapeId};
 
 /// A node of the snapshot, by place in its table.
@@ -30,7 +30,7 @@ pub struct SnapshotNode {
     pub(super) id: NodeId,
     /// The place among the observed nodes, `None` for a node that is only imagined.
     pub(super) observed: Option<usize>,
-    pub(super) labels: crate::domain::Labels,
+    pub(super) labels: Labels,
     pub(super) capacity: Resources,
     pub(super) allocatable: Resources,
     pub(super) pods: Vec<PodAt>,
@@ -79,6 +79,8 @@ pub struct Mark(usize);
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     view: ClusterView,
+    /// The namespaces that the view was made with.
+    namespaces: Vec<(Symbol, Labels)>,
     predicates: Predicates,
     nodes: Vec<SnapshotNode>,
     /// The nodes that are there, in the order in which they are searched.
@@ -107,6 +109,12 @@ impl Snapshot {
         Self { next, ..Self::default() }
     }
 
+    /// An empty cluster with these namespaces.
+    fn of(namespaces: &[(Symbol, Labels)]) -> Self {
+        let view = ClusterView::new(Vec::new(), namespaces.iter().cloned());
+        Self { view, namespaces: namespaces.to_vec(), ..Self::default() }
+    }
+
     /// Where the next search begins.
     pub const fn next(&self) -> usize {
         self.next
@@ -126,8 +134,9 @@ impl Snapshot {
         if wasteful(self.real.0, seen.nodes.len())
             || wasteful(self.real.1, placed.len())
             || wasteful(self.kinds.len(), placed.len())
+            || self.namespaces != seen.namespaces
         {
-            *self = Self::default();
+            *self = Self::of(seen.namespaces);
         }
         self.go_back(Mark(0));
         self.nodes.truncate(self.real.0);

@@ -320,6 +320,8 @@ pub struct Observation<'a> {
     pub daemon_sets: &'a [DaemonSetView],
     /// Disruption budgets.
     pub budgets: &'a [BudgetView],
+    /// Namespaces with their labels, for terms of pod affinity that select them. One that is not listed has no label but its name.
+    pub namespaces: &'a [(Symbol, Labels)],
     /// Deletions under way.
     pub deletions: &'a Deletions,
     /// Pods evicted a moment ago.

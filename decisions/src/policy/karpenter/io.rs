@@ -101,6 +101,8 @@ pub enum Input<'a> {
     TypeWithdrawn(Symbol),
     /// CapacityBuffers are others.
     BuffersReplaced(Vec<Buffer>),
+    /// Namespaces are others, or labelled otherwise: all that there are from now on, as in [`Settings`](super::Settings).
+    NamespacesReplaced(Vec<(Symbol, Labels)>),
 }
 
 /// Why Karpenter wants to be woken.

@@ -9,7 +9,9 @@ use super::{
     pace, provisioning, queue, repair, reservations, static_pools, termination, validation,
 };
 use crate::cluster::{Cluster, NodeEnd, NodeOrigin, NodePhase};
-use crate::domain::{CommandId, NodeClass, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{
+    CommandId, Labels, NodeClass, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known,
+};
 use crate::policy::instance_types::{InstanceType, learn_memory};
 use crate::policy::release::apply_api;
 
@@ -124,6 +126,7 @@ impl<'a> Step<'a> {
             Input::ClaimChanged(node) => self.make_drift(now, node),
             Input::TypeWithdrawn(name) => self.withdraw_type(now, name),
             Input::BuffersReplaced(own) => buffers::replace(self, now, own),
+            Input::NamespacesReplaced(own) => self.replace_namespaces(own),
         }
     }
 
@@ -238,6 +241,15 @@ impl<'a> Step<'a> {
         self.changed(now);
         self.look_at_drift_of_all(now);
         static_pools::wake(self, now);
+    }
+
+    /// Namespaces are labelled otherwise. Nobody watches them: the next search lists them as they are then.
+    ///
+    /// Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/topology.go`, `buildNamespaceList`.
+    fn replace_namespaces(&mut self, namespaces: Vec<(Symbol, Labels)>) {
+        self.own.settings.namespaces = namespaces;
+        // A packer at rest and the answers to the last look rest on them; both go by the lists of types.
+        self.own.instance_types.change();
     }
 
     /// The types of a pool are others. Who remembers a type does so by its place in the list: one that is left out keeps its place and

@@ -148,6 +148,16 @@ impl ClusterView {
         Self { services, namespace_labels, ..Self::default() }
     }
 
+    /// The labels of a namespace change. Whoever has worked something out with this view has to forget it: the journal does not say so.
+    pub fn label_namespace(&mut self, name: Symbol, labels: Labels) {
+        let labels = with_namespace_name(labels, name);
+        let of_namespace = |shape: &&mut Arc<PodShape>| shape.namespace == name;
+        for shape in self.shapes.iter_mut().chain(&mut self.peers).filter(of_namespace) {
+            Arc::make_mut(shape).namespace_labels = labels.clone();
+        }
+        self.namespace_labels.insert(name, labels);
+    }
+
     /// Adds a node, or replaces what is known of it; its pods stay.
     pub fn add_node(&mut self, id: NodeId, mut node: SchedulerNode) {
         for image in &mut node.images {
@@ -508,6 +518,19 @@ mod tests {
         view.remove_node(NodeId(3));
         view.update_node(NodeId(0), node_in("b"));
         assert_eq!(order(&view), [1, 2, 4, 5, 0]);
+    }
+
+    #[test]
+    fn pods_that_are_there_have_the_new_labels_of_their_namespace() {
+        let team = |name: &str| Labels::new().with("team", name);
+        let mut view = ClusterView::new(Vec::new(), [(well_known::DEFAULT, team("b"))]);
+        let shape = view.shape(well_known::DEFAULT, &Arc::new(PodSpec::default()), None);
+        view.label_namespace(well_known::DEFAULT, team("a"));
+        let expected = team("a").with("kubernetes.io/metadata.name", "default");
+        let peer = view.shape_of(shape).peer;
+        assert_eq!([&view.shape_of(shape).namespace_labels, &view.peer(peer).namespace_labels], [&expected; 2]);
+        let later = view.shape(well_known::DEFAULT, &Arc::new(PodSpec { priority: 9, ..PodSpec::default() }), None);
+        assert_eq!(view.shape_of(later).namespace_labels, expected);
     }
 
     #[test]
