@@ -86,7 +86,7 @@ pub fn resolve<'s>(
         node_pools,
         node_overlays: beliefs::overlays(scenario, policy, SimTime::ZERO),
         buffers: beliefs::buffers(scenario, policy, SimTime::ZERO),
-        storage: storage::storage(scenario, manifests, &mut warnings),
+        storage: storage::storage(scenario, manifests, policy.versions.kubernetes, &mut warnings),
         prometheus: metrics::prometheus_plan(scenario, manifests),
         queues: queues(scenario, Streams::new(seed)),
         loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),

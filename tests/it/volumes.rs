@@ -222,6 +222,29 @@ fn a_node_of_a_group_attaches_no_more_volumes_when_it_is_there_from_the_start() 
     assert_eq!(on_nodes(&growing), [25, 5], "the autoscaler sees that the node is full");
 }
 
+#[test]
+fn a_claim_for_one_pod_keeps_a_second_pod_waiting_and_no_autoscaler_grows_for_it() {
+    let claim = CLAIM.replace("ReadWriteOnce", "ReadWriteOncePod");
+    let manifests = format!("{GP3}{claim}{}", deployment("", "").replace("replicas: 1", "replicas: 2"));
+    let group = "{ name: workers, instanceType: m5.xlarge, zones: [us-east-1a], min: 1, desired: 1, max: 3 }";
+    let scaled = "timeline: [{ at: 30m, scale: { workload: default/db, replicas: 1 } }]";
+    let outcome = run(&autoscaler_scenario(group, "", ""), &manifests);
+    let waiting = outcome.record.pods.iter().filter(|pod| pod.node.is_none()).count();
+    assert_eq!((waiting, outcome.record.nodes.len()), (1, 1));
+    let refusal = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode";
+    let said = messages(&outcome, EventKind::PodUnschedulable);
+    assert!(!said.is_empty() && said.iter().all(|message| message.contains(refusal)), "{said:?}");
+    // A rollout that makes the new pod first waits for ever, as it does really; one that deletes first does not.
+    let outcome = run(&autoscaler_scenario(group, "", scaled), &manifests);
+    assert_eq!(outcome.record.pods.iter().filter(|pod| pod.ready.is_some()).count(), 1);
+    let shared = run(&autoscaler_scenario(group, "", ""), &manifests.replace("ReadWriteOncePod", "ReadWriteOnce"));
+    assert_eq!(shared.record.pods.iter().filter(|pod| pod.ready.is_some()).count(), 2);
+    let old = autoscaler_scenario(group, "", "versions: { kubernetes: \"1.26\" }");
+    let old = run(&old, &manifests);
+    assert_eq!(old.record.pods.iter().filter(|pod| pod.ready.is_some()).count(), 2);
+    assert!(old.warnings.texts().join("\n").contains("asks for `ReadWriteOncePod`"));
+}
+
 /// The run of a pod with a volume and a minute to stop whose node expires after ten minutes; gives back the node and the pod.
 fn leaving(own: &str, stop: &str, manifests: &str) -> (NodeFacts, PodFacts) {
     let times = format!("{ON_DEMAND}\nworkloads: [{{ name: default/db, shutdown_time: {stop} }}]");

@@ -145,6 +145,8 @@ pub struct PersistentVolumeClaim {
     pub deleting: bool,
     /// The size that is asked for in bytes; `None` if it is in no file.
     pub bytes: Option<i64>,
+    /// Whether one pod of the cluster may use it at a time (access mode `ReadWriteOncePod`).
+    pub one_pod: bool,
 }
 
 /// A size in whole GiB, rounded up, as EBS has it; `None` for nothing.
@@ -171,7 +173,17 @@ impl PersistentVolumeClaim {
 
     /// A claim without a volume.
     pub const fn unbound(namespace: Symbol, name: Symbol, class: Option<Symbol>) -> Self {
-        Self { namespace, name, class, volume: None, bind_completed: false, lost: false, deleting: false, bytes: None }
+        Self {
+            namespace,
+            name,
+            class,
+            volume: None,
+            bind_completed: false,
+            lost: false,
+            deleting: false,
+            bytes: None,
+            one_pod: false,
+        }
     }
 }
 

@@ -91,15 +91,8 @@ static VOLUME: Shape = Shape {
 };
 static CLAIM: Shape = Shape {
     name: "a PersistentVolumeClaim's spec",
-    keys: &["storageClassName", "volumeName", "resources"],
-    without_effect: &[
-        "accessModes",
-        "volumeMode",
-        "selector",
-        "dataSource",
-        "dataSourceRef",
-        "volumeAttributesClassName",
-    ],
+    keys: &["storageClassName", "volumeName", "resources", "accessModes"],
+    without_effect: &["volumeMode", "selector", "dataSource", "dataSourceRef", "volumeAttributesClassName"],
     unsupported: &[],
     strict: false,
 };
@@ -247,6 +240,7 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
         lost: fields.get("status").and_then(|status| status.get("phase")).and_then(Node::as_text) == Some("Lost"),
         deleting: life.deleting,
         bytes: None,
+        one_pod: false,
     };
     if let Some(given) = fields.get("spec") {
         let spec = reader.fields(given, &CLAIM)?;
@@ -260,6 +254,7 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
         let volume = spec.optional("volumeName", |n, what| reader.symbol(n, what))?;
         claim.volume = volume.filter(|name| *name != well_known::EMPTY);
         claim.bytes = requested_bytes(reader, spec.get("resources"))?;
+        claim.one_pod = symbols(reader, spec, "accessModes")?.iter().any(|mode| mode.as_str() == "ReadWriteOncePod");
     }
     Ok(claim)
 }

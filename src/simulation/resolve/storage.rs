@@ -7,7 +7,7 @@ use crate::domain::volumes::{
     DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode, ebs_sizes,
 };
 use crate::domain::words::some_of;
-use crate::domain::{PodSpec, Symbol, well_known};
+use crate::domain::{KubernetesVersion, PodSpec, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Caveats, Scenario};
 
@@ -18,7 +18,12 @@ const NETWORK_DRIVERS: [&str; 5] =
 const EKS_CLASS: &str = "gp2";
 
 /// The storage objects with all that the pods of `scenario` need.
-pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut Caveats) -> Storage {
+pub(super) fn storage(
+    scenario: &Scenario,
+    manifests: &Manifests,
+    kubernetes: KubernetesVersion,
+    warnings: &mut Caveats,
+) -> Storage {
     let mut all = Manifests::default();
     for part in parts(scenario, manifests) {
         let mut own = Manifests::default();
@@ -29,6 +34,7 @@ pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut
     }
     let mut needs = Needs { claims: all.volume_claims, volumes: all.volumes, ..Needs::default() };
     needs.settle(warnings);
+    share_claims(&mut needs.claims, kubernetes, warnings);
     for (namespace, spec) in pods(scenario, manifests) {
         needs.take(namespace, spec);
     }
@@ -45,6 +51,27 @@ pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut
         ));
     }
     storage
+}
+
+/// Before Kubernetes 1.27 a claim for one pod at a time is taken only behind a feature gate: it is one that pods may share.
+///
+/// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `ReadWriteOncePod` (alpha in 1.22, beta and on since 1.27).
+fn share_claims(claims: &mut [PersistentVolumeClaim], kubernetes: KubernetesVersion, warnings: &mut Caveats) {
+    if kubernetes.minor() >= 27 {
+        return;
+    }
+    let mut names = Vec::new();
+    for claim in claims.iter_mut().filter(|claim| claim.one_pod) {
+        claim.one_pod = false;
+        names.push(claim.name.as_str());
+    }
+    if !names.is_empty() {
+        warnings.changes(format!(
+            "PersistentVolumeClaim {} asks for `ReadWriteOncePod`, which Kubernetes {kubernetes} refuses unless a feature gate is open: taken for \
+             one that pods may share; state a release from 1.27 on, or `ReadWriteOnce`",
+            some_of(&names)
+        ));
+    }
 }
 
 /// The manifests of the start and of the timeline.

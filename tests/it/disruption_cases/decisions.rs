@@ -211,6 +211,7 @@ fn a_volume_on_the_nodes_own_disk_does_not_hold_its_pod() {
         lost: false,
         deleting: false,
         bytes: None,
+        one_pod: false,
     });
     lab.volumes.push(PersistentVolume {
         name: "disk".into(),

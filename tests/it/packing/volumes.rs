@@ -30,6 +30,7 @@ pub fn bound(world: &mut World, name: &str, alternatives: &[&[&str]]) {
         lost: false,
         deleting: false,
         bytes: None,
+        one_pod: false,
     });
     world.volumes.push(PersistentVolume {
         name: Symbol::new(name),
@@ -120,6 +121,7 @@ fn an_unusable_volume_leaves_its_pod_out_and_no_other() {
         lost: false,
         deleting: false,
         bytes: None,
+        one_pod: false,
     };
     let class = |binding_mode| StorageClass {
         name: Symbol::new("standard"),

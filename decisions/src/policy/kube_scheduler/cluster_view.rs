@@ -123,7 +123,7 @@ pub struct ClusterView {
     shape_ids: FxHashMap<(Symbol, Arc<PodSpec>, Option<LabelSelector>, PodVolumes), ShapeId>,
     /// One shape of each group of peers.
     peers: Vec<Arc<PodShape>>,
-    peer_ids: FxHashMap<(Symbol, Labels, PodAffinity, PodAffinity), PeerId>,
+    peer_ids: FxHashMap<(Symbol, Labels, PodAffinity, PodAffinity, Vec<Symbol>), PeerId>,
     /// Placed pods that have terms of pod (anti-)affinity.
     pods_with_affinity: usize,
     /// Placed pods by priority.
@@ -258,7 +258,13 @@ impl ClusterView {
         let default_selector = self.default_selector(namespace, &spec.labels, owner_selector);
         let (keys, slots) = (&mut self.keys, &self.slots);
         let peer = self.peers.len() as u32;
-        let peer_key = (namespace, spec.labels.clone(), spec.pod_affinity.clone(), spec.pod_anti_affinity.clone());
+        let peer_key = (
+            namespace,
+            spec.labels.clone(),
+            spec.pod_affinity.clone(),
+            spec.pod_anti_affinity.clone(),
+            volumes.one_pod.clone(),
+        );
         let peer = *self.peer_ids.entry(peer_key).or_insert(PeerId(peer));
         let shape = PodShape::new(namespace, spec, peer, default_selector, |name| {
             let nodes = (0..).zip(slots).filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)));

@@ -252,6 +252,8 @@ pub(super) fn check_entry(
     slot: Slot,
     entry: &NodeEntry,
 ) -> Result<(), Rejection> {
-    filters::check_node(shape, entry)?;
-    Ok(state.gate(view).check(slot)?)
+    match filters::check_node(shape, entry) {
+        Err(refusal) if !state.refuses_before(&refusal) => Err(refusal),
+        Ok(()) | Err(_) => Ok(state.gate(view).check(slot)?),
+    }
 }

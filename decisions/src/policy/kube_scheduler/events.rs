@@ -7,6 +7,7 @@ use super::node::{NodeEntry, SchedulerNode};
 use super::plugins::{Plugin, PluginSet};
 use super::resources::fits_when_empty;
 use super::shape::{AffinityTerm, PodShape, ShapeId};
+use super::volumes::claims_in_common;
 use crate::domain::symbol::well_known;
 use crate::domain::{Labels, NodeId, Symbol, TaintEffect, taints::first_untolerated};
 
@@ -78,6 +79,7 @@ fn new_node_helps(plugin: Plugin, pod: &PendingPod, shape: &PodShape, entry: &No
         | Plugin::NodePorts
         | Plugin::NodeVolumeLimits
         | Plugin::VolumeBinding
+        | Plugin::VolumeRestrictions
         | Plugin::InterPodAffinity => true,
         Plugin::NodeResourcesBalancedAllocation | Plugin::ImageLocality => false,
     }
@@ -116,7 +118,7 @@ fn changed_node_helps(
         }
         Plugin::VolumeBinding => before.labels != now.labels,
         Plugin::NodeVolumeLimits => before.volume_limits != now.volume_limits,
-        Plugin::NodeName | Plugin::NodePorts => false,
+        Plugin::NodeName | Plugin::NodePorts | Plugin::VolumeRestrictions => false,
         Plugin::NodeResourcesBalancedAllocation | Plugin::ImageLocality => false,
     }
 }
@@ -128,6 +130,7 @@ fn gone_pod_helps(plugin: Plugin, shape: &PodShape, other: &PodShape) -> bool {
             shape.host_ports.iter().any(|own| other.host_ports.iter().any(|held| ports_conflict(own, held)))
         }
         Plugin::NodeVolumeLimits => !other.volumes.own.is_empty() || !other.volumes.shared.is_empty(),
+        Plugin::VolumeRestrictions => claims_in_common(shape, other) > 0,
         Plugin::PodTopologySpread => spread_counts(shape, other),
         Plugin::InterPodAffinity => {
             let any = |terms: &[AffinityTerm], meant: &PodShape| terms.iter().any(|term| term.matches(meant));

@@ -8,7 +8,8 @@ use crate::domain::{KubernetesVersion, ResourceName, Taint};
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`.
 ///
-/// Deviation: VolumeRestrictions, VolumeZone, DynamicResources and NodeDeclaredFeatures are left out: they accept every node.
+/// Deviation: VolumeZone, DynamicResources and NodeDeclaredFeatures are left out: they accept every node. VolumeRestrictions heeds claims that
+/// one pod may use at a time, and no disks that a pod names without a claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Plugin {
     /// Turns down cordoned nodes.
@@ -27,6 +28,8 @@ pub enum Plugin {
     NodeVolumeLimits,
     /// Where the pod's volumes are, or can be made.
     VolumeBinding,
+    /// Claims that one pod may use at a time.
+    VolumeRestrictions,
     /// Topology spread constraints.
     PodTopologySpread,
     /// Pod affinity and anti-affinity.
@@ -39,7 +42,7 @@ pub enum Plugin {
 
 impl Plugin {
     /// Every plugin: first those that filter, in the order in which they do.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::NodeUnschedulable,
         Self::NodeName,
         Self::TaintToleration,
@@ -48,6 +51,7 @@ impl Plugin {
         Self::NodeResourcesFit,
         Self::NodeVolumeLimits,
         Self::VolumeBinding,
+        Self::VolumeRestrictions,
         Self::PodTopologySpread,
         Self::InterPodAffinity,
         Self::NodeResourcesBalancedAllocation,
@@ -76,6 +80,7 @@ impl Plugin {
             Self::NodeResourcesFit => "NodeResourcesFit",
             Self::NodeVolumeLimits => "NodeVolumeLimits",
             Self::VolumeBinding => "VolumeBinding",
+            Self::VolumeRestrictions => "VolumeRestrictions",
             Self::PodTopologySpread => "PodTopologySpread",
             Self::InterPodAffinity => "InterPodAffinity",
             Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
@@ -93,7 +98,8 @@ impl Plugin {
             | Self::NodeName
             | Self::NodePorts
             | Self::NodeVolumeLimits
-            | Self::VolumeBinding => 0,
+            | Self::VolumeBinding
+            | Self::VolumeRestrictions => 0,
         }
     }
 }
@@ -172,6 +178,8 @@ pub enum Reason {
     VolumeBinding,
     /// A volume is elsewhere.
     VolumeNodeAffinity,
+    /// Another pod uses a claim that one pod may use at a time.
+    ClaimInUse,
     /// A hard spread constraint would be broken.
     TopologySpread,
     /// The node lacks the label that a hard spread constraint is about.
@@ -198,6 +206,7 @@ impl Reason {
             Self::TooManyPods | Self::Insufficient(_) => Plugin::NodeResourcesFit,
             Self::VolumeCount => Plugin::NodeVolumeLimits,
             Self::VolumeBinding | Self::VolumeNodeAffinity => Plugin::VolumeBinding,
+            Self::ClaimInUse => Plugin::VolumeRestrictions,
             Self::TopologySpread | Self::TopologySpreadMissingLabel => Plugin::PodTopologySpread,
             Self::PodAffinity | Self::PodAntiAffinity | Self::ExistingPodAntiAffinity => Plugin::InterPodAffinity,
         }
@@ -221,6 +230,9 @@ impl Reason {
             Self::VolumeCount => "node(s) exceed max volume count",
             Self::VolumeBinding => "node(s) didn't find available persistent volumes to bind",
             Self::VolumeNodeAffinity => "node(s) had volume node affinity conflict",
+            Self::ClaimInUse => {
+                "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
+            }
             Self::TopologySpread => "node(s) didn't match pod topology spread constraints",
             Self::TopologySpreadMissingLabel => {
                 "node(s) didn't match pod topology spread constraints (missing required label)"

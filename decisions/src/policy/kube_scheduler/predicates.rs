@@ -58,6 +58,7 @@ impl Predicates {
         !shape.hard_spread.is_empty()
             || !shape.required_affinity.is_empty()
             || !shape.required_anti_affinity.is_empty()
+            || !shape.volumes.one_pod.is_empty()
             || view.pods_with_affinity() > 0
     }
 

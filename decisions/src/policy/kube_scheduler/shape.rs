@@ -24,8 +24,8 @@ impl ShapeId {
     }
 }
 
-/// Pods that are alike to the selectors and terms of others, whatever they ask for: same namespace, labels and terms of
-/// pod (anti-)affinity.
+/// Pods that are alike to the selectors and terms of others, whatever they ask for: same namespace, labels, terms of
+/// pod (anti-)affinity, and claims that one pod may use at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct PeerId(pub(super) u32);
 
@@ -187,7 +187,10 @@ impl PodShape {
 
     /// Whether where other pods are matters to these pods.
     pub(super) fn minds_others(&self) -> bool {
-        self.has_affinity_terms() || !self.hard_spread.is_empty() || !self.soft_spread.is_empty()
+        self.has_affinity_terms()
+            || !self.hard_spread.is_empty()
+            || !self.soft_spread.is_empty()
+            || !self.volumes.one_pod.is_empty()
     }
 
     /// Whether the pods ask for neither CPU nor memory, so that balance does not concern them.

@@ -195,7 +195,8 @@ impl ShapeCache {
         if let Err(rejection) = self.check_rivals(view, slot, rivals) {
             return Some(rejection);
         }
-        if let Some(refusal) = self.known.refusal(&self.shape, slot, entry) {
+        let refuses_before = |own: &&Rejection| self.state.as_ref().is_some_and(|state| state.refuses_before(own));
+        if let Some(refusal) = self.known.refusal(&self.shape, slot, entry).filter(|own| !refuses_before(own)) {
             return Some(refusal.clone());
         }
         let state = self.state.as_ref()?;
@@ -224,15 +225,19 @@ impl ShapeCache {
     /// Counts why nodes do not take the pod where no nominated pod is in its way.
     fn tally(&mut self, view: &ClusterView, searched: &[Slot], of_all: bool, tally: &mut Tally) {
         let Self { shape, state, known, .. } = self;
+        let mut add = |refusal: &Rejection, nodes: usize| match state {
+            Some(state) if state.refuses_before(refusal) => tally.add(&[Reason::ClaimInUse], nodes),
+            _ => tally.add(&refusal.reasons, nodes),
+        };
         if of_all {
             for (refusal, nodes) in known.refusals(view, shape) {
-                tally.add(&refusal.reasons, nodes);
+                add(refusal, nodes);
             }
         } else {
             for &slot in searched {
                 let Some(entry) = view.entry(slot) else { continue };
                 if let Some(refusal) = known.refusal(shape, slot, entry) {
-                    tally.add(&refusal.reasons, 1);
+                    add(refusal, 1);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! What PodTopologySpread and InterPodAffinity count over the cluster for pods of one shape.
+//! What PodTopologySpread, InterPodAffinity and VolumeRestrictions count over the cluster for pods of one shape.
 //!
 //! Every node contributes a part; the sums are over the parts. When a node or its pods change, its old part is taken
 //! away and a new one is worked out, so that following the cluster costs what changed.
@@ -9,9 +9,10 @@ use smallvec::SmallVec;
 
 use super::cluster_view::{ClusterView, Slot};
 use super::node::{NodeEntry, PeerCount};
-use super::plugins::{Reason, Refusal};
+use super::plugins::{Plugin, Reason, Refusal, Rejection};
 use super::shape::{PeerId, PodShape, SpreadConstraint};
 use super::topology::{DomainCounts, KeyIndex, NO_DOMAIN};
+use super::volumes::claims_in_common;
 use crate::domain::{TaintEffect, taints::first_untolerated};
 
 /// How much a required affinity term of a running pod adds to the score of its domain (`hardPodAffinityWeight`).
@@ -72,6 +73,8 @@ enum Counter {
     Preferred(KeyIndex),
     /// How many terms made up those weights: weights of opposite sign still count as a match.
     PreferredMatches,
+    /// Uses of claims that one pod may use at a time, wherever the pods are.
+    Claims,
 }
 
 /// What one node adds to one sum.
@@ -91,6 +94,8 @@ struct Relation {
     soft: Vec<bool>,
     /// What each such pod adds to the affinity sums: counter, key, amount.
     affinity: Vec<(Counter, KeyIndex, i64)>,
+    /// Claims in common that one pod may use at a time.
+    claims: i64,
 }
 
 /// What is known of the relation to certain peers: most pods mean nothing to each other.
@@ -116,6 +121,7 @@ pub(super) struct TopologyState {
     existing_anti_affinity: KeyedSums,
     preferred: KeyedSums,
     preferred_matches: i64,
+    claims: i64,
     parts: Vec<Vec<Part>>,
     /// By peers.
     bearings: Vec<Bearing>,
@@ -135,6 +141,7 @@ impl TopologyState {
             existing_anti_affinity: KeyedSums::default(),
             preferred: KeyedSums::default(),
             preferred_matches: 0,
+            claims: 0,
             parts: Vec::new(),
             bearings: Vec::new(),
             relations: Vec::new(),
@@ -192,6 +199,7 @@ impl TopologyState {
             Counter::ExistingAntiAffinity(key) => self.existing_anti_affinity.add(key, part.domain, amount),
             Counter::Preferred(key) => self.preferred.add(key, part.domain, amount),
             Counter::PreferredMatches => self.preferred_matches += amount,
+            Counter::Claims => self.claims += amount,
         }
     }
 
@@ -208,6 +216,10 @@ impl TopologyState {
         self.collect_spread(view, slot, entry, &bearing, parts);
         for (count, place) in bearing {
             let pods = i64::from(count.running) + i64::from(count.terminating);
+            let claims = self.relations[place].claims;
+            if claims > 0 {
+                parts.push(Part { counter: Counter::Claims, domain: NO_DOMAIN, amount: claims * pods });
+            }
             for &(counter, key, weight) in &self.relations[place].affinity {
                 let domain = view.domain(key, slot);
                 if domain == NO_DOMAIN {
@@ -338,6 +350,11 @@ impl TopologyState {
         Ok(())
     }
 
+    /// Whether VolumeRestrictions, which is asked before what follows from the volumes of a pod, refuses where this refusal was found.
+    pub(super) fn refuses_before(&self, refusal: &Rejection) -> bool {
+        self.claims > 0 && matches!(refusal.plugin(), Plugin::NodeVolumeLimits | Plugin::VolumeBinding)
+    }
+
     /// Whether InterPodAffinity has anything to say about where the pod had better go.
     pub(super) const fn scores_affinity(&self) -> bool {
         self.preferred_matches > 0
@@ -369,7 +386,7 @@ struct SpreadGate<'a> {
     most: i64,
 }
 
-/// The filters of PodTopologySpread and InterPodAffinity, ready for looking at many nodes.
+/// The filters of VolumeRestrictions, PodTopologySpread and InterPodAffinity, ready for looking at many nodes.
 pub(super) struct Gate<'a> {
     view: &'a ClusterView,
     state: &'a TopologyState,
@@ -378,11 +395,14 @@ pub(super) struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Runs both filters on the node in `slot`.
+    /// Runs them on the node in `slot`.
     ///
-    /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`, `Filter`; for the other
-    /// see [`TopologyState::check_affinity`].
+    /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/volumerestrictions/volume_restrictions.go`, `satisfyReadWriteOncePod`;
+    /// `podtopologyspread/filtering.go`, `Filter`; for the last see [`TopologyState::check_affinity`].
     pub(super) fn check(&self, slot: Slot) -> Result<(), Refusal> {
+        if self.state.claims > 0 {
+            return Err(Refusal::resolvable(Reason::ClaimInUse));
+        }
         for constraint in &self.spread {
             let domain = constraint.domains.get(slot as usize).copied().unwrap_or(NO_DOMAIN);
             if domain == NO_DOMAIN {
@@ -446,6 +466,7 @@ fn relation(own: &PodShape, other: &PodShape) -> Option<Relation> {
     }
     let hard: Vec<bool> = own.hard_spread.iter().map(counts).collect();
     let soft: Vec<bool> = own.soft_spread.iter().map(counts).collect();
-    let counts = !affinity.is_empty() || hard.contains(&true) || soft.contains(&true);
-    counts.then_some(Relation { hard, soft, affinity })
+    let claims = claims_in_common(own, other) as i64;
+    let counts = claims > 0 || !affinity.is_empty() || hard.contains(&true) || soft.contains(&true);
+    counts.then_some(Relation { hard, soft, affinity, claims })
 }

@@ -24,6 +24,8 @@ pub struct PodVolumes {
     pub own: Vec<(Symbol, u32)>,
     /// Claims that other pods may use: driver and name.
     pub shared: Vec<DriverClaim>,
+    /// Claims that pods name and one pod of the cluster may use at a time. Those of a StatefulSet's template are their pod's alone.
+    pub one_pod: Vec<Symbol>,
 }
 
 impl PodVolumes {
@@ -32,6 +34,9 @@ impl PodVolumes {
         let mut all = Self::default();
         for volume in &spec.volumes {
             let Some(claim) = storage.claim(namespace, &volume.claim_name(pod)) else { continue };
+            if claim.one_pod && matches!(volume.source, ClaimSource::Named) {
+                all.one_pod.push(claim.name);
+            }
             let driver = match storage.bound(claim) {
                 Some(bound) => {
                     all.bound.extend(places(&bound.node_affinity));
@@ -55,6 +60,8 @@ impl PodVolumes {
         }
         all.shared.sort_unstable();
         all.shared.dedup();
+        all.one_pod.sort_unstable();
+        all.one_pod.dedup();
         all
     }
 
@@ -62,6 +69,14 @@ impl PodVolumes {
     pub const fn is_empty(&self) -> bool {
         self.own.is_empty() && self.shared.is_empty() && self.bound.is_empty() && self.unbound.is_empty()
     }
+}
+
+/// How many claims that one pod of the cluster may use at a time pods of two shapes have in common.
+pub(super) fn claims_in_common(one: &PodShape, other: &PodShape) -> usize {
+    if one.namespace != other.namespace {
+        return 0;
+    }
+    one.volumes.one_pod.iter().filter(|claim| other.volumes.one_pod.contains(claim)).count()
 }
 
 /// The alternatives under the keys that nodes carry; none if the volume is everywhere.
@@ -158,7 +173,7 @@ mod tests {
     use crate::domain::symbol::well_known;
     use crate::domain::{KubernetesVersion, Labels, NodeId, PodId, PodSpec, Symbol};
     use crate::policy::kube_scheduler::{
-        ClusterView, PendingPod, Placement, Scheduler, SchedulerConfig, SchedulerNode, ShapeId, TieBreak,
+        ClusterView, PendingPod, Placement, Predicates, Scheduler, SchedulerConfig, SchedulerNode, ShapeId, TieBreak,
     };
 
     fn in_zone(zone: &str) -> Vec<NodeSelectorTerm> {
@@ -205,6 +220,34 @@ mod tests {
         let unbound = shape(&mut view, PodVolumes { unbound: vec![in_zone("c")], ..PodVolumes::default() });
         let refusal = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.";
         assert_eq!(place(&view, unbound), Err(refusal.to_owned()));
+    }
+
+    #[test]
+    fn a_claim_for_one_pod_keeps_others_from_every_node_and_a_more_important_pod_takes_it() {
+        let mut view = view(&["a", "b"], 9);
+        let claim = || PodVolumes { one_pod: vec![Symbol::new("data")], ..PodVolumes::default() };
+        let own = shape(&mut view, claim());
+        let urgent = Arc::new(PodSpec { priority: 9, ..PodSpec::default() });
+        let urgent = view.shape_with_volumes(well_known::DEFAULT, &urgent, None, claim());
+        let elsewhere = view.shape_with_volumes(Symbol::new("other"), &Arc::new(PodSpec::default()), None, claim());
+        assert!(place(&view, own).is_ok());
+        view.place(NodeId(1), PodId(0), own);
+        let refusal = "0/2 nodes are available: 2 node has pod using PersistentVolumeClaim with the same name and \
+            ReadWriteOncePod access mode.";
+        assert_eq!(place(&view, own), Err(refusal.to_owned()));
+        let bound = shape(&mut view, PodVolumes { bound: vec![in_zone("b")], ..claim() });
+        assert_eq!(place(&view, bound), Err(refusal.to_owned()), "that goes before where the volume is");
+        assert!(place(&view, elsewhere).is_ok(), "a claim of another namespace");
+        let mut predicates = Predicates::default();
+        assert!([NodeId(0), NodeId(1)].iter().all(|&node| !predicates.passes(&view, own, node)));
+        let mut scheduler = Scheduler::new(SchedulerConfig::default());
+        let pod = PendingPod { id: PodId(91), shape: urgent, pinned_to: None };
+        let tie = TieBreak::of_version(KubernetesVersion::default(), 0);
+        assert!(matches!(scheduler.schedule(&view, &pod, tie), Placement::Unschedulable(_)));
+        let found = scheduler.preempt(&view, &pod, &[], 0).unwrap();
+        assert_eq!((found.node, found.victims), (NodeId(1), vec![PodId(0)]));
+        view.forget_pod(PodId(0));
+        assert!(place(&view, own).is_ok() && predicates.passes(&view, own, NodeId(0)));
     }
 
     #[test]
