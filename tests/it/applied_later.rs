@@ -2,6 +2,7 @@
 //! gates of pods.
 
 use nodecast::catalog::Catalog;
+use nodecast::domain::SimTime;
 use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
 use nodecast::simulation::{Outcome, run};
@@ -50,6 +51,27 @@ fn simulate(manifests: &str, later: &str, more: &str) -> Outcome {
     place.put("scenario.yaml", &format!("{text}{more}"));
     let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).map_err(|error| error.render()).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
+}
+
+#[test]
+fn a_daemon_set_that_comes_while_a_node_has_its_startup_taint_gets_its_pod_when_that_is_off() {
+    let tainted = "expireAfter: Never\n      startupTaints: [{key: own/agent, effect: NoSchedule}]";
+    let pool = pool("general", "m5", "0").replace("expireAfter: Never", tainted);
+    let manifests = CLASS.to_owned() + &pool + &deployment("web", 1, "general");
+    let daemon = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: agent, namespace: shop}\nspec:\n  \
+        selector: {matchLabels: {app: agent}}\n  template:\n    metadata: {labels: {app: agent}}\n    spec: \
+        {containers: [{name: own, image: own, resources: {requests: {cpu: 10m}}}]}\n";
+    let ready = simulate(&manifests, daemon, "").record.nodes[0].ready.unwrap();
+    // The taint comes off five seconds after that.
+    let at = seconds(ready).ceil() + 1.0;
+    let outcome = simulate(&manifests, daemon, &format!("timeline:\n  - {{ at: {at}s, manifests: [later.yaml] }}\n"));
+    let made: Vec<_> = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("agent")).collect();
+    assert_eq!(made.len(), 1);
+    assert!(made[0].ready.is_some() && seconds(made[0].created) > at + 1.0, "{:?}", made[0]);
+}
+
+fn seconds(at: SimTime) -> f64 {
+    (at - SimTime::ZERO).as_secs_f64()
 }
 
 fn evictions(outcome: &Outcome) -> usize {

@@ -56,7 +56,7 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, daemon_s
     let (workload, _) = begin_workload(context, now, daemon_set.name, kind, &daemon_set.selector, &template, owner);
     context.controllers.daemon_sets.insert(workload, daemons);
     for node in context.world.live_nodes().to_vec() {
-        place(context, now, workload, node);
+        place_now_or_untainted(context, now, workload, node);
     }
 }
 
@@ -78,12 +78,18 @@ fn update(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, templat
 pub(in crate::actors) fn node_registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
     for workload in daemon_sets {
-        if !wants(context, workload, node)
-            && let Some(own) = context.controllers.daemon_sets.get_mut(&workload)
-        {
-            own.refused.insert(node);
-        }
+        place_now_or_untainted(context, now, workload, node);
+    }
+}
+
+/// Makes the daemon of a node if it wants one. One that is there and does not is looked at again when its taints come off.
+fn place_now_or_untainted(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
+    if wants(context, workload, node) {
         place(context, now, workload, node);
+    } else if stays(context, node)
+        && let Some(own) = context.controllers.daemon_sets.get_mut(&workload)
+    {
+        own.refused.insert(node);
     }
 }
 
@@ -152,7 +158,7 @@ pub(in crate::actors) fn node_found(context: &mut Context<'_>, now: SimTime, nod
     let there: BTreeSet<WorkloadId> = pods.iter().map(|&pod| context.world.pod(pod).workload).collect();
     let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
     for workload in daemon_sets.into_iter().filter(|workload| !there.contains(workload)) {
-        place(context, now, workload, node);
+        place_now_or_untainted(context, now, workload, node);
     }
 }
 
