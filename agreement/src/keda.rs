@@ -548,6 +548,8 @@ fn modifiers_case(input: &Value, expected: &Value) -> Result<(), String> {
     let modifiers = ScalingModifiers {
         formula: text(input, "formula")?.unwrap_or_default().to_owned(),
         target: quantity(&input["target"])?,
+        // No case asks whether a fallback is taken.
+        is_whole: false,
         activation_target: quantity(&input["activationTarget"])?,
         metric_type: TriggerMetricType::AverageValue,
     };

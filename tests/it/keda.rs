@@ -220,6 +220,11 @@ fn a_fallback_that_never_counts_is_warned_of() {
     let told = warnings("2.5");
     assert!(told.len() == 1 && told[0].contains("the `fallback` never counts"), "{told:?}");
     assert_eq!(warnings("2"), [] as [String; 0]);
+    assert_eq!(warnings("2.0").len(), 1, "KEDA reads a whole number without a point");
+    for quantity in ["500m", "5k"] {
+        let error = read_manifests(&Source::new("object.yaml", scaled_object(&spec(quantity)))).unwrap_err().render();
+        assert!(error.contains("`target` of a formula is a number"), "{error}");
+    }
 }
 
 #[test]

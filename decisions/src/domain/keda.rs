@@ -158,6 +158,8 @@ pub struct ScalingModifiers {
     pub formula: String,
     /// What its value is compared with.
     pub target: Quantity,
+    /// Whether that is written as a whole number, without which KEDA takes no fallback: `5.0` is not.
+    pub is_whole: bool,
     /// The formula's value must be above this for the object to be active; 0 unless given.
     pub activation_target: Quantity,
     /// Whether the target is for each pod or for the whole.

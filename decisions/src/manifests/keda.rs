@@ -270,7 +270,7 @@ fn modifiers<'s>(
     let formula = reader.text(formula_node, "formula")?;
     check_formula(reader, formula_node, formula, triggers)?;
     let target_node = fields.required(reader, "target")?;
-    let target = reader.quantity(target_node, "target")?;
+    let target = plain_number(reader, target_node, "target")?;
     if target.nanos() <= 0 {
         return Err(reader
             .error(target_node.at, "`target` is not above zero")
@@ -284,11 +284,25 @@ fn modifiers<'s>(
     Ok(Some(ScalingModifiers {
         formula: formula.to_owned(),
         target,
+        is_whole: target_node.as_text().is_some_and(|text| text.parse::<i64>().is_ok()),
         activation_target: fields
-            .optional("activationTarget", |n, what| reader.quantity(n, what))?
-            .unwrap_or(Quantity::default()),
+            .optional("activationTarget", |n, what| plain_number(reader, n, what))?
+            .unwrap_or_default(),
         metric_type,
     }))
+}
+
+/// A number without a suffix: KEDA refuses a quantity such as `500m` where it compares the value of a formula.
+///
+/// Source: KEDA 2.20 `apis/keda/v1alpha1/scaledobject_webhook.go`, `validateScalingModifiersTarget`; `pkg/scaling/scale_handler.go`.
+fn plain_number<'s>(reader: &Reader<'s>, node: &Node<'s>, what: &str) -> Result<Quantity, InputError> {
+    if reader.text(node, what)?.parse::<f64>().is_err() {
+        return Err(reader
+            .error(node.at, format!("`{what}` of a formula is a number, and KEDA refuses other quantities"))
+            .because("not a plain number")
+            .help("write the number out, for example `0.5` for `500m` and `5000` for `5k`"));
+    }
+    reader.quantity(node, what)
 }
 
 /// A formula that can be read, over triggers that have the names it uses.

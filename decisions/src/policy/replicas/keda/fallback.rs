@@ -30,8 +30,7 @@ pub struct FallbackCounts {
 ///
 /// Source: KEDA 2.20 `pkg/fallback/fallback.go`, `HasValidFallback`.
 pub fn valid_fallback(object: &ScaledObject) -> Option<&Fallback> {
-    let whole = |target: i128| target > 0 && target % 1_000_000_000 == 0;
-    let fits = object.scaling_modifiers.as_ref().is_none_or(|modifiers| whole(modifiers.target.nanos()));
+    let fits = object.scaling_modifiers.as_ref().is_none_or(|modifiers| modifiers.is_whole);
     object.fallback.as_ref().filter(|_| fits)
 }
 
@@ -150,6 +149,7 @@ mod tests {
         let formula = |milli: i128| ScalingModifiers {
             formula: "a".to_owned(),
             target: Quantity::from_nanos(milli * 1_000_000),
+            is_whole: milli % 1_000 == 0,
             activation_target: Quantity::default(),
             metric_type: TriggerMetricType::Value,
         };

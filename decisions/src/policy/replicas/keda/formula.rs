@@ -201,6 +201,7 @@ mod tests {
         let modifiers = ScalingModifiers {
             formula: "a".to_owned(),
             target: Quantity::from_nanos(2_500_000_000),
+            is_whole: false,
             activation_target: Quantity::from_nanos(2_000_000_000),
             metric_type: TriggerMetricType::AverageValue,
         };

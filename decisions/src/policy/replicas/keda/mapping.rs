@@ -181,6 +181,7 @@ mod tests {
         object.scaling_modifiers = Some(ScalingModifiers {
             formula: "a + b".to_owned(),
             target: Quantity::from_nanos(1_000_000_000),
+            is_whole: true,
             activation_target: Quantity::default(),
             metric_type: TriggerMetricType::Value,
         });
