@@ -234,7 +234,7 @@ fn a_claim_for_one_pod_keeps_a_second_pod_waiting_and_no_autoscaler_grows_for_it
     let refusal = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode";
     let said = messages(&outcome, EventKind::PodUnschedulable);
     assert!(!said.is_empty() && said.iter().all(|message| message.contains(refusal)), "{said:?}");
-    // A rollout that makes the new pod first waits for ever, as it does really; one that deletes first does not.
+    // Of two the one goes that waits.
     let outcome = run(&autoscaler_scenario(group, "", scaled), &manifests);
     assert_eq!(outcome.record.pods.iter().filter(|pod| pod.ready.is_some()).count(), 1);
     let shared = run(&autoscaler_scenario(group, "", ""), &manifests.replace("ReadWriteOncePod", "ReadWriteOnce"));
