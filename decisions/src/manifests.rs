@@ -6,6 +6,7 @@ mod balancers;
 mod batch;
 mod bounds;
 mod capacity_buffer;
+mod class_hash;
 pub mod common;
 mod config_map;
 mod containers;

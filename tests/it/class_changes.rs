@@ -180,3 +180,30 @@ fn labels_and_taints_of_a_managed_group_reach_the_nodes_that_are_there() {
     let at = labelled.record.pods.of(nodecast::domain::PodId(0)).scheduled.unwrap();
     assert!(at >= minutes(30) && at < minutes(36), "{at}");
 }
+
+#[test]
+fn whatever_else_is_hashed_of_the_class_is_drift_too_and_the_order_of_lists_is_none() {
+    let apply = |before: &str, after: &str| {
+        simulate(&(class("default", LATEST, before) + &workload()), &class("default", LATEST, after), "")
+    };
+    all_replaced(&apply("", ", userData: x"), "NodeClassDrift");
+    let volumes = |first: &str, second: &str| {
+        let one = |device: &str| format!("{{deviceName: {device}, ebs: {{volumeSize: 30Gi}}}}");
+        format!(", blockDeviceMappings: [{}, {}]", one(first), one(second))
+    };
+    let turned = apply(&volumes("/dev/xvda", "/dev/xvdb"), &volumes("/dev/xvdb", "/dev/xvda"));
+    assert_eq!(drifted(&turned), Vec::<&str>::new());
+    assert!(split(&turned).1.is_empty());
+}
+
+#[test]
+fn other_terms_of_security_groups_and_subnets_are_drift() {
+    let terms = |key: &str, id: &str| format!(", {key}: [{{id: {id}}}]");
+    for (key, one, other, reason) in [
+        ("securityGroupSelectorTerms", "sg-1", "sg-2", "SecurityGroupDrift"),
+        ("subnetSelectorTerms", "subnet-1", "subnet-2", "SubnetDrift"),
+    ] {
+        let before = class("default", LATEST, &terms(key, one)) + &workload();
+        all_replaced(&simulate(&before, &class("default", LATEST, &terms(key, other)), ""), reason);
+    }
+}

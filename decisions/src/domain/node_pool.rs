@@ -197,8 +197,14 @@ pub struct NodeClass {
     pub ami_family: AmiFamily,
     /// Whether an AMI selector names its images, so that a new release of Kubernetes brings no others.
     pub fixed_images: bool,
-    /// What selects its images, as the manifest writes it: two classes that write the same have the same images.
+    /// What selects its images, in no order: two classes with the same text have the same images.
     pub images: Symbol,
+    /// What selects its security groups, in no order; `None` where that is not known.
+    pub security_groups: Option<Symbol>,
+    /// What selects its subnets, in no order; `None` where that is not known.
+    pub subnets: Option<Symbol>,
+    /// All that Karpenter compares by hash, but for the family, in a form of its own; `None` where no such object was read.
+    pub hashed: Option<Symbol>,
     /// Architectures that an AMI selector leaves; empty means no restriction known.
     pub ami_architectures: Vec<Symbol>,
     /// Zones that its subnets cover; empty means every zone of the region.
@@ -234,13 +240,27 @@ impl NodeClass {
     /// Whether the parts that Karpenter compares by hash are the same: not what selects images, subnets and reservations.
     ///
     /// Source: Karpenter AWS provider v1.13 `pkg/apis/v1/ec2nodeclass.go`, `EC2NodeClass.Hash`.
-    /// Deviation: of what is hashed `role`, `userData`, `metadataOptions` and the like are not kept, and a change of theirs is not seen.
     pub fn has_same_hash(&self, other: &Self) -> bool {
-        let hashed = |own: &Self| (own.ami_family, own.instance_store_raid0, own.public_address);
-        hashed(self) == hashed(other)
+        if let (Some(own), Some(others)) = (self.hashed, other.hashed) {
+            return self.ami_family == other.ami_family && own == others;
+        }
+        // One of them is assumed, or of an older kind: what is known of both counts.
+        let known = |own: &Self| (own.ami_family, own.instance_store_raid0, own.public_address);
+        known(self) == known(other)
             && self.kubelet == other.kubelet
-            && self.block_devices == other.block_devices
+            && self.block_devices.len() == other.block_devices.len()
+            && self.block_devices.iter().all(|own| other.block_devices.contains(own))
             && self.tags == other.tags
+    }
+
+    /// Whether both select their security groups alike, as far as is known.
+    pub fn has_same_security_groups(&self, other: &Self) -> bool {
+        self.security_groups.zip(other.security_groups).is_none_or(|(own, others)| own == others)
+    }
+
+    /// Whether both select their subnets alike, as far as is known.
+    pub fn has_same_subnets(&self, other: &Self) -> bool {
+        self.subnets.zip(other.subnets).is_none_or(|(own, others)| own == others)
     }
 
     /// Whether it has images for an architecture, as far as is known. Windows there is for amd64 alone.
@@ -258,6 +278,9 @@ impl NodeClass {
             ami_family: AmiFamily::AL2023,
             fixed_images: false,
             images: Symbol::new(""),
+            security_groups: None,
+            subnets: None,
+            hashed: None,
             ami_architectures: Vec::new(),
             zones: Vec::new(),
             kubelet: KubeletConfig::default(),

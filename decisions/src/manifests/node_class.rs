@@ -1,6 +1,7 @@
 //! Karpenter's EC2NodeClass, `karpenter.k8s.aws/v1` and `v1beta1`.
 
 use super::bounds::volume_size;
+use super::class_hash::{self, HashedKeys};
 use super::common::{labels, metadata, resources};
 use super::disks::{KARPENTER, ordered};
 use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
@@ -104,6 +105,7 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         class.public_address = spec.optional("associatePublicIPAddress", |n, what| reader.truth(n, what))?;
         class.tags = labels(reader, spec, "tags")?;
         class.capacity_reservations = reservation_terms(reader, spec)?;
+        compared(reader, node, if older { &class_hash::EC2_V1BETA1 } else { &class_hash::EC2 }, &mut class);
     }
     read_status(object, &mut class);
     let unknown = class.ami_architectures.is_empty() && !class.ami_family.is_windows();
@@ -163,11 +165,19 @@ pub(super) fn auto_mode_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) ->
         }
         let addresses = spec.get("advancedNetworking").and_then(|node| node.get("associatePublicIPAddress"));
         class.public_address = addresses.map(|node| reader.truth(node, "associatePublicIPAddress")).transpose()?;
+        compared(reader, node, &class_hash::AUTO_MODE, &mut class);
     }
     read_status(object, &mut class);
     // Bottlerocket is there for both; which one a node has its NodePool says.
     class.ami_architectures.clear();
     Ok(class)
+}
+
+/// Keeps what nodes of the class are compared with when it is applied anew.
+fn compared<'s>(reader: &Reader<'s>, spec: &Node<'s>, keys: &HashedKeys, class: &mut NodeClass) {
+    class.hashed = Some(class_hash::hashed(reader, spec, keys));
+    class.security_groups = class_hash::terms(reader, spec, "securityGroupSelectorTerms");
+    class.subnets = class_hash::terms(reader, spec, "subnetSelectorTerms");
 }
 
 /// The volumes of `ephemeralStorage`, within the bounds of the API.
@@ -277,19 +287,6 @@ fn selected_architectures(terms: &[Node<'_>]) -> Vec<Symbol> {
     all
 }
 
-/// A term of a selector on one line.
-fn written(term: &Node<'_>) -> String {
-    let value = |node: &Node<'_>| match node.entries() {
-        [] => node.as_text().unwrap_or_default().to_owned(),
-        tags => tags
-            .iter()
-            .map(|tag| format!("{}={}", tag.key, tag.value.as_text().unwrap_or_default()))
-            .collect::<Vec<_>>()
-            .join(","),
-    };
-    term.entries().iter().map(|entry| format!("{} {}", entry.key, value(&entry.value))).collect::<Vec<_>>().join(", ")
-}
-
 /// Reads which images a class uses; the place of a selector of which only the controller knows what it finds.
 fn ami<'s>(
     reader: &mut Reader<'s>,
@@ -319,7 +316,9 @@ fn ami<'s>(
             }
         };
     }
-    class.images = Symbol::new(&terms.iter().map(written).collect::<Vec<_>>().join("; "));
+    if !terms.is_empty() {
+        class.images = class_hash::terms_of(reader, terms);
+    }
     if let (None, Some(first)) = (alias, terms.first()) {
         class.ami_family = AmiFamily::Custom;
         class.fixed_images = true;

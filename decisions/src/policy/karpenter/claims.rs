@@ -2,9 +2,7 @@
 //! `Drifted`, nomination, and the stamp by which the disruption loop knows that nothing has changed.
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/disruption`, `pkg/controllers/nodeclaim/podevents`,
-//! `pkg/controllers/state/cluster.go`.
-//!
-//! Deviation: node classes do not change during a run, and neither do the instance types of a pool.
+//! `pkg/controllers/state/cluster.go`; AWS provider v1.13 `pkg/cloudprovider/drift.go`.
 
 use std::sync::Arc;
 
@@ -261,6 +259,8 @@ pub(super) fn look_at_drift(step: &mut Step<'_>, now: SimTime, node: NodeId) {
         (type_is_due && has_lost_type(step, pool.name, &state.labels), "InstanceTypeNotFound"),
         (images::class_has_changed(step, pool, claim), "NodeClassDrift"),
         (images::have_changed(step, pool, claim), "AMIDrift"),
+        (images::security_groups_have_changed(step, pool, claim), "SecurityGroupDrift"),
+        (images::subnets_have_changed(step, pool, claim), "SubnetDrift"),
     ];
     let reason = reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason);
     let was = claim.drifted;

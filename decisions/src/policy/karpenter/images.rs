@@ -75,6 +75,19 @@ pub(super) fn class_has_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimS
     both.is_some_and(|(own, now)| own.name == now.name && !own.has_same_hash(now))
 }
 
+/// Whether a pool's class selects other security groups by now than a node of it was launched with.
+///
+/// Deviation: what a selector finds is not known: one that is written otherwise is taken to find other security groups, and none of the
+/// subnets that nodes are in, and one that is written the same the same ones.
+pub(super) fn security_groups_have_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimState) -> bool {
+    claim.class.as_ref().zip(class_of(step, pool)).is_some_and(|(own, now)| !own.has_same_security_groups(now))
+}
+
+/// The same of its subnets.
+pub(super) fn subnets_have_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimState) -> bool {
+    claim.class.as_ref().zip(class_of(step, pool)).is_some_and(|(own, now)| !own.has_same_subnets(now))
+}
+
 /// The class of a pool.
 fn class_of<'s>(step: &'s Step<'_>, pool: &NodePool) -> Option<&'s NodeClass> {
     step.own.settings.node_classes.iter().find(|class| class.name == pool.node_class)
