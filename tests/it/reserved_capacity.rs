@@ -101,6 +101,30 @@ fn launched<'a>(outcome: &'a Outcome, capacity_type: &'a str) -> impl Iterator<I
 const QUIET: &str = "failures: none, spot: { interruptions: none }";
 
 #[test]
+fn nodes_in_a_reservation_that_the_class_no_longer_selects_have_drifted() {
+    let reserved = "capacity_reservations: [{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 6, match: targeted, tags: { team: web } }]";
+    let (before, after) =
+        (pool("reserved, on-demand", "[{ tags: { team: web } }]"), pool("", "[{ tags: { team: db } }]"));
+    let class = after.split("---").last().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("objects.yaml", &format!("{before}---{WORK}"));
+    write("later.yaml", class);
+    write(
+        "scenario.yaml",
+        &format!(
+            "name: own\nregion: us-east-1\nduration: 2h\nversions: {{ karpenter: v1.13 }}\ncluster: {{ zones: [us-east-1a] }}\n\
+             manifests: [objects.yaml]\nec2: {{ {QUIET}, {reserved} }}\ntimeline: [{{ at: 20m, manifests: [later.yaml] }}]\n"
+        ),
+    );
+    let outcome = run_file(&directory.path().join("scenario.yaml"));
+    let found = outcome.record.events.iter().filter(|event| event.kind == EventKind::NodeDrifted);
+    let reasons: Vec<&str> = found.map(|event| event.message).collect();
+    assert_eq!(reasons, ["CapacityReservationDrift"; 6]);
+    assert_eq!((launched(&outcome, "reserved").count(), launched(&outcome, "on-demand").count()), (6, 6));
+}
+
+#[test]
 fn karpenter_fills_a_reservation_before_it_pays_on_demand() {
     let reserved = "capacity_reservations: [{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 4, match: targeted, tags: { team: web } }]";
     let pool = pool("reserved, on-demand", "[{ tags: { team: web } }]");

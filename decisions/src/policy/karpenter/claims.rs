@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::images;
 use super::io::{Fact, Timer, Written};
 use super::step::Step;
+use super::{images, reservations};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{
@@ -261,6 +261,7 @@ pub(super) fn look_at_drift(step: &mut Step<'_>, now: SimTime, node: NodeId) {
         (images::have_changed(step, pool, claim), "AMIDrift"),
         (images::security_groups_have_changed(step, pool, claim), "SecurityGroupDrift"),
         (images::subnets_have_changed(step, pool, claim), "SubnetDrift"),
+        (reservations::is_deselected(step, pool.name, &state.labels), "CapacityReservationDrift"),
     ];
     let reason = reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason);
     let was = claim.drifted;

@@ -93,6 +93,15 @@ pub(super) fn look_at_blocks(step: &mut Step<'_>, now: SimTime) {
     }
 }
 
+/// Whether a node with these labels is in a reservation that the class of its pool no longer selects.
+pub(super) fn is_deselected(step: &Step<'_>, pool: Symbol, labels: &Labels) -> bool {
+    let Some(id) = labels.get(well_known::CAPACITY_RESERVATION_ID) else { return false };
+    let position = step.own.pools.iter().position(|own| own.name == pool);
+    let Some(types) = position.and_then(|at| step.own.instance_types.get(at)) else { return false };
+    let selected = types.iter().flat_map(|entry| &entry.offerings).filter_map(|own| own.reservation.as_ref());
+    !selected.map(|own| own.id).any(|own| own == id)
+}
+
 /// Whether the reservation `id` is a Capacity Block.
 pub(super) fn is_block(step: &Step<'_>, id: Option<Symbol>) -> bool {
     id.is_some_and(|id| ends(step).contains_key(&id))
