@@ -333,6 +333,10 @@ impl Run {
                 world.initialize_node(node, now);
                 self.changed();
             }
+            Action::Relabel(node, labels) => {
+                world.relabel_node(node, *labels);
+                self.changed();
+            }
             Action::Evict(pod) => {
                 let allowed = self.evict(now, pod);
                 self.tell(now, Input::EvictionAnswered(pod, allowed));

@@ -1,7 +1,7 @@
 //! Everything that can happen.
 
 use super::volumes::AttachmentId;
-use crate::domain::{NodeId, PodId, WorkloadId};
+use crate::domain::{NodeId, PodId, Symbol, WorkloadId};
 use crate::policy::karpenter::Timer;
 
 /// Something that happens at an instant: small and `Copy`, naming what it concerns by id.
@@ -236,6 +236,8 @@ pub enum KarpenterEvent {
     Timer(Timer),
     /// It reads the notice of a node's interruption from its queue.
     InterruptionMessage(NodeId),
+    /// It sees that a capacity reservation has ended.
+    ReservationEnded(Symbol),
 }
 
 /// Something that happens to the Cluster Autoscaler.

@@ -13,7 +13,7 @@ use super::news::News;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
 use super::sight::Sight;
 use super::{eviction, kubelet, names, node_life};
-use crate::cluster::NodeOrigin;
+use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::{HourlyRate, NodeClass, NodeId, NodeOverlay, NodePool, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::{PriorityClass, TimerId};
 use crate::policy::controller_time::call_limit::CallLimit;
@@ -138,6 +138,25 @@ fn add_known_reservations(
 /// Karpenter starts.
 pub(super) fn begin(context: &mut Context<'_>) {
     tell(context, SimTime::ZERO, Input::Begin);
+    await_ends(context);
+}
+
+/// Between two looks at what EC2 says of the capacity type of instances.
+///
+/// Source: Karpenter AWS provider v1.13 `pkg/controllers/capacityreservation/capacitytype/controller.go`, `Reconcile`.
+const TYPES_READ_EVERY: SimDuration = SimDuration::from_secs(60);
+
+/// Puts on the queue when it sees that reservations have ended. EC2 takes back the instances of Capacity Blocks before that.
+fn await_ends(context: &mut Context<'_>) {
+    if !knows_reservations(context.setup.policy.versions.karpenter) {
+        return;
+    }
+    for own in context.setup.scenario.ec2.cloud.reservations.iter().filter(|own| !own.block) {
+        if let Some(until) = own.until.filter(|&until| until >= SimTime::ZERO) {
+            let late = context.streams.stream("reservation-end", own.id.as_str()).span_up_to(TYPES_READ_EVERY);
+            context.queue.schedule(until + late, class::NODE_AUTOSCALER, KarpenterEvent::ReservationEnded(own.id));
+        }
+    }
 }
 
 /// A node is there that was launched before the run began.
@@ -286,6 +305,12 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
             context.world.initialize_node(node, now);
             context.tell(now, News::NodeTainted(node));
         }
+        Action::Relabel(node, labels) => {
+            context.world.relabel_node(node, *labels);
+            if context.world.node(node).phase == NodePhase::Registered {
+                context.tell(now, News::NodeRelabelled(node));
+            }
+        }
         Action::Evict(pod) => {
             let allowed = eviction::evict(context, now, pod, "its node is being removed");
             tell(context, now, Input::EvictionAnswered(pod, allowed));
@@ -334,6 +359,7 @@ pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: KarpenterEv
         KarpenterEvent::InterruptionMessage(node) => {
             tell(context, now, Input::Notice(node, Notice::SpotInterruption));
         }
+        KarpenterEvent::ReservationEnded(id) => tell(context, now, Input::ReservationEnded(id)),
     }
 }
 

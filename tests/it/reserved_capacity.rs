@@ -124,6 +124,35 @@ fn nodes_in_a_reservation_that_the_class_no_longer_selects_have_drifted() {
     assert_eq!((launched(&outcome, "reserved").count(), launched(&outcome, "on-demand").count()), (6, 6));
 }
 
+/// The minutes in which nodes were found drifted, and by what.
+fn drifted(outcome: &Outcome) -> Vec<(i64, &str)> {
+    let found = outcome.record.events.iter().filter(|event| event.kind == EventKind::NodeDrifted);
+    found.map(|event| (event.at.as_micros() / 60_000_000, event.message)).collect()
+}
+
+#[test]
+fn nodes_whose_reservation_has_ended_are_on_demand_and_drift_where_their_pool_allows_none() {
+    let until = |more: &str| {
+        format!(
+            "ec2: {{ {QUIET}, capacity_reservations: [{{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 6, match: targeted, tags: {{ team: web }}{more} }}] }}"
+        )
+    };
+    let only = pool("reserved", "[{ tags: { team: web } }]");
+    assert_eq!(drifted(&run(&only, &until(", until: 30m"))), [(30, "RequirementsDrifted"); 6]);
+    assert!(drifted(&run(&only, &until(""))).is_empty());
+    let either = run(&pool("reserved, on-demand", "[{ tags: { team: web } }]"), &until(", until: 30m"));
+    assert!(drifted(&either).is_empty());
+    // By the price of On-Demand, and not by that of a reservation, Spot is cheaper.
+    let consolidates = |settings: &str| {
+        let pool = pool("reserved, spot, on-demand", "[{ tags: { team: web } }]")
+            .replace("WhenEmpty,", "WhenEmptyOrUnderutilized, budgets: [{ nodes: \"100%\" }],");
+        let outcome = run(&pool, settings);
+        assert_eq!(launched(&outcome, "reserved").count(), 6);
+        launched(&outcome, "spot").count()
+    };
+    assert_eq!((consolidates(&until("")), consolidates(&until(", until: 30m"))), (0, 6));
+}
+
 #[test]
 fn karpenter_fills_a_reservation_before_it_pays_on_demand() {
     let reserved = "capacity_reservations: [{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 4, match: targeted, tags: { team: web } }]";

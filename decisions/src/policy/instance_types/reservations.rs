@@ -2,8 +2,6 @@
 //!
 //! Source: AWS provider v1.13 `pkg/providers/capacityreservation`, `pkg/providers/instancetype/offering/offering.go`,
 //! `pkg/apis/v1/ec2nodeclass.go`.
-//! Deviation: a node whose reservation has ended keeps its labels; upstream turns it into an On-Demand node and may replace
-//! it as drifted.
 
 use super::{InstanceType, Offering, Reservation};
 use crate::domain::node_pool::ReservationTerm;

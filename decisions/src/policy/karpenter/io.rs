@@ -97,6 +97,8 @@ pub enum Input<'a> {
     ClaimDeleted(NodeId),
     /// Something outside has made a claim differ from its pool.
     ClaimChanged(NodeId),
+    /// Karpenter sees that a capacity reservation has ended whose instances run on as On-Demand.
+    ReservationEnded(Symbol),
     /// An instance type is no longer to be had.
     TypeWithdrawn(Symbol),
     /// CapacityBuffers are others.
@@ -175,6 +177,8 @@ pub enum Stage {
     Evict(NodeId),
     /// A node is initialized and may be empty.
     Initialized(NodeId),
+    /// A node has other labels.
+    Relabelled(NodeId),
     /// The replacements of a command have been made.
     CommandMade(CommandId),
     /// The nodes of a command that took too long have been deleted.
@@ -219,6 +223,8 @@ pub enum Action {
     Untaint(NodeId, Symbol),
     /// Label a node as initialized.
     Initialize(NodeId),
+    /// Give a node and its claim these labels in place of those that they have.
+    Relabel(NodeId, Box<Labels>),
     /// Evict a pod if its budgets allow it; [`Input::EvictionAnswered`] says whether they did.
     Evict(PodId),
     /// Delete a pod within a grace period, whatever protects it.

@@ -2,13 +2,13 @@
 //!
 //! Source: Karpenter AWS provider v1.13 `pkg/providers/capacityreservation/provider.go`,
 //! `pkg/providers/instance/instance.go`, `pkg/providers/launchtemplate/launchtemplate.go`.
-//! `pkg/controllers/capacityreservation/expiration/controller.go`.
+//! `pkg/controllers/capacityreservation/expiration/controller.go`, `pkg/controllers/capacityreservation/capacitytype/controller.go`.
 //! Deviation: Karpenter learns of a reservation's room at once; upstream lists reservations every minute and counts its own
 //! launches and terminations in between.
 
 use std::collections::BTreeMap;
 
-use super::io::{OfferingError, Timer};
+use super::io::{Action, OfferingError, Stage, Timer};
 use super::step::Step;
 use super::termination;
 use crate::cluster::{NodeEnd, NodePhase};
@@ -100,6 +100,25 @@ pub(super) fn is_deselected(step: &Step<'_>, pool: Symbol, labels: &Labels) -> b
     let Some(types) = position.and_then(|at| step.own.instance_types.get(at)) else { return false };
     let selected = types.iter().flat_map(|entry| &entry.offerings).filter_map(|own| own.reservation.as_ref());
     !selected.map(|own| own.id).any(|own| own == id)
+}
+
+/// The reservation `id` has ended: EC2 says of its instances that they are On-Demand, and so do the labels of those that stay.
+pub(super) fn ended(step: &mut Step<'_>, now: SimTime, id: Symbol) {
+    let stays_in = |node: &NodeId| {
+        let state = step.cluster.node(*node);
+        state.labels.get(well_known::CAPACITY_RESERVATION_ID) == Some(id)
+            && state.phase < NodePhase::Terminating
+            && state.deletion_requested.is_none()
+    };
+    let nodes: Vec<NodeId> = step.own.nodes.keys().copied().filter(stays_in).collect();
+    for node in nodes {
+        let mut labels = step.cluster.node(node).labels.clone();
+        label(&mut labels, None, false);
+        labels.set(well_known::CAPACITY_TYPE, well_known::ON_DEMAND);
+        step.act(Action::Relabel(node, Box::new(labels)));
+        step.next(Stage::Relabelled(node));
+    }
+    step.changed(now);
 }
 
 /// Whether the reservation `id` is a Capacity Block.
