@@ -134,3 +134,25 @@ fn a_lower_limit_and_another_weight_hold_for_what_is_launched_from_then_on() {
     let outcome = simulate(&manifests, &later, "30m", "1h");
     assert_eq!(families(&outcome), ["m5", "c5"], "{:?}", outcome.warnings);
 }
+
+#[test]
+fn a_step_that_makes_a_pool_static_or_takes_that_from_it_is_refused() {
+    let plain = pool("web", "m5", "1");
+    let fixed = plain.replace("spec:\n  template:", "spec:\n  replicas: 2\n  template:");
+    let load = |before: &str, later: &str, steps: &str| {
+        let place = Place::new();
+        place.put("cluster.yaml", before);
+        place.put("later.yaml", later);
+        let text = format!(
+            "name: change\nregion: us-east-1\nduration: 2h\ncluster: {{ zones: [us-east-1a] }}\nmanifests: [cluster.yaml]\n\
+             timeline:\n{steps}  - {{ at: 30m, manifests: [later.yaml] }}\n"
+        );
+        place.put("scenario.yaml", &text);
+        Scenario::load(&place.path("scenario.yaml")).err().map(|error| error.to_string())
+    };
+    assert!(load(&plain, &fixed, "").unwrap().contains("is given `replicas`"));
+    assert!(load(&fixed, &plain, "").unwrap().contains("loses its `replicas`"));
+    assert_eq!(load(&fixed, &fixed.replace("replicas: 2", "replicas: 3"), ""), None);
+    let deleted = "  - { at: 20m, delete: { kind: NodePool, name: web } }\n";
+    assert_eq!(load(&plain, &fixed, deleted), None);
+}

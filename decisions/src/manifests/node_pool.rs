@@ -74,6 +74,11 @@ static BUDGET: Shape = Shape {
     strict: false,
 };
 
+/// Budgets that a NodePool has at most.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, `Disruption`.
+const MOST_BUDGETS: usize = 50;
+
 const OPERATORS: &[(&str, Operator)] = &[
     ("In", Operator::In),
     ("NotIn", Operator::NotIn),
@@ -103,6 +108,7 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
         ready: !life.deleting && conditions.is_none_or(super::node::is_ready),
         ..defaults(name)
     };
+    refuse_beside_replicas(reader, spec)?;
     let stating = Stating::of_pool(reader, object);
     let template = reader.fields(spec.required(reader, "template")?, &TEMPLATE)?;
     if let Some(node) = template.get("metadata") {
@@ -201,9 +207,32 @@ fn warn_of_what_is_required<'s>(reader: &mut Reader<'s>, object: &Node<'s>, disr
     }
 }
 
-/// `weight`, 0 to 100.
+/// What the API server refuses of a static pool.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, the rules of `NodePoolSpec`.
+fn refuse_beside_replicas(reader: &Reader<'_>, spec: Fields<'_, '_>) -> Result<(), InputError> {
+    if spec.get("replicas").is_none() {
+        return Ok(());
+    }
+    let refused =
+        |at, message: String, help| Err(reader.error(at, message).because("the API server refuses it").help(help));
+    if let Some(node) = spec.get("weight") {
+        let message = "a NodePool with `replicas` has no `weight`".to_owned();
+        return refused(node.at, message, "take `weight` out: no pod is given new nodes of a static pool");
+    }
+    let limits = spec.get("limits").map(Node::entries).unwrap_or_default();
+    match limits.iter().find(|entry| entry.key != "nodes") {
+        Some(entry) => {
+            let message = format!("`limits` of a NodePool with `replicas` has no `{}`", entry.key);
+            refused(entry.key_at, message, "take it out: of a static pool only `nodes` can be limited")
+        }
+        None => Ok(()),
+    }
+}
+
+/// `weight`, 1 to 100.
 pub(super) fn weight(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<i32, InputError> {
-    let weight = fields.optional("weight", |n, what| reader.integer(n, what, 0, 100))?;
+    let weight = fields.optional("weight", |n, what| reader.integer(n, what, 1, 100))?;
     Ok(weight.and_then(|weight| i32::try_from(weight).ok()).unwrap_or(0))
 }
 
@@ -297,6 +326,12 @@ fn disruption<'s>(
     // An empty list is a list: it removes the default budget.
     if let Some(node) = fields.get("budgets") {
         let budgets = reader.list(node, "budgets")?;
+        if let Some(node) = budgets.get(MOST_BUDGETS) {
+            return Err(reader
+                .error(node.at, format!("a NodePool has {} budgets", budgets.len()))
+                .because(format!("at most {MOST_BUDGETS}"))
+                .help("keep those that bind: of several that are active the smallest counts"));
+        }
         disruption.budgets = budgets.iter().map(|node| budget(reader, node, found)).collect::<Result<_, _>>()?;
     }
     pool.disruption = disruption;
@@ -366,4 +401,42 @@ fn cron(reader: &mut Reader<'_>, node: &Node<'_>, found: bool) -> Result<String,
         return Ok(text);
     }
     Err(reader.error(node.at, message).because("cannot be read").help(help))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::manifests::read_manifests;
+    use crate::text::Source;
+
+    /// What is said to a NodePool with these keys of its spec.
+    fn refused(spec: &str) -> Option<String> {
+        let text = format!(
+            "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: default}}\nspec:\n  {spec}\n  template:\n    spec:\n      \
+             nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}\n      requirements: []\n"
+        );
+        read_manifests(&Source::new("pool.yaml", text)).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_the_api_server_refuses_of_static_pools_is_refused() {
+        let told = |spec: &str, what: &str| refused(spec).unwrap().contains(what);
+        assert!(told("replicas: 3\n  weight: 10", "has no `weight`"));
+        assert!(told("replicas: 3\n  limits: {nodes: 5, cpu: \"2\"}", "has no `cpu`"));
+        for taken in
+            ["replicas: 3\n  limits: {nodes: 5}", "replicas: 0", "weight: 10\n  limits: {cpu: \"2\"}", "weight: 1"]
+        {
+            assert_eq!(refused(taken), None, "{taken}");
+        }
+        assert!(refused("weight: 0").is_some() && refused("weight: 101").is_some());
+    }
+
+    #[test]
+    fn a_pool_has_fifty_budgets_at_most() {
+        let budgets = |count: usize| {
+            let list = vec!["{nodes: \"1\"}"; count].join(", ");
+            refused(&format!("disruption: {{consolidateAfter: 0s, budgets: [{list}]}}"))
+        };
+        assert_eq!(budgets(50), None);
+        assert!(budgets(51).unwrap().contains("51 budgets"));
+    }
 }

@@ -15,7 +15,7 @@ use super::timeline::Timeline;
 use crate::domain::keda::Trigger;
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::{Job, ObjectName};
-use crate::domain::{SimDuration, Symbol};
+use crate::domain::{NodePool, SimDuration, Symbol};
 use crate::policy::release::unread_kind;
 
 /// `--horizontal-pod-autoscaler-sync-period`.
@@ -226,14 +226,47 @@ pub(super) fn timeline(
             }
             Action::ScaleGroup { group, desired } => node_group(reader, placed.at, policies, group, desired)?,
             Action::Delete { kind, ref which, .. } => deleted(reader, placed.at, kind, which, &all)?,
-            Action::Apply(_)
-            | Action::UpgradeControlPlane(_)
-            | Action::Cordon(_)
-            | Action::Uncordon(_)
-            | Action::Drain { .. } => {}
+            Action::Apply(ref own) => {
+                policies
+                    .iter()
+                    .try_for_each(|policy| becomes_static(reader, placed, own, (&policy.manifests, timeline)))?;
+            }
+            Action::UpgradeControlPlane(_) | Action::Cordon(_) | Action::Uncordon(_) | Action::Drain { .. } => {}
         }
     }
     policies.iter().try_for_each(|policy| upgrades(reader, timeline, policy))
+}
+
+/// Refuses a step that makes a static pool of one that follows pods, or the other way round, as the API server does.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, the rules of `NodePoolSpec`.
+fn becomes_static(
+    reader: &Reader<'_>,
+    placed: &Placed,
+    later: &Manifests,
+    (before, timeline): (&Manifests, &Timeline<'_, '_>),
+) -> Result<(), ScenarioError> {
+    // One that is deleted before may come again as anything.
+    let is_deleted = |name| {
+        let earlier = timeline.actions.iter().filter(|other| other.action.at <= placed.action.at);
+        earlier.map(|other| &other.action.action).any(|action| {
+            let Action::Delete { kind: ObjectKind::NodePool, which: Which { by: By::Name(own), .. }, .. } = action
+            else {
+                return false;
+            };
+            own.name == name
+        })
+    };
+    let changes = |own: &&NodePool| {
+        let known = before.node_pools.iter().find(|known| (known.name, known.auto_mode) == (own.name, own.auto_mode));
+        known.is_some_and(|known| known.replicas.is_some() != own.replicas.is_some()) && !is_deleted(own.name)
+    };
+    let Some(pool) = later.node_pools.iter().find(changes) else { return Ok(()) };
+    let what = if pool.replicas.is_some() { "is given `replicas`" } else { "loses its `replicas`" };
+    Err(reader
+        .error(placed.at, format!("the NodePool {} {what}", pool.name))
+        .because("the API server refuses this step")
+        .help("a NodePool is static from the start or never: state one of another name, or change the number of its `replicas`"))
 }
 
 /// Checks that an object that is deleted by its name is in some manifest; those that come to be during a run are looked for then.
