@@ -23,7 +23,8 @@ use crate::policy::instance_types::{
 };
 use crate::policy::interruption::Notice;
 use crate::policy::karpenter::{
-    Action, Buffer, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written, knows_reservations,
+    Action, Buffer, ImageReleases, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written,
+    knows_reservations,
 };
 use crate::world::record::ClaimFacts;
 
@@ -78,8 +79,16 @@ fn settings(setup: &Setup<'_>, flags: KarpenterSettings) -> Settings {
         epoch: setup.scenario.start.as_second(),
         begins: SimTime::ZERO,
         buffers: setup.buffers.clone(),
-        images: setup.policy.auto_mode.as_ref().map(|own| own.images),
+        images: images(setup),
     }
+}
+
+/// When images come out: EKS Auto Mode has a day for it, others what is stated.
+fn images(setup: &Setup<'_>) -> Option<ImageReleases> {
+    const WEDNESDAY: i64 = 2;
+    let stated = setup.policy.karpenter_options.image_release_every;
+    let of_auto_mode = setup.policy.auto_mode.as_ref().map(|own| own.images);
+    of_auto_mode.or(stated.map(|every| ImageReleases::weekly(every, WEDNESDAY)))
 }
 
 /// The instance types of each NodePool, with an offering for each reservation that its class selects.

@@ -141,12 +141,14 @@ pub struct KarpenterOptions {
     pub preferences: PreferencePolicy,
     /// What it makes of `minValues`.
     pub min_values: MinValuesPolicy,
+    /// Time between two releases of the images that node classes take the newest of; `None` for none during the run.
+    pub image_release_every: Option<SimDuration>,
 }
 
 impl Default for KarpenterOptions {
     fn default() -> Self {
         let KarpenterSettings { batch_idle, batch_max, preferences, min_values, .. } = KarpenterSettings::default();
-        Self { batch_idle, batch_max, preferences, min_values }
+        Self { batch_idle, batch_max, preferences, min_values, image_release_every: None }
     }
 }
 

@@ -118,6 +118,7 @@ pub fn resolve<'s>(
     warn_about_reservations(&setup, &mut warnings);
     pools::warn_about_licences(&setup.node_classes, policy, &mut warnings);
     pools::warn_about_tenancy(&setup, &mut warnings);
+    pools::warn_about_images(&setup, &mut warnings);
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
     sizes::warn(&setup, &mut warnings);

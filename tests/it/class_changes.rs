@@ -207,3 +207,22 @@ fn other_terms_of_security_groups_and_subnets_are_drift() {
         all_replaced(&simulate(&before, &class("default", LATEST, &terms(key, other)), ""), reason);
     }
 }
+
+#[test]
+fn a_new_image_replaces_the_nodes_of_classes_that_take_the_newest() {
+    const PINNED: &str = "{alias: al2023@v20250101}";
+    let run = |selector: &str, more: &str| {
+        let own = class("default", selector, "");
+        simulate(&(own.clone() + &workload()), &own, more)
+    };
+    let every = "karpenter: { image_release_every: 90m }\n";
+    let released = run(LATEST, every);
+    assert_eq!(drifted(&released), ["AMIDrift"]);
+    assert!(released.record.nodes.iter().any(|node| node.end == Some(NodeEnd::Drifted)));
+    assert_eq!(drifted(&run("{name: my-x86_64-*}", every)), ["AMIDrift"]);
+    let warned = |outcome: &Outcome| outcome.warnings.iter().any(|warning| warning.contains("newest image"));
+    let pinned = run(PINNED, every);
+    assert!(drifted(&pinned).is_empty() && warned(&pinned), "{:?}", pinned.warnings);
+    let short = run(LATEST, "");
+    assert!(drifted(&short).is_empty() && !warned(&short), "{:?}", short.warnings);
+}

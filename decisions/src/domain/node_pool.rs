@@ -197,6 +197,8 @@ pub struct NodeClass {
     pub ami_family: AmiFamily,
     /// Whether an AMI selector names its images, so that a new release of Kubernetes brings no others.
     pub fixed_images: bool,
+    /// Whether it takes the newest image that there is (`@latest`, a pattern, tags), so that one that is released replaces its nodes.
+    pub newest_images: bool,
     /// What selects its images, in no order: two classes with the same text have the same images.
     pub images: Symbol,
     /// What selects its security groups, in no order; `None` where that is not known.
@@ -277,6 +279,7 @@ impl NodeClass {
             name: name.into(),
             ami_family: AmiFamily::AL2023,
             fixed_images: false,
+            newest_images: false,
             images: Symbol::new(""),
             security_groups: None,
             subnets: None,

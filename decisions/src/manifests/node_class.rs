@@ -95,6 +95,8 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     if let Some(node) = fields.get("spec") {
         let spec = reader.fields(node, &SPEC)?;
         selector = ami(reader, spec, &mut class)?;
+        let terms = spec.get("amiSelectorTerms").map(Node::items).unwrap_or_default();
+        class.newest_images = terms.iter().any(takes_newest) || (older && terms.is_empty());
         if let Some(node) = spec.get("kubelet") {
             class.kubelet = kubelet(reader, node)?;
         }
@@ -285,6 +287,17 @@ fn selected_architectures(terms: &[Node<'_>]) -> Vec<Symbol> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+/// Whether a term selects the newest of the images that it finds, which may be another tomorrow.
+fn takes_newest(term: &Node<'_>) -> bool {
+    let text = |key| term.get(key).and_then(Node::as_text).unwrap_or_default();
+    let parameter = text("ssmParameter");
+    text("alias").ends_with("@latest")
+        || text("name").contains(['*', '?'])
+        || term.get("tags").is_some_and(|tags| !tags.entries().is_empty())
+        || parameter.contains("recommended")
+        || parameter.contains("latest")
 }
 
 /// Reads which images a class uses; the place of a selector of which only the controller knows what it finds.

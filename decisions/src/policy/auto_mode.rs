@@ -110,6 +110,7 @@ pub fn node_class(name: impl Into<Symbol>) -> NodeClass {
     NodeClass {
         ami_family: AmiFamily::Bottlerocket,
         block_devices: volumes(STORAGE_GIB * GIB, DiskClass::of_type("gp3")),
+        newest_images: true,
         auto_mode: true,
         ..NodeClass::named(name)
     }

@@ -14,9 +14,7 @@ use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::schema::policies::AutoModeKeys;
 use crate::scenario::tree::Location;
 
-/// Time of day at which images come out: assumed, as the day is.
-const RELEASED_AT: SimDuration = SimDuration::from_secs(18 * 3_600);
-const DAY: i64 = 86_400;
+const WEEK: SimDuration = SimDuration::from_secs(7 * 86_400);
 
 /// What is stated of EKS Auto Mode, laid over what holds otherwise.
 #[derive(Clone, Debug, Default)]
@@ -38,13 +36,9 @@ impl Stated {
         self
     }
 
-    /// When images come out: once a week on Wednesdays, unless it is stated. Day 0 of 1970 was a Thursday.
+    /// When images come out: once a week on Wednesdays, unless it is stated.
     fn images(&self) -> ImageReleases {
-        let weekday = i64::from(self.weekday.unwrap_or(2));
-        ImageReleases {
-            every: self.every.unwrap_or(SimDuration::from_secs(7 * DAY)),
-            one: SimDuration::from_secs((weekday + 4) % 7 * DAY) + RELEASED_AT,
-        }
+        ImageReleases::weekly(self.every.unwrap_or(WEEK), i64::from(self.weekday.unwrap_or(2)))
     }
 }
 

@@ -80,6 +80,7 @@ impl Overlay {
             lay(&mut self.options.batch_max, stated.batch_max_duration);
             lay(&mut self.options.preferences, stated.preference_policy);
             lay(&mut self.options.min_values, stated.min_values_policy);
+            self.options.image_release_every = stated.image_release_every.or(self.options.image_release_every);
             if let Some(gates) = stated.feature_gates {
                 lay(&mut self.gates.spot_to_spot, gates.spot_to_spot_consolidation);
                 lay(&mut self.gates.node_repair, gates.node_repair);

@@ -126,6 +126,7 @@ section! {
   batch_max_duration: 30s
   preference_policy: Ignore
   min_values_policy: BestEffort
+  image_release_every: 14d
   feature_gates:
     spot_to_spot_consolidation: true
     node_repair: true
@@ -145,6 +146,9 @@ section! {
         preference_policy: Preferences, over PreferencePolicy::Respect;
         /// What becomes of `minValues` that too few types are left for (`MIN_VALUES_POLICY`, from v1.6 on).
         min_values_policy: MinValues, over MinValuesPolicy::Strict;
+        /// Time between two releases of machine images, each of which replaces the nodes of classes that take the newest
+        /// (`al2023@latest`, a name with `*`, tags), on Wednesdays at 18:00 UTC if it is a number of weeks (assumed).
+        image_release_every: Positive, or "none comes out";
         /// Its feature gates.
         feature_gates: Gates, or "all off";
     }

@@ -5,7 +5,9 @@
 use super::storage;
 use crate::actors::{Action, Setup, Step};
 use crate::domain::node_pool::ConsolidationPolicy;
-use crate::domain::{KarpenterVersion, NodeClass, NodeGroup, NodePool, PodSpec, Requirement, SimTime, well_known};
+use crate::domain::{
+    KarpenterVersion, NodeClass, NodeGroup, NodePool, PodSpec, Requirement, SimDuration, SimTime, well_known,
+};
 use crate::policy::auto_mode;
 use crate::policy::instance_types::{complete_classes, complete_pools};
 use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
@@ -104,6 +106,35 @@ pub(super) fn warn_about_licences(classes: &[NodeClass], policy: &PolicyVariant,
         warnings.changes(format!(
             "{name}: nodes with Windows are billed without their licence, at the price of those with Linux"
         ));
+    }
+}
+
+/// Images come out so often, about: a longer run meets a new one.
+const IMAGES_AGE: SimDuration = SimDuration::from_secs(7 * 86_400);
+
+/// Warns of images that would be replaced by newer ones during the run, and of releases of images that replace nothing.
+pub(super) fn warn_about_images(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let (scenario, policy) = (setup.scenario, setup.policy);
+    if !policy.autoscaler.is_karpenter() || policy.auto_mode.is_some() {
+        return;
+    }
+    let version = policy.versions.karpenter;
+    let replaces = Behaviour::of(version).replaces_drifted;
+    let is_used = |class: &&NodeClass| setup.node_pools.iter().any(|pool| pool.node_class == class.name);
+    let newest = setup.node_classes.iter().filter(is_used).find(|class| class.newest_images);
+    match (policy.karpenter_options.image_release_every, newest) {
+        (None, Some(class)) if replaces && scenario.duration > IMAGES_AGE => warnings.may_change(format!(
+            "EC2NodeClass {} takes the newest image, and none comes out during the run: Karpenter replaces its nodes as drifted for each that does \
+             (`karpenter: {{ image_release_every: 14d }}` states how often)",
+            class.name
+        )),
+        (Some(_), _) if !replaces => warnings.may_change(format!(
+            "Karpenter {version} replaces no nodes for a new image: `image_release_every` changes nothing"
+        )),
+        (Some(_), None) => warnings.may_change(
+            "no EC2NodeClass takes the newest image (`@latest`, a name with `*`, tags): `image_release_every` changes nothing",
+        ),
+        _ => {}
     }
 }
 

@@ -65,7 +65,8 @@ pub(super) fn launched(step: &mut Step<'_>, node: NodeId) -> Option<KubernetesVe
 pub(super) fn have_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimState) -> bool {
     let selects_others =
         || claim.class.as_ref().zip(class_of(step, pool)).is_some_and(|(own, now)| own.images != now.images);
-    let is_old = claim.image_for.is_some() && claim.image != step.own.images;
+    let takes_newest = class_of(step, pool).is_some_and(|class| class.newest_images);
+    let is_old = takes_newest && claim.image_for.is_some() && claim.image != step.own.images;
     is_old || claim.image_for.is_some_and(|release| release != image_for(step, pool)) || selects_others()
 }
 

@@ -82,7 +82,7 @@ pub struct Buffer {
     pub template: Option<Arc<PodSpec>>,
 }
 
-/// New machine images on a schedule, as EKS Auto Mode has them.
+/// New machine images on a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ImageReleases {
     /// Time between two.
@@ -92,6 +92,11 @@ pub struct ImageReleases {
 }
 
 impl ImageReleases {
+    /// One every so often, at 18:00 UTC of a day of the week from 0 for Monday on: assumed, as the day is. Day 0 of 1970 was a Thursday.
+    pub const fn weekly(every: SimDuration, weekday: i64) -> Self {
+        Self { every, one: SimDuration::from_secs((weekday + 4) % 7 * 86_400 + 18 * 3_600) }
+    }
+
     /// The first release after `now`, where the run begins at `epoch` in seconds since 1970.
     pub fn next(self, now: SimTime, epoch: i64) -> SimTime {
         let since = now.as_micros() + epoch * 1_000_000 - self.one.as_micros();
