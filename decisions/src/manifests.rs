@@ -7,6 +7,7 @@ mod batch;
 mod bounds;
 mod capacity_buffer;
 mod class_hash;
+mod class_refusals;
 pub mod common;
 mod config_map;
 mod containers;

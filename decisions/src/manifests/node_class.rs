@@ -2,6 +2,7 @@
 
 use super::bounds::volume_size;
 use super::class_hash::{self, HashedKeys};
+use super::class_refusals::{check_alias, check_family, check_kubelet, warn_of_no_images};
 use super::common::{labels, metadata, resources};
 use super::disks::{KARPENTER, ordered};
 use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
@@ -97,6 +98,9 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         selector = ami(reader, spec, &mut class)?;
         let terms = spec.get("amiSelectorTerms").map(Node::items).unwrap_or_default();
         class.newest_images = terms.iter().any(takes_newest) || (older && terms.is_empty());
+        if terms.is_empty() && !older {
+            warn_of_no_images(reader, node.at, class.ami_family);
+        }
         if let Some(node) = spec.get("kubelet") {
             class.kubelet = kubelet(reader, node)?;
         }
@@ -328,6 +332,7 @@ fn ami<'s>(
                     .help("write for example `al2023@latest`; known are al2, al2023, bottlerocket, bottlerocket-fips, windows2019, windows2022, windows2025"));
             }
         };
+        check_alias(reader, (node, text), terms)?;
     }
     if !terms.is_empty() {
         class.images = class_hash::terms_of(reader, terms);
@@ -339,6 +344,9 @@ fn ami<'s>(
         selector = Some(first.at);
     }
     if let Some(family) = family {
+        if let (Some(_), Some(node)) = (alias, spec.get("amiFamily")) {
+            check_family(reader, node.at, (family, class.ami_family))?;
+        }
         class.ami_family = family;
     }
     Ok(selector)
@@ -347,6 +355,7 @@ fn ami<'s>(
 /// Kubelet settings.
 pub(super) fn kubelet<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<KubeletConfig, InputError> {
     let fields = reader.fields(node, &KUBELET)?;
+    check_kubelet(reader, node)?;
     let number = |key| fields.optional(key, |n, what| reader.integer(n, what, 0, i64::from(i32::MAX)));
     Ok(KubeletConfig {
         max_pods: number("maxPods")?,
@@ -510,7 +519,9 @@ mod tests {
 
     #[test]
     fn what_is_known_but_not_simulated_is_said_to_be() {
-        let read = class("ipPrefixCount: 1, enclaveOptions: {enabled: true}, placementGroup: {name: a}");
+        let read = class(
+            "amiSelectorTerms: [{alias: al2023@latest}], ipPrefixCount: 1, enclaveOptions: {enabled: true}, placementGroup: {name: a}",
+        );
         assert_eq!(read.warnings.len(), 3);
         for warning in &read.warnings {
             assert!(warning.message().contains("is not simulated"), "{warning}");
