@@ -89,6 +89,27 @@ fn init_containers_count_and_gpu_nodes_count_only_gpus() {
 }
 
 #[test]
+fn gpus_that_a_node_offers_decide_without_a_label_too() {
+    let reason = |gpus_in_use: i64, threshold: &str| {
+        let mut lab = Lab::default();
+        let group = lab.group("gpu", (0, 10, 1), 2_000, 1_000);
+        let node = lab.node(group);
+        lab.nodes[node].allocatable.set(ResourceName::NVIDIA_GPU, 4);
+        lab.running("cpu", node, 1_400, 0);
+        let mut train = spec("train", 0, 0);
+        train.containers[0].requests.set(ResourceName::NVIDIA_GPU, gpus_in_use);
+        lab.pod(&traits("train", train), PodPlace::Bound(lab.nodes[node].id));
+        lab.lone_node(2_000, 1_000);
+        let found = once(&mut lab, &[("scale-down-gpu-utilization-threshold", threshold)]);
+        assert_eq!(found.nodes[node].utilization.unwrap().resource, ResourceName::NVIDIA_GPU);
+        reasons(&found)[node]
+    };
+    assert_eq!(reason(0, "0.5"), None, "no GPU is in use, whatever the CPU");
+    assert_eq!(reason(3, "0.5"), Some(Reason::NotUnderutilized));
+    assert_ne!(reason(3, "0.8"), Some(Reason::NotUnderutilized), "the threshold of GPUs counts");
+}
+
+#[test]
 fn thresholds_taints_annotations_and_readiness_decide_who_is_looked_at() {
     let single = |change: fn(&mut Lab), more: &[(&str, &str)]| {
         let mut lab = Lab::default();

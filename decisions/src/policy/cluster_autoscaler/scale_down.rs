@@ -16,7 +16,7 @@ use super::flags::Flags;
 use super::pods::{Hints, is_recreatable, try_to_place};
 use super::quotas::{Left, Limited, amount};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
-use super::utilization::{LeftOut, PodOnNode, Utilization, has_gpu_label, utilization};
+use super::utilization::{LeftOut, PodOnNode, Utilization, has_gpu, utilization};
 use super::view::{GroupActions, NodeView, Observation, PodPlace};
 use crate::domain::symbol::well_known;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
@@ -396,7 +396,7 @@ impl ScaleDown<'_> {
     /// The share of a node's resources up to which little enough is asked for; `None` without a group.
     fn threshold(&self, node: &NodeView) -> Option<f64> {
         let (flags, options) = (self.flags, &self.seen.groups[node.group?].options);
-        Some(if has_gpu_label(&node.labels) {
+        Some(if has_gpu(&node.labels, &node.allocatable) {
             options.gpu_utilization_threshold.unwrap_or(flags.scale_down_gpu_utilization_threshold)
         } else {
             options.utilization_threshold.unwrap_or(flags.scale_down_utilization_threshold)

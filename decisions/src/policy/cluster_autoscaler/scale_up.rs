@@ -16,9 +16,9 @@ use super::pods::WaitingPod;
 use super::quotas::{Left, Limited, amount};
 use super::similar::{Growth, balance};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
-use super::utilization::has_gpu_label;
+use super::utilization::has_gpu;
 use super::view::{GroupActions, GroupView, NodeTemplate};
-use crate::domain::{ResourceName, Resources, SimDuration, SimTime};
+use crate::domain::{Resources, SimDuration, SimTime};
 use crate::policy::controller_time::{cluster_autoscaler as model, work_within};
 use crate::policy::kube_scheduler::Reason;
 
@@ -396,7 +396,7 @@ impl ScaleUp<'_> {
                     template,
                     price_per_hour: view.price_per_hour,
                     exists: view.exists,
-                    has_gpu: has_gpu_label(&template.labels) || template.allocatable.get(ResourceName::NVIDIA_GPU) > 0,
+                    has_gpu: has_gpu(&template.labels, &template.allocatable),
                 }
             })
             .collect();

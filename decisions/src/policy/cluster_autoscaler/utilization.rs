@@ -42,9 +42,16 @@ pub struct LeftOut {
     pub mirrors: bool,
 }
 
-/// Whether a node is one with GPUs.
+/// Whether a node has the label that the AWS provider takes for that of GPUs. EKS does not set it.
 pub fn has_gpu_label(labels: &Labels) -> bool {
     labels.get(Symbol::new(GPU_LABEL)).is_some()
+}
+
+/// Whether a node is judged by its GPUs: it has their label, or offers some of NVIDIA.
+///
+/// Source: Cluster Autoscaler 1.36 `utils/gpu/gpu.go`, `NodeHasGpu`, which `GetNodeGpuConfig` of the AWS provider asks.
+pub fn has_gpu(labels: &Labels, allocatable: &Resources) -> bool {
+    has_gpu_label(labels) || allocatable.get(ResourceName::NVIDIA_GPU) > 0
 }
 
 /// A node's utilisation; `None` if its allocatable resources do not allow one to be worked out.
@@ -55,7 +62,7 @@ pub fn utilization(
     left_out: LeftOut,
     now: SimTime,
 ) -> Option<Utilization> {
-    if has_gpu_label(labels) {
+    if has_gpu(labels, allocatable) {
         let gpu = ResourceName::NVIDIA_GPU;
         // A GPU that is not ready is not used.
         let share = match allocatable.get(gpu) {
