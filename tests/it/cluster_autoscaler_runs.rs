@@ -241,6 +241,33 @@ fn a_node_whose_pods_cannot_be_evicted_for_two_minutes_stays() {
     assert!(events(&outcome, EventKind::PodEvicted).iter().filter(|event| event.at <= given_back).count() == 1);
 }
 
+/// An expendable pod alone on a node, or beside one that has to move; it holds up nothing and ends with the instance.
+#[test]
+fn expendable_pods_are_neither_evicted_nor_waited_for() {
+    let groups = "{ name: base, instanceType: m5.xlarge, min: 1, desired: 1, max: 1 }, \
+                  { name: more, instanceType: m5.xlarge, min: 0, desired: 1, max: 1, labels: { role: more } }";
+    let low = "---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: low}\nvalue: -20\n---\n\
+               apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: low}\nspec:\n  selector: {matchLabels: {app: low}}\n  \
+               template:\n    metadata: {labels: {app: low}, annotations: {cluster-autoscaler.kubernetes.io/safe-to-evict: \
+               \"false\"}}\n    spec:\n      priorityClassName: low\n      nodeSelector: {role: more}\n      containers: \
+               [{name: low, resources: {requests: {cpu: 100m}}}]\n";
+    for (web, end) in [(String::new(), NodeEnd::Empty), (web(2), NodeEnd::Underutilized)] {
+        // The scheduler puts one pod of `web` on each node.
+        let outcome = run(&scenario(groups, "", ""), &format!("{web}{low}"));
+        assert!(messages(&outcome, EventKind::NodeUntainted).is_empty(), "{end:?}");
+        let node = *leaving(&outcome).iter().find(|node| node.name.starts_with("more")).unwrap();
+        assert_eq!(node.end, Some(end));
+        assert!(node.terminated.is_some());
+        let evicted: Vec<&str> = messages(&outcome, EventKind::PodEvicted);
+        assert_eq!(
+            evicted.iter().filter(|text| text.starts_with("Cluster Autoscaler")).count(),
+            usize::from(!web.is_empty())
+        );
+    }
+    let kept = run(&scenario(groups, "", ""), &low.replace("-20", "-5"));
+    assert!(leaving(&kept).iter().all(|node| !node.name.starts_with("more")), "-10 is the cutoff");
+}
+
 #[test]
 fn a_policy_without_autoscaler_keeps_its_nodes() {
     let text = scenario(WORKERS, "", &scaled(&[(5, 8)]))

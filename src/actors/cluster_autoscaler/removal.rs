@@ -13,6 +13,7 @@ use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};
 use crate::policy::cluster_autoscaler::budgets::RemainingBudgets;
 use crate::policy::cluster_autoscaler::drainability::{Drainability, drainability};
+use crate::policy::cluster_autoscaler::pods::is_low_priority;
 use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
 use crate::world::record::{EventKind, NodeEnd, NodeOrigin};
 
@@ -121,7 +122,7 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, node: 
     match removal.stage {
         Stage::Tainted => look_again(context, flags, now, node, removal),
         Stage::Evicting(since) => evict(context, flags, now, node, removal, since),
-        Stage::Leaving(_) if leaving(context, node).is_empty() => drained(context, flags, now, node, removal),
+        Stage::Leaving(_) if leaving(context, flags, node).is_empty() => drained(context, flags, now, node, removal),
         Stage::Leaving(until) if now >= until => give_back(context, now, node, "its pods did not end in time"),
         Stage::Delayed(until) => delete_unless_delayed(context, flags, now, node, removal, until),
         Stage::Leaving(_) => poll(context, node, POLL),
@@ -137,11 +138,20 @@ struct Verdict {
     blocked: Option<String>,
 }
 
+/// The pods of a node as the program lists them before it drains it: without expendable ones, which are not evicted, not waited for,
+/// and hold up nothing. They end with the instance, if nobody else drains it.
+///
+/// Source: Cluster Autoscaler 1.36 `core/scaledown/actuation/actuator.go`, `createSnapshot`.
+fn heeded(context: &Context<'_>, flags: &Flags, node: NodeId) -> Vec<PodId> {
+    let expendable = |pod: PodId| is_low_priority(flags, &context.world.pod(pod).spec);
+    context.world.node(node).pods.iter().copied().filter(|&pod| !expendable(pod)).collect()
+}
+
 fn verdict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId) -> Verdict {
     let budgets = budgets(context);
     let budgets = RemainingBudgets::new(&budgets);
     let mut found = Verdict { movable: Vec::new(), daemons: Vec::new(), blocked: None };
-    for pod in context.world.node(node).pods.clone() {
+    for pod in heeded(context, flags, node) {
         let view = pod_view(context, pod, flags);
         match drainability(flags, &view, &budgets, now) {
             Drainability::Movable => found.movable.push(pod),
@@ -185,9 +195,10 @@ fn evict_daemons(context: &mut Context<'_>, now: SimTime, daemons: &[PodId], all
 }
 
 /// Pods of the node that have to be gone before it ends.
-fn leaving(context: &Context<'_>, node: NodeId) -> Vec<PodId> {
-    let pods = &context.world.node(node).pods;
-    pods.iter().copied().filter(|&pod| !context.world.pod(pod).daemon).collect()
+fn leaving(context: &Context<'_>, flags: &Flags, node: NodeId) -> Vec<PodId> {
+    let mut pods = heeded(context, flags, node);
+    pods.retain(|&pod| !context.world.pod(pod).daemon);
+    pods
 }
 
 /// Evicts what is not leaving yet; what is refused is tried again for a while.
@@ -196,7 +207,7 @@ fn evict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, r
         give_back(context, now, node, "pods on it could not be evicted in time");
         return;
     }
-    for pod in leaving(context, node) {
+    for pod in leaving(context, flags, node) {
         if context.world.pod(pod).is_active() {
             if let Some(at) = next_call(context, now) {
                 enter(context, node, Removal { stage: Stage::Evicting(since), ..removal });
@@ -206,14 +217,14 @@ fn evict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, r
             eviction::evict_within(context, now, pod, grace, "Cluster Autoscaler drains its node");
         }
     }
-    let staying = leaving(context, node).iter().any(|&pod| context.world.pod(pod).is_active());
+    let staying = leaving(context, flags, node).iter().any(|&pod| context.world.pod(pod).is_active());
     let (stage, wait) = if staying {
         (Stage::Evicting(since), EVICTION_RETRY)
     } else {
         (Stage::Leaving(now + flags.max_graceful_termination + HEADROOM), POLL)
     };
     enter(context, node, Removal { stage, ..removal });
-    if !staying && leaving(context, node).is_empty() {
+    if !staying && leaving(context, flags, node).is_empty() {
         drained(context, flags, now, node, removal);
     } else {
         poll(context, node, wait);

@@ -9,7 +9,7 @@ use super::equivalence::SimilarPods;
 use super::flags::{Flags, duration};
 use super::snapshot::{NodeAt, PodAt, Snapshot, SnapshotNode};
 use super::view::{Deletions, PodPlace, PodTraits, PodView};
-use crate::domain::{NodeId, PodId, SimTime};
+use crate::domain::{NodeId, PodId, PodSpec, SimTime};
 
 /// The observed pods by what the autoscaler makes of them, as places in the list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -46,7 +46,13 @@ pub fn split(flags: &Flags, pods: &[PodView]) -> Split {
 
 /// Whether a pod's priority is so low that it neither counts nor is helped.
 pub fn is_expendable(flags: &Flags, traits: &PodTraits) -> bool {
-    traits.has_priority && i64::from(traits.spec.priority) < flags.expendable_pods_priority_cutoff
+    traits.has_priority && is_low_priority(flags, &traits.spec)
+}
+
+/// Whether the priority that a pod has is below `expendable-pods-priority-cutoff`. Pods of a cluster always have one: the API server
+/// states it.
+pub fn is_low_priority(flags: &Flags, spec: &PodSpec) -> bool {
+    i64::from(spec.priority) < flags.expendable_pods_priority_cutoff
 }
 
 /// Where pods went in an earlier simulation, tried first in the next.
