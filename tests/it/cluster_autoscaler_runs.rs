@@ -88,6 +88,10 @@ fn flags_change_what_happens_and_two_runs_are_the_same() {
         messages(&outcome, EventKind::AutoscalingHeldBack),
         ["the cluster has as many nodes as max-nodes-total allows"]
     );
+    let told = messages(&outcome, EventKind::NotTriggerScaleUp);
+    assert!(!told.is_empty());
+    let reason = "pod didn't trigger scale-up: the cluster has as many nodes as max-nodes-total allows";
+    assert!(told.iter().all(|text| *text == reason), "{told:?}");
     assert!(leaving(&outcome).iter().all(|node| node.deletion_requested.unwrap() < minutes(26)));
     let again = run(&scenario, &web(2));
     assert_eq!(outcome.event_hash, again.event_hash);

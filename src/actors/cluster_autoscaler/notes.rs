@@ -16,6 +16,9 @@ use crate::policy::cluster_autoscaler::{
 };
 use crate::world::record::{EventKind, ScaleUpFacts};
 
+/// Why nothing grows in a cluster of so many nodes.
+const CLUSTER_IS_FULL: &str = "the cluster has as many nodes as max-nodes-total allows";
+
 /// What was noted last, so that it is not noted with every iteration again.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
@@ -103,7 +106,7 @@ fn held_back(context: &mut Context<'_>, iteration: &Iteration, now: SimTime) {
     let reason = match (iteration.early_end, iteration.scale_up.result) {
         (Some(EarlyEnd::UnhealthyCluster), _) => Some("too many nodes are not ready"),
         (Some(EarlyEnd::EmptyCluster), _) => Some("the cluster has no node"),
-        (_, ScaleUpResult::LimitedByMaxNodesTotal) => Some("the cluster has as many nodes as max-nodes-total allows"),
+        (_, ScaleUpResult::LimitedByMaxNodesTotal) => Some(CLUSTER_IS_FULL),
         _ => None,
     };
     let noted = std::mem::replace(&mut context.cluster_autoscaler.noted.held_back, reason);
@@ -185,6 +188,22 @@ fn not_scaled_up(context: &mut Context<'_>, seen: &Seen, report: &ScaleUpReport,
     if report.unschedulable.is_empty() || report.result == ScaleUpResult::NotNeeded {
         return;
     }
+    let message: Box<str> = format!("pod didn't trigger scale-up: {}", reasons(seen, report)).into();
+    for &pod in &report.unschedulable {
+        let pod = seen.pod(pod);
+        let known = &mut context.cluster_autoscaler.noted.pods;
+        if known.insert(pod, message.clone()).as_deref() != Some(&*message) {
+            context.world.note_pod(pod, now, EventKind::NotTriggerScaleUp, &message);
+        }
+    }
+}
+
+/// Why no group helps a pod.
+fn reasons(seen: &Seen, report: &ScaleUpReport) -> String {
+    // No group was looked at.
+    if report.result == ScaleUpResult::LimitedByMaxNodesTotal {
+        return CLUSTER_IS_FULL.to_owned();
+    }
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for (_, reason) in &report.skipped {
         *counts.entry(reason.text()).or_insert(0) += 1;
@@ -194,14 +213,7 @@ fn not_scaled_up(context: &mut Context<'_>, seen: &Seen, report: &ScaleUpReport,
         counts.insert("whose nodes do not take it".to_owned(), fitless);
     }
     let reasons: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    let message: Box<str> = format!("pod didn't trigger scale-up: {}", reasons.join(", ")).into();
-    for &pod in &report.unschedulable {
-        let pod = seen.pod(pod);
-        let known = &mut context.cluster_autoscaler.noted.pods;
-        if known.insert(pod, message.clone()).as_deref() != Some(&*message) {
-            context.world.note_pod(pod, now, EventKind::NotTriggerScaleUp, &message);
-        }
-    }
+    reasons.join(", ")
 }
 
 /// Why a node goes.
