@@ -15,7 +15,7 @@ use super::timeline::Timeline;
 use crate::domain::keda::Trigger;
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::{Job, ObjectName};
-use crate::domain::{NodePool, SimDuration, Symbol};
+use crate::domain::{NodeGroup, NodePool, SimDuration, Symbol};
 use crate::policy::release::unread_kind;
 
 /// `--horizontal-pod-autoscaler-sync-period`.
@@ -219,17 +219,19 @@ pub(super) fn timeline(
     policies: &[PolicyVariant],
 ) -> Result<(), ScenarioError> {
     let all = manifests(policies, &timeline.actions);
+    let mut limits = GroupLimits::of(policies);
     for placed in &timeline.actions {
         match placed.action.action {
             Action::Scale { workload, .. } => {
                 workloads.find(reader, placed.at, workload)?;
             }
-            Action::ScaleGroup { group, desired } => node_group(reader, placed.at, policies, group, desired)?,
+            Action::ScaleGroup { group, desired } => limits.check(reader, placed.at, group, desired)?,
             Action::Delete { kind, ref which, .. } => deleted(reader, placed.at, kind, which, &all)?,
-            Action::Apply(ref own) => {
+            Action::Apply(ref later) => {
+                limits.update(later);
                 policies
                     .iter()
-                    .try_for_each(|policy| becomes_static(reader, placed, own, (&policy.manifests, timeline)))?;
+                    .try_for_each(|policy| becomes_static(reader, placed, later, (&policy.manifests, timeline)))?;
             }
             Action::UpgradeControlPlane(_) | Action::Cordon(_) | Action::Uncordon(_) | Action::Drain { .. } => {}
         }
@@ -339,36 +341,48 @@ fn upgrades(reader: &Reader<'_>, timeline: &Timeline<'_, '_>, policy: &PolicyVar
     Ok(())
 }
 
-/// Checks that the group exists under some policy, and that its limits allow the size under every policy that has it.
-fn node_group(
-    reader: &Reader<'_>,
-    at: Location,
-    policies: &[PolicyVariant],
-    name: Symbol,
-    desired: u32,
-) -> Result<(), ScenarioError> {
-    let all = || policies.iter().flat_map(|policy| policy.manifests.node_groups.iter());
-    let mut same = all().filter(|group| group.name == name).peekable();
-    if same.peek().is_none() {
-        let names = || all().map(|group| group.name.as_str());
-        let help = match nearest(name.as_str(), names()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => "name a group of `nodeGroups` or of an eksctl ClusterConfig".to_owned(),
-        };
-        return Err(reader
-            .error(at, format!("no node group is called `{name}`"))
-            .because(ScenarioError::NOTHING)
-            .help(help));
+/// The limits of node groups under each policy as a timeline goes on: a step that applies manifests changes them.
+struct GroupLimits(Vec<BTreeMap<Symbol, (u32, u32)>>);
+
+impl GroupLimits {
+    /// Those at the start.
+    fn of(policies: &[PolicyVariant]) -> Self {
+        let sizes = |group: &NodeGroup| (group.name, (group.min_size, group.max_size));
+        Self(policies.iter().map(|policy| policy.manifests.node_groups.iter().map(sizes).collect()).collect())
     }
-    match same.find(|group| desired < group.min_size || group.max_size < desired) {
-        None => Ok(()),
-        Some(group) => Err(reader
-            .error(
-                at,
-                format!("{desired} is not between the sizes of `{name}`, {} and {}", group.min_size, group.max_size),
-            )
-            .because("EC2 Auto Scaling refuses this")
-            .help("change `desired`, or the limits of the group")),
+
+    /// Manifests are applied: groups that there are take other limits; none is made on the way.
+    fn update(&mut self, later: &Manifests) {
+        for known in &mut self.0 {
+            for group in &later.node_groups {
+                if let Some(limits) = known.get_mut(&group.name) {
+                    *limits = (group.min_size, group.max_size);
+                }
+            }
+        }
+    }
+
+    /// Checks that the group exists under some policy, and that its limits by then allow the size under every policy that has it.
+    fn check(&self, reader: &Reader<'_>, at: Location, name: Symbol, desired: u32) -> Result<(), ScenarioError> {
+        let mut same = self.0.iter().filter_map(|known| known.get(&name)).peekable();
+        if same.peek().is_none() {
+            let names = || self.0.iter().flat_map(|known| known.keys().map(|own| own.as_str()));
+            let help = match nearest(name.as_str(), names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "name a group of `nodeGroups` or of an eksctl ClusterConfig".to_owned(),
+            };
+            return Err(reader
+                .error(at, format!("no node group is called `{name}`"))
+                .because(ScenarioError::NOTHING)
+                .help(help));
+        }
+        match same.find(|&&(least, most)| desired < least || most < desired) {
+            None => Ok(()),
+            Some((least, most)) => Err(reader
+                .error(at, format!("{desired} is not between the sizes that `{name}` has by then, {least} and {most}"))
+                .because("EC2 Auto Scaling refuses this")
+                .help("change `desired`, or the limits of the group")),
+        }
     }
 }
 
