@@ -98,6 +98,7 @@ fn scale_up(c: &mut Criterion) {
     let groups: Vec<GroupView> = (0..10)
         .map(|at| GroupView {
             id: Symbol::new(&format!("g{at}")),
+            auto_scaling_group: Symbol::new(&format!("g{at}")),
             min: 0,
             max: 1_000,
             target: 0,

@@ -145,6 +145,7 @@ impl Cluster {
             .collect();
         self.groups.push(GroupView {
             id: Symbol::new(id),
+            auto_scaling_group: Symbol::new(id),
             min: count(group, "min")?.into(),
             max: count(group, "max")?.into(),
             target: count(group, "current")?.into(),

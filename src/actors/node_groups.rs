@@ -72,16 +72,21 @@ impl NodeGroups {
 }
 
 /// Somebody updates a group: its limits and its size, and of a managed group labels and taints, which EKS sets on the nodes that there
-/// are, too. What else a group is stays as it was made.
+/// are, too. What else a group is stays as it was made. Without `desiredCapacity` the size stays, too, as far as the new limits let it.
+///
+/// Source: eksctl `pkg/actions/nodegroup/scale.go`, which sends `desiredSize` where it is stated; EC2 Auto Scaling API reference,
+/// `UpdateAutoScalingGroup`, for a size outside of new limits.
 pub(super) fn update(context: &mut Context<'_>, now: SimTime, new: &NodeGroup) {
     let Some(group) = context.groups.position(new.name) else { return };
     let before = context.node_groups.stated[group].clone();
-    let sizes = (new.min_size, new.max_size);
-    context.groups.update(group, sizes, new.desired_size);
-    let text = format!("node group {}: {} of {} to {}", new.name, new.desired_size, new.min_size, new.max_size);
+    let (least, most) = (new.min_size, new.max_size);
+    let stated = if new.states_desired { new.desired_size } else { context.groups.desired(group) };
+    let desired = stated.max(least).min(most);
+    context.groups.update(group, (least, most), desired);
+    let text = format!("node group {}: {desired} of {least} to {most}", new.name);
     context.world.note(now, EventKind::ManifestApplied, None, text);
     let own = &mut context.node_groups.stated[group];
-    (own.min_size, own.max_size, own.desired_size) = (new.min_size, new.max_size, new.desired_size);
+    (own.min_size, own.max_size, own.desired_size) = (least, most, desired);
     if own.managed {
         (own.labels, own.taints) = (new.labels.clone(), new.taints.clone());
     }

@@ -257,7 +257,9 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
             let group = setup.policy.manifests.node_groups.iter().find(|group| group.name == name)?;
             let mut real = setup.node_of_group(facts, group);
             if example.is_none() {
-                add_extended(&mut real.capacity, &mut real.allocatable, &promised_devices(&group.tags));
+                for tags in [&group.tags, &group.own_tags] {
+                    add_extended(&mut real.capacity, &mut real.allocatable, &promised_devices(tags));
+                }
             }
             Some(as_found(real, &group.kubelet, false))
         }

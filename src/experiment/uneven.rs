@@ -42,7 +42,7 @@ impl Footing {
         };
         let group = |group: &crate::domain::NodeGroup| {
             let own = (i64::from(group.min_size), i64::from(group.max_size));
-            let limits = policy.flags.as_ref().and_then(|flags| flags.discovery.limits(group.name, &group.tags, own));
+            let limits = policy.flags.as_ref().and_then(|flags| flags.discovery.limits(group, own));
             let least = limits.map_or(group.desired_size, |(min, _)| u32::try_from(min).unwrap_or(0));
             Group { name: group.name.to_string(), least, kept: limits.is_none() }
         };

@@ -9,6 +9,7 @@ mod fields;
 mod initial;
 mod late;
 mod metrics;
+mod node_groups;
 mod pools;
 mod replicas;
 mod selected;
@@ -36,8 +37,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{Check, SimDuration, SimTime, Symbol};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
-use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::cluster_autoscaler::expander::{Expander, GroupRanks};
+use crate::policy::cluster_autoscaler::expander::GroupRanks;
 use crate::policy::instance_types::{complete_classes, price_list_of};
 use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::packing::PackerKind;
@@ -202,7 +202,7 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
             .harmless(format!("policy {}: NodePools are ignored, Cluster Autoscaler knows node groups", policy.name));
     }
     if let Some(flags) = &policy.flags {
-        warn_about_groups(manifests, flags, warnings);
+        node_groups::warn(manifests, flags, warnings);
     }
 }
 
@@ -230,25 +230,6 @@ fn warn_about_named_nodes(setup: &Setup<'_>, warnings: &mut Caveats) {
             "{} a node that is not there (`nodeName: {first}`): such pods ask no scheduler, nothing is launched for them, and they wait to the end; \
              really they are deleted and made again and again; take `nodeName` away, or add the node to the manifests",
             counted(named.len() as u64, "pod template names", "pod templates name")
-        ));
-    }
-}
-
-/// Groups that the autoscaler does not find, and ranks that nobody states.
-fn warn_about_groups(manifests: &Manifests, flags: &Flags, warnings: &mut Caveats) {
-    for group in &manifests.node_groups {
-        if flags.discovery.limits(group.name, &group.tags, (0, 0)).is_none() {
-            let name = group.name;
-            warnings.may_change(format!("node group {name} keeps its size: Cluster Autoscaler does not find it"));
-        }
-    }
-    if flags.expander.filters().contains(&Expander::Priority) && manifests.group_ranks.is_none() {
-        let elsewhere = manifests.unread_ranks.map(|namespace| {
-            format!("; it does not read the one in the namespace `{namespace}`: state `namespace: kube-system`")
-        });
-        warnings.may_change(format!(
-            "the expander `priority` finds no ConfigMap kube-system/cluster-autoscaler-priority-expander: it prefers no group{}",
-            elsewhere.unwrap_or_default()
         ));
     }
 }

@@ -44,6 +44,7 @@ mod first_tutorial;
 mod fourth_tutorial;
 mod gallery;
 mod group_limits;
+mod group_updates;
 mod guide;
 mod init;
 mod initial;

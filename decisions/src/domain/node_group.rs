@@ -23,6 +23,8 @@ pub struct NodeGroup {
     pub min_size: u32,
     /// `desiredCapacity`.
     pub desired_size: u32,
+    /// Whether `desiredCapacity` is stated: an update of the group without it leaves the size that the group has.
+    pub states_desired: bool,
     /// `maxSize`.
     pub max_size: u32,
     /// Labels of its nodes.
@@ -49,6 +51,10 @@ pub struct NodeGroup {
     pub registers: Registration,
     /// Tags of the Auto Scaling group.
     pub tags: Labels,
+    /// Tags of a managed group that its Auto Scaling group does not have: EKS does not hand them on.
+    pub own_tags: Labels,
+    /// The cluster with which eksctl makes the group; `None` for a scenario's own groups.
+    pub eksctl_cluster: Option<Symbol>,
 }
 
 /// Labels and taints that kubelets register of themselves: nobody who reads the group or its tags knows of them before a node is there.
@@ -76,6 +82,51 @@ impl NodeGroup {
             .then(|| NodeVolume { gib: BOTTLEROCKET_ROOT_GIB, class: DiskClass::of_type("gp3") });
         std::iter::once(for_pods).chain(boots).chain(self.more_volumes.iter().copied()).collect()
     }
+
+    /// What the name of its Auto Scaling group begins with, if EKS or CloudFormation draws the rest.
+    ///
+    /// Source: EKS user guide, managed node groups (`eks-<name>-<uuid>`); eksctl `pkg/cfn/manager/nodegroup.go`,
+    /// `makeNodeGroupStackName`, whose stack has the resource `NodeGroup`.
+    fn auto_scaling_group_prefix(&self) -> Option<String> {
+        if self.managed {
+            return Some(format!("eks-{}-", self.name));
+        }
+        self.eksctl_cluster.map(|cluster| format!("eksctl-{cluster}-nodegroup-{}-NodeGroup-", self.name))
+    }
+
+    /// The name of its Auto Scaling group: of a managed group and of one that eksctl makes with an ending that follows from the group's
+    /// name, where EKS and CloudFormation draw one; of a scenario's own groups that nobody manages the group's name.
+    pub fn auto_scaling_group_name(&self) -> String {
+        let Some(prefix) = self.auto_scaling_group_prefix() else { return self.name.to_string() };
+        let (first, second) = (digits(&prefix), digits(self.name.as_str()));
+        if self.managed {
+            let (time, rest) = first.split_at(8);
+            let (middle, version) = rest.split_at(4);
+            format!("{prefix}{time}-{middle}-{version}-{}-{}", &second[..4], &second[4..])
+        } else {
+            format!("{prefix}{}", first[..12].to_uppercase())
+        }
+    }
+
+    /// Whether `text` names its Auto Scaling group: by the group's own name, or as AWS calls it, whatever the ending.
+    pub fn is_called(&self, text: &str) -> bool {
+        // An EKS group's ending is a UUID; a longer one is that of a group whose name goes on.
+        const LONGEST: usize = 36;
+        let is_ending = |rest: &str| {
+            let by_eks = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+            let known = |byte: u8| if self.managed { by_eks(byte) } else { byte.is_ascii_alphanumeric() };
+            !rest.is_empty() && rest.len() <= LONGEST && rest.bytes().all(known)
+        };
+        let prefix = self.auto_scaling_group_prefix();
+        text == self.name.as_str() || prefix.and_then(|own| text.strip_prefix(&own)).is_some_and(is_ending)
+    }
+}
+
+/// Sixteen hexadecimal digits that follow from a text (FNV-1a, its bits mixed once more for short texts).
+fn digits(text: &str) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, step);
+    format!("{:016x}", (hash ^ (hash >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 /// What becomes of a burstable instance whose CPU credits are spent.

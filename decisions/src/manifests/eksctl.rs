@@ -14,7 +14,7 @@ use super::node_group::{
 use super::{disks, fargate};
 use crate::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup};
 use crate::domain::node_pool::{AmiFamily, ClusterInfo};
-use crate::domain::{KubernetesVersion, Symbol};
+use crate::domain::{KubernetesVersion, Labels, Symbol};
 use crate::policy::fargate::Profile;
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
@@ -200,6 +200,10 @@ pub const FAMILIES: &[(&str, AmiFamily)] = &[
     ("WindowsServer2025FullContainer", AmiFamily::Windows2025),
 ];
 
+/// A node group.
+///
+/// Source: eksctl `pkg/cfn/manager/create_tasks.go`, `propagateManagedNodeGroupTagsToASGTask`, and `pkg/cfn/builder/nodegroup.go`: with
+/// `propagateASGTags` a managed group's tags, labels and taints become tags of its Auto Scaling group; a self-managed one's tags always do.
 fn node_group<'s>(
     reader: &mut Reader<'s>,
     node: &Node<'s>,
@@ -224,13 +228,15 @@ fn node_group<'s>(
         }
     }
     let size = |key| count(reader, fields, key);
-    let (min_size, desired_size, max_size) =
-        sizes(reader, fields, size("minSize")?, size("desiredCapacity")?, size("maxSize")?)?;
+    let desired = size("desiredCapacity")?;
+    let (min_size, desired_size, max_size) = sizes(reader, fields, size("minSize")?, desired, size("maxSize")?)?;
     let zones = subnets.zones_of_group(reader, fields, &cluster.zones)?;
     let gibibytes = fields.optional("volumeSize", |n, what| reader.integer(n, what, 1, 65_536))?.unwrap_or(80);
     let family = ami_family(reader, fields, cluster)?;
     let (kubelet, registers) = kubelets::of_group(reader, fields, family, managed)?;
     let propagates = fields.optional("propagateASGTags", |n, what| reader.truth(n, what))?.unwrap_or(false);
+    let stated = labels(reader, fields, "tags")?;
+    let (tags, own_tags) = if managed && !propagates { (Labels::new(), stated) } else { (stated, Labels::new()) };
     let mut group = NodeGroup {
         name,
         managed,
@@ -240,6 +246,7 @@ fn node_group<'s>(
         zone_rebalance: !suspends_zone_rebalance(reader, fields, managed)?,
         min_size,
         desired_size,
+        states_desired: desired.is_some(),
         max_size,
         labels: labels(reader, fields, "labels")?,
         taints: taints(reader, fields)?,
@@ -252,7 +259,9 @@ fn node_group<'s>(
         kubelet,
         registers,
         cpu_credits: cpu_credits(reader, fields)?,
-        tags: labels(reader, fields, "tags")?,
+        tags,
+        own_tags,
+        eksctl_cluster: Some(cluster.name.unwrap_or(Symbol::new("cluster"))),
     };
     add_own(&mut group, cluster, propagates);
     if autoscaled(fields) {

@@ -157,7 +157,7 @@ pub fn managed_tags(cluster: Option<Symbol>, tags: &mut Labels) {
 }
 
 /// Tags that tell Cluster Autoscaler the labels and taints of nodes that do not exist yet.
-pub(super) fn propagate(node_labels: &Labels, node_taints: &[Taint], tags: &mut Labels) {
+pub fn propagate(node_labels: &Labels, node_taints: &[Taint], tags: &mut Labels) {
     const PREFIX: &str = "k8s.io/cluster-autoscaler/node-template";
     for (key, value) in node_labels.iter() {
         tags.set(Symbol::new(&format!("{PREFIX}/label/{key}")), value);

@@ -15,7 +15,7 @@ use crate::cloud::autoscaling::{ActivityStatus, GroupSpec, GroupView, LifecycleS
 use crate::cloud::{ApiError, InstanceId};
 use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::AmiFamily;
-use crate::domain::{NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::cluster_autoscaler::aws::{
     self, Activity, DoomedInstance, GroupDescription, ManagedGroup, TemplateType,
 };
@@ -44,6 +44,8 @@ pub(super) struct KnownGroup {
     /// Its place in the setup.
     pub(super) position: usize,
     pub(super) name: Symbol,
+    /// What its Auto Scaling group is called.
+    pub(super) auto_scaling_group: Symbol,
     /// Limits: its own, or those that a flag sets.
     pub(super) limits: (i64, i64),
     /// Desired size: as read, and as changed by own calls since.
@@ -77,10 +79,11 @@ impl KnownGroups {
     pub(super) fn new(setup: &Setup<'_>) -> Self {
         let Autoscaler::ClusterAutoscaler(settings) = &setup.autoscaler else { return Self::default() };
         let known = |(position, own): (usize, &NodeGroup)| {
-            let tags = tags_of(own);
+            let tags = pairs(&own.tags);
             Some(KnownGroup {
                 position,
                 name: own.name,
+                auto_scaling_group: Symbol::new(&own.auto_scaling_group_name()),
                 limits: limits(&settings.flags, own)?,
                 desired: 0,
                 instances: Vec::new(),
@@ -109,14 +112,14 @@ impl KnownGroups {
     }
 }
 
-/// The tags of a group as pairs of text.
-fn tags_of(own: &NodeGroup) -> Vec<(String, String)> {
-    own.tags.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+/// Tags as pairs of text.
+fn pairs(tags: &Labels) -> Vec<(String, String)> {
+    tags.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
 }
 
 /// The limits of a group: its own, or those that a flag sets; `None` for one that the autoscaler does not find.
 fn limits(flags: &Flags, own: &NodeGroup) -> Option<(i64, i64)> {
-    flags.discovery.limits(own.name, &own.tags, (i64::from(own.min_size), i64::from(own.max_size)))
+    flags.discovery.limits(own, (i64::from(own.min_size), i64::from(own.max_size)))
 }
 
 /// What the provider makes of a group without nodes: the first type and the first zone stand for all.
@@ -139,7 +142,7 @@ fn template(setup: &Setup<'_>, own: &NodeGroup, tags: &[(String, String)]) -> Op
         ami_type: ami_type(own.ami_family, facts.arch, nvidia.is_some()),
         version: setup.policy.versions.kubernetes.to_string(),
         disk_size: None,
-        tags: Vec::new(),
+        tags: pairs(&own.own_tags),
     });
     let region = setup.region.name;
     let description = GroupDescription { instance_type: &instance_type, region, zone, tags, managed: managed.as_ref() };
@@ -216,7 +219,7 @@ fn take_update(context: &mut Context<'_>, at: usize) {
         return;
     }
     let limits = limits(&settings.flags, own).unwrap_or(known.limits);
-    let template = template(context.setup, own, &tags_of(own)).map(Arc::new);
+    let template = template(context.setup, own, &pairs(&own.tags)).map(Arc::new);
     let all = &mut context.cluster_autoscaler.groups;
     let known = &mut all.groups[at];
     (known.limits, known.template, known.revision) = (limits, template, revision);

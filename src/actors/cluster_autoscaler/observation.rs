@@ -374,6 +374,7 @@ fn group(context: &Context<'_>, known: &KnownGroup) -> GroupView {
     });
     GroupView {
         id: known.name,
+        auto_scaling_group: known.auto_scaling_group,
         min: known.limits.0,
         max: known.limits.1,
         target: known.desired,

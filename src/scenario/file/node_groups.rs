@@ -1,10 +1,10 @@
 //! The scenario's own list of node groups.
 
 use super::{Reading, ScenarioError, optional};
-use crate::domain::Symbol;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup, Registration};
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::volumes::DiskClass;
+use crate::domain::{Labels, Symbol};
 use crate::manifests::Manifests;
 use crate::manifests::common::taints;
 use crate::manifests::node_group::{managed_labels, managed_tags, sizes, strategy};
@@ -67,6 +67,7 @@ pub(in crate::scenario) fn group<'s>(
         zone_rebalance: true,
         min_size,
         desired_size,
+        states_desired: desired.is_some(),
         max_size,
         labels: own.labels,
         taints: taints(&mut reading.reader, fields, "taints")?,
@@ -80,6 +81,8 @@ pub(in crate::scenario) fn group<'s>(
         registers: Registration::default(),
         cpu_credits: own.cpu_credits,
         tags: own.tags,
+        own_tags: Labels::new(),
+        eksctl_cluster: None,
     };
     if managed {
         managed_labels(group.name, &group.distribution, &mut group.labels);

@@ -164,7 +164,8 @@ fn policy<'s>(
             .because("Cluster Autoscaler would launch nothing")
             .help(
                 "add managed node groups (eksctl's `managedNodeGroups`, or `nodeGroups` of the scenario), give the \
-                 groups the tag `k8s.io/cluster-autoscaler/enabled`, or name them in the flag `nodes`",
+                 groups the tag `k8s.io/cluster-autoscaler/enabled` (tags of eksctl's managed groups are tags of their Auto Scaling groups \
+                 with `propagateASGTags: true` only), or name them in the flag `nodes`, by their own names or as `eks-<name>-<id>`",
             ));
     }
     Ok(policy)
@@ -172,7 +173,7 @@ fn policy<'s>(
 
 /// Whether the autoscaler would mind one of the groups.
 fn minds_any(flags: &Flags, manifests: &Manifests) -> bool {
-    manifests.node_groups.iter().any(|group| flags.discovery.limits(group.name, &group.tags, (0, 0)).is_some())
+    manifests.node_groups.iter().any(|group| flags.discovery.limits(group, (0, 0)).is_some())
 }
 
 /// Who packs is a setting of policies under which Karpenter does anything, for releases that the packer knows.

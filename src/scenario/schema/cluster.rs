@@ -109,7 +109,7 @@ section! {
         /// Taints of its nodes.
         taints: Vec<TaintKeys>, or "none";
     } {
-        /// Tags of the group. The tag by which Cluster Autoscaler finds groups is added.
+        /// Tags of its Auto Scaling group, also where EKS manages it. The tag by which Cluster Autoscaler finds groups is added.
         tags["tag"]: Labels = Labels::new(), or "none";
         /// Whether it buys Spot, or what share above `onDemandBase`, in whole percent.
         spot: SpotShare = 0;

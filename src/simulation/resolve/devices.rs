@@ -31,7 +31,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     if offered.is_empty() {
         return;
     }
-    offered.extend(setup.policy.manifests.node_groups.iter().map(|group| promised_devices(&group.tags)));
+    let groups = &setup.policy.manifests.node_groups;
+    offered.extend(groups.iter().flat_map(|group| [&group.tags, &group.own_tags]).map(promised_devices));
     offered.extend(setup.node_overlays.iter().map(|own| own.capacity.clone()));
     for (name, (resource, workloads)) in asking {
         if !offered.iter().any(|own| own.get(resource) > 0) {

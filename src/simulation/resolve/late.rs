@@ -2,10 +2,11 @@
 //!
 //! What must not live here: workloads and their autoscalers (`resolve`), NodePools and classes (`pools`).
 
-use super::group_ranks;
+use super::{group_ranks, node_groups};
 use crate::actors::{Action, Step};
 use crate::domain::SimTime;
 use crate::domain::which::{ObjectKind, Which};
+use crate::policy::cluster_autoscaler::expander::Expander;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, Caveats, PolicyVariant};
 
@@ -20,6 +21,12 @@ pub(super) fn applied(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
             "timeline at {at}: Cluster Autoscaler does not read the ConfigMap cluster-autoscaler-priority-expander in the namespace \
              `{namespace}`: state `namespace: kube-system`"
         ));
+    }
+    if let (Some(stated), Some(flags)) = (&later.group_ranks, &policy.flags)
+        && flags.expander.filters().contains(&Expander::Priority)
+    {
+        let when = format!("timeline at {at}: ");
+        node_groups::warn_of_ranks(&when, stated, &policy.manifests.node_groups, flags, warnings);
     }
     let ranks = group_ranks(later).filter(|_| of_autoscaler).map(|ranks| Action::ReplaceRanks(Box::new(ranks)));
     let namespaces = later.namespaces.iter().map(|own| Action::LabelNamespace(own.name, own.labels.clone()));

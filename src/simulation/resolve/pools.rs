@@ -197,12 +197,19 @@ pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
             min_size: group.min_size,
             max_size: group.max_size,
             desired_size: group.desired_size,
+            states_desired: group.states_desired,
             labels: if before.managed { group.labels.clone() } else { before.labels.clone() },
             taints: if before.managed { group.taints.clone() } else { before.taints.clone() },
             ..before.clone()
         };
-        // Tags come from the cluster, too.
-        if updated != (NodeGroup { tags: before.tags.clone(), ..group.clone() }) {
+        // Tags come from the cluster, too, and who made a group is no matter.
+        let alike = NodeGroup {
+            tags: before.tags.clone(),
+            own_tags: before.own_tags.clone(),
+            eksctl_cluster: before.eksctl_cluster,
+            ..group.clone()
+        };
+        if updated != alike {
             let also = if before.managed { ", labels and taints" } else { "" };
             warnings.may_change(format!(
                 "timeline at {at}: an update of node group {name} changes its sizes{also}; what else is stated takes another group"

@@ -46,7 +46,7 @@ fn left(chain: &str, offers: &[Offer], context: &ExpanderContext<'_>) -> Vec<&'s
     let facts: Vec<GroupFacts<'_>> = offers
         .iter()
         .map(|offer| GroupFacts {
-            id: Symbol::new(offer.id),
+            auto_scaling_group: Symbol::new(offer.id),
             template: &offer.node,
             price_per_hour: offer.price,
             exists: offer.exists,

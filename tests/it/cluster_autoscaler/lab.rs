@@ -165,6 +165,7 @@ impl Lab {
         self.cloud.targets.push(sizes.2);
         self.groups.push(GroupView {
             id: Symbol::new(id),
+            auto_scaling_group: Symbol::new(id),
             min: sizes.0,
             max: sizes.1,
             target: sizes.2,

@@ -2,7 +2,7 @@
 //!
 //! Source: Cluster Autoscaler 1.36 `cloudprovider/aws/aws_manager.go`, `config/dynamic/node_group_spec.go`.
 
-use crate::domain::{Labels, Symbol};
+use crate::domain::{NodeGroup, Symbol};
 
 /// The tag that EKS gives to the groups of managed node groups.
 pub const ENABLED_TAG: &str = "k8s.io/cluster-autoscaler/enabled";
@@ -59,11 +59,13 @@ impl Discovery {
         Ok(())
     }
 
-    /// The limits within which the autoscaler keeps a group, given its own; `None` for a group that it leaves alone.
-    pub fn limits(&self, name: Symbol, tags: &Labels, own: (i64, i64)) -> Option<(i64, i64)> {
-        if let Some(named) = self.named.iter().find(|named| named.name == name) {
+    /// The limits within which the autoscaler keeps a group, given its own; `None` for a group that it leaves alone. The flag `nodes`
+    /// names Auto Scaling groups, by the names that they have in AWS or by those of their node groups.
+    pub fn limits(&self, group: &NodeGroup, own: (i64, i64)) -> Option<(i64, i64)> {
+        if let Some(named) = self.named.iter().find(|named| group.is_called(named.name.as_str())) {
             return Some((named.min, named.max));
         }
+        let tags = &group.tags;
         let has = |(key, value): &WantedTag| {
             let found = Symbol::existing(key).and_then(|key| tags.get(key));
             found.is_some_and(|found| value.as_ref().is_none_or(|value| found.as_str() == value))
@@ -80,17 +82,31 @@ impl Discovery {
 #[cfg(test)]
 mod tests {
     use super::{Discovery, ENABLED_TAG};
-    use crate::domain::{Labels, Symbol};
+    use crate::domain::{Labels, NodeGroup};
+    use crate::manifests::read_manifests;
+    use crate::text::Source;
+
+    /// A group of eksctl that has these tags, and no others.
+    fn group(kind: &str, name: &str, tags: &Labels) -> NodeGroup {
+        let text = format!(
+            "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {{name: shop, region: us-east-1}}\n\
+             {kind}:\n- {{name: {name}, instanceType: m5.large}}\n"
+        );
+        let mut read = read_manifests(&Source::new("cluster.yaml", text)).unwrap().node_groups.remove(0);
+        read.tags = tags.clone();
+        read
+    }
 
     #[test]
     fn groups_are_found_by_all_tags_of_one_list_or_by_name_with_other_limits() {
         let tags = Labels::new().with(ENABLED_TAG, "true").with("k8s.io/cluster-autoscaler/shop", "owned");
-        let name = Symbol::new("web");
-        assert_eq!(Discovery::default().limits(name, &tags, (1, 9)), Some((1, 9)));
-        assert_eq!(Discovery::default().limits(name, &Labels::new(), (1, 9)), None);
+        let web = group("managedNodeGroups", "web", &tags);
+        let untagged = group("managedNodeGroups", "web", &Labels::new());
+        assert_eq!(Discovery::default().limits(&web, (1, 9)), Some((1, 9)));
+        assert_eq!(Discovery::default().limits(&untagged, (1, 9)), None);
         let by = |text: &str| {
             let mut discovery = Discovery::default();
-            discovery.add_tags(text).map(|()| discovery.limits(name, &tags, (1, 9)))
+            discovery.add_tags(text).map(|()| discovery.limits(&web, (1, 9)))
         };
         assert_eq!(
             by("asg:tag=k8s.io/cluster-autoscaler/enabled,k8s.io/cluster-autoscaler/shop=owned"),
@@ -101,7 +117,30 @@ mod tests {
         let mut named = Discovery::default();
         assert!(named.add_group("2:5").is_err() && named.add_group("5:2:web").is_err());
         assert_eq!(named.add_group("2:5:web"), Ok(()));
-        assert_eq!(named.limits(name, &Labels::new(), (1, 9)), Some((2, 5)));
-        assert_eq!(named.limits(Symbol::new("api"), &tags, (1, 9)), None, "only those that are named");
+        assert_eq!(named.limits(&untagged, (1, 9)), Some((2, 5)));
+        let other = group("managedNodeGroups", "api", &tags);
+        assert_eq!(named.limits(&other, (1, 9)), None, "only those that are named");
+    }
+
+    #[test]
+    fn groups_are_named_as_aws_calls_them() {
+        let none = Labels::new();
+        let limits = |text: &str, group: &NodeGroup| {
+            let mut discovery = Discovery::default();
+            discovery.add_group(&format!("2:5:{text}")).unwrap();
+            discovery.limits(group, (1, 9)).is_some()
+        };
+        let managed = group("managedNodeGroups", "w", &none);
+        let own_name = managed.auto_scaling_group_name();
+        assert!(own_name.starts_with("eks-w-") && own_name.len() == "eks-w-".len() + 36, "{own_name}");
+        assert_eq!(own_name, group("managedNodeGroups", "w", &none).auto_scaling_group_name());
+        assert!(limits(&own_name, &managed) && limits("eks-w-1234", &managed) && limits("w", &managed));
+        let longer = group("managedNodeGroups", "w-a1", &none).auto_scaling_group_name();
+        assert!(!limits(&longer, &managed) && !limits("eks-w-spot-12", &managed) && !limits("eks-w-", &managed));
+        let own = group("nodeGroups", "w", &none);
+        let own_name = own.auto_scaling_group_name();
+        assert!(own_name.starts_with("eksctl-shop-nodegroup-w-NodeGroup-"), "{own_name}");
+        assert!(limits(&own_name, &own) && limits("eksctl-shop-nodegroup-w-NodeGroup-1TVZ3LZJ2QXKA", &own));
+        assert!(!limits("eks-w-1234", &own));
     }
 }

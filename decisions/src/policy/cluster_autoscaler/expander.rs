@@ -40,7 +40,7 @@ pub enum Expander {
     LeastWaste,
     /// Lowest price for what the pods are worth; needs prices, which the AWS provider has not.
     Price,
-    /// By rank of the group's name.
+    /// By rank of the name of the Auto Scaling group.
     Priority,
 }
 
@@ -107,12 +107,12 @@ impl FromStr for ExpanderChain {
     }
 }
 
-/// The ranks that the ConfigMap `cluster-autoscaler-priority-expander` gives to groups by name.
+/// The ranks that the ConfigMap `cluster-autoscaler-priority-expander` gives to groups by the names of their Auto Scaling groups.
 #[derive(Clone, Debug, Default)]
 pub struct GroupRanks(Vec<(i64, Vec<Regex>)>);
 
 impl GroupRanks {
-    /// Ranks with the expressions that a group's name must contain a match of one of.
+    /// Ranks with the expressions that the name of an Auto Scaling group must contain a match of one of.
     ///
     /// # Errors
     /// The first expression that cannot be read, with the reason.
@@ -128,10 +128,10 @@ impl GroupRanks {
         Ok(Self(read))
     }
 
-    /// The highest rank of a name; ranks below -1 never count.
+    /// The highest rank of the name of an Auto Scaling group; ranks below -1 never count.
     ///
     /// Source: Cluster Autoscaler 1.36 `expander/priority/priority.go`.
-    fn rank(&self, name: &str) -> Option<i64> {
+    pub fn rank(&self, name: &str) -> Option<i64> {
         let matching = self.0.iter().filter(|(rank, any)| *rank >= -1 && any.iter().any(|one| one.is_match(name)));
         matching.map(|(rank, _)| *rank).max()
     }
@@ -161,8 +161,8 @@ impl PodPrice {
 /// What the filters know of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupFacts<'a> {
-    /// Its name.
-    pub id: Symbol,
+    /// What its Auto Scaling group is called, which is what `priority` ranks.
+    pub auto_scaling_group: Symbol,
     /// Its template.
     pub template: &'a NodeTemplate,
     /// A node's price per hour.
@@ -214,7 +214,7 @@ pub fn rounds(
             Expander::LeastNodes => (options[at].nodes > 0).then_some(options[at].nodes as f64),
             Expander::LeastWaste => waste(&options[at], facts[at].template),
             Expander::Price => price_score(&options[at], &facts[at], context),
-            Expander::Priority => context.ranks?.rank(facts[at].id.as_str()).map(|rank| rank as f64),
+            Expander::Priority => context.ranks?.rank(facts[at].auto_scaling_group.as_str()).map(|rank| rank as f64),
         };
         let given = rounds.last().map_or_else(|| (0..options.len()).collect(), |round| round.left.clone());
         let figures: Vec<(usize, Option<f64>)> = given.iter().map(|&at| (at, figure(at))).collect();

@@ -392,7 +392,7 @@ impl ScaleUp<'_> {
             .map(|candidate| {
                 let (view, template) = (&self.groups[candidate.group], &*candidate.template);
                 GroupFacts {
-                    id: view.id,
+                    auto_scaling_group: view.auto_scaling_group,
                     template,
                     price_per_hour: view.price_per_hour,
                     exists: view.exists,

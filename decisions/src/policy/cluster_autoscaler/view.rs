@@ -236,11 +236,13 @@ pub struct GroupOptions {
     pub ignore_daemonsets_utilization: Option<bool>,
 }
 
-/// An Auto Scaling group.
+/// A node group as the provider knows it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct GroupView {
     /// Its name.
     pub id: Symbol,
+    /// What its Auto Scaling group is called.
+    pub auto_scaling_group: Symbol,
     /// Fewest nodes.
     pub min: i64,
     /// Most nodes.

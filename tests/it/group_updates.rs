@@ -1,0 +1,166 @@
+//! Node groups as eksctl makes and updates them: sizes that an update leaves, tags that EKS keeps to itself, and what their Auto Scaling groups
+//! are called.
+
+use nodecast::catalog::Catalog;
+use nodecast::scenario::{Effect, Scenario};
+use nodecast::simulation::{self, Outcome};
+use nodecast::world::record::EventKind;
+
+use crate::node_groups::{minutes, ready, web};
+
+/// A ClusterConfig of a fixed group and these.
+fn cluster(groups: &str) -> String {
+    format!(
+        "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {{name: shop, region: us-east-1, version: \"1.36\"}}\n\
+         managedNodeGroups:\n- {{name: base, instanceType: m6i.large, minSize: 1, desiredCapacity: 1, maxSize: 1}}\n{groups}\n"
+    )
+}
+
+/// A scenario of an hour under one policy; files of manifests with their names, of which the first are there from the start.
+fn load(policy: &str, more: &str, files: &[(&str, &str)]) -> Result<(Scenario, Vec<(Effect, String)>), String> {
+    let place = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(place.path().join(name), text).unwrap();
+    }
+    let text = format!(
+        "name: groups\nregion: us-east-1\nduration: 1h\ncluster: {{ zones: [us-east-1a, us-east-1b] }}\n\
+         versions: {{ kubernetes: \"1.36\" }}\nmanifests: [{}]\nec2: {{ capacity: infinite }}\n\
+         policies: [{{ name: own, {policy} }}]\n{more}\n",
+        files[0].0
+    );
+    let file = place.path().join("scenario.yaml");
+    std::fs::write(&file, text).unwrap();
+    let (scenario, warnings) = Scenario::load(&file).map_err(|error| error.to_string())?;
+    Ok((scenario, warnings.iter().map(|own| (own.effect(), own.message().to_owned())).collect()))
+}
+
+fn simulate(scenario: &Scenario) -> Outcome {
+    let policy = scenario.for_policy(None).unwrap();
+    simulation::run(scenario, policy, Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
+}
+
+fn warnings(scenario: &Scenario) -> Vec<String> {
+    let policy = scenario.for_policy(None).unwrap();
+    let resolved = simulation::resolve(scenario, policy, Catalog::embedded().unwrap(), 1).unwrap();
+    resolved.warnings.texts().iter().map(ToString::to_string).collect()
+}
+
+const STATIC: &str = "autoscaler: static";
+const CAS: &str = "autoscaler: cluster-autoscaler";
+
+#[test]
+fn an_update_without_a_size_leaves_the_size_as_far_as_the_limits_let_it() {
+    let first = cluster("- {name: w, instanceType: m6i.xlarge, minSize: 0, maxSize: 5, desiredCapacity: 4}");
+    for (update, size) in [
+        ("minSize: 0, maxSize: 8", 4),
+        ("minSize: 0, maxSize: 2", 2),
+        ("minSize: 5, maxSize: 8", 5),
+        ("minSize: 0, maxSize: 8, desiredCapacity: 1", 1),
+    ] {
+        let later = cluster(&format!("- {{name: w, instanceType: m6i.xlarge, {update}}}"));
+        let step = "timeline: [{ at: 10m, manifests: [later.yaml] }]";
+        let (scenario, _) = load(STATIC, step, &[("first.yaml", &first), ("later.yaml", &later)]).unwrap();
+        let outcome = simulate(&scenario);
+        assert_eq!((ready(&outcome, minutes(9)), ready(&outcome, minutes(55))), (5, 1 + size), "{update}");
+        assert!(!warnings(&scenario).iter().any(|text| text.contains("takes another group")), "{update}");
+    }
+}
+
+#[test]
+fn a_size_is_held_against_the_limits_that_the_group_has_by_then() {
+    let first = cluster("- {name: w, instanceType: m6i.xlarge, minSize: 0, maxSize: 5, desiredCapacity: 0}");
+    let said = |limits: &str, at: &str, desired: u32| {
+        let later = cluster(&format!("- {{name: w, instanceType: m6i.xlarge, {limits}}}"));
+        let steps = format!(
+            "timeline:\n- {{ at: {at}, scale_group: {{ group: w, desired: {desired} }} }}\n- {{ at: 20m, manifests: [later.yaml] }}"
+        );
+        load(STATIC, &steps, &[("first.yaml", &first), ("later.yaml", &later)]).err().unwrap_or_default()
+    };
+    assert_eq!(said("minSize: 0, maxSize: 8", "30m", 8), "");
+    assert!(
+        said("minSize: 0, maxSize: 8", "10m", 8).contains("8 is not between the sizes that `w` has by then, 0 and 5")
+    );
+    assert!(
+        said("minSize: 0, maxSize: 2", "30m", 5).contains("5 is not between the sizes that `w` has by then, 0 and 2")
+    );
+    assert_eq!(said("minSize: 0, maxSize: 2", "10m", 5), "");
+}
+
+#[test]
+fn tags_of_a_managed_group_are_not_those_of_its_auto_scaling_group() {
+    let device = "k8s.io/cluster-autoscaler/node-template/resources/example.com/fpga";
+    let label = "k8s.io/cluster-autoscaler/node-template/label/foo";
+    let tagged = |kind: &str, more: &str| {
+        cluster(&format!(
+            "{kind}- {{name: w, instanceType: m6i.xlarge, minSize: 0, maxSize: 5, desiredCapacity: 0, {more}tags: {{{device}: \"4\", {label}: bar, \
+             team: x}}}}\n---\n{}",
+            web(2).replace("cpu: 700m", "example.com/fpga: 1")
+        ))
+    };
+    let told = |text: &str| {
+        let (scenario, _) = load(CAS, "", &[("first.yaml", text)]).unwrap();
+        let all = warnings(&scenario);
+        // What the group itself promises the autoscaler sees.
+        assert!(!all.iter().any(|text| text.contains("no node has")), "{all:?}");
+        all.into_iter().filter(|text| text.contains("does not hand")).collect::<Vec<_>>()
+    };
+    let kept = tagged("", "");
+    assert_eq!(
+        told(&kept),
+        [format!(
+            "node group w: EKS does not hand `{label}` on to the Auto Scaling group, so that Cluster Autoscaler does not see it: set \
+             `propagateASGTags: true`"
+        )]
+    );
+    assert!(told(&tagged("", &format!("labels: {{foo: bar}}, "))).is_empty(), "EKS tells the group's labels");
+    let handed_on = tagged("", "propagateASGTags: true, ");
+    assert!(told(&handed_on).is_empty());
+    let (scenario, _) = load(CAS, "", &[("first.yaml", &kept)]).unwrap();
+    let grown = simulate(&scenario);
+    assert!(grown.record.events.iter().any(|event| event.kind == EventKind::ScaledUpGroup));
+    let by_tag = "autoscaler: cluster-autoscaler, flags: { node-group-auto-discovery: \"asg:tag=team=x\" }";
+    let refused = load(by_tag, "", &[("first.yaml", &kept)]).err().unwrap_or_default();
+    assert!(refused.contains("no node group that Cluster Autoscaler would find"), "{refused}");
+    assert!(load(by_tag, "", &[("first.yaml", &handed_on)]).is_ok());
+    assert!(load(by_tag, "", &[("first.yaml", &tagged("nodeGroups:\n", ""))]).is_ok(), "CloudFormation hands them on");
+}
+
+/// Two groups for one workload, with these ranks.
+fn ranked(ranks: &str) -> (Scenario, Vec<String>) {
+    let groups = "- {name: spot-a, instanceType: m6i.xlarge, minSize: 0, maxSize: 5, desiredCapacity: 0, spot: true}\n\
+                  - {name: od-a, instanceType: m6i.2xlarge, minSize: 0, maxSize: 5, desiredCapacity: 0}";
+    let text = cluster(&format!(
+        "{groups}\n---\n{}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: cluster-autoscaler-priority-expander, namespace: \
+         kube-system}}\ndata:\n  priorities: |\n{ranks}",
+        web(8)
+    ));
+    let policy = "autoscaler: cluster-autoscaler, flags: { expander: \"priority,least-waste\" }";
+    let (scenario, _) = load(policy, "", &[("first.yaml", &text)]).unwrap();
+    let told = warnings(&scenario).into_iter().filter(|text| text.contains("the expander `priority`")).collect();
+    (scenario, told)
+}
+
+#[test]
+fn ranks_are_of_auto_scaling_groups() {
+    let first = |scenario: &Scenario| {
+        let outcome = simulate(scenario);
+        let grown = outcome.record.events.iter().find(|event| event.kind == EventKind::DesiredCapacitySet);
+        grown.map(|event| event.message.split(':').next().unwrap_or_default().to_owned())
+    };
+    for (ranks, grows) in [
+        ("    10: ['.*eks-spot-.*']\n    50: ['^eks-od-.*']\n", "od-a"),
+        ("    10: [od-.*]\n    50: ['spot-.*']\n", "spot-a"),
+    ] {
+        let (scenario, told) = ranked(ranks);
+        assert_eq!((first(&scenario).as_deref(), told.len()), (Some(grows), 0), "{told:?}");
+    }
+    let (scenario, told) = ranked("    10: [od-.*]\n    50: ['^spot-.*', 'gpu']\n");
+    assert_eq!(first(&scenario).as_deref(), Some("od-a"), "the anchored pattern ranks nothing");
+    assert_eq!(told.len(), 3, "{told:?}");
+    let has = |words: &str| told.iter().any(|text| text.contains(words));
+    assert!(has(
+        "`^spot-.*` fits the node group spot-a but not its Auto Scaling group, which is called like eks-spot-a-"
+    ));
+    assert!(has("`gpu` fits no Auto Scaling group and ranks nothing"));
+    assert!(has("gives no rank to 1 node group (spot-a)"));
+}
