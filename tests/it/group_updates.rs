@@ -164,3 +164,36 @@ fn ranks_are_of_auto_scaling_groups() {
     assert!(has("`gpu` fits no Auto Scaling group and ranks nothing"));
     assert!(has("gives no rank to 1 node group (spot-a)"));
 }
+
+#[test]
+fn a_managed_group_has_one_architecture_and_a_volume_as_large_as_its_image() {
+    let said = |text: &str| match load(STATIC, "", &[("first.yaml", text)]) {
+        Ok((_, warnings)) => Ok(warnings.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join("\n")),
+        Err(error) => Err(error),
+    };
+    let sizes = "minSize: 0, maxSize: 5, desiredCapacity: 0";
+    let mixed = format!("- {{name: w, instanceTypes: [m6g.xlarge, m6i.xlarge], {sizes}}}");
+    assert!(said(&cluster(&mixed)).unwrap_err().contains("m6g.xlarge is arm64, m6i.xlarge is amd64"));
+    let own = format!(
+        "nodeGroups:\n- {{name: w, instancesDistribution: {{instanceTypes: [m6g.xlarge, m6i.xlarge]}}, {sizes}}}"
+    );
+    assert!(said(&cluster(&own)).unwrap().contains("do not start unless the group has a launch template for each"));
+    let listed = |managed: bool| {
+        let groups = format!(
+            "nodeGroups: [{{ name: w, managed: {managed}, instanceTypes: [m6g.xlarge, m6i.xlarge], min: 0, max: 5, desired: 0 }}]"
+        );
+        load(STATIC, &groups, &[("first.yaml", &cluster(""))])
+    };
+    assert!(listed(true).is_err() && listed(false).is_ok());
+    let sized = |rest: &str| said(&cluster(&format!("- {{name: w, instanceType: m6i.xlarge, {rest}, {sizes}}}")));
+    assert!(
+        sized("volumeSize: 10")
+            .unwrap_err()
+            .contains("a volume of 10 GiB is smaller than the snapshot of EKS's image, 20 GiB")
+    );
+    assert_eq!(sized("volumeSize: 20").unwrap(), "");
+    assert_eq!(sized("volumeSize: 10, amiFamily: Bottlerocket").unwrap(), "");
+    assert!(sized("volumeSize: 30, amiFamily: WindowsServer2022CoreContainer").unwrap().contains("50 GiB"));
+    let aged = format!("nodeGroups:\n- {{name: w, instanceType: m6i.xlarge, maxInstanceLifetime: 604800, {sizes}}}");
+    assert!(said(&cluster(&aged)).unwrap().contains("replaces no instance for its age"));
+}

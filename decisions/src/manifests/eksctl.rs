@@ -8,8 +8,8 @@ use subnets::Subnets;
 use super::common::{count, labels, symbols};
 use super::network_plugin::{self, NetworkPlugin};
 use super::node_group::{
-    distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
-    suspends_zone_rebalance, taints,
+    check_architectures, check_volume, distribution, known_type, managed_labels, managed_spot_strategy, managed_tags,
+    propagate, sizes, suspends_zone_rebalance, taints,
 };
 use super::{disks, fargate};
 use crate::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup};
@@ -132,6 +132,7 @@ static GROUP: Shape = Shape {
         ("placement", "instances run in no placement group"),
         ("capacityReservation", "no reserved capacity is used"),
         ("efaEnabled", "instances have no EFA interface"),
+        ("maxInstanceLifetime", "the Auto Scaling group replaces no instance for its age"),
     ],
     strict: false,
 };
@@ -237,6 +238,16 @@ fn node_group<'s>(
     let propagates = fields.optional("propagateASGTags", |n, what| reader.truth(n, what))?.unwrap_or(false);
     let stated = labels(reader, fields, "tags")?;
     let (tags, own_tags) = if managed && !propagates { (Labels::new(), stated) } else { (stated, Labels::new()) };
+    let types_at = ["instanceTypes", "instancesDistribution"].into_iter().find_map(|key| fields.get(key));
+    if let Some(region) = reader.region() {
+        check_architectures(reader, region, types_at.map_or(fields.at, |node| node.at), (&instance_types, managed))?;
+    }
+    let disk = disks::of_group(reader, fields, (gibibytes, family))?;
+    if let Some(node) = fields.get("volumeSize")
+        && !has_own_image(fields)
+    {
+        check_volume(reader, node.at, (gibibytes, family), true)?;
+    }
     let mut group = NodeGroup {
         name,
         managed,
@@ -253,7 +264,7 @@ fn node_group<'s>(
         zones,
         ami_family: family,
         volume_bytes: gibibytes << 30,
-        disk: disks::of_group(reader, fields, (gibibytes, family))?,
+        disk,
         more_volumes: disks::additional(reader, fields, family)?,
         own_image: has_own_image(fields),
         kubelet,

@@ -1,12 +1,15 @@
 //! Node groups: how a mixed instances policy becomes part of a `NodeGroup`, and what is common to all who write one.
 
 use super::common::{count, taint_effect};
+use crate::catalog::Region;
 use crate::domain::node_group::{InstancesDistribution, SpotStrategy};
+use crate::domain::node_pool::AmiFamily;
 use crate::domain::symbol::well_known;
 use crate::domain::{KubernetesVersion, Labels, Symbol, Taint};
 use crate::text::InputError;
+use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
-use crate::text::tree::{Entry, Node, NodeKind};
+use crate::text::tree::{Entry, Location, Node, NodeKind};
 
 static DISTRIBUTION: Shape = Shape {
     name: "`instancesDistribution`",
@@ -87,6 +90,69 @@ pub(super) fn known_type(reader: &Reader<'_>, node: &Node<'_>) -> Result<Symbol,
         error.because("the region has no such type").help(help)
     })?;
     Ok(name)
+}
+
+/// Checks that a group's instance types have one architecture, as its image has.
+///
+/// Source: EKS API reference, `CreateNodegroup`, `amiType`; EC2 Auto Scaling user guide, "Use a different launch template for an instance
+/// type", for groups that EKS does not manage.
+///
+/// # Errors
+/// EKS refuses a managed group of several architectures; of another one it is said that its launch template has to have an image for each.
+pub fn check_architectures(
+    reader: &mut Reader<'_>,
+    region: &Region,
+    at: Location,
+    (types, managed): (&[Symbol], bool),
+) -> Result<(), InputError> {
+    let known = |name: &Symbol| region.instance_type(*name).map(|own| (own.facts.name, own.facts.arch));
+    let all: Vec<(Symbol, Symbol)> = types.iter().filter_map(known).collect();
+    let Some(&(first, arch)) = all.first() else { return Ok(()) };
+    let Some(&(other, its)) = all.iter().find(|own| own.1 != arch) else { return Ok(()) };
+    let message = format!("instance types of several architectures: {first} is {arch}, {other} is {its}");
+    if managed {
+        return Err(reader
+            .error(at, message)
+            .because("EKS refuses such a managed node group: its image has one architecture")
+            .help("make a group for each architecture"));
+    }
+    let why = format!(
+        "{message}; an image has one architecture, so that instances of the others do not start unless the group has a launch template for each"
+    );
+    reader.note(Effect::MayChangeAnswer, at, why, "", "make a group for each architecture");
+    Ok(())
+}
+
+/// Checks that the volume of so many GiB for pods is as large as the snapshot that EKS's image is made from; `sure` says whether the group
+/// boots that image.
+///
+/// Source: amazon-eks-ami pull request 1581 (Amazon Linux 2023) and issue 162 (Amazon Linux 2); EKS user guide, Windows images (2026).
+/// Bottlerocket's volume for pods comes from a snapshot of 1 GiB.
+///
+/// # Errors
+/// If EC2 launches no instance with such a volume.
+pub fn check_volume(
+    reader: &mut Reader<'_>,
+    at: Location,
+    (gib, family): (i64, AmiFamily),
+    sure: bool,
+) -> Result<(), InputError> {
+    let least = match family {
+        AmiFamily::AL2 | AmiFamily::AL2023 => 20,
+        family if family.is_windows() => 50,
+        _ => return Ok(()),
+    };
+    if gib >= least {
+        return Ok(());
+    }
+    let message = format!("a volume of {gib} GiB is smaller than the snapshot of EKS's image, {least} GiB");
+    let help = format!("write {least} or more");
+    if sure && !family.is_windows() {
+        return Err(reader.error(at, message).because("EC2 refuses such a volume").help(help));
+    }
+    let why = format!("{message}: with it EC2 launches no instance");
+    reader.note(Effect::MayChangeAnswer, at, why, "", &help);
+    Ok(())
 }
 
 /// Taints of an eksctl node group: a list of them, or in the older form a map of keys to `value:effect` (`:effect` or `effect` without a value).

@@ -7,7 +7,7 @@ use crate::domain::volumes::DiskClass;
 use crate::domain::{Labels, Symbol};
 use crate::manifests::Manifests;
 use crate::manifests::common::taints;
-use crate::manifests::node_group::{managed_labels, managed_tags, sizes, strategy};
+use crate::manifests::node_group::{check_architectures, check_volume, managed_labels, managed_tags, sizes, strategy};
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::cluster::{NodeGroupKeys, NodeGroups};
 use crate::scenario::tree::Location;
@@ -57,6 +57,12 @@ pub(in crate::scenario) fn group<'s>(
             .error(fields.at, "a node group needs `instanceTypes`")
             .because("none is stated here")
             .help("write for example `instanceTypes: [m5.large, m5a.large]`"));
+    }
+    let types_at = ["instanceTypes", "instanceType"].into_iter().find_map(|key| fields.get(key));
+    let (region, at) = (reading.region(), types_at.map_or(fields.at, |node| node.at));
+    check_architectures(&mut reading.reader, region, at, (&instance_types, managed))?;
+    if let (Some(gib), Some(node)) = (own.volume_size, fields.get("volumeSize")) {
+        check_volume(&mut reading.reader, node.at, (gib, own.ami_family), managed)?;
     }
     let mut group = NodeGroup {
         name: own.name,
