@@ -57,8 +57,8 @@ impl<'q> SinglePass<'q> {
         let types = question.instance_types();
         let (mut asked, mut left_out) = (Vec::new(), Vec::new());
         for (position, pod) in question.pods.iter().enumerate() {
-            if pod.leaves.is_some() {
-                asked.extend(comes_back(question, pod).then_some(position));
+            if let Some((node, _)) = pod.leaves {
+                asked.extend(comes_back(question, pod, node).then_some(position));
                 continue;
             }
             match reason_to_leave_out(pod, question.karpenter) {
@@ -151,8 +151,22 @@ fn reason_to_leave_out(pod: &NamedPod, release: KarpenterVersion) -> Option<Stri
     takes_on_in(spec, release).err().map(|reason| reason.to_string())
 }
 
-/// Whether a pod of a node that is being deleted needs another place now.
-fn comes_back(question: &PackingQuestion, pod: &NamedPod) -> bool {
+/// Whether a pod of a node that is being deleted, or that somebody drains, needs another place now.
+fn comes_back(question: &PackingQuestion, pod: &NamedPod, node: usize) -> bool {
+    let view = PodView {
+        namespace: pod.namespace,
+        name: &pod.name,
+        spec: &pod.spec,
+        phase: pod.phase,
+        deletion: pod.deleting.then_some(SimTime::ZERO),
+        ready: pod.ready,
+        created: pod.created,
+        started: None,
+        uid_rank: 0,
+    };
+    if question.drained.contains(&node) {
+        return view.is_reschedulable();
+    }
     let asks_budgets = Behaviour::of(question.karpenter).leaves_blocked_pods;
     let budgets: Vec<PodBudget<'_>> = question
         .disruption_budgets
@@ -177,17 +191,7 @@ fn comes_back(question: &PackingQuestion, pod: &NamedPod) -> bool {
         protections: &Protections::default(),
         ties: TIES,
     };
-    cluster.is_currently_reschedulable(&PodView {
-        namespace: pod.namespace,
-        name: &pod.name,
-        spec: &pod.spec,
-        phase: pod.phase,
-        deletion: pod.deleting.then_some(SimTime::ZERO),
-        ready: pod.ready,
-        created: pod.created,
-        started: None,
-        uid_rank: 0,
-    })
+    cluster.is_currently_reschedulable(&view)
 }
 
 /// The plan for the pods at `asked` with the pools at `pools`; existing nodes take pods only if `offered`.

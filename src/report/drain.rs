@@ -10,8 +10,9 @@ use super::columns::fitted;
 use super::format::{counted, money, span};
 use super::pack::HOURS_OF_MONTH;
 use crate::domain::pod::OwnerKind;
-use crate::domain::{Currency, HourlyRate, NodeId};
+use crate::domain::{Currency, HourlyRate, NodeId, NodeObject, Symbol, well_known};
 use crate::policy::budgets::EvictionAnswer;
+use crate::policy::release::Behaviour;
 use crate::single_pass::{PackingQuestion, PodOutcome, SinglePass};
 use crate::standing::{Standing, rate_of_node};
 
@@ -41,7 +42,7 @@ pub struct DrainAnswer {
     pub launches: Vec<DrainLaunch>,
     /// Budgets that protect pods of these nodes.
     pub budgets: Vec<BudgetInTheWay>,
-    /// What the nodes cost an hour; `None` where the price of one is not known.
+    /// What those nodes cost an hour that do not stay whatever becomes of their pods; `None` where the price of one is not known.
     pub per_hour: Option<f64>,
     /// What the launched nodes cost an hour.
     pub launched_per_hour: f64,
@@ -56,6 +57,8 @@ pub struct DrainedNode {
     pub name: String,
     /// Its price for an hour, where it is known.
     pub per_hour: Option<f64>,
+    /// Why Karpenter leaves the node there though it is empty, or makes another in its place; nothing is saved then.
+    pub stays_because: Option<String>,
 }
 
 /// A pod of a drained node.
@@ -117,7 +120,11 @@ impl DrainAnswer {
             .map(|&node| {
                 let own = &question.nodes[node].node;
                 let rate = rate_of_node(&question.region, &own.labels);
-                DrainedNode { name: own.name.clone(), per_hour: rate.map(HourlyRate::as_f64) }
+                DrainedNode {
+                    name: own.name.clone(),
+                    per_hour: rate.map(HourlyRate::as_f64),
+                    stays_because: why_empty_stays(question, own),
+                }
             })
             .collect();
         let launches: Vec<Option<DrainLaunch>> = launches(pass);
@@ -132,7 +139,7 @@ impl DrainAnswer {
             region: question.region.name.as_str(),
             currency: question.region.currency,
             karpenter: question.karpenter.to_string(),
-            per_hour: drained.iter().map(|node| node.per_hour).sum(),
+            per_hour: saved(&drained),
             nodes: drained,
             budgets: in_the_way(standing, &pods),
             pods,
@@ -169,11 +176,7 @@ impl DrainAnswer {
         if let Some(before) = self.per_hour {
             let _ = write!(text, "; a month {}", money(currency, (self.launched_per_hour - before) * HOURS_OF_MONTH));
         }
-        let kept = self.kept();
-        if !kept.is_empty() {
-            let (whose, stay) = if kept.len() == 1 { ("its pods", "stays") } else { ("their pods", "stay") };
-            let _ = write!(text, " if all went; but {} {stay}, as budgets never let {whose} go", kept.join(", "));
-        }
+        text.push_str(&self.who_stays());
         text.push('\n');
         let _ = writeln!(
             text,
@@ -223,11 +226,62 @@ impl DrainAnswer {
         fitted(text, width)
     }
 
-    /// The nodes that stay for one of their pods.
+    /// The nodes that stay, in clauses of a sentence: those that budgets keep, then those that Karpenter leaves there, by why.
+    fn who_stays(&self) -> String {
+        let mut text = String::new();
+        let kept = self.kept();
+        if !kept.is_empty() {
+            let (whose, stay) = if kept.len() == 1 { ("its pods", "stays") } else { ("their pods", "stay") };
+            let _ = write!(text, " if all went; but {} {stay}, as budgets never let {whose} go", kept.join(", "));
+        }
+        let mut left: Vec<(&str, Vec<&str>)> = Vec::new();
+        for node in &self.nodes {
+            let Some(why) = &node.stays_because else { continue };
+            match left.iter_mut().find(|(known, _)| known == why) {
+                Some((_, names)) => names.push(&node.name),
+                None => left.push((why, vec![&node.name])),
+            }
+        }
+        for (why, names) in left {
+            let saves = if names.len() == 1 { "stays and saves" } else { "stay and save" };
+            let _ = write!(text, "; {} {saves} nothing, as {why}", names.join(", "));
+        }
+        text
+    }
+
+    /// The nodes that stay for one of their pods, and for nothing else.
     fn kept(&self) -> Vec<&str> {
-        let is_kept = |node: &&DrainedNode| self.pods.iter().any(|pod| pod.keeps_node && pod.from == node.name);
+        let is_kept = |node: &&DrainedNode| {
+            node.stays_because.is_none() && self.pods.iter().any(|pod| pod.keeps_node && pod.from == node.name)
+        };
         self.nodes.iter().filter(is_kept).map(|node| node.name.as_str()).collect()
     }
+}
+
+/// What the nodes cost an hour that do not stay empty.
+fn saved(nodes: &[DrainedNode]) -> Option<f64> {
+    let mut going = nodes.iter().filter(|node| node.stays_because.is_none());
+    // An empty sum of floating-point numbers is −0.
+    going.try_fold(0.0, |sum, node| Some(sum + node.per_hour?))
+}
+
+/// Why a drained node of Karpenter's is there still, or again, once all pods have left it.
+///
+/// Source: Karpenter core v1.13 `pkg/controllers/disruption/emptiness.go`, `ShouldDisrupt`; `pkg/controllers/state/statenode.go`,
+/// `ValidateNodeDisruptable`; `pkg/controllers/static/provisioning/controller.go`, `Reconcile`.
+fn why_empty_stays(question: &PackingQuestion, node: &NodeObject) -> Option<String> {
+    let name = node.labels.get(well_known::NODEPOOL)?;
+    let pool = question.node_pools.iter().find(|pool| pool.name == name)?;
+    let behaviour = Behaviour::of(question.karpenter);
+    if let Some(replicas) = pool.replicas.filter(|_| behaviour.knows_static_pools) {
+        return Some(format!("NodePool {name} keeps {}", counted(u64::from(replicas), "node", "nodes")));
+    }
+    if pool.disruption.consolidate_after.is_none() {
+        return Some(format!("NodePool {name} never consolidates: it stands empty until somebody deletes it"));
+    }
+    let protects = |value: &Symbol| !behaviour.node_annotation_is_true || *value == well_known::TRUE;
+    let protected = node.annotations.get(well_known::DO_NOT_DISRUPT).filter(protects);
+    protected.map(|_| "its annotation `karpenter.sh/do-not-disrupt` keeps it until somebody deletes it".to_owned())
 }
 
 /// The question in which the nodes at these positions are on their way out. Pods of theirs that no budget ever lets go look for no other
@@ -328,7 +382,7 @@ mod tests {
             region: "us-east-1",
             currency: Currency::Usd,
             karpenter: "v1.13".to_owned(),
-            nodes: vec![DrainedNode { name: node.to_owned(), per_hour: Some(0.096) }],
+            nodes: vec![DrainedNode { name: node.to_owned(), per_hour: Some(0.096), stays_because: None }],
             pods,
             launches: Vec::new(),
             budgets: Vec::new(),

@@ -173,6 +173,40 @@ fn a_drain_saves_nothing_where_a_budget_wants_every_pod_that_there_is() {
 }
 
 #[test]
+fn a_drain_asks_nothing_of_do_not_disrupt() {
+    let objects = cluster("2026-11-20T11:00:00Z", "").replace(
+        "  labels: {app: web}",
+        "  labels: {app: web}\n  annotations: {karpenter.sh/do-not-disrupt: \"true\"}",
+    );
+    let answer = json(&objects, &["drain", "cluster.yaml", "one"]);
+    for pod in answer["pods"].as_array().unwrap() {
+        assert_eq!((&pod["to"], &pod["node"]), (&"node".into(), &"two".into()), "{pod}");
+    }
+    assert_eq!(answer["pods"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_drained_node_that_stays_empty_saves_nothing() {
+    for (from, to, why) in [
+        ("  template:\n", "  replicas: 2\n  template:\n", "NodePool default keeps 2 nodes"),
+        ("consolidateAfter: 10m", "consolidateAfter: Never", "NodePool default never consolidates"),
+        (
+            "  name: one\n",
+            "  name: one\n  annotations: {karpenter.sh/do-not-disrupt: \"true\"}\n",
+            "its annotation `karpenter.sh/do-not-disrupt`",
+        ),
+    ] {
+        let objects = cluster("2026-11-20T11:00:00Z", "").replace(from, to);
+        let answer = json(&objects, &["drain", "cluster.yaml", "one"]);
+        let stays = answer["nodes"][0]["stays_because"].as_str().unwrap();
+        assert!(stays.starts_with(why), "{stays}");
+        assert_eq!((&answer["per_hour"], &answer["pods"][0]["node"]), (&0.0.into(), &"two".into()));
+        let (text, _, _) = asked(&objects, &["drain", "cluster.yaml", "one"]);
+        assert!(text.contains(&format!("a month $0.00; one stays and saves nothing, as {why}")), "{text}");
+    }
+}
+
+#[test]
 fn a_budget_that_waits_for_a_pod_to_become_ready_lets_go_after_that() {
     let budget = BUDGET.replace("maxUnavailable: 1", "minAvailable: 2");
     let objects = cluster("2026-11-20T11:00:00Z", &budget);

@@ -119,6 +119,8 @@ pub struct PackingQuestion {
     pub node_claims: Vec<NodeClaimObject>,
     /// Pods without a node, and those of nodes that are being deleted.
     pub pods: Vec<NamedPod>,
+    /// Nodes, by position, that somebody else than Karpenter drains: their pods leave whatever `karpenter.sh/do-not-disrupt` says.
+    pub drained: Vec<usize>,
     /// PodDisruptionBudgets.
     pub disruption_budgets: Vec<PodDisruptionBudget>,
     /// Volumes and what is claimed of them.
@@ -220,6 +222,7 @@ impl PackingQuestion {
             nodes,
             node_claims: objects.node_claims,
             pods,
+            drained: Vec::new(),
             disruption_budgets: objects.disruption_budgets,
             storage: Storage::new(objects.volume_claims, objects.volumes, objects.storage_classes),
             warnings,
@@ -256,7 +259,8 @@ impl PackingQuestion {
         }
     }
 
-    /// The same with these nodes, by position, on their way out: their pods look for another place.
+    /// The same with these nodes, by position, drained as by `kubectl drain`: their pods look for another place, those with the annotation
+    /// `karpenter.sh/do-not-disrupt` too, which is Karpenter's alone.
     #[must_use]
     pub fn draining(mut self, nodes: &[usize]) -> Self {
         for &node in nodes {
@@ -264,6 +268,7 @@ impl PackingQuestion {
         }
         self.pods.retain(|pod| pod.leaves.is_none());
         self.pods.extend(leaving(&self.nodes));
+        self.drained = nodes.to_vec();
         self
     }
 
