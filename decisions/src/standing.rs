@@ -172,12 +172,14 @@ fn karpenter(
     now: SimTime,
 ) -> Karpenter {
     let types = question.instance_types();
-    let settings = Settings {
+    let mut settings = Settings {
         node_classes: question.node_classes.clone(),
         namespaces: question.namespaces.clone(),
         begins: now,
         ..Settings::of(question.karpenter, KubernetesVersion::default())
     };
+    // A dump does not tell the gate, but nodes of a static pool are there only behind it.
+    settings.flags.gates.static_capacity = question.node_pools.iter().any(|pool| pool.replicas.is_some());
     let mut karpenter = Karpenter::new(settings, question.node_pools.clone(), types);
     if let Some(as_of) = karpenter.prices_due(now) {
         karpenter.read_prices(as_of, |name, offering| price(question, name, offering));

@@ -108,6 +108,8 @@ pub struct NodeExplanation {
     pub together: Vec<String>,
     /// What consolidation of it alone would come to, whatever stands against it.
     pub removal: Option<RemovalFigures>,
+    /// What its replacement for drift would come to, whatever stands against it; `null` if it is not drifted, or of a static NodePool.
+    pub replacement: Option<RemovalFigures>,
     /// What the Cluster Autoscaler makes of it, where that runs.
     pub cluster_autoscaler: Option<ScaleDownFigures>,
     /// Decisions that concerned it, in the whole run.

@@ -79,6 +79,7 @@ pub fn explain_standing(question: &PackingQuestion, name: &str) -> Result<Standi
         budgets: Vec::new(),
         together: Vec::new(),
         removal: None,
+        replacement: None,
         cluster_autoscaler: None,
         decisions: Vec::new(),
     };
@@ -93,12 +94,14 @@ pub fn explain_standing(question: &PackingQuestion, name: &str) -> Result<Standi
             let budgets = answer.budgets.into_iter().map(|(reason, nodes)| BudgetFigures { reason, nodes });
             found.budgets = budgets.collect();
             found.together = answer.together.into_iter().map(name_of).collect();
-            found.removal = answer.removal.map(|removal| {
+            let figures = |removal| {
                 RemovalFigures::of(&removal, name_of, |pod| {
                     let workload = standing.cluster.workload(standing.cluster.pod(pod).workload);
                     (standing.pod_name(pod), workload.name.to_string())
                 })
-            });
+            };
+            found.removal = answer.removal.map(figures);
+            found.replacement = answer.replacement.map(figures);
         }
     }
     let as_of = jiff::Timestamp::from_microsecond(now.as_micros()).ok().filter(|_| now > SimTime::ZERO);

@@ -48,6 +48,7 @@ impl Inquiry<'_> {
             budgets: Vec::new(),
             together: Vec::new(),
             removal: None,
+            replacement: None,
             cluster_autoscaler: scale_down.map(|answer| self.scale_down_figures(node, &answer)),
             decisions: self.decisions_about(node),
         };
@@ -63,6 +64,7 @@ impl Inquiry<'_> {
         found.budgets = budgets.collect();
         found.together = answer.together.into_iter().map(|own| self.node_name(own)).collect();
         found.removal = answer.removal.map(|removal| self.figures(&removal));
+        found.replacement = answer.replacement.map(|removal| self.figures(&removal));
         Ok(found)
     }
 

@@ -68,14 +68,7 @@ fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Ve
         lines.push(format!("  to go since {}{reason}, and still draining", span(drain.since_seconds)));
         lines.extend(drain.kept_by.iter().map(|pod| format!("    kept by pod {pod}")));
     }
-    for method in &node.methods {
-        if method.reasons.is_empty() {
-            lines.push(format!("  {}: nothing stands against it", method.method));
-        } else {
-            lines.push(format!("  {}: no, because", method.method));
-            lines.extend(method.reasons.iter().map(|reason| format!("    {reason}")));
-        }
-    }
+    about_methods(node, lines);
     if let Some(since) = node.consolidatable_from_seconds.filter(|&from| from < 0.0) {
         lines.push(format!("  left alone for consolidateAfter for {} already", span(-since)));
     } else if let Some(from) = node.consolidatable_from_seconds {
@@ -90,6 +83,10 @@ fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Ve
     if !node.together.is_empty() {
         lines.push(format!("  multi-node consolidation would take {} together", node.together.join(", ")));
     }
+    if let Some(replacement) = node.replacement.as_ref().filter(|own| own.because.is_none()) {
+        lines.push("  replaced for drift, whatever stands against it:".to_owned());
+        about_removal(replacement, currency, lines);
+    }
     if let Some(removal) = &node.removal {
         lines.push("  consolidated alone, whatever stands against it:".to_owned());
         about_removal(removal, currency, lines);
@@ -100,6 +97,22 @@ fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Ve
     }
     if !node.decisions.is_empty() {
         lines.push(format!("  decisions about it in this run: {}", node.decisions.join(", ")));
+    }
+}
+
+/// What stands against each method. A drifted node against which nothing stands stays all the same if its pods have no other place.
+fn about_methods(node: &NodeExplanation, lines: &mut Vec<String>) {
+    for method in &node.methods {
+        let stays = node.replacement.as_ref().filter(|_| method.method == "drift");
+        let stays = stays.and_then(|own| own.because.as_ref());
+        match (method.reasons.is_empty(), stays) {
+            (true, Some(why)) => lines.push(format!("  drift: replaced for drift: nothing, because {why}")),
+            (true, None) => lines.push(format!("  {}: nothing stands against it", method.method)),
+            (false, _) => {
+                lines.push(format!("  {}: no, because", method.method));
+                lines.extend(method.reasons.iter().chain(stays).map(|reason| format!("    {reason}")));
+            }
+        }
     }
 }
 

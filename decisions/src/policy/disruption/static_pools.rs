@@ -40,6 +40,11 @@ impl StaticCount {
         (wanted - self.active - self.pending_disruption).clamp(0, self.room(pool))
     }
 
+    /// Whether there are more claims than the pool wants, so that drifted ones are not replaced.
+    pub fn is_overscaled(self, pool: &NodePool) -> bool {
+        self.active + self.pending_disruption > i64::from(pool.replicas.unwrap_or(0))
+    }
+
     /// How many claims to remove.
     pub fn surplus(self, pool: &NodePool) -> i64 {
         (self.active - i64::from(pool.replicas.unwrap_or(0))).max(0)
@@ -52,12 +57,20 @@ pub fn static_drift(view: &ClusterView<'_>, candidates: &[Candidate], allowances
     let mut taken = Vec::new();
     for (position, pool) in view.pools.iter().enumerate() {
         let count = count(view, position);
-        let overscaled = count.active + count.pending_disruption > i64::from(pool.pool.replicas.unwrap_or(0));
-        let most = if overscaled { 0 } else { allowances[position].0.min(count.room(pool.pool)) };
+        let most = if count.is_overscaled(pool.pool) { 0 } else { allowances[position].0.min(count.room(pool.pool)) };
         let own = candidates.iter().filter(|own| own.pool == position).map(|own| own.node);
         taken.extend(own.take(usize::try_from(most).unwrap_or(0)));
     }
     taken
+}
+
+/// Why no drifted node of the static pool at this position is replaced now, whatever its budgets let go.
+pub fn against_static_drift(view: &ClusterView<'_>, pool: usize) -> Option<&'static str> {
+    let (own, count) = (view.pools[pool].pool, count(view, pool));
+    if count.is_overscaled(own) {
+        return Some("the NodePool has more nodes than it is to keep");
+    }
+    (count.room(own) == 0).then_some("the NodePool's limit of nodes leaves no room for a replacement")
 }
 
 /// The claims of a pool that have their instance.

@@ -7,13 +7,13 @@ use super::claims::{is_nominated, nominated_until};
 use super::cluster_view::with_view;
 use super::io::Outside;
 use super::step::Step;
-use super::{Karpenter, provisioning, termination};
+use super::{Karpenter, provisioning, static_pools, termination};
 use crate::cluster::Cluster;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{HourlyRate, NodeId, PodId, SimTime, Symbol};
 use crate::policy::disruption::{
-    Candidate, ClusterView, Decision, Found, Method, PodPlace, Simulation, WhatIf, candidates, described, evaluate,
-    multi_node, objections,
+    Candidate, ClusterView, Decision, Found, Method, PodPlace, Simulation, WhatIf, against_static_drift, candidates,
+    described, evaluate, multi_node, objections,
 };
 use crate::policy::packing::{Packer, PackingPlan, PlannedClaim, PoolVerdict, refusal_of};
 
@@ -32,6 +32,9 @@ pub struct NodeAnswer {
     pub together: Vec<NodeId>,
     /// What consolidation of the node alone would come to, whatever stands against it.
     pub removal: Option<Removal>,
+    /// What its replacement for drift would come to, whatever stands against it; `None` if it is not drifted, or of a static pool, whose nodes
+    /// are replaced one for one.
+    pub replacement: Option<Removal>,
 }
 
 /// What the removal of some nodes would come to.
@@ -144,14 +147,27 @@ fn node(step: &mut Step<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
     let unix_seconds = step.own.settings.unix_seconds(now);
     let nominated_until = nominated_until(step, node).filter(|_| is_nominated(step, now, node));
     let consolidatable_from = consolidatable_from(step, node);
-    let removal = removal(step, now, &[node], DisruptionReason::Underutilized);
+    let is_static = step.pool_of(node).is_some_and(|pool| pool.replicas.is_some());
+    let drifts = !is_static && step.own.nodes.get(&node).is_some_and(|claim| claim.drifted.is_some());
+    let [consolidated, drifted] = [DisruptionReason::Underutilized, DisruptionReason::Drifted];
+    let replacement = drifts.then(|| removal(step, now, &[node], drifted)).flatten();
+    let removal = removal(step, now, &[node], consolidated);
+    let gate_off = is_static && !static_pools::are_on(step);
     let karpenter = &*step.own;
     with_view(step, now, &pending, |setup, view, known| {
         let position = known.iter().position(|own| *own == node)?;
-        let methods = [("empty", Method::Emptiness), ("drift", Method::Drift), ("consolidation", Method::SingleNode)];
-        let against = |method| objections(view, position, method).iter().map(ToString::to_string).collect();
+        let drift = if is_static { Method::StaticDrift } else { Method::Drift };
+        let methods = [("empty", Method::Emptiness), ("drift", drift), ("consolidation", Method::SingleNode)];
         let reasons = [DisruptionReason::Empty, DisruptionReason::Drifted, DisruptionReason::Underutilized];
         let pool = view.nodes[position].pool(view.pools)?;
+        let against = |method| {
+            let mut reasons: Vec<String> = objections(view, position, method).iter().map(ToString::to_string).collect();
+            if method == Method::StaticDrift {
+                reasons.extend(gate_off.then(|| "the feature gate StaticCapacity is off".to_owned()));
+                reasons.extend(against_static_drift(view, pool).map(str::to_owned));
+            }
+            reasons
+        };
         let left = |reason| view.allowances(reason, unix_seconds)[pool].0;
         let limited = |reason| Some(left(reason)).filter(|&left| left < i64::from(i32::MAX) / 2);
         let mut packer = karpenter.instance_types.packer(&karpenter.pools, setup);
@@ -162,6 +178,7 @@ fn node(step: &mut Step<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
             nominated_until,
             together: together(packer.get(), view, position, unix_seconds).into_iter().map(|own| known[own]).collect(),
             removal,
+            replacement,
         })
     })
 }
