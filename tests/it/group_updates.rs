@@ -112,7 +112,7 @@ fn tags_of_a_managed_group_are_not_those_of_its_auto_scaling_group() {
              `propagateASGTags: true`"
         )]
     );
-    assert!(told(&tagged("", &format!("labels: {{foo: bar}}, "))).is_empty(), "EKS tells the group's labels");
+    assert!(told(&tagged("", "labels: {foo: bar}, ")).is_empty(), "EKS tells the group's labels");
     let handed_on = tagged("", "propagateASGTags: true, ");
     assert!(told(&handed_on).is_empty());
     let (scenario, _) = load(CAS, "", &[("first.yaml", &kept)]).unwrap();

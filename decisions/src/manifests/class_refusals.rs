@@ -18,7 +18,7 @@ pub(super) fn check_alias<'s>(
     (alias, text): (&Node<'s>, &str),
     terms: &[Node<'s>],
 ) -> Result<(), InputError> {
-    if !text.split_once('@').is_some_and(|(_, version)| !version.is_empty()) {
+    if text.split_once('@').is_none_or(|(_, version)| version.is_empty()) {
         let family = text.trim_end_matches('@');
         let message = format!("the AMI alias `{text}` states no version");
         return Err(refused(reader, alias.at, message, format!("write `{family}@latest` or the version of a release")));

@@ -30,7 +30,7 @@ fn leave_out(series: &mut [Series]) -> Option<String> {
     let samples = |own: &[Series]| own.iter().map(|own| own.samples.len()).sum::<usize>();
     let all = samples(series);
     let no_number = series.iter().flat_map(|own| &own.samples).filter(|sample| !sample.value.is_finite()).count();
-    series.iter_mut().for_each(|own| own.samples.retain(|sample| !(sample.value < 0.0)));
+    series.iter_mut().for_each(|own| own.samples.retain(|sample| sample.value.is_nan() || sample.value >= 0.0));
     let below_zero = all - samples(series);
     let said = [(no_number, "no number"), (below_zero, "below zero")];
     let said: Vec<String> = said
