@@ -4,7 +4,7 @@
 pub use super::cluster_autoscaler::inquiry::{
     GroupAnswer, OptionAnswer, ScaleDownAnswer, ScaleUpAnswer, Standing, scale_down, scale_up,
 };
-pub use super::karpenter::inquiry::{Keeper, kept, node, pod, removal};
+pub use super::karpenter::inquiry::{Keeper, drifted, kept, node, pod, removal};
 pub use super::scheduler_loop::inquire as kube_scheduler;
 pub use super::vertical::inquiry::{ContainerAnswer, VerticalAnswer, vertical};
 pub use crate::policy::karpenter::inquiry::{Destination, Launch, NodeAnswer, PodAnswer, Removal};

@@ -114,6 +114,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
             "`warm_up` is {was} before and {is} after: figures of waiting, churn and response times are of other stretches of time"
         ));
     }
+    let errors = |side: &Side| side.scenario.ec2.cloud.price_errors.unwrap_or(false);
+    if let Some(note) = uneven_price_errors(errors(&before), errors(&after)) {
+        warnings.changes(note);
+    }
     let set = edits::texts(&edits::setting(&edits));
     let about = About { scenario: titled(&before, &after), set, ..about(&question, &before.scenario, old, &points) };
     let run = std::slice::from_ref(&after.policy);
@@ -137,6 +141,18 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         }
     }
     if whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
+}
+
+/// What is to be known where errors of Spot prices are drawn for one side alone.
+fn uneven_price_errors(before: bool, after: bool) -> Option<String> {
+    let named = |drawn| if drawn { "drawn" } else { "none" };
+    (before != after).then(|| {
+        format!(
+            "`ec2.spot.price_errors` is `{}` before and `{}` after: costs of Spot nodes are at other prices, whatever else differs",
+            named(before),
+            named(after)
+        )
+    })
 }
 
 fn titled(before: &Side, after: &Side) -> String {
@@ -196,4 +212,16 @@ fn command(arguments: &Arguments, question: &Question) -> String {
     words.extend(["--replications", &replications, "--seed", &seed]);
     words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
     shell_line(&words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::uneven_price_errors;
+
+    #[test]
+    fn prices_that_are_drawn_for_one_side_alone_are_told() {
+        assert_eq!(uneven_price_errors(true, true), None);
+        let told = uneven_price_errors(false, true).unwrap();
+        assert!(told.starts_with("`ec2.spot.price_errors` is `none` before and `drawn` after"), "{told}");
+    }
 }

@@ -494,10 +494,11 @@ fn karpenter_says(answer: &PodAnswer, name: impl Fn(NodeId) -> String) -> String
             kind.map_or_else(
                 || "a new node would be launched for it".to_owned(),
                 |(launch, (cheapest, _))| {
-                    format!(
-                        "a new node of NodePool {} would be launched for it: {cheapest} or one of {} types in all",
-                        launch.node_pool, launch.types
-                    )
+                    let others = match launch.types {
+                        1 => String::new(),
+                        types => format!(" or one of {types} types in all"),
+                    };
+                    format!("a new node of NodePool {} would be launched for it: {cheapest}{others}", launch.node_pool)
                 },
             )
         }

@@ -24,7 +24,7 @@ use crate::scenario::definition::Calibrated;
 use crate::simulation::Outcome;
 use crate::simulation::outcome::About;
 pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailability};
-pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, ReplacementFigures};
+pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, DriftedFigures, ReplacementFigures};
 pub use controllers::{ControllerSummary, LoopFigures};
 
 pub use vertical::{ContainerFigures, Sizes, VerticalFigures};

@@ -11,7 +11,7 @@ use super::source::{self, Limits};
 use super::tree::Variables;
 use crate::catalog::{Catalog, CatalogError, Region};
 use crate::domain::symbol::well_known;
-use crate::domain::{KarpenterVersion, Symbol};
+use crate::domain::{KarpenterVersion, NodeObject, Symbol};
 use crate::policy::instance_types::price_list_of;
 use crate::single_pass::{PackingQuestion, Setting};
 
@@ -67,9 +67,9 @@ pub fn load(
 /// The region that is given, else that of a ClusterConfig, else that of the nodes.
 fn region(circumstances: &Circumstances, objects: &Manifests, catalog: &Catalog) -> Result<Arc<Region>, ScenarioError> {
     let of_cluster = objects.cluster.as_ref().and_then(|cluster| cluster.region);
-    let of_nodes = || objects.nodes.iter().find_map(|node| node.labels.get(well_known::REGION));
-    let known = of_cluster.filter(|region| !region.as_str().contains("${")).or_else(of_nodes);
-    let Some(name) = circumstances.region.clone().or_else(|| known.map(|region| region.as_str().to_owned())) else {
+    let of_nodes = || objects.nodes.iter().find_map(|node| region_of(node, catalog));
+    let of_cluster = of_cluster.map(|region| region.as_str().to_owned()).filter(|region| !region.contains("${"));
+    let Some(name) = circumstances.region.clone().or(of_cluster).or_else(of_nodes) else {
         return Err(ScenarioError::new("no file names the region").help("add for example `--region us-east-1`"));
     };
     catalog.region(&name).map_err(|error| match error {
@@ -80,6 +80,19 @@ fn region(circumstances: &Circumstances, objects: &Manifests, catalog: &Catalog)
         }
         other => ScenarioError::new(other.to_string()),
     })
+}
+
+/// The region of a node: its label, or its zone without what follows the region, by its label or that of its machine
+/// (`aws:///us-east-1a/i-0abc`).
+fn region_of(node: &NodeObject, catalog: &Catalog) -> Option<String> {
+    let label = |keys: [Symbol; 2]| keys.into_iter().find_map(|key| node.labels.get(key)).map(Symbol::as_str);
+    if let Some(region) = label([well_known::REGION, well_known::BETA_REGION]) {
+        return Some(region.to_owned());
+    }
+    let of_machine = || node.provider_id.as_deref()?.strip_prefix("aws:///")?.split('/').next();
+    let zone = label([well_known::ZONE, well_known::BETA_ZONE]).or_else(of_machine)?;
+    let is_in = |region: &&str| zone.strip_prefix(region).is_some_and(|letter| letter.len() == 1);
+    catalog.regions().find(is_in).map(str::to_owned)
 }
 
 /// The zones that are given, else those of a ClusterConfig.

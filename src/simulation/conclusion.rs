@@ -11,7 +11,7 @@ use super::outcome::{
 };
 use super::usable_types::unpriced_types;
 use super::{beside, draining};
-use crate::actors::{Autoscaler, Context, QueuePlan, Setup};
+use crate::actors::{Autoscaler, Context, QueuePlan, Setup, inquiry};
 use crate::catalog::{Price, PriceQuality};
 use crate::cloud::billing::{self, Beside, ManagedNodes};
 use crate::cloud::settings::SpotPrices;
@@ -37,6 +37,7 @@ pub(super) fn conclude(
     let end = SimTime::ZERO + context.setup.scenario.duration;
     let duration = context.setup.scenario.duration;
     let stuck = draining::stuck(&mut context, end);
+    let drifted = inquiry::drifted(&mut context, end);
     crate::actors::end(&mut context, end);
     let models = context.request_models(end);
     let answered: Vec<(WorkloadId, f64)> = models.iter().map(|(id, model)| (*id, model.completed())).collect();
@@ -66,6 +67,7 @@ pub(super) fn conclude(
     let limits = context.client_limits();
     let mut record = context.world.into_record(end);
     record.controllers.limits = limits;
+    record.drifted = drifted;
     record.unmet.iter().for_each(|(at, what)| warnings.may_change(format!("at {at}: {what}")));
     pressed(&record).into_iter().for_each(|text| warnings.may_change(text));
     stuck.into_iter().for_each(|text| warnings.may_change(text));

@@ -24,6 +24,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{
     HourlyRate, KubernetesVersion, Money, NodeId, ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId,
 };
+use crate::policy::disruption::Obstacle;
 
 /// Everything recorded about one run.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +47,9 @@ pub struct Record {
     pub commands: Vec<CommandFacts>,
     /// What kept nodes from being consolidated.
     pub obstacles: Obstacles,
+    /// Nodes that are drifted at the end and not on their way out, each with what keeps it from being replaced; nothing where its turn has
+    /// not come.
+    pub drifted: Vec<(NodeId, Option<Obstacle>)>,
     /// What controllers' loops took.
     pub controllers: ControllerLoops,
     /// Scale-ups of the Cluster Autoscaler, in order.

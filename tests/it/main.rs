@@ -32,6 +32,7 @@ mod cpu_credits;
 mod determinism;
 mod disruption_cases;
 mod disruption_properties;
+mod drifted;
 mod edits;
 mod exact_times;
 mod experiments;

@@ -136,6 +136,21 @@ fn a_policy_may_pack_cost_aware_under_releases_whose_rules_are_known() {
 }
 
 #[test]
+fn a_suite_that_shares_no_files_is_told_where_these_belong() {
+    let place = small_suite();
+    let told = |place: &Place| place.nodecast(&["pack", "--suite", "suite"]).1.replace('\n', " ");
+    place.put("suite/mixed-sizes-500/nodepool.yaml", &std::fs::read_to_string(suite("nodepool.yaml")).unwrap());
+    for file in ["nodepool.yaml", "daemonset.yaml"] {
+        std::fs::remove_file(place.path(&format!("suite/{file}"))).unwrap();
+    }
+    let shared = told(&place);
+    assert!(shared.contains("there is no NodePool") && !shared.contains("all instances share"), "{shared}");
+    std::fs::remove_file(place.path("suite/cluster.yaml")).unwrap();
+    let alone = told(&place);
+    assert!(alone.contains("no file names the region") && alone.contains("all instances share"), "{alone}");
+}
+
+#[test]
 fn what_is_no_suite_or_no_baseline_is_said() {
     let place = small_suite();
     place.put("broken.json", "{}");

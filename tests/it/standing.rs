@@ -147,6 +147,60 @@ fn a_node_is_known_by_the_labels_of_its_type_though_a_dump_leaves_them_out() {
     assert_eq!((drift("m5").as_str(), drift("m6i").as_str()), ("the node is not drifted", ""));
 }
 
+/// The cluster with another family required, for which its nodes are drifted, and with another line in the NodePool's template or
+/// before it.
+fn drifted(before: &str, template: &str) -> String {
+    let more = "- {key: karpenter.k8s.aws/instance-family, operator: In, values: [m6i]}";
+    cluster("2026-11-20T11:00:00Z", "")
+        .replace("- {key: karpenter.sh/capacity-type", &format!("{more}\n        - {{key: karpenter.sh/capacity-type"))
+        .replace("[m5.large, m5.xlarge]", "[m6i.large]")
+        .replace("  template:\n    spec:\n", &format!("{before}  template:\n    spec:\n{template}"))
+}
+
+#[test]
+fn a_drifted_node_of_a_static_pool_is_replaced_unless_the_pool_has_no_room() {
+    let drift = |before: &str| {
+        let answer = json(&drifted(before, ""), &["explain", "cluster.yaml", "node", "one"]);
+        assert_eq!(answer["node"]["replacement"], Value::Null);
+        reasons(&answer, "drift").join(", ")
+    };
+    assert_eq!(drift("  replicas: 2\n"), "");
+    assert_eq!(drift("  replicas: 1\n"), "the NodePool has more nodes than it is to keep");
+    let room = "the NodePool's limit of nodes leaves no room for a replacement";
+    assert_eq!(drift("  replicas: 2\n  limits: {nodes: 2}\n"), room);
+}
+
+#[test]
+fn a_drifted_node_says_what_its_replacement_comes_to() {
+    // The pods of one do not fit on the other.
+    let ask = |template: &str| {
+        let objects = drifted("", template).replace("cpu: 500m", "cpu: 1500m");
+        let answer = json(&objects, &["explain", "cluster.yaml", "node", "one"]);
+        assert_eq!(reasons(&answer, "drift"), [""; 0]);
+        let (text, _, _) = asked(&objects, &["explain", "cluster.yaml", "node", "one"]);
+        (answer["node"]["replacement"].clone(), text)
+    };
+    let (moved, text) = ask("");
+    assert_eq!((&moved["verdict"], &moved["pods"][0]["to"]), (&"replace".into(), &"new node".into()));
+    assert!(text.contains("  replaced for drift, whatever stands against it:\n    replace\n"), "{text}");
+    let (held, text) = ask("      taints: [{key: x, effect: NoSchedule}]\n");
+    assert_eq!((&held["verdict"], &held["pods"][0]["to"]), (&"nothing".into(), &"nowhere".into()));
+    assert!(text.contains("  drift: replaced for drift: nothing, because a pod would have no place"), "{text}");
+}
+
+#[test]
+fn the_region_is_that_of_the_nodes_zone_where_no_label_names_it() {
+    let unlabelled = cluster("2026-11-20T11:00:00Z", "").replace("    topology.kubernetes.io/region: us-east-1\n", "");
+    let zone = "    topology.kubernetes.io/zone: us-east-1a\n";
+    let by_machine =
+        unlabelled.replace(zone, "").replace("status:\n  capacity", &format!("{MACHINE}status:\n  capacity"));
+    for objects in [unlabelled, by_machine] {
+        assert_eq!(json(&objects, &["drain", "cluster.yaml", "one"])["region"], "us-east-1");
+    }
+}
+
+const MACHINE: &str = "spec: {providerID: \"aws:///us-east-1a/i-0abc\"}\n";
+
 #[test]
 fn a_drain_goes_in_rounds_where_a_budget_lets_one_pod_go_at_a_time() {
     let answer = json(&cluster("2026-11-20T11:00:00Z", BUDGET), &["drain", "cluster.yaml", "one"]);

@@ -43,6 +43,7 @@ pub fn outcome() -> Outcome {
             unmet: Vec::new(),
             commands: Vec::new(),
             obstacles: Obstacles::default(),
+            drifted: Vec::new(),
             controllers: nodecast::world::record::ControllerLoops::default(),
             scale_ups: Vec::new(),
             workloads: workloads(),

@@ -6,6 +6,7 @@ use crate::actors::eviction;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimTime};
+use crate::policy::disruption::Obstacle;
 use crate::policy::karpenter::inquiry::{NodeAnswer, PodAnswer, Removal};
 
 /// What keeps a pod on a node that drains.
@@ -40,6 +41,17 @@ pub fn kept(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Vec<(PodId
         }
     };
     waits.unwrap_or_default().into_iter().filter_map(keeper).collect()
+}
+
+/// The drifted nodes that are not on their way out, each with the first thing that keeps Karpenter from replacing it; nothing where its
+/// turn has not come.
+pub fn drifted(context: &mut Context<'_>, now: SimTime) -> Vec<(NodeId, Option<Obstacle>)> {
+    // Nothing is asked, and no price read, in runs without any.
+    if !context.karpenter.machine.as_ref().is_some_and(|machine| machine.some_drifted()) {
+        return Vec::new();
+    }
+    let found = with_machine(context, now, |machine, context| machine.drifted_nodes(now, &context.world, context));
+    found.unwrap_or_default()
 }
 
 /// What stands against the removal of a node, and what it would come to; `None` if Karpenter does not see the node now or its

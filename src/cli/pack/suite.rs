@@ -15,6 +15,7 @@ use crate::program::pack::{pass, warning_line};
 use crate::program::simulations::on_threads;
 use crate::program::{Failure, Prices};
 use crate::report::pack::{Baseline, PackAnswer, PackedInstance, SuiteAnswer};
+use crate::scenario::error::ScenarioError;
 use crate::scenario::{Circumstances, packing_question};
 use crate::single_pass::PackingQuestion;
 
@@ -48,7 +49,7 @@ pub(super) fn execute(arguments: &Arguments, suite: &Path, console: &mut Console
     let baseline = arguments.baseline.as_deref().map(read_baseline).transpose()?;
     let mut instances = Vec::new();
     for (name, files) in find_instances(suite)? {
-        instances.push(pack_instance(arguments, name, &files, prices.catalog(), console)?);
+        instances.push(pack_instance(arguments, name, (suite, &files), prices.catalog(), console)?);
     }
     let mut answer = SuiteAnswer::new(arguments.karpenter.to_string(), arguments.packer.kind().as_str(), instances);
     if let Some(baseline) = &baseline {
@@ -71,12 +72,12 @@ pub(super) fn execute(arguments: &Arguments, suite: &Path, console: &mut Console
 fn pack_instance(
     arguments: &Arguments,
     name: String,
-    files: &[PathBuf],
+    (suite, files): (&Path, &[PathBuf]),
     catalog: &Catalog,
     console: &mut Console<'_>,
 ) -> Result<PackedInstance, Failure> {
     let options = arguments.options();
-    let question = packing_question::load(files, &options.circumstances(), catalog)?;
+    let question = load(suite, files, &options.circumstances(), catalog)?;
     if !arguments.quiet {
         for warning in &question.warnings {
             console.note(&format!("{name}: {}", warning_line(warning)));
@@ -87,6 +88,22 @@ fn pack_instance(
     let seconds = started.elapsed().as_secs_f64();
     let answer = PackAnswer::of(&options.bounded(pass), None);
     Ok(PackedInstance::new(name, &answer, seconds))
+}
+
+/// The question of an instance. Where something is missing and the instances share no files, that may be why.
+fn load(
+    suite: &Path,
+    files: &[PathBuf],
+    circumstances: &Circumstances,
+    catalog: &Catalog,
+) -> Result<PackingQuestion, ScenarioError> {
+    let shares_nothing = !files.iter().any(|file| file.parent() == Some(suite));
+    packing_question::load(files, circumstances, catalog).map_err(|error| match error.place() {
+        None if shares_nothing => error.also(
+            "files that all instances share (NodePool, EC2NodeClass, ClusterConfig) belong in the suite's folder itself",
+        ),
+        _ => error,
+    })
 }
 
 /// Every instance of a suite, packed by every packer under the default release, without bounds: the instances in order of
@@ -100,7 +117,7 @@ pub(in crate::cli) fn pack_all(
     let circumstances = Circumstances::default();
     let mut questions = Vec::new();
     for (name, files) in find_instances(suite)? {
-        questions.push((name, packing_question::load(&files, &circumstances, catalog)?));
+        questions.push((name, load(suite, &files, &circumstances, catalog)?));
     }
     let one = |(name, question): &(String, PackingQuestion)| {
         let packed = packers.iter().map(|packer| {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{HOUR_SECONDS, rounded};
+use super::{Count, HOUR_SECONDS, rounded};
 use crate::cloud::BillItem;
 use crate::domain::{NodeId, SimTime};
 use crate::report::format;
@@ -49,6 +49,9 @@ pub struct ChurnSummary {
     pub cycles: Vec<CycleFigures>,
     /// What kept nodes from being consolidated, the most nodes first.
     pub blocked: Vec<BlockedFigures>,
+    /// Nodes that are drifted at the end and not on their way out; left out where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drifted_at_end: Option<DriftedFigures>,
     /// Decisions of Karpenter's disruption in all.
     pub decisions_in_all: u64,
     /// The first of them, at most two hundred; `events.jsonl` has all.
@@ -105,6 +108,15 @@ pub struct BlockedFigures {
     pub nodes: u64,
     /// Looks at a node that met it. Consolidation looks again only when something has changed.
     pub looks: u64,
+}
+
+/// Nodes that are drifted at the end and not on their way out.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct DriftedFigures {
+    /// How many.
+    pub nodes: u64,
+    /// What keeps them from being replaced, the most nodes first; those whose turn has not come are not among them.
+    pub blocked: Vec<Count>,
 }
 
 /// A decision of Karpenter's disruption.
@@ -194,6 +206,7 @@ pub(super) fn summary(outcome: &Outcome, evictions: u64) -> ChurnSummary {
         cycles_in_all: cycles.len() as u64,
         cycles: cycles.into_iter().take(CYCLES_MAX).collect(),
         blocked: blocked(outcome),
+        drifted_at_end: drifted_at_end(outcome),
         decisions_in_all: commands.len() as u64,
         decisions: commands.iter().enumerate().take(DECISIONS_MAX).map(decision).collect(),
     }
@@ -261,6 +274,18 @@ fn images(outcome: &Outcome, removals: &[Removal<'_>]) -> (u64, f64) {
     let lines = outcome.bill.lines.iter().filter(|line| transfer(line.item));
     let cost = lines.filter(|line| line.node.is_some_and(|node| new.contains(&node))).map(|line| line.amount.as_f64());
     (bytes.unsigned_abs(), rounded(cost.fold(0.0, |sum, own| sum + own), 9))
+}
+
+fn drifted_at_end(outcome: &Outcome) -> Option<DriftedFigures> {
+    let drifted = &outcome.record.drifted;
+    let mut kept: BTreeMap<&str, u64> = BTreeMap::new();
+    for kind in drifted.iter().filter_map(|(_, kind)| *kind) {
+        *kept.entry(kind.as_str()).or_default() += 1;
+    }
+    let mut blocked: Vec<Count> =
+        kept.into_iter().map(|(name, count)| Count { name: name.to_owned(), count }).collect();
+    blocked.sort_by_key(|own| std::cmp::Reverse(own.count));
+    (!drifted.is_empty()).then(|| DriftedFigures { nodes: drifted.len() as u64, blocked })
 }
 
 fn blocked(outcome: &Outcome) -> Vec<BlockedFigures> {

@@ -2,7 +2,7 @@
 
 use super::LABEL;
 use crate::report::format::{self, money_among};
-use crate::report::summary::{BlockedFigures, ReplacementFigures, Summary};
+use crate::report::summary::{BlockedFigures, Count, DriftedFigures, ReplacementFigures, Summary};
 
 /// Cycles, and reasons against consolidation, that are printed; the page has all.
 const SHOWN: usize = 3;
@@ -41,5 +41,33 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
     let blocked: Vec<String> = churn.blocked.iter().take(SHOWN).map(said).collect();
     if !blocked.is_empty() {
         line("not consolidated", &blocked.join(", "));
+    }
+    if let Some(drifted) = &churn.drifted_at_end {
+        line("drifted at the end", &drifted_text(drifted));
+    }
+}
+
+/// How many nodes are drifted, and what keeps the most of them.
+fn drifted_text(drifted: &DriftedFigures) -> String {
+    let nodes = |count| format::counted(count, "node", "nodes");
+    let said = |own: &Count| format!("{} ({})", own.name, nodes(own.count));
+    let kept: Vec<String> = drifted.blocked.iter().take(SHOWN).map(said).collect();
+    let waiting = drifted.nodes - drifted.blocked.iter().map(|own| own.count).sum::<u64>().min(drifted.nodes);
+    let turn = (waiting > 0).then(|| format!("their turn has not come ({})", nodes(waiting)));
+    let why: Vec<String> = kept.into_iter().chain(turn).collect();
+    format!("{}, not replaced: {}", nodes(drifted.nodes), why.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drifted_text;
+    use crate::report::summary::{Count, DriftedFigures};
+
+    #[test]
+    fn drifted_nodes_are_told_with_what_keeps_them() {
+        let kept = Count { name: "a pod would have no place".to_owned(), count: 2 };
+        let told = |nodes| drifted_text(&DriftedFigures { nodes, blocked: vec![kept.clone()] });
+        assert_eq!(told(2), "2 nodes, not replaced: a pod would have no place (2 nodes)");
+        assert!(told(3).ends_with("(2 nodes), their turn has not come (1 node)"), "{}", told(3));
     }
 }

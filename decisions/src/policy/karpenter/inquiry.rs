@@ -12,8 +12,8 @@ use crate::cluster::Cluster;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{HourlyRate, NodeId, PodId, SimTime, Symbol};
 use crate::policy::disruption::{
-    Candidate, ClusterView, Decision, Found, Method, PodPlace, Simulation, WhatIf, against_static_drift, candidates,
-    described, evaluate, multi_node, objections,
+    Allowance, Candidate, ClusterView, Decision, Found, Method, NoOp, Obstacle, PodPlace, Simulation, WhatIf,
+    against_static_drift, candidates, described, evaluate, multi_node, objections,
 };
 use crate::policy::packing::{Packer, PackingPlan, PlannedClaim, PoolVerdict, refusal_of};
 
@@ -114,6 +114,22 @@ impl Karpenter {
         removal(&mut Step::new(self, cluster, outside), now, nodes, reason)
     }
 
+    /// Whether some node is drifted.
+    pub fn some_drifted(&self) -> bool {
+        self.nodes.values().any(|claim| claim.drifted.is_some())
+    }
+
+    /// The drifted nodes that are not on their way out, each with the first thing that keeps it from being replaced; nothing where its turn has
+    /// not come.
+    pub fn drifted_nodes(
+        &mut self,
+        now: SimTime,
+        cluster: &Cluster,
+        outside: &dyn Outside,
+    ) -> Vec<(NodeId, Option<Obstacle>)> {
+        self::drifted_nodes(&mut Step::new(self, cluster, outside), now)
+    }
+
     /// The pods that have to leave a node before its drain is over, each with whether `karpenter.sh/do-not-disrupt` keeps Karpenter from
     /// having it evicted now.
     pub fn drain_waits_for(
@@ -212,7 +228,9 @@ fn removal(step: &mut Step<'_>, now: SimTime, nodes: &[NodeId], reason: Disrupti
         let mut packer = shared.own.instance_types.packer(&shared.own.pools, setup);
         let mut what_if = WhatIf::new(packer.get(), view);
         let removal = match reason {
-            DisruptionReason::Drifted | DisruptionReason::Expired => drifted(what_if.simulate(&taken)),
+            DisruptionReason::Drifted | DisruptionReason::Expired => {
+                drifted(what_if.simulate(&taken), shared.own.behaviour.skips_unplaceable)
+            }
             DisruptionReason::Empty | DisruptionReason::Underutilized => consolidated(&mut what_if, &taken),
         };
         let (verdict, because, price, launches, simulation) = removal;
@@ -221,11 +239,53 @@ fn removal(step: &mut Step<'_>, now: SimTime, nodes: &[NodeId], reason: Disrupti
     })
 }
 
+fn drifted_nodes(step: &mut Step<'_>, now: SimTime) -> Vec<(NodeId, Option<Obstacle>)> {
+    if !step.own.behaviour.methods.contains(&Method::Drift) {
+        return Vec::new();
+    }
+    provisioning::refresh(step, now);
+    let pending = provisioning::provisionable(step, now);
+    let unix_seconds = step.own.settings.unix_seconds(now);
+    let shared = &*step;
+    with_view(shared, now, &pending, |setup, view, known| {
+        let mut packer = shared.own.instance_types.packer(&shared.own.pools, setup);
+        let mut what_if = WhatIf::new(packer.get(), view);
+        let left = view.allowances(DisruptionReason::Drifted, unix_seconds);
+        let stays = |position: &usize| {
+            let facts = &view.nodes[*position];
+            facts.drifted.is_some() && !facts.marked_for_deletion()
+        };
+        let drifted = (0..known.len()).filter(stays);
+        drifted.map(|position| (known[position], kept_drifted(shared, &mut what_if, &left, position))).collect()
+    })
+}
+
+/// The first thing that keeps a drifted node from being replaced, in the order in which the loop looks; `left` is what budgets let go.
+fn kept_drifted(step: &Step<'_>, what_if: &mut WhatIf<'_, '_>, left: &[Allowance], node: usize) -> Option<Obstacle> {
+    let view = what_if.view();
+    let Some(candidate) = described(view, node) else { return Some(Obstacle::NoNodePool) };
+    let is_static = view.pools[candidate.pool].pool.replicas.is_some();
+    let method = if is_static { Method::StaticDrift } else { Method::Drift };
+    if let Some(first) = objections(view, node, method).first() {
+        return Some(first.into());
+    }
+    if left[candidate.pool].0 <= 0 {
+        return Some(Obstacle::NodeBudget);
+    }
+    if is_static {
+        let held = !static_pools::are_on(step) || against_static_drift(view, candidate.pool).is_some();
+        return held.then_some(Obstacle::StaticPool);
+    }
+    let failure = what_if.simulate(&[&candidate]).failure.filter(|_| step.own.behaviour.skips_unplaceable)?;
+    Some(Obstacle::from(&NoOp::PodsStay(failure)))
+}
+
 /// What a what-if comes to: what would be done, why nothing would be, the price of the nodes, and the claims.
 type Answer = (&'static str, Option<String>, HourlyRate, Vec<PlannedClaim>, Simulation);
 
-fn drifted(simulation: Simulation) -> Answer {
-    let because = simulation.failure.as_ref().map(ToString::to_string);
+/// `skips` says whether the release leaves nodes alone whose pods would have no place.
+fn drifted(simulation: Simulation, skips: bool) -> Answer {
+    let because = simulation.failure.as_ref().filter(|_| skips).map(ToString::to_string);
     let claims = simulation.plan.claims.clone();
     let verdict = if because.is_some() { "nothing" } else { "replace" };
     (verdict, because, HourlyRate::ZERO, claims, simulation)
