@@ -285,7 +285,7 @@ fn drifted_at_end(outcome: &Outcome) -> Option<DriftedFigures> {
     let mut blocked: Vec<Count> =
         kept.into_iter().map(|(name, count)| Count { name: name.to_owned(), count }).collect();
     blocked.sort_by_key(|own| std::cmp::Reverse(own.count));
-    (!drifted.is_empty()).then(|| DriftedFigures { nodes: drifted.len() as u64, blocked })
+    (!drifted.is_empty()).then_some(DriftedFigures { nodes: drifted.len() as u64, blocked })
 }
 
 fn blocked(outcome: &Outcome) -> Vec<BlockedFigures> {
