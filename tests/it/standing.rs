@@ -256,7 +256,7 @@ fn a_drained_node_that_stays_empty_saves_nothing() {
         assert!(stays.starts_with(why), "{stays}");
         assert_eq!((&answer["per_hour"], &answer["pods"][0]["node"]), (&0.0.into(), &"two".into()));
         let (text, _, _) = asked(&objects, &["drain", "cluster.yaml", "one"]);
-        assert!(text.contains(&format!("a month $0.00; one stays and saves nothing, as {why}")), "{text}");
+        assert!(text.contains(&format!("a month $0.0000; one stays and saves nothing, as {why}")), "{text}");
     }
 }
 

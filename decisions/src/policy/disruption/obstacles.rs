@@ -7,7 +7,7 @@ use super::what_if::Failure;
 /// Declares the kinds with the words in which reports write them.
 macro_rules! obstacles {
     ($($(#[$doc:meta])+ $name:ident = $text:literal,)+) => {
-        /// Why consolidation leaves a node alone.
+        /// Why consolidation, or replacement for drift, leaves a node alone.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Obstacle {
             $($(#[$doc])+ $name,)+
@@ -90,6 +90,10 @@ obstacles! {
     SameType = "a replacement of the same type",
     /// The balance of savings and disruption speaks against it (v1.14).
     Unbalanced = "too much disruption for what it saves",
+    /// A static pool has more nodes than it wants, or replaces others: it replaces no drifted one.
+    Overscaled = "the NodePool has more nodes than it is to keep",
+    /// The limit of nodes of a static pool lets it make no replacement.
+    NodeLimit = "the NodePool's limit of nodes leaves no room for a replacement",
 }
 
 impl From<&Blocker> for Obstacle {

@@ -8,6 +8,7 @@ use super::Command;
 use super::budgets::Allowance;
 use super::candidates::Candidate;
 use super::cost::node_cost;
+use super::obstacles::Obstacle;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::pod::OwnerKind;
 use crate::domain::{HourlyRate, NodePool, PodSpec, ResourceName, Resources, SimTime, Toleration, well_known};
@@ -65,12 +66,12 @@ pub fn static_drift(view: &ClusterView<'_>, candidates: &[Candidate], allowances
 }
 
 /// Why no drifted node of the static pool at this position is replaced now, whatever its budgets let go.
-pub fn against_static_drift(view: &ClusterView<'_>, pool: usize) -> Option<&'static str> {
+pub fn against_static_drift(view: &ClusterView<'_>, pool: usize) -> Option<Obstacle> {
     let (own, count) = (view.pools[pool].pool, count(view, pool));
     if count.is_overscaled(own) {
-        return Some("the NodePool has more nodes than it is to keep");
+        return Some(Obstacle::Overscaled);
     }
-    (count.room(own) == 0).then_some("the NodePool's limit of nodes leaves no room for a replacement")
+    (count.room(own) == 0).then_some(Obstacle::NodeLimit)
 }
 
 /// The claims of a pool that have their instance.

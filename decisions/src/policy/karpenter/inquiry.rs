@@ -180,7 +180,7 @@ fn node(step: &mut Step<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
             let mut reasons: Vec<String> = objections(view, position, method).iter().map(ToString::to_string).collect();
             if method == Method::StaticDrift {
                 reasons.extend(gate_off.then(|| "the feature gate StaticCapacity is off".to_owned()));
-                reasons.extend(against_static_drift(view, pool).map(str::to_owned));
+                reasons.extend(against_static_drift(view, pool).map(|kind| kind.as_str().to_owned()));
             }
             reasons
         };
@@ -273,8 +273,8 @@ fn kept_drifted(step: &Step<'_>, what_if: &mut WhatIf<'_, '_>, left: &[Allowance
         return Some(Obstacle::NodeBudget);
     }
     if is_static {
-        let held = !static_pools::are_on(step) || against_static_drift(view, candidate.pool).is_some();
-        return held.then_some(Obstacle::StaticPool);
+        let gate_off = !static_pools::are_on(step);
+        return gate_off.then_some(Obstacle::StaticPool).or_else(|| against_static_drift(view, candidate.pool));
     }
     let failure = what_if.simulate(&[&candidate]).failure.filter(|_| step.own.behaviour.skips_unplaceable)?;
     Some(Obstacle::from(&NoOp::PodsStay(failure)))
