@@ -260,7 +260,7 @@ mod tests {
     use crate::domain::ResourceName;
     use crate::domain::node_pool::AmiFamily;
     use crate::manifests::{Manifests, read_manifests};
-    use crate::policy::instance_types::{Measured, node_of_group};
+    use crate::policy::instance_types::{Measured, PodAddresses, node_of_group, pods_by_eks};
     use crate::text::{InputError, Source};
 
     fn groups(kind: &str, rest: &str) -> Result<Manifests, InputError> {
@@ -319,5 +319,48 @@ mod tests {
     fn windows_of_2025_is_known() {
         let read = groups("nodeGroups", "amiFamily: WindowsServer2025FullContainer").unwrap();
         assert_eq!(read.node_groups[0].ami_family, AmiFamily::Windows2025);
+    }
+
+    #[test]
+    fn a_managed_group_takes_what_the_least_of_its_types_has_addresses_for() {
+        let managed = groups("managedNodeGroups", "minSize: 0").unwrap().node_groups.remove(0);
+        let pods = |types: &[&str], addresses| {
+            let facts: Vec<_> = types.iter().map(|name| facts(name)).collect();
+            pods_by_eks(&managed, &facts, addresses)
+        };
+        let plain = PodAddresses::default();
+        let prefixes = PodAddresses { prefixes: true, ..plain };
+        let ipv6 = PodAddresses { ipv6: true, ..plain };
+        let others = PodAddresses { of_other_subnets: true, ..plain };
+        for (types, addresses, expected) in [
+            (&["m5.large"][..], plain, 29),
+            (&["m5.large"], prefixes, 110),
+            (&["m5.large"], ipv6, 110),
+            (&["m5.large"], others, 20),
+            (&["m5.large"], prefixes.and(others), 110),
+            (&["m5.large", "m5.xlarge"], plain, 29),
+            // 234 by its interfaces.
+            (&["m5.4xlarge"], plain, 110),
+            (&["m5.8xlarge"], plain, 234),
+            (&["m5.8xlarge"], prefixes, 250),
+            (&["m5.8xlarge", "m5.large"], prefixes, 110),
+            // Of Xen, without prefixes.
+            (&["m4.large"], prefixes, 20),
+        ] {
+            assert_eq!(pods(types, addresses), Some(expected), "{types:?} {addresses:?}");
+        }
+    }
+
+    #[test]
+    fn images_say_how_many_pods_nodes_take_that_eks_does_not_boot() {
+        let types = [facts("m5.4xlarge")];
+        for (kind, rest) in [
+            ("nodeGroups", "minSize: 0"),
+            ("managedNodeGroups", "ami: ami-0123456789abcdef0"),
+            ("managedNodeGroups", "amiFamily: WindowsServer2022CoreContainer"),
+        ] {
+            let group = groups(kind, rest).unwrap().node_groups.remove(0);
+            assert_eq!(pods_by_eks(&group, &types, PodAddresses::default()), None, "{kind} {rest}");
+        }
     }
 }
