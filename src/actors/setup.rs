@@ -81,6 +81,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "relist-phase",
     "request-arrival",
     "request-service",
+    "reservation-end",
     "scan-phase",
     "scheduler-ties",
     "scrape-phase",

@@ -187,6 +187,11 @@ const UPWARD: &[(&str, &str, &str)] = &[
     ),
     ("node_life", "terminations", "calls that end an instance wait for others, and end it then"),
     ("pod_trace", "workload_controllers", "a trace makes pods that nothing controls, and is told when they are gone"),
+    (
+        "quotas",
+        "vertical",
+        "a quota charges what pods request once their autoscaler has admitted them, and its resizes ask the quota",
+    ),
     ("queue_loop", "job_loop", "a queue tells who makes Jobs for it that a worker starts, and is asked how much waits"),
     (
         "replica_loop",

@@ -1,5 +1,6 @@
 //! The Cluster Autoscaler's own test cases, pinned. `docs/cluster-autoscaler-cases.md` counts them.
 
+mod discovery;
 mod estimation;
 mod expanders;
 mod groups;

@@ -229,7 +229,7 @@ fn groups_that_cannot_be_are_refused_with_a_way_out() {
     let timeline = |step: &str| format!("timeline: [{{ at: 1m, scale_group: {step} }}]");
     for (step, expected) in [
         ("{ group: worker, desired: 4 }", "no node group is called `worker`"),
-        ("{ group: workers, desired: 9 }", "9 is not between the sizes of `workers`, 4 and 6"),
+        ("{ group: workers, desired: 9 }", "9 is not between the sizes that `workers` has by then, 4 and 6"),
     ] {
         let error = try_load(&scenario(SPOT, &timeline(step)), &web(1)).unwrap_err();
         assert!(error.contains(expected), "{step}: {error}");

@@ -172,7 +172,7 @@ fn a_drifted_node_of_a_static_pool_is_replaced_unless_the_pool_has_no_room() {
 
 #[test]
 fn a_drifted_node_says_what_its_replacement_comes_to() {
-    // The pods of one do not fit on the other.
+    // One of the two pods does not fit on the other node.
     let ask = |template: &str| {
         let objects = drifted("", template).replace("cpu: 500m", "cpu: 1500m");
         let answer = json(&objects, &["explain", "cluster.yaml", "node", "one"]);
@@ -181,10 +181,10 @@ fn a_drifted_node_says_what_its_replacement_comes_to() {
         (answer["node"]["replacement"].clone(), text)
     };
     let (moved, text) = ask("");
-    assert_eq!((&moved["verdict"], &moved["pods"][0]["to"]), (&"replace".into(), &"new node".into()));
+    assert_eq!((&moved["verdict"], &moved["pods"][1]["to"]), (&"replace".into(), &"new node".into()));
     assert!(text.contains("  replaced for drift, whatever stands against it:\n    replace\n"), "{text}");
     let (held, text) = ask("      taints: [{key: x, effect: NoSchedule}]\n");
-    assert_eq!((&held["verdict"], &held["pods"][0]["to"]), (&"nothing".into(), &"nowhere".into()));
+    assert_eq!((&held["verdict"], &held["pods"][1]["to"]), (&"nothing".into(), &"nowhere".into()));
     assert!(text.contains("  drift: replaced for drift: nothing, because a pod would have no place"), "{text}");
 }
 

@@ -23,7 +23,8 @@ pub(super) fn check_alias<'s>(
         let message = format!("the AMI alias `{text}` states no version");
         return Err(refused(reader, alias.at, message, format!("write `{family}@latest` or the version of a release")));
     }
-    let beside = terms.iter().flat_map(Node::entries).find(|entry| entry.key != "alias");
+    let selects = |key: &str| matches!(key, "id" | "name" | "owner" | "tags" | "ssmParameter");
+    let beside = terms.iter().flat_map(Node::entries).find(|entry| selects(&entry.key));
     let another = terms.iter().filter_map(|term| term.get("alias")).nth(1).map(|node| node.at);
     match beside.map(|entry| entry.key_at).or(another) {
         Some(at) => {

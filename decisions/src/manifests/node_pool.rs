@@ -230,9 +230,9 @@ fn refuse_beside_replicas(reader: &Reader<'_>, spec: Fields<'_, '_>) -> Result<(
     }
 }
 
-/// `weight`, 1 to 100.
+/// `weight`, up to 100. The API server refuses 0, which Karpenter takes for none.
 pub(super) fn weight(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<i32, InputError> {
-    let weight = fields.optional("weight", |n, what| reader.integer(n, what, 1, 100))?;
+    let weight = fields.optional("weight", |n, what| reader.integer(n, what, 0, 100))?;
     Ok(weight.and_then(|weight| i32::try_from(weight).ok()).unwrap_or(0))
 }
 
@@ -427,7 +427,7 @@ mod tests {
         {
             assert_eq!(refused(taken), None, "{taken}");
         }
-        assert!(refused("weight: 0").is_some() && refused("weight: 101").is_some());
+        assert!(refused("weight: 101").is_some());
     }
 
     #[test]
