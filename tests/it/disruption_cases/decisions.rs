@@ -203,15 +203,9 @@ fn a_volume_on_the_nodes_own_disk_does_not_hold_its_pod() {
         pod("p", json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}));
     let mut lab = Lab::on_demand();
     lab.claims.push(PersistentVolumeClaim {
-        namespace: "default".into(),
-        name: "data".into(),
-        class: None,
         volume: Some("disk".into()),
         bind_completed: true,
-        lost: false,
-        deleting: false,
-        bytes: None,
-        one_pod: false,
+        ..PersistentVolumeClaim::unbound("default".into(), "data".into(), None)
     });
     lab.volumes.push(PersistentVolume {
         name: "disk".into(),

@@ -22,15 +22,9 @@ fn in_zones(zones: &[&str]) -> NodeSelectorTerm {
 /// A claim bound to a volume whose alternatives are these zone lists.
 pub fn bound(world: &mut World, name: &str, alternatives: &[&[&str]]) {
     world.claims.push(PersistentVolumeClaim {
-        namespace: Symbol::new("default"),
-        name: Symbol::new(name),
-        class: None,
         volume: Some(Symbol::new(name)),
         bind_completed: true,
-        lost: false,
-        deleting: false,
-        bytes: None,
-        one_pod: false,
+        ..PersistentVolumeClaim::unbound(Symbol::new("default"), Symbol::new(name), None)
     });
     world.volumes.push(PersistentVolume {
         name: Symbol::new(name),
@@ -112,17 +106,7 @@ fn a_node_takes_only_so_many_volumes_and_a_shared_one_counts_once() {
 #[test]
 fn an_unusable_volume_leaves_its_pod_out_and_no_other() {
     let name = Symbol::new("c");
-    let claim = PersistentVolumeClaim {
-        namespace: Symbol::new("default"),
-        name,
-        class: None,
-        volume: None,
-        bind_completed: false,
-        lost: false,
-        deleting: false,
-        bytes: None,
-        one_pod: false,
-    };
+    let claim = PersistentVolumeClaim::unbound(Symbol::new("default"), name, None);
     let class = |binding_mode| StorageClass {
         name: Symbol::new("standard"),
         provisioner: Symbol::new("ebs.csi.aws.com"),
