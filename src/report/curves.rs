@@ -262,8 +262,16 @@ pub(super) fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
 /// Pods that wait for a node. From the lives of pods rather than from samples: waits are short, and samples of a long run pass between them.
 pub(super) fn pods_waiting(outcome: &Outcome) -> Series {
     let end = SimTime::ZERO + outcome.about.duration;
-    let waits = working(outcome).map(|pod| (pod.created, pod.created + wait_for_node(&pod, end)));
-    Series::steps("Wait for a node", 4, open_at_once(waits, outcome.record.pods.len(), end))
+    waiting(open_at_once(working(outcome).map(|pod| wait(&pod, end)), outcome.record.pods.len(), end))
+}
+
+fn waiting(points: Vec<Point>) -> Series {
+    Series::steps("Wait for a node", 4, points)
+}
+
+/// From when until when a pod waits for a node.
+fn wait(pod: &PodFacts, end: SimTime) -> (SimTime, SimTime) {
+    (pod.created, pod.created + wait_for_node(pod, end))
 }
 
 /// How many nodes are Ready, by their lives.
@@ -275,14 +283,19 @@ pub(super) fn nodes_ready(outcome: &Outcome) -> Vec<Point> {
 /// Pods that wait for a node, and pods that start on one.
 pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
     let end = SimTime::ZERO + outcome.about.duration;
-    let starts = working(outcome).filter_map(|pod| {
+    let start = |pod: &PodFacts| {
         let over = [pod.ready, pod.deletion_requested, pod.removed];
         Some((pod.scheduled?, over.into_iter().flatten().min().unwrap_or(end)))
-    });
-    let starts = open_at_once(starts, outcome.record.pods.len(), end);
+    };
+    let most = outcome.record.pods.len();
+    let (mut waits, mut starts) = (Spans::with_room(most, end), Spans::with_room(most, end));
+    for pod in working(outcome) {
+        waits.extend([wait(&pod, end)]);
+        starts.extend(start(&pod));
+    }
     let mut panel = Panel::counts("pods");
-    panel.series.push(pods_waiting(outcome));
-    panel.series.push(Series::steps("On a node, not Ready", 1, starts));
+    panel.series.push(waiting(waits.open()));
+    panel.series.push(Series::steps("On a node, not Ready", 1, starts.open()));
     vec![panel]
 }
 
@@ -291,30 +304,54 @@ fn working(outcome: &Outcome) -> impl Iterator<Item = PodFacts> {
     outcome.record.pods.iter().filter(|pod| !is_daemon(outcome, pod))
 }
 
-/// How many of the spans (from, until), which are `most` or fewer, are open, at each instant at which that changes, from the start to `end`; at the end
-/// those that reach it still are. There may be millions: room for all of them is there from the start, since what grows takes up to twice as much.
+/// How many of the spans (from, until), which are `most` or fewer, are [open](Spans::open).
 fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, most: usize, end: SimTime) -> Vec<Point> {
-    let (mut begins, mut ends) = (Vec::with_capacity(most), Vec::with_capacity(most));
-    for (from, until) in spans.filter(|(from, until)| from < until) {
-        begins.extend(Some(from).filter(|at| *at < end));
-        ends.extend(Some(until).filter(|at| *at < end));
+    let mut all = Spans::with_room(most, end);
+    all.extend(spans);
+    all.open()
+}
+
+/// Spans of time, of which is asked how many are open when.
+struct Spans {
+    begins: Vec<SimTime>,
+    ends: Vec<SimTime>,
+    end: SimTime,
+}
+
+impl Spans {
+    /// Room for `most` spans up to `end`. There may be millions: what grows takes up to twice as much.
+    fn with_room(most: usize, end: SimTime) -> Self {
+        Self { begins: Vec::with_capacity(most), ends: Vec::with_capacity(most), end }
     }
-    begins.sort_unstable();
-    ends.sort_unstable();
-    let changes = || {
-        let (mut begins, mut ends) = (begins.as_slice(), ends.as_slice());
-        let mut open = 0;
-        std::iter::from_fn(move || {
-            let at = *begins.first().into_iter().chain(ends.first()).min()?;
-            open += take_equal(&mut begins, at) - take_equal(&mut ends, at);
-            Some((at, open))
-        })
-    };
-    let mut curve = Vec::with_capacity(changes().count() + 2);
-    curve.push((SimTime::ZERO, 0.0.into()));
-    curve.extend(changes().map(|(at, open)| (at, f64::from(open).into())));
-    curve.push((end, f64::from(changes().last().map_or(0, |last| last.1)).into()));
-    curve
+
+    /// How many are open, at each instant at which that changes, from the start to the end; at the end those that reach it still are.
+    fn open(mut self) -> Vec<Point> {
+        self.begins.sort_unstable();
+        self.ends.sort_unstable();
+        let changes = || {
+            let (mut begins, mut ends) = (self.begins.as_slice(), self.ends.as_slice());
+            let mut open = 0;
+            std::iter::from_fn(move || {
+                let at = *begins.first().into_iter().chain(ends.first()).min()?;
+                open += take_equal(&mut begins, at) - take_equal(&mut ends, at);
+                Some((at, open))
+            })
+        };
+        let mut curve = Vec::with_capacity(changes().count() + 2);
+        curve.push((SimTime::ZERO, 0.0.into()));
+        curve.extend(changes().map(|(at, open)| (at, f64::from(open).into())));
+        curve.push((self.end, f64::from(changes().last().map_or(0, |last| last.1)).into()));
+        curve
+    }
+}
+
+impl Extend<(SimTime, SimTime)> for Spans {
+    fn extend<I: IntoIterator<Item = (SimTime, SimTime)>>(&mut self, spans: I) {
+        for (from, until) in spans.into_iter().filter(|(from, until)| from < until) {
+            self.begins.extend(Some(from).filter(|at| *at < self.end));
+            self.ends.extend(Some(until).filter(|at| *at < self.end));
+        }
+    }
 }
 
 /// Takes the instants equal to `at` from the front; how many there were.

@@ -92,8 +92,8 @@ fn decided(outcome: &Outcome) -> BTreeMap<NodeId, (SimTime, &[NodeId])> {
     found
 }
 
-/// Pods of a workload in order of creation, and those that had to leave with when that was.
-type Changes = (Vec<PodId>, Vec<(SimTime, PodId)>);
+/// Pods of a workload in order of creation with when that was, and those that had to leave with when that was.
+type Changes = (Vec<(SimTime, PodId)>, Vec<(SimTime, PodId)>);
 
 /// Pods that had to leave, by node, and the time for which they were missing.
 fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
@@ -102,7 +102,7 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
     let mut by_workload: BTreeMap<WorkloadId, Changes> = BTreeMap::new();
     for (index, pod) in pods.iter().enumerate().filter(|(_, pod)| !is_daemon(outcome, pod)) {
         let (made, left) = by_workload.entry(pod.workload).or_default();
-        made.push(PodId::from_index(index));
+        made.push((pod.created, PodId::from_index(index)));
         if pod.evicted {
             left.push((pod.deletion_requested.unwrap_or(end), PodId::from_index(index)));
         }
@@ -110,7 +110,7 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
     let (mut by_node, mut lost): (BTreeMap<NodeId, Vec<Move>>, _) = (BTreeMap::new(), SimDuration::ZERO);
     for (workload, (made, mut left)) in by_workload {
         left.sort_unstable();
-        let mut next = made.into_iter().map(|own| (pods.of(own).created, own)).peekable();
+        let mut next = made.into_iter().peekable();
         for (leaves, pod) in left {
             let facts = pods.of(pod);
             while next.next_if(|(created, own)| *created < leaves || *own <= pod).is_some() {}
