@@ -13,8 +13,10 @@ pub(super) fn empty(size: usize) -> Bits {
 /// The set of all of `size` elements.
 pub(super) fn full(size: usize) -> Bits {
     let mut bits = empty(size);
-    for index in 0..size {
-        insert(&mut bits, index);
+    bits.fill(u64::MAX);
+    if let Some(last) = bits.last_mut() {
+        // Bits behind the last element stay clear, so that sets can be counted and compared.
+        *last >>= (64 - size % 64) % 64;
     }
     bits
 }

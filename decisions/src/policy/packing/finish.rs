@@ -33,68 +33,96 @@ pub(super) struct PriceOrders {
     labels: FxHashMap<(usize, SetId), Labels>,
 }
 
-/// Where a type stands by price, then by name; what has no price comes last.
-type PriceRank = (i64, u32);
+/// Where a type stands: by price, then by name; what has no price comes last. One number, since an outage compares a thousand of them at each launch:
+/// from the highest bit on the price in nano-units, moved so that signs keep the order, the rank of the name, and the position in the table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Ranked(u128);
+
+impl Ranked {
+    /// The price of what has none.
+    const NONE: i64 = i64::MAX;
+    const SIGN: u64 = 1 << 63;
+
+    fn new(price: Option<HourlyRate>, name: u32, index: u32) -> Self {
+        let price = price.map_or(Self::NONE, HourlyRate::as_nanos);
+        let rank = (u64::from(name) << 32) | u64::from(index);
+        Self((u128::from(price as u64 ^ Self::SIGN) << 64) | u128::from(rank))
+    }
+
+    fn nanos(self) -> i64 {
+        ((self.0 >> 64) as u64 ^ Self::SIGN) as i64
+    }
+
+    fn price(self) -> Option<HourlyRate> {
+        (self.nanos() != Self::NONE).then(|| HourlyRate::from_nanos(self.nanos()))
+    }
+
+    const fn index(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
 
 /// All types of a table, the cheapest first.
 struct ByPrice {
-    all: Vec<(PriceRank, PricedType)>,
+    all: Vec<Ranked>,
     /// By position in the table.
-    prices: Vec<Option<HourlyRate>>,
+    prices: Vec<i64>,
     /// For every [`STRIDE`]th of them those before it, as a set; empty until somebody asks.
     before: Vec<Bits>,
+    /// Room for putting them in order anew.
+    room: Vec<Ranked>,
 }
 
 const STRIDE: usize = 32;
 
 impl ByPrice {
     /// These types, put in order.
-    fn new(mut types: Vec<(PriceRank, PricedType)>) -> Self {
-        types.sort_unstable_by_key(|own| own.0);
-        let mut prices = vec![None; types.len()];
-        types.iter().for_each(|(_, own)| prices[own.index as usize] = own.price);
-        Self { all: types, prices, before: Vec::new() }
+    fn new(mut types: Vec<Ranked>) -> Self {
+        types.sort_unstable();
+        let mut prices = vec![Ranked::NONE; types.len()];
+        types.iter().for_each(|own| prices[own.index()] = own.nanos());
+        Self { all: types, prices, before: Vec::new(), room: Vec::new() }
     }
 
-    fn sets_before(all: &[(PriceRank, PricedType)]) -> Vec<Bits> {
+    fn sets_before(all: &[Ranked]) -> Vec<Bits> {
         let (mut before, mut so_far) = (Vec::with_capacity(all.len() / STRIDE + 1), bits::empty(all.len()));
-        for (rank, (_, own)) in all.iter().enumerate() {
+        for (rank, own) in all.iter().enumerate() {
             if rank.is_multiple_of(STRIDE) {
                 before.push(so_far.clone());
             }
-            bits::insert(&mut so_far, own.index as usize);
+            bits::insert(&mut so_far, own.index());
         }
         before
     }
 
     /// Puts types whose prices may have changed where they belong now: a launch without capacity changes the price of at most sixty of 1,300.
     ///
-    /// They alone are put in order. The others close up, and from the dearest down each goes where it belongs, as far as there are changed
-    /// ones below. To find the places of sixty by halves and to copy what lies between took longer, and to sort all of them longer still.
-    fn renew(&mut self, mut changed: Vec<(PriceRank, PricedType)>) {
+    /// They alone are put in order, and one pass merges them with the others. To find the places of sixty by halves and to copy what lies
+    /// between took longer, to sort all of them longer still.
+    fn renew(&mut self, mut changed: Vec<Ranked>) {
         // Mostly a type is as dear as before, since another of its offerings is its cheapest.
-        changed.retain(|(_, own)| self.prices[own.index as usize] != own.price);
-        let Some(&first) = changed.first() else { return };
-        changed.sort_unstable_by_key(|own| own.0);
-        let types = self.all.len();
-        let mut moved = bits::empty(types);
-        for (_, own) in &changed {
-            self.prices[own.index as usize] = own.price;
-            bits::insert(&mut moved, own.index as usize);
+        changed.retain(|own| self.prices[own.index()] != own.nanos());
+        if changed.is_empty() {
+            return;
         }
-        self.all.retain(|(_, own)| !bits::contains(&moved, own.index as usize));
-        let (mut left, mut place) = (self.all.len(), types);
-        self.all.resize(types, first);
-        while let Some(&dearest) = changed.last() {
-            place -= 1;
-            if left > 0 && self.all[left - 1].0 > dearest.0 {
-                left -= 1;
-                self.all[place] = self.all[left];
-            } else {
-                self.all[place] = dearest;
-                changed.pop();
+        changed.sort_unstable();
+        let mut moved = bits::empty(self.all.len());
+        for own in &changed {
+            self.prices[own.index()] = own.nanos();
+            bits::insert(&mut moved, own.index());
+        }
+        let (mut next, mut merged) = (0, std::mem::take(&mut self.room));
+        merged.clear();
+        merged.reserve(self.all.len());
+        for &own in self.all.iter().filter(|own| !bits::contains(&moved, own.index())) {
+            while let Some(&new) = changed.get(next).filter(|new| **new < own) {
+                merged.push(new);
+                next += 1;
             }
+            merged.push(own);
         }
+        merged.extend_from_slice(&changed[next..]);
+        self.room = std::mem::replace(&mut self.all, merged);
         self.before.clear();
     }
 
@@ -103,11 +131,11 @@ impl ByPrice {
         if self.before.is_empty() {
             self.before = Self::sets_before(&self.all);
         }
-        let end = self.all.partition_point(|(_, own)| own.price.is_some_and(|price| price < ceiling));
+        let end = self.all.partition_point(|own| own.price().is_some_and(|price| price < ceiling));
         let block = (end / STRIDE).min(self.before.len().saturating_sub(1));
         let rest = &self.all[(block * STRIDE).min(end)..end];
         self.before.get(block).is_some_and(|before| bits::intersects(types, before))
-            || rest.iter().any(|(_, own)| bits::contains(types, own.index as usize))
+            || rest.iter().any(|own| bits::contains(types, own.index()))
     }
 }
 
@@ -126,9 +154,10 @@ impl PriceOrders {
         self.by_types.clear();
         // Where all have changed, whoever asks next sorts them anew: not every set is asked about again.
         let anew = types.len() == table.types.len();
+        let by_on_demand = setup.behaviour().orders_by_on_demand;
         self.by_set.retain(|&(own, set), by_price| {
             if own == position && !anew {
-                by_price.renew(types.iter().map(|&index| ranked(setup, table, set, index)).collect());
+                by_price.renew(types.iter().map(|&index| ranked(table, set, index, by_on_demand)).collect());
             }
             own != position || !anew
         });
@@ -231,8 +260,10 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
     let cut = setup.options.max_instance_types.min(setup.behaviour().claim_types);
     let most = cut.min(bits::count(&claim.types) as usize);
     let mut left = Vec::with_capacity(most);
-    let types = all.all.iter().map(|(_, own)| own);
-    left.extend(types.filter(|own| bits::contains(&claim.types, own.index as usize)).take(most));
+    let types = all.all.iter().filter(|own| bits::contains(&claim.types, own.index())).take(most);
+    let names = &pass.engine.tables[position].names;
+    let priced = |own: &Ranked| PricedType { index: own.index() as u32, name: names[own.index()], price: own.price() };
+    left.extend(types.map(priced));
     let left: Arc<[PricedType]> = left.into();
     orders.by_types.insert(key, Arc::clone(&left));
     left
@@ -246,22 +277,15 @@ fn by_price<'o>(
     orders: &'o mut PriceOrders,
 ) -> &'o mut ByPrice {
     orders.by_set.entry(at).or_insert_with(|| {
-        let (table, set) = (&tables[at.0], at.1);
-        ByPrice::new((0..table.types.len()).map(|index| ranked(setup, table, set, index)).collect())
+        let (table, by_on_demand) = (&tables[at.0], setup.behaviour().orders_by_on_demand);
+        ByPrice::new((0..table.types.len()).map(|index| ranked(table, at.1, index, by_on_demand)).collect())
     })
 }
 
 /// A type of a table as a set of requirements prices it, and where that puts it. The set must have been prepared.
-fn ranked(setup: &PackingSetup<'_>, table: &TypeTable<'_>, set: SetId, index: usize) -> (PriceRank, PricedType) {
-    let own = &table.types[index];
-    let by_on_demand = setup.behaviour().orders_by_on_demand;
-    let price = if by_on_demand { on_demand_price(own) } else { table.price(index, set) };
-    (price_rank(price, table.name_ranks[index]), PricedType { index: index as u32, name: own.name, price })
-}
-
-/// `name` is the rank of the type's name.
-fn price_rank(price: Option<HourlyRate>, name: u32) -> PriceRank {
-    (price.map_or(i64::MAX, HourlyRate::as_nanos), name)
+fn ranked(table: &TypeTable<'_>, set: SetId, index: usize, by_on_demand: bool) -> Ranked {
+    let price = if by_on_demand { on_demand_price(&table.types[index]) } else { table.price(index, set) };
+    Ranked::new(price, table.name_ranks[index], index as u32)
 }
 
 /// Whether one of some types of a table costs less than `ceiling` under a set of requirements.
@@ -326,24 +350,23 @@ fn cut_breaks_min_values(pass: &Pass<'_, '_>, planned: &PlannedClaim) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ByPrice, PricedType, bits, price_rank};
-    use crate::domain::{HourlyRate, Symbol};
+    use super::{ByPrice, Ranked, bits};
+    use crate::domain::HourlyRate;
 
     #[test]
     fn whether_a_type_costs_less_is_what_going_through_all_of_them_says() {
-        let name = Symbol::new("m5.large");
         for types in [0, 1, 31, 32, 35, 64, 100] {
             // Prices come in pairs, and the last few types have none.
             let price = |rank: u32| (rank + 3 < types).then(|| HourlyRate::from_nanos(i64::from(rank / 2)));
-            let listed = |rank: u32| PricedType { index: (rank * 3 + 1) % types, name, price: price(rank) };
-            let all: Vec<PricedType> = (0..types).map(listed).collect();
-            let mut by_price = ByPrice::new(all.iter().map(|own| (price_rank(own.price, own.index), *own)).collect());
+            let place = |rank: u32| (rank * 3 + 1) % types;
+            let all: Vec<Ranked> = (0..types).map(|rank| Ranked::new(price(rank), place(rank), place(rank))).collect();
+            let mut by_price = ByPrice::new(all.clone());
             for ceiling in (0..60).map(HourlyRate::from_nanos) {
                 for one in 0..types as usize {
                     let mut set = bits::empty(types as usize);
                     bits::insert(&mut set, one);
-                    let cheaper = |own: &PricedType| own.price.is_some_and(|price| price < ceiling);
-                    let expected = all.iter().any(|own| own.index as usize == one && cheaper(own));
+                    let cheaper = |own: &Ranked| own.price().is_some_and(|price| price < ceiling);
+                    let expected = all.iter().any(|own| own.index() == one && cheaper(own));
                     assert_eq!(by_price.has_cheaper(&set, ceiling), expected, "{one} of {types} below {ceiling:?}");
                 }
             }
@@ -352,28 +375,26 @@ mod tests {
 
     #[test]
     fn types_whose_prices_change_stand_where_sorting_all_of_them_would_put_them() {
-        let name = Symbol::new("m5.large");
-        let order = |own: &PricedType| price_rank(own.price, own.index);
-        let ranked = |own: &PricedType| (order(own), *own);
         let price = |seed: u32| (!seed.is_multiple_of(7)).then(|| HourlyRate::from_nanos(i64::from(seed % 11)));
-        let all = (0..90).map(|index| PricedType { index, name, price: price(index) });
-        let mut kept = ByPrice::new(all.map(|own| ranked(&own)).collect());
+        let mut kept = ByPrice::new((0..90).map(|index| Ranked::new(price(index), index, index)).collect());
         let mut seed = 1_u32;
         for round in 0..200 {
-            let mut changed: Vec<PricedType> =
-                kept.all.iter().map(|own| own.1).filter(|own| (own.index + round) % 9 < 2).collect();
+            let mut changed: Vec<Ranked> =
+                kept.all.iter().copied().filter(|own| (own.index() + round) % 9 < 2).collect();
             for own in &mut changed {
                 seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                own.price = if seed.is_multiple_of(3) { own.price } else { price(seed >> 16) };
+                if !seed.is_multiple_of(3) {
+                    *own = Ranked::new(price(seed >> 16), own.index() as u32, own.index() as u32);
+                }
             }
-            changed.sort_by_key(|own| own.index);
-            let mut expected: Vec<PricedType> = kept.all.iter().map(|own| own.1).collect();
+            changed.sort_by_key(|own| own.index());
+            let mut expected = kept.all.clone();
             for own in &mut expected {
-                *own = *changed.iter().find(|new| new.index == own.index).unwrap_or(own);
+                *own = *changed.iter().find(|new| new.index() == own.index()).unwrap_or(own);
             }
-            expected.sort_by_key(order);
-            kept.renew(changed.iter().map(ranked).collect());
-            assert_eq!(kept.all, expected.iter().map(ranked).collect::<Vec<_>>(), "round {round}");
+            expected.sort();
+            kept.renew(changed);
+            assert_eq!(kept.all, expected, "round {round}");
         }
     }
 }

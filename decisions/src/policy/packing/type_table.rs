@@ -143,6 +143,8 @@ pub(super) struct TypeTable<'a> {
     pub(super) has_reservations: bool,
     /// The place of each type in order of name: comparing names is slow.
     pub(super) name_ranks: Box<[u32]>,
+    /// Their names, together: the types lie apart.
+    pub(super) names: Box<[Symbol]>,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -175,6 +177,7 @@ impl<'a> TypeTable<'a> {
             usable: usable(types),
             has_reservations: false,
             name_ranks: name_ranks(types),
+            names: types.iter().map(|own| own.name).collect(),
         };
         for (index, instance_type) in types.iter().enumerate() {
             let kinds = instance_type
@@ -222,7 +225,7 @@ impl<'a> TypeTable<'a> {
     /// The table without its types, to be kept while nobody asks.
     pub(super) fn detached(self) -> TypeTable<'static> {
         let Self { types: _, stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, .. } = self;
-        let Self { has_reservations, name_ranks, .. } = self;
+        let Self { has_reservations, name_ranks, names, .. } = self;
         TypeTable {
             types: &[],
             stated,
@@ -235,6 +238,7 @@ impl<'a> TypeTable<'a> {
             usable,
             has_reservations,
             name_ranks,
+            names,
         }
     }
 
