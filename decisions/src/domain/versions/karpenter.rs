@@ -67,7 +67,8 @@ impl KarpenterVersion {
         Self { major, minor, patch: Some(patch), managed: false }
     }
 
-    const fn minor_release(major: u8, minor: u8) -> Self {
+    /// This minor release, its patch level not stated.
+    pub(crate) const fn minor_release(major: u8, minor: u8) -> Self {
         Self { major, minor, patch: None, managed: false }
     }
 

@@ -42,8 +42,27 @@ pub(super) fn row(release: Version) -> &'static Behaviour {
         return &AUTO_MODE;
     }
     // Asked for each node and each pod of a look: no search.
-    &ROWS[place(release.reproduced())]
+    let place = match (release.release(), release.patch()) {
+        ((major @ 0..=1, minor @ 0..TABLED), None) => PLACES[major as usize][minor as usize],
+        _ => place(release.reproduced()),
+    };
+    &ROWS[place]
 }
+
+/// Minor releases whose rows stand in [`PLACES`].
+const TABLED: u8 = 64;
+
+/// Where the rows of releases without a patch level are, by major and minor number.
+static PLACES: [[usize; TABLED as usize]; 2] = {
+    let mut places = [[0; TABLED as usize]; 2];
+    let mut at = 0;
+    while at < 2 * TABLED {
+        let (major, minor) = (at / TABLED, at % TABLED);
+        places[major as usize][minor as usize] = Version::minor_release(major, minor).reproduced().position();
+        at += 1;
+    }
+    places
+};
 
 fn place(own: Version) -> usize {
     let patch = own.patch().filter(|_| own.is_since(0, 23));
@@ -316,5 +335,19 @@ const fn behaviour(own: Version) -> Behaviour {
         v1_metrics: own.is_since(1, 0),
         node_metrics: own.is_since(0, 22),
         provisioner_metrics: own.is_since(0, 16),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ROWS, Version, place, row};
+
+    #[test]
+    fn a_release_has_the_row_of_what_is_reproduced_however_it_is_found() {
+        for (major, minor) in (0..=3).flat_map(|major| (0..=80).map(move |minor| (major, minor))) {
+            for own in [Version::minor_release(major, minor), Version::exact(major, minor, 4)] {
+                assert!(std::ptr::eq(row(own), &raw const ROWS[place(own.reproduced())]), "{own:?}");
+            }
+        }
     }
 }
