@@ -88,6 +88,7 @@ pub struct Packer<'a> {
     shapes: shapes::Shapes,
     orders: finish::PriceOrders,
     nodes: node_memo::NodeMemo,
+    lanes: foresight::KnownLanes,
 }
 
 /// What a [`Packer`] compiled and worked out, kept while nobody asks: see [`Packer::resume`].
@@ -128,6 +129,7 @@ impl<'a> Packer<'a> {
             mut shapes,
             mut orders,
             mut nodes,
+            mut lanes,
         } = kept;
         let types = templates::tables_of(&setup, &templates);
         let tables = tables.into_iter().zip(types).map(|(table, types)| type_table::TypeTable::attached(table, types));
@@ -138,6 +140,7 @@ impl<'a> Packer<'a> {
             }
             renew_offers(&setup, &changed.offers, &mut tables, &mut orders);
             shapes.forget_sure();
+            lanes.clear();
             if !templates::reopen(&setup, &mut templates, &mut tables, &mut table) {
                 // The tables of types are what takes long, and they hold whichever pools are left: in an outage some pool drops out or
                 // comes back every few seconds.
@@ -149,12 +152,12 @@ impl<'a> Packer<'a> {
                 templates = again;
             }
         }
-        Self { setup, table, resources, templates, tables, rules, shapes, orders, nodes }
+        Self { setup, table, resources, templates, tables, rules, shapes, orders, nodes, lanes }
     }
 
     /// Lets go of the setup and keeps what was worked out; `None` if that is too much to keep.
     pub fn into_memory(self) -> Option<PackerMemory> {
-        let Self { setup: _, table, resources, templates, tables, rules, shapes, orders, nodes } = self;
+        let Self { setup: _, table, resources, templates, tables, rules, shapes, orders, nodes, lanes } = self;
         if table.sets() > KEPT_SETS_MAX {
             return None;
         }
@@ -169,6 +172,7 @@ impl<'a> Packer<'a> {
             shapes,
             orders,
             nodes,
+            lanes,
         }))
     }
 
@@ -188,6 +192,7 @@ impl<'a> Packer<'a> {
             shapes: shapes::Shapes::default(),
             orders: finish::PriceOrders::default(),
             nodes: node_memo::NodeMemo::default(),
+            lanes: foresight::KnownLanes::default(),
         }
     }
 

@@ -32,7 +32,7 @@ pub struct WhatIf<'w, 'p> {
     /// Nodes that do not take pods of nodes which consolidation takes.
     unsettled: Vec<usize>,
     /// The pods that every question is about, once somebody asks: those that are pending, and those of nodes on their way out.
-    others: Option<(QueuedPods, QueuedPods)>,
+    others: Option<(Arc<QueuedPods>, Arc<QueuedPods>)>,
     /// What all questions so far were upstream.
     work: SearchWork,
 }
@@ -174,16 +174,17 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         }
         let without: SmallVec<[usize; 4]> = taken.iter().map(|candidate| candidate.node).collect();
         let (pending, homeless) = self.others.get_or_insert_with(|| {
-            let queued =
-                |pods: &[PendingPod<'_>]| QueuedPods::of(pods.iter().map(|pod| (*pod, || pod.spec.requests())));
+            let queued = |pods: &[PendingPod<'_>]| {
+                Arc::new(QueuedPods::of(pods.iter().map(|pod| (*pod, || pod.spec.requests()))))
+            };
             let homeless: Vec<PendingPod<'_>> = self.homeless.iter().map(|&place| pending_pod(view, place)).collect();
             (queued(view.pending), queued(&homeless))
         });
         let queued: SmallVec<[Arc<QueuedPods>; 4]> =
             facts().map(|facts| facts.pods.queued(&facts.digest.reschedulable)).collect();
-        let mut pods: SmallVec<[(&QueuedPods, bool); 6]> = SmallVec::new();
+        let mut pods: SmallVec<[(&Arc<QueuedPods>, bool); 6]> = SmallVec::new();
         pods.push((&*pending, false));
-        pods.extend(queued.iter().map(|queued| (&**queued, true)));
+        pods.extend(queued.iter().map(|queued| (queued, true)));
         pods.push((homeless, false));
         let outline = packing::Outline { without: &without, unsettled: &self.unsettled, unready, ceiling, pods: &pods };
         self.packer.foresee(&self.cluster, &outline)

@@ -6,8 +6,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Packer;
@@ -22,7 +23,7 @@ use super::shapes::Shapes;
 use super::topology::{Rules, TaintsId};
 use super::type_table::Asked;
 use crate::domain::taints::{Taint, first_untolerated};
-use crate::domain::{HourlyRate, PodSpec};
+use crate::domain::{HourlyRate, PodSpec, Symbol};
 
 /// A question like [`WhatIf`](super::WhatIf), of whose pods no more is told than their places in the queue.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +37,7 @@ pub struct Outline<'q> {
     /// What a single new node must cost less than to be of any use.
     pub ceiling: Option<HourlyRate>,
     /// The pods to place, in the order in which a pass would be given them, and whether they run on nodes that are taken away.
-    pub pods: &'q [(&'q QueuedPods, bool)],
+    pub pods: &'q [(&'q Arc<QueuedPods>, bool)],
 }
 
 /// Pods of one list that all ask for nothing but room: those that are equal in that, and come one after the other, together.
@@ -44,6 +45,37 @@ pub struct Outline<'q> {
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     runs: Vec<Run>,
+}
+
+/// What lists of pods come to, for as long as whoever made a list keeps it and what is known of shapes holds.
+#[derive(Default)]
+pub(super) struct KnownLanes {
+    /// By address, which no other list can have while it is here.
+    lists: FxHashMap<*const QueuedPods, (Weak<QueuedPods>, Option<Arc<Lanes>>)>,
+    /// So many are looked through for those that nobody keeps any more.
+    full: usize,
+}
+
+impl KnownLanes {
+    /// Nothing is known: what is known of shapes has changed.
+    pub(super) fn clear(&mut self) {
+        self.lists.clear();
+    }
+
+    /// What is known of a list: perhaps that not all of its pods go where there is room.
+    fn of(&self, pods: &Arc<QueuedPods>) -> Option<Option<Arc<Lanes>>> {
+        self.lists.get(&Arc::as_ptr(pods)).map(|(_, lanes)| lanes.clone())
+    }
+
+    fn keep(&mut self, pods: &Arc<QueuedPods>, lanes: Option<Arc<Lanes>>) {
+        /// Fewer are not worth a look.
+        const FEW: usize = 64;
+        if self.lists.len() >= self.full.max(FEW) {
+            self.lists.retain(|_, (pods, _)| pods.strong_count() > 0);
+            self.full = 2 * self.lists.len();
+        }
+        self.lists.insert(Arc::as_ptr(pods), (Arc::downgrade(pods), lanes));
+    }
 }
 
 /// Pods that request the same and tolerate the same.
@@ -136,22 +168,27 @@ impl Packer<'_> {
 
     /// The pods of the question; `None` if not all of them go where there is room.
     fn travellers<'q>(&mut self, outline: &Outline<'q>) -> Option<Vec<Travellers<'q>>> {
-        let own = |&(pods, running): &(&'q QueuedPods, bool)| {
-            let lanes = pods.lanes(self.shapes.state(), || {
-                let mut numbers = Vec::with_capacity(pods.classes.len());
-                for (namespace, spec) in &pods.classes {
-                    let shape = self.shape(*namespace, spec);
-                    if !self.goes_where_room_is(shape, spec) {
-                        return None;
-                    }
-                    numbers.push(shape);
-                }
-                Some(Lanes::new(pods, &self.shapes, &numbers))
-            })?;
+        let own = |&(pods, running): &(&'q Arc<QueuedPods>, bool)| {
+            let lanes = self.lanes_of(pods)?;
             let from = SmallVec::from_elem(0, lanes.lanes.len());
             Some(Travellers { pods, lanes, running, gone: 0, runs: 0, from })
         };
         outline.pods.iter().filter(|(pods, _)| !pods.pods.is_empty()).map(own).collect()
+    }
+
+    /// The lanes of some pods; `None` if not all of them go where there is room.
+    fn lanes_of(&mut self, pods: &Arc<QueuedPods>) -> Option<Arc<Lanes>> {
+        if let Some(known) = self.lanes.of(pods) {
+            return known;
+        }
+        let shape = |(namespace, spec): &(Symbol, Arc<PodSpec>)| {
+            let shape = self.shape(*namespace, spec);
+            self.goes_where_room_is(shape, spec).then_some(shape)
+        };
+        let numbers: Option<Vec<usize>> = pods.classes.iter().map(shape).collect();
+        let lanes = numbers.map(|numbers| Arc::new(Lanes::new(pods, &self.shapes, &numbers)));
+        self.lanes.keep(pods, lanes.clone());
+        lanes
     }
 
     /// Whether pods of the shape ask for nothing but room, and can always have a node of their own.
@@ -281,4 +318,28 @@ impl Rooms<'_> {
 
 fn tolerates(spec: &PodSpec, taints: &[Taint]) -> bool {
     first_untolerated(taints, &spec.tolerations).is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{KnownLanes, QueuedPods};
+
+    #[test]
+    fn what_lists_come_to_is_known_for_as_long_as_somebody_keeps_them() {
+        let mut lanes = KnownLanes::default();
+        let kept: Vec<Arc<QueuedPods>> = (0..100).map(|_| Arc::default()).collect();
+        for own in &kept {
+            lanes.keep(own, None);
+            for _ in 0..50 {
+                lanes.keep(&Arc::default(), None);
+            }
+        }
+        assert!(kept.iter().all(|own| lanes.of(own).is_some()));
+        assert!(lanes.lists.len() <= 2 * kept.len() + 1, "{} lists for {}", lanes.lists.len(), kept.len());
+        assert!(lanes.of(&Arc::default()).is_none());
+        lanes.clear();
+        assert!(kept.iter().all(|own| lanes.of(own).is_none()));
+    }
 }

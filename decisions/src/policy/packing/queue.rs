@@ -3,10 +3,9 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/queue.go`.
 
 use std::borrow::Borrow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::classes::Classes;
-use super::foresight::Lanes;
 use super::hints::Hints;
 use super::input::PendingPod;
 use crate::domain::{PodSpec, Resources, SimTime, Symbol};
@@ -42,15 +41,6 @@ pub struct QueuedPods {
     pub(super) classes: Vec<(Symbol, Arc<PodSpec>)>,
     /// The place of each, and its position in `classes`.
     pub(super) pods: Vec<(QueuePlace, usize)>,
-    /// What a packer last made of them.
-    lanes: Mutex<Option<KnownLanes>>,
-}
-
-#[derive(Clone, Debug)]
-struct KnownLanes {
-    /// The state of the packer's knowledge of pods.
-    state: u64,
-    lanes: Option<Arc<Lanes>>,
 }
 
 impl QueuedPods {
@@ -76,16 +66,5 @@ impl QueuedPods {
         }
         queued.pods.sort_by_key(|&(place, _)| place);
         queued
-    }
-
-    /// What a packer makes of them, if it has made it before, knowing what it knows now.
-    pub(super) fn lanes(&self, state: u64, make: impl FnOnce() -> Option<Lanes>) -> Option<Arc<Lanes>> {
-        let mut known = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.as_ref().filter(|known| known.state == state) {
-            return known.lanes.clone();
-        }
-        let lanes = make().map(Arc::new);
-        *known = Some(KnownLanes { state, lanes: lanes.clone() });
-        lanes
     }
 }

@@ -2,7 +2,6 @@
 //! of specifications that relaxing leads through.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustc_hash::FxHashMap;
 
@@ -74,26 +73,13 @@ struct Entry {
 }
 
 /// All shapes met so far.
+#[derive(Default)]
 pub(super) struct Shapes {
-    /// Another one whenever what is known of a shape no longer holds, and no other packer's: for those who keep what follows.
-    state: u64,
     entries: Vec<Entry>,
     /// By address. The forms and `kept` keep every specification alive, so that no address is used twice.
     by_address: FxHashMap<(Symbol, *const PodSpec), usize>,
     by_value: FxHashMap<(Symbol, Arc<PodSpec>), usize>,
     kept: Vec<Arc<PodSpec>>,
-}
-
-fn new_state() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed)
-}
-
-impl Default for Shapes {
-    fn default() -> Self {
-        let (entries, by_address, by_value, kept) = Default::default();
-        Self { state: new_state(), entries, by_address, by_value, kept }
-    }
 }
 
 // The addresses are only compared, never followed, and what they point to is kept alive.
@@ -123,11 +109,6 @@ impl Shapes {
         };
         self.by_address.insert(address, number);
         number
-    }
-
-    /// While it is the same, shapes keep their numbers and what is known of them.
-    pub(super) fn state(&self) -> u64 {
-        self.state
     }
 
     /// The shape with this number.
@@ -160,7 +141,6 @@ impl Shapes {
 
     /// Forgets which pods can always have a node of their own: the instance types have changed.
     pub(super) fn forget_sure(&mut self) {
-        self.state = new_state();
         for entry in &mut self.entries {
             (entry.sure, entry.wants_but_room) = (None, None);
         }
