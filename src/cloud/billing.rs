@@ -123,7 +123,8 @@ fn beside_compute(
     lines.extend(surplus(&beside.surplus, instances, listed, end));
     lines.extend(instances.iter().filter_map(|instance| public_address(ec2, instance, listed, end)));
     lines.extend(support::lines(billing.control_plane, &beside.extended, listed, end));
-    lines.extend(network::lines(ec2, &billing.network, (&beside.traffic, listed), end));
+    let on_fargate = beside.fargate.as_ref().map_or(&[][..], |(pods, _)| pods);
+    lines.extend(network::lines((ec2, on_fargate), &billing.network, (&beside.traffic, listed), end));
     lines
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Source: AWS pricing pages as of 2026, us-east-1; every price can be set.
 
+use std::collections::BTreeMap;
+
 use super::balancers::{self, BalancerUse};
-use super::{HOUR, Listed, blank, charge};
+use super::{FargatePod, HOUR, Listed, blank, charge};
 use crate::catalog::PriceQuality;
 use crate::cloud::bill::{BillItem, BillLine};
 use crate::cloud::ec2::Ec2;
@@ -47,7 +49,7 @@ impl LoadBalancers {
     pub const CONNECTIONS_PERMILLE: u32 = 100;
 }
 
-/// NAT gateways, through which nodes pull images.
+/// NAT gateways, through which nodes pull images, those of pods on Fargate too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NatGateways {
     /// How many: they stand in the first so many zones of the cluster.
@@ -118,9 +120,9 @@ fn of_bytes(per_gb: Money, bytes: i128) -> Money {
     Money::from_nanos((per_gb.as_nanos() * bytes + GB / 2).div_euclid(GB))
 }
 
-/// The network's lines of the bill.
+/// The network's lines of the bill. Nodes are the account's instances and those of `fargate`.
 pub(super) fn lines(
-    ec2: &Ec2,
+    (ec2, fargate): (&Ec2, &[FargatePod]),
     prices: &NetworkPrices,
     (traffic, listed): (&Traffic, &mut Listed),
     end: SimTime,
@@ -142,36 +144,52 @@ pub(super) fn lines(
         let line = blank(BillItem::NatGateway, None, SimTime::ZERO, end);
         lines.push(BillLine { billed, rate, amount: charge(rate, billed), quality, ..line });
     }
-    lines.extend(pulls(ec2, prices, (traffic, listed), end));
+    lines.extend(pulls((ec2, fargate), prices, (traffic, listed), end));
     lines.extend(requests(prices, (traffic, listed), end));
     lines
 }
 
-/// Images come through a NAT gateway: that of the node's zone, or one of another zone.
-fn pulls(ec2: &Ec2, prices: &NetworkPrices, (traffic, listed): (&Traffic, &mut Listed), end: SimTime) -> Vec<BillLine> {
+/// Images come through a NAT gateway: that of the node's zone, or one of another zone. Fargate runs in private subnets alone, and each of its
+/// pods pulls its own, as nothing keeps them.
+///
+/// Source: EKS user guide, "Simplify compute management with AWS Fargate" (2026): private subnets only; ECR guide, "Using ECR with EKS".
+fn pulls(
+    (ec2, fargate): (&Ec2, &[FargatePod]),
+    prices: &NetworkPrices,
+    (traffic, listed): (&Traffic, &mut Listed),
+    end: SimTime,
+) -> Vec<BillLine> {
     let Some(gateways) = prices.nat_gateways.filter(|gateways| gateways.count > 0) else { return Vec::new() };
+    let pods: BTreeMap<NodeId, &FargatePod> = fargate.iter().map(|pod| (pod.node, pod)).collect();
     let mut lines = Vec::new();
-    for &(node, bytes) in &traffic.pulled {
-        let Some(instance) = ec2.instances().iter().find(|instance| instance.node == node) else { continue };
-        let place = |item| blank(item, Some(instance), instance.accepted, instance.terminating.unwrap_or(end).min(end));
-        if bytes == 0 {
-            continue;
-        }
+    for &(node, bytes) in traffic.pulled.iter().filter(|(_, bytes)| *bytes > 0) {
+        let Some(place) = place(ec2, &pods, node, end) else { continue };
         let item = BillItem::NatTransfer;
         if let Some((per_gb, quality)) = listed.regional(item, gateways.per_gb, NetworkPrices::NAT_GB) {
             let amount = of_bytes(per_gb, i128::from(bytes));
-            lines.push(BillLine { amount, quality, ..place(item) });
+            lines.push(BillLine { item, amount, quality, ..place.clone() });
         }
-        let zone = traffic.zones.iter().position(|&zone| zone == instance.pool.zone);
+        let zone = traffic.zones.iter().position(|&zone| place.zone == Some(zone));
         let has_gateway = zone.is_some_and(|zone| zone < gateways.count as usize);
         let crossing = prices.cross_zone.filter(|_| !has_gateway);
         if let Some((per_gb, quality)) = crossing.and_then(|cross| cross_zone_price(cross, listed)) {
             let amount = of_bytes(per_gb, i128::from(bytes));
-            lines.push(BillLine { amount, quality, ..place(BillItem::CrossZoneTransfer) });
+            lines.push(BillLine { item: BillItem::CrossZoneTransfer, amount, quality, ..place });
         }
     }
     lines.retain(|line| line.amount != Money::ZERO);
     lines
+}
+
+/// A line that charges nothing yet for what `node` pulled: where it was, and for how long.
+fn place(ec2: &Ec2, pods: &BTreeMap<NodeId, &FargatePod>, node: NodeId, end: SimTime) -> Option<BillLine> {
+    let item = BillItem::NatTransfer;
+    if let Some(pod) = pods.get(&node) {
+        let line = blank(item, None, pod.from, pod.until.unwrap_or(end).min(end));
+        return Some(BillLine { node: Some(node), zone: Some(pod.zone), ..line });
+    }
+    let instance = ec2.instances().iter().find(|instance| instance.node == node)?;
+    Some(blank(item, Some(instance), instance.accepted, instance.terminating.unwrap_or(end).min(end)))
 }
 
 /// What a gigabyte between zones costs.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::{prop, proptest};
 
 use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
-use super::{Beside, Charge, ManagedNodes, by_the_hour, charges, is_free};
+use super::{Beside, Charge, FargatePod, FargatePrices, ManagedNodes, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::BillItem;
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
@@ -301,6 +301,36 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
     assert_eq!(crossing(Some(NodeId(0))), "0.000000000", "its zone has the gateway");
     assert_eq!(crossing(Some(NodeId(1))), "0.060000000", "3 GB at 0.02");
     assert_eq!(crossing(None), "0.100000000", "half of 10 GB of requests at 0.02");
+}
+
+#[test]
+fn pods_on_fargate_pull_their_images_through_the_gateway_too() {
+    let network = NetworkPrices {
+        nat_gateways: Some(NatGateways { count: 1, per_hour: None, per_gb: None }),
+        cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: 0, permille: None }),
+        ..NetworkPrices::default()
+    };
+    let mut ec2 = account(BillingSettings { network, ..BillingSettings::default() });
+    let zones: Vec<Symbol> = ["us-east-1a", "us-east-1b"].map(Symbol::new).to_vec();
+    let pod = |(node, &zone)| FargatePod {
+        node: NodeId(node),
+        zone,
+        from: at(60),
+        until: Some(at(180)),
+        cpu_milli: 250,
+        memory_mib: 512,
+        extra_storage_gib: 0,
+    };
+    let pods: Vec<FargatePod> = (0..).zip(&zones).map(pod).collect();
+    let prices = FargatePrices::of(ec2.region(), None, None);
+    let pulled = vec![(NodeId(0), 2_000_000_000), (NodeId(1), 2_000_000_000)];
+    let traffic = Traffic { zones, pulled, ..Traffic::default() };
+    let bill =
+        super::bill(&mut ec2, at(3_600), &Beside { traffic, fargate: Some((pods, prices)), ..Beside::default() });
+    assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.180000000", "4 GB at 0.045");
+    let crossing: Vec<_> = bill.lines.iter().filter(|line| line.item == BillItem::CrossZoneTransfer).collect();
+    let told: Vec<_> = crossing.iter().map(|line| (line.node, line.from, line.to, line.amount.to_string())).collect();
+    assert_eq!(told, [(Some(NodeId(1)), at(60), at(180), "0.040000000".to_owned())], "2 GB at 0.02");
 }
 
 #[test]

@@ -67,7 +67,7 @@ section! {
         savings_plans: Vec<PlanKeys> = Vec::new(), or "none";
         /// Load balancers; `none` leaves them out of the bill.
         load_balancers: Or<NoBalancers, BalancerKeys> = Some(LoadBalancers::default()), or "those that Services and Ingresses call for";
-        /// NAT gateways, through which nodes pull images.
+        /// NAT gateways, through which nodes and pods on Fargate pull images.
         nat_gateways: NatGateways, or "cost nothing";
         /// Requests that cross zones.
         cross_zone: CrossZone, or "costs nothing";
