@@ -9,7 +9,7 @@ mod trouble;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use self::quota::beyond_quota;
+use self::quota::{QuotaLeft, beyond_quota};
 pub use self::requests::{InstanceFilter, LaunchError, RunRequest};
 pub use self::trouble::BootFate;
 
@@ -77,7 +77,7 @@ pub struct Instance {
     pub ordinal: u64,
     /// What its launch said of capacity reservations.
     pub how: ReservationUse,
-    /// The account's reservation that it was launched into, by position.
+    /// The account's reservation that it was launched into, or runs in since, by position.
     pub reservation: Option<u32>,
     /// The subnet that it lives in, by position; `None` where no subnet is stated.
     pub subnet: Option<u32>,
@@ -212,17 +212,19 @@ impl Ec2 {
         self.arrived += 1;
         self.take_tokens(ApiAction::CreateFleet, request.target, now)?;
         self.server_error(ApiAction::CreateFleet, self.arrived, now)?;
+        self.settle(now);
         let mut reply = FleetReply::default();
         let mut candidates = Vec::with_capacity(request.overrides.len());
+        let mut quotas = QuotaLeft::default();
         let mut quota = (None, 0);
         for wanted in &request.overrides {
             let pool =
                 Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
             // The pools of a type stand together, and share its quota.
             if quota.0 != Some(pool.instance_type) {
-                quota = (Some(pool.instance_type), self.left_of_quota(pool, now));
+                quota = (Some(pool.instance_type), quotas.instances(self, pool, now));
             }
-            match self.candidate_within(quota.1, pool, wanted.priority, now) {
+            match self.candidate_within(quota.1, (pool, how), wanted.priority, now) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(code) => {
                     reply.errors.push(FleetError { code, instance_type: pool.instance_type, zone: pool.zone });
@@ -241,8 +243,9 @@ impl Ec2 {
                     reply.errors.push(FleetError { code, instance_type, zone });
                     break;
                 }
-                // So do all pools of one class its quota.
-                if let Some(code) = self.over_quota(candidate.pool, now) {
+                // So do all pools of one class its quota, in which what is reserved counts already.
+                let over = self.over_quota(candidate.pool, now);
+                if let Some(code) = over.filter(|_| self.room_in_open(candidate.pool, how, now) == 0) {
                     reply.errors.push(FleetError { code, instance_type, zone });
                     break;
                 }
@@ -263,28 +266,29 @@ impl Ec2 {
         self.api.take(action, instances, &self.settings.api, injected, now)
     }
 
-    /// What `pool` can deliver, or why it cannot.
+    /// What `pool` can deliver to a launch that says nothing of capacity reservations, or why it cannot.
     fn candidate(&mut self, pool: Pool, priority: u32, now: SimTime) -> Result<Candidate, FleetErrorCode> {
-        self.candidate_within(self.left_of_quota(pool, now), pool, priority, now)
+        self.candidate_within(self.left_of_quota(pool, now), (pool, ReservationUse::Open), priority, now)
     }
 
-    /// The same where the vCPU quota leaves room for so many instances.
+    /// The same where the vCPU quota leaves room for so many instances, for a launch that says so of capacity reservations.
     fn candidate_within(
         &mut self,
         within_quota: u32,
-        pool: Pool,
+        (pool, how): (Pool, ReservationUse),
         priority: u32,
         now: SimTime,
     ) -> Result<Candidate, FleetErrorCode> {
         let Some((price, _)) = self.market.price(pool, now) else { return Err(FleetErrorCode::Unsupported) };
-        if within_quota == 0 {
+        let reserved = self.room_in_open(pool, how, now);
+        if within_quota == 0 && reserved == 0 {
             return Err(beyond_quota(pool));
         }
         let addresses = self.free_addresses(pool.zone, now);
         if addresses == 0 {
             return Err(FleetErrorCode::InsufficientFreeAddressesInSubnet);
         }
-        match self.free(pool, now).min(within_quota).min(addresses) {
+        match self.free(pool, now).min(within_quota).saturating_add(reserved).min(addresses) {
             0 => Err(FleetErrorCode::InsufficientInstanceCapacity),
             free => Ok(Candidate { pool, free, price, priority }),
         }
@@ -300,7 +304,7 @@ impl Ec2 {
         self.instances[id.0 as usize].public_address = Some(has_one);
     }
 
-    /// Instances that the pool has to give.
+    /// Instances that the pool has to give beside what is reserved.
     fn free(&mut self, pool: Pool, now: SimTime) -> u32 {
         if self.is_withheld(pool, now) {
             return 0;
@@ -372,6 +376,7 @@ impl Ec2 {
         }
         self.count_vcpus(pool, |used, vcpus| used.saturating_sub(vcpus));
         self.take_addresses(id, 0);
+        self.settle(now);
     }
 
     fn launch(&mut self, pool: Pool, node: NodeId, volumes: &NodeVolumes, now: SimTime) -> InstanceId {

@@ -54,6 +54,7 @@ impl Ec2 {
         self.arrived += 1;
         self.take_tokens(ApiAction::RunInstances, request.max, now).map_err(CallError::from)?;
         self.server_error(ApiAction::RunInstances, self.arrived, now)?;
+        self.settle(now);
         let candidate = self.candidate(request.pool, 0, now).map_err(LaunchError::Refused)?;
         let granted = candidate.free.min(request.max);
         if granted < request.min {

@@ -1,6 +1,8 @@
 //! Launches into capacity reservations, and what is left of each.
 
-use super::{Ec2, InstanceId};
+use std::sync::Arc;
+
+use super::{Ec2, Instance, InstanceId, Pool};
 use crate::cloud::api::ApiAction;
 use crate::cloud::faults::FaultKind;
 use crate::cloud::fleet::{CallError, FleetError, FleetErrorCode, FleetReply};
@@ -20,7 +22,8 @@ impl Ec2 {
         self.reservation(id).map_or(0, |(position, _)| self.room_at(position, now))
     }
 
-    fn room_at(&self, position: u32, now: SimTime) -> u32 {
+    /// How many instances the reservation at this position has room for.
+    pub(super) fn room_at(&self, position: u32, now: SimTime) -> u32 {
         let Some(reservation) = self.settings.reservations.get(position as usize) else { return 0 };
         let used = self
             .instances
@@ -38,7 +41,7 @@ impl Ec2 {
     }
 
     /// The open reservation that a launch from the pool of `reservation`'s kind uses, if one has room.
-    pub(super) fn reservation_for(&self, pool: super::Pool, how: ReservationUse, now: SimTime) -> Option<u32> {
+    pub(super) fn reservation_for(&self, pool: Pool, how: ReservationUse, now: SimTime) -> Option<u32> {
         match how {
             ReservationUse::None => None,
             ReservationUse::Targeted(position) => Some(position),
@@ -46,6 +49,51 @@ impl Ec2 {
                 let candidates = self.settings.reservations.iter().zip(0..);
                 let mut open = candidates.filter(|(reservation, _)| reservation.open && reservation.matches(pool));
                 open.find(|&(_, position)| self.room_at(position, now) > 0).map(|(_, position)| position)
+            }
+        }
+    }
+
+    /// How many launches from `pool` go into open reservations, which is subject neither to capacity nor to quotas.
+    ///
+    /// Source: EC2 API reference, `CapacityReservationSpecification` (2026): with the preference `open`, the default, an instance can run in any
+    /// open reservation with matching attributes.
+    pub(super) fn room_in_open(&self, pool: Pool, how: ReservationUse, now: SimTime) -> u32 {
+        if how != ReservationUse::Open {
+            return 0;
+        }
+        let open = self.settings.reservations.iter().zip(0_u32..);
+        let open = open.filter(|(reservation, _)| reservation.open && reservation.matches(pool));
+        let room = open.map(|(_, position)| self.room_at(position, now)).fold(0, u32::saturating_add);
+        if room > 0 && self.is_lost(pool.zone, now) { 0 } else { room }
+    }
+
+    /// Running instances that match an open reservation with room run in it, whenever they were launched, as they are billed.
+    ///
+    /// Source: EC2 API reference, `CreateCapacityReservation`, `InstanceMatchCriteria` (2026): instances with matching attributes run in an open
+    /// reservation by themselves.
+    pub(super) fn settle(&mut self, now: SimTime) {
+        let settings = Arc::clone(&self.settings);
+        let reservations = &settings.reservations;
+        let room =
+            |(own, position): (&CapacityReservation, u32)| if own.open { self.room_at(position, now) } else { 0 };
+        let mut rooms: Vec<u32> = reservations.iter().zip(0_u32..).map(room).collect();
+        if rooms.iter().all(|room| *room == 0) {
+            return;
+        }
+        let is_inside = |instance: &Instance| {
+            let own = instance.reservation.and_then(|position| reservations.get(position as usize));
+            own.is_some_and(|own| own.is_held(now))
+        };
+        for instance in &mut self.instances {
+            if instance.how != ReservationUse::Open || instance.terminating.is_some() || is_inside(instance) {
+                continue;
+            }
+            let mut places = reservations.iter().zip(&mut rooms).zip(0_u32..);
+            if let Some(((_, room), position)) =
+                places.find(|((own, room), _)| **room > 0 && own.matches(instance.pool))
+            {
+                *room -= 1;
+                instance.reservation = Some(position);
             }
         }
     }
@@ -65,6 +113,7 @@ impl Ec2 {
         self.arrived += 1;
         self.take_tokens(ApiAction::CreateFleet, 1, now)?;
         self.server_error(ApiAction::CreateFleet, self.arrived, now)?;
+        self.settle(now);
         let mut reply = FleetReply::default();
         for &id in reservations {
             let Some((position, reservation)) = self.reservation(id) else { continue };
@@ -87,8 +136,7 @@ impl Ec2 {
     /// Why the reservation gives no instance now.
     fn refusal(&self, position: u32, now: SimTime) -> Option<FleetErrorCode> {
         let zone = self.settings.reservations[position as usize].zone;
-        let lost = |kind| matches!(kind, FaultKind::ZoneOutage { zone: of, .. } if of == zone);
-        if self.settings.faults.iter().any(|fault| fault.is_on(now) && lost(fault.kind)) {
+        if self.is_lost(zone, now) {
             Some(FleetErrorCode::InsufficientInstanceCapacity)
         } else if self.room_at(position, now) == 0 {
             Some(FleetErrorCode::ReservationCapacityExceeded)
@@ -97,5 +145,11 @@ impl Ec2 {
         } else {
             None
         }
+    }
+
+    /// Whether a fault has taken the zone, and what is reserved in it.
+    fn is_lost(&self, zone: Symbol, now: SimTime) -> bool {
+        let lost = |kind| matches!(kind, FaultKind::ZoneOutage { zone: of, .. } if of == zone);
+        self.settings.faults.iter().any(|fault| fault.is_on(now) && lost(fault.kind))
     }
 }

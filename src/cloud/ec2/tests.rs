@@ -8,9 +8,10 @@ use crate::cloud::api::ApiAction;
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
 use crate::cloud::fleet::{FleetErrorCode, FleetOverride, FleetReply, FleetRequest};
 use crate::cloud::quotas::QuotaClass;
+use crate::cloud::reservations::{CapacityReservation, ReservationUse};
 use crate::cloud::settings::{ApiLimits, BucketSize, CloudSettings, Failures, Interruptions, Quotas};
 use crate::domain::volumes::NodeVolumes;
-use crate::domain::{NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 use crate::policy::selection::AllocationStrategy;
 
@@ -99,6 +100,72 @@ fn a_capacity_fault_withholds_the_pools_that_it_names_for_as_long_as_it_lasts() 
     assert_eq!(reply.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
     assert_eq!(ec2.instance(reply.instances[0]).pool.instance_type, Symbol::new("c5.large"));
     assert_eq!(launch(&mut ec2, &request(&["m5.large"], 1), &[NodeId(1)], until).instances.len(), 1);
+}
+
+/// An open reservation of m5.large from so many seconds on.
+fn open_reservation(count: u32, from: i64) -> CapacityReservation {
+    CapacityReservation {
+        id: Symbol::new("cr-1"),
+        instance_type: Symbol::new("m5.large"),
+        zone: Symbol::new("us-east-1a"),
+        count,
+        open: true,
+        tags: Labels::new(),
+        from: SimTime::ZERO + SimDuration::from_secs(from),
+        until: None,
+        block: false,
+        per_hour: None,
+    }
+}
+
+fn on_demand(name: &str, target: u32) -> FleetRequest {
+    FleetRequest { capacity_type: well_known::ON_DEMAND, ..request(&[name], target) }
+}
+
+#[test]
+fn an_open_reservation_gives_what_it_holds_while_there_is_no_other_capacity() {
+    let until = SimTime::ZERO + SimDuration::from_secs(600);
+    let kind = FaultKind::InsufficientCapacity { pools: PoolSelector::default(), probability: 1.0 };
+    let outage = FaultKind::ZoneOutage { zone: Symbol::new("us-east-1a"), power: false };
+    let with = |kind, how| {
+        let fault = Fault { at: SimTime::ZERO, until, kind };
+        let reservations = vec![open_reservation(2, 0)];
+        let mut ec2 = account_with(CloudSettings { faults: vec![fault], reservations, ..CloudSettings::default() });
+        let nodes: Vec<NodeId> = (0..3).map(NodeId).collect();
+        let reply =
+            ec2.create_fleet_using(&on_demand("m5.large", 3), how, &nodes, &NodeVolumes::gp3(20), SimTime::ZERO);
+        let reply = reply.unwrap();
+        assert!(reply.errors.iter().all(|error| error.code == FleetErrorCode::InsufficientInstanceCapacity));
+        (reply.instances.len(), reply.errors.len())
+    };
+    assert_eq!(with(kind, ReservationUse::Open), (2, 1));
+    assert_eq!(with(kind, ReservationUse::None), (0, 1), "a launch that wants no reservation meets the shortage");
+    assert_eq!(with(outage, ReservationUse::Open), (0, 1), "what is reserved is lost with its zone");
+}
+
+#[test]
+fn what_is_reserved_counts_against_the_quota_once_used_or_not() {
+    let quotas = Quotas::default().with(QuotaClass::Standard, 16);
+    let settings = |from| CloudSettings {
+        quotas,
+        reservations: vec![open_reservation(6, from)],
+        api: ApiLimits::UNLIMITED,
+        ..CloudSettings::default()
+    };
+    let nodes: Vec<NodeId> = (0..20).map(NodeId).collect();
+    let mut ec2 = account_with(settings(0));
+    let beside = launch(&mut ec2, &on_demand("m5.xlarge", 4), &nodes, SimTime::ZERO);
+    assert_eq!(beside.instances.len(), 1, "12 of 16 vCPUs are reserved");
+    let reserved = launch(&mut ec2, &on_demand("m5.large", 8), &nodes, SimTime::ZERO);
+    assert_eq!(reserved.instances.len(), 6, "what is reserved needs no more of the quota");
+    let refused = launch(&mut ec2, &on_demand("m5.large", 1), &nodes, SimTime::ZERO);
+    assert_eq!(refused.errors[0].code, FleetErrorCode::VcpuLimitExceeded);
+
+    let mut ec2 = account_with(settings(60));
+    assert_eq!(launch(&mut ec2, &on_demand("m5.large", 6), &nodes, SimTime::ZERO).instances.len(), 6);
+    let later = SimTime::ZERO + SimDuration::from_secs(60);
+    let beside = launch(&mut ec2, &on_demand("m5.large", 4), &nodes, later);
+    assert_eq!(beside.instances.len(), 2, "those that run already run in the new reservation");
 }
 
 #[test]

@@ -73,7 +73,7 @@ section! {
         /// How much there is: whatever is asked for; a fixed number in each Spot pool; or pools that come and go as
         /// in recorded availability of 2022 and 2023.
         capacity: Capacity = CapacityModel::Static;
-        /// Limits on vCPUs in use, On-Demand and Spot each.
+        /// Limits on vCPUs in use, On-Demand and Spot each. What capacity reservations hold counts, used or not.
         quotas: Limits = Quotas::default(), or "100,000 standard, 0 of P, 1,000 of each other";
         /// Limits on calls, and how consistent reads are.
         api: Or<Unlimited, ApiLimits> = (ApiLimits::default(), Consistency::default()), or "EC2's documented ones";
