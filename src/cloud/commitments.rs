@@ -218,14 +218,46 @@ fn unused(fee: Money, free: i128, total: i128) -> Money {
     Money::from_nanos(fee.as_nanos() * billionths.min(1_000_000_000) / 1_000_000_000)
 }
 
+/// Families whose regional reservations cover their own size alone.
+///
+/// Source: EC2 user guide, "How Reserved Instance discounts are applied", limitations of instance size flexibility (2026).
+const OF_ONE_SIZE: [&str; 15] = [
+    "g4ad", "g4dn", "g5", "g5g", "g6", "g6e", "g6f", "gr6", "gr6f", "hpc7a", "inf1", "inf2", "p5", "u7i-6tb", "u7i-8tb",
+];
+
 /// Whether regional reservations of the family cover its other sizes.
 fn is_size_flexible(family: &str) -> bool {
-    !matches!(family, "g4ad" | "g4dn" | "g5" | "g5g")
+    !OF_ONE_SIZE.contains(&family)
 }
+
+/// Normalised units of `metal` without a size; of all other families it has those of 24xlarge.
+///
+/// Source: EC2 user guide, "How Reserved Instance discounts are applied", normalization factor for bare metal instances (2026): that of the largest
+/// virtual size of the family, so that i3.metal counts as i3.16xlarge although it has eight vCPUs more.
+const METAL: [(u32, &[&str]); 6] = [
+    (32, &["a1"]),
+    (96, &["m5zn", "x2iezn", "z1d"]),
+    (
+        128,
+        &[
+            "c6g", "c6gd", "c7g", "c7gd", "c7gn", "g5g", "i3", "m6g", "m6gd", "m7g", "m7gd", "r6g", "r6gd", "r7g",
+            "r7gd", "x2gd",
+        ],
+    ),
+    (144, &["c5n"]),
+    (
+        256,
+        &[
+            "c6i", "c6id", "c6in", "i4i", "m6i", "m6id", "m6idn", "m6in", "r6i", "r6id", "r6idn", "r6in", "x2idn",
+            "x2iedn",
+        ],
+    ),
+    (384, &["c6a", "m6a", "r6a"]),
+];
 
 /// Quarters of a normalised unit of a size: nano 1, micro 2, small 4, medium 8, large 16, xlarge 32 and multiples of it.
 fn quarter_units(name: Symbol) -> u32 {
-    let size = name.as_str().rsplit('.').next().unwrap_or_default();
+    let (family, size) = name.as_str().split_once('.').unwrap_or_default();
     match size {
         "nano" => 1,
         "micro" => 2,
@@ -235,15 +267,18 @@ fn quarter_units(name: Symbol) -> u32 {
         "xlarge" => 32,
         _ => {
             let digits: String = size.trim_start_matches("metal-").chars().take_while(char::is_ascii_digit).collect();
-            // Plain `metal` is the largest size of the older families.
-            digits.parse::<u32>().map_or(32 * 24, |multiple| 32 * multiple.min(1_000))
+            let metal = || METAL.iter().find(|(_, families)| families.contains(&family)).map_or(8 * 24, |own| own.0);
+            digits.parse::<u32>().map_or_else(|_| 4 * metal(), |multiple| 32 * multiple.min(1_000))
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Commitments, CoveredShare, HourOfCommitments, ReservedInstances, SavingsPlan, Usage, cover};
+    use super::{
+        Commitments, CoveredShare, HourOfCommitments, ReservedInstances, SavingsPlan, Usage, cover, quarter_units,
+    };
+    use crate::catalog::Catalog;
     use crate::domain::{Accrual, HourlyRate, SimDuration, Symbol};
 
     const HOUR: SimDuration = SimDuration::from_secs(3_600);
@@ -284,6 +319,38 @@ mod tests {
         assert_eq!(covered(&hour, &two), "0.096000000");
         assert_eq!(hour.reserved_fees.to_string(), "0.060000000");
         assert_eq!((hour.reserved_unused + hour.plan_unused).to_string(), "0.000000000");
+    }
+
+    #[test]
+    fn a_regional_reservation_of_some_families_covers_its_own_size_alone() {
+        let with = |name: &str, used: &str| {
+            let bought = Commitments { reserved: vec![reserved(name, None, 1, "0.06")], plans: Vec::new() };
+            let usage = [usage(used, "0.40")];
+            covered(&cover(&bought, &usage, HOUR), &usage)
+        };
+        for name in ["g4dn", "g6", "g6e", "gr6", "p5", "inf1", "inf2", "hpc7a", "u7i-6tb"] {
+            assert_eq!(with(&format!("{name}.4xlarge"), &format!("{name}.2xlarge")), "0.000000000", "{name}");
+            assert_eq!(with(&format!("{name}.4xlarge"), &format!("{name}.4xlarge")), "0.400000000", "{name}");
+        }
+        for name in ["m5", "p4d", "u7i-12tb", "trn1"] {
+            assert_eq!(with(&format!("{name}.4xlarge"), &format!("{name}.2xlarge")), "0.400000000", "{name}");
+        }
+    }
+
+    #[test]
+    fn bare_metal_counts_as_the_largest_virtual_size() {
+        let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
+        for kind in &region.types {
+            let name = kind.facts.name;
+            let is_metal = name.as_str().contains(".metal") && !name.as_str().starts_with("mac");
+            let vcpus = if name.as_str() == "i3.metal" { 64 } else { kind.facts.vcpus };
+            assert!(!is_metal || quarter_units(name) == 4 * 2 * vcpus, "{name}: {vcpus} vCPUs");
+        }
+        let bought = Commitments { reserved: vec![reserved("c6g.metal", None, 1, "1.40")], plans: Vec::new() };
+        let usage = [usage("c6g.16xlarge", "2.176")];
+        let hour = cover(&bought, &usage, HOUR);
+        assert_eq!(covered(&hour, &usage), "2.176000000");
+        assert_eq!(hour.reserved_unused.to_string(), "0.000000000");
     }
 
     #[test]
