@@ -80,7 +80,7 @@ use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::ClusterInfo;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::quota::ResourceQuota;
-use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
+use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttributesClass};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, JobMaker, ObjectName, StatefulSet};
 use crate::domain::{
     CapacityBuffer, HorizontalPodAutoscaler, Labels, NodeClaimObject, NodeClass, NodeObject, NodeOverlay, NodePool,
@@ -189,6 +189,8 @@ pub struct Manifests {
     pub monitors: Vec<Monitor>,
     /// StorageClasses.
     pub storage_classes: Vec<StorageClass>,
+    /// VolumeAttributesClasses.
+    pub attribute_classes: Vec<VolumeAttributesClass>,
     /// PersistentVolumes.
     pub volumes: Vec<PersistentVolume>,
     /// PersistentVolumeClaims.
@@ -344,6 +346,7 @@ impl Manifests {
         replace(&mut self.resource_quotas, newer.resource_quotas, |quota| quota.name);
         replace(&mut self.monitors, newer.monitors, |monitor| (monitor.of_services, monitor.name));
         replace(&mut self.storage_classes, newer.storage_classes, |class| class.name);
+        replace(&mut self.attribute_classes, newer.attribute_classes, |class| class.name);
         replace(&mut self.volumes, newer.volumes, |volume| volume.name);
         replace(&mut self.volume_claims, newer.volume_claims, |claim| (claim.namespace, claim.name));
         replace(&mut self.attach_limits, newer.attach_limits, |limits| limits.node);

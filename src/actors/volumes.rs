@@ -7,6 +7,8 @@
 //! Deviation: a volume that is made is at once known to be there, and one that exists already is never bound to a claim that does
 //! not name it.
 //!
+//! Deviation: a volume has the VolumeAttributesClass that its claim is last described with from when it is made on; none is modified later.
+//!
 //! Source: Kubernetes 1.36 `pkg/controller/volume/attachdetach`, `pkg/scheduler/framework/plugins/volumebinding`.
 //!
 //! What must not live here: where a pod may run because of its volumes (`policy::kube_scheduler`, `policy::packing`).
@@ -110,7 +112,7 @@ impl Volumes {
         let Some(gib) = volume.gib.filter(|_| volume.driver == Some(well_known::EBS_DRIVER)) else { return };
         let expressions = volume.node_affinity.iter().flat_map(|term| &term.expressions);
         let zone = expressions.filter(|own| own.key == well_known::ZONE).find_map(|own| own.values.first().copied());
-        let class = volume.class.and_then(|name| self.storage.class(name)).map(|class| class.disk).unwrap_or_default();
+        let class = self.storage.disk_of(volume);
         self.disk_of.insert(volume.name, self.disks.len());
         self.disks.push(Disk { zone, gib, class, from, until: None });
     }
@@ -237,6 +239,7 @@ fn bind(context: &mut Context<'_>, claim: &PersistentVolumeClaim, made: Made, zo
         node_local: false,
         deleting: false,
         class: Some(made.class),
+        attributes: claim.attributes,
         gib: claim.gib(),
         retain: made.retain,
     };

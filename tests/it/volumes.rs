@@ -365,6 +365,16 @@ fn what_is_assumed_of_storage_is_a_warning() {
         warnings(&format!("{GP3}{}{}", bound("us-east-1a").replace("name: pv-1}", "name: pv-2}"), deployment("", "")));
     assert!(text.contains("the volumes of data are in no file"), "{text}");
     assert!(text.contains("no claim names pv-2"), "{text}");
+    let of_type = |parameters: &str| {
+        let class = GP3.replace("provisioner", &format!("parameters: {{{parameters}}}\nprovisioner"));
+        warnings(&format!("{class}{}", stateful(1, "gp3", "", "")))
+    };
+    let refused = "EBS makes no volume of type io2 without I/O operations for data";
+    let text = of_type("type: io2");
+    assert!(text.contains(refused) && text.contains("`iops` or `iopsPerGB` among the parameters of gp3"), "{text}");
+    assert!(!of_type("type: io2, iops: '3000'").contains("I/O operations"));
+    let text = of_type("type: gp3, iops: '3000', iopsPerGB: '400'");
+    assert!(text.contains("makes no volume for data, as gp3 states both"), "{text}");
     let local = GP3.replace("ebs.csi.aws.com", "rancher.io/local-path");
     let text = warnings(&format!("{local}{CLAIM}{}", deployment("", "")));
     assert!(text.contains("volumes of rancher.io/local-path are taken to be reached from every node"), "{text}");
@@ -427,6 +437,45 @@ fn ebs_volumes_are_billed_from_their_making_to_the_end_of_their_claims() {
     assert_eq!((retained.len(), retained[1].1), (2, end));
     let dear = of("parameters: {Type: io2, iops: '1000'}\n", "", "");
     assert!((dear[0].2 / kept[0].2 - 66.0 / 0.64).abs() < 0.01, "{dear:?}");
+}
+
+#[test]
+fn what_a_volume_attributes_class_orders_is_billed_and_goes_before_the_storage_class() {
+    let class = |driver: &str| {
+        format!(
+            "---\napiVersion: storage.k8s.io/v1\nkind: VolumeAttributesClass\nmetadata: {{name: fast}}\ndriverName: {driver}\n\
+             parameters: {{type: io2, iops: '4000'}}\n"
+        )
+    };
+    let fast = |text: &str| text.replace("storageClassName:", "volumeAttributesClassName: fast, storageClassName:");
+    let of_set = format!("{GP3}{}", fast(&stateful(1, "gp3", "", "")));
+    let of_claim = format!("{GP3}{}{}", fast(CLAIM), deployment("", ""));
+    let more = "spec:\n  capacity: {storage: 8Gi}\n  storageClassName: gp3\n  volumeAttributesClassName: fast\n  csi:";
+    let there = bound("us-east-1a").replace("spec:\n  csi:", more);
+    let of_volume = format!("{GP3}{there}{}", deployment("", ""));
+    // What a month of the volume costs, and what is told of the class.
+    let billed = |release: &str, manifests: &str| {
+        let more = format!("{ON_DEMAND}\nversions: {{ kubernetes: \"{release}\" }}");
+        let outcome = karpenter("us-east-1a", "expireAfter: Never", &more, manifests);
+        let lines = outcome.bill.lines.iter().filter(|line| line.item == BillItem::PersistentVolume);
+        let rates: Vec<i64> = lines.map(|line| (line.rate.as_f64() * 73_000.0).round() as i64).collect();
+        let told = outcome.warnings.texts().join("\n");
+        (rates, told)
+    };
+    for manifests in [&of_set, &of_claim, &of_volume] {
+        // 8 GiB at 0.125 and 4,000 operations at 0.065; of gp3 8 GiB at 0.08.
+        let (rates, told) = billed("1.34", &format!("{}{manifests}", class("ebs.csi.aws.com")));
+        assert_eq!(rates, [26_100], "{manifests}");
+        assert!(!told.contains("VolumeAttributesClass") && !told.contains("volumeAttributesClassName"), "{told}");
+        for other in [String::new(), class("pd.csi.storage.gke.io")] {
+            let (rates, told) = billed("1.34", &format!("{other}{manifests}"));
+            assert_eq!(rates, [64], "{manifests}");
+            assert!(told.contains("VolumeAttributesClass fast is in no file, or for another driver"), "{told}");
+        }
+        let (rates, told) = billed("1.30", &format!("{}{manifests}", class("ebs.csi.aws.com")));
+        assert_eq!(rates, [64], "{manifests}");
+        assert!(told.contains("Kubernetes 1.30 drops `volumeAttributesClassName` of"), "{told}");
+    }
 }
 
 #[test]

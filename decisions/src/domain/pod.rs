@@ -153,6 +153,8 @@ pub struct VolumeRef {
     pub source: ClaimSource,
     /// The size in bytes that a claim made for the pod asks for; `None` where it is not given or the claim is there.
     pub bytes: Option<i64>,
+    /// The VolumeAttributesClass of a claim made for the pod.
+    pub attributes: Option<Symbol>,
 }
 
 /// Whose claim a pod's volume is.

@@ -48,7 +48,55 @@ pub fn ebs_sizes(volume_type: &str) -> Option<(i64, i64)> {
     SIZES.iter().find(|own| own.0 == volume_type).map(|&(_, least, most)| (least, most))
 }
 
+/// I/O operations per second that can be ordered of EBS volumes of a type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EbsIops {
+    /// The least; of gp3 what comes with every volume.
+    pub least: i64,
+    /// The most.
+    pub most: i64,
+    /// The most for each GiB.
+    pub per_gib: i64,
+}
+
+/// I/O operations that can be ordered of a type; `None` for a type of which none can be.
+///
+/// Source: EC2 API reference, `EbsBlockDevice`; EBS user guide, `general-purpose` and `provisioned-iops` (2026).
+pub fn ebs_iops(volume_type: &str) -> Option<EbsIops> {
+    let (least, most, per_gib) = match volume_type {
+        "gp3" => (3_000, 80_000, 500),
+        "io1" => (100, 64_000, 50),
+        "io2" => (100, 256_000, 1_000),
+        _ => return None,
+    };
+    Some(EbsIops { least, most, per_gib })
+}
+
 impl DiskClass {
+    /// The type's name: gp3 where none is stated.
+    pub fn type_name(&self) -> &'static str {
+        self.volume_type.map_or("gp3", Symbol::as_str)
+    }
+
+    /// I/O operations per second that are ordered of a volume of so many GiB: no more than there are of its type, and for its size.
+    ///
+    /// Source: aws-ebs-csi-driver `pkg/cloud/cloud.go`, `CreateDisk`, `capIOPS` (2026; the most that there is it asks EC2 for).
+    pub fn ordered_iops(&self, gib: i64) -> i64 {
+        let wanted = if self.iops > 0 { self.iops.into() } else { i64::from(self.iops_per_gib).saturating_mul(gib) };
+        let Some(EbsIops { least, most, per_gib }) = ebs_iops(self.type_name()) else { return wanted };
+        let for_size = per_gib.saturating_mul(gib);
+        wanted.min(if for_size >= least { most.min(for_size) } else { most })
+    }
+
+    /// This as a VolumeAttributesClass with these parameters changes it.
+    pub fn changed_by(self, by: Self) -> Self {
+        let is_new_rate = by.iops > 0 || by.iops_per_gib > 0;
+        let (iops, iops_per_gib) =
+            if is_new_rate { (by.iops, by.iops_per_gib) } else { (self.iops, self.iops_per_gib) };
+        let throughput_mib = if by.throughput_mib > 0 { by.throughput_mib } else { self.throughput_mib };
+        Self { volume_type: by.volume_type.or(self.volume_type), iops, iops_per_gib, throughput_mib }
+    }
+
     /// A type, with the operations and the throughput that come with it.
     pub fn of_type(volume_type: &str) -> Self {
         Self { volume_type: Some(Symbol::new(volume_type)), ..Self::default() }
@@ -105,6 +153,19 @@ pub struct StorageClass {
     pub retain: bool,
 }
 
+/// A VolumeAttributesClass: what it states goes before the parameters of a StorageClass.
+///
+/// Source: Kubernetes 1.36 `k8s.io/api/storage/v1`, `VolumeAttributesClass`; aws-ebs-csi-driver `docs/modify-volume.md` (2026).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VolumeAttributesClass {
+    /// Name.
+    pub name: Symbol,
+    /// The driver whose volumes it is for.
+    pub driver: Symbol,
+    /// What its volumes are billed by.
+    pub disk: DiskClass,
+}
+
 /// A PersistentVolume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PersistentVolume {
@@ -120,6 +181,8 @@ pub struct PersistentVolume {
     pub deleting: bool,
     /// `storageClassName`; `None` when not given.
     pub class: Option<Symbol>,
+    /// `volumeAttributesClassName`; `None` when not given.
+    pub attributes: Option<Symbol>,
     /// Its size in GiB, rounded up; `None` if it is in no file.
     pub gib: Option<u32>,
     /// Whether it stays when its claim is deleted (`persistentVolumeReclaimPolicy`).
@@ -135,6 +198,8 @@ pub struct PersistentVolumeClaim {
     pub name: Symbol,
     /// `storageClassName`; `None` when not given.
     pub class: Option<Symbol>,
+    /// `volumeAttributesClassName`; `None` when not given.
+    pub attributes: Option<Symbol>,
     /// The volume it is bound to.
     pub volume: Option<Symbol>,
     /// Whether binding has finished (annotation `pv.kubernetes.io/bind-completed`).
@@ -168,7 +233,7 @@ impl PersistentVolumeClaim {
             ClaimSource::Template(class) => class,
         };
         let name = Symbol::new(&volume.claim_name(pod));
-        Some(Self { bytes: volume.bytes, ..Self::unbound(namespace, name, class) })
+        Some(Self { bytes: volume.bytes, attributes: volume.attributes, ..Self::unbound(namespace, name, class) })
     }
 
     /// A claim without a volume.
@@ -177,6 +242,7 @@ impl PersistentVolumeClaim {
             namespace,
             name,
             class,
+            attributes: None,
             volume: None,
             bind_completed: false,
             lost: false,
@@ -193,6 +259,7 @@ pub struct Storage {
     claims: FxHashMap<(Symbol, Symbol), PersistentVolumeClaim>,
     volumes: FxHashMap<Symbol, PersistentVolume>,
     classes: Vec<StorageClass>,
+    attribute_classes: Vec<VolumeAttributesClass>,
 }
 
 impl Storage {
@@ -206,6 +273,11 @@ impl Storage {
         claims.into_iter().for_each(|claim| storage.put_claim(claim));
         volumes.into_iter().for_each(|volume| storage.put_volume(volume));
         storage
+    }
+
+    /// The same with these VolumeAttributesClasses.
+    pub fn with_attributes(self, attribute_classes: Vec<VolumeAttributesClass>) -> Self {
+        Self { attribute_classes, ..self }
     }
 
     /// Whether there is neither a claim nor a class.
@@ -245,6 +317,24 @@ impl Storage {
     /// The class called `name`.
     pub fn class(&self, name: Symbol) -> Option<&StorageClass> {
         self.classes.iter().find(|class| class.name == name)
+    }
+
+    /// The VolumeAttributesClass called `name`, if it is for volumes of the driver.
+    pub fn attributes(&self, name: Option<Symbol>, driver: Option<Symbol>) -> Option<&VolumeAttributesClass> {
+        self.attribute_classes.iter().find(|own| Some(own.name) == name && Some(own.driver) == driver)
+    }
+
+    /// What a volume is billed by.
+    pub fn disk_of(&self, volume: &PersistentVolume) -> DiskClass {
+        let disk = volume.class.and_then(|name| self.class(name)).map(|class| class.disk).unwrap_or_default();
+        self.attributes(volume.attributes, volume.driver).map_or(disk, |own| disk.changed_by(own.disk))
+    }
+
+    /// What the volume of a claim that is not bound will be billed by; `None` without a class that makes one.
+    pub fn disk_for(&self, claim: &PersistentVolumeClaim) -> Option<DiskClass> {
+        let class = self.class_of(claim)?;
+        let attributes = self.attributes(claim.attributes, Some(class.provisioner));
+        Some(attributes.map_or(class.disk, |own| class.disk.changed_by(own.disk)))
     }
 
     /// The class of claims that name none.

@@ -3,7 +3,7 @@
 use super::bounds::volume_type;
 use crate::domain::Symbol;
 use crate::domain::node_pool::AmiFamily;
-use crate::domain::volumes::{DiskClass, NodeVolume, ebs_sizes};
+use crate::domain::volumes::{DiskClass, NodeVolume, ebs_iops, ebs_sizes};
 use crate::text::InputError;
 use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
@@ -31,16 +31,10 @@ static EKSCTL: Keys =
 /// Source: EC2 API reference, `CreateVolume`, `VolumeType` (2026).
 const NEVER_ROOT: [&str; 2] = ["st1", "sc1"];
 
-/// Types of which operations can be ordered: least and most.
-///
-/// Source: EC2 API reference, `EbsBlockDevice`; EBS user guide, `general-purpose` (2026).
-const IOPS: [(&str, i64, i64); 3] = [("gp3", 3_000, 80_000), ("io1", 100, 64_000), ("io2", 100, 256_000)];
-/// How many of them can be ordered for each GiB.
-///
-/// Source: EBS user guide, `general-purpose` and `provisioned-iops` (2026).
-const IOPS_PER_GIB: [(&str, i64); 3] = [("gp3", 500), ("io1", 50), ("io2", 1_000)];
 /// MiB per second that can be ordered of gp3, of which alone throughput can be.
 const THROUGHPUT: (i64, i64) = (125, 2_000);
+/// Operations that come with gp3.
+const IOPS_OF_GP3: i64 = 3_000;
 /// Operations that gp3 needs for each MiB per second.
 const IOPS_PER_MIB: i64 = 4;
 
@@ -61,7 +55,7 @@ pub(super) fn ordered<'s>(
     let name = volume_type.as_str();
     refuse_root(reader, fields, keys, (name, root))?;
     refuse_size(reader, fields, (name, gib))?;
-    let range = IOPS.iter().find(|(own, ..)| *own == name).map(|&(_, least, most)| (least, most));
+    let range = ebs_iops(name).map(|own| (own.least, own.most));
     let iops = number(reader, fields, keys.iops, name, range)?;
     let of_gp3 = (name == "gp3").then_some(THROUGHPUT);
     let throughput_mib = number(reader, fields, keys.throughput, name, of_gp3)?.unwrap_or(0);
@@ -121,9 +115,9 @@ fn refuse_disproportion<'s>(
     (volume_type, gib): (&str, Option<i64>),
     (iops, throughput): (i64, i64),
 ) -> Result<(), InputError> {
-    let ranges = || IOPS.iter().zip(&IOPS_PER_GIB).find(|(own, _)| own.0 == volume_type);
-    if let (Some(node), Some(gib), Some((&(_, least, _), &(_, each)))) = (fields.get(keys.iops), gib, ranges()) {
-        let most = least.max(gib.saturating_mul(each));
+    if let (Some(node), Some(gib), Some(range)) = (fields.get(keys.iops), gib, ebs_iops(volume_type)) {
+        let each = range.per_gib;
+        let most = range.least.max(gib.saturating_mul(each));
         if iops > most {
             let message = format!("`{}` is more than a volume of {gib} GiB of type {volume_type} has", keys.iops);
             return Err(reader
@@ -133,7 +127,7 @@ fn refuse_disproportion<'s>(
         }
     }
     let needed = throughput * IOPS_PER_MIB;
-    if let Some(node) = fields.get(keys.throughput).filter(|_| needed > iops.max(IOPS[0].1)) {
+    if let Some(node) = fields.get(keys.throughput).filter(|_| needed > iops.max(IOPS_OF_GP3)) {
         return Err(reader
             .error(node.at, format!("`{}` of {throughput} MiB/s needs {needed} I/O operations", keys.throughput))
             .because(format!("{IOPS_PER_MIB} for each MiB/s"))

@@ -379,17 +379,16 @@ fn volumes<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Vo
                 claim: reader.symbol(claim, "claimName")?,
                 source: ClaimSource::Named,
                 bytes: None,
+                attributes: None,
             });
         } else if let Some(ephemeral) = fields.get("ephemeral") {
-            let class = ["volumeClaimTemplate", "spec", "storageClassName"]
-                .iter()
-                .try_fold(ephemeral, |node, key| node.get(key))
-                .and_then(Node::as_text)
-                .map_or(well_known::EMPTY, Symbol::new);
-            let claim = fields.optional("name", |n, what| reader.symbol(n, what))?.unwrap_or(well_known::EMPTY);
             let spec = ephemeral.get("volumeClaimTemplate").and_then(|template| template.get("spec"));
+            let named = |key| spec.and_then(|spec| spec.get(key)).and_then(Node::as_text).map(Symbol::new);
+            let class = named("storageClassName").unwrap_or(well_known::EMPTY);
+            let claim = fields.optional("name", |n, what| reader.symbol(n, what))?.unwrap_or(well_known::EMPTY);
             let bytes = spec.map_or(Ok(None), |spec| requested_bytes(reader, spec.get("resources")))?;
-            volumes.push(VolumeRef { claim, source: ClaimSource::Ephemeral(class), bytes });
+            let attributes = named("volumeAttributesClassName").filter(|name| *name != well_known::EMPTY);
+            volumes.push(VolumeRef { claim, source: ClaimSource::Ephemeral(class), bytes, attributes });
         }
     }
     Ok(volumes)

@@ -7,7 +7,8 @@ use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, 
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
 use crate::domain::volumes::{
-    DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode, whole_gib,
+    DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttributesClass, VolumeBindingMode,
+    whole_gib,
 };
 use crate::text::InputError;
 use crate::text::error::Effect;
@@ -42,6 +43,13 @@ static CLASS: Shape = Shape {
     unsupported: &[],
     strict: false,
 };
+static ATTRIBUTES: Shape = Shape {
+    name: "a VolumeAttributesClass",
+    keys: &["apiVersion", "kind", "metadata", "driverName", "parameters"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
 static TOPOLOGY_TERM: Shape = Shape {
     name: "an allowed topology",
     keys: &["matchLabelExpressions"],
@@ -70,29 +78,21 @@ static VOLUME: Shape = Shape {
         "capacity",
         "persistentVolumeReclaimPolicy",
         "storageClassName",
+        "volumeAttributesClassName",
         "csi",
         "local",
         "hostPath",
         "awsElasticBlockStore",
         "gcePersistentDisk",
     ],
-    without_effect: &[
-        "accessModes",
-        "claimRef",
-        "mountOptions",
-        "volumeMode",
-        "volumeAttributesClassName",
-        "nfs",
-        "iscsi",
-        "fc",
-    ],
+    without_effect: &["accessModes", "claimRef", "mountOptions", "volumeMode", "nfs", "iscsi", "fc"],
     unsupported: &[],
     strict: false,
 };
 static CLAIM: Shape = Shape {
     name: "a PersistentVolumeClaim's spec",
-    keys: &["storageClassName", "volumeName", "resources", "accessModes"],
-    without_effect: &["volumeMode", "selector", "dataSource", "dataSourceRef", "volumeAttributesClassName"],
+    keys: &["storageClassName", "volumeAttributesClassName", "volumeName", "resources", "accessModes"],
+    without_effect: &["volumeMode", "selector", "dataSource", "dataSourceRef"],
     unsupported: &[],
     strict: false,
 };
@@ -127,6 +127,24 @@ pub(super) fn storage_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> R
         disk: fields.get("parameters").map_or(Ok(DiskClass::default()), |own| disk_class(reader, own))?,
         retain: fields.get("reclaimPolicy").and_then(Node::as_text) == Some("Retain"),
     })
+}
+
+/// A VolumeAttributesClass; drivers are named as those of StorageClasses are.
+pub(super) fn attributes_class<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+) -> Result<VolumeAttributesClass, InputError> {
+    let fields = reader.fields(object, &ATTRIBUTES)?;
+    let name = metadata(reader, fields.get("metadata"))?.name.name;
+    let driver = csi_name(reader.symbol(fields.required(reader, "driverName")?, "driverName")?);
+    let disk = fields.get("parameters").map_or(Ok(DiskClass::default()), |own| disk_class(reader, own))?;
+    Ok(VolumeAttributesClass { name, driver, disk })
+}
+
+/// The VolumeAttributesClass that a claim or a volume names; the empty name stands for none.
+fn attributes<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<Option<Symbol>, InputError> {
+    let name = spec.optional("volumeAttributesClassName", |n, what| reader.symbol(n, what))?;
+    Ok(name.filter(|name| *name != well_known::EMPTY))
 }
 
 /// The parameters of a class that its volumes are billed by; their names are the same in capitals.
@@ -208,6 +226,7 @@ pub(super) fn volume<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<P
             Some(class) => Some(class),
             None => spec.optional("storageClassName", |n, what| reader.symbol(n, what))?,
         },
+        attributes: attributes(reader, spec)?,
         gib: gib(reader, spec.get("capacity"))?,
         retain: spec.get("persistentVolumeReclaimPolicy").and_then(Node::as_text) != Some("Delete"),
     })
@@ -235,6 +254,7 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
         namespace: metadata.name.namespace,
         name: metadata.name.name,
         class: None,
+        attributes: None,
         volume: None,
         bind_completed: metadata.annotations.get("pv.kubernetes.io/bind-completed".into()).is_some(),
         lost: fields.get("status").and_then(|status| status.get("phase")).and_then(Node::as_text) == Some("Lost"),
@@ -251,6 +271,7 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
             }
             claim.class = Some(class);
         }
+        claim.attributes = attributes(reader, spec)?;
         let volume = spec.optional("volumeName", |n, what| reader.symbol(n, what))?;
         claim.volume = volume.filter(|name| *name != well_known::EMPTY);
         claim.bytes = requested_bytes(reader, spec.get("resources"))?;
@@ -276,7 +297,12 @@ pub(super) fn claim_templates<'s>(reader: &mut Reader<'s>, set: Fields<'_, 's>) 
     let mut volumes = Vec::new();
     for template in set.optional("volumeClaimTemplates", |n, what| reader.list(n, what))?.unwrap_or_default() {
         let claim = claim(reader, template)?;
-        volumes.push(VolumeRef { claim: claim.name, source: ClaimSource::Template(claim.class), bytes: claim.bytes });
+        volumes.push(VolumeRef {
+            claim: claim.name,
+            source: ClaimSource::Template(claim.class),
+            bytes: claim.bytes,
+            attributes: claim.attributes,
+        });
     }
     Ok(volumes)
 }

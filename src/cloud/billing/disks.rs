@@ -78,7 +78,7 @@ impl ListedVolumes {
             return Some(self.by_list(prices, gib, class));
         }
         let is_gp3 = class.volume_type.is_none_or(|own| own.as_str() == "gp3");
-        let is_plain = iops(gib, class) <= GP3_IOPS && i64::from(class.throughput_mib) <= GP3_THROUGHPUT;
+        let is_plain = class.ordered_iops(gib) <= GP3_IOPS && i64::from(class.throughput_mib) <= GP3_THROUGHPUT;
         if !is_gp3 || !is_plain || self.gp3.is_none() {
             listed.leave_out(item);
         }
@@ -87,7 +87,7 @@ impl ListedVolumes {
 
     /// What a volume costs for a month by these prices: as gp3 where its type is not known.
     fn by_list(&self, prices: &VolumePrices, gib: i64, class: DiskClass) -> (HourlyRate, PriceQuality) {
-        let iops = iops(gib, class);
+        let iops = class.ordered_iops(gib);
         let times = |price: HourlyRate, count: i64| price.scaled(count.max(0), 1);
         let size = |per_gib| times(per_gib, gib);
         let gp3 = || {
@@ -100,7 +100,7 @@ impl ListedVolumes {
             let in_tiers = times(first, iops.min(up_to)) + times(second, iops.min(beyond) - up_to);
             size(prices.io2) + in_tiers + times(third, iops - beyond)
         };
-        match class.volume_type.map_or("gp3", Symbol::as_str) {
+        match class.type_name() {
             "gp3" => (gp3(), self.quality_of_gp3),
             "gp2" => (size(prices.gp2), self.quality),
             "io1" => (size(prices.io1) + times(prices.io1_iops, iops), self.quality),
@@ -111,11 +111,6 @@ impl ListedVolumes {
             _ => (gp3(), PriceQuality::Assumed),
         }
     }
-}
-
-/// I/O operations per second that are ordered.
-fn iops(gib: i64, class: DiskClass) -> i64 {
-    if class.iops > 0 { i64::from(class.iops) } else { i64::from(class.iops_per_gib) * gib }
 }
 
 /// The lines of the bill, in the order of `disks`.

@@ -61,7 +61,7 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 36] = [
+const CARRIED: [(&str, usize); 37] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
@@ -75,6 +75,7 @@ const CARRIED: [(&str, usize); 36] = [
     ("PodMonitor", 0),
     ("ConfigMap", 0),
     ("StorageClass", 0),
+    ("VolumeAttributesClass", 0),
     ("PersistentVolume", 0),
     ("PersistentVolumeClaim", 0),
     ("ClusterConfig", 0),

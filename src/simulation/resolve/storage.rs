@@ -28,6 +28,7 @@ pub(super) fn storage(
     for part in parts(scenario, manifests) {
         let mut own = Manifests::default();
         own.storage_classes.clone_from(&part.storage_classes);
+        own.attribute_classes.clone_from(&part.attribute_classes);
         own.volumes.clone_from(&part.volumes);
         own.volume_claims.clone_from(&part.volume_claims);
         all.apply(own);
@@ -40,7 +41,9 @@ pub(super) fn storage(
     }
     let classes = needs.classes(all.storage_classes, warnings);
     let Needs { claims, volumes, missing, sizeless, sized, .. } = needs;
-    let storage = Storage::new(claims, volumes, classes);
+    let storage = Storage::new(claims, volumes, classes).with_attributes(all.attribute_classes);
+    let to_come: Vec<PersistentVolumeClaim> = sizeless.iter().chain(&sized).copied().collect();
+    let storage = settle_attributes(storage, &to_come, kubernetes, warnings);
     warn_about_sizes(&storage, &sizeless, warnings);
     warn_about_refused(&storage, &sized, warnings);
     if !missing.is_empty() {
@@ -72,6 +75,44 @@ fn share_claims(claims: &mut [PersistentVolumeClaim], kubernetes: KubernetesVers
             some_of(&names)
         ));
     }
+}
+
+/// The storage with the VolumeAttributesClasses that its EBS volumes, and those of the claims `to_come`, can have: before Kubernetes 1.31 none,
+/// as the API server drops what names them. Those that are in no file are warned of.
+///
+/// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `VolumeAttributesClass` (alpha in 1.29, beta and off in 1.31, on since 1.34); EKS user
+/// guide, release notes of Kubernetes 1.34 (volumes are modified on EKS from 1.31 on).
+fn settle_attributes(
+    storage: Storage,
+    to_come: &[PersistentVolumeClaim],
+    kubernetes: KubernetesVersion,
+    warnings: &mut Caveats,
+) -> Storage {
+    let ebs = Some(well_known::EBS_DRIVER);
+    let volumes = storage.volumes_in_order().into_iter().filter(|volume| volume.driver == ebs);
+    let claims = to_come.iter().filter(|claim| storage.class_of(claim).map(|class| class.provisioner) == ebs);
+    let named = volumes.map(|own| (own.attributes, own.name)).chain(claims.map(|own| (own.attributes, own.name)));
+    let named: BTreeSet<(&str, &str)> = named.filter_map(|(class, of)| Some((class?.as_str(), of.as_str()))).collect();
+    if kubernetes.minor() < 31 {
+        if !named.is_empty() {
+            let names: Vec<&str> = named.iter().map(|(_, of)| *of).collect();
+            warnings.changes(format!(
+                "Kubernetes {kubernetes} drops `volumeAttributesClassName` of {}: the StorageClass alone says what such volumes are; state a \
+                 release from 1.31 on",
+                some_of(&names)
+            ));
+        }
+        return storage.with_attributes(Vec::new());
+    }
+    for (class, of) in named {
+        if storage.attributes(Some(Symbol::new(class)), ebs).is_none() {
+            warnings.changes(format!(
+                "VolumeAttributesClass {class} is in no file, or for another driver: the volume of {of} is billed as its StorageClass has it, while a \
+                 cluster makes none before the class is there; add it"
+            ));
+        }
+    }
+    storage
 }
 
 /// The manifests of the start and of the timeline.
@@ -152,7 +193,7 @@ impl Needs {
             };
             let class = self.want(class);
             let claim = PersistentVolumeClaim::unbound(namespace, volume.claim, class);
-            self.weigh(PersistentVolumeClaim { bytes: volume.bytes, ..claim });
+            self.weigh(PersistentVolumeClaim { bytes: volume.bytes, attributes: volume.attributes, ..claim });
         }
     }
 
@@ -247,7 +288,7 @@ fn warn_about_refused(storage: &Storage, sized: &[PersistentVolumeClaim], warnin
         let Some(class) = storage.class_of(claim).filter(|class| class.provisioner == well_known::EBS_DRIVER) else {
             continue;
         };
-        let volume_type = class.disk.volume_type.map_or("gp3", Symbol::as_str);
+        let volume_type = storage.disk_for(claim).unwrap_or(class.disk).type_name();
         let Some((gib, (least, most))) = claim.gib().zip(ebs_sizes(volume_type)) else { continue };
         if !(least..=most).contains(&i64::from(gib)) {
             refused.insert((claim.name.as_str(), volume_type, gib, least, most));
@@ -257,6 +298,41 @@ fn warn_about_refused(storage: &Storage, sized: &[PersistentVolumeClaim], warnin
         warnings.changes(format!(
             "EBS makes no volume of type {volume_type} with {gib} GiB for {name} ({least} to {most} GiB): a cluster's pod waits for it without \
              end, and here it is there; ask for a size that there is"
+        ));
+    }
+    warn_about_operations(storage, sized, warnings);
+}
+
+/// Claims for volumes of io1 or io2 without I/O operations, of which EC2 makes none either, or with two numbers of them, which the driver refuses.
+///
+/// Source: EC2 API reference, `CreateVolume`, `Iops` (2026); aws-ebs-csi-driver `pkg/cloud/cloud.go`, `CreateDisk`.
+fn warn_about_operations(storage: &Storage, sized: &[PersistentVolumeClaim], warnings: &mut Caveats) {
+    let (mut without, mut twofold) = (BTreeSet::new(), BTreeSet::new());
+    for claim in sized {
+        let Some(class) = storage.class_of(claim).filter(|class| class.provisioner == well_known::EBS_DRIVER) else {
+            continue;
+        };
+        let disk = storage.disk_for(claim).unwrap_or(class.disk);
+        match (disk.iops > 0, disk.iops_per_gib > 0) {
+            (false, false) if matches!(disk.type_name(), "io1" | "io2") => {
+                without.insert((disk.type_name(), claim.name.as_str(), class.name.as_str()));
+            }
+            (true, true) => {
+                twofold.insert((claim.name.as_str(), class.name.as_str()));
+            }
+            _ => {}
+        }
+    }
+    for (volume_type, name, class) in without {
+        warnings.changes(format!(
+            "EBS makes no volume of type {volume_type} without I/O operations for {name}: a cluster's pod waits for it without end, and here it \
+             is there; state `iops` or `iopsPerGB` among the parameters of {class}"
+        ));
+    }
+    for (name, class) in twofold {
+        warnings.changes(format!(
+            "the EBS CSI driver makes no volume for {name}, as {class} states both `iops` and `iopsPerGB`: a cluster's pod waits for it without \
+             end, and here it is there with `iops`; state one of them"
         ));
     }
 }

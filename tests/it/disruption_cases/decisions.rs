@@ -214,6 +214,7 @@ fn a_volume_on_the_nodes_own_disk_does_not_hold_its_pod() {
         node_local: true,
         deleting: false,
         class: None,
+        attributes: None,
         gib: None,
         retain: false,
     });

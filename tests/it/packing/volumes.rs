@@ -33,6 +33,7 @@ pub fn bound(world: &mut World, name: &str, alternatives: &[&[&str]]) {
         node_local: false,
         deleting: false,
         class: None,
+        attributes: None,
         gib: None,
         retain: false,
     });

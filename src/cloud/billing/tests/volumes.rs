@@ -99,6 +99,27 @@ fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
 }
 
 #[test]
+fn operations_for_each_gib_are_ordered_up_to_what_there_is() {
+    let each = |volume_type: &str, iops_per_gib| DiskClass { iops_per_gib, ..DiskClass::of_type(volume_type) };
+    for (class, gib, ordered) in [
+        (each("io1", 50), 4_096, 64_000),
+        (each("io1", 80), 100, 5_000),
+        (each("io2", 1_000), 1_024, 256_000),
+        (each("gp3", 500), 1_000, 80_000),
+        (each("gp3", 600), 4, 2_400),
+        (DiskClass { iops: 20_000, ..DiskClass::of_type("io1") }, 100, 5_000),
+    ] {
+        assert_eq!(class.ordered_iops(gib), ordered, "{class:?} of {gib} GiB");
+    }
+    let month = 730 * 3_600;
+    let disk = Disk { zone: None, gib: 4_096, class: each("io1", 50), from: at(0), until: None };
+    let mut ec2 = account(BillingSettings::default());
+    let bill = super::super::bill(&mut ec2, at(month), &Beside { disks: vec![disk], ..Beside::default() });
+    let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
+    assert!((sum - (512.0 + 4_160.0)).abs() < 1e-4, "4,096 GiB at 0.125 and 64,000 operations at 0.065, not {sum}");
+}
+
+#[test]
 fn volumes_cost_what_they_do_in_their_region() {
     let region = Catalog::embedded().and_then(|catalog| catalog.region("eu-central-1")).unwrap();
     let month = 730 * 3_600;

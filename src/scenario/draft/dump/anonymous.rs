@@ -286,7 +286,7 @@ impl Names {
             "apiVersion" | "apiGroup" | "group" if words::is_known_group(text) => text.to_string(),
             "kind" if words::is_known_kind(text) => text.to_string(),
             "osImage" if words::is_known_system(text) => text.to_string(),
-            "driver" | "provisioner" if words::is_known_driver(text) => text.to_string(),
+            "driver" | "driverName" | "provisioner" if words::is_known_driver(text) => text.to_string(),
             _ if words::is_of_enumeration(key) || words::names_nobody(text) => text.to_string(),
             _ => self.name(text),
         };

@@ -270,7 +270,7 @@ const CONDITIONS: [&str; 34] = [
 /// What the names of machine images' systems begin with.
 const SYSTEMS: [&str; 6] = ["Amazon Linux", "Bottlerocket", "Ubuntu", "Windows Server", "Flatcar", "Red Hat"];
 /// Kinds of objects that others refer to.
-const KINDS: [&str; 34] = [
+const KINDS: [&str; 35] = [
     "SecurityGroupPolicy",
     "LimitRange",
     "ResourceQuota",
@@ -282,6 +282,7 @@ const KINDS: [&str; 34] = [
     "ServiceMonitor",
     "PodMonitor",
     "StorageClass",
+    "VolumeAttributesClass",
     "PersistentVolume",
     "PersistentVolumeClaim",
     "NodePool",
