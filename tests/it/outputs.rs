@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use nodecast::catalog::PriceQuality;
+use nodecast::cloud::BillItem;
 use nodecast::domain::vertical::UpdateMode;
 use nodecast::domain::workload::ObjectName;
 use nodecast::domain::{Money, Resources, SimTime, Symbol, WorkloadId};
@@ -51,6 +52,42 @@ pub fn all_documented(summary: &Summary) {
 #[test]
 fn every_key_of_the_summary_is_documented() {
     all_documented(&Summary::of(&with_recommendations()));
+}
+
+#[test]
+fn the_reference_calls_compute_what_the_columns_sum_up() {
+    let start = REFERENCE.find("*Compute* is").expect("what compute is");
+    let told = REFERENCE[start..].split("Net of the discount").next().expect("a sentence");
+    let told: BTreeSet<&str> = told.split('`').skip(1).step_by(2).collect();
+    let items = [
+        BillItem::Instance,
+        BillItem::FreeFirstHour,
+        BillItem::RootVolume,
+        BillItem::PersistentVolume,
+        BillItem::PublicIpv4,
+        BillItem::ControlPlane,
+        BillItem::ExtendedSupport,
+        BillItem::ReservedInstances,
+        BillItem::CapacityReservation,
+        BillItem::UnusedCapacityReservation,
+        BillItem::SavingsPlans,
+        BillItem::UnusedCommitment,
+        BillItem::LoadBalancer,
+        BillItem::LoadBalancerCapacity,
+        BillItem::NatGateway,
+        BillItem::NatTransfer,
+        BillItem::CrossZoneTransfer,
+        BillItem::Covered,
+        BillItem::Discount,
+        BillItem::CpuCredits,
+        BillItem::NodeFee,
+        BillItem::AutoModeFee,
+        BillItem::FargateCpu,
+        BillItem::FargateMemory,
+        BillItem::FargateStorage,
+    ];
+    let compute: BTreeSet<&str> = items.iter().filter(|item| item.is_compute()).map(|item| item.as_str()).collect();
+    assert_eq!(told, compute);
 }
 
 /// The outcome that tests of reports have, with a VerticalPodAutoscaler.
