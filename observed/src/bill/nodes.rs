@@ -130,8 +130,8 @@ impl NodeTables {
         let within_an_hour = line.end.duration_since(line.start).as_secs() <= 3_600;
         if capacity == CapacityType::Spot && within_an_hour {
             let pool = self.spot.entry(SpotKey { instance_type, zone, hour: line.start }).or_default();
-            pool.hours += line.usage;
-            pool.cost += line.unblended;
+            pool.hours += part(line.usage);
+            pool.cost += part(line.unblended);
         }
     }
 }

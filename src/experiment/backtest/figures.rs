@@ -120,7 +120,7 @@ impl HeldPrices {
             for charge in history.charges.iter().flatten().filter(|charge| charge.is_instance()) {
                 let sums = paid.entry((charge.instance_type, charge.zone, charge.capacity_type)).or_default();
                 sums.0 += charge.amount.as_nanos() as f64;
-                sums.1 += charge.until.saturating_since(charge.from).as_secs_f64() / SECONDS_AN_HOUR;
+                sums.1 += charge.machine_time.as_secs_f64() / SECONDS_AN_HOUR;
             }
             let mut seen: BTreeMap<Offering, (f64, f64)> = BTreeMap::new();
             for price in &history.spot_prices {
@@ -374,6 +374,7 @@ mod tests {
             capacity_type: None,
             from: at(from),
             until: at(until),
+            machine_time: at(until).saturating_since(at(from)),
             amount: Money::from_nanos(nanos),
         };
         let window = Window { from: at(100), until: at(200) };

@@ -181,6 +181,9 @@ pub struct Charge {
     pub from: SimTime,
     /// Until when.
     pub until: SimTime,
+    /// For how long all machines that it is for ran together: as long as it spans, but in bills of real clusters, which know of a pool's
+    /// hours how many there were and not whose.
+    pub machine_time: SimDuration,
     /// How much; what is taken back is negative.
     pub amount: Money,
 }
@@ -287,6 +290,7 @@ fn charges(outcome: &Outcome) -> Vec<Charge> {
         capacity_type: line.capacity_type,
         from: line.from,
         until: line.to,
+        machine_time: line.to.saturating_since(line.from),
         amount: line.amount,
     };
     lines.map(charge).collect()

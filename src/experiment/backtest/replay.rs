@@ -86,7 +86,7 @@ fn spot_prices(history: &History, shift: i64) -> Option<Vec<ReplayedPrice>> {
     let spot = charges.filter(|own| own.is_instance() && own.capacity_type == Some(well_known::SPOT));
     let mut prices: Vec<ReplayedPrice> = spot
         .filter_map(|charge| {
-            let micros = charge.until.saturating_since(charge.from).as_micros();
+            let micros = charge.machine_time.as_micros();
             let nanos = charge.amount.as_nanos().checked_mul(3_600_000_000)?.checked_div(micros.into())?;
             Some(ReplayedPrice {
                 instance_type: charge.instance_type?,
@@ -157,4 +157,45 @@ pub fn forecast(scenario: &Scenario, training: Window) -> Option<Scenario> {
         open.arrivals = None;
     }
     Some(scenario)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::spot_prices;
+    use crate::cloud::BillItem;
+    use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
+    use crate::experiment::backtest::history::{Charge, Counted, History};
+
+    #[test]
+    fn a_pool_of_many_instances_is_replayed_at_the_price_of_one() {
+        let (from, until) = (SimTime::ZERO, SimTime::ZERO + SimDuration::from_secs(3_600));
+        let charge = Charge {
+            item: Symbol::new(BillItem::Instance.as_str()),
+            instance_type: Some(Symbol::new("m6i.xlarge")),
+            zone: Some(Symbol::new("us-east-1a")),
+            capacity_type: Some(well_known::SPOT),
+            from,
+            until,
+            machine_time: SimDuration::from_secs(40 * 3_600),
+            amount: Money::from_nanos(40 * 70_000_000),
+        };
+        let history = History {
+            start: jiff::Timestamp::UNIX_EPOCH,
+            duration: SimDuration::from_secs(3_600),
+            counts_from: SimTime::ZERO,
+            nodes: Vec::new(),
+            pods: Vec::new(),
+            workloads: BTreeMap::new(),
+            knows_evictions: false,
+            charges: Some(vec![charge]),
+            charged_from: SimTime::ZERO,
+            counted: Counted::default(),
+            spot_prices: Vec::new(),
+            currency: None,
+        };
+        let prices = spot_prices(&history, 0).unwrap();
+        assert_eq!(prices.iter().map(|price| price.rate).collect::<Vec<_>>(), [HourlyRate::from_nanos(70_000_000)]);
+    }
 }

@@ -259,6 +259,7 @@ fn charges(path: &Path) -> Result<Vec<Charge>, HistoryError> {
             capacity_type: symbol("capacity_type")?,
             from,
             until,
+            machine_time: until.saturating_since(from),
             amount: row.money("amount")?.unwrap_or(Money::ZERO),
         }))
     })?;

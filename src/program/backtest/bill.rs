@@ -254,20 +254,13 @@ impl RecordedBill {
         let mut charges = Vec::new();
         for (key, hour) in &self.totals.spot {
             let from = SimTime::from_micros(key.hour.as_microsecond() - record.start.as_microsecond());
-            let until = from + span(hour.hours).min(judged.until.saturating_since(from));
+            let until = (from + SimDuration::from_secs(3_600)).min(judged.until);
             let kind = (key.instance_type.as_str(), key.zone.as_str(), well_known::SPOT);
-            charges.push(instance(kind, from, until, hour.cost.money()));
+            charges.push(instance(kind, (from, until), hour.hours, hour.cost));
         }
         for (key, node) in self.totals.nodes.iter().filter(|(key, _)| key.capacity == CapacityType::OnDemand) {
             let kind = (key.instance_type.as_str(), key.zone.as_str(), well_known::ON_DEMAND);
-            let (mut left, whole) = (span(node.hours), span(node.hours).as_micros().max(1));
-            // Hours of several nodes at once are lines beside each other.
-            while left > SimDuration::ZERO {
-                let part = left.min(judged.length());
-                let amount = node.amortised.money().portion(part.as_micros().into(), whole.into());
-                charges.push(instance(kind, judged.from, judged.from + part, amount));
-                left = SimDuration::from_micros(left.as_micros() - part.as_micros());
-            }
+            charges.push(instance(kind, (judged.from, judged.until), node.hours, node.amortised));
         }
         for (group, amount) in ComparedBill::amortised(&self.totals).groups {
             if is_simulated(&group) {
@@ -278,6 +271,7 @@ impl RecordedBill {
                     capacity_type: None,
                     from: judged.from,
                     until: judged.until,
+                    machine_time: judged.length(),
                     amount: amount.money(),
                 });
             }
@@ -383,9 +377,9 @@ fn span(hours: Amount) -> SimDuration {
 
 fn instance(
     (instance_type, zone, capacity_type): (&str, &str, Symbol),
-    from: SimTime,
-    until: SimTime,
-    amount: Money,
+    (from, until): (SimTime, SimTime),
+    hours: Amount,
+    cost: Amount,
 ) -> Charge {
     Charge {
         item: Symbol::new(BillItem::Instance.as_str()),
@@ -394,7 +388,8 @@ fn instance(
         capacity_type: Some(capacity_type),
         from,
         until,
-        amount,
+        machine_time: span(hours).max(SimDuration::ZERO),
+        amount: cost.money(),
     }
 }
 
@@ -426,4 +421,91 @@ fn mean_bill(simulations: &[History], judged: Window) -> ComparedBill {
             (capacity, instance_type, hours, HourlyRate::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX)))
         });
     ComparedBill::simulated(groups, nodes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use nodecast_observed::bill::{Cluster, Ledger, ReadOptions, read_bytes};
+
+    use super::{RecordedBill, well_known};
+    use crate::domain::{Money, SimDuration, SimTime, Symbol};
+    use crate::experiment::backtest::figures::{HeldPrices, Window};
+    use crate::experiment::backtest::history::{Charge, Counted, History};
+
+    const HEADER: &str = "line_item_usage_account_id,line_item_line_item_type,line_item_usage_start_date,line_item_usage_end_date,\
+        line_item_product_code,line_item_usage_type,line_item_availability_zone,line_item_resource_id,line_item_usage_amount,\
+        line_item_unblended_cost,line_item_currency_code,product_instance_type,resource_tags";
+
+    fn hours(hours: i64) -> SimTime {
+        SimTime::from_micros(hours * 3_600_000_000)
+    }
+
+    fn day() -> Window {
+        Window { from: hours(0), until: hours(24) }
+    }
+
+    /// A line of the day with an amount of usage and what it costs, from an hour to an hour.
+    fn line((from, until): (u32, u32), usage_type: &str, resource: &str, (usage, cost): (&str, &str)) -> String {
+        let instant = |hour: u32| format!("2026-10-{:02}T{:02}:00:00Z", 13 + hour / 24, hour % 24);
+        let kind = usage_type.split_once("Usage:").map_or("", |(_, kind)| kind);
+        let (from, until) = (instant(from), instant(until));
+        format!(
+            "1,Usage,{from},{until},AmazonEC2,{usage_type},us-east-1a,{resource},{usage},{cost},USD,{kind},\
+             \"{{\"\"aws_eks_cluster_name\"\":\"\"shop\"\"}}\""
+        )
+    }
+
+    fn bill(lines: &[String]) -> RecordedBill {
+        let mut ledger = Ledger::new(Cluster { name: "shop".to_owned(), ..Cluster::default() });
+        let text = format!("{HEADER}\n{}\n", lines.join("\n"));
+        read_bytes("bill.csv", text.as_bytes(), &ReadOptions::default(), &mut |line| ledger.take(line)).unwrap();
+        RecordedBill { totals: ledger.finish().unwrap(), files: Vec::new(), ignored: Vec::new() }
+    }
+
+    fn record() -> History {
+        History {
+            start: "2026-10-13T00:00:00Z".parse().unwrap(),
+            duration: SimDuration::from_secs(86_400),
+            counts_from: SimTime::ZERO,
+            nodes: Vec::new(),
+            pods: Vec::new(),
+            workloads: BTreeMap::new(),
+            knows_evictions: false,
+            charges: None,
+            charged_from: SimTime::ZERO,
+            counted: Counted::default(),
+            spot_prices: Vec::new(),
+            currency: None,
+        }
+    }
+
+    fn total(charges: &[Charge]) -> Money {
+        charges.iter().map(|charge| charge.within(day())).fold(Money::ZERO, |sum, amount| sum + amount)
+    }
+
+    /// Prices of an hour of instances, in the currency.
+    fn prices(charges: Vec<Charge>) -> Vec<(Option<Symbol>, f64)> {
+        let history = History { charges: Some(charges), ..record() };
+        HeldPrices::of(std::iter::once(&history)).entries().map(|((_, _, capacity), price)| (capacity, price)).collect()
+    }
+
+    #[test]
+    fn many_instances_of_a_pool_cost_by_the_hour_what_each_of_them_does() {
+        let kinds = [("SpotUsage:m6i.xlarge", "0.07"), ("BoxUsage:m6i.xlarge", "0.192")];
+        let lines: Vec<String> = (0..24)
+            .flat_map(|hour| kinds.map(|kind| (hour, kind)))
+            .flat_map(|(hour, (usage_type, price))| {
+                (0..40).map(move |node| {
+                    line((hour, hour + 1), usage_type, &format!("i-{usage_type}-{node}"), ("1", price))
+                })
+            })
+            .collect();
+        let charges = bill(&lines).charges(&record(), day());
+        assert_eq!(total(&charges), Money::from_nanos(24 * 40 * (70_000_000 + 192_000_000)));
+        let of_pools = prices(charges);
+        let wanted = [(Some(well_known::ON_DEMAND), 0.192), (Some(well_known::SPOT), 0.07)];
+        assert!(of_pools.len() == 2 && wanted.iter().all(|price| of_pools.contains(price)), "{of_pools:?}");
+    }
 }
