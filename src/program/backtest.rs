@@ -15,7 +15,7 @@ use crate::domain::words::counted as counted_words;
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::backtest::figures::Window;
 use crate::experiment::backtest::history::{Counted, History};
-use crate::experiment::backtest::replay::{forecast, with_recorded};
+use crate::experiment::backtest::replay::{forecast, not_repeated, with_recorded};
 use crate::experiment::backtest::{
     Answer, BillComparison, Findings, Mode, Recorded, SCHEMA_VERSION, Stretch, Variant, findings, naive_stretch,
     split_of, stretch, tables, workloads,
@@ -184,13 +184,17 @@ impl Backtest {
         Judged { swapped_in, without_calibration, findings, curves, bill }
     }
 
+    /// What comes before the judged time, in the simulations.
+    fn training(&self) -> Window {
+        Window { from: SimTime::ZERO + self.scenario.warm_up, until: self.stretch.simulated.from }
+    }
+
     /// A scenario before anything recorded of the market is swapped in: in a forecast without what was not known at the split.
     fn base(&self, scenario: &Scenario) -> Result<Scenario, Failure> {
         match self.request.mode {
             Mode::Replay => Ok(scenario.clone()),
             Mode::Forecast => {
-                let training =
-                    Window { from: SimTime::ZERO + self.scenario.warm_up, until: self.stretch.simulated.from };
+                let training = self.training();
                 let days = training.length().as_secs() / 86_400;
                 forecast(scenario, training).ok_or_else(|| Failure::bad_input(NothingKnown { days }))
             }
@@ -323,6 +327,9 @@ impl Backtest {
             all.may_change(&*format!(
                 "Spot prices of {pools} recorded; those of all others are modelled, and decide which types are launched"
             ));
+        }
+        if self.request.mode == Mode::Forecast {
+            not_repeated(&self.scenario, self.training()).iter().for_each(|text| all.may_change(text.as_str()));
         }
         let counted = &self.recorded.counted;
         if counted.taken_for_on_demand > 0 {

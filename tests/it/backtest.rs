@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use nodecast::catalog::Catalog;
-use nodecast::experiment::backtest::{History, Verdict, tables};
+use nodecast::domain::{SimDuration, SimTime};
+use nodecast::experiment::backtest::figures::Window;
+use nodecast::experiment::backtest::{History, Verdict, replay, tables};
 use nodecast::report;
+use nodecast::scenario::definition::Requests;
 use nodecast::scenario::{Limits, Scenario};
 use nodecast::simulation;
 use serde_json::Value;
@@ -177,6 +180,39 @@ fn a_forecast_knows_only_what_came_before_the_split() {
     assert!((cpu(&replay) / 5_200.0 - 1.0).abs() < 0.03, "{}", cpu(&replay));
     assert!((cpu(&forecast) / 2_600.0 - 1.0).abs() < 0.03, "{}", cpu(&forecast));
     assert_eq!(forecast["swapped_in"], serde_json::json!([]));
+    // Nor where the demand is CPU in use.
+    let cores = "load[0]={ workload: shop/web, cpu: { steps: [{ at: 0s, rate: 2 }, { at: 26h, rate: 6 }] } }";
+    let (forecast, _) = judged(place.path(), &record, &["--set", cores, "--mode", "forecast"]);
+    assert!((cpu(&forecast) / 2_000.0 - 1.0).abs() < 0.03, "{}", cpu(&forecast));
+}
+
+#[test]
+fn a_forecast_repeats_whatever_demand_is_stated_in_and_says_what_it_cannot() {
+    let place = tempfile::tempdir().unwrap();
+    let trace = place.path().join("trace.csv");
+    std::fs::write(&trace, "create_s,cpu_milli,memory_mib\n0,100,64\n100000,100,64\n").unwrap();
+    let trebled = "{ steps: [{ at: 0s, rate: 1 }, { at: 26h, rate: 3 }] }";
+    let edits = [
+        "load[0].at=20h".to_owned(),
+        format!("load[1]={{ workload: shop/api, cpu: {trebled} }}"),
+        format!("usage=[{{ workload: shop/api, cpu: {trebled}, memory: {trebled} }}]"),
+        format!("queues=[{{ name: q, kind: sqs, workload: shop/web, time_per_message: 1s, messages: {trebled} }}]"),
+        format!("pods={{ csv: {} }}", trace.display()),
+    ];
+    let edits = edits.map(|edit| nodecast::scenario::Edit::parse(&edit).unwrap());
+    let catalog = Catalog::embedded().unwrap();
+    let (scenario, _) = Scenario::load_edited(&scenario(), catalog, &Limits::default(), &edits).unwrap();
+    let hour = |hours: i64| SimTime::ZERO + SimDuration::from_secs(hours * 3_600);
+    let training = Window { from: hour(2), until: hour(26) };
+    let known = replay::forecast(&scenario, training).unwrap();
+    let Requests::Cpu(cores) = &known.load[1].requests else { panic!("a load in cores") };
+    let usage = &known.usage[0];
+    for open in [Some(cores), usage.cpu.as_ref(), usage.memory.as_ref(), known.queues[0].messages.as_ref()] {
+        let open = open.unwrap();
+        assert!(open.curve.steps().iter().all(|step| step.rate < 2.0), "{:?}", open.curve);
+    }
+    let told = replay::not_repeated(&scenario, training);
+    assert!(told.len() == 2 && told[0].contains("pods of the trace") && told[1].contains("(shop/web)"), "{told:?}");
 }
 
 #[test]

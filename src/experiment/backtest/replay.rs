@@ -13,7 +13,7 @@ use crate::domain::well_known;
 use crate::domain::{HourlyRate, SimDuration, SimTime, Symbol};
 use crate::load::Curve;
 use crate::scenario::Scenario;
-use crate::scenario::definition::Requests;
+use crate::scenario::definition::{LoadSpec, OpenRequests, Requests};
 
 /// Something recorded that takes the place of a model.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
@@ -128,35 +128,71 @@ fn reclaims(history: &History, shift: i64) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// The scenario with the load of its last whole days before `split`, again and again from there on: what would have been known
-/// then. A week where there is one, so that weekends come on weekends.
-pub fn forecast(scenario: &Scenario, training: Window) -> Option<Scenario> {
+/// How much of the time before a split comes again and again: a week where there is one, so that weekends come on weekends, else as many
+/// whole days as there are.
+fn period(training: Window) -> Option<SimDuration> {
     const DAY: i64 = 86_400;
     let days = training.length().as_secs() / DAY;
     let period = SimDuration::from_secs(if days >= 7 { 7 * DAY } else { days * DAY });
-    if period == SimDuration::ZERO {
-        return None;
-    }
+    (period > SimDuration::ZERO).then_some(period)
+}
+
+/// The scenario with the demand of its last whole days before `split`, again and again from there on: what would have been known
+/// then. Requests, CPU and memory in use, and messages of queues are demand; [`not_repeated`] names what stays as it is.
+pub fn forecast(scenario: &Scenario, training: Window) -> Option<Scenario> {
+    let period = period(training)?;
     let mut scenario = scenario.clone();
+    let end = SimTime::ZERO + scenario.duration;
     for load in &mut scenario.load {
-        let Requests::Open(open) = &mut load.requests else { continue };
-        // Curves count from the start of their load.
-        let known_until = training.until.saturating_since(load.at);
-        let Some(known_from) = known_until.as_micros().checked_sub(period.as_micros()).filter(|from| *from >= 0) else {
-            continue;
-        };
-        let back = SimDuration::from_micros(-known_from);
-        let end = SimTime::ZERO + scenario.duration;
-        let length = SimDuration::from_micros(end.saturating_since(load.at).as_micros() - known_from);
-        let again = (*open.curve).clone().shifted(back).repeated(period, back, length);
-        let again = again.shifted(SimDuration::from_micros(known_from));
-        // What was known stays. At the seam the repeated curve takes up the rate that the known one ends with.
-        let known = open.curve.steps().iter().filter(|step| step.from < known_until);
-        let steps = known.chain(again.steps().iter().filter(|step| step.from >= known_until)).copied();
-        open.curve = Arc::new(Curve::from_steps(steps.collect()));
-        open.arrivals = None;
+        if let Requests::Open(open) | Requests::Cpu(open) = &mut load.requests {
+            repeat_known(open, load.at, training.until, period, end);
+        }
     }
+    let used = scenario.usage.iter_mut().flat_map(|usage| usage.cpu.iter_mut().chain(usage.memory.iter_mut()));
+    let queued = scenario.queues.iter_mut().flat_map(|queue| queue.messages.iter_mut());
+    used.chain(queued).for_each(|open| repeat_known(open, SimTime::ZERO, training.until, period, end));
     Some(scenario)
+}
+
+/// What a forecast leaves as the scenario has it after the split, a sentence each.
+pub fn not_repeated(scenario: &Scenario, training: Window) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if scenario.pods.as_deref().is_some_and(|trace| trace.rows.iter().any(|row| row.at >= training.until)) {
+        sentences.push(
+            "pods of the trace come and go after the split as they were recorded, and not as was known at the split"
+                .to_owned(),
+        );
+    }
+    let Some(period) = period(training) else { return sentences };
+    let goes_on = |load: &&LoadSpec| load.until.is_none_or(|until| until > training.until);
+    let late = |load: &&LoadSpec| training.until.saturating_since(load.at) < period;
+    let loads: BTreeSet<String> =
+        scenario.load.iter().filter(goes_on).filter(late).map(|load| load.workload.to_string()).collect();
+    if !loads.is_empty() {
+        let names = loads.into_iter().collect::<Vec<_>>().join(", ");
+        sentences.push(format!(
+            "loads that begin less than {period} before the split have nothing that comes again: after it they are as the scenario has them ({names})"
+        ));
+    }
+    sentences
+}
+
+/// Demand that began at `began`, with that of the last `period` before `split` in the place of what came after it.
+fn repeat_known(open: &mut OpenRequests, began: SimTime, split: SimTime, period: SimDuration, end: SimTime) {
+    // Curves count from the start of their load.
+    let known_until = split.saturating_since(began);
+    let Some(known_from) = known_until.as_micros().checked_sub(period.as_micros()).filter(|from| *from >= 0) else {
+        return;
+    };
+    let back = SimDuration::from_micros(-known_from);
+    let length = SimDuration::from_micros(end.saturating_since(began).as_micros() - known_from);
+    let again = (*open.curve).clone().shifted(back).repeated(period, back, length);
+    let again = again.shifted(SimDuration::from_micros(known_from));
+    // What was known stays. At the seam the repeated curve takes up the rate that the known one ends with.
+    let known = open.curve.steps().iter().filter(|step| step.from < known_until);
+    let steps = known.chain(again.steps().iter().filter(|step| step.from >= known_until)).copied();
+    open.curve = Arc::new(Curve::from_steps(steps.collect()));
+    open.arrivals = None;
 }
 
 #[cfg(test)]
