@@ -1,7 +1,7 @@
 //! What AWS's usage types say: region prefix, instance type, and the group of costs that a line belongs to.
 //!
 //! Names: AWS, "Understanding your usage types" of the Cost and Usage Report's dictionary, and the price lists of EC2, EKS and Elastic
-//! Load Balancing of 2026-08. A usage type that is not known is a group of its own under its own name, never nothing.
+//! Load Balancing of 2026-08; "Understand codes for Amazon VPC in billing and usage reports" of the VPC user guide. A usage type that is not known is a group of its own under its own name, never nothing.
 
 use std::borrow::Cow;
 
@@ -28,6 +28,10 @@ pub enum Group {
     BetweenZones,
     /// Hours and bytes of NAT gateways.
     Nat,
+    /// Public IPv4 addresses in use.
+    PublicIpv4,
+    /// CPU of burstable instances beyond their credits.
+    CpuCredits,
     /// Capacity reservations, used or not.
     CapacityReservations,
     /// Fees and unused parts of Savings Plans and reservations.
@@ -58,6 +62,9 @@ impl Group {
             ("AWSELB", _) | (_, "LoadBalancerUsage" | "LCUUsage") => Self::LoadBalancers,
             (_, "DataTransfer-Regional-Bytes") => Self::BetweenZones,
             (_, head) if head.starts_with("NatGateway-") => Self::Nat,
+            // An address that is not in use is no node's.
+            (_, "PublicIPv4") if line.usage_type == "PublicIPv4:InUseAddress" => Self::PublicIpv4,
+            (_, "CPUCredits") => Self::CpuCredits,
             _ => Self::Rest(line.usage_type.clone()),
         }
     }
@@ -74,6 +81,8 @@ impl Group {
             Self::LoadBalancers => "load balancers",
             Self::BetweenZones => "traffic between zones",
             Self::Nat => "NAT gateways",
+            Self::PublicIpv4 => "public IPv4 addresses",
+            Self::CpuCredits => "CPU credits",
             Self::CapacityReservations => "capacity reservations",
             Self::Commitments => "commitments",
             Self::Discounts => "discounts",

@@ -148,11 +148,10 @@ fn shares_of_pods_repeat_their_node_and_are_in_no_sum() {
 #[test]
 fn an_unknown_usage_type_is_a_group_of_its_own() {
     let tag = [("aws_eks_cluster_name", "shop-prod")];
-    let totals =
-        taken(shop_prod(), &[line("PublicIPv4:InUseAddress", "i-2", &tag), line("EBS:SnapshotUsage", "s", &tag)]);
+    let totals = taken(shop_prod(), &[line("PublicIPv4:IdleAddress", "a", &tag), line("EBS:SnapshotUsage", "s", &tag)]);
     let groups: BTreeMap<String, Amount> =
         totals.groups.iter().map(|(group, sums)| (group.name().into_owned(), sums.unblended)).collect();
-    assert_eq!(groups.keys().collect::<Vec<_>>(), ["EBS:SnapshotUsage", "PublicIPv4:InUseAddress"]);
+    assert_eq!(groups.keys().collect::<Vec<_>>(), ["EBS:SnapshotUsage", "PublicIPv4:IdleAddress"]);
 }
 
 #[test]

@@ -48,7 +48,7 @@ pub struct RecordedBill {
 
 /// Costs of a simulated bill by the group of the real one that they belong to; instances stand apart.
 fn group_of(item: Symbol) -> Group {
-    const GROUPS: [(BillItem, Group); 22] = [
+    const GROUPS: [(BillItem, Group); 24] = [
         (BillItem::RootVolume, Group::Ebs),
         (BillItem::PersistentVolume, Group::Ebs),
         (BillItem::ControlPlane, Group::ControlPlane),
@@ -58,6 +58,8 @@ fn group_of(item: Symbol) -> Group {
         (BillItem::NatGateway, Group::Nat),
         (BillItem::NatTransfer, Group::Nat),
         (BillItem::CrossZoneTransfer, Group::BetweenZones),
+        (BillItem::PublicIpv4, Group::PublicIpv4),
+        (BillItem::CpuCredits, Group::CpuCredits),
         (BillItem::ReservedInstances, Group::Commitments),
         (BillItem::SavingsPlans, Group::Commitments),
         (BillItem::UnusedCommitment, Group::Commitments),
@@ -366,8 +368,9 @@ fn hints(observed: &ComparedBill, simulated: &ComparedBill, currency: &str) -> V
     none.chain(beyond).collect()
 }
 
+/// Whether simulations may have such costs: all but those that no item of theirs is of.
 fn is_simulated(group: &Group) -> bool {
-    !matches!(group, Group::Rest(_) | Group::Fargate)
+    !matches!(group, Group::Rest(_))
 }
 
 fn span(hours: Amount) -> SimDuration {
@@ -429,7 +432,7 @@ mod tests {
 
     use nodecast_observed::bill::{Cluster, Ledger, ReadOptions, read_bytes};
 
-    use super::{RecordedBill, well_known};
+    use super::{BillItem, ComparedBill, RecordedBill, group_of, well_known};
     use crate::domain::{Money, SimDuration, SimTime, Symbol};
     use crate::experiment::backtest::figures::{HeldPrices, Window};
     use crate::experiment::backtest::history::{Charge, Counted, History};
@@ -507,5 +510,21 @@ mod tests {
         let of_pools = prices(charges);
         let wanted = [(Some(well_known::ON_DEMAND), 0.192), (Some(well_known::SPOT), 0.07)];
         assert!(of_pools.len() == 2 && wanted.iter().all(|price| of_pools.contains(price)), "{of_pools:?}");
+    }
+
+    #[test]
+    fn what_simulations_know_of_is_charged_and_the_rest_is_not() {
+        let lines = [
+            ("Fargate-vCPU-Hours:perCPU", "1"),
+            ("PublicIPv4:InUseAddress", "2"),
+            ("CPUCredits:t3", "4"),
+            ("PublicIPv4:IdleAddress", "8"),
+            ("EBS:SnapshotUsage", "16"),
+        ];
+        let bill = bill(&lines.map(|(usage_type, cost)| line((0, 1), usage_type, "r", ("1", cost))));
+        assert_eq!(total(&bill.charges(&record(), day())), Money::from_nanos(7_000_000_000));
+        let items = [BillItem::FargateCpu, BillItem::PublicIpv4, BillItem::CpuCredits];
+        let observed = ComparedBill::amortised(&bill.totals);
+        assert!(items.iter().all(|item| observed.groups.contains_key(&group_of(Symbol::new(item.as_str())))));
     }
 }
