@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use nodecast_observed::bill::{
-    Amount, CapacityType, Cluster, ComparedBill, Contents, Format, Group, Ledger, LinesRead, LinkKind, ReadOptions,
-    Rule, Share, Totals, chain, price_held, read_file,
+    Amount, CapacityType, Cluster, ComparedBill, Contents, Format, Group, Ledger, LinesRead, LinkKind, NodeKey,
+    ReadOptions, Rule, Share, Totals, chain, price_held, read_file,
 };
 
 use nodecast_decisions::text::InputError;
@@ -213,6 +213,15 @@ fn flaws(totals: &Totals, record: &History, window: Option<(jiff::Timestamp, jif
         let named = gaps.iter().take(GAPS_NAMED).cloned().collect::<Vec<_>>().join(", ");
         flaws.push(format!("no line of the bill is of {named}{more}: a part of the export may be missing"));
     }
+    if !totals.is_hourly() {
+        flaws.extend(window.zip(totals.span).and_then(|(window, span)| beyond(window, span)));
+    }
+    if record.charges.is_none() && spot_without_hours(totals).any(|(_, hours, _)| hours > Amount::ZERO) {
+        flaws.push(
+            "lines of the bill longer than an hour do not say what Spot cost in which hour: the mean price of each pool stands for it"
+                .to_owned(),
+        );
+    }
     if totals.nodes.is_empty() && record.nodes.iter().any(NodeLife::was_launched) {
         flaws.push(
             "no line of the bill is of a node: the tag that names the cluster was not activated then, or instances do not carry it"
@@ -220,6 +229,19 @@ fn flaws(totals: &Totals, record: &History, window: Option<(jiff::Timestamp, jif
         );
     }
     flaws
+}
+
+/// What a bill of lines longer than an hour leaves out of the judged time, or has beyond it: each counts whole where it begins.
+fn beyond(
+    (from, until): (jiff::Timestamp, jiff::Timestamp),
+    (first, last): (jiff::Timestamp, jiff::Timestamp),
+) -> Option<String> {
+    (first != from || last != until).then(|| {
+        format!(
+            "lines of the bill are longer than an hour and count whole where they begin: those from {first} to {last} stand for the judged \
+             time, from {from} to {until}; judge whole days, or give a bill by the hour"
+        )
+    })
 }
 
 impl RecordedBill {
@@ -251,7 +273,7 @@ impl RecordedBill {
     }
 
     /// The charges that simulations know, as lines of a record that has no bill of its own: hours of instances at what they cost,
-    /// everything else spread over the judged time.
+    /// everything else spread over the judged time, and so what lines longer than an hour say of Spot.
     pub fn charges(&self, record: &History, judged: Window) -> Vec<Charge> {
         let mut charges = Vec::new();
         for (key, hour) in &self.totals.spot {
@@ -259,6 +281,10 @@ impl RecordedBill {
             let until = (from + SimDuration::from_secs(3_600)).min(judged.until);
             let kind = (key.instance_type.as_str(), key.zone.as_str(), well_known::SPOT);
             charges.push(instance(kind, (from, until), hour.hours, hour.cost));
+        }
+        for (key, hours, cost) in spot_without_hours(&self.totals) {
+            let kind = (key.instance_type.as_str(), key.zone.as_str(), well_known::SPOT);
+            charges.push(instance(kind, (judged.from, judged.until), hours, cost));
         }
         for (key, node) in self.totals.nodes.iter().filter(|(key, _)| key.capacity == CapacityType::OnDemand) {
             let kind = (key.instance_type.as_str(), key.zone.as_str(), well_known::ON_DEMAND);
@@ -378,6 +404,22 @@ fn span(hours: Amount) -> SimDuration {
     SimDuration::from_micros(i64::try_from(hours.as_picos().saturating_mul(36) / 10_000).unwrap_or(i64::MAX))
 }
 
+/// What Spot pools took in lines longer than an hour, which do not say in which hours: each pool with hours and cost.
+fn spot_without_hours(totals: &Totals) -> impl Iterator<Item = (&NodeKey, Amount, Amount)> {
+    let mut told: BTreeMap<(&str, &str), (Amount, Amount)> = BTreeMap::new();
+    for (key, hour) in &totals.spot {
+        let (hours, cost) = told.entry((&key.instance_type, &key.zone)).or_default();
+        *hours += hour.hours;
+        *cost += hour.cost;
+    }
+    let pools = totals.nodes.iter().filter(|(key, _)| key.capacity == CapacityType::Spot);
+    pools.filter_map(move |(key, node)| {
+        let (hours, cost) = told.get(&(key.instance_type.as_str(), key.zone.as_str())).copied().unwrap_or_default();
+        let (hours, cost) = (node.hours - hours, node.amortised - cost);
+        (hours != Amount::ZERO || cost != Amount::ZERO).then_some((key, hours, cost))
+    })
+}
+
 fn instance(
     (instance_type, zone, capacity_type): (&str, &str, Symbol),
     (from, until): (SimTime, SimTime),
@@ -432,7 +474,7 @@ mod tests {
 
     use nodecast_observed::bill::{Cluster, Ledger, ReadOptions, read_bytes};
 
-    use super::{BillItem, ComparedBill, RecordedBill, group_of, well_known};
+    use super::{BillItem, ComparedBill, RecordedBill, flaws, group_of, well_known};
     use crate::domain::{Money, SimDuration, SimTime, Symbol};
     use crate::experiment::backtest::figures::{HeldPrices, Window};
     use crate::experiment::backtest::history::{Charge, Counted, History};
@@ -510,6 +552,22 @@ mod tests {
         let of_pools = prices(charges);
         let wanted = [(Some(well_known::ON_DEMAND), 0.192), (Some(well_known::SPOT), 0.07)];
         assert!(of_pools.len() == 2 && wanted.iter().all(|price| of_pools.contains(price)), "{of_pools:?}");
+    }
+
+    #[test]
+    fn spot_in_lines_of_a_day_is_charged_at_its_mean_price() {
+        let of_days: Vec<String> =
+            (0..4).map(|node| line((0, 24), "SpotUsage:m6i.xlarge", &format!("i-{node}"), ("24", "1.68"))).collect();
+        let of_an_hour = line((3, 4), "SpotUsage:m6i.large", "i-9", ("1", "0.03"));
+        let days = bill(&of_days);
+        assert_eq!(prices(days.charges(&record(), day())), [(Some(well_known::SPOT), 0.07)]);
+        let both = bill(&[&of_days[..], &[of_an_hour]].concat()).charges(&record(), day());
+        assert_eq!((both.len(), total(&both)), (2, Money::from_nanos(6_750_000_000)));
+        let instant = |text: &str| text.parse().unwrap();
+        let told = |from| flaws(&days.totals, &record(), Some((instant(from), instant("2026-10-14T00:00:00Z"))));
+        let whole = told("2026-10-13T00:00:00Z");
+        assert!(whole.len() == 1 && whole[0].contains("the mean price of each pool"), "{whole:?}");
+        assert!(told("2026-10-12T06:00:00Z").iter().any(|text| text.contains("judge whole days")));
     }
 
     #[test]
