@@ -168,8 +168,7 @@ impl Ledger {
             let others =
                 if seen.is_empty() { "no tag names any cluster".to_owned() } else { format!("tags name {seen}") };
             return Err(InputError::new(format!("no line of the bill belongs to the cluster `{name}`: {others}")).help(
-                "give the cluster's name as EKS knows it, activate the cost allocation tag `aws:eks:cluster-name` (it counts from then on), \
-                 or give the ids of its instances",
+                "give the cluster's name as EKS knows it, or activate the cost allocation tag `aws:eks:cluster-name` (it counts from then on)",
             ));
         }
         totals.nodes = nodes.hours;

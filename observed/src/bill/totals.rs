@@ -2,20 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use nodecast_decisions::domain::HourlyRate;
-use nodecast_decisions::text::InputError;
 
 use super::amount::Amount;
 use super::line::{BillLine, ChargeKind};
 use super::nodes::{NodeHours, NodeKey, SpotHour, SpotKey};
 use super::selection::Rule;
 use super::usage_type::Group;
-
-/// How long after a charge's end its line may still change: AWS finishes a day's lines within about three days.
-const MAY_GROW: SignedDuration = SignedDuration::from_hours(72);
 
 /// Sums of lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -164,34 +159,6 @@ impl Totals {
             text.push('\n');
         }
         text
-    }
-
-    /// Days whose lines may still grow, seen from `as_of`: those that end in the 72 hours before it, or later.
-    pub fn days_that_may_grow(&self, as_of: Timestamp) -> Vec<Date> {
-        let settled = as_of.saturating_sub(MAY_GROW).unwrap_or(as_of);
-        let ends_later = |day: &&Date| {
-            let next = day.tomorrow().ok().and_then(|next| next.to_zoned(TimeZone::UTC).ok());
-            next.is_none_or(|end| end.timestamp() > settled)
-        };
-        self.days.keys().filter(ends_later).copied().collect()
-    }
-
-    /// Refuses a bill of which days may still grow, seen from `as_of`.
-    ///
-    /// # Errors
-    /// If there are such days.
-    pub fn refuse_days_that_may_grow(&self, as_of: Timestamp) -> Result<(), InputError> {
-        let days = self.days_that_may_grow(as_of);
-        match (days.first(), days.last()) {
-            (Some(first), Some(last)) => Err(InputError::new(format!(
-                "the bill of {} may still grow: AWS finishes the lines of a day within about 72 hours",
-                if first == last { first.to_string() } else { format!("{first} to {last}") }
-            ))
-            .help(
-                "export it again later, end the window before these days, or say that they are to be used all the same",
-            )),
-            _ => Ok(()),
-        }
     }
 
     /// Whether any line of the cluster is of an hour or less.

@@ -155,17 +155,6 @@ fn an_unknown_usage_type_is_a_group_of_its_own() {
 }
 
 #[test]
-fn the_last_three_days_may_grow() {
-    let totals = totals_of(shop_prod(), &[CUR]);
-    let as_of = |text: &str| text.parse().unwrap();
-    assert_eq!(totals.days_that_may_grow(as_of("2026-10-16T23:59:59Z")).len(), 1);
-    assert!(totals.days_that_may_grow(as_of("2026-10-17T00:00:00Z")).is_empty());
-    assert!(totals.refuse_days_that_may_grow(as_of("2026-10-17T00:00:00Z")).is_ok());
-    let error = totals.refuse_days_that_may_grow(as_of("2026-10-14T06:00:00Z")).unwrap_err();
-    insta::assert_snapshot!(super::shown(&error));
-}
-
-#[test]
 fn hours_that_are_missing_are_named() {
     let tag = [("aws_eks_cluster_name", "shop-prod")];
     let (first, mut later) = (line("x", "i-2", &tag), line("x", "i-2", &tag));
