@@ -184,6 +184,9 @@ fn a_forecast_knows_only_what_came_before_the_split() {
     let cores = "load[0]={ workload: shop/web, cpu: { steps: [{ at: 0s, rate: 2 }, { at: 26h, rate: 6 }] } }";
     let (forecast, _) = judged(place.path(), &record, &["--set", cores, "--mode", "forecast"]);
     assert!((cpu(&forecast) / 2_000.0 - 1.0).abs() < 0.03, "{}", cpu(&forecast));
+    let (late, _) = judged_by(place.path(), &record, "2", &["--set", "load[0].at=20h", "--mode", "forecast"]);
+    let told = |answer: &Value| answer["warnings"].to_string().contains("have nothing that comes again");
+    assert!(told(&late) && !told(&forecast), "{:#}", late["warnings"]);
 }
 
 #[test]
