@@ -155,7 +155,10 @@ fn the_recorded_curves_can_be_read() {
         assert!(readme.contains(&name), "the README says where {name} is from");
         let kind = if name.contains("requests") { "trace" } else { "csv" };
         let path = folder.join(&name);
-        let plan = plan(&format!("{{{kind}: {}}}", path.display()), "14d", 1);
+        // As long as the record, so that no warning says that it ends early.
+        let lengths = [("14d", "14d"), ("week", "7d"), ("day", "1d"), ("", "1h")];
+        let length = lengths.iter().find(|(part, _)| name.contains(part)).unwrap().1;
+        let plan = plan(&format!("{{{kind}: {}}}", path.display()), length, 1);
         assert!(plan.steps.iter().count() > 500 && arrivals(&plan, 14.0 * 86_400.0) > 5_000.0, "{name}");
     }
 }
@@ -180,4 +183,51 @@ fn an_autoscaler_on_memory_follows_the_requests_in_flight() {
     let outcome = simulation::run(&scenario, policy, Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
     assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
     assert_eq!(outcome.record.samples.last().unwrap().workloads[0].replicas_desired, 4);
+}
+
+/// What is warned of a load of these requests over so long, from files of these names.
+fn warnings_of(requests: &str, more: &str, duration: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("manifests.yaml", MANIFESTS);
+    files.iter().for_each(|(name, text)| write(name, text));
+    let text = format!(
+        "name: test\nregion: us-east-1\nstart: 2026-07-10T00:00:00Z\nduration: {duration}\nmanifests: [manifests.yaml]\n\
+         load:\n  - workload: web\n    requests: {requests}\n{more}    service: {{cpu_per_request: 10ms, concurrency: 4}}\n"
+    );
+    write("scenario.yaml", &text);
+    let (_, warnings) = Scenario::load(&directory.path().join("scenario.yaml")).unwrap();
+    warnings.iter().map(|own| own.message().to_owned()).collect()
+}
+
+#[test]
+fn a_record_that_leaves_a_load_without_requests_is_warned_of() {
+    let rows = |first: i64, count: i64| -> String {
+        (0..count).map(|row| format!("{},100\n", first + row * 3_600)).collect::<String>()
+    };
+    let day = format!("t_seconds,requests_per_second\n{}", rows(0, 24));
+    let epoch = format!("t_seconds,requests_per_second\n{}", rows(1_783_641_600, 24));
+    let table = format!("time,r\n{}{}", rows(1_783_641_600, 12), rows(1_783_720_800, 2));
+    let files = [
+        ("day.csv", day.as_str()),
+        ("epoch.csv", epoch.as_str()),
+        ("table.csv", table.as_str()),
+        ("trace.csv", "t_seconds,count\n0,1\n0.5,3\n"),
+    ];
+    let of = |requests: &str, more: &str, duration: &str| warnings_of(requests, more, duration, &files);
+    assert_eq!(of("{csv: day.csv}", "", "1d"), Vec::<String>::new());
+    assert_eq!(
+        of("{csv: day.csv}", "", "7d"),
+        ["this `csv` is over after 1d: nothing comes in the other 6d of the load"]
+    );
+    assert_eq!(of("{csv: day.csv, repeat: 1d}", "", "7d"), Vec::<String>::new());
+    assert_eq!(of("{csv: day.csv}", "    for: 1d\n", "7d"), Vec::<String>::new());
+    let none = "nothing of this `csv` falls into the run: it begins 20644d after the load does, which has 1d left";
+    assert_eq!(of("{csv: epoch.csv}", "", "1d"), [none]);
+    let none = "nothing of this `csv` falls into the run: `repeat` is shorter than the time before its first rate";
+    assert_eq!(of("{csv: epoch.csv, repeat: 1d}", "", "1d"), [none]);
+    let none = "nothing of this `trace` falls into the run: it is over before the load begins";
+    assert_eq!(of("{trace: trace.csv, shift: -1h}", "", "1d"), [none]);
+    let gap = "table.csv: rows are missing in 1 place, of 10h at most, in which nothing comes: a row stands for 1h, the usual time to the next";
+    assert_eq!(of("{csv: table.csv, column: r}", "", "1d"), [gap]);
 }

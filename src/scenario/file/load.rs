@@ -2,6 +2,8 @@
 
 pub(in crate::scenario) mod records;
 pub(in crate::scenario) mod shapes;
+mod silence;
+mod spans;
 mod tables;
 
 use std::sync::Arc;
@@ -71,6 +73,7 @@ pub(in crate::scenario) fn load<'s>(
         length: end.saturating_since(at),
     };
     let (requests, service) = asked_for(reading, fields, own.service)?;
+    silence::warn_of_rest(reading, fields, &requests, own.length);
     let until = own.length.map(|length| at + length);
     Ok(LoadSpec { workload, at, until, requests, detail: own.detail, service })
 }
@@ -226,7 +229,11 @@ fn open<'s>(reading: &mut Reading<'_, 's>, fields: Fields<'_, 's>) -> Result<Ope
                 curve_alone(if mebibytes { curve.scaled(1.0 / f64::from(1 << 20)) } else { curve })
             };
             match (kind, column) {
-                ("csv", Some(column)) => curve_alone(records::of_table(&bytes, &shown, &column, values)?),
+                ("csv", Some(column)) => {
+                    let (curve, missing) = records::of_table(&bytes, &shown, &column, values)?;
+                    silence::warn_of_missing(reading, value, missing);
+                    curve_alone(curve)
+                }
                 ("csv", None) => curve_alone(tables::curve_of_rows(&bytes, &shown, reading.measure)?),
                 ("prometheus", _) => of_bytes(tables::curve_of_matrix(&bytes, &shown)?),
                 ("cloudwatch", _) => of_bytes(records::of_cloudwatch(&bytes, &shown, values)?),
@@ -235,6 +242,7 @@ fn open<'s>(reading: &mut Reading<'_, 's>, fields: Fields<'_, 's>) -> Result<Ope
             }
         }
     };
+    let had_rate = silence::has_rate(open.curve.steps());
     if let Some(node) = fields.get("speed_up") {
         let factor = Amount::read(reading, node, "speed_up")?;
         if factor <= 0.0 {
@@ -260,6 +268,9 @@ fn open<'s>(reading: &mut Reading<'_, 's>, fields: Fields<'_, 's>) -> Result<Ope
         for at in open.arrivals.iter_mut().flatten() {
             *at += shift;
         }
+    }
+    if had_rate {
+        silence::warn_of_none(reading, (kind, value), &open.curve);
     }
     if let Some(node) = fields.get("scale") {
         open = curve_alone(open.curve.scaled(Amount::read(reading, node, "scale")?));

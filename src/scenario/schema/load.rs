@@ -110,7 +110,7 @@ section! {
         /// The JSON answer of Datadog's `/api/v1/query`; its series are added up.
         datadog: File, or "-";
         /// A column of the `csv` whose values count, whatever its title; instants are then read from a column `timestamp`, `time`, `date` or
-        /// `datetime`, and counted from the first.
+        /// `datetime`, and counted from the first. A row holds until the next; where rows are missing nothing comes.
         column: Text, or "`csv` has the columns `t_seconds` and `requests_per_second`";
         /// What each value of `cloudwatch`, `datadog` or such a `csv` tells of its period: how much there was in it, or a mean or a rate per
         /// second.

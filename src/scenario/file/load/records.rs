@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::super::ScenarioError;
-use super::tables;
+use super::spans;
 use crate::load::Curve;
 use crate::scenario::error::lacks;
 
@@ -70,7 +70,7 @@ pub(super) fn of_cloudwatch(bytes: &[u8], file: &str, values: Values) -> Result<
         let instants = instants.ok_or_else(|| wrong("has a timestamp that is no instant".to_owned()))?;
         series.push(instants.into_iter().zip(own.values.iter().copied().map(Some)).collect());
     }
-    curve(series, values).map_err(|what| ScenarioError::new(format!("{file}: {what}")).help(help))
+    sum(series, values).map_err(|what| ScenarioError::new(format!("{file}: {what}")).help(help))
 }
 
 /// A file with what Datadog answered: the sum of all its series, counted from the first sample.
@@ -82,18 +82,22 @@ pub(super) fn of_datadog(bytes: &[u8], file: &str, values: Values) -> Result<Cur
     let answer: Datadog = json(bytes, file, "the answer of Datadog to a query", help)?;
     let points = |own: &DatadogSeries| own.pointlist.iter().map(|(at, value)| (at / 1e3, *value)).collect();
     let series = answer.series.iter().map(points).collect();
-    curve(series, values).map_err(|what| ScenarioError::new(format!("{file}: {what}")).help(help))
+    sum(series, values).map_err(|what| ScenarioError::new(format!("{file}: {what}")).help(help))
 }
+
+/// The curve of a table, and what is to be said of rows that are missing.
+type Table = (Curve, Option<String>);
 
 /// Titles that a column of instants has, in small letters.
 const TIMES: [&str; 4] = ["timestamp", "time", "date", "datetime"];
 
 /// A table whose first column of such a title has instants (RFC 3339, `2026-10-13 00:00:00` in UTC, or seconds or milliseconds since 1970)
-/// and whose column `column` has values, as Grafana and others export it; counted from the first row.
+/// and whose column `column` has values, as Grafana and others export it; counted from the first row. A row holds until the next; with the
+/// curve comes what is to be said of rows that are missing.
 ///
 /// # Errors
 /// With the line, if the table has no such columns or a row does not read.
-pub(super) fn of_table(bytes: &[u8], file: &str, column: &str, values: Values) -> Result<Curve, ScenarioError> {
+pub(super) fn of_table(bytes: &[u8], file: &str, column: &str, values: Values) -> Result<Table, ScenarioError> {
     let help = format!(
         "the CSV file has a column `timestamp` (or `time`, `date`, `datetime`) with instants such as 2026-10-13T00:00:00Z, and a column `{column}`"
     );
@@ -122,7 +126,10 @@ pub(super) fn of_table(bytes: &[u8], file: &str, column: &str, values: Values) -
         }
         samples.push((at, amount));
     }
-    curve(vec![samples], values).map_err(|what| wrong(1, what))
+    let missing = spans::missing(&samples, file);
+    let period = spans::usual(&samples);
+    let curve = curve(&[(samples, period)], values).map_err(|what| wrong(1, what))?;
+    Ok((curve, missing))
 }
 
 /// An instant as people and programs write it, in seconds since 1970.
@@ -152,30 +159,37 @@ pub(super) fn json<T: for<'a> Deserialize<'a>>(
     serde_json::from_value(value).map_err(|_| ScenarioError::new(format!("{file}: is not {kind}")).help(help))
 }
 
-/// Every sample holds for the shortest time between two of its series; where a series has none it counts nothing.
-fn curve(mut series: Vec<Samples>, values: Values) -> Result<Curve, &'static str> {
-    let mut curves = Vec::with_capacity(series.len());
+/// Every sample holds for the step of its series; where a series has none it counts nothing.
+fn sum(mut series: Vec<Samples>, values: Values) -> Result<Curve, &'static str> {
     // CloudWatch gives the newest first unless it is asked otherwise.
     series.iter_mut().for_each(|own| own.sort_by(|one, other| one.0.total_cmp(&other.0)));
-    let first = series.iter().flatten().map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
-    for own in &series {
+    let with_step = |own: Samples| {
+        let step = spans::step(std::slice::from_ref(&own));
+        (own, step)
+    };
+    let series: Vec<(Samples, f64)> = series.into_iter().map(with_step).collect();
+    curve(&series, values)
+}
+
+/// The sum of series in order of time, each with the time for which one of its samples stands.
+fn curve(series: &[(Samples, f64)], values: Values) -> Result<Curve, &'static str> {
+    let mut curves = Vec::with_capacity(series.len());
+    let first = series.iter().flat_map(|(own, _)| own).map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
+    for (own, period) in series {
         if own.iter().filter_map(|(_, value)| *value).any(|value| !value.is_finite() || value < 0.0) {
             return Err("a value is negative or not finite");
         }
-        let gaps = own.windows(2).map(|pair| pair[1].0 - pair[0].0);
-        let period = gaps.fold(f64::INFINITY, f64::min);
         if own.is_empty() {
             continue;
         }
         if !period.is_finite() {
             return Err("a curve needs at least two samples of each series");
         }
-        if period <= 0.0 {
+        if own.windows(2).any(|pair| pair[1].0 <= pair[0].0) {
             return Err("two samples of a series have one time");
         }
-        let rate = |value: f64| if values == Values::Totals { value / period } else { value };
-        let samples = own.iter().filter_map(|(at, value)| Some((at - first, rate((*value)?))));
-        curves.push(tables::held(samples, period));
+        let own: Samples = own.iter().map(|(at, value)| (at - first, *value)).collect();
+        curves.push(spans::held(&own, *period, values));
     }
     if curves.is_empty() {
         return Err("there is no sample");
@@ -237,10 +251,10 @@ mod tests {
         ] {
             let [one, two, three] = times;
             let text = format!("\u{feff}\"Time\",\"m\",\"reqs\"\n\"{one}\",1,600\n\"{two}\",2,\n\"{three}\",2,300\n");
-            let gap = read(of_table(text.as_bytes(), "t.csv", "reqs", Values::Totals));
+            let gap = read(of_table(text.as_bytes(), "t.csv", "reqs", Values::Totals).map(|own| own.0));
             assert_eq!(gap, Ok(vec![(0, 2.0), (300, 0.0), (600, 1.0), (900, 0.0)]), "{one}");
         }
-        let said = |text: &str| read(of_table(text.as_bytes(), "t.csv", "reqs", Values::Rates));
+        let said = |text: &str| read(of_table(text.as_bytes(), "t.csv", "reqs", Values::Rates).map(|own| own.0));
         assert_eq!(
             said("time,value\n"),
             Err("t.csv:1: the header has no column `reqs`, but `time` and `value`".to_owned())
@@ -248,5 +262,19 @@ mod tests {
         assert_eq!(said("time,reqs\nnow,1\n"), Err("t.csv:2: has no instant".to_owned()));
         assert_eq!(said("time,reqs\n9,1\n9,2\n"), Err("t.csv:3: the time does not rise".to_owned()));
         assert_eq!(said("time,reqs\n9,1\n19,-2\n"), Err("t.csv:1: a value is negative or not finite".to_owned()));
+    }
+    #[test]
+    fn one_row_that_comes_late_does_not_end_the_others_early() {
+        let rows: String = (0..288)
+            .map(|row| 1_791_849_600 + row * 300 + i64::from(row == 100))
+            .flat_map(|at| if at % 300 == 1 { vec![at - 1, at] } else { vec![at] })
+            .map(|at| format!("{at},200\n"))
+            .collect();
+        let (curve, missing) = of_table(format!("time,r\n{rows}").as_bytes(), "t.csv", "r", Values::Rates).unwrap();
+        assert!((curve.requests_until(crate::domain::SimDuration::from_secs(86_400)) - 17_280_000.0).abs() < 1e-3);
+        assert_eq!(missing, None);
+        let series = r#"{"series":[{"pointlist":[[0,1],[60000,1],[61000,1],[120000,1],[180000,1]]}]}"#;
+        let curve = of_datadog(series.as_bytes(), "d.json", Values::Rates).unwrap();
+        assert!((curve.requests_until(crate::domain::SimDuration::from_secs(900)) - 240.0).abs() < 1e-9);
     }
 }

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 
 use super::super::ScenarioError;
-use super::{Measure, Open, STEPS_MAX, records};
+use super::records::Values;
+use super::{Measure, Open, STEPS_MAX, records, spans};
 use crate::domain::SimDuration;
 use crate::load::{Curve, CurveStep};
 use crate::scenario::error::lacks;
@@ -183,48 +184,36 @@ pub(super) fn curve_of_matrix(bytes: &[u8], file: &str) -> Result<Curve, Scenari
     sum_of_series(&data.result).map_err(|what| wrong(what.to_owned()))
 }
 
-/// The curve of samples, seconds and rates, each of which holds for a period; where there is none nothing comes.
-pub(super) fn held(samples: impl Iterator<Item = (f64, f64)>, period: f64) -> Curve {
-    let mut steps: Vec<CurveStep> = Vec::new();
-    for (at, rate) in samples {
-        let from = SimDuration::from_secs_f64(at);
-        steps.pop_if(|gap| gap.from >= from);
-        steps.push(CurveStep { from, rate });
-        steps.push(CurveStep { from: SimDuration::from_secs_f64(at + period), rate: 0.0 });
-    }
-    Curve::from_steps(steps)
-}
-
 /// Every sample holds until the next evaluation of the query; where a series has no sample, or one that is not a number, it
 /// counts nothing.
 fn sum_of_series(series: &[Series]) -> Result<Curve, &'static str> {
-    let times = || series.iter().flat_map(|series| series.values.iter().map(|(at, _)| *at));
-    let first = times().fold(f64::INFINITY, f64::min);
-    let step = series
-        .iter()
-        .flat_map(|series| series.values.windows(2))
-        .filter_map(|pair| Some(pair.last()?.0 - pair.first()?.0))
-        .fold(f64::INFINITY, f64::min);
+    let all: Vec<Vec<(f64, Option<f64>)>> = series.iter().map(samples).collect::<Result<_, _>>()?;
+    let first = all.iter().flatten().map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
+    let step = spans::step(&all);
     if !first.is_finite() || !step.is_finite() {
         return Err("a curve needs a series with at least two samples");
     }
-    if step <= 0.0 {
+    if all.iter().any(|own| own.windows(2).any(|pair| pair[1].0 <= pair[0].0)) {
         return Err("the times of a series do not rise");
     }
-    let mut curves = Vec::with_capacity(series.len());
-    for series in series {
-        let mut samples = Vec::with_capacity(series.values.len());
-        for (at, text) in &series.values {
-            let rate = text.parse::<f64>().map_err(|_| "a sample is not a number")?;
-            let rate = if rate.is_nan() { 0.0 } else { rate };
-            if !rate.is_finite() || rate < 0.0 {
-                return Err("a sample is negative or infinite; requests per second are not");
-            }
-            samples.push((at - first, rate));
+    let counted = |own: &Vec<(f64, Option<f64>)>| {
+        let own: Vec<_> = own.iter().map(|(at, rate)| (at - first, *rate)).collect();
+        spans::held(&own, step, Values::Rates)
+    };
+    Ok(Curve::sum(&all.iter().map(counted).collect::<Vec<_>>()))
+}
+
+/// The samples of a series; one that is not a number counts nothing.
+fn samples(series: &Series) -> Result<Vec<(f64, Option<f64>)>, &'static str> {
+    let mut samples = Vec::with_capacity(series.values.len());
+    for (at, text) in &series.values {
+        let rate = text.parse::<f64>().map_err(|_| "a sample is not a number")?;
+        if rate.is_infinite() || rate < 0.0 {
+            return Err("a sample is negative or infinite; requests per second are not");
         }
-        curves.push(held(samples.into_iter(), step));
+        samples.push((*at, Some(rate).filter(|rate| !rate.is_nan())));
     }
-    Ok(Curve::sum(&curves))
+    Ok(samples)
 }
 
 #[cfg(test)]
@@ -277,6 +266,10 @@ mod tests {
             {"metric":{"code":"500"},"values":[[160,"NaN"],[220,"0.5"]]}]}}"#;
         let sum = [(0, 1.0), (60, 2.0), (120, 0.5), (180, 4.0), (240, 0.0)];
         assert_eq!(read(&curve_of_matrix(whole, "p.json").unwrap()), sum);
+        let late = br#"[{"values":[[0,"1"],[60,"1"],[61,"1"],[120,"1"],[180,"1"]]}]"#;
+        let late = read(&curve_of_matrix(late, "p.json").unwrap());
+        assert_eq!(late.last(), Some(&(240, 0.0)));
+        assert!(late.iter().all(|own| own.0 == 240 || own.1 > 0.0), "{late:?}");
         let alone = br#"[{"metric":{},"values":[[100,"1"],[160,"2"]]}]"#;
         assert_eq!(read(&curve_of_matrix(alone, "p.json").unwrap()), [(0, 1.0), (60, 2.0), (120, 0.0)]);
     }
