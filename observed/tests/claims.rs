@@ -162,6 +162,16 @@ fn events_that_two_dumps_hold_count_once() {
 fn node_claims_do_not_tell_why_nodes_ended_and_the_log_does() {
     assert!(!history(&[WATCH]).ends_told);
     assert!(history(&[LOG]).ends_told && history(&["events/events-1300-1400.json"]).ends_told);
+    // A log tells of all the time that is stated, events of the hour for which they are kept.
+    let hours = |names: &[&str]| -> Vec<f64> {
+        let history = history(names);
+        let life = history.lives.iter().find(|life| life.capacity_type.is_some()).unwrap();
+        life.ends.iter().map(|own| own.until.seconds_since(own.from) / 3_600.0).collect()
+    };
+    assert_eq!(hours(&[WATCH]), Vec::<f64>::new());
+    let events = hours(&[WATCH, "events/events-1300-1400.json"]);
+    assert!(events.len() == 1 && (0.5..=1.0).contains(&events[0]), "{events:?}");
+    assert!(hours(&[WATCH, LOG])[0] > 5.0);
 }
 
 #[test]

@@ -255,6 +255,102 @@ fn reclaims_of_an_observation_are_those_that_karpenter_counted() {
     assert!(interval.1 / interval.0 > 10.0, "{interval:?}");
 }
 
+/// A Spot claim as a list or a watch shows it, launched the day before.
+fn spot_claim(name: &str, deleted: Option<&str>) -> String {
+    let deleted = deleted.map_or_else(String::new, |at| format!(r#","deletionTimestamp":"{at}""#));
+    format!(
+        r#"{{"apiVersion":"karpenter.sh/v1","kind":"NodeClaim","metadata":{{"name":"{name}","creationTimestamp":"2026-10-12T00:00:00Z"{deleted},"labels":{{"karpenter.sh/capacity-type":"spot","node.kubernetes.io/instance-type":"m5.large","topology.kubernetes.io/zone":"us-east-1a"}}}},"status":{{"conditions":[{{"type":"Launched","status":"True","lastTransitionTime":"2026-10-12T00:00:02Z"}}]}}}}"#
+    )
+}
+
+/// A list of events, each of a kind of object with its name, a reason and an instant of one morning.
+fn event_list(events: &[(&str, &str, &str, &str)]) -> String {
+    let one = |(kind, name, reason, at): &(&str, &str, &str, &str)| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Event","metadata":{{"name":"e","namespace":"shop"}},"involvedObject":{{"kind":"{kind}","name":"{name}","namespace":"shop"}},"reason":"{reason}","message":"","firstTimestamp":"2026-10-13T{at}Z","lastTimestamp":"2026-10-13T{at}Z"}}"#
+        )
+    };
+    let items: Vec<String> = events.iter().map(one).collect();
+    format!(r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#, items.join(","))
+}
+
+/// The reclaims that are found in half a day, by what they are of, and what is warned of.
+fn reclaims_of(place: &Place, from: &str) -> (Option<String>, String) {
+    let window = ["--since", "2026-10-13T00:00:00Z", "--until", "2026-10-13T12:00:00Z"];
+    let arguments = ["calibrate", "scenario.yaml", "--from", from, "--no-effects", "--quiet", "--format", "json"];
+    let (out, err, code) = place.nodecast(&[&arguments[..], &window].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let answer: Json = serde_json::from_str(&out).unwrap();
+    let parameters = answer["parameters"].as_array().unwrap();
+    let one = parameters.iter().find(|one| one["name"] == "reclaims of a running Spot instance");
+    (one.map(|one| one["from"].as_str().unwrap().to_owned()), format!("{}{err}", answer["warnings"]))
+}
+
+#[test]
+fn hours_count_for_reclaims_while_a_source_tells_why_nodes_end() {
+    let place = place();
+    let mut watch = String::new();
+    for number in 0..10 {
+        let name = format!("c{number}");
+        watch += &format!("{{\"type\":\"ADDED\",\"object\":{}}}\n", spot_claim(&name, None));
+    }
+    // Six were taken one after the other; the events of the first five are gone.
+    for number in 0..6 {
+        let at = format!("2026-10-13T{:02}:30:00Z", number * 2);
+        let object = spot_claim(&format!("c{number}"), Some(&at));
+        watch += &format!("{{\"type\":\"MODIFIED\",\"object\":{object}}}\n");
+    }
+    place.put("records/claims.jsonl", &watch);
+    let hour = |taken: &str| {
+        event_list(&[
+            ("Node", "n1", "Starting", "10:04:00"),
+            ("NodeClaim", taken, "SpotInterrupted", "10:30:00"),
+            ("NodeClaim", taken, "TerminatingOnInterruption", "10:30:00"),
+            ("Node", "n2", "NodeReady", "10:56:00"),
+        ])
+    };
+    place.put("records/events.json", &hour("c5"));
+    let (found, said) = reclaims_of(&place, "records");
+    // Four for 52 minutes, and one for half of them.
+    assert_eq!(found.as_deref(), Some("1 reclaim in 3.9 h"), "{said}");
+    assert!(said.contains("for 3.9 h of the 81.0 h of Spot instances"), "{said}");
+    // A list has no claim that was taken: its event alone tells of it.
+    let left: Vec<String> = (6..10).map(|number| spot_claim(&format!("c{number}"), None)).collect();
+    place.put("list/claims.json", &format!(r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#, left.join(",")));
+    place.put("list/events.json", &hour("c5"));
+    assert_eq!(reclaims_of(&place, "list").0.as_deref(), Some("1 reclaim in 3.9 h"));
+    // Events of pods say nothing of nodes.
+    let pods = [("Pod", "web-1", "Started", "00:10:00"), ("Pod", "web-1", "Killing", "11:50:00")];
+    place.put("list/events.json", &event_list(&pods));
+    let (found, said) = reclaims_of(&place, "list");
+    assert_eq!(found, None);
+    assert!(said.contains("no source says why nodes ended"), "{said}");
+}
+
+#[test]
+fn pods_of_a_list_tell_no_rate_of_pulls_and_no_start_that_came_after_days() {
+    let place = place();
+    let pod = |number: usize, ready: &str| {
+        format!(
+            r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"web-{number}","namespace":"shop","creationTimestamp":"2026-10-01T00:00:00Z","labels":{{"pod-template-hash":"x"}},"ownerReferences":[{{"kind":"ReplicaSet","name":"web-x"}}]}},"spec":{{"nodeName":"n{number}"}},"status":{{"phase":"Running","conditions":[{{"type":"PodScheduled","status":"True","lastTransitionTime":"2026-10-01T00:00:01Z"}},{{"type":"Ready","status":"True","lastTransitionTime":"{ready}"}}],"containerStatuses":[{{"restartCount":0,"state":{{"running":{{"startedAt":"2026-10-01T00:00:20Z"}}}}}}]}}}}"#
+        )
+    };
+    let list = |ready: &str| {
+        let pods: Vec<String> = (0..12).map(|number| pod(number, ready)).collect();
+        format!(r#"{{"apiVersion":"v1","kind":"List","items":[{}]}}"#, pods.join(","))
+    };
+    place.put("pods.json", &list("2026-10-01T00:00:32Z"));
+    let found = parameters(&place, "pods.json");
+    let (_, start, taken) = of(&found, "start of shop/web");
+    assert!(holds(start, 12.0) && taken == "measured", "{start:?}");
+    assert!(found.iter().all(|one| one["name"] != "images pulled per second"), "{found:#?}");
+    place.put("pods.json", &list("2026-10-12T08:30:00Z"));
+    let found = parameters(&place, "pods.json");
+    assert!(found.iter().all(|one| one["name"] != "start of shop/web"), "{found:#?}");
+    let (out, err, _) = place.nodecast(&["calibrate", "scenario.yaml", "--from", "pods.json", "--no-effects"]);
+    assert!(format!("{out}{err}").contains("12 pods came to Ready again"), "{out}{err}");
+}
+
 #[test]
 fn what_was_not_moved_is_found_as_it_is_assumed() {
     let place = place();

@@ -142,7 +142,6 @@ fn is_log(value: &Value) -> bool {
 /// Whole lines only: the last one of a file that grows may not have its end yet.
 fn log(ledger: &mut Ledger, name: &str, text: &str) {
     ledger.begin(name, "Karpenter's log");
-    ledger.tells_ends();
     for line in text.split_inclusive('\n') {
         if line.ends_with('\n') || serde_json::from_str::<Value>(line).is_ok() {
             let line = line.trim();

@@ -28,6 +28,7 @@ pub(super) fn line(ledger: &mut Ledger, line: &str) {
 fn taken(ledger: &mut Ledger, value: &Value) -> Option<()> {
     let message = text(value, &["message"])?;
     let when = instant(value)?;
+    ledger.logged(when);
     let message = message.replace("machine", "nodeclaim");
     if PASSED_OVER.contains(&message.as_str()) {
         return Some(());

@@ -42,8 +42,9 @@ pub(super) fn event(ledger: &mut Ledger, value: &Value) -> bool {
     let about = at(value, &["involvedObject"]).or_else(|| at(value, &["regarding"])).unwrap_or(&Value::Null);
     let message = text(value, &["message"]).or_else(|| text(value, &["note"])).unwrap_or_default();
     let Some(when) = first_time(value) else { return false };
-    ledger.tells_ends();
-    match text(about, &["kind"]).unwrap_or_default() {
+    let kind = text(about, &["kind"]).unwrap_or_default();
+    ledger.happened(last_time(value).unwrap_or(when), matches!(kind, "Node" | "NodeClaim" | "Machine"));
+    match kind {
         "Pod" => pod_event(ledger, (reason, message), about, when),
         "Node" => claim_event(ledger, (reason, message), named(about, Subject::Node), when, value),
         "NodeClaim" | "Machine" => claim_event(ledger, (reason, message), named(about, Subject::Claim), when, value),
@@ -59,6 +60,12 @@ fn named(about: &Value, subject: fn(String) -> Subject) -> Option<Subject> {
 fn first_time(value: &Value) -> Option<Instant> {
     let paths: [&[&str]; 4] =
         [&["firstTimestamp"], &["eventTime"], &["deprecatedFirstTimestamp"], &["metadata", "creationTimestamp"]];
+    paths.iter().find_map(|path| instant(value, path))
+}
+
+/// When it was counted last, which is what it is kept by.
+fn last_time(value: &Value) -> Option<Instant> {
+    let paths: [&[&str]; 3] = [&["series", "lastObservedTime"], &["lastTimestamp"], &["deprecatedLastTimestamp"]];
     paths.iter().find_map(|path| instant(value, path))
 }
 

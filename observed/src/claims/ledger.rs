@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use nodecast_decisions::domain::words::counted;
+
 use super::Instant;
 use super::lives::{
     Disagreement, End, History, ImagePull, Life, LoadSample, Milestone, PodLife, Shortage, SourceUse, StageTimes,
@@ -52,6 +54,17 @@ struct Note {
     source: usize,
 }
 
+/// The time from the first to the last that a source says of anything, in which it would have told of an end.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    window: Window,
+    /// Whether it says anything of nodes: who looks into a namespace of pods does not see them.
+    of_nodes: bool,
+    /// Whether it is kept as long as nobody takes it away, as a log, so that its time is that of the record where that is stated. Events
+    /// are gone after an hour.
+    kept: bool,
+}
+
 /// Everything noted so far.
 #[derive(Default)]
 pub(super) struct Ledger {
@@ -64,7 +77,12 @@ pub(super) struct Ledger {
     stages: Vec<StageTimes>,
     reclaims: Option<Vec<Instant>>,
     sampled: bool,
-    ends_told: bool,
+    /// The runs, and 0 for the cluster's own sources, of which a source tells all ends.
+    all_ends: BTreeSet<usize>,
+    /// The time over which a source of the cluster's own tells ends.
+    ends: BTreeMap<usize, Ends>,
+    /// The pods that turned Ready again, by source.
+    came_back: BTreeMap<usize, BTreeSet<String>>,
     node_classes: BTreeMap<String, String>,
     sources: Vec<SourceUse>,
     scope: usize,
@@ -142,6 +160,11 @@ impl Ledger {
         pod.or_insert_with(|| PodLife { name: name.to_owned(), ..PodLife::default() })
     }
 
+    /// A pod turned Ready when it must have been Ready before, so that nothing says how long its application took to start.
+    pub(super) fn came_back(&mut self, name: String) {
+        self.came_back.entry(self.sources.len().saturating_sub(1)).or_default().insert(name);
+    }
+
     pub(super) fn pull(&mut self, pull: ImagePull) {
         self.pulls.push(pull);
     }
@@ -159,9 +182,46 @@ impl Ledger {
         self.sampled = true;
     }
 
-    /// A source would say why a node ended, had one.
+    /// A source would say why a node ended, had one, over the whole time of the record.
     pub(super) fn tells_ends(&mut self) {
-        self.ends_told = true;
+        self.all_ends.insert(self.scope);
+    }
+
+    /// A log says something at this instant: up to then it would have said why a node ended.
+    pub(super) fn logged(&mut self, at: Instant) {
+        self.would_tell(at, true, true);
+    }
+
+    /// An event was counted last at this instant: up to then there would be those of nodes that ended.
+    pub(super) fn happened(&mut self, at: Instant, of_node: bool) {
+        self.would_tell(at, of_node, false);
+    }
+
+    fn would_tell(&mut self, at: Instant, of_nodes: bool, kept: bool) {
+        let new = Ends { window: Window { from: at, until: at }, of_nodes, kept };
+        let own = self.ends.entry(self.sources.len()).or_insert(new);
+        own.window = Window { from: own.window.from.min(at), until: own.window.until.max(at) };
+        own.of_nodes |= of_nodes;
+    }
+
+    /// The stretches of a window in which a source tells why nodes ended, in order; no two overlap.
+    fn ends_within(&self, scope: usize, window: Window) -> Vec<Window> {
+        let mut told = self.ends.values().filter(|own| own.of_nodes);
+        let is_stated = self.windows.contains_key(&0);
+        if self.all_ends.contains(&scope) || scope == 0 && is_stated && told.clone().any(|own| own.kept) {
+            return vec![window];
+        }
+        let mut all: Vec<Window> = Vec::new();
+        if scope == 0 {
+            all.extend(told.by_ref().map(|own| own.window));
+        }
+        all.sort_by_key(|own| (own.from, own.until));
+        all.dedup_by(|next, own| {
+            let overlap = next.from <= own.until;
+            own.until = if overlap { own.until.max(next.until) } else { own.until };
+            overlap
+        });
+        all
     }
 
     pub(super) fn stage(&mut self, stage: StageTimes) {
@@ -190,6 +250,7 @@ impl Ledger {
             drafts.entry((note.scope, name.clone())).or_default().add(note);
         }
         let own = self.own_window(&drafts);
+        let mut ends: BTreeMap<usize, Vec<Window>> = BTreeMap::new();
         let mut history = History {
             simulated: !self.windows.is_empty() && drafts.keys().all(|(scope, _)| *scope > 0),
             node_classes: std::mem::take(&mut self.node_classes),
@@ -198,7 +259,8 @@ impl Ledger {
         for ((scope, name), draft) in drafts {
             let window = if scope == 0 { own } else { self.windows.get(&scope).copied().or(own) };
             let Some(window) = window else { continue };
-            let (life, disagreements, impossible) = draft.conclude(name, window, &self.sources);
+            let ends = ends.entry(scope).or_insert_with(|| self.ends_within(scope, window)).clone();
+            let (life, disagreements, impossible) = draft.conclude(name, (window, ends), &self.sources);
             for (source, text) in impossible {
                 if let Some(source) = self.sources.get_mut(source) {
                     source.notes.push(text);
@@ -206,6 +268,14 @@ impl Ledger {
             }
             history.lives.push(life);
             history.disagreements.extend(disagreements);
+        }
+        for (source, pods) in std::mem::take(&mut self.came_back) {
+            let pods = counted(pods.len() as u64, "pod", "pods");
+            if let Some(source) = self.sources.get_mut(source) {
+                source
+                    .notes
+                    .push(format!("{pods} came to Ready again, long after the containers had started: left out"));
+            }
         }
         self.pulls.sort_by(|a, b| (a.at, &a.pod, &a.image).cmp(&(b.at, &b.pod, &b.image)));
         // Dumps of events overlap.
@@ -218,7 +288,8 @@ impl Ledger {
         history.pods = self.pods.into_iter().map(|((scope, _), pod)| of_its_run(scope, pod)).collect();
         (history.pulls, history.shortages, history.loads) = (self.pulls, self.shortages, self.loads);
         (history.stages, history.sources, history.sampled) = (self.stages, self.sources, self.sampled);
-        (history.reclaims, history.ends_told) = (self.reclaims, self.ends_told);
+        history.ends_told = !self.all_ends.is_empty() || self.ends.values().any(|own| own.of_nodes);
+        history.reclaims = self.reclaims;
         history
     }
 
@@ -259,6 +330,7 @@ impl Ledger {
 
 /// A pod whose node is told apart from nodes of the same name in other runs.
 fn of_its_run(scope: usize, mut pod: PodLife) -> PodLife {
+    pod.of_tables = scope > 0;
     if scope > 0 {
         pod.node = pod.node.map(|node| format!("{node} of run {scope}"));
     }
@@ -322,7 +394,7 @@ impl Draft {
     fn conclude(
         self,
         name: String,
-        window: Window,
+        (window, ends): (Window, Vec<Window>),
         sources: &[SourceUse],
     ) -> (Life, Vec<Disagreement>, Vec<Impossible>) {
         let called = |source: usize| sources.get(source).map_or_else(String::new, |source| source.file.clone());
@@ -357,6 +429,7 @@ impl Draft {
             truncated: self.truncated || launched,
             sampled: self.sampled,
             window,
+            ends,
         };
         (life, disagreements, impossible)
     }

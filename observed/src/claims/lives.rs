@@ -136,6 +136,9 @@ pub struct Life {
     pub sampled: bool,
     /// The time over which it was looked at.
     pub window: Window,
+    /// The stretches of that time, in order, in which a source would have said why it ended: events are kept for an hour, a log begins with
+    /// its container.
+    pub ends: Vec<Window>,
 }
 
 impl Life {
@@ -174,6 +177,8 @@ pub struct PodLife {
     pub workload: Option<String>,
     /// The node.
     pub node: Option<String>,
+    /// Whether tables of a run or an observation tell of it, in which each of its node's pods is.
+    pub of_tables: bool,
     /// Whether a DaemonSet made it.
     pub daemon: bool,
     /// When it was made.

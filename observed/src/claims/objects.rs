@@ -14,6 +14,10 @@ use super::{Instant, kubernetes_events};
 const CONDITIONS: [(&str, Milestone); 3] =
     [("Launched", Milestone::Launched), ("Registered", Milestone::Registered), ("Initialized", Milestone::Initialized)];
 
+/// Seconds after the start of its containers at which a pod that turns Ready has been Ready before. An assumption: applications that load large
+/// models take up to half an hour, and readiness that fails does so at any time of a life of days.
+const READY_AGAIN: f64 = 3_600.0;
+
 /// Makes a fact of a text.
 type FactOf = fn(String) -> Fact;
 
@@ -172,10 +176,19 @@ fn pod(ledger: &mut Ledger, value: &Value) -> Option<()> {
     pod.created = instant(value, &["metadata", "creationTimestamp"]);
     pod.scheduled = condition(value, "PodScheduled");
     // After a restart the times are those of the last start, and readiness came before it or flapped.
+    let mut came_back = false;
     if !restarted {
         (pod.started, pod.finished) = (started, finished);
-        pod.ready = condition(value, "Ready").filter(|_| finished.is_none());
+        let ready = condition(value, "Ready").filter(|_| finished.is_none());
+        // A condition tells of its last change alone: of those that a watch tells one after the other the first is it.
+        let first = pod.ready.into_iter().chain(ready).min();
+        let late = |ready: &Instant| started.is_some_and(|started| ready.seconds_since(started) > READY_AGAIN);
+        pod.ready = first.filter(|ready| !late(ready));
+        came_back = first.is_some_and(|ready| late(&ready));
     }
     pod.failed = text(value, &["status", "phase"]) == Some("Failed");
+    if came_back {
+        ledger.came_back(name);
+    }
     Some(())
 }

@@ -67,10 +67,11 @@ fn of_events(pulls: &[ImagePull]) -> Vec<Sample> {
     samples
 }
 
-/// Pulls of a simulation: of the first pod on each node that needed an image, whose size the scenario states or assumes.
+/// Pulls of a simulation or an observation: of the first pod on each node that needed an image, whose size the scenario states or assumes. A list of
+/// the pods that a cluster has now does not show which was the first, nor whether the image was there already.
 fn of_run(fit: &Fit<'_>) -> Vec<Sample> {
     let mut by_node: BTreeMap<&str, Vec<(Instant, Instant, &PodLife)>> = BTreeMap::new();
-    for pod in &fit.history.pods {
+    for pod in fit.history.pods.iter().filter(|pod| pod.of_tables) {
         if let (Some(node), Some(scheduled), Some(started)) = (&pod.node, pod.scheduled, pod.started) {
             by_node.entry(node).or_default().push((scheduled, started, pod));
         }

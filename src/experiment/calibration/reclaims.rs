@@ -1,8 +1,9 @@
-//! How often EC2 takes Spot instances: events over the hours that they ran, against the Spot Advisor's bands.
+//! How often EC2 takes Spot instances: events over the hours that they ran, against the Spot Advisor's bands. Hours in which no source would have
+//! told of an event are none of these.
 
 use std::collections::BTreeMap;
 
-use nodecast_observed::claims::{End, Life, Milestone};
+use nodecast_observed::claims::{End, History, Instant, Life, Milestone, Window};
 use nodecast_observed::estimate::{
     Estimate, Exposed, GammaPrior, Groups, Lifetime, Rate, empirical_bayes, groups, rate_in_groups, survival,
 };
@@ -20,6 +21,12 @@ const ASSUMED_WIDTH: f64 = 2.0 * std::f64::consts::LN_2;
 const TOGETHER: f64 = 60.0;
 /// Counts of reclaims are gone by where the nodes that nothing but samples tells of ran for so many times as long as the others.
 const COUNTS_TELL_MORE: f64 = 4.0;
+/// Ends are told of less than this share of the hours that were recorded: it is said.
+const TOLD_MIN: f64 = 0.5;
+/// Seconds for which a node that EC2 takes goes on after its notice: its end may come after the last that its source says.
+const NOTICE: f64 = 120.0;
+/// What stands for a type or a zone that nothing tells.
+const UNKNOWN: &str = "?";
 /// The least exposure that a scenario may state, in hours.
 const EXPOSURE_MIN: f64 = 1.0;
 /// Ages at which survival is shown, in hours.
@@ -46,9 +53,11 @@ impl Stay<'_> {
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let of = |sampled: bool| -> Vec<Stay<'_>> {
         let lives = fit.history.lives.iter().filter(|life| life.sampled == sampled);
-        lives.filter_map(|life| stay(fit, life)).collect()
+        lives.flat_map(|life| stays(fit, life)).collect()
     };
-    let (sampled, told) = (of(true), of(false));
+    let (sampled, mut told) = (of(true), of(false));
+    let recorded = recorded_hours(fit.history);
+    told.extend(unknown(fit.history, &told));
     let counted_reclaims = fit.history.reclaims.as_ref();
     // Who counts does not say which nodes they were; of a node that is told of whole it is known.
     let by_count = counted_reclaims.filter(|_| hours(&sampled) > COUNTS_TELL_MORE * hours(&told));
@@ -60,11 +69,8 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
         }
     };
     let hours = hours(&stays);
-    if by_count.is_none() && !fit.history.ends_told && hours > 0.0 {
-        fit.warnings.push(
-            "no source says why nodes ended, so none says that EC2 took no Spot instance: events, Karpenter's log or its counters do".to_owned(),
-        );
-        return Vec::new();
+    if by_count.is_none() {
+        fit.warnings.extend(untold(fit.history.ends_told, hours, recorded));
     }
     let Some(measured) = rate_in_groups(hours, &grouped) else { return Vec::new() };
     // What is assumed of the very instances that ran.
@@ -91,6 +97,31 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
 
 fn hours(stays: &[Stay<'_>]) -> f64 {
     stays.iter().map(Stay::hours).sum()
+}
+
+/// Hours for which Spot instances that records tell of were seen, whether or not a source tells of ends.
+fn recorded_hours(history: &History) -> f64 {
+    let spot = history.lives.iter().filter(|life| !life.sampled && life.is_spot());
+    let seconds = spot.filter_map(|life| {
+        let until = life.ended().unwrap_or(life.window.until);
+        Some(until.seconds_since(launched(life)?.max(life.window.from)).max(0.0))
+    });
+    seconds.sum::<f64>() / 3_600.0
+}
+
+/// That ends are not told of, or of a small part of what was recorded.
+fn untold(any: bool, told: f64, recorded: f64) -> Option<String> {
+    if recorded <= 0.0 || told >= recorded * TOLD_MIN {
+        return None;
+    }
+    Some(if any {
+        format!(
+            "why nodes ended is told for {told:.1} h of the {recorded:.1} h of Spot instances: only those count for reclaims; a cluster keeps events for \
+             an hour, `kubectl get events -A --watch --output-watch-events -o json` beside the watch of NodeClaims keeps them all"
+        )
+    } else {
+        "no source says why nodes ended, so none says that EC2 took no Spot instance: events, Karpenter's log or its counters do".to_owned()
+    })
 }
 
 /// How many instances an event took.
@@ -131,26 +162,52 @@ fn exposed_for(fit: &mut Fit<'_>, mut shown: Parameter, measured: &Rate, exposur
     }
 }
 
-fn stay<'h>(fit: &Fit<'h>, life: &'h Life) -> Option<Stay<'h>> {
-    if !life.is_spot() {
-        return None;
-    }
-    let seen = [Milestone::Running, Milestone::Launched, Milestone::Registered];
-    let launched = seen.iter().find_map(|milestone| life.at(*milestone))?;
-    let from = launched.max(life.window.from);
-    let until = life.ended().unwrap_or(life.window.until);
-    let hours = until.seconds_since(from) / 3_600.0;
-    let age = from.seconds_since(launched) / 3_600.0;
-    let event = life.end == Some(End::Interrupted);
-    let (name, zone) = (life.instance_type.as_deref().unwrap_or("?"), life.zone.as_deref().unwrap_or("?"));
+/// When an instance was there first.
+fn launched(life: &Life) -> Option<Instant> {
+    [Milestone::Running, Milestone::Launched, Milestone::Registered].iter().find_map(|milestone| life.at(*milestone))
+}
+
+/// The stretches of the life of a Spot instance in which a source would have told of its end; where nothing but samples tells of it, all of it.
+fn stays<'h>(fit: &Fit<'h>, life: &'h Life) -> Vec<Stay<'h>> {
+    let Some(launched) = launched(life).filter(|_| life.is_spot()) else { return Vec::new() };
+    let (name, zone) = (life.instance_type.as_deref().unwrap_or(UNKNOWN), life.zone.as_deref().unwrap_or(UNKNOWN));
     let kind = fit.region.instance_type(Symbol::new(name));
     let assumed = kind.map_or(0.0, |kind| hazard(&fit.scenario.ec2.cloud.interruptions, kind));
+    let whole = [life.window];
+    let told = if life.sampled { &whole[..] } else { &life.ends[..] };
+    let stay = |window: &Window| Some(Stay { pool: (name, zone), assumed, ..within(life, launched, *window)? });
+    told.iter().filter_map(stay).collect()
+}
+
+/// What a window has of a life, of no pool; `None` if nothing.
+fn within<'h>(life: &Life, launched: Instant, window: Window) -> Option<Stay<'h>> {
+    let from = launched.max(window.from).max(life.window.from);
+    let ended = life.ended();
+    let is_told = ended.is_some_and(|at| at >= window.from && at.seconds_since(window.until) <= NOTICE);
+    let event = life.end == Some(End::Interrupted) && is_told;
+    let last = window.until.min(life.window.until.max(window.from));
+    let until = ended.filter(|at| event || *at < last).unwrap_or(last);
+    let hours = until.seconds_since(from) / 3_600.0;
+    let age = from.seconds_since(launched) / 3_600.0;
     (hours > 0.0).then(|| Stay {
-        pool: (name, zone),
-        assumed,
+        pool: (UNKNOWN, UNKNOWN),
+        assumed: 0.0,
         lifetime: Lifetime { from: age, until: age + hours, event },
         taken: event.then(|| until.0 as f64 / 1e6),
     })
+}
+
+/// Instances of which nothing is known but that EC2 took them: they were there when their source began, and gone from every list. What is
+/// assumed of them is the mean of the others.
+fn unknown<'h>(history: &'h History, others: &[Stay<'_>]) -> Vec<Stay<'h>> {
+    let expected: f64 = others.iter().map(|stay| stay.assumed * stay.hours()).sum();
+    let assumed = expected / hours(others).max(f64::MIN_POSITIVE);
+    let own = |life: &&Life| life.end == Some(End::Interrupted) && life.capacity_type.is_none() && !life.sampled;
+    let stays = history.lives.iter().filter(own).flat_map(|life| {
+        let stay = |window: &Window| within(life, launched(life).unwrap_or(window.from), *window);
+        life.ends.iter().filter_map(stay).filter(|stay| stay.lifetime.event)
+    });
+    stays.map(|stay| Stay { assumed, ..stay }).collect()
 }
 
 /// The pools with the most events, each with what is believed of it.
@@ -187,7 +244,9 @@ fn of_pools(stays: &[Stay<'_>], assumed: f64) -> Vec<String> {
 
 /// Survival by age beside what a constant rate makes of it; a warning where the two do not agree.
 fn curve(fit: &mut Fit<'_>, stays: &[Stay<'_>], rate: &Estimate) -> Option<String> {
-    let lives: Vec<Lifetime> = stays.iter().map(|stay| stay.lifetime).collect();
+    // Of what no list knew any more the age is not known.
+    let aged = stays.iter().filter(|stay| stay.pool.0 != UNKNOWN);
+    let lives: Vec<Lifetime> = aged.map(|stay| stay.lifetime).collect();
     let seen: Vec<_> = survival(&lives, &AGES).into_iter().filter(|at| at.at_risk > 0).collect();
     if rate.n == 0 || seen.is_empty() {
         return None;
