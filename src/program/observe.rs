@@ -15,7 +15,7 @@ use crate::domain::SimDuration;
 use crate::domain::words::{counted, rounded};
 use crate::report::summary;
 use crate::scenario::ScenarioError;
-use crate::scenario::draft::{Draft, Observed, ObservedLoad, ObservedPlacement, ObservedPod};
+use crate::scenario::draft::{CPU_PER_REQUEST, Draft, Observed, ObservedLoad, ObservedPlacement, ObservedPod};
 use crate::scenario::source::Source;
 
 /// The folder with the answers, in that of the observation.
@@ -129,23 +129,45 @@ fn load(figures: &WorkloadFigures, states: &[&WorkloadState], rated: Option<i64>
     let requests = figures.requests_per_second.filter(|rate| *rate > 0.0);
     let per_request = figures.cpu_per_request_seconds.map(SimDuration::from_secs_f64);
     let per_request = per_request.filter(|cpu| *cpu > SimDuration::ZERO).zip(requests);
+    // Requests that somebody counted are not to be guessed, whoever failed to measure CPU.
+    let unmeasured = requests.filter(|_| figures.cpu_used_milli.is_none()).map(|rate| (CPU_PER_REQUEST, rate, true));
+    let per_request = per_request.map(|(cpu, rate)| (cpu, rate, false)).or(unmeasured);
     let own = || states.iter().copied();
     let (curve, basis) = match (per_request, cores) {
-        (Some((cpu, rate)), _) => {
+        (Some((cpu, rate, is_assumed)), _) => {
             let by = figures.requests_from.as_deref().unwrap_or("the run");
-            let basis = format!("{} requests/s on average, counted by {by}; {cpu} of CPU each", rounded(rate));
+            let each =
+                if is_assumed { format!("nobody measured CPU: {cpu} each") } else { format!("{cpu} of CPU each") };
+            let basis = format!("{} requests/s on average, counted by {by}; {each}", rounded(rate));
             // Sums of load balancers are of a period of their own, which ends with their instant.
             let rated = rated.filter(|_| by != BALANCER);
-            (curve("requests_per_second", own().filter_map(|own| Some((own, own.requests_per_second?))), rated), basis)
+            (curve("requests_per_second", own().filter_map(|own| Some((own, came(own)?))), rated), basis)
         }
         (None, Some(cores)) => {
             let basis = format!("{} cores on average; nobody counts its requests", rounded(cores));
-            (curve("cores", own().filter_map(|own| Some((own, own.cpu_used_milli? / 1e3))), rated), basis)
+            (curve("cores", own().filter_map(|own| Some((own, used(own)?))), rated), basis)
         }
         (None, None) => return None,
     };
-    let cpu_per_request = per_request.map(|(cpu, _)| cpu);
-    Some(ObservedLoad { workload: figures.workload.clone(), curve: curve?, cpu_per_request, basis })
+    let cpu_per_request = per_request.map(|(cpu, ..)| cpu);
+    let cpu_is_assumed = per_request.is_some_and(|(.., is_assumed)| is_assumed);
+    Some(ObservedLoad { workload: figures.workload.clone(), curve: curve?, cpu_per_request, cpu_is_assumed, basis })
+}
+
+/// The requests of a workload in a state. A workload that is scaled to zero has nobody who would count any; otherwise one whose requests nobody
+/// recorded just then goes on as before.
+fn came(state: &WorkloadState) -> Option<f64> {
+    state.requests_per_second.or(nothing_runs(state))
+}
+
+/// The cores that a workload uses in a state, likewise.
+fn used(state: &WorkloadState) -> Option<f64> {
+    state.cpu_used_milli.map(|milli| milli / 1e3).or(nothing_runs(state))
+}
+
+/// Zero where a workload is to have no replica, and has none.
+fn nothing_runs(state: &WorkloadState) -> Option<f64> {
+    (state.replicas_desired == Some(0) && state.replicas_ready.unwrap_or(0) == 0).then_some(0.0)
 }
 
 /// A curve as the file that a load names, of rates over so many seconds; `None` if it has fewer than two rows.
@@ -213,5 +235,55 @@ mod tests {
         assert_eq!(loads[0].cpu_per_request.map(|cpu| cpu.to_string()).as_deref(), Some("25ms"));
         assert_eq!(loads[1].curve, "t_seconds,cores\n0,1.5\n60,1.5\n");
         assert!(observed(&Observation::default()).is_err());
+    }
+
+    fn load(figures: WorkloadFigures, workloads: Vec<WorkloadState>) -> crate::scenario::draft::ObservedLoad {
+        let figures = Figures { workloads: vec![figures], ..Figures::default() };
+        let about = About { window: Window::of(1_791_849_600, 1_791_849_900), figures, ..About::default() };
+        let observed = observed(&Observation { about, workloads, ..Observation::default() }).unwrap();
+        observed.loads.into_iter().next().unwrap()
+    }
+
+    #[test]
+    fn nothing_comes_to_a_workload_that_is_scaled_to_zero() {
+        let figures = WorkloadFigures {
+            workload: "a/web".to_owned(),
+            requests_per_second: Some(10.0),
+            cpu_used_milli: Some(250.0),
+            cpu_per_request_seconds: Some(0.025),
+            ..WorkloadFigures::default()
+        };
+        let of = |minute, rate, wanted| WorkloadState {
+            replicas_desired: Some(wanted),
+            replicas_ready: Some(wanted),
+            cpu_used_milli: None,
+            ..state("a/web", minute, rate, 0.0)
+        };
+        // A scrape that was missed in the second minute; none from the third to the fifth.
+        let states = vec![of(0, Some(10.0), 2), of(1, None, 2), of(2, None, 0), of(3, None, 0), of(4, Some(5.0), 1)];
+        let curve = "t_seconds,requests_per_second\n0,10\n120,0\n180,0\n240,5\n";
+        assert_eq!(load(figures.clone(), states.clone()).curve, curve);
+        let idle = WorkloadFigures { requests_per_second: None, cpu_per_request_seconds: None, ..figures };
+        let used = |own: WorkloadState| WorkloadState {
+            requests_per_second: None,
+            cpu_used_milli: own.requests_per_second.map(|rate| rate * 100.0),
+            ..own
+        };
+        let curve = "t_seconds,cores\n0,1\n120,0\n180,0\n240,0.5\n";
+        assert_eq!(load(idle, states.into_iter().map(used).collect()).curve, curve);
+    }
+
+    #[test]
+    fn requests_that_were_counted_are_replayed_whether_or_not_cpu_was_measured() {
+        let figures = WorkloadFigures {
+            workload: "a/web".to_owned(),
+            requests_per_second: Some(10.0),
+            ..WorkloadFigures::default()
+        };
+        let states = (0..2).map(|at| WorkloadState { cpu_used_milli: None, ..state("a/web", at, Some(10.0), 0.0) });
+        let load = load(figures, states.collect());
+        assert_eq!(load.curve, "t_seconds,requests_per_second\n0,10\n60,10\n");
+        assert!(load.cpu_is_assumed && load.cpu_per_request.is_some_and(|cpu| cpu.to_string() == "10ms"), "{load:?}");
+        assert!(load.basis.ends_with("nobody measured CPU: 10ms each"), "{}", load.basis);
     }
 }

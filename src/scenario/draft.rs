@@ -101,6 +101,9 @@ pub struct ObservedPlacement {
     pub tolerations: String,
 }
 
+/// CPU time that a request is assumed to take where nothing tells.
+pub const CPU_PER_REQUEST: SimDuration = SimDuration::from_millis(dump::MILLISECONDS_PER_REQUEST);
+
 /// What a workload was asked for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ObservedLoad {
@@ -110,6 +113,8 @@ pub struct ObservedLoad {
     pub curve: String,
     /// CPU time of one request; `None` where the curve is of cores.
     pub cpu_per_request: Option<SimDuration>,
+    /// Whether that is assumed, because nobody measured CPU.
+    pub cpu_is_assumed: bool,
     /// Where it is from, for a comment.
     pub basis: String,
 }

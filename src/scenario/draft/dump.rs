@@ -35,6 +35,8 @@ mod usages;
 mod vertical;
 mod yaml;
 
+pub(super) use demand::MILLISECONDS_PER_REQUEST;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Draft, DraftFile, Observed, RANKS, SCENARIO_FILE, Wishes};

@@ -16,7 +16,7 @@ use crate::scenario::source::Source;
 use crate::scenario::tree::Node;
 
 /// CPU time of one request in thousandths of a second (assumed): what a rate is derived with.
-pub(super) const MILLISECONDS_PER_REQUEST: i64 = 10;
+pub(in crate::scenario::draft) const MILLISECONDS_PER_REQUEST: i64 = 10;
 /// Triggers of KEDA that need nothing from outside the cluster.
 const SELF_CONTAINED: [&str; 4] = ["cpu", "memory", "cron", "kubernetes-workload"];
 

@@ -15,6 +15,7 @@ use super::regrouping;
 use super::usages::{self, Used};
 use super::yaml::{quoted, word};
 use super::{Notes, Trace};
+use crate::domain::words::some_of;
 use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, ObservedLoad, Wishes};
 
@@ -444,10 +445,15 @@ fn assumptions(facts: &Facts<'_>, text: &mut String) {
         )
     });
     if facts.replayed.iter().any(|load| load.cpu_per_request.is_some()) {
-        all.push(
-            "Of observed requests the CPU is known; a replica serves 16 at a time, and 20 ms of each are not CPU."
-                .to_owned(),
-        );
+        let assumed = facts.replayed.iter().filter(|load| load.cpu_is_assumed);
+        let assumed: Vec<&str> = assumed.map(|load| load.workload.as_str()).collect();
+        let unless = match assumed.as_slice() {
+            [] => String::new(),
+            names => format!(" but for {}, which take {MILLISECONDS_PER_REQUEST} ms", some_of(names)),
+        };
+        all.push(format!(
+            "Of observed requests the CPU is known{unless}; a replica serves 16 at a time, and 20 ms of each are not CPU."
+        ));
     }
     all.extend(facts.notes.assumptions.iter().cloned());
     if all.is_empty() {
