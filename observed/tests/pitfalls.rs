@@ -428,17 +428,41 @@ fn nodes_are_known_by_karpenter_where_their_labels_are_not_exported() {
         )
         .import()
         .unwrap();
-    let first = &own.node_counts[0];
-    assert_eq!(
-        (first.instance_type.as_deref(), first.origin.as_deref(), first.nodes),
-        (Some("m6i.large"), Some("default"), 2)
-    );
+    let counts: Vec<(i64, Option<&str>, Option<&str>, i64)> = own
+        .node_counts
+        .iter()
+        .map(|own| (own.at.as_secs(), own.instance_type.as_deref(), own.origin.as_deref(), own.nodes))
+        .collect();
+    // Two of the four that there are in the first minute are none of Karpenter's.
+    let large = |at, nodes| (at, Some("m6i.large"), Some("default"), nodes);
+    assert_eq!(counts, [(0, None, None, 2), large(0, 2), large(60, 3)]);
     let node = &own.nodes[0];
     assert_eq!(
         (node.zone.as_deref(), node.registered.unwrap().as_secs(), node.terminated.unwrap().as_secs()),
         (Some("us-east-1b"), -60, 660)
     );
     assert!(own.about.warnings.iter().any(|text| text.contains("metricLabelsAllowlist")));
+}
+
+#[test]
+fn nodes_of_node_groups_are_counted_or_missed_aloud_where_no_labels_are_exported() {
+    let karpenter: &[(&str, &[(i64, f64)])] = &[(
+        r#""instance_type":"m6i.large","zone":"us-east-1a","capacity_type":"spot","nodepool":"default""#,
+        &[(0, 1.0), (1_800, 1.0)],
+    )];
+    let alone = Folder::new().put("nodes", 1_800, &[]).put("karpenter_nodes", 1_800, karpenter).import().unwrap();
+    assert_eq!(alone.about.figures.nodes_max, Some(1));
+    let said = |own: &Observation, part: &str| own.about.warnings.iter().any(|text| text.contains(part));
+    assert!(said(&alone, "those of node groups are in no sum of nodes"), "{:?}", alone.about.warnings);
+    let present: Vec<(String, Vec<(i64, f64)>)> =
+        (0..3).map(|node| (format!(r#""node":"ip-{node}""#), vec![(0, 1.0), (1_800, 1.0)])).collect();
+    let present: Vec<(&str, &[(i64, f64)])> = present.iter().map(|own| (own.0.as_str(), own.1.as_slice())).collect();
+    let both = Folder::new().put("karpenter_nodes", 1_800, karpenter).put("node_present", 1_800, &present).import();
+    let both = both.unwrap();
+    assert_eq!(both.about.figures.nodes_max, Some(3));
+    assert!((both.about.figures.node_hours.unwrap() - 3.0).abs() < 1e-9, "{:?}", both.about.figures);
+    assert!((both.about.figures.spot_node_hours.unwrap() - 1.0).abs() < 1e-9);
+    assert!(said(&both, "nodes that Karpenter does not know are counted without a type"), "{:?}", both.about.warnings);
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     let span = Span::of(&counted, answers);
     let frame = Frame { start: span.start };
     let owners = owners::Owners::of(&mut told)?;
-    let (node_counts, has_types) = nodes::counts(counted, &told, frame);
+    let (node_counts, basis) = nodes::counts(counted, &mut told, frame)?;
     let nodes = nodes::lives(&mut told, frame)?;
     let pods = pods::lives(&mut told, &owners, frame)?;
     let placements = placements::placements(&mut told, &owners)?;
@@ -56,7 +56,7 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     let stages = counters::stages(&mut told)?;
     let spot_prices = nodes::spot_prices(&mut told, frame)?;
     let mut import = workloads::Workloads::of(&mut told, &owners, frame)?;
-    let mut warnings = checks::warnings(&mut told, has_types)?;
+    let mut warnings = checks::warnings(&mut told, basis)?;
     if !told.has_series() {
         return Err(InputError::new("no answer holds a series").help(
             "see that the window lies within what the Prometheus keeps (10 days in kube-prometheus-stack, 15 by default), and that --match fits",
@@ -92,7 +92,10 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     };
     observation.about.figures = figures::figures(&told, &observation, import.figures);
     observation.about.warnings.extend(figures::untypical_days(&observation));
-    observation.about.warnings.extend(figures::uncounted(&observation));
+    // Whose names were counted had a count when Karpenter had no node.
+    if basis != nodes::Basis::Unlabelled {
+        observation.about.warnings.extend(figures::uncounted(&observation));
+    }
     Ok(observation)
 }
 

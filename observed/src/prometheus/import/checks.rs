@@ -7,6 +7,7 @@ use nodecast_decisions::text::InputError;
 
 use super::super::answer::Series;
 use super::super::catalogue::{BALANCER_ROLE, CHANGES, period_of};
+use super::nodes::Basis;
 use super::told::Told;
 
 /// Labels in which replicas of a Prometheus differ.
@@ -75,12 +76,11 @@ fn one_replica(series: &[Series]) -> Result<(), InputError> {
     Ok(())
 }
 
-/// What whoever uses the observation has to know of its answers, all of which are read for it. `has_types`: whether the answer that counts
-/// nodes says of which type any is.
+/// What whoever uses the observation has to know of its answers, all of which are read for it. `basis`: by what nodes are counted.
 ///
 /// # Errors
 /// If an answer cannot be read.
-pub(super) fn warnings(told: &mut Told<'_>, has_types: bool) -> Result<Vec<String>, InputError> {
+pub(super) fn warnings(told: &mut Told<'_>, basis: Basis) -> Result<Vec<String>, InputError> {
     let slow_scrapes = slow_scrapes(told)?;
     let stale_series = stale_series(told)?;
     let other_period = other_period(told)?;
@@ -89,7 +89,7 @@ pub(super) fn warnings(told: &mut Told<'_>, has_types: bool) -> Result<Vec<Strin
     warnings.extend(slow_scrapes);
     warnings.extend(stale_series);
     warnings.extend(other_period);
-    warnings.extend((told.is_answered("nodes") && !has_types).then(no_types));
+    warnings.extend(untyped(basis));
     Ok(warnings)
 }
 
@@ -163,10 +163,20 @@ fn other_period(told: &mut Told<'_>) -> Result<Option<String>, InputError> {
     }))
 }
 
-/// Nodes that are counted, but not by type.
-fn no_types() -> String {
-    format!(
-        "kube_node_labels says no instance type; from now on it does with the helm value {}",
-        super::super::catalogue::LABELS_VALUE
-    )
+/// Nodes of which the type is not known, or that nobody counted.
+fn untyped(basis: Basis) -> Option<String> {
+    let value = super::super::catalogue::LABELS_VALUE;
+    match basis {
+        Basis::Labels => None,
+        Basis::Untyped => Some(format!(
+            "kube_node_labels says no instance type: nodes that Karpenter does not know have none; from now on it does with the helm value {value}"
+        )),
+        Basis::Unlabelled => Some(format!(
+            "labels of nodes are not exported: nodes that Karpenter does not know are counted without a type; from now on it is known with the helm value {value}"
+        )),
+        Basis::KarpenterAlone => Some(format!(
+            "only the nodes that Karpenter knows are counted: those of node groups are in no sum of nodes, not in node-hours and not in what a backtest \
+             takes for the record; from now on they are with kube-state-metrics and the helm value {value}"
+        )),
+    }
 }

@@ -18,7 +18,7 @@ const COUNTED_MIN: f64 = 0.99;
 const DEVIATIONS: f64 = 3.0;
 
 pub(super) fn figures(told: &Told<'_>, observation: &Observation, workloads: Vec<WorkloadFigures>) -> Figures {
-    let nodes = told.first_answered(&["nodes", "karpenter_nodes"]).and_then(|role| told.asked(role));
+    let nodes = told.first_answered(&["nodes", "karpenter_nodes", "node_present"]).and_then(|role| told.asked(role));
     let step = nodes.map(|asked| asked.step);
     let end = observation.about.window.seconds * 1_000_000;
     let hours = |is_counted: &dyn Fn(&str) -> bool| {

@@ -76,28 +76,82 @@ impl Counted {
     }
 }
 
-/// How many nodes there were of each kind: by the labels of nodes, else those that Karpenter knows. With it, whether the labels of nodes say
-/// of which type any is.
-pub(super) fn counts(counted: Counted, told: &Told<'_>, frame: Frame) -> (Vec<NodeCount>, bool) {
+/// By what nodes are counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Basis {
+    /// By their labels, which say the type, or nobody counted any.
+    Labels,
+    /// Their labels say no type: those that Karpenter knows have theirs from it, and the others have none.
+    Untyped,
+    /// Labels of nodes were not exported: the others are counted by their names, without a type.
+    Unlabelled,
+    /// Nothing tells of nodes but Karpenter, which knows its own.
+    KarpenterAlone,
+}
+
+/// How many nodes there were of each kind: by the labels of nodes, else those that Karpenter knows and, of no kind, those that others count
+/// beside them.
+///
+/// # Errors
+/// If an answer cannot be read.
+pub(super) fn counts(
+    counted: Counted,
+    told: &mut Told<'_>,
+    frame: Frame,
+) -> Result<(Vec<NodeCount>, Basis), InputError> {
     let Counted { labelled, of_karpenter } = counted;
     let has_types = labelled.iter().any(|own| !own.label("label_node_kubernetes_io_instance_type").is_empty());
-    let (all, kind): (_, fn(&Series) -> Kind) = if has_types && told.is_answered("nodes") {
-        (labelled, Kind::of_labels)
+    let mut counts = Counts::new();
+    if has_types && told.is_answered("nodes") {
+        add(&mut counts, &labelled, Kind::of_labels, frame);
+        return Ok((rows(counts), Basis::Labels));
+    }
+    add(&mut counts, &of_karpenter, Kind::of_karpenter, frame);
+    let (all, basis) = if told.is_answered("nodes") {
+        (totals(&labelled, frame), Basis::Untyped)
     } else {
-        (of_karpenter, Kind::of_karpenter)
+        let named = totals(&told.series("node_present")?, frame);
+        let alone = if counts.is_empty() { Basis::Labels } else { Basis::KarpenterAlone };
+        let basis = if named.is_empty() { alone } else { Basis::Unlabelled };
+        (named, basis)
     };
-    let mut counts: BTreeMap<(SimTime, Kind), f64> = BTreeMap::new();
+    for (at, nodes) in all {
+        let known: f64 =
+            counts.range((at, Kind::default())..).take_while(|((own, _), _)| *own == at).map(|own| own.1).sum();
+        if nodes > known {
+            *counts.entry((at, Kind::default())).or_default() += nodes - known;
+        }
+    }
+    Ok((rows(counts), basis))
+}
+
+/// Nodes by instant and kind.
+type Counts = BTreeMap<(SimTime, Kind), f64>;
+
+fn add(counts: &mut Counts, all: &[Series], kind: fn(&Series) -> Kind, frame: Frame) {
     for own in all {
-        let kind = Kind { arch: None, ..kind(&own) };
+        let kind = Kind { arch: None, ..kind(own) };
         for sample in own.samples.iter().filter(|sample| sample.value.is_finite()) {
             *counts.entry((frame.at(sample), kind.clone())).or_default() += sample.value;
         }
     }
+}
+
+/// The sum of all series at each instant.
+fn totals(all: &[Series], frame: Frame) -> BTreeMap<SimTime, f64> {
+    let mut totals: BTreeMap<SimTime, f64> = BTreeMap::new();
+    for sample in all.iter().flat_map(|own| &own.samples).filter(|sample| sample.value.is_finite()) {
+        *totals.entry(frame.at(sample)).or_default() += sample.value;
+    }
+    totals
+}
+
+fn rows(counts: Counts) -> Vec<NodeCount> {
     let row = |((at, kind), nodes): ((SimTime, Kind), f64)| {
         let Kind { instance_type, zone, capacity_type, origin_kind, origin, .. } = kind;
         NodeCount { at, instance_type, zone, capacity_type, origin_kind, origin, nodes: libm::round(nodes) as i64 }
     };
-    (counts.into_iter().map(row).collect(), has_types)
+    counts.into_iter().map(row).collect()
 }
 
 /// Each node that was seen, in order of registration.
