@@ -76,6 +76,10 @@ impl Counted {
     }
 }
 
+/// Seconds by which kube-state-metrics and Karpenter may see one node come or go apart. An assumption: a scrape of each, and Karpenter's state of
+/// nodes behind it.
+const APART: i64 = 300;
+
 /// By what nodes are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Basis {
@@ -115,14 +119,35 @@ pub(super) fn counts(
         let basis = if named.is_empty() { alone } else { Basis::Unlabelled };
         (named, basis)
     };
-    for (at, nodes) in all {
-        let known: f64 =
-            counts.range((at, Kind::default())..).take_while(|((own, _), _)| *own == at).map(|own| own.1).sum();
-        if nodes > known {
-            *counts.entry((at, Kind::default())).or_default() += nodes - known;
-        }
+    let known = |at: SimTime| -> f64 {
+        counts.range((at, Kind::default())..).take_while(|((own, _), _)| *own == at).map(|own| own.1).sum()
+    };
+    let others: Vec<(SimTime, f64)> = all.into_iter().map(|(at, nodes)| (at, (nodes - known(at)).max(0.0))).collect();
+    for (at, nodes) in steady(&others).into_iter().filter(|(_, nodes)| *nodes > 0.0) {
+        *counts.entry((at, Kind::default())).or_default() += nodes;
     }
     Ok((rows(counts), basis))
+}
+
+/// Without rises and falls that last no longer than what two who count the same nodes see them apart: a rise would be a node that came and went.
+fn steady(points: &[(SimTime, f64)]) -> Vec<(SimTime, f64)> {
+    let risen = beside(&beside(points, true, f64::min), false, f64::max);
+    beside(&beside(&risen, true, f64::max), false, f64::min)
+}
+
+/// The least or the most that there is at each instant and shortly after it, or before it.
+fn beside(points: &[(SimTime, f64)], after: bool, pick: fn(f64, f64) -> f64) -> Vec<(SimTime, f64)> {
+    let own = |place: usize| -> f64 {
+        let (at, value) = points[place];
+        let is_near = |other: &&(SimTime, f64)| (other.0.as_micros() - at.as_micros()).abs() <= APART * 1_000_000;
+        let (before, behind) = points.split_at(place);
+        if after {
+            behind.iter().take_while(is_near).fold(value, |all, one| pick(all, one.1))
+        } else {
+            before.iter().rev().take_while(is_near).fold(value, |all, one| pick(all, one.1))
+        }
+    };
+    (0..points.len()).map(|place| (points[place].0, own(place))).collect()
 }
 
 /// Nodes by instant and kind.
@@ -258,4 +283,25 @@ pub(super) fn spot_prices(told: &mut Told<'_>, frame: Frame) -> Result<Vec<SpotP
         (one.at, &one.instance_type, &one.zone).cmp(&(other.at, &other.instance_type, &other.zone))
     });
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use nodecast_decisions::domain::SimTime;
+
+    use super::steady;
+
+    #[test]
+    fn nodes_that_one_who_counts_sees_earlier_than_the_other_are_none_of_another_kind() {
+        let points = |counts: &[i64]| -> Vec<(SimTime, f64)> {
+            let at = |minute: usize| SimTime::from_micros(minute as i64 * 60_000_000);
+            counts.iter().enumerate().map(|(minute, count)| (at(minute), *count as f64)).collect()
+        };
+        let of = |counts: &[i64]| -> Vec<i64> { steady(&points(counts)).iter().map(|own| own.1 as i64).collect() };
+        assert_eq!(of(&[2, 2, 3, 3, 2, 2, 2, 2, 2, 2]), [2; 10]);
+        assert_eq!(of(&[2, 2, 1, 1, 2, 2, 2, 2, 2, 2]), [2; 10]);
+        // What stays is counted from its first minute to its last.
+        let stays = [0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(of(&stays), stays);
+    }
 }
