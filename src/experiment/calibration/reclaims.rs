@@ -167,6 +167,12 @@ fn launched(life: &Life) -> Option<Instant> {
     [Milestone::Running, Milestone::Launched, Milestone::Registered].iter().find_map(|milestone| life.at(*milestone))
 }
 
+/// When an instance ended. Of one that was taken, nobody says when, it is the last moment at which that could have been told.
+fn ended(life: &Life) -> Option<Instant> {
+    let last = || life.ends.last().filter(|_| life.end == Some(End::Interrupted)).map(|window| window.until);
+    life.ended().or_else(last)
+}
+
 /// The stretches of the life of a Spot instance in which a source would have told of its end; where nothing but samples tells of it, all of it.
 fn stays<'h>(fit: &Fit<'h>, life: &'h Life) -> Vec<Stay<'h>> {
     let Some(launched) = launched(life).filter(|_| life.is_spot()) else { return Vec::new() };
@@ -182,8 +188,10 @@ fn stays<'h>(fit: &Fit<'h>, life: &'h Life) -> Vec<Stay<'h>> {
 /// What a window has of a life, of no pool; `None` if nothing.
 fn within<'h>(life: &Life, launched: Instant, window: Window) -> Option<Stay<'h>> {
     let from = launched.max(window.from).max(life.window.from);
-    let ended = life.ended();
-    let is_told = ended.is_some_and(|at| at >= window.from && at.seconds_since(window.until) <= NOTICE);
+    let ended = ended(life);
+    // Of stretches that follow each other closely the later one has it.
+    let its = ended.and_then(|at| life.ends.iter().rfind(|own| own.from <= at));
+    let is_told = its == Some(&window) && ended.is_some_and(|at| at.seconds_since(window.until) <= NOTICE);
     let event = life.end == Some(End::Interrupted) && is_told;
     let last = window.until.min(life.window.until.max(window.from));
     let until = ended.filter(|at| event || *at < last).unwrap_or(last);
