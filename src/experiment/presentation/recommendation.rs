@@ -149,7 +149,8 @@ fn costs(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     lines.extend(aligned_within(&rows, 1, width).iter().flat_map(|line| folded(line, width)));
     lines.push(String::new());
-    lines.extend(answer.limits.iter().filter_map(limit).flat_map(|line| folded(&line, width)));
+    let count = answer.effort.confirmed_with;
+    lines.extend(answer.limits.iter().filter_map(|own| limit(own, count)).flat_map(|line| folded(&line, width)));
     lines.push(String::new());
 }
 
@@ -180,9 +181,8 @@ pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String
 }
 
 /// How an objective is kept; nothing for what is only not to be worse than today.
-fn limit(own: &LimitKept) -> Option<String> {
+fn limit(own: &LimitKept, count: u64) -> Option<String> {
     let (before, after) = own.met?;
-    let count = own.recommended.as_ref().or(own.today.as_ref()).map_or(after, |values| values.count);
     let word = if own.kept { "kept" } else { "NOT KEPT" };
     Some(format!("objective {}: met in {after} of {count} runs ({before} today), {word}", own.name))
 }

@@ -2,7 +2,7 @@
 
 use super::search::Sample;
 use crate::experiment::figures::{FIGURES, find};
-use crate::experiment::points::Point;
+use crate::experiment::points::{Objective, Point};
 
 /// How a measure of the runs is judged.
 #[derive(Clone, PartialEq, Debug)]
@@ -63,7 +63,8 @@ fn as_today(figure: &'static str, slack: f64, share: f64) -> Limit {
     Limit::AsToday { name, figure, slack, share }
 }
 
-/// What a run measures for each of `limits`.
+/// What a run measures for each of `limits`; beyond any number where the run misses an objective whatever it measures, as one on response
+/// times is missed by a workload that leaves too many requests without an answer.
 pub fn measures(point: &Point, limits: &[Limit]) -> Vec<Option<f64>> {
     let figure = |name: &str| {
         let place = FIGURES.iter().position(|own| own.name == name)?;
@@ -74,10 +75,15 @@ pub fn measures(point: &Point, limits: &[Limit]) -> Vec<Option<f64>> {
         .iter()
         .map(|limit| match limit {
             // Objectives stand first, in the scenario's order.
-            Limit::AtMost { .. } => objectives.next().and_then(|own| own.actual),
+            Limit::AtMost { .. } => objectives.next().and_then(measured),
             Limit::AsToday { figure: name, .. } => figure(name),
         })
         .collect()
+}
+
+fn measured(own: &Objective) -> Option<f64> {
+    let is_within = own.actual.is_none_or(|actual| actual <= own.limit);
+    if own.met == Some(false) && is_within { Some(f64::INFINITY) } else { own.actual }
 }
 
 /// How many of `count` runs may miss an objective that `share` of all runs have to meet. Judged with few runs a share cannot be told to the
@@ -112,7 +118,7 @@ pub fn strain(limit: &Limit, place: usize, (today, own): (&[&Sample], &[&Sample]
 
 #[cfg(test)]
 mod tests {
-    use super::{Limit, Sample, strain};
+    use super::{Limit, Objective, Sample, measured, strain};
 
     fn runs(values: &[f64]) -> Vec<Sample> {
         values.iter().map(|value| Sample { cost: 0.0, measures: vec![Some(*value)] }).collect()
@@ -151,6 +157,20 @@ mod tests {
                 assert!(!beyond(allowed) && beyond(allowed + 1), "{count} runs, {allowed}");
             }
         }
+    }
+
+    #[test]
+    fn an_objective_that_a_run_misses_is_missed_whatever_the_run_measures() {
+        let own = |actual: Option<f64>, met: Option<bool>| {
+            let (name, unit) = ("request_p99".to_owned(), "seconds".to_owned());
+            measured(&Objective { name, unit, limit: 10.0, actual, met })
+        };
+        assert_eq!(own(Some(3.0), Some(true)), Some(3.0));
+        assert_eq!((own(Some(12.0), Some(false)), own(None, None)), (Some(12.0), None));
+        let limit = Limit::AtMost { name: "request_p99".into(), limit: 10.0, share: 0.95 };
+        let of = |actual| (0..4).map(|_| own(actual, Some(false)).unwrap()).collect::<Vec<_>>();
+        // Most requests got no answer, and those that did got it soon.
+        assert!(strained(&limit, &[1.0; 4], &of(Some(3.0))) && strained(&limit, &[1.0; 4], &of(None)));
     }
 
     #[test]

@@ -127,8 +127,9 @@ impl Assembly<'_> {
         let (today, own) = (samples(today), samples(own));
         let (today, own): (Vec<&Sample>, Vec<&Sample>) = (today.iter().collect(), own.iter().collect());
         let kept = |(place, limit): (usize, &Limit)| {
+            // What is missed whatever is measured has no amount.
             let values = |samples: &[&Sample]| -> Vec<f64> {
-                samples.iter().filter_map(|sample| sample.measures[place]).collect()
+                samples.iter().filter_map(|sample| sample.measures[place]).filter(|own| own.is_finite()).collect()
             };
             let met = |samples: &[&Sample], limit: f64| {
                 samples.iter().filter(|sample| sample.measures[place].is_none_or(|own| own <= limit)).count() as u64
