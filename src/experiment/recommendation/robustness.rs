@@ -41,7 +41,7 @@ impl Stress {
     /// Those that a scenario can have: `family` is the one that the recommended cluster spends most on.
     pub fn of(scenario: &Scenario, family: Option<Symbol>) -> Vec<Self> {
         let mut all = Vec::new();
-        if !scenario.load.is_empty() || !scenario.usage.is_empty() {
+        if !scenario.load.is_empty() || !scenario.usage.is_empty() || !scenario.queues.is_empty() {
             all.extend([Self::Load(0.8), Self::Load(1.2), Self::Load(1.5)]);
         }
         all.push(Self::SpotStorm);
@@ -114,7 +114,44 @@ fn scale(scenario: &mut Scenario, factor: f64) {
             }
         }
     }
+    for queue in &mut scenario.queues {
+        queue.waiting *= factor;
+        if let Some(messages) = &mut queue.messages {
+            open(messages);
+            messages.arrivals = None;
+        }
+    }
     for usage in &mut scenario.usage {
         usage.cpu.iter_mut().chain(usage.memory.iter_mut()).for_each(open);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stress;
+    use crate::catalog::Catalog;
+    use crate::scenario::{Limits, Scenario};
+
+    const QUEUE: &str = "name: q\nregion: us-east-1\nduration: 1h\nmanifests: [cluster.yaml]\n\
+                         nodeGroups: [{name: own, instanceType: m6i.large, desired: 2}]\n\
+                         policies: [{name: own, autoscaler: static}]\nqueues:\n- {name: orders, kind: sqs, workload: worker, \
+                         time_per_message: 2s, waiting: 100, messages: {constant: 8}}\n";
+    const WORKER: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: worker}\nspec:\n  replicas: 2\n  \
+                          selector: {matchLabels: {app: worker}}\n  template:\n    metadata: {labels: {app: worker}}\n    \
+                          spec: {containers: [{name: c, image: x, resources: {requests: {cpu: 500m}}}]}\n";
+
+    #[test]
+    fn messages_are_load_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("scenario.yaml");
+        std::fs::write(&file, QUEUE).unwrap();
+        std::fs::write(folder.path().join("cluster.yaml"), WORKER).unwrap();
+        let catalog = Catalog::embedded().unwrap();
+        let (scenario, _) = Scenario::load_edited(&file, &catalog, &Limits::default(), &[]).unwrap();
+        assert!(Stress::of(&scenario, None).contains(&Stress::Load(1.5)), "a scenario with a queue alone has a load");
+        let own = Stress::Load(1.5).applied(&scenario);
+        let curve = |scenario: &Scenario| (*scenario.queues[0].messages.as_ref().unwrap().curve).clone();
+        assert_eq!(curve(&own), curve(&scenario).scaled(1.5));
+        assert!((own.queues[0].waiting - 150.0).abs() < 1e-9);
     }
 }
