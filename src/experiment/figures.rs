@@ -202,10 +202,38 @@ pub static FIGURES: &[Figure] = &[
         less_is_better: Some(true),
         of: |s| Some(s.pods.waited as f64),
     },
+    Figure {
+        name: "restarts",
+        label: "containers restarted",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| Some(s.pods.restarts as f64),
+    },
+    Figure {
+        name: "messages_undone",
+        label: "messages that waited at the end",
+        unit: Unit::Share,
+        less_is_better: Some(true),
+        of: messages_undone,
+    },
+    Figure {
+        name: "message_wait",
+        label: "messages wait, mean",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: slowest_queue,
+    },
+    Figure {
+        name: "jobs_undone",
+        label: "Jobs due and not done",
+        unit: Unit::Share,
+        less_is_better: Some(true),
+        of: |s| s.jobs.filter(|jobs| jobs.due > 0).map(|jobs| jobs.undone as f64 / jobs.due as f64),
+    },
 ];
 
 /// The names of all figures in the order in which people read them: who was not served, what it cost, who waited, what moved.
-const FOR_PEOPLE: [&str; 23] = [
+const FOR_PEOPLE: [&str; 27] = [
     "unavailable_pod_minutes",
     "workloads_at_zero",
     "at_zero",
@@ -223,11 +251,15 @@ const FOR_PEOPLE: [&str; 23] = [
     "request_p99",
     "requests_unanswered",
     "requests_lost",
+    "message_wait",
+    "messages_undone",
+    "jobs_undone",
     "nodes_mean",
     "launches",
     "launches_refused",
     "interruptions",
     "evictions",
+    "restarts",
     "cpu_requested",
 ];
 
@@ -273,6 +305,18 @@ pub fn find(name: &str) -> Option<(usize, &'static Figure)> {
 /// The slowest workload stands for all requests.
 fn slowest_response(summary: &Summary) -> Option<f64> {
     summary.requests.iter().filter_map(|figures| figures.p99_seconds).max_by(f64::total_cmp)
+}
+
+/// The slowest queue stands for all messages.
+fn slowest_queue(summary: &Summary) -> Option<f64> {
+    summary.queues.iter().filter_map(|queue| queue.mean_wait_seconds).max_by(f64::total_cmp)
+}
+
+/// The share of its messages that still waited at the end, of the queue where it is largest: a large queue does not hide a small one that
+/// nobody works on.
+fn messages_undone(summary: &Summary) -> Option<f64> {
+    let shares = summary.queues.iter().filter(|queue| queue.arrived > 0.0);
+    shares.map(|queue| queue.waiting_at_end / queue.arrived).max_by(f64::total_cmp)
 }
 
 /// The share of all requests that still waited at the end, were given up or were refused.

@@ -12,9 +12,14 @@ pub struct Measure {
 }
 
 /// What can be left undone, what is to be named first at the front: pods without a node at the end of the run (less than
-/// one of them, on average, only waited when the run ended), and the share of requests that got no answer.
-pub const MEASURES: [Measure; 2] =
-    [Measure { figure: "pods_pending", least: 1.0 }, Measure { figure: "requests_lost", least: 0.01 }];
+/// one of them, on average, only waited when the run ended), and the share of requests that got no answer, of messages that nobody took, and of
+/// Jobs that were due and not done.
+pub const MEASURES: [Measure; 4] = [
+    Measure { figure: "pods_pending", least: 1.0 },
+    Measure { figure: "requests_lost", least: 0.01 },
+    Measure { figure: "messages_undone", least: 0.01 },
+    Measure { figure: "jobs_undone", least: 0.01 },
+];
 
 impl Measure {
     /// Whether one leaves clearly more undone (`true`), or clearly less (`false`), than what it is held against, by the

@@ -7,6 +7,7 @@ pub mod availability;
 pub(crate) mod churn;
 mod controllers;
 mod cost;
+mod jobs;
 pub(crate) mod lives;
 pub(crate) mod made_anew;
 mod objectives;
@@ -26,6 +27,7 @@ use crate::simulation::outcome::About;
 pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailability};
 pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, DriftedFigures, ReplacementFigures};
 pub use controllers::{ControllerSummary, LoopFigures};
+pub use jobs::JobFigures;
 
 pub use vertical::{ContainerFigures, Sizes, VerticalFigures};
 pub use waits::{PriorityWaits, WaitFigures, WorkloadWaits};
@@ -70,6 +72,9 @@ pub struct Summary {
     pub requests: Vec<RequestFigures>,
     /// How the messages of each queue fared.
     pub queues: Vec<QueueFigures>,
+    /// What became of Jobs and of what CronJobs were to start; absent where none was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs: Option<JobFigures>,
     /// How replica counts moved.
     pub scaling: ScalingSummary,
     /// What each VerticalPodAutoscaler recommended and did; absent where there is none.
@@ -547,6 +552,7 @@ impl Summary {
             pods,
             requests,
             queues: service::queues(outcome),
+            jobs: jobs::figures(outcome),
             scaling: service::scaling(outcome),
             vertical: vertical::summary(outcome),
             controllers: controllers::summary(outcome),

@@ -55,6 +55,11 @@ impl World {
         self.record.jobs.len() - 1
     }
 
+    /// By the schedule of a CronJob a Job of it is due.
+    pub fn job_is_due(&mut self, workload: WorkloadId, at: SimTime) {
+        self.record.jobs_due.push((workload, at));
+    }
+
     /// The Job at this position of the record had come so far before the run began.
     pub fn go_on_with_job(&mut self, job: usize, status: &JobStatus) {
         if let Some(facts) = self.record.jobs.get_mut(job) {

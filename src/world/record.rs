@@ -39,6 +39,8 @@ pub struct Record {
     pub nodes: Vec<NodeFacts>,
     /// Jobs, in the order in which they began.
     pub jobs: Vec<JobFacts>,
+    /// When Jobs of CronJobs were due by their schedules, in order, whether they were started or not.
+    pub jobs_due: Vec<(WorkloadId, SimTime)>,
     /// One entry for each metric of each autoscaler of replicas, in order of application.
     pub metrics: Vec<MetricFacts>,
     /// Every change of a workload's replicas, in order.

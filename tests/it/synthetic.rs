@@ -52,6 +52,7 @@ pub fn outcome() -> Outcome {
             nodes: nodes(),
             events: events().into_iter().collect(),
             jobs: Vec::new(),
+            jobs_due: Vec::new(),
             metrics: metrics(),
             replica_changes: vec![ReplicaChange {
                 at: at(900),

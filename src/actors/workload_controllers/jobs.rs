@@ -426,6 +426,10 @@ fn start_due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batc
     if cron.planned <= now
         && let Some(next) = cron.calendar.next_start(cron.last, instant)
     {
+        // The first look is none that a schedule calls for.
+        if cron.planned > SimTime::ZERO && !cron.object.suspended {
+            context.world.job_is_due(workload, now);
+        }
         let wait = SimDuration::from_secs(next.as_second() - context.setup.scenario.start.as_second());
         cron.planned = SimTime::ZERO + wait + REACTION;
         context.queue.schedule(cron.planned, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));

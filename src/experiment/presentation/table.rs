@@ -12,7 +12,7 @@ use crate::report::format::{self, Known, Measure, span};
 use crate::scenario::Caveat;
 
 /// Figures of the table; the page and the JSON have all.
-const SHOWN: [&str; 17] = [
+const SHOWN: [&str; 20] = [
     "unavailable_pod_minutes",
     "workloads_at_zero",
     "at_zero",
@@ -27,6 +27,9 @@ const SHOWN: [&str; 17] = [
     "request_p99",
     "requests_unanswered",
     "requests_lost",
+    "message_wait",
+    "messages_undone",
+    "jobs_undone",
     "nodes_mean",
     "evictions",
     "interruptions",

@@ -71,8 +71,12 @@ fn incomparable(comparison: &Comparison, position: usize) -> Option<String> {
 /// What is left undone, by the figure that measures it, beside what `other` leaves:
 /// `2 pods without a node (small: 0)`.
 pub(super) fn left_undone(figure: &str, amount: f64, other: &str, others: f64) -> String {
-    if figure == "requests_lost" {
-        return format!("{} of its requests without an answer ({other}: {})", percent(amount), percent(others));
+    let share = |what: &str| format!("{} of its {what} ({other}: {})", percent(amount), percent(others));
+    match figure {
+        "requests_lost" => return share("requests without an answer"),
+        "messages_undone" => return share("messages waiting"),
+        "jobs_undone" => return share("Jobs undone"),
+        _ => {}
     }
     let pods = if (amount - 1.0).abs() > 0.0 { "pods" } else { "pod" };
     format!("{} {pods} without a node ({other}: {})", counted(amount), counted(others))

@@ -1,7 +1,7 @@
 //! What a recommendation has to keep: the scenario's objectives, or what there is today.
 
 use super::search::Sample;
-use crate::experiment::figures::{FIGURES, find};
+use crate::experiment::figures::find;
 use crate::experiment::points::{Objective, Point};
 
 /// How a measure of the runs is judged.
@@ -42,7 +42,8 @@ impl Limit {
 const MET_IN: f64 = crate::experiment::sweep::MET_IN;
 
 /// What has to be kept by whatever is cheaper: the scenario's objectives, as a run of it judges them, or, without any, what waits,
-/// availability and churn are today; and in any case no work left undone that is done today.
+/// availability and churn are today; and in any case no work left undone that is done today, and, of which no objective can
+/// speak, no longer waits of messages.
 pub fn limits(today: &Point) -> Vec<Limit> {
     let objectives =
         today.objectives.iter().map(|own| Limit::AtMost { name: own.name.clone(), limit: own.limit, share: MET_IN });
@@ -55,7 +56,15 @@ pub fn limits(today: &Point) -> Vec<Limit> {
         ]);
     }
     all.extend([as_today("pods_pending", 0.5, 0.0), as_today("requests_lost", 0.001, 0.1)]);
+    let batch = [("messages_undone", 0.001, 0.1), ("message_wait", 5.0, 0.1), ("jobs_undone", 0.001, 0.1)];
+    let there = batch.into_iter().filter(|(name, ..)| figure(today, name).is_some());
+    all.extend(there.map(|(name, slack, share)| as_today(name, slack, share)));
     all
+}
+
+/// The value of a figure in a run.
+fn figure(point: &Point, name: &str) -> Option<f64> {
+    find(name).and_then(|(place, _)| point.figures.get(place).copied().flatten())
 }
 
 fn as_today(figure: &'static str, slack: f64, share: f64) -> Limit {
@@ -66,17 +75,13 @@ fn as_today(figure: &'static str, slack: f64, share: f64) -> Limit {
 /// What a run measures for each of `limits`; beyond any number where the run misses an objective whatever it measures, as one on response
 /// times is missed by a workload that leaves too many requests without an answer.
 pub fn measures(point: &Point, limits: &[Limit]) -> Vec<Option<f64>> {
-    let figure = |name: &str| {
-        let place = FIGURES.iter().position(|own| own.name == name)?;
-        point.figures.get(place).copied().flatten()
-    };
     let mut objectives = point.objectives.iter();
     limits
         .iter()
         .map(|limit| match limit {
             // Objectives stand first, in the scenario's order.
             Limit::AtMost { .. } => objectives.next().and_then(measured),
-            Limit::AsToday { figure: name, .. } => figure(name),
+            Limit::AsToday { figure: name, .. } => figure(point, name),
         })
         .collect()
 }
