@@ -21,7 +21,7 @@ pub use answer::{
 pub use commitments::{CurvePoint, FamilyCurve, curves, dearest_family, hours, lever as commitments_lever};
 pub(in crate::experiment) use levers::dearest;
 pub use levers::{Kind, Known, Level, Lever, Requirements, Terms, levers, requirements, setting};
-pub use limits::{Limit, limits, measures, strain};
+pub use limits::{Limit, limits, measures, missing_more, strain};
 pub use robustness::{Robustness, Stress};
 pub use search::{Choice, Effort, Problem, Sample, Search};
 pub use support::{Advice, Verdict};

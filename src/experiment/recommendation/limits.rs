@@ -3,6 +3,8 @@
 use super::search::Sample;
 use crate::experiment::figures::find;
 use crate::experiment::points::{Objective, Point};
+use crate::experiment::statistics::{Paired, mean};
+use crate::report::format::{POD_MINUTES, objective};
 
 /// How a measure of the runs is judged.
 #[derive(Clone, PartialEq, Debug)]
@@ -43,7 +45,7 @@ const MET_IN: f64 = crate::experiment::sweep::MET_IN;
 
 /// What has to be kept by whatever is cheaper: the scenario's objectives, as a run of it judges them, or, without any, what waits,
 /// availability and churn are today; and in any case no work left undone that is done today, and, of which no objective can
-/// speak, no longer waits of messages.
+/// speak, no longer waits of messages and no more containers that are killed, as those are whose memory was made too small.
 pub fn limits(today: &Point) -> Vec<Limit> {
     let objectives =
         today.objectives.iter().map(|own| Limit::AtMost { name: own.name.clone(), limit: own.limit, share: MET_IN });
@@ -56,10 +58,38 @@ pub fn limits(today: &Point) -> Vec<Limit> {
         ]);
     }
     all.extend([as_today("pods_pending", 0.5, 0.0), as_today("requests_lost", 0.001, 0.1)]);
+    all.push(as_today("restarts", 1.0, 0.1));
     let batch = [("messages_undone", 0.001, 0.1), ("message_wait", 5.0, 0.1), ("jobs_undone", 0.001, 0.1)];
     let there = batch.into_iter().filter(|(name, ..)| figure(today, name).is_some());
     all.extend(there.map(|(name, slack, share)| as_today(name, slack, share)));
     all
+}
+
+/// Objectives that speak of replicas that are missing, by their names.
+const OF_AVAILABILITY: [&str; 2] = ["unavailable_pod_minutes", "at_zero"];
+
+/// That clearly more replicas are missing in the runs `own` than in those of `today` with the same seeds, where there are objectives and none of
+/// them speaks of that: then it is not kept as it is today.
+pub fn missing_more(today: &[Point], own: &[Point]) -> Option<String> {
+    let objectives = &today.first()?.objectives;
+    if objectives.is_empty() || objectives.iter().any(|stated| OF_AVAILABILITY.contains(&stated.name.as_str())) {
+        return None;
+    }
+    let values = |points: &[Point]| -> Option<Vec<f64>> {
+        points.iter().map(|point| figure(point, "unavailable_pod_minutes")).collect()
+    };
+    let (before, after) = (values(today)?, values(own)?);
+    let least = (mean(&before)? * 0.1).max(5.0);
+    let difference = Paired::of(&before, &after)?.difference;
+    let amount = |values: &[f64]| mean(values).map_or_else(String::new, |own| objective(POD_MINUTES, own));
+    (difference.is_off_zero() && difference.mean > least).then(|| {
+        format!(
+            "replicas are missing for {}, and for {} today: no objective speaks of that; \
+             `objectives.unavailable_pod_minutes` has it kept",
+            amount(&after),
+            amount(&before)
+        )
+    })
 }
 
 /// The value of a figure in a run.
@@ -123,7 +153,11 @@ pub fn strain(limit: &Limit, place: usize, (today, own): (&[&Sample], &[&Sample]
 
 #[cfg(test)]
 mod tests {
-    use super::{Limit, Objective, Sample, measured, strain};
+    use std::collections::BTreeMap;
+
+    use super::{Limit, Objective, Point, Sample, limits, measured, missing_more, strain};
+    use crate::experiment::figures::{FIGURES, find};
+    use crate::scenario::Caveats;
 
     fn runs(values: &[f64]) -> Vec<Sample> {
         values.iter().map(|value| Sample { cost: 0.0, measures: vec![Some(*value)] }).collect()
@@ -176,6 +210,55 @@ mod tests {
         let of = |actual| (0..4).map(|_| own(actual, Some(false)).unwrap()).collect::<Vec<_>>();
         // Most requests got no answer, and those that did got it soon.
         assert!(strained(&limit, &[1.0; 4], &of(Some(3.0))) && strained(&limit, &[1.0; 4], &of(None)));
+    }
+
+    /// A run with these figures and objectives.
+    fn point(figures: &[(&str, f64)], objectives: &[&str]) -> Point {
+        let mut own = vec![None; FIGURES.len()];
+        figures.iter().for_each(|(name, value)| own[find(name).unwrap().0] = Some(*value));
+        let stated = |name: &&str| Objective {
+            name: (*name).to_owned(),
+            unit: "seconds".into(),
+            limit: 300.0,
+            actual: Some(1.0),
+            met: Some(true),
+        };
+        Point {
+            setting: 0,
+            policy: "own".into(),
+            seed: 1,
+            figures: own,
+            objectives: objectives.iter().map(stated).collect(),
+            event_hash: String::new(),
+            unconfirmed: 0.0,
+            cost_by_origin: BTreeMap::new(),
+            spot: false,
+            price_date: String::new(),
+            warnings: Caveats::new(),
+        }
+    }
+
+    #[test]
+    fn work_and_killed_containers_are_kept_whatever_the_objectives() {
+        let names = |today: &Point| limits(today).iter().map(|own| own.name().to_owned()).collect::<Vec<_>>();
+        let label = |name: &str| find(name).unwrap().1.label.to_owned();
+        let batch = [("messages_undone", 0.0), ("message_wait", 4.6), ("jobs_undone", 0.0)];
+        let with = names(&point(&batch, &["pending_p99"]));
+        for name in ["restarts", "messages_undone", "message_wait", "jobs_undone"] {
+            assert!(with.contains(&label(name)), "{name}: {with:?}");
+        }
+        assert!(!with.contains(&label("unavailable_pod_minutes")));
+        // What there is not has no limit.
+        let without = names(&point(&[], &[]));
+        assert!(without.contains(&label("restarts")) && !without.contains(&label("jobs_undone")), "{without:?}");
+    }
+
+    #[test]
+    fn more_missing_replicas_are_told_where_no_objective_speaks_of_them() {
+        let runs = |missing: f64, objective: &str| vec![point(&[("unavailable_pod_minutes", missing)], &[objective]); 4];
+        let told = |objective: &str, missing| missing_more(&runs(0.0, objective), &runs(missing, objective));
+        assert!(told("pending_p99", 4_800.0).is_some_and(|text| text.contains("pod-minutes, and for 0")));
+        assert_eq!((told("pending_p99", 3.0), told("at_zero", 4_800.0)), (None, None));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::experiment::inspection::inputs;
 use crate::experiment::points::Point;
 use crate::experiment::recommendation::{
     Change, Choice, EffortMade, FamilyCurve, Figures, Kind, Lever, LeverTried, Limit, LimitKept, Recommendation,
-    Robustness, SCHEMA_VERSION, Sample, Search, Tried, ValueChange, Verdict, measures, strain,
+    Robustness, SCHEMA_VERSION, Sample, Search, Tried, ValueChange, Verdict, measures, missing_more, strain,
 };
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::program::edits;
@@ -48,6 +48,7 @@ impl Assembly<'_> {
         let confirmed = !verdict.seeds.is_empty();
         let mut warnings = Caveats::new();
         warnings.extend(known.iter().chain(&own).flat_map(|point| point.warnings.iter()));
+        missing_more(&today, &own).into_iter().for_each(|text| warnings.changes(text));
         if asked.draws && today.iter().chain(&own).any(|point| point.spot) {
             warnings.harmless(DRAWS_PRICE_ERRORS);
         }
