@@ -1,5 +1,6 @@
 //! Jobs and CronJobs that are changed, suspended, deleted or applied again, and pods of theirs that are replaced.
 
+use nodecast::report::Summary;
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, PodFacts};
 
@@ -59,6 +60,27 @@ fn jobs_of_a_cron_job_keep_what_they_were_made_from_and_later_ones_are_made_anew
     assert!(after.len() == 2 && after.iter().all(|pod| pod.0 == 200), "{after:?}");
     assert!(after[1].1 - after[0].1 >= 240, "{after:?}");
     assert_eq!((outcome.record.jobs[1].parallelism, outcome.record.jobs[2].parallelism), (2, 1));
+}
+
+#[test]
+fn runs_of_a_cron_job_that_are_skipped_are_undone() {
+    let figures = |parallelism: u32| {
+        let template = template("100m", "");
+        let cron = object(
+            "CronJob",
+            &format!(
+                "  schedule: \"*/5 * * * *\"\n  concurrencyPolicy: Forbid\n  jobTemplate: {{spec: {{parallelism: {parallelism}, \
+                 completions: 4, template: {template}}}}}\n"
+            ),
+        );
+        let rest = "workloads: [{name: report, run_time: 4m}]";
+        Summary::of(&run("33m", rest, &format!("{}{cron}", cluster(0)), &[])).jobs.unwrap()
+    };
+    // Due every five minutes from the fifth on; the last has three minutes.
+    let (wide, narrow) = (figures(4), figures(1));
+    assert_eq!((wide.due, wide.failed, wide.undone), (6, 0, 0), "{wide:?}");
+    // One pod after the other: a Job takes more than sixteen minutes.
+    assert_eq!((narrow.due, narrow.complete, narrow.undone), (6, 1, 5), "{narrow:?}");
 }
 
 #[test]

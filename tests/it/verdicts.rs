@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::cli::Place;
+use crate::keda::{cluster, deployment};
 
 const POLICIES: &str = "  - {name: small, autoscaler: karpenter}
   - {name: spot, autoscaler: karpenter, manifests: [spot.yaml]}
@@ -55,6 +56,28 @@ fn a_policy_that_leaves_pods_without_a_node_is_not_called_cheaper() {
     let (out, _) = compared(&place(POLICIES), &["--policies", "capped,small", "--replications", "1"]);
     assert!(out.contains("\ncapped leaves 2 pods without a node (small: 0): its cost is not comparable.\n"), "{out}");
     assert!(!out.contains("small is ") && !out.contains("One replication"), "{out}");
+}
+
+#[test]
+fn a_policy_that_leaves_messages_waiting_is_not_called_cheaper() {
+    let place = Place::new();
+    place.put("cluster.yaml", &cluster(40));
+    place.put("few.yaml", &deployment("worker", 2));
+    place.put(
+        "scenario.yaml",
+        "name: orders\nregion: us-east-1\nstart: 2026-11-27T00:00:00Z\nduration: 30m\nseed: 7\nreplications: 2\n\
+         manifests: [cluster.yaml]\nqueues:\n- {name: orders, kind: sqs, workload: worker, time_per_message: 2s, concurrency: 1, \
+         messages: {constant: 8}}\npolicies:\n- {name: many, autoscaler: static}\n\
+         - {name: few, autoscaler: static, manifests: [few.yaml]}\n",
+    );
+    let (out, _) = compared(&place, &[]);
+    // Two workers take one of eight messages.
+    assert!(out.contains("\nfew leaves 8") && out.contains(" % of its messages waiting (many: 0"), "{out}");
+    assert!(
+        out.contains(": its cost is not comparable.") && !out.contains("few is ") && !out.contains("few costs"),
+        "{out}"
+    );
+    assert!(row(&out, "messages that waited at the end").len() == 3, "{out}");
 }
 
 #[test]
