@@ -128,7 +128,7 @@ impl Recommend {
         let first = self.outcome(&self.scenario, self.seed)?;
         let today = points::point(self.cell(self.seed), &first);
         let mut levers = self.levers(&region, &first, &today)?;
-        self.prune(&mut levers, threads)?;
+        let untried = self.prune(&mut levers, threads)?;
         levers.push(Lever {
             kind: Kind::Commitments,
             subject: String::new(),
@@ -152,6 +152,7 @@ impl Recommend {
         let robustness = self.robustness(&problem, &verdict)?;
         let assembly = Assembly { problem: &problem, search: &search, verdict: &verdict, catalog, region: &region };
         let mut answer = assembly.answer(&self, commitments, robustness, effort.simulations)?;
+        answer.warnings.extend(untried.iter());
         answer.warnings.precede(Caveats::of(&self.warnings));
         let setting = problem.setting(&verdict.choice);
         drop(search);
@@ -228,8 +229,19 @@ impl Recommend {
         Some(scenario)
     }
 
-    /// Takes out levels that make no scenario, that change nothing, or that another level of the lever comes to as well.
-    fn prune(&self, levers: &mut Vec<Lever>, threads: Option<u16>) -> Result<(), Failure> {
+    /// Why the scenario cannot be read with these values; `None` if it can.
+    fn refusal(&self, setting: &Setting) -> Option<String> {
+        let mut all = self.request.edits.clone();
+        let read = edits::of_setting(setting).and_then(|own| {
+            all.extend(own);
+            Scenario::load_edited(&self.request.scenario, self.prices.catalog(), &Limits::default(), &all)
+        });
+        read.err().map(|error| error.message().to_owned())
+    }
+
+    /// Takes out levels that make no scenario, that change nothing, or that another level of the lever comes to as well; warnings of levers of
+    /// which no level makes a scenario.
+    fn prune(&self, levers: &mut Vec<Lever>, threads: Option<u16>) -> Result<Caveats, Failure> {
         let catalog = self.prices.catalog();
         let today = self.digest(&self.scenario, catalog);
         let requires = self.requirements();
@@ -243,7 +255,13 @@ impl Recommend {
             };
             levers.par_iter().map(of_lever).collect()
         })?;
+        let mut untried = Caveats::new();
         for (lever, digests) in levers.iter_mut().zip(digests) {
+            if digests.iter().all(Option::is_none) {
+                let why = self.refusal(&setting(std::slice::from_ref(lever), &vec![1], &requires));
+                let (kind, subject) = (lever.kind.as_str(), &lever.subject);
+                why.into_iter().for_each(|why| untried.may_change(format!("{kind} of {subject} was not tried: {why}")));
+            }
             let mut seen = vec![today];
             let mut digests = digests.into_iter();
             lever.levels.retain(|_| {
@@ -254,7 +272,7 @@ impl Recommend {
             });
         }
         levers.retain(|lever| !lever.levels.is_empty());
-        Ok(())
+        Ok(untried)
     }
 
     fn digest(&self, scenario: &Scenario, catalog: &Catalog) -> Option<u64> {

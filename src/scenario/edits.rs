@@ -9,6 +9,8 @@
 //!
 //! What must not live here: what any key means.
 
+mod fitting;
+
 use std::collections::BTreeSet;
 
 use super::error::{ScenarioError, listed, nearest};

@@ -273,3 +273,38 @@ fn a_whole_object_has_to_be_one_of_the_path_s_kind_and_name() {
         .join("\n")
     );
 }
+
+#[test]
+fn an_edit_is_made_where_it_fits_and_refused_where_it_fits_nowhere() {
+    let place = Place::new();
+    let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    place.put(
+        "scenario.yaml",
+        &format!(
+            "{scenario}policies:\n- {{name: own, autoscaler: karpenter}}\n\
+             - {{name: auto, autoscaler: eks-auto-mode, manifests: [auto.yaml]}}\n"
+        ),
+    );
+    place.put(
+        "auto.yaml",
+        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec: {template: {spec: {\
+         nodeClassRef: {group: eks.amazonaws.com, kind: NodeClass, name: default}, requirements: [\
+         {key: eks.amazonaws.com/instance-family, operator: In, values: [m6i]}]}}}\n",
+    );
+    let requirements = "NodePool[default].spec.template.spec.requirements";
+    let edit = format!(
+        "{requirements}=[{{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}}, \
+         {{key: karpenter.k8s.aws/instance-family, operator: In, values: [c6i]}}]"
+    );
+    let run = |policy: &str, edit: &str| {
+        place.nodecast(&["run", "scenario.yaml", "--policy", policy, "--set", edit, "--format", "json"])
+    };
+    let (out, err, code) = run("own", &edit);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(json(&out)["cost"]["by_family"].to_string().contains("c6i"), "{out}");
+    assert!(out.contains("not changed in auto.yaml: ") && out.contains("EKS Auto Mode refuses the label"), "{out}");
+    let (_, err, code) = run("own", &format!("{requirements}[karpenter.k8s.aws/instance-memory].values=[\"1\"]"));
+    // Whatever the width of the lines is.
+    let words: Vec<&str> = err.split_whitespace().filter(|word| !["|", "\u{2502}"].contains(word)).collect();
+    assert!(code != Some(0) && words.join(" ").contains("the list has no item"), "{err}");
+}

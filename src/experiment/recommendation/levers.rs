@@ -186,12 +186,19 @@ pub fn levers(known: &Known<'_>) -> Vec<Lever> {
 /// What the NodePools of a policy require today.
 pub fn requirements(policy: &PolicyVariant) -> Requirements {
     let pools = policy.manifests.node_pools.iter();
-    pools
-        .map(|pool| {
-            let terms = pool.requirements.iter().map(|own| (own.key, terms(own))).collect();
-            (format!("{}.requirements", pools::template(pool)), terms)
-        })
-        .collect()
+    pools.map(|pool| (format!("{}.requirements", pools::template(pool)), by_key(&pool.requirements))).collect()
+}
+
+/// Terms by label. A NodePool may state several requirements on one label, `Gt` and `Lt` for instance, and a level takes the place of all.
+fn by_key(requirements: &[Requirement]) -> Vec<(Symbol, Vec<Value>)> {
+    let mut all: Vec<(Symbol, Vec<Value>)> = Vec::new();
+    for own in requirements {
+        match all.iter_mut().find(|(key, _)| *key == own.key) {
+            Some((_, known)) => known.extend(terms(own)),
+            None => all.push((own.key, terms(own))),
+        }
+    }
+    all
 }
 
 /// A requirement as a manifest states it.
@@ -200,7 +207,8 @@ fn terms(own: &Requirement) -> Vec<Value> {
     let mut terms = Vec::new();
     let values: Vec<&str> = own.values.iter().map(|value| value.as_str()).collect();
     match (own.complement, values.is_empty()) {
-        (false, _) => terms.push(json!({"key": key, "operator": "In", "values": values})),
+        (false, true) => terms.push(json!({"key": key, "operator": "DoesNotExist"})),
+        (false, false) => terms.push(json!({"key": key, "operator": "In", "values": values})),
         (true, false) => terms.push(json!({"key": key, "operator": "NotIn", "values": values})),
         (true, true) if own.gte.is_none() && own.lte.is_none() => terms.push(json!({"key": key, "operator": "Exists"})),
         (true, true) => {}
@@ -252,7 +260,7 @@ pub(in crate::experiment) fn dearest<'a>(
 mod tests {
     use serde_json::json;
 
-    use super::{Kind, Level, Lever, Requirements, Terms, setting, terms};
+    use super::{Kind, Level, Lever, Requirements, Terms, by_key, setting, terms};
     use crate::domain::Symbol;
     use crate::domain::requirements::{Operator, Requirement};
 
@@ -265,6 +273,21 @@ mod tests {
         assert_eq!(of(Operator::NotIn, &["a"]), [json!({"key": "k", "operator": "NotIn", "values": ["a"]})]);
         assert_eq!(of(Operator::Gt, &["2"]), [json!({"key": "k", "operator": "Gt", "values": ["2"]})]);
         assert_eq!(of(Operator::Exists, &[]), [json!({"key": "k", "operator": "Exists"})]);
+        assert_eq!(of(Operator::DoesNotExist, &[]), [json!({"key": "k", "operator": "DoesNotExist"})]);
+    }
+
+    #[test]
+    fn a_level_takes_the_place_of_all_requirements_on_a_label() {
+        let key = Symbol::new("karpenter.k8s.aws/instance-cpu");
+        let own = |operator, value| Requirement::new(key, operator, [Symbol::new(value)]);
+        let stated = [own(Operator::Gt, "1"), own(Operator::Lt, "17")];
+        let path = "NodePool[a].spec.template.spec.requirements".to_owned();
+        let today = Requirements::from([(path.clone(), by_key(&stated))]);
+        assert_eq!(today[&path].len(), 1);
+        let requirements = vec![Terms { path: path.clone(), key, terms: vec![json!("any")] }];
+        let levels = vec![Level { requirements, ..Level::default() }];
+        let lever = Lever { kind: Kind::Sizes, subject: String::new(), today: String::new(), levels };
+        assert_eq!(setting(&[lever], &vec![1], &today), [(path, r#"["any"]"#.to_owned())]);
     }
 
     #[test]

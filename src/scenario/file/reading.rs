@@ -11,7 +11,7 @@ use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::scenario::definition::InputFile;
 use crate::scenario::document::{ADDED, Content, Document};
 use crate::scenario::edits::{Edit, note_objects};
-use crate::scenario::error::{Place, ScenarioError, Warning};
+use crate::scenario::error::{Effect, Place, ScenarioError, Warning};
 use crate::scenario::manifests::{Manifests, UNKNOWN_KIND, read_documents};
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::source::{Held, Limits, Source, load, read_bounded, sha256_hex};
@@ -106,6 +106,8 @@ pub(in crate::scenario) struct Files<'a> {
     pub(super) edits: &'a [Edit],
     /// Which of `edits` have found a place.
     pub(super) edited: Vec<bool>,
+    /// Edits that do not fit an object that they name: which, in which file, and why.
+    pub(super) misfits: Vec<(usize, String, ScenarioError)>,
     /// Kind and name of every object, if there are edits.
     pub(super) objects: BTreeSet<(String, String)>,
     /// The manifests read, to show where an object stands that a later check speaks of.
@@ -127,6 +129,7 @@ impl<'a> Files<'a> {
             warnings: Vec::new(),
             edits: &[],
             edited: Vec::new(),
+            misfits: Vec::new(),
             objects: BTreeSet::new(),
             sources: Vec::new(),
             kept: None,
@@ -144,17 +147,25 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Every edit of a manifest must have found its object.
-    pub(super) fn check_edits(&self) -> Result<(), ScenarioError> {
+    /// Every edit of a manifest must have found its object. Of one that fits it in some files and not in others, as where policies have objects
+    /// of one name, the others are told.
+    pub(super) fn check_edits(&mut self) -> Result<(), ScenarioError> {
         let found = self.edits.iter().zip(&self.edited).filter(|(_, found)| **found);
         if let Some(flaw) = found.filter_map(|(edit, _)| edit.flaw()).next() {
             return Err(flaw);
         }
-        let missed = self.edits.iter().zip(&self.edited).find(|(edit, found)| edit.is_of_manifest() && !**found);
-        match missed {
-            Some((edit, _)) => Err(edit.missed(&self.objects)),
-            None => Ok(()),
+        let mut all = self.edits.iter().zip(&self.edited).enumerate();
+        if let Some((number, (edit, _))) = all.find(|(_, (edit, found))| edit.is_of_manifest() && !**found) {
+            let misfit = self.misfits.iter().find(|own| own.0 == number).map(|own| own.2.clone());
+            return Err(misfit.unwrap_or_else(|| edit.missed(&self.objects)));
         }
+        for (_, file, misfit) in std::mem::take(&mut self.misfits) {
+            let text = format!("not changed in {file}: {}", misfit.message());
+            if self.warnings.iter().all(|known| known.message() != text) {
+                self.warnings.push(Warning::new(text).with_effect(Effect::MayChangeAnswer));
+            }
+        }
+        Ok(())
     }
 
     /// Where the object stands that `manifests` have under this kind and name.
@@ -240,7 +251,9 @@ impl<'a> Files<'a> {
     {
         for (number, (edit, found)) in self.edits.iter().zip(&mut self.edited).enumerate() {
             if edit.is_of_manifest() {
-                *found |= edit.apply(documents, source.edit_offset(number))?;
+                let (own, misfit) = edit.apply_where_it_fits(documents, source.edit_offset(number));
+                *found |= own;
+                self.misfits.extend(misfit.map(|misfit| (number, name.to_owned(), misfit)));
             }
         }
         if !self.edits.is_empty() {

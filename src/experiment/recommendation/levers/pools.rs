@@ -110,8 +110,9 @@ fn level(label: &str, requirements: Vec<Terms>) -> Level {
 /// How a pool's requirement on a label reads.
 fn required(pool: &NodePool, own: Symbol) -> Option<String> {
     let key = label(pool, own);
-    let requirement = pool.requirements.iter().find(|requirement| requirement.key == key)?;
-    Some(requirement.to_string())
+    let stated = pool.requirements.iter().filter(|requirement| requirement.key == key);
+    let all: Vec<String> = stated.map(ToString::to_string).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 /// Requirements on these labels, for people.
