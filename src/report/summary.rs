@@ -28,6 +28,7 @@ pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailabilit
 pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, DriftedFigures, ReplacementFigures};
 pub use controllers::{ControllerSummary, LoopFigures};
 pub use jobs::JobFigures;
+pub use objectives::ObjectiveResult;
 
 pub use vertical::{ContainerFigures, Sizes, VerticalFigures};
 pub use waits::{PriorityWaits, WaitFigures, WorkloadWaits};
@@ -512,23 +513,6 @@ pub struct WorkloadScaling {
     pub max_replicas_desired: u64,
     /// Most replicas Ready at a sampled instant.
     pub max_replicas_ready: u64,
-}
-
-/// A limit of the scenario against what happened.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ObjectiveResult {
-    /// The key of the scenario, `pending_p99` for instance; of a wait what is limited and whose, `p95 wait of shop/web`.
-    pub name: String,
-    /// `seconds`, `pod-minutes` or a currency code.
-    pub unit: String,
-    /// The limit.
-    pub limit: f64,
-    /// What happened; `null` when there was nothing to measure.
-    pub actual: Option<f64>,
-    /// Whether `actual` is within `limit`; `null` when there was nothing to measure.
-    pub met: Option<bool>,
-    /// Why it is missed although `actual` is within `limit`, or there is none.
-    pub because: Option<String>,
 }
 
 impl Summary {

@@ -1,11 +1,30 @@
 //! The scenario's objectives against what happened.
 
+use serde::{Deserialize, Serialize};
+
 use super::availability::AvailabilitySummary;
-use super::{CostSummary, Distribution, ObjectiveResult, PodSummary, RequestFigures, WaitFigures};
+use super::{CostSummary, Distribution, PodSummary, RequestFigures, WaitFigures};
 use crate::domain::SimDuration;
 use crate::report::format::{POD_MINUTES, SECONDS, percent};
 use crate::scenario::definition::{WaitLimit, WaitMeasure, Waiting};
 use crate::simulation::Outcome;
+
+/// A limit of the scenario against what happened.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ObjectiveResult {
+    /// The key of the scenario, `pending_p99` for instance; of a wait what is limited and whose, `p95 wait of shop/web`.
+    pub name: String,
+    /// `seconds`, `pod-minutes` or a currency code.
+    pub unit: String,
+    /// The limit.
+    pub limit: f64,
+    /// What happened; `null` when there was nothing to measure.
+    pub actual: Option<f64>,
+    /// Whether `actual` is within `limit`; `null` when there was nothing to measure.
+    pub met: Option<bool>,
+    /// Why it is missed although `actual` is within `limit`, or there is none.
+    pub because: Option<String>,
+}
 
 /// The workload that answered fewer than 99 of 100 requests, the worst of them: then the 99th percentile of all requests
 /// is no answer, however fast the answered ones were.
