@@ -261,7 +261,8 @@ impl World {
             let mut cluster = packer.cluster(&nodes);
             // In two lists, as the pods of two nodes would be.
             let (some, others) = pods.split_at(pods.len() / 2);
-            let lists = [some, others].map(|own| QueuedPods::of(own.iter().map(|pod| (*pod, || pod.spec.requests()))));
+            let queued = |own: &[PendingPod<'_>]| QueuedPods::of(own.iter().map(|pod| (*pod, || pod.spec.requests())));
+            let lists = [some, others].map(|own| Arc::new(queued(own)));
             let pods_of = [(&lists[0], true), (&lists[1], true)];
             let outline = Outline { without, unsettled: &[], unready, ceiling: Some(ceiling), pods: &pods_of };
             let foreseen = packer.foresee(&cluster, &outline);
