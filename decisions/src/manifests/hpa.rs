@@ -80,9 +80,9 @@ pub(super) const KINDS: &[(&str, &str)] = &[
 
 const INT32_MAX: i64 = i32::MAX as i64;
 
-/// A HorizontalPodAutoscaler object.
+/// A HorizontalPodAutoscaler object. What the API server refuses of one whatever its release is refused.
 ///
-/// Source: Kubernetes 1.36 `pkg/apis/autoscaling/v1/conversion.go` for the `v1` form.
+/// Source: Kubernetes 1.36 `pkg/apis/autoscaling/v1/conversion.go` for the `v1` form, `pkg/apis/autoscaling/validation/validation.go`.
 pub(super) fn autoscaler<'s>(
     reader: &mut Reader<'s>,
     object: &Node<'s>,
@@ -112,12 +112,24 @@ pub(super) fn autoscaler<'s>(
         let source = MetricSource::Resource { name: ResourceName::CPU };
         metrics.push(MetricSpec { source, target: MetricTarget::Utilization(percent) });
     }
+    if min_replicas == Some(0) && !metrics.iter().any(is_there_without_pods) {
+        let at = spec.get("minReplicas").map_or(max_node.at, |node| node.at);
+        return Err(reader
+            .error(at, "`minReplicas: 0` without a metric of the type Object or External: without pods nothing tells when they are needed again")
+            .because("the API server refuses it")
+            .help("state 1 or more, or a metric that is there without pods"));
+    }
     let behavior = match spec.get("behavior") {
         Some(node) => Some(behavior(reader, node)?),
         None if first || old => hpa_annotations::behavior(reader, object)?,
         None => None,
     };
     Ok(HorizontalPodAutoscaler { namespace, name, target, min_replicas, max_replicas, metrics, behavior })
+}
+
+/// Whether the metric can be read while there are no pods.
+const fn is_there_without_pods(metric: &MetricSpec) -> bool {
+    matches!(metric.source, MetricSource::Object { .. } | MetricSource::External { .. })
 }
 
 /// A whole number of at least `least` that fits 32 bits.
@@ -159,7 +171,7 @@ fn metric<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<MetricSpec, In
             }
         }
     };
-    Ok(MetricSpec { source, target: target(reader, inner.required(reader, "target")?)? })
+    Ok(MetricSpec { source, target: target(reader, inner.required(reader, "target")?, target_kinds(key))? })
 }
 
 fn metric_name<'s>(
@@ -172,11 +184,24 @@ fn metric_name<'s>(
     Ok((name, selector))
 }
 
-fn target<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<MetricTarget, InputError> {
-    const KINDS: &[(&str, &str)] =
-        &[("Utilization", "averageUtilization"), ("AverageValue", "averageValue"), ("Value", "value")];
+/// The types that the target of such a metric may have, with the key of what they say.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/autoscaling/validation/validation.go`, `validateResourceSource`, `validatePodsSource` and the like.
+fn target_kinds(metric: &str) -> &'static [(&'static str, &'static str)] {
+    match metric {
+        "resource" | "containerResource" => &[("Utilization", "averageUtilization"), ("AverageValue", "averageValue")],
+        "pods" => &[("AverageValue", "averageValue")],
+        _ => &[("AverageValue", "averageValue"), ("Value", "value")],
+    }
+}
+
+fn target<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    kinds: &[(&'static str, &'static str)],
+) -> Result<MetricTarget, InputError> {
     let fields = reader.fields(node, &TARGET)?;
-    let key = reader.choice(fields.required(reader, "type")?, "type", KINDS)?;
+    let key = target_kind(reader, fields.required(reader, "type")?, kinds)?;
     let value = fields.required(reader, key)?;
     if key == "averageUtilization" {
         return int32(reader, value, key, 1).map(MetricTarget::Utilization);
@@ -189,6 +214,24 @@ fn target<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<MetricTarget, 
             .help("state the value that the autoscaler is to hold"));
     }
     Ok(if key == "averageValue" { MetricTarget::AverageValue(quantity) } else { MetricTarget::Value(quantity) })
+}
+
+/// The key of what a target of this type says; one that such a metric cannot have is told with those that it can.
+fn target_kind<'s>(
+    reader: &Reader<'s>,
+    node: &Node<'s>,
+    kinds: &[(&'static str, &'static str)],
+) -> Result<&'static str, InputError> {
+    const ALL: [&str; 3] = ["Utilization", "AverageValue", "Value"];
+    let stated = node.as_text().unwrap_or_default();
+    if kinds.iter().any(|kind| kind.0 == stated) || !ALL.contains(&stated) {
+        return reader.choice(node, "type", kinds);
+    }
+    let may: Vec<&str> = kinds.iter().map(|kind| kind.0).collect();
+    Err(reader
+        .error(node.at, format!("the target of such a metric cannot be of the type `{stated}`"))
+        .because("the API server refuses it")
+        .help(format!("state {}", may.join(" or "))))
 }
 
 /// A behavior block.
@@ -207,6 +250,13 @@ fn scaling_rules<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Scaling
     let fields = reader.fields(node, &RULES)?;
     let window = fields.optional("stabilizationWindowSeconds", |n, what| reader.integer(n, what, 0, 3_600))?;
     let policies = match fields.optional("policies", |n, what| reader.list(n, what))? {
+        Some([]) => {
+            let at = fields.get("policies").map_or(node.at, |own| own.at);
+            return Err(reader
+                .error(at, "`policies` is an empty list")
+                .because("the API server refuses it")
+                .help("leave the key out for the default policies, or write `selectPolicy: Disabled` to forbid changes"));
+        }
         Some(items) => Some(items.iter().map(|n| scaling_policy(reader, n)).collect::<Result<_, _>>()?),
         None => None,
     };
@@ -242,4 +292,75 @@ fn scaling_policy<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Scalin
         value: int32(reader, fields.required(reader, "value")?, "value", 1)?,
         period: SimDuration::from_secs(period),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::manifests::read_manifests;
+    use crate::text::Source;
+
+    /// What is said against an autoscaler whose specification goes on so; nothing where it is read.
+    fn refused(version: &str, spec: &str) -> String {
+        let text = format!(
+            "apiVersion: autoscaling/{version}\nkind: HorizontalPodAutoscaler\nmetadata: {{name: web}}\n\
+             spec: {{scaleTargetRef: {{kind: Deployment, name: web}}, maxReplicas: 10, {spec}}}\n"
+        );
+        read_manifests(&Source::new("hpa.yaml", text)).err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    fn of(kind: &str, source: &str, target: &str) -> String {
+        refused("v2", &format!("metrics: [{{type: {kind}, {source}, target: {{{target}}}}}}}]"))
+    }
+
+    #[test]
+    fn zero_replicas_need_a_metric_that_is_there_without_them() {
+        let cpu = "{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}";
+        let depth = "{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: 5}}}";
+        for metrics in ["[]".to_owned(), format!("[{cpu}]")] {
+            let text = refused("v2", &format!("minReplicas: 0, metrics: {metrics}"));
+            assert!(text.contains("`minReplicas: 0` without a metric of the type Object or External"), "{text}");
+        }
+        assert!(!refused("v1", "minReplicas: 0, targetCPUUtilizationPercentage: 50").is_empty());
+        assert_eq!(refused("v2", &format!("minReplicas: 0, metrics: [{cpu}, {depth}]")), "");
+        assert_eq!(refused("v2", &format!("minReplicas: 1, metrics: [{cpu}]")), "");
+    }
+
+    #[test]
+    fn a_target_is_of_a_type_that_its_metric_can_have() {
+        let (share, mean, whole) =
+            ("type: Utilization, averageUtilization: 5", "type: AverageValue, averageValue: 5", "type: Value, value: 5");
+        let object = "object: {metric: {name: x}, describedObject: {kind: Service, name: y}";
+        for (kind, source, may) in [
+            ("Resource", "resource: {name: cpu", [true, true, false]),
+            ("ContainerResource", "containerResource: {name: cpu, container: c", [true, true, false]),
+            ("Pods", "pods: {metric: {name: x}", [false, true, false]),
+            ("Object", object, [false, true, true]),
+            ("External", "external: {metric: {name: x}", [false, true, true]),
+        ] {
+            for (target, may) in [share, mean, whole].into_iter().zip(may) {
+                let text = of(kind, source, target);
+                assert_eq!(text.is_empty(), may, "{kind} {target}: {text}");
+                assert!(may || text.contains("cannot be of the type"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn targets_of_an_older_version_are_those_that_their_metric_can_have() {
+        let of = |kind: &str, source: &str| refused("v2beta1", &format!("metrics: [{{type: {kind}, {source}}}]"));
+        assert_eq!(of("Resource", "resource: {name: cpu, targetAverageUtilization: 50}"), "");
+        assert_ne!(of("Resource", "resource: {name: cpu, targetValue: 50}"), "");
+        assert_eq!(of("Pods", "pods: {metricName: x, targetAverageValue: 50}"), "");
+        assert_ne!(of("Pods", "pods: {metricName: x, targetValue: 50}"), "");
+        assert_eq!(of("External", "external: {metricName: x, targetValue: 50}"), "");
+    }
+
+    #[test]
+    fn an_empty_list_of_policies_is_refused() {
+        for direction in ["scaleUp", "scaleDown"] {
+            let text = refused("v2", &format!("behavior: {{{direction}: {{policies: []}}}}"));
+            assert!(text.contains("`policies` is an empty list"), "{text}");
+        }
+        assert_eq!(refused("v2", "behavior: {scaleUp: {policies: null, stabilizationWindowSeconds: 0}}"), "");
+    }
 }

@@ -56,7 +56,7 @@ pub(super) fn metric<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Met
             }
         }
     };
-    Ok(MetricSpec { source, target: target(reader, inner)? })
+    Ok(MetricSpec { source, target: target(reader, inner, key)? })
 }
 
 fn selector<'s>(reader: &mut Reader<'s>, inner: Fields<'_, 's>) -> Result<Option<LabelSelector>, InputError> {
@@ -64,9 +64,14 @@ fn selector<'s>(reader: &mut Reader<'s>, inner: Fields<'_, 's>) -> Result<Option
     node.map(|node| label_selector(reader, node)).transpose()
 }
 
-/// The target, which stands beside the metric; one for each pod goes before one for all.
-fn target<'s>(reader: &Reader<'s>, inner: Fields<'_, 's>) -> Result<MetricTarget, InputError> {
-    if let Some(node) = inner.get("targetAverageUtilization") {
+/// The target, which stands beside the metric; one for each pod goes before one for all. A key that such a metric does not have counts as
+/// not given.
+fn target<'s>(reader: &Reader<'s>, inner: Fields<'_, 's>, metric: &str) -> Result<MetricTarget, InputError> {
+    if matches!(metric, "resource" | "containerResource") {
+        if let Some(node) = inner.get("targetAverageValue") {
+            return reader.quantity(node, "targetAverageValue").map(MetricTarget::AverageValue);
+        }
+        let node = inner.required(reader, "targetAverageUtilization")?;
         return int32(reader, node, "targetAverageUtilization", 1).map(MetricTarget::Utilization);
     }
     for key in ["targetAverageValue", "averageValue"] {
@@ -74,5 +79,6 @@ fn target<'s>(reader: &Reader<'s>, inner: Fields<'_, 's>) -> Result<MetricTarget
             return reader.quantity(node, key).map(MetricTarget::AverageValue);
         }
     }
-    reader.quantity(inner.required(reader, "targetValue")?, "targetValue").map(MetricTarget::Value)
+    let key = if metric == "pods" { "targetAverageValue" } else { "targetValue" };
+    reader.quantity(inner.required(reader, key)?, key).map(MetricTarget::Value)
 }

@@ -26,10 +26,17 @@ const STATEFUL_SETS: [&str; 2] = ["StatefulSet states", "StatefulSets state"];
 const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler states", "HorizontalPodAutoscalers state"];
 const JOBS: [&str; 2] = ["Job, CronJob or ScaledJob states", "Jobs, CronJobs or ScaledJobs state"];
 
-/// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `HPAConfigurableTolerance` and `MaxUnavailableStatefulSet` (on since 1.35),
+/// Source: Kubernetes 1.37 `pkg/features/kube_features.go`, `HPAScaleToZero` (on since 1.37), `HPAConfigurableTolerance` and `MaxUnavailableStatefulSet` (on since 1.35),
 /// `JobPodReplacementPolicy` (1.29), `StatefulSetAutoDeletePVC`, `StatefulSetStartOrdinal`, `PDBUnhealthyPodEvictionPolicy` and
 /// `HPAContainerMetrics` (1.27), `JobPodFailurePolicy` (1.26) and `CronJobTimeZone` (1.25).
-const FIELDS: [Since; 9] = [
+const FIELDS: [Since; 10] = [
+    Since {
+        minor: 37,
+        kinds: AUTOSCALERS,
+        field: "`minReplicas: 0`",
+        otherwise: "does not take, while it counts here",
+        stating: |own| own.autoscalers.iter().filter(|own| own.min_replicas == Some(0)).count(),
+    },
     Since {
         minor: 35,
         kinds: AUTOSCALERS,
