@@ -240,24 +240,49 @@ fn sidecar_of<'s>(spec: &'s PodSpec, usage: &UsageLoop) -> Option<&'s Container>
     spec.sidecar(usage.container?.as_str())
 }
 
-/// What the scenario states by name that other containers of a pod use than this one: CPU in thousandths, memory in thousandths of a byte.
-pub(super) fn used_by_others(context: &Context<'_>, pod: PodId, (container, is_memory): (&str, bool)) -> i64 {
+/// Memory that the scenario states by name of other containers of a pod than this one, in thousandths of a byte.
+pub(super) fn memory_of_others(context: &Context<'_>, pod: PodId, container: &str) -> i64 {
     let state = context.world.pod(pod);
     let ready = context.world.workload(state.workload).ready;
-    let usages = context.usages_of.of(state.workload).iter();
-    let others = usages.filter(|&&usage| {
-        let name = context.usages[usage].container;
+    let others = usages_of(context, state.workload).filter(|own| {
+        let name = own.container;
         name.is_some_and(|name| name.as_str() != container && state.spec.has_container(name.as_str()))
     });
-    let amount = |&usage: &usize| {
-        let own = &context.usages[usage];
-        if is_memory {
-            own.share(own.memory, ready).saturating_mul(1_000)
-        } else {
-            context.metrics.rate_of_usage(usage) / 1_000
+    others.map(|own| own.share(own.memory, ready).saturating_mul(1_000)).sum()
+}
+
+/// CPU that the scenario states at present of one container of a pod, and of the pod, in thousandths: of what names no container each app
+/// container has its part.
+pub(super) fn stated_cpu(context: &Context<'_>, pod: PodId, container: &str) -> (i64, i64) {
+    let state = context.world.pod(pod);
+    let (mut own, mut shared, mut all) = (0_i64, 0_i64, 0_i64);
+    for &usage in context.usages_of.of(state.workload) {
+        let rate = context.metrics.rate_of_usage(usage);
+        all += rate;
+        match context.usages[usage].container.filter(|name| state.spec.has_container(name.as_str())) {
+            Some(name) if name.as_str() == container => own += rate,
+            Some(_) => {}
+            None => shared += rate,
         }
-    };
-    others.map(amount).sum()
+    }
+    let place = state.spec.containers.iter().position(|known| known.name == container);
+    if let Some(place) = place.filter(|_| shared > 0) {
+        let none: SmallVec<[i64; 2]> = state.spec.containers.iter().map(|_| 0).collect();
+        let parts = divided(shared, &none, &weights(context, pod, ResourceName::CPU));
+        own += parts.get(place).copied().unwrap_or(0);
+    }
+    (own / 1_000, all / 1_000)
+}
+
+/// CPU that a container of a pod uses more while it starts, by what names it, in thousandths.
+pub(super) fn start_up_of(context: &Context<'_>, now: SimTime, pod: PodId, container: &str) -> i64 {
+    let state = context.world.pod(pod);
+    let Some(started) = state.started else { return 0 };
+    let plans = context.usages_of.of(state.workload).iter().map(|&usage| &context.setup.usages[usage]);
+    let own = plans.filter(|plan| plan.container.is_some_and(|name| name.as_str() == container));
+    let rates =
+        own.filter_map(|plan| plan.start_up.filter(|(_, length)| now < started + *length).map(|(rate, _)| rate));
+    rates.sum::<i64>() / 1_000
 }
 
 /// What the containers of a pod use of a resource: `shared` by all in the proportion of `weights`, the rest each by itself.

@@ -555,7 +555,9 @@ fn from_1_37_on_an_autoscaler_goes_to_zero_and_back_by_itself_and_looks_at_once(
     assert_eq!(steps[0].0, 60, "queued at once");
     let earlier = run("30m", &rest.replace("1.37", "1.33"), &cluster(1), &[("hpa.yaml", hpa)]);
     assert_eq!(changes(&earlier)[0].0, 75, "after one period");
-    let told = |outcome: &Outcome| outcome.warnings.iter().any(|text| text.contains("states `minReplicas: 0`, which the API server"));
+    let told = |outcome: &Outcome| {
+        outcome.warnings.iter().any(|text| text.contains("states `minReplicas: 0`, which the API server"))
+    };
     assert_eq!((told(&outcome), told(&earlier)), (false, true), "{:?}", earlier.warnings);
 }
 

@@ -226,6 +226,25 @@ fn an_autoscaler_by_one_container_does_not_see_what_others_use_by_name() {
     assert_eq!(wanted(format!("{{type: Resource, resource: {{name: cpu, {target}}}}}")), 6);
 }
 
+#[test]
+fn an_autoscaler_by_a_sidecar_does_not_see_what_requests_take() {
+    let wanted = |container: &str, usage: &str| {
+        let hpa = format!(
+            "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: web}}\nspec:\n  scaleTargetRef: {{apiVersion: apps/v1, kind: \
+             Deployment, name: web}}\n  minReplicas: 2\n  maxReplicas: 6\n  metrics: [{{type: ContainerResource, containerResource: {{name: cpu, \
+             container: {container}, target: {{type: Utilization, averageUtilization: 50}}}}}}]\n"
+        );
+        let load =
+            "load: [{workload: web, requests: {constant: 400}, service: {cpu_per_request: 10ms, concurrency: 8}}]";
+        let outcome = run("30m", &format!("{load}\n{usage}"), &format!("{}{}{hpa}", cluster(0), meshed(2)), &[]);
+        outcome.record.samples.last().unwrap().workloads[1].replicas_desired
+    };
+    assert_eq!(wanted("app", ""), 6, "it does the work");
+    assert_eq!(wanted("mesh", ""), 2, "it uses nothing");
+    let stated = |cpu: &str| format!("usage: [{{workload: web, container: mesh, cpu: {{constant: {cpu}}}}}]");
+    assert_eq!(wanted("mesh", &stated("0.9")), 6, "what is stated of it");
+}
+
 /// What `explain` says at an hour of the first pod that had been made by then and was not to go yet.
 fn explained(mode: &str, replicas: u32, rest: &str, hour: i64) -> (Explanation, VerticalFigures) {
     let manifests = format!("{}{}{}{rest}", cluster(0), large("web", replicas), vpa("web", mode));

@@ -252,10 +252,9 @@ fn scaling_rules<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Scaling
     let policies = match fields.optional("policies", |n, what| reader.list(n, what))? {
         Some([]) => {
             let at = fields.get("policies").map_or(node.at, |own| own.at);
-            return Err(reader
-                .error(at, "`policies` is an empty list")
-                .because("the API server refuses it")
-                .help("leave the key out for the default policies, or write `selectPolicy: Disabled` to forbid changes"));
+            return Err(reader.error(at, "`policies` is an empty list").because("the API server refuses it").help(
+                "leave the key out for the default policies, or write `selectPolicy: Disabled` to forbid changes",
+            ));
         }
         Some(items) => Some(items.iter().map(|n| scaling_policy(reader, n)).collect::<Result<_, _>>()?),
         None => None,
@@ -327,8 +326,11 @@ mod tests {
 
     #[test]
     fn a_target_is_of_a_type_that_its_metric_can_have() {
-        let (share, mean, whole) =
-            ("type: Utilization, averageUtilization: 5", "type: AverageValue, averageValue: 5", "type: Value, value: 5");
+        let (share, mean, whole) = (
+            "type: Utilization, averageUtilization: 5",
+            "type: AverageValue, averageValue: 5",
+            "type: Value, value: 5",
+        );
         let object = "object: {metric: {name: x}, describedObject: {kind: Service, name: y}";
         for (kind, source, may) in [
             ("Resource", "resource: {name: cpu", [true, true, false]),

@@ -224,7 +224,7 @@ fn read_resource(
     of_container(context, pods, container, samples, room)
 }
 
-/// What metrics-server says of a pod, but for what is stated of other containers by name.
+/// What metrics-server says of a pod, or of one of its containers.
 fn metered_sample(
     context: &Context<'_>,
     now: SimTime,
@@ -236,8 +236,24 @@ fn metered_sample(
         true => context.metrics.memory_sample(pod, now),
         false => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
     };
-    let others = container.map_or(0, |own| usage_loop::used_by_others(context, pod, (own, is_memory)));
-    sample.map(|own| Sample { milli: own.milli.saturating_sub(others).max(0), ..own })
+    let part = |milli: i64| match container {
+        None => milli,
+        Some(own) if is_memory => milli.saturating_sub(usage_loop::memory_of_others(context, pod, own)),
+        Some(own) => cpu_of_container(context, now, (pod, milli), own),
+    };
+    sample.map(|own| Sample { milli: part(own.milli).max(0), ..own })
+}
+
+/// What a container uses of the CPU of its pod: the one that does the work all of it but for what is stated of the others, another what is
+/// stated of itself.
+fn cpu_of_container(context: &Context<'_>, now: SimTime, (pod, of_pod): (PodId, i64), container: &str) -> i64 {
+    let (own, all) = usage_loop::stated_cpu(context, pod, container);
+    let works = context.world.pod(pod).spec.working_container().is_some_and(|worker| worker.name == container);
+    if works {
+        of_pod.saturating_sub(all - own)
+    } else {
+        of_pod.min(own + usage_loop::start_up_of(context, now, pod, container))
+    }
 }
 
 /// So many percent of what a pod requests, from when on metrics-server knows anything of it: what is stated is what metrics-server
