@@ -500,6 +500,11 @@ pub(super) fn pod_removed(context: &mut Context<'_>, now: SimTime, pod: PodId, n
     context.scheduler.pods.remove(&pod);
 }
 
+/// A claim has been made: pods that wait for it are tried again.
+pub(super) fn claim_added(context: &mut Context<'_>, now: SimTime, (namespace, name): (Symbol, Symbol)) {
+    notify(context, now, ClusterEvent::ClaimAdded(namespace, name));
+}
+
 fn notify(context: &mut Context<'_>, now: SimTime, event: ClusterEvent<'_>) {
     let scheduler = &context.scheduler;
     let helped: Vec<PodId> = scheduler

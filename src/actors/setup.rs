@@ -12,7 +12,7 @@ use crate::domain::check::Check;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::quota::ResourceQuota;
-use crate::domain::volumes::Storage;
+use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage};
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
@@ -122,8 +122,8 @@ pub struct Setup<'s> {
     pub node_overlays: Vec<NodeOverlay>,
     /// CapacityBuffers that Karpenter heeds.
     pub buffers: Vec<Buffer>,
-    /// Claims, volumes and storage classes. Whoever makes the setup sees to it that every claim which a pod names is there, and
-    /// every class that a claim needs.
+    /// Claims and volumes of the start, and all storage classes. Whoever makes the setup sees to it that every claim which a pod names is
+    /// there or is applied later, and every class that a claim needs.
     pub storage: Storage,
     /// Prometheus, if there is one.
     pub prometheus: Option<PrometheusPlan<'s>>,
@@ -394,6 +394,10 @@ pub enum Action {
     LabelNamespace(Symbol, Labels),
     /// A PodDisruptionBudget is applied: it comes to be, or changes to this form.
     ApplyBudget(PodDisruptionBudget),
+    /// A PersistentVolume is applied.
+    ApplyVolume(Box<PersistentVolume>),
+    /// A PersistentVolumeClaim is applied: it comes to be, or asks for more.
+    ApplyClaim(PersistentVolumeClaim),
     /// A ResourceQuota is applied.
     ApplyQuota(ResourceQuota),
     /// The ConfigMap of Cluster Autoscaler's expander `priority` is applied.

@@ -5,7 +5,7 @@ use super::event::{Event, class};
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 use super::{
     control_plane, eviction, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, namespaces,
-    node_autoscaler, node_groups, pod_trace, queue_loop, quotas, replica_loop, usage_loop, vertical,
+    node_autoscaler, node_groups, pod_trace, queue_loop, quotas, replica_loop, usage_loop, vertical, volumes,
     workload_controllers,
 };
 use crate::actors::setup::Action;
@@ -56,6 +56,8 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
         Action::LabelNamespace(name, labels) => namespaces::apply(context, now, *name, labels),
         Action::ApplyBudget(budget) => eviction::apply_budget(context, now, budget),
         Action::ApplyQuota(quota) => quotas::apply(context, now, quota),
+        Action::ApplyVolume(volume) => volumes::apply_volume(context, now, volume),
+        Action::ApplyClaim(claim) => volumes::apply_claim(context, now, claim),
         Action::ReplaceRanks(ranks) => node_autoscaler::replace_ranks(context, now, ranks),
         Action::Cordon(nodes) => kubectl::cordon(context, now, nodes),
         Action::Uncordon(nodes) => kubectl::uncordon(context, now, nodes),

@@ -5,13 +5,17 @@
 //! attached; those of other drivers are reached from everywhere. How long making, attaching and detaching take is assumed.
 //!
 //! Deviation: a volume that is made is at once known to be there, and one that exists already is never bound to a claim that does
-//! not name it.
+//! not name it and that it is not kept for (`claimRef`).
 //!
 //! Deviation: a volume has the VolumeAttributesClass that its claim is last described with from when it is made on; none is modified later.
 //!
 //! Source: Kubernetes 1.36 `pkg/controller/volume/attachdetach`, `pkg/scheduler/framework/plugins/volumebinding`.
 //!
 //! What must not live here: where a pod may run because of its volumes (`policy::kube_scheduler`, `policy::packing`).
+
+mod applied;
+
+pub(super) use applied::{apply_claim, apply_volume};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -113,6 +117,10 @@ impl Volumes {
         let expressions = volume.node_affinity.iter().flat_map(|term| &term.expressions);
         let zone = expressions.filter(|own| own.key == well_known::ZONE).find_map(|own| own.values.first().copied());
         let class = self.storage.disk_of(volume);
+        if self.disk_of.get(&volume.name).is_some_and(|&place| self.disks[place].until.is_none()) {
+            // It has been retained, and is billed since.
+            return;
+        }
         self.disk_of.insert(volume.name, self.disks.len());
         self.disks.push(Disk { zone, gib, class, from, until: None });
     }
@@ -224,9 +232,14 @@ impl Made {
     }
 }
 
+/// How the volume is called that is made for a claim.
+fn name_of_made(claim: ClaimName) -> Symbol {
+    Symbol::new(&format!("pvc-{}-{}", claim.0, claim.1))
+}
+
 fn bind(context: &mut Context<'_>, claim: &PersistentVolumeClaim, made: Made, zone: Option<Symbol>) {
     let (driver, now) = (made.driver, context.queue.now());
-    let name = Symbol::new(&format!("pvc-{}-{}", claim.namespace, claim.name));
+    let name = name_of_made((claim.namespace, claim.name));
     let zone = zone.filter(|_| driver == well_known::EBS_DRIVER);
     let in_zone = zone.map(|zone| NodeSelectorTerm {
         expressions: vec![NodeSelectorExpression { key: well_known::ZONE, operator: Operator::In, values: vec![zone] }],
@@ -242,6 +255,7 @@ fn bind(context: &mut Context<'_>, claim: &PersistentVolumeClaim, made: Made, zo
         attributes: claim.attributes,
         gib: claim.gib(),
         retain: made.retain,
+        kept_for: None,
     };
     let volumes = &mut context.volumes;
     volumes.bill(&volume, now);
@@ -412,6 +426,10 @@ fn delete_claim(context: &mut Context<'_>, claim: ClaimName) {
     volumes.made.remove(&claim);
     volumes.leaving.remove(&claim);
     let Some(volume) = volumes.storage.remove_claim(claim.0, claim.1) else { return };
+    // The next claim of this name gets a volume of the same name; others are found by theirs again.
+    if volume.retain && volume.name != name_of_made(claim) {
+        return volumes.storage.put_volume(volume);
+    }
     let disk = volumes.disk_of.remove(&volume.name).filter(|_| !volume.retain);
     if let Some(disk) = disk.and_then(|place| volumes.disks.get_mut(place)) {
         disk.until = Some(now);

@@ -336,7 +336,7 @@ fn timeline(
                 steps.extend(pools::updated(timed.at, later, policy, warnings));
                 steps.extend(pools::replaced(timed.at, later, scenario, policy));
                 steps.extend(beliefs::replaced(timed.at, later, scenario, policy));
-                steps.extend(late::applied(timed.at, later, policy, warnings));
+                steps.extend(late::applied(timed.at, later, (scenario, policy), warnings));
                 apply(timed.at, &auto_mode::without_agents(later, policy), scenario, &mut steps);
             }
         }

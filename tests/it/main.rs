@@ -124,6 +124,7 @@ mod validate;
 mod verdicts;
 mod vertical;
 mod volumes;
+mod volumes_later;
 mod waits;
 mod warm_up;
 mod whole_clusters;

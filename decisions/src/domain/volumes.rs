@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::pod::{ClaimSource, NodeSelectorTerm, VolumeRef};
 use super::symbol::{Symbol, well_known};
+use super::workload::ObjectName;
 
 /// When a StorageClass makes the volume for a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -151,6 +152,8 @@ pub struct StorageClass {
     pub disk: DiskClass,
     /// Whether its volumes stay when their claims are deleted (`reclaimPolicy: Retain`).
     pub retain: bool,
+    /// Whether the claims of its volumes may ask for more (`allowVolumeExpansion`).
+    pub expandable: bool,
 }
 
 /// A VolumeAttributesClass: what it states goes before the parameters of a StorageClass.
@@ -187,6 +190,19 @@ pub struct PersistentVolume {
     pub gib: Option<u32>,
     /// Whether it stays when its claim is deleted (`persistentVolumeReclaimPolicy`).
     pub retain: bool,
+    /// The claim that it is kept for by whoever made it (`claimRef` without a `uid`).
+    pub kept_for: Option<ObjectName>,
+}
+
+impl PersistentVolume {
+    /// Whether it is kept for this claim and the controller binds it to it.
+    ///
+    /// Source: Kubernetes 1.36 `k8s.io/component-helpers/storage/volume/pv_helpers.go`, `FindMatchingVolume` and `IsVolumeBoundToClaim`.
+    pub fn is_kept_for(&self, claim: &PersistentVolumeClaim) -> bool {
+        let named = self.kept_for == Some(ObjectName { namespace: claim.namespace, name: claim.name });
+        let is_large_enough = self.gib.zip(claim.gib()).is_none_or(|(there, asked)| there >= asked);
+        named && is_large_enough && !self.deleting
+    }
 }
 
 /// A PersistentVolumeClaim.

@@ -10,6 +10,7 @@ use crate::domain::volumes::{
     DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttributesClass, VolumeBindingMode,
     whole_gib,
 };
+use crate::domain::workload::ObjectName;
 use crate::text::InputError;
 use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
@@ -38,8 +39,9 @@ static CLASS: Shape = Shape {
         "reclaimPolicy",
         "volumeBindingMode",
         "allowedTopologies",
+        "allowVolumeExpansion",
     ],
-    without_effect: &["allowVolumeExpansion", "mountOptions"],
+    without_effect: &["mountOptions"],
     unsupported: &[],
     strict: false,
 };
@@ -84,8 +86,16 @@ static VOLUME: Shape = Shape {
         "hostPath",
         "awsElasticBlockStore",
         "gcePersistentDisk",
+        "claimRef",
     ],
-    without_effect: &["accessModes", "claimRef", "mountOptions", "volumeMode", "nfs", "iscsi", "fc"],
+    without_effect: &["accessModes", "mountOptions", "volumeMode", "nfs", "iscsi", "fc"],
+    unsupported: &[],
+    strict: false,
+};
+static CLAIM_REF: Shape = Shape {
+    name: "`claimRef`",
+    keys: &["namespace", "name", "uid"],
+    without_effect: &["apiVersion", "kind", "resourceVersion", "fieldPath"],
     unsupported: &[],
     strict: false,
 };
@@ -126,6 +136,7 @@ pub(super) fn storage_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> R
         default_class,
         disk: fields.get("parameters").map_or(Ok(DiskClass::default()), |own| disk_class(reader, own))?,
         retain: fields.get("reclaimPolicy").and_then(Node::as_text) == Some("Retain"),
+        expandable: fields.optional("allowVolumeExpansion", |n, what| reader.truth(n, what))?.unwrap_or(false),
     })
 }
 
@@ -229,7 +240,17 @@ pub(super) fn volume<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<P
         attributes: attributes(reader, spec)?,
         gib: gib(reader, spec.get("capacity"))?,
         retain: spec.get("persistentVolumeReclaimPolicy").and_then(Node::as_text) != Some("Delete"),
+        kept_for: spec.optional("claimRef", |n, _| kept_for(reader, n))?.flatten(),
     })
+}
+
+/// The claim that a volume is kept for; none where it is that of a `uid`, which a claim that is applied does not have: that one names its
+/// volume itself, or is gone.
+fn kept_for<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Option<ObjectName>, InputError> {
+    let fields = reader.fields(node, &CLAIM_REF)?;
+    let Some(name) = fields.optional("name", |n, what| reader.symbol(n, what))? else { return Ok(None) };
+    let namespace = fields.optional("namespace", |n, what| reader.symbol(n, what))?.unwrap_or(well_known::DEFAULT);
+    Ok(fields.get("uid").is_none().then_some(ObjectName { namespace, name }))
 }
 
 fn driver_of(reader: &Reader<'_>, spec: Fields<'_, '_>) -> Result<Option<Symbol>, InputError> {

@@ -1,17 +1,22 @@
-//! Objects of a timeline's step that act on others: namespaces, budgets, quotas, ranks of groups, and what a run reads once, at its start.
+//! Objects of a timeline's step that act on others: namespaces, budgets, quotas, volumes and claims, ranks of groups, and what a run reads once, at its start.
 //!
 //! What must not live here: workloads and their autoscalers (`resolve`), NodePools and classes (`pools`).
 
-use super::{group_ranks, node_groups};
+use super::{group_ranks, node_groups, storage};
 use crate::actors::{Action, Step};
 use crate::domain::SimTime;
 use crate::domain::which::{ObjectKind, Which};
 use crate::policy::cluster_autoscaler::expander::Expander;
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{Autoscaler, Caveats, PolicyVariant};
+use crate::scenario::{Autoscaler, Caveats, PolicyVariant, Scenario};
 
 /// The steps by which they come to be or change at `at`.
-pub(super) fn applied(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) -> Vec<Step> {
+pub(super) fn applied(
+    at: SimTime,
+    later: &Manifests,
+    (scenario, policy): (&Scenario, &PolicyVariant),
+    warnings: &mut Caveats,
+) -> Vec<Step> {
     warn_about_what_is_read_once(at, later, policy, warnings);
     let budgets = later.disruption_budgets.iter().cloned().map(Action::ApplyBudget);
     let quotas = later.resource_quotas.iter().cloned().map(Action::ApplyQuota);
@@ -30,7 +35,8 @@ pub(super) fn applied(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
     }
     let ranks = group_ranks(later).filter(|_| of_autoscaler).map(|ranks| Action::ReplaceRanks(Box::new(ranks)));
     let namespaces = later.namespaces.iter().map(|own| Action::LabelNamespace(own.name, own.labels.clone()));
-    namespaces.chain(budgets).chain(quotas).chain(ranks).map(|action| Step { at, action }).collect()
+    let storage = storage::applied(later, scenario, policy);
+    namespaces.chain(budgets).chain(quotas).chain(ranks).chain(storage).map(|action| Step { at, action }).collect()
 }
 
 fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {

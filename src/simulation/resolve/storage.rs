@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::actors::Action;
 use crate::domain::pod::ClaimSource;
 use crate::domain::volumes::{
     DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode, ebs_sizes,
@@ -9,7 +10,7 @@ use crate::domain::volumes::{
 use crate::domain::words::some_of;
 use crate::domain::{KubernetesVersion, PodSpec, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{Caveats, Scenario};
+use crate::scenario::{Caveats, PolicyVariant, Scenario};
 
 /// Drivers whose volumes are reached from every zone and are not attached to nodes.
 const NETWORK_DRIVERS: [&str; 5] =
@@ -17,7 +18,7 @@ const NETWORK_DRIVERS: [&str; 5] =
 /// What EKS calls the class of EBS volumes that a new cluster has.
 const EKS_CLASS: &str = "gp2";
 
-/// The storage objects with all that the pods of `scenario` need.
+/// The storage objects of the start with all that the pods of `scenario` need at some time.
 pub(super) fn storage(
     scenario: &Scenario,
     manifests: &Manifests,
@@ -40,12 +41,20 @@ pub(super) fn storage(
         needs.take(namespace, spec);
     }
     let classes = needs.classes(all.storage_classes, warnings);
-    let Needs { claims, volumes, missing, sizeless, sized, .. } = needs;
+    let Needs { claims, volumes, missing, by_hand, sizeless, sized, .. } = needs;
+    let (claims, volumes) = at_start((&claims, &volumes), (scenario, manifests), kubernetes);
     let storage = Storage::new(claims, volumes, classes).with_attributes(all.attribute_classes);
     let to_come: Vec<PersistentVolumeClaim> = sizeless.iter().chain(&sized).copied().collect();
     let storage = settle_attributes(storage, &to_come, kubernetes, warnings);
     warn_about_sizes(&storage, &sizeless, warnings);
     warn_about_refused(&storage, &sized, warnings);
+    if !by_hand.is_empty() {
+        warnings.changes(format!(
+            "{} asks for a volume that somebody makes by hand (`storageClassName: \"\"`), and no PersistentVolume of a file is kept for it: taken to \
+             get one of the default class; in a cluster its pods wait for that volume; add it, with `claimRef`, or state `volumeName`",
+            some_of(&by_hand.iter().map(|name| name.as_str()).collect::<Vec<_>>())
+        ));
+    }
     if !missing.is_empty() {
         let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
         warnings.changes(format!(
@@ -54,6 +63,57 @@ pub(super) fn storage(
         ));
     }
     storage
+}
+
+/// The claims and volumes that are there when the run begins: those of its manifests, and claims that are in no file.
+fn at_start(
+    (claims, volumes): (&[PersistentVolumeClaim], &[PersistentVolume]),
+    (scenario, manifests): (&Scenario, &Manifests),
+    kubernetes: KubernetesVersion,
+) -> (Vec<PersistentVolumeClaim>, Vec<PersistentVolume>) {
+    let is = |one: &PersistentVolumeClaim, other: &PersistentVolumeClaim| {
+        (one.namespace, one.name) == (other.namespace, other.name)
+    };
+    let in_a_file = |claim: &PersistentVolumeClaim| {
+        parts(scenario, manifests).any(|part| part.volume_claims.iter().any(|own| is(own, claim)))
+    };
+    let assumed = claims.iter().filter(|claim| !in_a_file(claim)).copied();
+    let stated = manifests.volume_claims.iter().map(|claim| settled(*claim, volumes, kubernetes));
+    let claims: Vec<PersistentVolumeClaim> = stated.chain(assumed).collect();
+    // What a claim is bound to is there with it, whenever its object is applied.
+    let later = volumes.iter().filter(|volume| {
+        let applied_later = manifests.volumes.iter().all(|own| own.name != volume.name);
+        applied_later && claims.iter().any(|claim| claim.volume == Some(volume.name))
+    });
+    let volumes = manifests.volumes.iter().chain(later).cloned().collect();
+    (claims, volumes)
+}
+
+/// What a step of the timeline applies of volumes and claims.
+pub(super) fn applied(later: &Manifests, scenario: &Scenario, policy: &PolicyVariant) -> Vec<Action> {
+    let known: Vec<PersistentVolume> =
+        parts(scenario, &policy.manifests).flat_map(|part| &part.volumes).cloned().collect();
+    let volumes = later.volumes.iter().map(|volume| Action::ApplyVolume(Box::new(volume.clone())));
+    let claims = later.volume_claims.iter().map(|claim| settled(*claim, &known, policy.versions.kubernetes));
+    volumes.chain(claims.map(Action::ApplyClaim)).collect()
+}
+
+/// A claim as it is once the controllers have looked at it, given the volumes of all files: bound to the volume that it names or that is kept
+/// for it, else not yet bound, of the default class where it asks for a volume made by hand.
+fn settled(
+    mut claim: PersistentVolumeClaim,
+    volumes: &[PersistentVolume],
+    kubernetes: KubernetesVersion,
+) -> PersistentVolumeClaim {
+    claim.one_pod &= kubernetes.minor() >= 27;
+    let kept = volumes.iter().find(|volume| volume.is_kept_for(&claim)).map(|volume| volume.name);
+    let named = claim.volume.filter(|name| volumes.iter().any(|volume| volume.name == *name));
+    claim.volume = named.or_else(|| kept.filter(|_| claim.volume.is_none()));
+    claim.bind_completed |= claim.volume.is_some();
+    if claim.volume.is_none() {
+        claim.class = claim.class.filter(|class| *class != well_known::EMPTY);
+    }
+    claim
 }
 
 /// Before Kubernetes 1.27 a claim for one pod at a time is taken only behind a feature gate: it is one that pods may share.
@@ -147,6 +207,8 @@ struct Needs {
     /// Classes of claims that are not bound; `None` for the default class.
     wanted: BTreeSet<Option<Symbol>>,
     missing: Vec<String>,
+    /// Claims that ask for a volume made by hand, of which no file knows one.
+    by_hand: BTreeSet<Symbol>,
     /// Claims that are not bound and of which no file says how big they are.
     sizeless: Vec<PersistentVolumeClaim>,
     /// Those of which a file does.
@@ -154,7 +216,7 @@ struct Needs {
 }
 
 impl Needs {
-    /// Claims that name a volume are bound to it; without the volume a claim is taken to be a new one.
+    /// Claims that name a volume, or that one is kept for, are bound to it; without the volume a claim is taken to be a new one.
     fn settle(&mut self, warnings: &mut Caveats) {
         let mut lost = Vec::new();
         let there: BTreeSet<Symbol> = self.volumes.iter().map(|volume| volume.name).collect();
@@ -165,7 +227,10 @@ impl Needs {
                     lost.push(claim.name.as_str());
                     claim.volume = None;
                 }
-                None => {}
+                None => {
+                    claim.volume = self.volumes.iter().find(|own| own.is_kept_for(claim)).map(|own| own.name);
+                    claim.bind_completed |= claim.volume.is_some();
+                }
             }
         }
         if !lost.is_empty() {
@@ -210,8 +275,10 @@ impl Needs {
         match known {
             Some(claim) if claim.volume.is_some() => {}
             Some(claim) => {
-                // The empty name asks for a volume made by hand; of such a one nothing is known.
-                claim.class = claim.class.filter(|class| *class != well_known::EMPTY);
+                if claim.class == Some(well_known::EMPTY) {
+                    self.by_hand.insert(name);
+                    claim.class = None;
+                }
                 self.wanted.insert(claim.class);
             }
             None => {
@@ -241,6 +308,7 @@ impl Needs {
             default_class,
             disk: DiskClass { volume_type: Some(Symbol::new(EKS_CLASS)), ..DiskClass::default() },
             retain: false,
+            expandable: false,
         };
         let mut assumed = Vec::new();
         for &wanted in &self.wanted {

@@ -217,6 +217,7 @@ fn a_volume_on_the_nodes_own_disk_does_not_hold_its_pod() {
         attributes: None,
         gib: None,
         retain: false,
+        kept_for: None,
     });
     let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     lab.node("own", "m-4", vec![pod("db", json!({"cpu": "1", "volumes": volumes}))]);

@@ -36,6 +36,7 @@ pub fn bound(world: &mut World, name: &str, alternatives: &[&[&str]]) {
         attributes: None,
         gib: None,
         retain: false,
+        kept_for: None,
     });
 }
 
@@ -116,6 +117,7 @@ fn an_unusable_volume_leaves_its_pod_out_and_no_other() {
         default_class: false,
         disk: DiskClass::default(),
         retain: false,
+        expandable: false,
     };
     let standard = Some(Symbol::new("standard"));
     let immediate = vec![class(VolumeBindingMode::Immediate)];

@@ -8,6 +8,7 @@ use super::plugins::{Plugin, PluginSet};
 use super::resources::fits_when_empty;
 use super::shape::{AffinityTerm, PodShape, ShapeId};
 use super::volumes::claims_in_common;
+use crate::domain::pod::{ClaimSource, VolumeRef};
 use crate::domain::symbol::well_known;
 use crate::domain::{Labels, NodeId, Symbol, TaintEffect, taints::first_untolerated};
 
@@ -32,6 +33,8 @@ pub enum ClusterEvent<'a> {
     PodPlaced(ShapeId),
     /// A placed pod ended or was deleted.
     PodGone(ShapeId),
+    /// A claim of this namespace and name was made.
+    ClaimAdded(Symbol, Symbol),
 }
 
 /// Whether `event` may help a pod that the plugins in `rejected_by` keep from every node; any one of them is enough. A
@@ -60,6 +63,12 @@ pub fn may_help(view: &ClusterView, event: ClusterEvent<'_>, rejected_by: Plugin
         ClusterEvent::PodGone(other) => {
             let other = view.shape_of(other);
             rejected_by.iter().any(|plugin| gone_pod_helps(plugin, shape, other))
+        }
+        ClusterEvent::ClaimAdded(namespace, claim) => {
+            let names = |volume: &VolumeRef| volume.source == ClaimSource::Named && volume.claim == claim;
+            rejected_by.contains(Plugin::VolumeBinding)
+                && shape.namespace == namespace
+                && shape.spec.volumes.iter().any(names)
         }
     }
 }

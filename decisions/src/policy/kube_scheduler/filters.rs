@@ -10,11 +10,12 @@ use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
 use crate::domain::{NodeId, Symbol, TaintEffect};
 
-/// Runs NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, NodeVolumeLimits and
+/// Runs what VolumeBinding says of a pod beforehand, NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, NodeVolumeLimits and
 /// VolumeBinding.
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/runtime/framework.go`, `RunFilterPlugins`, and the plugins' `Filter`.
 pub(super) fn check_node(shape: &PodShape, entry: &NodeEntry) -> Result<(), Rejection> {
+    volumes::check_claims(shape)?;
     check_unschedulable(shape, entry)?;
     check_node_name(shape, entry)?;
     check_taints(shape, entry)?;
@@ -29,6 +30,7 @@ pub(super) fn check_node(shape: &PodShape, entry: &NodeEntry) -> Result<(), Reje
 pub(super) fn passes_node(shape: &PodShape, entry: &NodeEntry) -> bool {
     // What refuses most often comes first: the answer does not depend on the order.
     resources::has_room(shape, entry)
+        && volumes::check_claims(shape).is_ok()
         && check_unschedulable(shape, entry).is_ok()
         && check_node_name(shape, entry).is_ok()
         && check_taints(shape, entry).is_ok()

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::domain::{KubernetesVersion, ResourceName, Taint};
+use crate::domain::{KubernetesVersion, ResourceName, Symbol, Taint};
 
 /// A plugin of the default profile that filters or scores.
 ///
@@ -178,6 +178,8 @@ pub enum Reason {
     VolumeBinding,
     /// A volume is elsewhere.
     VolumeNodeAffinity,
+    /// A claim that the pod names is not there.
+    ClaimMissing(Symbol),
     /// Another pod uses a claim that one pod may use at a time.
     ClaimInUse,
     /// A hard spread constraint would be broken.
@@ -205,7 +207,7 @@ impl Reason {
             Self::HostPort => Plugin::NodePorts,
             Self::TooManyPods | Self::Insufficient(_) => Plugin::NodeResourcesFit,
             Self::VolumeCount => Plugin::NodeVolumeLimits,
-            Self::VolumeBinding | Self::VolumeNodeAffinity => Plugin::VolumeBinding,
+            Self::VolumeBinding | Self::VolumeNodeAffinity | Self::ClaimMissing(_) => Plugin::VolumeBinding,
             Self::ClaimInUse => Plugin::VolumeRestrictions,
             Self::TopologySpread | Self::TopologySpreadMissingLabel => Plugin::PodTopologySpread,
             Self::PodAffinity | Self::PodAntiAffinity | Self::ExistingPodAntiAffinity => Plugin::InterPodAffinity,
@@ -230,6 +232,7 @@ impl Reason {
             Self::VolumeCount => "node(s) exceed max volume count",
             Self::VolumeBinding => "node(s) didn't find available persistent volumes to bind",
             Self::VolumeNodeAffinity => "node(s) had volume node affinity conflict",
+            Self::ClaimMissing(claim) => return format!("persistentvolumeclaim \"{claim}\" not found"),
             Self::ClaimInUse => {
                 "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
             }
@@ -320,6 +323,10 @@ impl Unschedulable {
         let head = format!("0/{} nodes are available:", self.nodes);
         if self.conflicting_affinity {
             return format!("{head} pod affinity terms conflict.");
+        }
+        // Said of the pod before any node is looked at.
+        if let Some((missing @ Reason::ClaimMissing(_), _)) = self.reasons.first() {
+            return format!("{head} {}.", missing.text(version));
         }
         let mut texts: Vec<(String, usize)> = Vec::new();
         for &(reason, count) in &self.reasons {

@@ -26,14 +26,22 @@ pub struct PodVolumes {
     pub shared: Vec<DriverClaim>,
     /// Claims that pods name and one pod of the cluster may use at a time. Those of a StatefulSet's template are their pod's alone.
     pub one_pod: Vec<Symbol>,
+    /// A claim that the pod names and that is not there, if there is one: no node takes the pod before it is.
+    pub missing: Option<Symbol>,
 }
 
 impl PodVolumes {
-    /// What the volumes of a pod called `pod` ask for, as the claims are now. Claims that do not exist ask for nothing.
+    /// What the volumes of a pod called `pod` ask for, as the claims are now. Of claims that do not exist only those count that the pod
+    /// names: others are made with it or before it.
     pub fn of(storage: &Storage, namespace: Symbol, pod: &str, spec: &PodSpec) -> Self {
         let mut all = Self::default();
         for volume in &spec.volumes {
-            let Some(claim) = storage.claim(namespace, &volume.claim_name(pod)) else { continue };
+            let Some(claim) = storage.claim(namespace, &volume.claim_name(pod)) else {
+                if volume.source == ClaimSource::Named && all.missing.is_none() {
+                    all.missing = Some(volume.claim);
+                }
+                continue;
+            };
             if claim.one_pod && matches!(volume.source, ClaimSource::Named) {
                 all.one_pod.push(claim.name);
             }
@@ -77,6 +85,13 @@ pub(super) fn claims_in_common(one: &PodShape, other: &PodShape) -> usize {
         return 0;
     }
     one.volumes.one_pod.iter().filter(|claim| other.volumes.one_pod.contains(claim)).count()
+}
+
+/// Whether the claims that the pod names are there.
+///
+/// Source: Kubernetes 1.36 `plugins/volumebinding/volume_binding.go`, `PreFilter`.
+pub(super) fn check_claims(shape: &PodShape) -> Result<(), Refusal> {
+    shape.volumes.missing.map_or(Ok(()), |claim| Err(Refusal::unresolvable(Reason::ClaimMissing(claim))))
 }
 
 /// The alternatives under the keys that nodes carry; none if the volume is everywhere.
@@ -220,6 +235,16 @@ mod tests {
         let unbound = shape(&mut view, PodVolumes { unbound: vec![in_zone("c")], ..PodVolumes::default() });
         let refusal = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind.";
         assert_eq!(place(&view, unbound), Err(refusal.to_owned()));
+    }
+
+    #[test]
+    fn no_node_takes_a_pod_whose_claim_is_not_there() {
+        let mut view = view(&["a", "b"], 9);
+        let waiting = shape(&mut view, PodVolumes { missing: Some(Symbol::new("data")), ..PodVolumes::default() });
+        let refusal = "0/2 nodes are available: persistentvolumeclaim \"data\" not found.";
+        assert_eq!(place(&view, waiting), Err(refusal.to_owned()));
+        let mut predicates = Predicates::default();
+        assert!([NodeId(0), NodeId(1)].iter().all(|&node| !predicates.passes(&view, waiting, node)));
     }
 
     #[test]

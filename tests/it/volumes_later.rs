@@ -1,0 +1,118 @@
+//! Volumes and claims that a timeline applies: they are there, and cost, from their step on; and volumes that somebody has made by hand.
+
+use nodecast::cloud::BillItem;
+use nodecast::simulation::Outcome;
+use nodecast::world::record::EventKind;
+
+use crate::keda::run;
+
+const GROUPS: &str = "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, region: us-east-1}\n\
+    managedNodeGroups: [{name: ng, instanceType: m5.large, desiredCapacity: 3, minSize: 3, maxSize: 3, availabilityZones: [us-east-1a, us-east-1b, us-east-1c]}]\n";
+
+/// The class of the claims; `mode` is when it makes volumes, and `expands` whether they grow.
+fn class(mode: &str, expands: bool) -> String {
+    format!(
+        "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {{name: fast}}\nprovisioner: ebs.csi.aws.com\n\
+         volumeBindingMode: {mode}\nallowVolumeExpansion: {expands}\nparameters: {{type: gp3}}\n"
+    )
+}
+
+fn claim(gib: u32, class: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\nspec: {{accessModes: [ReadWriteOnce], \
+         storageClassName: {class}, resources: {{requests: {{storage: {gib}Gi}}}}}}\n"
+    )
+}
+
+const DEPLOYMENT: &str = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: db}\nspec:\n  replicas: 1\n  \
+    selector: {matchLabels: {app: db}}\n  template:\n    metadata: {labels: {app: db}}\n    spec:\n      \
+    containers: [{name: db, image: db, resources: {requests: {cpu: 100m, memory: 256Mi}}}]\n      \
+    volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]\n";
+
+/// From when to when volumes are billed, in seconds, and for how much an hour in millionths.
+fn billed(outcome: &Outcome) -> Vec<(i64, i64, i64)> {
+    let lines = outcome.bill.lines.iter().filter(|line| line.item == BillItem::PersistentVolume);
+    lines.map(|line| (line.from.as_secs(), line.to.as_secs(), line.rate.as_nanos() / 1_000)).collect()
+}
+
+/// What a GiB of gp3 costs for an hour, times so many, in millionths.
+fn hourly(gib: i64) -> i64 {
+    gib * 80_000 / 730
+}
+
+fn ready(outcome: &Outcome) -> Vec<Option<i64>> {
+    let own = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("db"));
+    own.map(|pod| pod.ready.map(|at| at.as_secs())).collect()
+}
+
+#[test]
+fn a_claim_of_the_timeline_costs_from_its_step_on_and_pods_wait_for_it() {
+    let first = format!("{GROUPS}{}{DEPLOYMENT}", class("Immediate", true));
+    let rest = "timeline: [{at: 2h, manifests: [claim.yaml]}]";
+    let outcome = run("3h", rest, &first, &[("claim.yaml", &claim(2_000, "fast"))]);
+    assert_eq!(billed(&outcome), [(7_200, 10_800, hourly(2_000))]);
+    let [Some(at)] = ready(&outcome)[..] else { panic!("{:?}", ready(&outcome)) };
+    assert!((7_200..7_260).contains(&at), "{at}");
+    let mut events = outcome.record.events.iter().filter(|event| event.kind == EventKind::PodUnschedulable);
+    assert!(events.any(|event| event.message.contains("persistentvolumeclaim \"data\" not found")));
+}
+
+#[test]
+fn a_claim_grows_when_it_is_applied_so_and_its_class_lets_it() {
+    let rest = "timeline: [{at: 2h, manifests: [claim.yaml]}]";
+    let edited = |expands: bool, later: &str| {
+        let first = format!("{GROUPS}{}{}{DEPLOYMENT}", class("WaitForFirstConsumer", expands), claim(100, "fast"));
+        run("3h", rest, &first, &[("claim.yaml", later)])
+    };
+    let outcome = edited(true, &claim(2_000, "fast"));
+    let [before, after] = billed(&outcome)[..] else { panic!("{:?}", billed(&outcome)) };
+    assert!(before.0 < 300 && (before.1, before.2) == (7_200, hourly(100)), "{before:?}");
+    assert_eq!(after, (7_200, 10_800, hourly(2_000)));
+    for (expands, later, why) in [
+        (false, claim(2_000, "fast"), "does not let a claim grow"),
+        (true, claim(50, "fast"), "cannot shrink"),
+        (true, claim(100, "other"), "`storageClassName` cannot change"),
+    ] {
+        let outcome = edited(expands, &later);
+        assert_eq!(billed(&outcome).len(), 1, "{why}");
+        assert!(outcome.warnings.iter().any(|text| text.contains(why)), "{why}: {:?}", outcome.warnings);
+    }
+    let same = edited(true, &claim(100, "fast"));
+    assert_eq!(billed(&same).len(), 1);
+    assert!(!same.warnings.iter().any(|text| text.contains("PersistentVolumeClaim")), "{:?}", same.warnings);
+}
+
+#[test]
+fn a_claim_that_is_deleted_and_applied_again_gets_another_volume() {
+    let objects = format!("{}{DEPLOYMENT}", claim(100, "fast"));
+    let first = format!("{GROUPS}{}{objects}", class("WaitForFirstConsumer", true));
+    let rest = "timeline:\n- {at: 1h, delete: {kind: Deployment, name: default/db}}\n\
+                - {at: 1h, delete: {kind: PersistentVolumeClaim, name: default/data}}\n- {at: 2h, manifests: [again.yaml]}";
+    let outcome = run("3h", rest, &first, &[("again.yaml", &objects)]);
+    let [before, after] = billed(&outcome)[..] else { panic!("{:?}", billed(&outcome)) };
+    assert!((3_600..3_700).contains(&before.1), "{before:?}");
+    assert!((7_200..7_300).contains(&after.0) && after.1 == 10_800, "{after:?}");
+    assert_eq!(ready(&outcome).iter().filter(|at| at.is_some()).count(), 2);
+}
+
+#[test]
+fn a_volume_kept_for_a_claim_is_bound_to_it_and_its_pod_runs_there() {
+    let volume = |zone: &str, kept: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: old}}\nspec:\n  capacity: {{storage: 100Gi}}\n  storageClassName: \"\"\n  \
+             claimRef: {{namespace: default, name: {kept}}}\n  csi: {{driver: ebs.csi.aws.com, volumeHandle: vol-1}}\n  nodeAffinity: {{required: \
+             {{nodeSelectorTerms: [{{matchExpressions: [{{key: topology.kubernetes.io/zone, operator: In, values: [{zone}]}}]}}]}}}}\n"
+        )
+    };
+    let with = |volume: &str| run("1h", "", &format!("{GROUPS}{volume}{}{DEPLOYMENT}", claim(100, "\"\"")), &[]);
+    let asks = |outcome: &Outcome| outcome.warnings.iter().any(|text| text.contains("made by hand"));
+    for zone in ["us-east-1a", "us-east-1b", "us-east-1c"] {
+        let outcome = with(&volume(zone, "data"));
+        assert_eq!(billed(&outcome), [(0, 3_600, hourly(100))]);
+        let pod = outcome.record.pods.iter().find(|pod| pod.name.starts_with("db")).unwrap();
+        assert_eq!(outcome.record.nodes[pod.node.unwrap().index()].zone.unwrap().as_str(), zone);
+        assert!(!asks(&outcome), "{:?}", outcome.warnings);
+    }
+    assert!(asks(&with(&volume("us-east-1a", "other"))), "kept for another");
+    assert!(asks(&with("")));
+}
