@@ -2,14 +2,16 @@
 //!
 //! A record knows pods one by one: that one follows another is worked out here. Of each workload, the first pod created
 //! when or after another had to leave is taken to be its successor, each pod once and at most a minute later; pods that a
-//! rise of replicas makes at the same time can be mistaken for successors.
+//! rise of replicas makes at the same time can be mistaken for successors. A StatefulSet makes the next pod of a name only once the
+//! former is gone, which takes long where its node is not heard of: there the next of that name is the successor, whenever it
+//! comes, and until it does the pod is missing.
 
 use std::collections::BTreeMap;
 
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
 use crate::report::summary::lives::{self, is_daemon};
 use crate::simulation::Outcome;
-use crate::world::record::{NodeEnd, PodFacts};
+use crate::world::record::{NodeEnd, PodFacts, WorkloadKind};
 
 /// A successor is created so soon: at once by a ReplicaSet, ten seconds later by a Job.
 const SUCCEEDS_WITHIN: SimDuration = SimDuration::from_secs(60);
@@ -110,16 +112,24 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
     let (mut by_node, mut lost): (BTreeMap<NodeId, Vec<Move>>, _) = (BTreeMap::new(), SimDuration::ZERO);
     for (workload, (made, mut left)) in by_workload {
         left.sort_unstable();
+        let has_names =
+            !left.is_empty() && outcome.record.workloads[workload.index()].kind == WorkloadKind::StatefulSet;
+        let by_name = has_names.then(|| by_name(outcome, &made));
         let mut next = made.into_iter().peekable();
         for (leaves, pod) in left {
             let facts = pods.of(pod);
-            while next.next_if(|(created, own)| *created < leaves || *own <= pod).is_some() {}
-            let successor = next.next_if(|(created, _)| *created - leaves <= SUCCEEDS_WITHIN).map(|(_, own)| own);
-            if let Some(successor) = successor
-                && !facts.placeholder
-                && lives::left(&facts, end) >= outcome.about.counts_from()
-            {
-                lost += missing(outcome, &facts, &pods.of(successor), end);
+            let successor = match &by_name {
+                Some(by_name) => by_name.get(&*facts.name).and_then(|own| own.iter().find(|own| **own > pod).copied()),
+                None => {
+                    while next.next_if(|(created, own)| *created < leaves || *own <= pod).is_some() {}
+                    next.next_if(|(created, _)| *created - leaves <= SUCCEEDS_WITHIN).map(|(_, own)| own)
+                }
+            };
+            let counts = !facts.placeholder && lives::left(&facts, end) >= outcome.about.counts_from();
+            // A StatefulSet waits for the end of the pod, and wants it to the last.
+            let waits = by_name.is_some() && facts.removed.is_none();
+            if counts && (successor.is_some() || waits) {
+                lost += missing(outcome, &facts, successor.map(|own| pods.of(own)).as_ref(), end);
             }
             if let Some(node) = facts.node {
                 by_node.entry(node).or_default().push(Move { pod, workload, successor });
@@ -129,11 +139,20 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
     (by_node, lost)
 }
 
-/// From when a pod stopped serving to its successor being Ready, or to the successor's own end.
-fn missing(outcome: &Outcome, pod: &PodFacts, successor: &PodFacts, end: SimTime) -> SimDuration {
+/// Pods by name, each name's in order of creation.
+fn by_name<'o>(outcome: &'o Outcome, pods: &[(SimTime, PodId)]) -> BTreeMap<&'o str, Vec<PodId>> {
+    let mut found: BTreeMap<&str, Vec<PodId>> = BTreeMap::new();
+    for &(_, pod) in pods {
+        found.entry(outcome.record.pods.name(pod).unwrap_or_default()).or_default().push(pod);
+    }
+    found
+}
+
+/// From when a pod stopped serving to its successor being Ready, or to the successor's own end; to the end of the run where none has come.
+fn missing(outcome: &Outcome, pod: &PodFacts, successor: Option<&PodFacts>, end: SimTime) -> SimDuration {
     let node = pod.node.map(|node| &outcome.record.nodes[node.index()]);
     let gone = node.and_then(|node| node.terminating);
     let from = pod.deletion_requested.into_iter().chain(gone).chain(pod.cut_off).min().unwrap_or(end);
-    let until = successor.ready.or(successor.deletion_requested).or(successor.removed).unwrap_or(end);
+    let until = successor.and_then(|own| own.ready.or(own.deletion_requested).or(own.removed)).unwrap_or(end);
     until.saturating_since(from)
 }
