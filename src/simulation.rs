@@ -12,6 +12,7 @@ mod draining;
 mod forecast;
 pub mod outcome;
 mod resolve;
+mod rollouts;
 mod usable_types;
 
 pub use forecast::Forecast;

@@ -312,6 +312,16 @@ pub(super) fn attach(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Opt
     ready
 }
 
+/// The claim whose volume is attached to another node, so that the pod does not start.
+pub(super) fn waits_for(context: &Context<'_>, pod: PodId) -> Option<Symbol> {
+    let state = context.world.pod(pod);
+    if state.phase != PodPhase::Starting || !state.is_active() {
+        return None;
+    }
+    let waits = |claim: &ClaimName| context.volumes.waiting.get(claim).is_some_and(|pods| pods.contains(&pod));
+    claims_of(context, pod).into_iter().map(|(_, claim)| claim).find(waits).map(|claim| claim.1)
+}
+
 /// When the pod can use the volume on its node, or the other node that has it.
 fn attach_one(
     volumes: &mut Volumes,

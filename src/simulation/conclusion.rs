@@ -10,7 +10,7 @@ use super::outcome::{
     UNPRICED,
 };
 use super::usable_types::unpriced_types;
-use super::{beside, draining};
+use super::{beside, draining, rollouts};
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup, inquiry};
 use crate::catalog::{Price, PriceQuality};
 use crate::cloud::billing::{self, Beside, ManagedNodes};
@@ -37,6 +37,7 @@ pub(super) fn conclude(
     let end = SimTime::ZERO + context.setup.scenario.duration;
     let duration = context.setup.scenario.duration;
     let stuck = draining::stuck(&mut context, end);
+    let stalled = rollouts::stalled(&context);
     let drifted = inquiry::drifted(&mut context, end);
     crate::actors::end(&mut context, end);
     let models = context.request_models(end);
@@ -70,7 +71,7 @@ pub(super) fn conclude(
     record.drifted = drifted;
     record.unmet.iter().for_each(|(at, what)| warnings.may_change(format!("at {at}: {what}")));
     pressed(&record).into_iter().for_each(|text| warnings.may_change(text));
-    stuck.into_iter().for_each(|text| warnings.may_change(text));
+    stuck.into_iter().chain(stalled).for_each(|text| warnings.may_change(text));
     let busy = busy_controllers(&record.controllers, context.setup.scenario.duration);
     busy.into_iter().for_each(|text| warnings.may_change(text));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::super::context::Context;
-use super::super::{kubelet, load_loop};
+use super::super::{kubelet, load_loop, volumes};
 use super::{begin_workload, create_pods, is_available, pod_labels, refuse_edit, replica_sets, surplus, wake};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
-use crate::domain::workload::Deployment;
-use crate::domain::{PodId, PodSpec, SimDuration, SimTime, WorkloadId};
+use crate::domain::workload::{Deployment, ObjectName};
+use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::workloads::replica_set::BURST;
 use crate::policy::workloads::{
     PodChange, ReplicaSetView, RollingLimits, Rollout, pod_change, roll, scale_replica_sets,
@@ -289,6 +289,18 @@ fn watch_progress(context: &mut Context<'_>, now: SimTime, workload: WorkloadId,
     if let Some(own) = context.controllers.deployments.get_mut(&workload) {
         own.progress = progress;
     }
+}
+
+/// Deployments whose rollouts stand still, past their deadlines, with the claim whose volume one of the new pods waits for where it is attached
+/// to the node of another.
+pub fn stalled(context: &Context<'_>) -> Vec<(ObjectName, Option<Symbol>)> {
+    let all = context.controllers.deployments.iter();
+    let overdue = all.filter(|(_, own)| own.rolling && own.progress.overdue);
+    let told = overdue.map(|(&workload, _)| {
+        let own = context.world.workload(workload);
+        (own.name, own.pods.iter().find_map(|&pod| volumes::waits_for(context, pod)))
+    });
+    told.collect()
 }
 
 /// Steps until nothing changes: each change of a ReplicaSet wakes the controller again within moments.
