@@ -82,6 +82,7 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
             fargate::pod_gone(context, now, pod);
             wake_controller(context, pod);
         }
+        News::ClaimMade(namespace, name) => scheduler_loop::claim_added(context, now, (namespace, name)),
         News::NodeRegistered(node, instance_type) => {
             volumes::node_registered(context, node, instance_type);
             scheduler_loop::node_changed(context, now, node);

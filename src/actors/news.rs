@@ -36,6 +36,8 @@ pub(super) enum News {
     PodGone(PodId, Option<NodeId>),
     /// The pod is gone because its node is.
     PodLost(PodId),
+    /// A claim of this namespace and name has been made, which pods may name that are there.
+    ClaimMade(Symbol, Symbol),
     /// The node has registered; its instance is of this type.
     NodeRegistered(NodeId, Symbol),
     /// Taints of the node that come off by themselves have done so.

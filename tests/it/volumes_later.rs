@@ -4,7 +4,11 @@ use nodecast::cloud::BillItem;
 use nodecast::simulation::Outcome;
 use nodecast::world::record::EventKind;
 
-use crate::keda::run;
+/// A run without a node autoscaler in three zones.
+fn run(duration: &str, rest: &str, manifests: &str, others: &[(&str, &str)]) -> Outcome {
+    let rest = format!("cluster: {{zones: [us-east-1a, us-east-1b, us-east-1c]}}\n{rest}");
+    crate::keda::run(duration, &rest, manifests, others)
+}
 
 const GROUPS: &str = "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, region: us-east-1}\n\
     managedNodeGroups: [{name: ng, instanceType: m5.large, desiredCapacity: 3, minSize: 3, maxSize: 3, availabilityZones: [us-east-1a, us-east-1b, us-east-1c]}]\n";
@@ -105,7 +109,7 @@ fn a_volume_kept_for_a_claim_is_bound_to_it_and_its_pod_runs_there() {
         )
     };
     let with = |volume: &str| run("1h", "", &format!("{GROUPS}{volume}{}{DEPLOYMENT}", claim(100, "\"\"")), &[]);
-    let asks = |outcome: &Outcome| outcome.warnings.iter().any(|text| text.contains("made by hand"));
+    let asks = |outcome: &Outcome| outcome.warnings.iter().any(|text| text.contains("makes by hand"));
     for zone in ["us-east-1a", "us-east-1b", "us-east-1c"] {
         let outcome = with(&volume(zone, "data"));
         assert_eq!(billed(&outcome), [(0, 3_600, hourly(100))]);
@@ -115,4 +119,58 @@ fn a_volume_kept_for_a_claim_is_bound_to_it_and_its_pod_runs_there() {
     }
     assert!(asks(&with(&volume("us-east-1a", "other"))), "kept for another");
     assert!(asks(&with("")));
+}
+
+/// A cluster under Karpenter in two zones, with these objects.
+fn karpenter(duration: &str, rest: &str, objects: &str) -> Outcome {
+    let scenario = format!(
+        "name: volumes\nregion: us-east-1\nduration: {duration}\ncluster: {{ zones: [us-east-1a, us-east-1b] }}\nmanifests: [manifests.yaml]\n\
+         ec2: {{ capacity: infinite, failures: none }}\npolicies: [{{ name: only, autoscaler: karpenter }}]\n{rest}\n"
+    );
+    let pool = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec:\n  \
+        disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: Never}\n  template:\n    spec:\n      expireAfter: Never\n      \
+        nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n      requirements:\n      \
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}\n      \
+        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}\n\
+        ---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec: \
+        {amiSelectorTerms: [{alias: al2023@v20260101}]}\n";
+    crate::node_groups::run(&scenario, &format!("{pool}{objects}"))
+}
+
+#[test]
+fn pods_of_a_stateful_set_are_missing_until_the_next_of_their_names_are_ready() {
+    let set = "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  replicas: 4\n  podManagementPolicy: Parallel\n  \
+        selector: {matchLabels: {app: db}}\n  volumeClaimTemplates:\n  - metadata: {name: data}\n    \
+        spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 8Gi}}}\n  \
+        template:\n    metadata: {labels: {app: db}}\n    spec:\n      \
+        topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, \
+        labelSelector: {matchLabels: {app: db}}}]\n      \
+        containers: [{name: db, image: db, resources: {requests: {cpu: 500m, memory: 1Gi}}}]\n";
+    let outage = "faults: [{ at: 30m, for: 40m, zone_outage: { zone: us-east-1a, mode: power } }]";
+    let outcome = karpenter("2h", outage, &format!("{}{set}", class("WaitForFirstConsumer", false)));
+    let churn = nodecast::report::Summary::of(&outcome).churn;
+    assert_eq!(churn.evictions, 2);
+    // Forty minutes each, and what it takes to notice that the power is back, and to start.
+    assert!((4_500.0..5_700.0).contains(&churn.ready_time_lost_seconds), "{}", churn.ready_time_lost_seconds);
+}
+
+#[test]
+fn a_rollout_that_waits_for_a_volume_of_the_old_pod_is_told_of_at_the_end() {
+    // One pod to a node, so that the new one gets a node of its own.
+    let alone =
+        |image: &str| DEPLOYMENT.replace("cpu: 100m", "cpu: 1200m").replace("image: db", &format!("image: {image}"));
+    let objects =
+        |deployment: &str| format!("{}{}{deployment}", class("WaitForFirstConsumer", false), claim(100, "fast"));
+    let told = |strategy: &str| {
+        let change = |image: &str| alone(image).replace("replicas: 1", &format!("replicas: 1\n  {strategy}"));
+        // All nodes where the volume is.
+        let groups = GROUPS.replace("us-east-1a, us-east-1b, us-east-1c", "us-east-1a");
+        let manifests = format!("{groups}{}", objects(&change("one")));
+        let outcome =
+            run("2h", "timeline: [{at: 30m, manifests: [two.yaml]}]", &manifests, &[("two.yaml", &change("two"))]);
+        outcome.warnings.texts().into_iter().find(|text| text.contains("stands still at the end"))
+    };
+    let text = told("").expect("it is told");
+    assert!(text.contains("Deployment default/db") && text.contains("the volume of the claim data"), "{text}");
+    assert_eq!(told("strategy: {type: Recreate}"), None);
 }

@@ -8,7 +8,7 @@
 
 use super::bind_at_once;
 use crate::actors::context::Context;
-use crate::actors::scheduler_loop;
+use crate::actors::news::News;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim};
 use crate::domain::{SimTime, well_known};
 use crate::world::record::EventKind;
@@ -31,7 +31,7 @@ pub(in crate::actors) fn apply_claim(context: &mut Context<'_>, now: SimTime, cl
         context.world.note(now, EventKind::ManifestApplied, None, named);
         context.volumes.storage.put_claim(*claim);
         bind_at_once(context, claim);
-        return scheduler_loop::claim_added(context, now, (claim.namespace, claim.name));
+        return context.tell(now, News::ClaimMade(claim.namespace, claim.name));
     };
     if context.volumes.leaving.contains(&(claim.namespace, claim.name)) {
         let text = format!(

@@ -40,6 +40,7 @@ pub(super) fn storage(
     for (namespace, spec) in pods(scenario, manifests) {
         needs.take(namespace, spec);
     }
+    needs.want_of_start(&manifests.volume_claims);
     let classes = needs.classes(all.storage_classes, warnings);
     let Needs { claims, volumes, missing, by_hand, sizeless, sized, .. } = needs;
     let (claims, volumes) = at_start((&claims, &volumes), (scenario, manifests), kubernetes);
@@ -267,6 +268,16 @@ impl Needs {
         let class = class.filter(|class| *class != well_known::EMPTY);
         self.wanted.insert(class);
         class
+    }
+
+    /// Claims that are applied later with another class have that of the start first.
+    fn want_of_start(&mut self, claims: &[PersistentVolumeClaim]) {
+        for own in claims.iter().filter(|own| own.volume.is_none() && own.class != Some(well_known::EMPTY)) {
+            let later = self.claims.iter().find(|later| (later.namespace, later.name) == (own.namespace, own.name));
+            if later.is_some_and(|later| later.volume.is_none() && later.class != own.class) {
+                self.wanted.insert(own.class);
+            }
+        }
     }
 
     fn take_claim(&mut self, namespace: Symbol, name: Symbol) {
