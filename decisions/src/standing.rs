@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::catalog::Region;
 use crate::cluster::{Cluster, Follow, NewNode, NewWorkload, NodeOrigin, WorkloadKind};
 use crate::control_plane::budgets::{ProtectedByBudgets, eviction_answer};
+use crate::domain::node_group::is_spot_node;
 use crate::domain::pod::{OwnerKind, PodPhase};
 use crate::domain::symbol::well_known;
 use crate::domain::volumes::Storage;
@@ -231,11 +232,10 @@ pub fn rate_of_node(region: &Region, labels: &Labels) -> Option<HourlyRate> {
     rate_of(region, labels.get(well_known::INSTANCE_TYPE)?, labels.get(well_known::ZONE)?, capacity_type_of(labels))
 }
 
-/// How the machine of a node was bought, by Karpenter's label or that of a managed group: `spot`, or else `on-demand`.
+/// How the machine of a node was bought, by its labels: `spot`, or else `on-demand`.
 pub fn capacity_type_of(labels: &Labels) -> Symbol {
-    let managed = labels.get(well_known::EKS_CAPACITY_TYPE).map(|kind| kind.as_str() == "SPOT");
-    let spot = labels.get(well_known::CAPACITY_TYPE).map(|kind| kind == well_known::SPOT).or(managed);
-    if spot == Some(true) { well_known::SPOT } else { well_known::ON_DEMAND }
+    let label = |key: &str| labels.get(Symbol::existing(key)?).map(Symbol::as_str);
+    if is_spot_node(label) { well_known::SPOT } else { well_known::ON_DEMAND }
 }
 
 /// The labels of its instance type that a node of a NodePool lacks. Karpenter gives its nodes all of them, and looks for them when it

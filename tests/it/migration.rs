@@ -159,3 +159,54 @@ fn a_comparison_says_what_the_move_saves() {
     assert!(out.contains("karpenter is ") || out.contains("karpenter costs "), "{out}");
     assert!(!out.contains("pending at the end"), "{out}");
 }
+
+/// A dump whose pods select nodes by labels of EKS, of eksctl and by one of Kubernetes' prefixes.
+fn selecting() -> String {
+    dump()
+        .replace("role: workers, ", "alpha.eksctl.io/nodegroup-name: workers, alpha.eksctl.io/cluster-name: shop, ")
+        .replace("{role: workers}", "{alpha.eksctl.io/nodegroup-name: workers, eks.amazonaws.com/nodegroup: workers}")
+        .replace(
+            "eks.amazonaws.com/nodegroup: batch, eks.amazonaws.com/capacityType: SPOT, role: batch, ",
+            "alpha.eksctl.io/nodegroup-name: batch, node.kubernetes.io/lifecycle: spot, node.kubernetes.io/other: x, ",
+        )
+        .replace("{role: batch}", "{node.kubernetes.io/lifecycle: spot}")
+}
+
+#[test]
+fn new_nodes_have_the_labels_that_pods_select_by_whoever_gave_them() {
+    let place = Place::new();
+    place.put("cluster.yaml", &selecting());
+    let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let shown = |labels: &nodecast::domain::Labels| -> Vec<String> {
+        labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
+    };
+    let group = |name: &str| {
+        scenario.policies[0].manifests.node_groups.iter().find(|own| own.name.as_str() == name).unwrap().clone()
+    };
+    let workers = shown(&group("workers").labels);
+    assert!(workers.contains(&"alpha.eksctl.io/nodegroup-name=workers".to_owned()), "{workers:?}");
+    assert!(!workers.iter().any(|own| own.contains("cluster-name")), "nothing asks for it: {workers:?}");
+    let batch = group("batch");
+    let labels = ["alpha.eksctl.io/nodegroup-name=batch", "node.kubernetes.io/lifecycle=spot"];
+    assert_eq!(shown(&batch.labels), labels, "what something asks for, and nothing else under such prefixes");
+    assert!(batch.distribution.is_spot() && !batch.managed, "by the label that people give Spot nodes");
+    let text = std::fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
+    assert!(text.contains("its nodes' label node.kubernetes.io/lifecycle says so"), "{text}");
+    assert!(text.contains("(4 Spot)"), "{text}");
+    let pools = &scenario.policies[2].manifests.node_pools;
+    let pool = pools.iter().find(|own| own.name.as_str() == "workers").unwrap();
+    let labels = shown(&pool.labels);
+    for own in ["alpha.eksctl.io/nodegroup-name=workers", "eks.amazonaws.com/nodegroup=workers"] {
+        assert!(labels.contains(&own.to_owned()), "{labels:?}");
+    }
+    let mut shortened = scenario.clone();
+    shortened.duration = nodecast::domain::SimDuration::from_secs(2 * 3_600);
+    for policy in [0, 2] {
+        let outcome =
+            run(&shortened, &shortened.policies[policy], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
+        let waits = |pod: &nodecast::world::record::PodFacts| pod.scheduled.is_none() && pod.removed.is_none();
+        assert_eq!(outcome.record.pods.iter().filter(waits).count(), 0, "policy {policy}");
+    }
+}

@@ -230,9 +230,48 @@ pub fn group_of_node<'l>(label: impl Fn(&str) -> Option<&'l str>) -> (String, bo
     (format!("self-managed-{}", kind.unwrap_or("unknown").replace('.', "-")), false)
 }
 
+/// Labels by which a node says how its machine was bought where neither Karpenter nor EKS does. Nothing holds nodes to them.
+///
+/// Source: eksctl `pkg/nodebootstrap/assets/scripts/bootstrap.helper.sh` (`node-lifecycle`); AWS CDK `aws-eks`, `addAutoScalingGroupCapacity`,
+/// which labels its Spot nodes `lifecycle=Ec2Spot`; node groups made with terraform-aws-eks, `--node-labels=node.kubernetes.io/lifecycle=spot`.
+const LIFECYCLES: [&str; 3] = ["node.kubernetes.io/lifecycle", "node-lifecycle", "lifecycle"];
+
+/// Whether a node's labels say that it is Spot: Karpenter's or that of a managed group, else one that people give their nodes.
+pub fn is_spot_node<'l>(label: impl Fn(&str) -> Option<&'l str>) -> bool {
+    let sure = ["karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType"].iter().find_map(|key| label(key));
+    if let Some(kind) = sure {
+        return kind.eq_ignore_ascii_case("spot");
+    }
+    let says =
+        |key: &&str| label(key).is_some_and(|own| ["spot", "Ec2Spot"].iter().any(|is| own.eq_ignore_ascii_case(is)));
+    LIFECYCLES.iter().any(says)
+}
+
+/// The label by which a node says how it was bought, if it is one that people give their nodes.
+pub fn says_how_bought<'l>(label: impl Fn(&str) -> Option<&'l str>) -> Option<&'static str> {
+    let sure = ["karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType"].iter().any(|key| label(key).is_some());
+    LIFECYCLES.into_iter().find(|key| !sure && label(key).is_some())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::InstancesDistribution;
+    use super::{InstancesDistribution, is_spot_node, says_how_bought};
+
+    #[test]
+    fn spot_is_what_karpenter_and_eks_say_and_else_what_people_call_it() {
+        for (labels, spot, by) in [
+            (&[("eks.amazonaws.com/capacityType", "SPOT")][..], true, None),
+            (&[("karpenter.sh/capacity-type", "spot")], true, None),
+            (&[("karpenter.sh/capacity-type", "on-demand"), ("lifecycle", "Ec2Spot")], false, None),
+            (&[("node.kubernetes.io/lifecycle", "spot")], true, Some("node.kubernetes.io/lifecycle")),
+            (&[("node-lifecycle", "on-demand")], false, Some("node-lifecycle")),
+            (&[("lifecycle", "Ec2Spot")], true, Some("lifecycle")),
+            (&[("role", "spot")], false, None),
+        ] {
+            let label = |key: &str| labels.iter().find(|(own, _)| *own == key).map(|(_, value)| *value);
+            assert_eq!((is_spot_node(label), says_how_bought(label)), (spot, by), "{labels:?}");
+        }
+    }
 
     #[test]
     fn the_base_is_on_demand_and_fractions_above_it_count_for_on_demand() {

@@ -10,6 +10,7 @@ mod bill;
 mod clean;
 mod cluster;
 mod demand;
+mod demanded;
 mod ended;
 mod ending;
 mod found;

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::aws::Described;
 use super::cluster::{Cluster, Launcher, zone_of};
+use super::demanded::demanded;
 use super::objects::Object;
 use super::{Dump, Notes, limits};
 use crate::catalog::Region;
-use crate::domain::node_group::group_of_node;
+use crate::domain::node_group::{group_of_node, is_spot_node, says_how_bought};
 use crate::domain::words::counted;
 use crate::domain::{Quantity, Symbol};
 use crate::scenario::tree::{Node, NodeKind};
@@ -75,6 +76,27 @@ const OWN_LABELS: [&str; 10] = [
     "eks.amazonaws.com/",
     "alpha.eksctl.io/",
 ];
+/// Those of them that nodes have here by themselves: of their machine and its place, and of the managed group that they are of.
+const GIVEN_LABELS: [&str; 16] = [
+    "kubernetes.io/arch",
+    "kubernetes.io/os",
+    "kubernetes.io/hostname",
+    "beta.kubernetes.io/arch",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/instance-type",
+    "node.kubernetes.io/instance-type",
+    "node.kubernetes.io/windows-build",
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.k8s.aws/zone-id",
+    "topology.ebs.csi.aws.com/zone",
+    OF_MANAGED[0],
+    OF_MANAGED[1],
+];
+/// Labels that EKS gives the nodes of a managed group: its name, and how it buys.
+pub(super) const OF_MANAGED: [&str; 2] = ["eks.amazonaws.com/nodegroup", "eks.amazonaws.com/capacityType"];
 /// Prefixes of taints that come and go with a node's condition.
 const OWN_TAINTS: [&str; 4] = [
     "node.kubernetes.io/",
@@ -88,10 +110,9 @@ pub(super) fn is_karpenters(node: &Object<'_>) -> bool {
     OF_KARPENTER.iter().any(|key| node.label(key).is_some())
 }
 
-/// Whether a node's labels, Karpenter's or those of EKS, say that it is Spot.
+/// Whether a node's labels say that it is Spot.
 pub(super) fn is_spot(node: &Object<'_>) -> bool {
-    const KEYS: [&str; 2] = ["karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType"];
-    KEYS.iter().find_map(|key| node.label(key)).is_some_and(|kind| kind.eq_ignore_ascii_case("spot"))
+    is_spot_node(|key| node.label(key))
 }
 
 /// Whether the node is a pod's own, on Fargate.
@@ -101,6 +122,7 @@ pub(super) fn is_on_fargate(node: &Object<'_>) -> bool {
 
 /// The groups of the nodes that Karpenter did not launch, in order of name.
 pub(super) fn groups(dump: &Dump<'_>, described: &Described, cluster: &Cluster, notes: &mut Notes) -> Vec<Group> {
+    let demanded = demanded(dump);
     let mut members: BTreeMap<(String, bool), Vec<&Object<'_>>> = BTreeMap::new();
     let mut fargate = 0_u64;
     for node in &dump.nodes {
@@ -126,10 +148,12 @@ pub(super) fn groups(dump: &Dump<'_>, described: &Described, cluster: &Cluster, 
             return None;
         };
         let sizes = if grow { (1, room_to_grow(group.count)) } else { (group.count, group.count) };
-        Some(Group { sizes, ..group })
+        let labels = common(&nodes, |node| labels(node, &demanded));
+        Some(Group { sizes, labels, ..group })
     });
     let mut groups: Vec<Group> = groups.collect();
     let known = limits::lay_over(&mut groups, &dump.nodes, described, &cluster.region, notes);
+    tell_how_bought(&groups, &dump.nodes, notes);
     if known.is_empty() {
         assume_sizes(&groups, grow, notes)
     } else {
@@ -175,7 +199,7 @@ pub(super) fn instance_type<'o>(node: &'o Object<'_>) -> Option<&'o str> {
     node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
 }
 
-/// The group of these nodes, of its present size; none if nothing is known of their types.
+/// The group of these nodes, of its present size and without labels; none if nothing is known of their types.
 pub(super) fn group(
     name: String,
     managed: bool,
@@ -209,7 +233,7 @@ pub(super) fn group(
         purchase: None,
         rebalance: false,
         zones,
-        labels: common(nodes, labels),
+        labels: Vec::new(),
         taints: common(nodes, taints),
         family: family(first),
         volume: first.text(&["status", "capacity", "ephemeral-storage"]).and_then(gibibytes),
@@ -244,13 +268,37 @@ pub(super) fn common<T: PartialEq>(nodes: &[&Object<'_>], of: impl Fn(&Object<'_
     all
 }
 
-fn labels(node: &Object<'_>) -> Vec<(String, String)> {
-    all_labels(node).into_iter().filter(|(key, _)| !is_own_label(key)).collect()
+fn labels(node: &Object<'_>, demanded: &BTreeSet<&str>) -> Vec<(String, String)> {
+    all_labels(node).into_iter().filter(|(key, _)| is_carried(key, demanded)).collect()
 }
 
-/// Whether Kubernetes, EKS or eksctl gives nodes this label itself.
-pub(super) fn is_own_label(key: &str) -> bool {
-    OWN_LABELS.iter().any(|own| key.starts_with(own))
+/// Whether a label that all nodes of a group have is one of the group: not what Kubernetes, EKS or eksctl gives nodes itself, unless
+/// something asks for it and nodes do not have it here anyway.
+pub(super) fn is_carried(key: &str, demanded: &BTreeSet<&str>) -> bool {
+    let is_own = OWN_LABELS.iter().any(|own| key.starts_with(own));
+    !is_own || (demanded.contains(key) && !GIVEN_LABELS.contains(&key))
+}
+
+/// Says by what groups without a word of EKS or AWS are taken to be of Spot instances, or that their nodes do not agree.
+fn tell_how_bought(groups: &[Group], nodes: &[Object<'_>], notes: &mut Notes) {
+    for group in groups.iter().filter(|group| group.purchase.is_none()) {
+        let is_its = |node: &&Object<'_>| {
+            !is_karpenters(node) && group_of_node(|key| node.label(key)) == (group.name.clone(), group.managed)
+        };
+        let own: Vec<&Object<'_>> = nodes.iter().filter(is_its).collect();
+        let spot = own.iter().filter(|node| is_spot(node)).count();
+        let mut keys =
+            own.iter().filter(|node| is_spot(node)).filter_map(|node| says_how_bought(|key| node.label(key)));
+        let Some(key) = keys.next() else { continue };
+        let (name, all) = (&group.name, own.len());
+        let bought = if group.spot { "Spot" } else { "On-Demand" };
+        notes.assume(match spot == all {
+            true => format!("Node group {name} is of Spot instances: its nodes' label {key} says so."),
+            false => format!(
+                "Node group {name} is {bought}, as the first of its {all} nodes, of which {spot} have a label {key} that says Spot."
+            ),
+        });
+    }
 }
 
 /// The labels of a node.

@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::cluster::{Cluster, Launcher, images, is_of_autoscaler};
-use super::groups::Group;
+use super::demanded::demanded;
+use super::groups::{Group, OF_MANAGED};
 use super::objects::{Object, find_mut, scalar, set};
 use super::yaml::{document, word};
 use super::{DraftFile, Dump, Notes};
@@ -57,35 +58,40 @@ fn home_of_autoscaler(dump: &Dump<'_>) -> Option<String> {
     Some(group_of_node(|key| node.label(key)).0)
 }
 
-/// Groups whose nodes are alike for pods: they become one NodePool.
-#[derive(Default)]
-struct Pool<'g> {
-    groups: Vec<&'g Group>,
-}
+/// What makes nodes alike for pods: their labels and taints. Such groups become one NodePool.
+type Likeness<'g> = (Vec<(String, String)>, &'g [[String; 3]]);
 
-/// What makes nodes alike for pods: their labels and taints.
-type Likeness<'g> = (&'g [(String, String)], &'g [[String; 3]]);
+/// The labels of a group's nodes that nodes of a NodePool in its place have to have: pods that select nodes by those that EKS gives a
+/// managed group would find none otherwise.
+fn labels(group: &Group, demanded: &BTreeSet<&str>) -> Vec<(String, String)> {
+    let [name, bought] = OF_MANAGED;
+    let purchase = if group.spot { "SPOT" } else { "ON_DEMAND" };
+    let of_eks = [(name, group.name.as_str()), (bought, purchase)].into_iter();
+    let of_eks = of_eks.filter(|(key, _)| group.managed && demanded.contains(key));
+    group.labels.iter().cloned().chain(of_eks.map(|(key, value)| (key.to_owned(), value.to_owned()))).collect()
+}
 
 /// Karpenter's objects, and the Cluster Autoscaler's Deployment without replicas.
 pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, notes: &mut Notes) -> DraftFile {
-    let mut pools: BTreeMap<Likeness<'_>, Pool<'_>> = BTreeMap::new();
+    let demanded = demanded(dump);
+    let mut pools: BTreeMap<Likeness<'_>, Vec<&Group>> = BTreeMap::new();
     for (position, group) in groups.iter().enumerate() {
         if position != migration.home || migration.shrinks || groups.len() == 1 {
-            pools.entry((&group.labels, &group.taints)).or_default().groups.push(group);
+            pools.entry((labels(group, &demanded), &group.taints)).or_default().push(group);
         }
     }
     let mut text = "# Karpenter in place of the node groups, one of which stays for Karpenter itself. `nodecast init --from` made it of the\n\
                     # groups: wider families and sizes are where Karpenter saves most.\n"
         .to_owned();
     let mut classes: Vec<(&str, Option<i64>)> = Vec::new();
-    for pool in pools.values() {
-        let Some(first) = pool.groups.first() else { continue };
+    for ((labels, _), pool) in &pools {
+        let Some(first) = pool.first() else { continue };
         let class = (alias(first.family), first.volume);
         let number = classes.iter().position(|own| *own == class).unwrap_or_else(|| {
             classes.push(class);
             classes.len() - 1
         });
-        node_pool(pool, &class_name(number), &mut text);
+        node_pool(pool, labels, &class_name(number), &mut text);
     }
     for (number, (alias, volume)) in classes.iter().enumerate() {
         node_class(&class_name(number), alias, *volume, &mut text);
@@ -103,7 +109,21 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
         if groups.len() == 1 { "node group" } else { "node groups" },
         counted(NODES.min(groups[migration.home].desired) as u64, "node", "nodes"),
     ));
+    tell_of_labels(pools.keys().map(|(labels, _)| labels.as_slice()), notes);
     DraftFile { name: FILE.into(), text }
+}
+
+/// Says that nodes of Karpenter have labels by which pods ask for managed groups.
+fn tell_of_labels<'l>(pools: impl Iterator<Item = &'l [(String, String)]>, notes: &mut Notes) {
+    let keys: BTreeSet<&str> = pools.flatten().map(|(key, _)| key.as_str()).collect();
+    let kept: Vec<&str> = OF_MANAGED.into_iter().filter(|own| keys.contains(own)).collect();
+    if !kept.is_empty() {
+        notes.assume(format!(
+            "In the policy karpenter NodePools state the label{} {} of the groups whose place they take, for pods ask for it.",
+            if kept.len() > 1 { "s" } else { "" },
+            kept.join(" and ")
+        ));
+    }
 }
 
 /// A Deployment without replicas.
@@ -134,22 +154,22 @@ fn list<'w>(words: impl IntoIterator<Item = &'w str>) -> String {
     words.into_iter().map(word).collect::<Vec<_>>().join(", ")
 }
 
-fn node_pool(pool: &Pool<'_>, class: &str, text: &mut String) {
-    let Some(first) = pool.groups.first() else { return };
-    let types = || pool.groups.iter().flat_map(|group| &group.types).filter_map(|kind| kind.split_once('.'));
+fn node_pool(pool: &[&Group], labels: &[(String, String)], class: &str, text: &mut String) {
+    let Some(first) = pool.first() else { return };
+    let types = || pool.iter().flat_map(|group| &group.types).filter_map(|kind| kind.split_once('.'));
     let (families, sizes): (BTreeSet<&str>, BTreeSet<&str>) = types().unzip();
     let spot = [("spot", true), ("on-demand", false)];
     let buys = |group: &Group, spot| group.purchase.is_some() || group.spot == spot;
-    let bought = spot.iter().filter(|(_, spot)| pool.groups.iter().any(|group| buys(group, *spot)));
-    let zones: BTreeSet<&str> = pool.groups.iter().flat_map(|group| &group.zones).map(String::as_str).collect();
+    let bought = spot.iter().filter(|(_, spot)| pool.iter().any(|group| buys(group, *spot)));
+    let zones: BTreeSet<&str> = pool.iter().flat_map(|group| &group.zones).map(String::as_str).collect();
     let _ = write!(
         text,
         "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\n  name: {}\nspec:\n  template:\n",
         word(&first.name)
     );
-    if !first.labels.is_empty() {
+    if !labels.is_empty() {
         *text += "    metadata:\n      labels:\n";
-        for (key, value) in &first.labels {
+        for (key, value) in labels {
             let _ = writeln!(text, "        {}: {}", word(key), word(value));
         }
     }

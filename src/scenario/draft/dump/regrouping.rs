@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::cluster::{Cluster, Launcher, is_of_karpenter, zone_of};
+use super::demanded::demanded;
 use super::groups::{self, Group, OF_KARPENTER, instance_type, is_karpenters, is_spot, room_to_grow};
 use super::migration::stopped;
 use super::objects::Object;
 use super::{DraftFile, Dump, Notes};
 use crate::domain::Symbol;
 use crate::domain::words::counted;
-use crate::scenario::tree::{Node, NodeKind};
 
 /// The file of the Cluster Autoscaler.
 pub(super) const FILE: &str = "cluster-autoscaler.yaml";
@@ -96,7 +96,10 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
         };
         let own = |key: &str| OF_KARPENTERS_OWN.iter().any(|prefix| key.starts_with(prefix));
         let mut labels = groups::common(nodes, groups::all_labels);
-        labels.retain(|(key, _)| if own(key) { demanded.contains(key.as_str()) } else { !groups::is_own_label(key) });
+        labels.retain(|(key, _)| match own(key) {
+            true => demanded.contains(key.as_str()),
+            false => groups::is_carried(key, &demanded),
+        });
         let taints = group.taints.into_iter().filter(|[key, ..]| !key.starts_with(MARKS)).collect();
         all.push(Group { sizes: (0, room_to_grow(group.count)), spot: likeness.spot, labels, taints, ..group });
     }
@@ -122,37 +125,6 @@ fn tell(dump: &Dump<'_>, all: &[Group], by_zone: bool, notes: &mut Notes) {
             "In the policy cluster-autoscaler no node group stands for {}, of which no node runs now.",
             idle.join(", ")
         ));
-    }
-}
-
-/// The labels of nodes that anything asks for.
-fn demanded<'d>(dump: &'d Dump<'_>) -> BTreeSet<&'d str> {
-    let mut keys = BTreeSet::new();
-    for own in dump.carried.iter().chain(&dump.running) {
-        if let Some(spec) = own.at(&["spec"]).filter(|_| !["NodePool", "Provisioner"].contains(&&*own.kind)) {
-            demanded_in(spec, &mut keys);
-        }
-    }
-    keys
-}
-
-fn demanded_in<'n>(node: &'n Node<'_>, keys: &mut BTreeSet<&'n str>) {
-    match &node.kind {
-        NodeKind::Map(entries) => {
-            for entry in entries {
-                match (entry.key.as_ref(), &entry.value.kind) {
-                    ("nodeSelector", NodeKind::Map(selected)) => {
-                        keys.extend(selected.iter().map(|own| own.key.as_ref()));
-                    }
-                    ("key" | "topologyKey", NodeKind::Scalar { text, .. }) => {
-                        keys.insert(text);
-                    }
-                    _ => demanded_in(&entry.value, keys),
-                }
-            }
-        }
-        NodeKind::Seq(items) => items.iter().for_each(|item| demanded_in(item, keys)),
-        NodeKind::Null | NodeKind::Scalar { .. } => {}
     }
 }
 
