@@ -227,6 +227,41 @@ fn overlays_and_buffers_say_the_same_of_other_names() {
     assert!(!said.contains("CapacityBuffer") && !said.contains("unknown kind"), "the Deployment is found: {said}");
 }
 
+#[test]
+fn flags_images_and_labels_with_known_beginnings_name_nobody() {
+    let image = "registry.k8s.io/autoscaling/cluster-autoscaler:v1.33.0";
+    let flags = "--cluster-name=acme, --namespace=acme, --user-agent=acme, --config-map=acme, --balancing-label=acme.example/pool, --startup-taint=acme.example/boot, --status-taint=node.kubernetes.io/not-ready, --scale-down-unneeded-time=5m";
+    let dump = [
+        nodes("system", 2, "m5.large", false, None),
+        nodes("workers", 2, "m5.xlarge", false, Some("acme.example/boot"))
+            .replace("role: workers", "acme.example/pool: x, node.kubernetes.io/acme: y, lifecycle: Ec2Spot"),
+        workload("cluster-autoscaler", image, 1, 100, ("system", 2), None)
+            .replace("name: own, ", &format!("name: own, command: [./cluster-autoscaler, {flags}], ")),
+    ]
+    .concat()
+    .replace("osImage: Amazon Linux 2023", "osImage: Amazon Linux 2023 acme");
+    let scaled = "---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: own, namespace: shop}
+spec: {scaleTargetRef: {name: cluster-autoscaler}, triggers: [{type: acme-scaler, metadata: {value: \"1\"}}]}
+";
+    let place = Place::new();
+    place.put("cluster.yaml", &(dump + scaled));
+    let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml", "--anonymise"]);
+    assert_eq!(code, Some(0), "{err}");
+    let all = written(&place);
+    assert!(!all.contains("acme"), "{all}");
+    let text = fs::read_to_string(place.path("own/anonymous.yaml")).unwrap();
+    let named = |flag: &str| text.split(flag).nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
+    let (label, taint) = (named("--balancing-label="), named("--startup-taint="));
+    assert!(!label.is_empty() && text.contains(&format!("{label}: ")), "{text}");
+    assert!(!taint.is_empty() && text.contains(&format!("key: {taint}\n")), "{text}");
+    for kept in ["--status-taint=node.kubernetes.io/not-ready", "--scale-down-unneeded-time=5m", "lifecycle: Ec2Spot"] {
+        assert!(text.contains(kept), "{kept}: {text}");
+    }
+}
+
 /// The figures of a run that say nothing of names.
 fn figures(place: &Place, policy: &str) -> Value {
     let words = [

@@ -19,6 +19,7 @@ use super::{CARRIED, CONFIGURATIONS, Notes, yaml};
 use crate::domain::KubernetesVersion;
 use crate::domain::words::counted;
 use crate::policy::cluster_autoscaler::Flags;
+use crate::policy::cluster_autoscaler::flags::WITHOUT_EFFECT;
 use crate::scenario::draft::DraftFile;
 use crate::scenario::tree::{Entry, Location, Node, NodeKind};
 
@@ -184,7 +185,10 @@ impl Names {
     }
 
     fn label_value(&mut self, key: &str, value: &str) -> String {
-        if words::has_known_values(key) { value.to_owned() } else { self.name(value) }
+        if words::has_known_values(key) || words::says_how_bought(key, value) {
+            return value.to_owned();
+        }
+        self.name(value)
     }
 
     /// The id of a machine or a volume, behind its zone (`aws:///us-east-1a/i-0abc`).
@@ -285,7 +289,7 @@ impl Names {
             "podSelector" => self.selector_text(text),
             "apiVersion" | "apiGroup" | "group" if words::is_known_group(text) => text.to_string(),
             "kind" if words::is_known_kind(text) => text.to_string(),
-            "osImage" if words::is_known_system(text) => text.to_string(),
+            "osImage" => words::system(text).unwrap_or_else(|| self.name(text)),
             "driver" | "driverName" | "provisioner" if words::is_known_driver(text) => text.to_string(),
             _ if words::is_of_enumeration(key) || words::names_nobody(text) => text.to_string(),
             _ => self.name(text),
@@ -320,7 +324,8 @@ impl Names {
                 let mut all: Vec<Entry<'s>> =
                     entries.iter().filter(|own| !words::is_dropped(&own.key)).map(renamed).collect();
                 if of_autoscaler {
-                    all.extend(entries.iter().filter(|own| ["command", "args"].contains(&&*own.key)).map(flags));
+                    let lines = entries.iter().filter(|own| ["command", "args"].contains(&&*own.key));
+                    all.extend(lines.map(|own| self.flags(own)));
                 }
                 all
             }
@@ -332,6 +337,34 @@ impl Names {
         let value = own.value.as_text().unwrap_or_default();
         let value = Node { kind: text_of(self.label_value(&own.key, value), false), at: own.value.at };
         Entry::new(self.label_key(&own.key).into(), own.key_at, value)
+    }
+
+    /// The flags of the Cluster Autoscaler that a run reads, of one list of words; others may name anything.
+    fn flags<'s>(&mut self, own: &Entry<'s>) -> Entry<'s> {
+        let items = own.value.items().iter().filter_map(|item| self.flag(item)).collect();
+        Entry::new(own.key.clone(), own.key_at, Node { kind: NodeKind::Seq(items), at: own.value.at })
+    }
+
+    /// One of them. What it lists is called as the labels, taints and schedulers that are meant.
+    fn flag<'s>(&mut self, item: &Node<'s>) -> Option<Node<'s>> {
+        let (name, value) = item.as_text()?.strip_prefix("--")?.split_once('=')?;
+        let is_of_groups = ["nodes", "node-group-auto-discovery"].contains(&name);
+        let is_read = Flags::parse(KubernetesVersion::default(), [(name, value)]).is_ok();
+        if is_of_groups || WITHOUT_EFFECT.contains(&name) || !is_read {
+            return None;
+        }
+        let words = value.split(',');
+        let renamed: Vec<String> = match name {
+            "balancing-label" | "balancing-ignore-label" | "startup-taint" | "ignore-taint" | "status-taint" => {
+                words.map(|own| self.label_key(own)).collect()
+            }
+            "bypassed-scheduler-names" | "allowed-scheduler-names" => words.map(|own| self.name(own)).collect(),
+            // Another name begins otherwise than the one whose place it takes.
+            "startup-taint-prefix" => words.filter(|own| words::is_known_label(own)).map(str::to_owned).collect(),
+            _ => return Some(item.clone()),
+        };
+        let flag = format!("--{name}={}", renamed.join(","));
+        (!renamed.is_empty()).then(|| Node { kind: text_of(flag, false), at: item.at })
     }
 
     /// An annotation that a run reads.
@@ -372,6 +405,9 @@ impl Names {
             let value = match (own.key.as_ref(), &own.value.kind) {
                 ("name", NodeKind::Scalar { text, .. }) => {
                     Node { kind: text_of(self.identifier(text), true), at: own.value.at }
+                }
+                ("type", NodeKind::Scalar { text, .. }) if !words::is_known_trigger(text) => {
+                    Node { kind: text_of(self.name(text), true), at: own.value.at }
                 }
                 ("metadata", NodeKind::Map(all)) => {
                     let all = all.iter().map(|own| self.of_trigger(own)).collect();
@@ -485,18 +521,4 @@ fn ended<'s>(status: &Node<'s>) -> Node<'s> {
 fn text_of<'s>(text: String, plain: bool) -> NodeKind<'s> {
     // What was a number or a word of YAML stays what it was.
     NodeKind::Scalar { text: text.into(), plain }
-}
-
-/// The flags of the Cluster Autoscaler that a run reads; others may name anything.
-fn flags<'s>(own: &Entry<'s>) -> Entry<'s> {
-    let is_read = |item: &&Node<'s>| {
-        let flag = item.as_text().and_then(|text| text.strip_prefix("--")?.split_once('='));
-        flag.is_some_and(|(name, value)| {
-            name != "nodes"
-                && name != "node-group-auto-discovery"
-                && Flags::parse(KubernetesVersion::default(), [(name, value)]).is_ok()
-        })
-    };
-    let items = own.value.items().iter().filter(is_read).cloned().collect();
-    Entry::new(own.key.clone(), own.key_at, Node { kind: NodeKind::Seq(items), at: own.value.at })
 }

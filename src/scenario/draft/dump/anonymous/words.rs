@@ -3,6 +3,7 @@
 //! What must not live here: how the rest is renamed.
 
 use crate::domain::Quantity;
+use crate::domain::keda::OutsideTrigger;
 use crate::scenario::manifests::knows_group;
 
 /// Words that stay, in order, each with what the new names of the texts between it and the next begin with. New names begin with `a`
@@ -83,12 +84,26 @@ const KNOWN_KEYS: [&str; 20] = [
     "scaledobject.keda.sh/name",
     "CriticalAddonsOnly",
 ];
-/// Prefixes of taints and labels of a node's condition.
-const KNOWN_PREFIXES: [&str; 9] = [
+/// Labels by which people say how a node was bought.
+const LIFECYCLES: [&str; 3] = ["node.kubernetes.io/lifecycle", "node-lifecycle", "lifecycle"];
+/// Taints and labels of a node's condition: what else begins so may be anybody's.
+const CONDITION_KEYS: [&str; 11] = [
+    "node.kubernetes.io/not-ready",
+    "node.kubernetes.io/unreachable",
+    "node.kubernetes.io/unschedulable",
+    "node.kubernetes.io/memory-pressure",
+    "node.kubernetes.io/disk-pressure",
+    "node.kubernetes.io/pid-pressure",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/out-of-service",
+    "node.kubernetes.io/exclude-from-external-load-balancers",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cloudprovider.kubernetes.io/shutdown",
+];
+/// Prefixes of taints and labels that are known.
+const KNOWN_PREFIXES: [&str; 7] = [
     "karpenter.sh/",
     "karpenter.k8s.aws/",
-    "node.kubernetes.io/",
-    "node.cloudprovider.kubernetes.io/",
     "node-role.kubernetes.io/control-plane",
     "ToBeDeletedByClusterAutoscaler",
     "DeletionCandidateOfClusterAutoscaler",
@@ -96,12 +111,16 @@ const KNOWN_PREFIXES: [&str; 9] = [
     "aws.amazon.com/neuron",
 ];
 /// Beginnings of annotations that a run reads.
-const ANNOTATIONS: [&str; 13] = [
+const ANNOTATIONS: [&str; 17] = [
     "config.linkerd.io/proxy-",
     "linkerd.io/inject",
     "sidecar.istio.io/",
     "karpenter.sh/do-not-",
-    "cluster-autoscaler.kubernetes.io/",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict",
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+    "cluster-autoscaler.kubernetes.io/enable-ds-eviction",
+    "cluster-autoscaler.kubernetes.io/pod-scale-up-delay",
+    "cluster-autoscaler.kubernetes.io/daemonset-pod",
     "controller.kubernetes.io/pod-deletion-cost",
     "kubernetes.io/config.mirror",
     "kubernetes.io/config.source",
@@ -269,6 +288,44 @@ const CONDITIONS: [&str; 34] = [
 ];
 /// What the names of machine images' systems begin with.
 const SYSTEMS: [&str; 6] = ["Amazon Linux", "Bottlerocket", "Ubuntu", "Windows Server", "Flatcar", "Red Hat"];
+/// The words of which such names are made, but for releases.
+const OF_SYSTEMS: [&str; 18] = [
+    "Amazon",
+    "Linux",
+    "Bottlerocket",
+    "OS",
+    "Ubuntu",
+    "LTS",
+    "Windows",
+    "Server",
+    "Datacenter",
+    "Core",
+    "Flatcar",
+    "Container",
+    "by",
+    "Kinvolk",
+    "Red",
+    "Hat",
+    "Enterprise",
+    "CoreOS",
+];
+/// Types of KEDA's triggers whose value a simulation makes.
+const TRIGGERS: [&str; 14] = [
+    "prometheus",
+    "cpu",
+    "memory",
+    "cron",
+    "aws-sqs-queue",
+    "kafka",
+    "apache-kafka",
+    "rabbitmq",
+    "redis",
+    "redis-cluster",
+    "redis-sentinel",
+    "kubernetes-workload",
+    "external",
+    "external-push",
+];
 /// Kinds of objects that others refer to.
 const KINDS: [&str; 35] = [
     "SecurityGroupPolicy",
@@ -352,7 +409,11 @@ pub(super) fn stays(text: &str) -> bool {
 
 /// Whether a label's key names nobody.
 pub(super) fn is_known_label(key: &str) -> bool {
-    KNOWN_KEYS.contains(&key) || has_known_values(key) || KNOWN_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+    KNOWN_KEYS.contains(&key)
+        || has_known_values(key)
+        || CONDITION_KEYS.contains(&key)
+        || LIFECYCLES.contains(&key)
+        || KNOWN_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
 }
 
 /// Whether a label's values name nobody.
@@ -361,6 +422,17 @@ pub(super) fn has_known_values(key: &str) -> bool {
         || key == "autoscaling.alpha.kubernetes.io/behavior"
         || key == "apps.kubernetes.io/pod-index"
         || key.starts_with("karpenter.k8s.aws/instance-")
+}
+
+/// Whether the value of a label by which people say how a node was bought does so, and nothing else.
+pub(super) fn says_how_bought(key: &str, value: &str) -> bool {
+    const WORDS: [&str; 5] = ["spot", "Ec2Spot", "on-demand", "OnDemand", "normal"];
+    LIFECYCLES.contains(&key) && WORDS.iter().any(|word| value.eq_ignore_ascii_case(word))
+}
+
+/// Whether KEDA has triggers of a type, or documents it.
+pub(super) fn is_known_trigger(kind: &str) -> bool {
+    TRIGGERS.contains(&kind) || OutsideTrigger::types().any(|own| own == kind)
 }
 
 /// Whether a run reads an annotation.
@@ -383,9 +455,11 @@ pub(super) fn is_known_condition(text: &str) -> bool {
     CONDITIONS.contains(&text)
 }
 
-/// Whether a node's system is one that everybody may have.
-pub(super) fn is_known_system(text: &str) -> bool {
-    SYSTEMS.iter().any(|system| text.starts_with(system))
+/// The name and release of a node's system, if it is one that everybody may have, without what else somebody calls the image.
+pub(super) fn system(text: &str) -> Option<String> {
+    let is_release = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let words = text.split(' ').take_while(|word| OF_SYSTEMS.contains(word) || is_release(word));
+    SYSTEMS.iter().any(|system| text.starts_with(system)).then(|| words.collect::<Vec<_>>().join(" "))
 }
 
 /// Whether a volume's driver is of AWS or of Kubernetes.
@@ -451,7 +525,22 @@ pub(super) fn split<'k>(key: &'k str, prefixes: &[&'static str]) -> Option<(&'st
 
 #[cfg(test)]
 mod tests {
-    use super::{ANCHORS, prefix};
+    use super::{ANCHORS, is_known_label, prefix, system};
+
+    #[test]
+    fn what_people_add_to_names_that_everybody_has_names_them() {
+        for (text, kept) in [
+            ("Amazon Linux 2", Some("Amazon Linux 2")),
+            ("Amazon Linux 2023.6.20250101", Some("Amazon Linux 2023.6.20250101")),
+            ("Bottlerocket OS 1.20.3 (aws-k8s-1.29)", Some("Bottlerocket OS 1.20.3")),
+            ("Windows Server 2022 Datacenter", Some("Windows Server 2022 Datacenter")),
+            ("Amazon Linux acme", Some("Amazon Linux")),
+            ("Acme Linux 1", None),
+        ] {
+            assert_eq!(system(text).as_deref(), kept, "{text}");
+        }
+        assert!(is_known_label("node.kubernetes.io/not-ready") && !is_known_label("node.kubernetes.io/acme"));
+    }
 
     #[test]
     fn new_names_sort_between_the_words_that_stay() {
