@@ -143,6 +143,49 @@ fn nodes_without_a_label_of_their_group_are_of_the_one_whose_instances_they_are(
     assert_eq!(outcome.record.nodes.len(), 12, "all were there, none was launched");
 }
 
+/// Groups of the same name in two clusters of one account: the AWS CLI prints both.
+fn of_two_clusters(instances: &str) -> String {
+    let of = |cluster: &str, sizes: [u32; 3], more: &str| {
+        let tags = [("eks:nodegroup-name", "workers"), ("eks:cluster-name", cluster)];
+        auto_scaling_group(&format!("eks-workers-{cluster}"), sizes, &tags, more)
+    };
+    all(&[of("shop", [1, 6, 9], instances), of("dev", [0, 10, 50], "")])
+}
+
+#[test]
+fn groups_of_the_same_name_in_other_clusters_are_left_alone() {
+    let place = Place::new();
+    let workers = |groups: &[NodeGroup]| {
+        let (_, least, desired, most) = sizes(groups).into_iter().find(|own| own.0 == "workers").unwrap();
+        (least, desired, most)
+    };
+    // Known by an instance, by another group of the same cluster, or by eksctl's label.
+    place.put("asg.json", &of_two_clusters(", \"Instances\": [{\"InstanceId\": \"i-0workers-0\"}]"));
+    place.put("cluster.yaml", &dump());
+    assert_eq!(workers(&groups(&place, &["asg.json"])), (1, 6, 9));
+    let place = Place::new();
+    place.put("asg.json", &of_two_clusters(""));
+    let batch = [("eks:nodegroup-name", "batch"), ("eks:cluster-name", "shop")];
+    place.put("batch.json", &all(&[auto_scaling_group("eks-batch-7", [0, 4, 40], &batch, "")]));
+    place.put("cluster.yaml", &dump());
+    assert_eq!(workers(&groups(&place, &["asg.json", "batch.json"])), (1, 6, 9));
+    let place = Place::new();
+    place.put("shop.json", &WORKERS.replace("eks-workers-1", "eks-workers-shop"));
+    place.put("dev.json", &WORKERS.replace("\"shop\"", "\"dev\"").replace("\"maxSize\": 12", "\"maxSize\": 99"));
+    place.put("cluster.yaml", &dump().replace("labels: {eks", "labels: {alpha.eksctl.io/cluster-name: shop, eks"));
+    assert_eq!(workers(&groups(&place, &["shop.json", "dev.json"])), (3, 6, 12));
+}
+
+#[test]
+fn groups_of_the_same_name_of_which_nothing_says_the_cluster_are_warned_of() {
+    let draft = drafted(&of_two_clusters("")).unwrap();
+    let said: Vec<&str> = draft.warnings.iter().map(|own| own.message()).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("groups of this name of the clusters dev, shop, and nothing says which"), "{said:?}");
+    let text = &draft.files[0].text;
+    assert!(text.contains("max: 12") && !text.contains("max: 59"), "as if nothing were known: {text}");
+}
+
 fn drafted(json: &str) -> Result<Draft, ScenarioError> {
     let wishes = Wishes { name: "own".to_owned(), ..Wishes::default() };
     let sources = [Source::new("cluster.yaml", dump()), Source::new("aws.json", json)];

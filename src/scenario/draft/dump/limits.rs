@@ -1,6 +1,7 @@
 //! Which of the groups that the AWS CLI printed are those of the dump's nodes, and what that says of each.
 //!
-//! A group is known by EKS's or eksctl's tag, else by the ids of its instances.
+//! A group is known by EKS's or eksctl's tag, else by the ids of its instances. The AWS CLI prints those of all clusters of an account, in
+//! several of which a group may have the same name.
 //!
 //! What must not live here: how what the AWS CLI prints is read (`aws`).
 
@@ -19,6 +20,8 @@ const OF_EKS: &str = "eks:nodegroup-name";
 const OF_EKSCTL: &str = "alpha.eksctl.io/nodegroup-name";
 /// Tags whose value is the cluster's name.
 const NAMES_CLUSTER: [&str; 2] = ["eks:cluster-name", "alpha.eksctl.io/cluster-name"];
+/// The label by which eksctl says of which cluster a node is.
+const CLUSTER_OF_EKSCTL: &str = NAMES_CLUSTER[1];
 /// Prefixes of tags whose key ends with the cluster's name.
 const OF_CLUSTER: [&str; 2] = ["kubernetes.io/cluster/", "k8s.io/cluster-autoscaler/"];
 const LABEL_TAG: &str = "k8s.io/cluster-autoscaler/node-template/label/";
@@ -90,9 +93,20 @@ pub(super) fn label(nodes: &mut [Object<'_>], described: &Described, notes: &mut
 struct Of<'d> {
     groups: Vec<&'d AutoScalingGroup>,
     managed: Option<&'d ManagedGroup>,
+    /// The clusters that each of them names.
+    clusters: Vec<BTreeSet<&'d str>>,
 }
 
 impl Of<'_> {
+    /// Whether two of them name clusters, and none that is the same.
+    fn is_of_several(&self) -> bool {
+        let mut named = self.clusters.iter().filter(|own| !own.is_empty());
+        let Some(first) = named.next() else { return false };
+        let mut shared = first.clone();
+        named.for_each(|own| shared.retain(|cluster| own.contains(cluster)));
+        shared.is_empty()
+    }
+
     /// The sizes of all its Auto Scaling groups together: EKS's own figures may lag behind them.
     fn sizes(&self) -> Option<Sizes> {
         let sum = |all: Sizes, own: &&AutoScalingGroup| Sizes {
@@ -111,19 +125,87 @@ impl Of<'_> {
     }
 }
 
-/// What was printed, by the names of node groups and whether EKS manages them.
-fn by_name(described: &Described) -> BTreeMap<(String, bool), Of<'_>> {
-    let mut all: BTreeMap<(String, bool), Of<'_>> = BTreeMap::new();
-    let mut of_managed: BTreeMap<&str, &ManagedGroup> = BTreeMap::new();
-    for own in &described.managed {
-        all.entry((own.name.clone(), true)).or_default().managed = Some(own);
-        of_managed.extend(own.groups.iter().map(|group| (group.as_str(), own)));
+/// The clusters of an Auto Scaling group: those of the managed groups that it is of, and those that its tags name.
+fn clusters_of<'d>(group: &'d AutoScalingGroup, described: &'d Described) -> impl Iterator<Item = &'d str> {
+    let managed = described.managed.iter().filter(|own| own.groups.contains(&group.name));
+    managed.map(|own| own.cluster.as_str()).chain(group.clusters())
+}
+
+/// The clusters whose nodes the dump shows: those that eksctl's label and the groups of its instances name, else the one that has groups of
+/// most of the dump's names. None if nothing says which.
+fn own_clusters<'d>(groups: &[Group], nodes: &'d [Object<'_>], described: &'d Described) -> BTreeSet<&'d str> {
+    let ids: BTreeSet<&str> = nodes.iter().filter_map(instance).collect();
+    let with_nodes = described.groups.iter().filter(|own| own.instances.iter().any(|id| ids.contains(id.as_str())));
+    let mut own: BTreeSet<&str> = with_nodes.flat_map(|group| clusters_of(group, described)).collect();
+    own.extend(nodes.iter().filter_map(|node| node.label(CLUSTER_OF_EKSCTL)));
+    if !own.is_empty() {
+        return own;
     }
+    let mut names: BTreeMap<&str, BTreeSet<(String, bool)>> = BTreeMap::new();
+    let has = |name: &(String, bool)| groups.iter().any(|own| own.name == name.0 && own.managed == name.1);
     for group in &described.groups {
+        for cluster in clusters_of(group, described) {
+            names.entry(cluster).or_default().extend([group.node_group()].into_iter().filter(has));
+        }
+    }
+    for group in &described.managed {
+        let name = (group.name.clone(), true);
+        names.entry(group.cluster.as_str()).or_default().extend([name].into_iter().filter(has));
+    }
+    let most = names.values().map(BTreeSet::len).max().unwrap_or_default();
+    let mut first = names.iter().filter(|(_, own)| own.len() == most).map(|(cluster, _)| *cluster);
+    match (first.next(), first.next()) {
+        (Some(cluster), None) if most > 0 => BTreeSet::from([cluster]),
+        _ => BTreeSet::new(),
+    }
+}
+
+/// Whether something is of other clusters than those of the dump, as far as it names any.
+fn is_of_others<'c>(mut clusters: impl Iterator<Item = &'c str>, own: &BTreeSet<&str>) -> bool {
+    let Some(first) = clusters.next().filter(|_| !own.is_empty()) else { return false };
+    !own.contains(first) && !clusters.any(|cluster| own.contains(cluster))
+}
+
+/// What was printed but for other clusters, by the names of node groups and whether EKS manages them.
+fn by_name<'d>(described: &'d Described, own: &BTreeSet<&str>) -> BTreeMap<(String, bool), Of<'d>> {
+    let mut all: BTreeMap<(String, bool), Of<'d>> = BTreeMap::new();
+    let mut of_managed: BTreeMap<&str, &ManagedGroup> = BTreeMap::new();
+    for managed in &described.managed {
+        of_managed.extend(managed.groups.iter().map(|group| (group.as_str(), managed)));
+        if !is_of_others(std::iter::once(managed.cluster.as_str()), own) {
+            let of = all.entry((managed.name.clone(), true)).or_default();
+            of.clusters.push(BTreeSet::from([managed.cluster.as_str()]));
+            of.managed = Some(managed);
+        }
+    }
+    for group in described.groups.iter().filter(|group| !is_of_others(clusters_of(group, described), own)) {
         let managed = of_managed.get(group.name.as_str()).map(|own| (own.name.clone(), true));
-        all.entry(managed.unwrap_or_else(|| group.node_group())).or_default().groups.push(group);
+        let of = all.entry(managed.unwrap_or_else(|| group.node_group())).or_default();
+        of.clusters.push(clusters_of(group, described).collect());
+        of.groups.push(group);
     }
     all
+}
+
+/// Takes out what is of several clusters under one name; whether a group of the dump has such a name, of which it is said.
+fn take_out_shared(all: &mut BTreeMap<(String, bool), Of<'_>>, groups: &[Group], notes: &mut Notes) -> bool {
+    let mut any = false;
+    all.retain(|(name, managed), own| {
+        if !own.is_of_several() {
+            return true;
+        }
+        if groups.iter().any(|group| group.name == *name && group.managed == *managed) {
+            any = true;
+            let clusters: BTreeSet<&str> = own.clusters.iter().flatten().copied().collect();
+            let clusters: Vec<&str> = clusters.into_iter().collect();
+            notes.warn(format!(
+                "node group {name}: the AWS CLI printed groups of this name of the clusters {}, and nothing says which of them the dump is of: its limits are assumed as if nothing were known of them; hand over the groups of your cluster alone",
+                clusters.join(", ")
+            ));
+        }
+        false
+    });
+    any
 }
 
 /// Lays what was printed over the groups that a dump's nodes show, and adds those of the cluster that have no node now. Says which
@@ -135,8 +217,9 @@ pub(super) fn lay_over(
     region: &Region,
     notes: &mut Notes,
 ) -> BTreeSet<String> {
-    let mut all = by_name(described);
-    let mut clusters: BTreeSet<&str> = BTreeSet::new();
+    let mut clusters = own_clusters(groups, nodes, described);
+    let mut all = by_name(described, &clusters);
+    let is_unclear = take_out_shared(&mut all, groups, notes);
     let mut known = BTreeSet::new();
     let of_instances = by_instances(groups, nodes, described);
     for group in groups.iter_mut() {
@@ -148,7 +231,7 @@ pub(super) fn lay_over(
             known.insert(group.name.clone());
         }
     }
-    if known.is_empty() && !described.is_empty() {
+    if known.is_empty() && !described.is_empty() && !is_unclear {
         let count = counted((described.groups.len() + described.managed.len()) as u64, "node group", "node groups");
         notes.warn(format!(
             "the AWS CLI was asked of {count}, and none is of this dump: no tag names a group of its nodes, and no instance is one of them"
