@@ -119,7 +119,7 @@ impl MetricsServer {
         };
         let stated = |metric: &ExternalMetric| match metric.subject {
             ExternalSubject::Resource { workload, .. } => Some(workload),
-            ExternalSubject::Scaler { .. } | ExternalSubject::Trigger { .. } | ExternalSubject::Metric(_) => None,
+            ExternalSubject::Scaler { .. } | ExternalSubject::Trigger { .. } | ExternalSubject::Metric { .. } => None,
         };
         let scaled: BTreeSet<ObjectName> = setup.timeline.iter().filter_map(target).collect();
         let selector = |step: &Step| {

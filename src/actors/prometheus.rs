@@ -15,7 +15,7 @@ use super::context::Context;
 use super::event::{MetricsEvent, class};
 use super::setup::{PrometheusPlan, SeriesPlan};
 use crate::cluster::PodPhase;
-use crate::domain::labels::Labels;
+use crate::domain::labels::{LabelSelector, Labels};
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::replicas::keda::QueryResult;
 use crate::policy::replicas::promql::{Element, LOOKBACK, Point, Query, QueryValue, SeriesSource, SeriesView};
@@ -269,20 +269,47 @@ pub(super) fn trigger_result(context: &Context<'_>, now: SimTime, query: &Query)
 }
 
 fn ask(context: &Context<'_>, now: SimTime, query: &Query) -> Result<QueryValue, String> {
+    ask_of(context, now, query, &context.prometheus)
+}
+
+/// What Prometheus answers of some of its series.
+fn ask_of(context: &Context<'_>, now: SimTime, query: &Query, source: &dyn SeriesSource) -> Result<QueryValue, String> {
     let plan = context.setup.prometheus.as_ref().ok_or("there is no Prometheus")?;
     if is_down(plan, now) {
         return Err("Prometheus does not answer".to_owned());
     }
-    query.evaluate(&context.prometheus, now).map_err(|error| error.to_string())
+    query.evaluate(source, now).map_err(|error| error.to_string())
+}
+
+/// The series that a selector selects.
+struct Selected<'c> {
+    all: &'c Prometheus,
+    selector: Option<&'c LabelSelector>,
+}
+
+impl SeriesSource for Selected<'_> {
+    fn visit(&self, name: &str, visit: &mut dyn FnMut(SeriesView<'_>)) {
+        self.all.visit(name, &mut |series| {
+            if self.selector.is_none_or(|selector| selector.matches(series.labels)) {
+                visit(series);
+            }
+        });
+    }
 }
 
 /// What the metrics adapter serves under the name of a metric: elements with the namespace, and the label that names what
 /// they are about. `None` if no rule is of that name.
 ///
-/// The adapter knows a metric from the first look at Prometheus after its series came to be.
+/// The adapter knows a metric from the first look at Prometheus after its series came to be. It puts an autoscaler's selector among the
+/// matchers of the query, so that only series with such labels are added up.
 ///
-/// Source: prometheus-adapter `pkg/custom-provider/series_registry.go`, `--metrics-relist-interval`.
-pub(super) fn adapted(context: &Context<'_>, now: SimTime, metric: Symbol) -> Option<Result<Vec<Element>, String>> {
+/// Source: prometheus-adapter `pkg/custom-provider/series_registry.go`, `--metrics-relist-interval`; `pkg/naming/metrics_query.go`,
+/// `<<.LabelMatchers>>`.
+pub(super) fn adapted(
+    context: &Context<'_>,
+    now: SimTime,
+    (metric, selector): (Symbol, Option<&LabelSelector>),
+) -> Option<Result<Vec<Element>, String>> {
     let plan = context.setup.prometheus.as_ref()?;
     let rule = plan.adapter.iter().find(|rule| rule.metric == metric)?;
     let names = rule.query.series_names();
@@ -292,7 +319,8 @@ pub(super) fn adapted(context: &Context<'_>, now: SimTime, metric: Symbol) -> Op
     if born.is_none_or(|born| next_relist(born, phase, plan.settings.relist_interval) > now) {
         return Some(Err("the adapter does not know the metric yet".to_owned()));
     }
-    Some(ask(context, now, &rule.query).map(|value| match value {
+    let source = Selected { all: &context.prometheus, selector };
+    Some(ask_of(context, now, &rule.query, &source).map(|value| match value {
         QueryValue::Scalar(_) => Vec::new(),
         QueryValue::Vector(elements) => elements.into_iter().filter(|own| own.value.is_finite()).collect(),
     }))

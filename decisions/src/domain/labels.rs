@@ -162,6 +162,47 @@ impl LabelSelector {
     }
 }
 
+impl LabelSelector {
+    /// Whether two selectors state the same, however it is written and in whatever order.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let (own, others) = (self.requirements(), other.requirements());
+        own.iter().all(|one| others.contains(one)) && others.iter().all(|one| own.contains(one))
+    }
+
+    /// All it requires, as expressions in the order of their keys.
+    fn requirements(&self) -> Vec<SelectorExpression> {
+        let pair = |(key, value)| SelectorExpression { key, operator: SelectorOperator::In, values: vec![value] };
+        let mut all: Vec<SelectorExpression> =
+            self.match_labels.iter().map(pair).chain(self.expressions.iter().cloned()).collect();
+        for own in &mut all {
+            own.values.sort_unstable();
+            own.values.dedup();
+        }
+        all.sort_by(|one, other| (one.key, &one.values).cmp(&(other.key, &other.values)));
+        all
+    }
+}
+
+/// As `kubectl` and KEDA take it: `app=web,!canary,tier in (back,front)`; empty for one that selects everything.
+impl std::fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (place, SelectorExpression { key, operator, values }) in self.requirements().iter().enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            let values: Vec<&str> = values.iter().map(|value| value.as_str()).collect();
+            let list = values.join(",");
+            match (operator, values.len()) {
+                (SelectorOperator::In, 1) => write!(f, "{comma}{key}={list}")?,
+                (SelectorOperator::In, _) => write!(f, "{comma}{key} in ({list})")?,
+                (SelectorOperator::NotIn, 1) => write!(f, "{comma}{key}!={list}")?,
+                (SelectorOperator::NotIn, _) => write!(f, "{comma}{key} notin ({list})")?,
+                (SelectorOperator::Exists, _) => write!(f, "{comma}{key}")?,
+                (SelectorOperator::DoesNotExist, _) => write!(f, "{comma}!{key}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The labels of a namespace of this name: what it is labelled with, and the label with its name that the API server writes over
 /// whatever stands there.
 ///

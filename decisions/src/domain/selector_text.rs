@@ -84,7 +84,7 @@ fn requirement(part: &str) -> Result<SelectorExpression, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::parse_selector;
-    use crate::domain::labels::Labels;
+    use crate::domain::labels::{LabelSelector, Labels};
 
     #[test]
     fn every_operator_is_read_and_applied() {
@@ -101,6 +101,18 @@ mod tests {
             let selector = parse_selector(text).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(selector.matches(&labels), matches, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_and_the_same_in_another_order_is_the_same() {
+        for text in ["", "app=web", "app=web,!canary,tier in (back,front)", "app!=web,tier notin (a,b),x"] {
+            assert_eq!(parse_selector(text).unwrap().to_string(), text);
+        }
+        let same = |one: &str, other: &str| parse_selector(one).unwrap().says_the_same(&parse_selector(other).unwrap());
+        assert!(same("a=1,b in (x,y)", "b in (y,x), a==1") && same("", ""));
+        assert!(!same("a=1", "a=2") && !same("a=1", "") && !same("a=1", "a=1,b=2"));
+        let pairs = LabelSelector { match_labels: Labels::new().with("a", "1"), expressions: Vec::new() };
+        assert!(pairs.says_the_same(&parse_selector("a=1").unwrap()));
     }
 
     #[test]

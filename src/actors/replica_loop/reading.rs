@@ -10,7 +10,7 @@ use super::wakes;
 use crate::actors::context::Context;
 use crate::actors::{keda_loop, prometheus, usage_loop};
 use crate::cluster::PodPhase;
-use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
+use crate::domain::external_metrics::{ExternalMetric, ExternalSubject, stated_for};
 use crate::domain::hpa::MetricSource;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol};
@@ -94,8 +94,8 @@ fn read_metric(
 ) -> Read {
     let (spec, owner) = (context.autoscalers[index as usize].spec, context.autoscalers[index as usize].owner);
     let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
-    let metric = &effective_metrics(spec)[position];
-    match &metric.source {
+    let source = &effective_metrics(spec)[position].source;
+    match source {
         MetricSource::Resource { name } => read_resource(context, now, (target, pods), (*name, None), room),
         MetricSource::ContainerResource { name, container } => {
             read_resource(context, now, (target, pods), (*name, Some(container.as_str())), room)
@@ -106,32 +106,33 @@ fn read_metric(
                 Err(why) => Read::Failed(why),
             }
         }
-        MetricSource::External { metric, selector } => match prometheus::adapted(context, now, *metric) {
-            Some(Ok(elements)) => {
-                let chosen = elements
-                    .iter()
-                    .filter(|own| selector.as_ref().is_none_or(|selector| selector.matches(&own.labels)));
-                series(chosen.map(|own| own.value).collect())
+        MetricSource::External { metric, selector } => {
+            match prometheus::adapted(context, now, (*metric, selector.as_ref())) {
+                Some(Ok(elements)) => series(elements.iter().map(|own| own.value).collect()),
+                Some(Err(why)) => Read::Failed(why),
+                None => stated(context, now, spec.namespace, source),
             }
-            Some(Err(why)) => Read::Failed(why),
-            None => stated(context, now, *metric),
-        },
-        MetricSource::Object { metric, object, .. } => match prometheus::adapted(context, now, *metric) {
-            Some(Ok(elements)) => {
-                let kind = Symbol::new(&object.kind.as_str().to_ascii_lowercase());
-                let own = |element: &&Element| {
-                    is_in(element, spec.namespace) && element.labels.get(kind) == Some(object.name)
-                };
-                series(elements.iter().filter(own).map(|own| own.value).collect())
+        }
+        MetricSource::Object { metric, selector, object } => {
+            match prometheus::adapted(context, now, (*metric, selector.as_ref())) {
+                Some(Ok(elements)) => {
+                    let kind = Symbol::new(&object.kind.as_str().to_ascii_lowercase());
+                    let own = |element: &&Element| {
+                        is_in(element, spec.namespace) && element.labels.get(kind) == Some(object.name)
+                    };
+                    series(elements.iter().filter(own).map(|own| own.value).collect())
+                }
+                Some(Err(why)) => Read::Failed(why),
+                None => stated(context, now, spec.namespace, source),
             }
-            Some(Err(why)) => Read::Failed(why),
-            None => stated(context, now, *metric),
-        },
-        MetricSource::Pods { metric, .. } => match prometheus::adapted(context, now, *metric) {
-            Some(Ok(elements)) => of_pods(context, now, spec.namespace, pods, &elements),
-            Some(Err(why)) => Read::Failed(why),
-            None => Read::Failed(NO_PIPELINE.to_owned()),
-        },
+        }
+        MetricSource::Pods { metric, selector } => {
+            match prometheus::adapted(context, now, (*metric, selector.as_ref())) {
+                Some(Ok(elements)) => of_pods(context, now, spec.namespace, pods, &elements),
+                Some(Err(why)) => Read::Failed(why),
+                None => Read::Failed(NO_PIPELINE.to_owned()),
+            }
+        }
     }
 }
 
@@ -173,8 +174,8 @@ const NO_PIPELINE: &str = "no metrics pipeline serves this metric in the simulat
 const FAILS: &str = "the scenario says that reading it fails";
 
 /// The value that the scenario states for a metric.
-fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Read {
-    match stated_of(context, &ExternalSubject::Metric(metric)) {
+fn stated(context: &Context<'_>, now: SimTime, namespace: Symbol, source: &MetricSource) -> Read {
+    match stated_for(&context.setup.scenario.external_metrics, namespace, source) {
         Some(stated) => match stated.at(now) {
             Some(value) => Read::Series(vec![(value * 1e3) as i64]),
             None => Read::Failed(FAILS.to_owned()),

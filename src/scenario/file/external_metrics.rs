@@ -20,7 +20,14 @@ pub(in crate::scenario) fn metric(
 ) -> Result<ExternalMetric, ScenarioError> {
     let subject = match (own.scaler, own.metric, own.workload, own.scaled_object, own.trigger, own.resource) {
         (Some(address), None, None, None, trigger, None) => ExternalSubject::Scaler { address, trigger },
-        (None, Some(name), None, None, None, None) => ExternalSubject::Metric(name),
+        (None, Some(name), None, None, None, None) => {
+            let object = own.object.map(|(object, _)| object);
+            return Ok(ExternalMetric {
+                subject: ExternalSubject::Metric { name, selector: own.selector, object },
+                active_above: own.active_above,
+                values: own.values,
+            });
+        }
         (None, None, Some((workload, at)), None, None, resource) => {
             reading.workloads.find(&reading.reader, at, workload)?;
             ExternalSubject::Resource { workload, resource: resource.unwrap_or(ResourceName::CPU) }
@@ -42,6 +49,14 @@ pub(in crate::scenario) fn metric(
                 ));
         }
     };
+    for (key, stated) in [("selector", own.selector.is_some()), ("object", own.object.is_some())] {
+        if let Some(node) = fields.get(key).filter(|_| stated) {
+            return Err(reading
+                .error(node.at, format!("`{key}` says which of the metrics of one name is meant"))
+                .because("here it stands without `metric`")
+                .help(format!("leave `{key}` out, or write `metric` with the name that autoscalers ask for")));
+        }
+    }
     Ok(ExternalMetric { subject, active_above: own.active_above, values: own.values })
 }
 

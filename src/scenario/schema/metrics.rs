@@ -4,8 +4,9 @@ use super::kind::{File, Moment, Name, Placed, Quantity, Text, Whole, kind, words
 use super::load::RequestsKeys;
 use super::names::{AdapterQuery, SeriesName, Serving};
 use crate::domain::external_metrics::{ExternalMetric, ExternalValue};
+use crate::domain::selector_text::parse_selector;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Labels, ResourceName, SimDuration};
+use crate::domain::{LabelSelector, Labels, ResourceName, SimDuration};
 use crate::scenario::definition::{AdapterRule, OpenRequests, Outage, QueueSpec, SeriesKind, SeriesOwner, SeriesSpec};
 use crate::scenario::file::{external_metrics, load, queues};
 
@@ -205,6 +206,8 @@ section! {
     values: [{ at: 0s, value: 3 }, { at: 10m, value: 50 }, { at: 20m, fails: true }]
   - { scaled_object: shop/orders, trigger: s1, values: [{ at: 0s, value: 7 }] }
   - { metric: queue_depth, values: [{ at: 0s, value: 12 }] }
+  - { metric: queue_depth, selector: queue=orders, values: [{ at: 0s, value: 3 }] }
+  - { metric: requests_per_second, object: shop/main, values: [{ at: 0s, value: 90 }] }
   - { workload: shop/web, resource: cpu, csv: utilization.csv }
 ";
     becomes ExternalMetric, external_metrics::metric;
@@ -219,6 +222,10 @@ section! {
         trigger["trigger"]: Name, or "all of the scaler's, or of the object's those that nothing else serves";
         /// What a HorizontalPodAutoscaler reads as External or Object.
         metric["metric"]: Name, or "`scaler`";
+        /// Of the metric what autoscalers read that ask for it with this selector, as `kubectl` takes it: `queue=orders`.
+        selector["label selector"]: Selector, or "whatever nothing else states";
+        /// Of the metric what is told of this object, whatever its kind.
+        object: Placed<ObjectName>, or "whatever nothing else states";
         /// Whose pods use what is stated; values are percent of their requests.
         workload: Placed<ObjectName>, or "`scaler` or `metric`";
         /// What they use, with `workload` only.
@@ -351,6 +358,18 @@ kind! {
             .error(node.items()[place].at, "two external metrics are of the same scaler, metric or resource")
             .because("the second one")
             .help("put all its values into one entry, in order of time"))
+    }
+}
+
+kind! {
+    /// A label selector in one line.
+    Selector: Text => LabelSelector, |reading, node, _, text| {
+        parse_selector(&text).map_err(|error| {
+            reading
+                .error(node.at, format!("this is no label selector: {error}"))
+                .because("not read")
+                .help("write for example `queue=orders,tier in (back, front)`")
+        })
     }
 }
 

@@ -171,6 +171,7 @@ fn scrape_interval(workload: ObjectName, manifests: &Manifests) -> Option<SimDur
 
 /// Warns of metrics that nothing serves. They fail, and a failing metric vetoes scaling down.
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
+    replicas::warn_about_shared(setup, warnings);
     for step in &setup.timeline {
         match &step.action {
             Action::Autoscale(spec) => replicas::warn_about_autoscaler(spec, setup, warnings),

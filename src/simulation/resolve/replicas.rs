@@ -3,12 +3,12 @@
 use super::metrics::is_measured;
 use super::vertical;
 use crate::actors::{Action, Setup};
-use crate::domain::external_metrics::ExternalSubject;
+use crate::domain::external_metrics::{ExternalMetric, ExternalSubject, stated_for};
 use crate::domain::hpa::{MetricSource, MetricSpec, MetricTarget};
 use crate::domain::vertical::UpdateMode;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, PodSpec, ResourceName, Symbol};
+use crate::domain::{HorizontalPodAutoscaler, LabelSelector, PodSpec, ResourceName, Symbol};
 use crate::policy::replicas::hpa::{effective_metrics, pod_request_milli};
 use crate::scenario::Caveats;
 
@@ -50,12 +50,11 @@ pub(super) fn warn_about_resources(
 
 /// A metric that fails, with the cause or the way out.
 fn unreadable(spec: &HorizontalPodAutoscaler, metric: &MetricSpec, setup: &Setup<'_>) -> Option<String> {
+    let source = &metric.source;
     let adapted = |metric| setup.prometheus.iter().any(|plan| plan.adapter.iter().any(|rule| rule.metric == metric));
-    let stated = |metric| {
-        let subject = ExternalSubject::Metric(metric);
-        adapted(metric) || setup.scenario.external_metrics.iter().any(|stated| stated.subject == subject)
-    };
-    match &metric.source {
+    let stated =
+        |metric| adapted(metric) || stated_for(&setup.scenario.external_metrics, spec.namespace, source).is_some();
+    match source {
         MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. } => {
             let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
             lack(spec, metric, setup).or_else(|| (!is_measured(*name, target, setup)).then(|| unmeasured(*name)))
@@ -71,6 +70,53 @@ fn unreadable(spec: &HorizontalPodAutoscaler, metric: &MetricSpec, setup: &Setup
         }
         MetricSource::Pods { .. } | MetricSource::Object { .. } | MetricSource::External { .. } => None,
     }
+}
+
+/// Warns of one stated value that autoscalers read as different metrics of one name: with different selectors, or of different objects.
+pub(super) fn warn_about_shared(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let adapted = |metric| setup.prometheus.iter().any(|plan| plan.adapter.iter().any(|rule| rule.metric == metric));
+    for stated in &setup.scenario.external_metrics {
+        let ExternalSubject::Metric { name, .. } = &stated.subject else { continue };
+        let asked = if adapted(*name) { Vec::new() } else { asked_of(stated, setup) };
+        if asked.len() > 1 {
+            warnings.changes(format!(
+                "`external_metrics` states one value of {name}, which autoscalers read as {} of different selectors or objects ({}): state it for each with `selector` or `object`",
+                counted(asked.len() as u64, "metric", "metrics"),
+                asked.join("; ")
+            ));
+        }
+    }
+}
+
+/// As what autoscalers read a stated value, each once.
+fn asked_of(stated: &ExternalMetric, setup: &Setup<'_>) -> Vec<String> {
+    let mut asked: Vec<String> = Vec::new();
+    for step in &setup.timeline {
+        let Action::Autoscale(spec) = &step.action else { continue };
+        for metric in effective_metrics(spec) {
+            let own = stated_for(&setup.scenario.external_metrics, spec.namespace, &metric.source);
+            if own.is_none_or(|own| own.subject != stated.subject) {
+                continue;
+            }
+            let (selector, object) = match &metric.source {
+                MetricSource::External { selector, .. } => (selector, String::new()),
+                MetricSource::Object { selector, object, .. } => {
+                    (selector, format!(" of {} {}/{}", object.kind, spec.namespace, object.name))
+                }
+                MetricSource::Resource { .. } | MetricSource::ContainerResource { .. } | MetricSource::Pods { .. } => {
+                    continue;
+                }
+            };
+            let selector = selector.as_ref().map(LabelSelector::to_string).filter(|text| !text.is_empty());
+            let shown =
+                selector.map_or_else(|| "with no selector".to_owned(), |text| format!("with `{text}`")) + &object;
+            if !asked.contains(&shown) {
+                asked.push(shown);
+            }
+        }
+    }
+    asked.sort();
+    asked
 }
 
 /// A resource of pods that nothing measures.

@@ -6,9 +6,10 @@ use super::objects::{Object, find};
 use super::{Dump, Notes, SCALED_OBJECT, is_kedas, read};
 use crate::catalog::Region;
 use crate::domain::hpa::{MetricSource, MetricSpec, MetricTarget};
+use crate::domain::labels::{SelectorExpression, SelectorOperator};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, PodSpec, Quantity, ResourceName, Symbol};
+use crate::domain::{HorizontalPodAutoscaler, LabelSelector, PodSpec, Quantity, ResourceName, Symbol};
 use crate::scenario::ScenarioError;
 use crate::scenario::draft::Observed;
 use crate::scenario::manifests::Manifests;
@@ -27,8 +28,10 @@ pub(super) struct Demand {
     known: BTreeSet<String>,
     /// Load by workload.
     pub loads: Vec<Load>,
-    /// Metrics by name with their present values.
-    pub metrics: Vec<(String, f64)>,
+    /// Workloads that use no CPU, with the bytes that a replica uses.
+    pub idle: Vec<Idle>,
+    /// Metrics from outside with their present values.
+    pub metrics: Vec<Outside>,
     /// What triggers read, in order of their objects.
     pub triggers: Vec<Read>,
 }
@@ -44,6 +47,36 @@ pub(super) struct Read {
     pub kind: String,
     /// The value.
     pub value: f64,
+}
+
+/// A workload that uses no CPU, of which an autoscaler reads memory.
+#[derive(Debug)]
+pub(super) struct Idle {
+    /// The workload.
+    pub workload: ObjectName,
+    /// Bytes that a replica uses.
+    pub memory: i64,
+    /// Its replicas.
+    pub replicas: u32,
+}
+
+/// What autoscalers read from outside their pods.
+#[derive(Debug)]
+pub(super) struct Outside {
+    /// The metric.
+    pub metric: Symbol,
+    /// The selector by which it is asked for.
+    pub selector: LabelSelector,
+    /// The object that it tells of.
+    pub object: Option<ObjectName>,
+    /// The value.
+    pub value: f64,
+}
+
+impl Outside {
+    fn is_same(&self, other: &Self) -> bool {
+        self.metric == other.metric && self.object == other.object && self.selector.says_the_same(&other.selector)
+    }
 }
 
 /// Load on one workload.
@@ -130,8 +163,14 @@ fn of_autoscaler(
                     memory = memory.or_else(|| per_pod(metric, object, "memory", requests));
                 }
             }
-            MetricSource::External { metric: own, .. } | MetricSource::Object { metric: own, .. } if !keda => {
-                outside(*own, object, &served, demand, notes);
+            MetricSource::External { metric: own, selector } if !keda => {
+                let asked = (*own, selector.clone().unwrap_or_default(), None);
+                outside(asked, object, &served, demand, notes);
+            }
+            MetricSource::Object { metric: own, selector, object: described } if !keda => {
+                let described = ObjectName { namespace: hpa.namespace, name: described.name };
+                let asked = (*own, selector.clone().unwrap_or_default(), Some(described));
+                outside(asked, object, &served, demand, notes);
             }
             MetricSource::Pods { metric: own, .. } => notes.warn(format!(
                 "HorizontalPodAutoscaler {name} reads {own} of its pods, and a dump holds no series: `prometheus` in the scenario states it; until then its replicas stay"
@@ -157,8 +196,18 @@ fn push(
     if demand.known.contains(&served.name.to_string()) || demand.loads.iter().any(|load| load.workload == served.name) {
         return;
     }
+    let replicas = served.replicas;
+    if replicas == 0 {
+        return notes.warn(format!("{} has no load: it had no replicas", served.name));
+    }
     let requests = served.template.requests().cpu_milli();
     let (amount, basis) = match cpu {
+        Some(Use { amount: 0, .. }) => {
+            notes.warn(format!("{} has no load: its autoscaler measured that it used no CPU", served.name));
+            let memory = memory.filter(|own| own.measured).map(|own| own.amount);
+            demand.idle.extend(memory.map(|memory| Idle { workload: served.name, memory, replicas }));
+            return;
+        }
         Some(Use { amount, measured: true }) => (amount, format!("{amount}m of CPU for each, as measured")),
         Some(Use { amount, .. }) => {
             notes.assume(format!("{} uses as much CPU as its autoscaler aims at: nothing was measured.", served.name));
@@ -173,10 +222,6 @@ fn push(
             (amount, format!("{amount}m of CPU for each, a tenth of its request"))
         }
     };
-    let replicas = served.replicas;
-    if replicas == 0 || amount <= 0 {
-        return notes.warn(format!("{} has no load: it had no replicas, or used no CPU", served.name));
-    }
     let rate = f64::from(replicas) * amount as f64 / MILLISECONDS_PER_REQUEST as f64;
     demand.loads.push(Load {
         workload: served.name,
@@ -217,7 +262,9 @@ fn per_pod(metric: &MetricSpec, object: &Object<'_>, resource: &str, requests: i
         let percent = object.text(&["status", "currentCPUUtilizationPercentage"]).filter(|_| resource == "cpu")?;
         share(percent.parse().ok()?, requests)
     };
-    if let Some(amount) = measured.or_else(of_v1) {
+    // Memory that nothing uses is memory that nobody measured.
+    let measured = measured.or_else(of_v1).filter(|amount| *amount > 0 || resource == "cpu");
+    if let Some(amount) = measured {
         return Some(Use { amount, measured: true });
     }
     let aimed = match metric.target {
@@ -225,7 +272,7 @@ fn per_pod(metric: &MetricSpec, object: &Object<'_>, resource: &str, requests: i
         MetricTarget::AverageValue(quantity) => in_unit(quantity, resource),
         MetricTarget::Value(_) => None,
     };
-    aimed.map(|amount| Use { amount, measured: false })
+    aimed.filter(|amount| *amount > 0).map(|amount| Use { amount, measured: false })
 }
 
 /// What the status says of a resource.
@@ -242,38 +289,84 @@ fn amount(current: &Node<'_>, resource: &str, requests: i64) -> Option<i64> {
     value.and_then(|value| in_unit(value, resource)).or_else(|| share(percent()?, requests))
 }
 
-/// A share in percent of a request; none of nothing.
+/// A share in percent of a request; none where nothing is requested.
 fn share(percent: i64, requests: i64) -> Option<i64> {
     let amount = i128::from(percent) * i128::from(requests) / 100;
-    i64::try_from(amount).ok().filter(|amount| *amount > 0)
+    i64::try_from(amount).ok().filter(|amount| *amount >= 0 && requests > 0)
 }
 
 fn in_unit(quantity: Quantity, resource: &str) -> Option<i64> {
     let amount = if resource == "cpu" { quantity.milli_value() } else { quantity.value() };
-    Some(amount).filter(|amount| *amount > 0)
+    Some(amount).filter(|amount| *amount >= 0)
 }
 
-/// The present value of a metric from outside the pods.
-fn outside(metric: Symbol, object: &Object<'_>, served: &Served<'_>, demand: &mut Demand, notes: &mut Notes) {
-    if demand.metrics.iter().any(|(name, _)| *name == metric.as_str()) {
-        return;
-    }
-    let metrics = object.at(&["status", "currentMetrics"]).map_or(&[][..], Node::items);
-    let sources = metrics.iter().flat_map(|own| [own.get("external"), own.get("object")]).flatten();
-    let mut own = sources
-        .filter(|source| find(source, &["metric", "name"]).and_then(Node::as_text) == Some(metric.as_str()))
-        .filter_map(|source| source.get("current"));
-    let value = own.find_map(|current| whole_value(current, served.replicas));
+/// The present value of a metric from outside the pods. Two of one name are two if they are asked for by other selectors or tell of other
+/// objects.
+fn outside(
+    (metric, selector, described): (Symbol, LabelSelector, Option<ObjectName>),
+    object: &Object<'_>,
+    served: &Served<'_>,
+    demand: &mut Demand,
+    notes: &mut Notes,
+) {
     let name = object.full_name();
-    match value {
-        Some(value) => {
-            notes.assume(format!("{metric}, which {name} reads, keeps the value that it had."));
-            demand.metrics.push((metric.as_str().to_owned(), value));
+    let metrics = object.at(&["status", "currentMetrics"]).map_or(&[][..], Node::items);
+    let is_its = |source: &&Node<'_>| {
+        find(source, &["metric", "name"]).and_then(Node::as_text) == Some(metric.as_str())
+            && described.is_none_or(|own| described_object(source).is_none_or(|name| name == own.name.as_str()))
+    };
+    let sources = metrics.iter().flat_map(|own| [own.get("external"), own.get("object")]).flatten().filter(is_its);
+    let sources: Vec<&Node<'_>> = sources.collect();
+    let selects = |source: &&&Node<'_>| selector_of(find(source, &["metric", "selector"])).says_the_same(&selector);
+    let exact = sources.iter().find(selects).copied();
+    let source = exact.or_else(|| sources.first().copied().filter(|_| sources.len() == 1));
+    let value = source.and_then(|own| whole_value(own.get("current")?, served.replicas));
+    let own = Outside { metric, selector, object: described, value: value.unwrap_or_default() };
+    let other = demand.metrics.iter().find(|other| other.is_same(&own)).map(|other| other.value);
+    let Some(value) = value else {
+        if other.is_some() {
+            return;
         }
-        None => notes.warn(format!(
+        return notes.warn(format!(
             "HorizontalPodAutoscaler {name} reads {metric}, whose value is not in the dump: `external_metrics` in the scenario states it; until then its replicas stay"
+        ));
+    };
+    match other {
+        // A share for each replica is rounded.
+        Some(other) if (other - value).abs() > 0.01 * other.max(value) => notes.warn(format!(
+            "HorizontalPodAutoscaler {name} read {metric} as {value}, and another one that asks for the same read {other}: both read that here"
         )),
+        Some(_) => {}
+        None => {
+            notes.assume(format!("{metric}, which {name} reads, keeps the value that it had."));
+            demand.metrics.push(own);
+        }
     }
+}
+
+/// The name of the object that a metric of a status tells of.
+fn described_object<'n>(source: &'n Node<'_>) -> Option<&'n str> {
+    find(source, &["describedObject", "name"]).and_then(Node::as_text)
+}
+
+/// The selector of a metric of a status.
+fn selector_of(node: Option<&Node<'_>>) -> LabelSelector {
+    let text = |node: &Node<'_>| Symbol::new(node.as_text().unwrap_or_default());
+    let pairs = node.and_then(|node| node.get("matchLabels")).map(Node::entries).unwrap_or_default();
+    let match_labels = pairs.iter().map(|own| (Symbol::new(&own.key), text(&own.value))).collect();
+    let expression = |own: &Node<'_>| {
+        let operator = match own.get("operator")?.as_text()? {
+            "In" => SelectorOperator::In,
+            "NotIn" => SelectorOperator::NotIn,
+            "Exists" => SelectorOperator::Exists,
+            "DoesNotExist" => SelectorOperator::DoesNotExist,
+            _ => return None,
+        };
+        let values = own.get("values").map_or(&[][..], Node::items).iter().map(text).collect();
+        Some(SelectorExpression { key: text(own.get("key")?), operator, values })
+    };
+    let expressions = node.and_then(|node| node.get("matchExpressions")).map_or(&[][..], Node::items);
+    LabelSelector { match_labels, expressions: expressions.iter().filter_map(expression).collect() }
 }
 
 /// What the triggers of an object read that the simulation does not make: the values that its autoscaler had, or a warning.

@@ -339,8 +339,18 @@ fn metrics(demand: &Demand, text: &mut String) {
     }
     *text +=
         "\nexternal_metrics:                   # what autoscalers read from outside; a value holds until the next\n";
-    for (name, value) in &demand.metrics {
-        let _ = writeln!(text, "  - {{ metric: {}, values: [{{ at: 0s, value: {} }}] }}", word(name), number(*value));
+    for own in &demand.metrics {
+        // Only where several are of one name is it said which is meant.
+        let is_one = demand.metrics.iter().filter(|other| other.metric == own.metric).count() == 1;
+        let selector = own.selector.to_string();
+        let selector = match is_one || selector.is_empty() {
+            true => String::new(),
+            false => format!(", selector: {}", quoted(&selector)),
+        };
+        let object = own.object.filter(|_| !is_one);
+        let object = object.map_or_else(String::new, |own| format!(", object: {}", word(&own.to_string())));
+        let (metric, value) = (word(own.metric.as_str()), number(own.value));
+        let _ = writeln!(text, "  - {{ metric: {metric}{selector}{object}, values: [{{ at: 0s, value: {value} }}] }}");
     }
     for Read { object, trigger, kind, value } in &demand.triggers {
         let value = number(*value);

@@ -57,11 +57,19 @@ pub(super) fn usages(
         let of_pod = |sum: f64| sum / f64::from(pods.max(1));
         Used { workload, container, cores: of_pod(cores), bytes: of_pod(bytes), pods }
     });
-    let used: Vec<Used> = used.collect();
+    let mut used: Vec<Used> = used.collect();
     if !used.is_empty() {
         let containers = counted(used.len() as u64, "container uses", "containers use");
         notes
             .assume(format!("{containers} all day what PodMetrics or `kubectl top pods` showed as the dump was made."));
+    }
+    for idle in &demand.idle {
+        let workload = idle.workload.to_string();
+        if !has_load(&workload) && used.iter().all(|own| own.workload != workload) {
+            notes.assume(format!("{workload} uses all day as much memory as its autoscaler measured, and no CPU."));
+            let (bytes, pods) = (idle.memory as f64, idle.replicas);
+            used.push(Used { workload, container: None, cores: 0.0, bytes, pods });
+        }
     }
     used
 }
