@@ -2,7 +2,7 @@
 //! asked, if it goes on at all.
 
 pub use super::cluster_autoscaler::inquiry::{
-    GroupAnswer, OptionAnswer, ScaleDownAnswer, ScaleUpAnswer, Standing, scale_down, scale_up,
+    GroupAnswer, OptionAnswer, SCALE_DOWN_DISABLED, ScaleDownAnswer, ScaleUpAnswer, Standing, scale_down, scale_up,
 };
 pub use super::karpenter::inquiry::{Keeper, drifted, kept, node, pod, removal};
 pub use super::scheduler_loop::inquire as kube_scheduler;

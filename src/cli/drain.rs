@@ -1,13 +1,17 @@
 //! `nodecast drain`: where the pods of some nodes would go, who holds whom, what is launched and what it costs.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use super::cluster::{self, OfCluster};
 use super::{Console, Format};
-use crate::experiment::explanation::standing::find_node;
+use crate::catalog::Catalog;
+use crate::domain::well_known;
+use crate::experiment::explanation::standing::{find_node, group_room};
 use crate::program::{Failure, Prices};
-use crate::report::drain::{self, DrainAnswer};
-use crate::single_pass::SinglePass;
+use crate::report::drain::{self, DrainAnswer, GroupRoom};
+use crate::scenario::source::{Limits, load_argument};
+use crate::single_pass::{PackingQuestion, SinglePass};
 use crate::standing::Standing;
 
 /// Show where the pods of nodes would go if these were drained
@@ -38,10 +42,30 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     nodes.sort_unstable();
     nodes.dedup();
     let standing = Standing::of(&question);
+    let rooms = rooms(&arguments.cluster, &question, &nodes, prices.catalog())?;
     let drained = drain::question(question, &standing, &nodes);
-    let answer = DrainAnswer::of(&standing, &SinglePass::of(&drained), &nodes);
+    let answer = DrainAnswer::of(&standing, &SinglePass::of(&drained), &nodes, &rooms);
     match arguments.format {
         Format::Table => console.data(&answer.table(console.width())),
         Format::Json => console.json(&answer),
     }
+}
+
+/// What the Cluster Autoscaler of the dump sees of those of the nodes that are of no NodePool.
+fn rooms(
+    dump: &Path,
+    question: &PackingQuestion,
+    nodes: &[usize],
+    catalog: &Catalog,
+) -> Result<BTreeMap<usize, GroupRoom>, Failure> {
+    let foreign = |node: &&usize| question.nodes[**node].node.labels.get(well_known::NODEPOOL).is_none();
+    let foreign: Vec<usize> = nodes.iter().filter(foreign).copied().collect();
+    // The standard input can be read once.
+    if foreign.is_empty() || dump.as_os_str() == "-" {
+        return Ok(BTreeMap::new());
+    }
+    let source = [load_argument(dump, &Limits::default())?];
+    // What cannot be made a scenario of has no Cluster Autoscaler that could be asked.
+    let room = |node: usize| group_room(&source, &question.nodes[node].node.name, catalog).ok().flatten();
+    Ok(foreign.into_iter().filter_map(|node| Some((node, room(node)?))).collect())
 }

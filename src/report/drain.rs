@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::columns::fitted;
 use super::format::{counted, money, span};
 use super::pack::HOURS_OF_MONTH;
+use crate::cluster::{Node, NodeOrigin};
 use crate::domain::pod::OwnerKind;
 use crate::domain::{Currency, HourlyRate, NodeId, NodeObject, Symbol, well_known};
 use crate::policy::budgets::EvictionAnswer;
@@ -57,7 +58,7 @@ pub struct DrainedNode {
     pub name: String,
     /// Its price for an hour, where it is known.
     pub per_hour: Option<f64>,
-    /// Why Karpenter leaves the node there though it is empty, or makes another in its place; nothing is saved then.
+    /// Why nothing takes the node away though it is empty, or another is made in its place; nothing is saved then.
     pub stays_because: Option<String>,
 }
 
@@ -111,19 +112,35 @@ pub struct BudgetInTheWay {
     pub rounds: Option<usize>,
 }
 
+/// What the Cluster Autoscaler of a cluster sees of a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupRoom {
+    /// The node's group.
+    pub group: String,
+    /// The size of the group.
+    pub nodes: i64,
+    /// The least size that it may have.
+    pub least: i64,
+}
+
 impl DrainAnswer {
-    /// What comes of it; `pass` is the pass on [`question`] of these nodes, by position.
-    pub fn of(standing: &Standing, pass: &SinglePass<'_>, nodes: &[usize]) -> Self {
+    /// What comes of it; `pass` is the pass on [`question`] of these nodes, by position. `rooms` has what the Cluster Autoscaler sees of
+    /// those of them that it minds.
+    pub fn of(standing: &Standing, pass: &SinglePass<'_>, nodes: &[usize], rooms: &BTreeMap<usize, GroupRoom>) -> Self {
         let question = pass.question;
+        // By group, how many of the nodes before are taken out of it.
+        let mut taken: BTreeMap<&str, i64> = BTreeMap::new();
         let drained: Vec<DrainedNode> = nodes
             .iter()
             .map(|&node| {
                 let own = &question.nodes[node].node;
+                let state = standing.cluster.node(NodeId::from_index(node));
                 let rate = rate_of_node(&question.region, &own.labels);
                 DrainedNode {
                     name: own.name.clone(),
                     per_hour: rate.map(HourlyRate::as_f64),
-                    stays_because: why_empty_stays(question, own),
+                    stays_because: why_empty_stays(question, own)
+                        .or_else(|| why_group_keeps(state, own, rooms.get(&node), &mut taken)),
                 }
             })
             .collect();
@@ -283,6 +300,40 @@ fn why_empty_stays(question: &PackingQuestion, node: &NodeObject) -> Option<Stri
     let protected = node.annotations.get(well_known::DO_NOT_DISRUPT).filter(protects);
     protected.map(|_| "its annotation `karpenter.sh/do-not-disrupt` keeps it until somebody deletes it".to_owned())
 }
+
+/// Why a drained node of no NodePool is there still, or again: only the Cluster Autoscaler makes a group smaller, by one node at a time down
+/// to its least size, and EC2 Auto Scaling replaces what is lost in any other way. A node of Fargate goes with its pod.
+///
+/// Source: Cluster Autoscaler 1.33 `core/scaledown/planner/planner.go`, `core/scaledown/eligibility/eligibility.go`.
+fn why_group_keeps<'r>(
+    state: &Node,
+    own: &NodeObject,
+    room: Option<&'r GroupRoom>,
+    taken: &mut BTreeMap<&'r str, i64>,
+) -> Option<String> {
+    let NodeOrigin::NodeGroup(group) = state.origin else { return None };
+    let Some(room) = room else {
+        return Some(match state.labels.get(well_known::EKS_NODEGROUP) {
+            Some(_) => format!("node group {group} keeps its size: nothing that the dump shows makes it smaller"),
+            None => "it belongs to no NodePool and to no known node group: nothing that the dump shows removes it"
+                .to_owned(),
+        });
+    };
+    let disabled = Symbol::existing(SCALE_DOWN_DISABLED).and_then(|key| own.annotations.get(key));
+    if disabled == Some(well_known::TRUE) {
+        return Some(format!("its annotation `{SCALE_DOWN_DISABLED}` keeps it from the Cluster Autoscaler"));
+    }
+    let taken = taken.entry(&room.group).or_default();
+    if room.nodes - *taken <= room.least {
+        let least = counted(room.least.max(0).unsigned_abs(), "node", "nodes");
+        return Some(format!("node group {} has at least {least}", room.group));
+    }
+    *taken += 1;
+    None
+}
+
+/// The annotation that keeps the Cluster Autoscaler from removing a node.
+const SCALE_DOWN_DISABLED: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 
 /// The question in which the nodes at these positions are on their way out. Pods of theirs that no budget ever lets go look for no other
 /// place: an eviction that is refused for ever never makes room for a new pod.

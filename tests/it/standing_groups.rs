@@ -120,3 +120,29 @@ fn flags_of_the_cluster_autoscaler_count() {
     assert_eq!(code, Some(0), "{told}");
     assert_ne!(text, cluster("").nodecast(&["explain", "cluster.yaml", "node", "light"]).0);
 }
+
+#[test]
+fn a_drained_node_of_a_group_saves_nothing_unless_the_cluster_autoscaler_takes_it_away() {
+    let drained = |flags: &str, image: &str, nodes: &[&str]| {
+        let place = cluster(flags);
+        let objects = std::fs::read_to_string(place.path("cluster.yaml")).unwrap();
+        place.put("cluster.yaml", &objects.replace("autoscaling/cluster-autoscaler", image));
+        let arguments = [&["drain", "cluster.yaml"], nodes, &["--format", "json"]].concat();
+        let (out, err, code) = place.nodecast(&arguments);
+        assert_eq!(code, Some(0), "{err}");
+        let answer: Value = serde_json::from_str(&out).unwrap();
+        let nodes = answer["nodes"].as_array().unwrap().iter().map(|node| node["stays_because"].clone());
+        (answer["per_hour"].as_f64().unwrap(), nodes.collect::<Vec<_>>())
+    };
+    let autoscaled = "autoscaling/cluster-autoscaler";
+    assert_eq!(drained("", autoscaled, &["light"]), (0.192, vec![Value::Null]));
+    // The group has three nodes and keeps one.
+    let (saved, whys) = drained("", autoscaled, &["light", "busy", "kept"]);
+    assert_eq!(whys, [Value::Null, Value::Null, "node group workers has at least 1 node".into()]);
+    assert!((saved - 0.384).abs() < 1e-9, "{saved}");
+    for (flags, image) in [("", "own"), (", --scale-down-enabled=false", autoscaled)] {
+        let (saved, whys) = drained(flags, image, &["light"]);
+        let why = "node group workers keeps its size: nothing that the dump shows makes it smaller";
+        assert_eq!((saved, whys), (0.0, vec![why.into()]), "{flags} {image}");
+    }
+}

@@ -210,6 +210,9 @@ fn option(iteration: &Iteration, group: usize, asked: Option<usize>) -> Option<O
     })
 }
 
+/// Why no node is looked at where a flag keeps all of them.
+pub const SCALE_DOWN_DISABLED: &str = "scale-down is disabled";
+
 /// Why a node stays, or that it goes now; `None` if the Cluster Autoscaler does not run or does not see the node.
 pub fn scale_down(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Option<ScaleDownAnswer> {
     let (seen, program, iteration) = imagine(context, now)?;
@@ -224,7 +227,7 @@ pub fn scale_down(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Opti
     });
     let in_cooldown = report.result == ScaleDownResult::InCooldown;
     let deletion = report.deletions.iter().find(|deletion| deletion.node == at);
-    let disabled = (!program.flags().scale_down_enabled).then_some("scale-down is disabled");
+    let disabled = (!program.flags().scale_down_enabled).then_some(SCALE_DOWN_DISABLED);
     Some(ScaleDownAnswer {
         group,
         passed_over: disabled.or(found.passed_over.map(|why| why.as_str())),

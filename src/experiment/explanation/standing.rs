@@ -5,9 +5,11 @@ use serde::Serialize;
 use super::{
     BudgetFigures, MethodFigures, NodeExplanation, RemovalFigures, ScaleDownFigures, Subject, explain, names_near,
 };
+use crate::actors::inquiry::SCALE_DOWN_DISABLED;
 use crate::catalog::Catalog;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, well_known};
+use crate::report::drain::GroupRoom;
 use crate::report::summary::PROGRAM;
 use crate::scenario::draft::{Draft, Wishes};
 use crate::scenario::source::{Held, Source};
@@ -143,6 +145,19 @@ pub fn by_cluster_autoscaler(
     let subject = Subject::Node { name: name.to_owned(), at: SimTime::ZERO + UNTIL_LOOKED };
     let answer = explain(&scenario, policy, catalog, scenario.seed, &subject);
     Ok(answer.ok().and_then(|answer| answer.node).and_then(|node| node.cluster_autoscaler))
+}
+
+/// What the Cluster Autoscaler of a dump, if it has one that takes nodes away, makes of the size of a node's group.
+///
+/// # Errors
+/// If no scenario can be made of the dump.
+pub fn group_room(dump: &[Source], name: &str, catalog: &Catalog) -> Result<Option<GroupRoom>, ScenarioError> {
+    let figures = by_cluster_autoscaler(dump, name, catalog)?;
+    let figures = figures.filter(|own| own.not_looked_at.as_deref() != Some(SCALE_DOWN_DISABLED));
+    Ok(figures.and_then(|own| {
+        let (group, nodes, least) = (own.group?, own.group_nodes?, own.group_min?);
+        Some(GroupRoom { group, nodes, least })
+    }))
 }
 
 /// Why Karpenter has no say about a node.
