@@ -105,7 +105,7 @@ pub fn pack(files: &[PathBuf], explain: Option<&str>, prices: &Prices, options: 
     }
     let explained = explain.map(|pod| question.find(pod)).transpose()?;
     let mut answer = PackAnswer::of(&options.bounded(options.pass(&question)), explained);
-    answer.repacked = before.map(|before| Repacked::of(&before, &question, &answer));
+    answer.repacked = before.map(|before| Repacked::of(&before, &question, &answer, &|own| options.pass(own)));
     Ok(Packed { answer, warnings: question.warnings })
 }
 
@@ -114,5 +114,42 @@ pub fn warning_line(warning: &Warning) -> String {
     match warning.place() {
         Some(place) => format!("warning: {}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
         None => format!("warning: {}", warning.message()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
+    use super::{Options, pack};
+    use crate::domain::KarpenterVersion;
+    use crate::policy::packing::PackerKind;
+    use crate::program::Prices;
+    use crate::report::pack::PackAnswer;
+    use crate::scenario::packing_question;
+    use crate::single_pass::Constraint;
+
+    #[test]
+    fn what_a_constraint_costs_is_told_by_the_packer_that_was_asked() {
+        let prices = Prices::open(None).unwrap();
+        let files = [PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dump/cluster.yaml"))];
+        let options = Options {
+            region: None,
+            zones: Vec::new(),
+            karpenter: KarpenterVersion::default(),
+            packer: PackerKind::CostAware,
+            time_limit: Some(Duration::ZERO),
+            repack: true,
+        };
+        let repacked = pack(&files, None, &prices, &options).unwrap().answer.repacked.unwrap();
+        let question = packing_question::load(&files, &options.circumstances(), prices.catalog()).unwrap().repacked();
+        for constraint in Constraint::ALL {
+            let (without, _) = question.without(constraint);
+            let own = PackAnswer::of(&options.pass(&without), None).summary.per_hour;
+            let told = repacked.constraints.iter().find(|cost| cost.constraint == constraint.as_str());
+            assert!(told.is_none_or(|told| (told.per_hour_without - own).abs() < 1e-9), "{told:?}: {own}");
+        }
+        assert!(!repacked.constraints.is_empty());
     }
 }

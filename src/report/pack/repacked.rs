@@ -39,8 +39,14 @@ pub struct ConstraintCost {
 }
 
 impl Repacked {
-    /// What runs in `before`, and what `question`, the same packed anew, costs without each of its constraints.
-    pub fn of(before: &PackingQuestion, question: &PackingQuestion, packed: &PackAnswer) -> Self {
+    /// What runs in `before`, and what `question`, the same packed anew, costs without each of its constraints: `pack` packs as `packed` was,
+    /// because plans of two packers differ whatever the constraints.
+    pub fn of(
+        before: &PackingQuestion,
+        question: &PackingQuestion,
+        packed: &PackAnswer,
+        pack: &dyn for<'q> Fn(&'q PackingQuestion) -> SinglePass<'q>,
+    ) -> Self {
         let nodes = before.nodes.iter().map(|own| &own.node.labels);
         let own: Vec<_> = nodes.filter(|labels| labels.get(well_known::NODEPOOL).is_some()).collect();
         let rates = own.iter().map(|labels| rate_of_node(&before.region, labels).map(HourlyRate::as_nanos));
@@ -48,7 +54,7 @@ impl Repacked {
         let saved = per_hour.map(|before| before - packed.summary.per_hour);
         let constraints = Constraint::ALL.into_iter().filter_map(|constraint| {
             let (without, pods) = question.without(constraint);
-            let answer = (pods > 0).then(|| PackAnswer::of(&SinglePass::of(&without), None))?;
+            let answer = (pods > 0).then(|| PackAnswer::of(&pack(&without), None))?;
             Some(ConstraintCost {
                 constraint: constraint.as_str(),
                 pods,
