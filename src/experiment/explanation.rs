@@ -293,6 +293,17 @@ pub enum ExplainError {
         #[help]
         help: String,
     },
+    /// A name that things of several namespaces have.
+    #[error("the run has a {kind} `{name}` in several namespaces")]
+    Ambiguous {
+        /// `pod`.
+        kind: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        #[help]
+        help: String,
+    },
     /// A time outside the run.
     #[error("the run is over {end}, and {at} is later")]
     Outside {

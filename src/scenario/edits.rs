@@ -5,7 +5,8 @@
 //! objects of the kind). Brackets choose from a list by number, or by the item's `name`, `key`, `workload` or `kind`, and
 //! from a map a key that holds dots; `[*]` stands for every item of a list that has what leads to the value, and for every object of
 //! a kind. A key that is not there is added, and whoever reads the object refuses it if it means nothing there. A path that ends at
-//! one object (`Deployment[web/api]`) sets the whole of it: one that no manifest has is added.
+//! one object (`Deployment[web/api]`) sets the whole of it: one that no manifest has is added. A name without a namespace is enough where one
+//! namespace has it.
 //!
 //! What must not live here: what any key means.
 
@@ -164,6 +165,26 @@ impl Edit {
                 shown(&self.path)
             ))
             .help(near.unwrap_or_else(none))
+        })
+    }
+
+    /// Why a path whose object is named without a namespace means nothing if objects of several namespaces, out of `objects`, have that name: one
+    /// of them is meant.
+    pub(super) fn ambiguous(&self, objects: &BTreeSet<(String, String)>) -> Option<ScenarioError> {
+        let choice = self.object.as_ref()?;
+        let wanted = choice.name.as_deref().filter(|name| *name != ALL && !name.contains('/'))?;
+        let of_kind = objects.iter().filter(|(kind, _)| *kind == choice.kind).map(|(_, name)| name.as_str());
+        let named = of_kind.filter(|name| name.rsplit_once('/').map_or(*name, |(_, own)| own) == wanted);
+        let whole = |name: &str| if name.contains('/') { name.to_owned() } else { format!("default/{name}") };
+        let all: Vec<String> = named.map(whole).collect();
+        (all.len() > 1).then(|| {
+            let names: Vec<&str> = all.iter().map(String::as_str).collect();
+            ScenarioError::new(format!(
+                "`{}` may mean a {} of any of several namespaces",
+                shown(&self.path),
+                choice.kind
+            ))
+            .help(format!("name its namespace too: there are {}", some(&names)))
         })
     }
 
@@ -520,6 +541,26 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
             assert_eq!((text(&documents[0], &path), text(&documents[1], &path)), ("5m", "5m"));
         });
         edited(OBJECTS, "NodePool[c].spec.weight=1", |_, found| assert!(!found));
+    }
+
+    #[test]
+    fn a_name_that_objects_of_several_namespaces_have_needs_its_namespace() {
+        let objects =
+            [("Deployment", "tiny"), ("Deployment", "shop/tiny"), ("Deployment", "shop/web"), ("NodePool", "tiny")];
+        let objects = objects.map(|(kind, name)| (kind.to_owned(), name.to_owned())).into();
+        let of = |edit: &str| Edit::parse(edit).unwrap().ambiguous(&objects);
+        let refused = of("Deployment[tiny].spec.replicas=5").unwrap();
+        assert_eq!(
+            refused.message(),
+            "`Deployment[tiny].spec.replicas` may mean a Deployment of any of several namespaces"
+        );
+        for edit in ["Deployment[shop/tiny].spec.replicas=5", "Deployment[default/tiny].spec.replicas=5"] {
+            assert!(of(edit).is_none(), "{edit}");
+        }
+        for edit in ["Deployment[web].spec.replicas=5", "Deployment[*].spec.replicas=5", "NodePool[tiny].spec.weight=1"]
+        {
+            assert!(of(edit).is_none(), "{edit}");
+        }
     }
 
     #[test]

@@ -122,3 +122,27 @@ fn a_name_that_was_given_again_means_the_pod_that_there_was_at_the_moment() {
         assert!((300.0..310.0).contains(&ask(later)));
     }
 }
+
+#[test]
+fn a_name_that_pods_of_several_namespaces_have_needs_its_namespace() {
+    let directory = tempfile::tempdir().unwrap();
+    let types = "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}";
+    let of = |namespace: &str| {
+        bare_pod("small", "100m", "").replace("name: small", &format!("name: small, namespace: {namespace}"))
+    };
+    let manifests = [pool("first", 9, types, ""), of("blue"), of("red")].concat();
+    std::fs::write(directory.path().join("scenario.yaml"), SCENARIO).unwrap();
+    std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
+    let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+    let scenario = loaded.unwrap_or_else(|error| panic!("{}", error.render())).0;
+    let policy = scenario.for_policy(None).unwrap();
+    let asked = |name: &str| {
+        let subject = Subject::Pod { name: name.to_owned(), at: None };
+        explain(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &subject)
+    };
+    let refused = asked("small").unwrap_err();
+    assert_eq!(refused.to_string(), "the run has a pod `small` in several namespaces");
+    let help = miette::Diagnostic::help(&refused).unwrap().to_string();
+    assert_eq!(help, "name its namespace too: there are `blue/small`, `red/small`");
+    assert!(asked("red/small").is_ok());
+}

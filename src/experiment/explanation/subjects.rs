@@ -1,5 +1,7 @@
 //! The three kinds of subjects: a node, a decision, a pod.
 
+use std::collections::BTreeSet;
+
 use super::{
     BudgetFigures, DecisionExplanation, DrainFigures, EventFigures, ExplainError, Inquiry, MethodFigures,
     NodeExplanation, PodExplanation, SchedulerFigures, command_of, karpenter_says, names_near,
@@ -271,6 +273,15 @@ impl Inquiry<'_> {
         };
         let all = record.pods.iter().enumerate().filter(|(_, pod)| is_it(pod));
         let named: Vec<(usize, PodFacts)> = all.collect();
+        let namespace_of = |(_, pod): &(usize, PodFacts)| {
+            record.workloads.get(pod.workload.index()).map(|own| own.name.namespace.as_str())
+        };
+        let namespaces: BTreeSet<&str> = named.iter().filter_map(namespace_of).collect();
+        if namespaces.len() > 1 {
+            let names: Vec<String> = namespaces.iter().map(|namespace| format!("`{namespace}/{own}`")).collect();
+            let help = format!("name its namespace too: there are {}", names.join(", "));
+            return Err(ExplainError::Ambiguous { kind: "pod", name: name.to_owned(), help });
+        }
         let before = |(_, pod): &&(usize, PodFacts)| pod.created <= at;
         let there = |(_, pod): &&(usize, PodFacts)| pod.removed.is_none_or(|removed| removed > at);
         let alive = named.iter().filter(before).rfind(there);

@@ -151,7 +151,7 @@ impl<'a> Files<'a> {
     /// of one name, the others are told.
     pub(super) fn check_edits(&mut self) -> Result<(), ScenarioError> {
         let found = self.edits.iter().zip(&self.edited).filter(|(_, found)| **found);
-        if let Some(flaw) = found.filter_map(|(edit, _)| edit.flaw()).next() {
+        if let Some(flaw) = found.filter_map(|(edit, _)| edit.flaw().or_else(|| edit.ambiguous(&self.objects))).next() {
             return Err(flaw);
         }
         let mut all = self.edits.iter().zip(&self.edited).enumerate();
