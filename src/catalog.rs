@@ -20,6 +20,8 @@ pub use nodecast_decisions::catalog::{
     PriceQuality, Region, RegionType, SpotAdvice, VolumePrices, Zone, ZoneIdBasis,
 };
 
+use sha2::{Digest, Sha256};
+
 use crate::domain::Symbol;
 use crate::domain::words::refusal;
 use region::{Dates, RegionOutline};
@@ -38,7 +40,25 @@ pub struct Catalog {
     commitments: BTreeMap<Symbol, Vec<CommitmentDiscount>>,
     /// Region texts that replace the embedded ones, by region.
     overrides: BTreeMap<String, String>,
+    /// The files that were read in place of embedded ones.
+    own_files: Vec<OwnFile>,
     parsed: Mutex<BTreeMap<String, Arc<Region>>>,
+}
+
+/// A file of a pricing-data directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnFile {
+    /// Where it was read.
+    pub path: String,
+    /// SHA-256 of its text, in hexadecimal.
+    pub sha256: String,
+}
+
+impl OwnFile {
+    fn of(path: &Path, text: &str) -> Self {
+        let sha256 = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { path: path.display().to_string(), sha256 }
+    }
 }
 
 /// Why a region or a pricing-data directory could not be read.
@@ -96,7 +116,7 @@ impl Catalog {
     /// # Errors
     /// Never with the pricing data of a released program: a test reads all of it.
     pub fn embedded() -> Result<&'static Self, CatalogError> {
-        static EMBEDDED: LazyLock<Result<Catalog, CatalogError>> = LazyLock::new(|| Catalog::from_texts(|_| Ok(None)));
+        static EMBEDDED: LazyLock<Result<Catalog, CatalogError>> = LazyLock::new(|| Catalog::from_texts(|_| None));
         EMBEDDED.as_ref().map_err(Clone::clone)
     }
 
@@ -108,10 +128,15 @@ impl Catalog {
     /// understood.
     pub fn from_dir(directory: &Path) -> Result<Self, CatalogError> {
         let present = csv_files(directory, &FILES.map(str::to_owned))?;
-        let mut catalog = Self::from_texts(|file| match present.iter().any(|own| own == file) {
-            true => read(&directory.join(file)).map(Some),
-            false => Ok(None),
-        })?;
+        let mut own_files = Vec::new();
+        let mut texts = BTreeMap::new();
+        for file in &present {
+            let path = directory.join(file);
+            let text = read(&path)?;
+            own_files.push(OwnFile::of(&path, &text));
+            texts.insert(file.as_str(), text);
+        }
+        let mut catalog = Self::from_texts(|file| texts.get(file).cloned())?;
         let region_directory = directory.join("regions");
         let expected: Vec<String> = catalog.outlines.iter().map(|outline| format!("{}.csv", outline.name)).collect();
         let region_files =
@@ -123,9 +148,12 @@ impl Catalog {
             });
         }
         for file in region_files {
-            let text = read(&region_directory.join(&file))?;
+            let path = region_directory.join(&file);
+            let text = read(&path)?;
+            own_files.push(OwnFile::of(&path, &text));
             catalog.overrides.insert(file.trim_end_matches(".csv").to_owned(), text);
         }
+        catalog.own_files = own_files;
         for region in catalog.overrides.keys() {
             catalog.region(region)?;
         }
@@ -133,17 +161,22 @@ impl Catalog {
     }
 
     /// Reads the tables that are not of one region, each from `replacement` or else from the embedded text.
-    fn from_texts(replacement: impl Fn(&str) -> Result<Option<String>, CatalogError>) -> Result<Self, CatalogError> {
-        let text = |position: usize, embedded: &'static str| -> Result<std::borrow::Cow<'static, str>, CatalogError> {
-            Ok(replacement(FILES[position])?.map_or(embedded.into(), Into::into))
+    fn from_texts(replacement: impl Fn(&str) -> Option<String>) -> Result<Self, CatalogError> {
+        let text = |position: usize, embedded: &'static str| -> std::borrow::Cow<'static, str> {
+            replacement(FILES[position]).map_or(embedded.into(), Into::into)
         };
-        let facts = facts::parse(FILES[0], &text(0, embedded::INSTANCE_TYPES)?)?;
-        let outlines = region::parse_outlines(FILES[1], &text(1, embedded::ZONES)?)?;
-        let dates = Dates::parse(FILES[2], &text(2, embedded::DATES)?)?;
-        let volumes = extras::volumes(FILES[3], &text(3, embedded::VOLUMES)?)?;
-        let commitments = extras::commitments(FILES[4], &text(4, embedded::COMMITMENTS)?)?;
-        let (overrides, parsed) = (BTreeMap::new(), Mutex::new(BTreeMap::new()));
-        Ok(Self { facts, outlines, dates, volumes, commitments, overrides, parsed })
+        let facts = facts::parse(FILES[0], &text(0, embedded::INSTANCE_TYPES))?;
+        let outlines = region::parse_outlines(FILES[1], &text(1, embedded::ZONES))?;
+        let dates = Dates::parse(FILES[2], &text(2, embedded::DATES))?;
+        let volumes = extras::volumes(FILES[3], &text(3, embedded::VOLUMES))?;
+        let commitments = extras::commitments(FILES[4], &text(4, embedded::COMMITMENTS))?;
+        let (overrides, own_files, parsed) = (BTreeMap::new(), Vec::new(), Mutex::new(BTreeMap::new()));
+        Ok(Self { facts, outlines, dates, volumes, commitments, overrides, own_files, parsed })
+    }
+
+    /// The files of a pricing-data directory that were read in place of embedded ones, in order of their names; none of the built-in catalog.
+    pub fn own_files(&self) -> &[OwnFile] {
+        &self.own_files
     }
 
     /// The names of the regions that there are prices for, in order.

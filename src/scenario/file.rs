@@ -43,7 +43,7 @@ use super::manifests::Manifests;
 use super::reader::{Fields, Reader};
 use super::source::{Held, Limits, Source, load, sha256_hex};
 use super::tree::{self, Location, Node, NodeKind, Variables};
-use crate::catalog::{Catalog, Region};
+use crate::catalog::{Catalog, OwnFile, Region};
 use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::scenario::schema::cluster::Cluster;
 use crate::scenario::schema::faults::FaultEntry;
@@ -179,6 +179,8 @@ impl Scenario {
         let mut reading = Reading::new(reader, files);
         let mut scenario = scenario(&mut reading, root).map_err(|error| reading.files.with_unknown(error))?;
         scenario.calibrated = calibrated;
+        let price_file = |own: &OwnFile| InputFile { path: own.path.clone(), sha256: own.sha256.clone() };
+        scenario.prices = catalog.own_files().iter().map(price_file).collect();
         let Reading { reader, mut files, .. } = reading;
         files.check_edits()?;
         if let Some(kept) = kept {

@@ -161,6 +161,7 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
         inputs: scenario
             .inputs
             .iter()
+            .chain(&scenario.prices)
             .map(|input| InputHash { path: input.path.clone(), sha256: input.sha256.clone() })
             .collect(),
         price_date: price_date(context),

@@ -156,6 +156,9 @@ fn a_directory_replaces_what_it_holds_and_nothing_else() {
     assert_eq!(own.types.len(), 1);
     assert_eq!(own.types[0].on_demand.unwrap().rate, HourlyRate::from_nanos(10_000_000));
     assert_eq!(catalog.region("eu-west-1").unwrap(), region("eu-west-1"));
+    let files: Vec<&str> = catalog.own_files().iter().map(|own| own.path.as_str()).collect();
+    assert!(files.len() == 1 && files[0].ends_with("regions/us-east-1.csv"), "{files:?}");
+    assert!(Catalog::embedded().unwrap().own_files().is_empty());
 }
 
 #[test]

@@ -150,6 +150,8 @@ assumptions:
         pub calibrated: Option<Calibrated>,
         /// The files read, the scenario itself first.
         pub inputs: Vec<InputFile>,
+        /// The tables of prices that were read in place of built-in ones.
+        pub prices: Vec<InputFile>,
     }
 }
 
