@@ -30,6 +30,13 @@ pub(super) use files::{Change, Origin, objects, seen_by};
 pub use files::{Written, begin};
 use simulated::Simulated;
 
+/// Unless somebody says otherwise, a change has to save this share of what is left to pay.
+pub const LEAST_SAVING: f64 = 0.01;
+/// Unless somebody says otherwise, all changes together have surely to save this share of today's cost.
+pub const WORTH: f64 = 0.02;
+/// Unless somebody says otherwise, there are at most so many changes.
+pub const CHANGES_MAX: u32 = 6;
+
 /// What to ask.
 #[derive(Clone, Debug)]
 pub struct Request {

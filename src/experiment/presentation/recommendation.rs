@@ -251,10 +251,12 @@ fn trust(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
         lines.extend(wrapped(&line, "    ", width));
     }
     lines.push(format!(
-        "this answer again, on any machine: --simulations {} --seed {}{}",
+        "this answer again, on any machine: --simulations {} --seed {}{}{}{}",
         answer.effort.simulations,
         answer.effort.first_seed,
-        set_before(&answer.set)
+        set_before(&answer.set),
+        if answer.options.is_empty() { "" } else { " " },
+        answer.options
     ));
     if answer.effort.spent {
         let further = answer.effort.simulations * 2;

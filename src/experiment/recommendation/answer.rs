@@ -40,6 +40,9 @@ pub struct Recommendation {
     pub inputs: Vec<InputSummary>,
     /// What was set beforehand, each `PATH=VALUE`.
     pub set: Vec<String>,
+    /// The other options that the answer hangs on, beside simulations and seed, as a shell reads them; absent where all were left as they are.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub options: String,
     /// What comes of it: `change`, `nothing_saves`, `not_sure`, `too_little` or `beyond_limits`.
     pub advice: Advice,
     /// How it is today, over the seeds of the confirmation; `null` where nothing was left to confirm.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Failure, Recommend, Simulated};
+use super::{CHANGES_MAX, Failure, LEAST_SAVING, Recommend, Request, Simulated, WORTH};
 use crate::catalog::{Catalog, Region};
 use crate::experiment::axes::Setting;
 use crate::experiment::comparison::DRAWS_PRICE_ERRORS;
@@ -15,6 +15,7 @@ use crate::experiment::recommendation::{
 };
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::program::edits;
+use crate::program::simulations::shell_line;
 use crate::report::summary::PROGRAM;
 use crate::scenario::document::{Content, Document, paired};
 use crate::scenario::{Caveats, Limits, Scenario};
@@ -29,6 +30,33 @@ pub(super) struct Assembly<'a> {
     pub(super) verdict: &'a Verdict,
     pub(super) catalog: &'a Catalog,
     pub(super) region: &'a Region,
+}
+
+/// What of a request is not as it is without options, as the command line has it: an answer comes again only with the same.
+fn options(request: &Request) -> String {
+    let share = |share: f64| format!("{}%", libm::round(share * 1e8) / 1e6);
+    let differs = |share: f64, usual: f64| (share - usual).abs() > 1e-9;
+    let mut words: Vec<String> = Vec::new();
+    let mut state = |option: &str, value: String| words.extend([option.to_owned(), value]);
+    if let Some(policy) = &request.policy {
+        state("--policy", policy.clone());
+    }
+    if !Kind::usual().eq(request.kinds.iter().copied()) {
+        state("--levers", request.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(","));
+    }
+    if differs(request.least_saving, LEAST_SAVING) {
+        state("--least-saving", share(request.least_saving));
+    }
+    if differs(request.worth, WORTH) {
+        state("--worth", share(request.worth));
+    }
+    if request.changes_max != CHANGES_MAX {
+        state("--changes", request.changes_max.to_string());
+    }
+    if let Some(directory) = &request.pricing_data {
+        state("--pricing-data", directory.display().to_string());
+    }
+    shell_line(&words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 impl Assembly<'_> {
@@ -64,6 +92,7 @@ impl Assembly<'_> {
             price_date: known.first().map_or_else(String::new, |point| point.price_date.clone()),
             inputs: inputs(&asked.scenario),
             set: asked.request.edits.iter().map(|edit| format!("{}={}", edit.path(), edit.value())).collect(),
+            options: options(&asked.request),
             advice: verdict.advice,
             today: confirmed.then(|| Figures::of(&today)),
             recommended: confirmed.then(|| Figures::of(&own)),
@@ -241,4 +270,43 @@ pub(in crate::program) fn value_changes(before: &[Document], after: &[Document])
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::options;
+    use crate::experiment::recommendation::Kind;
+    use crate::program::recommend::{CHANGES_MAX, LEAST_SAVING, Request, WORTH};
+
+    #[test]
+    fn what_the_answer_hangs_on_is_told_with_it() {
+        let plain = Request {
+            scenario: "s.yaml".into(),
+            policy: None,
+            simulations: 100,
+            budget: None,
+            kinds: Kind::usual().collect(),
+            least_saving: LEAST_SAVING,
+            worth: WORTH,
+            changes_max: CHANGES_MAX,
+            seed: None,
+            edits: Vec::new(),
+            pricing_data: None,
+        };
+        assert_eq!(options(&plain), "");
+        let other = Request {
+            policy: Some("today".into()),
+            kinds: vec![Kind::Architectures],
+            least_saving: 0.07,
+            worth: 0.005,
+            changes_max: 3,
+            pricing_data: Some("own prices".into()),
+            ..plain
+        };
+        let lever = Kind::Architectures.as_str();
+        let expected = format!(
+            "--policy today --levers {lever} --least-saving 7% --worth 0.5% --changes 3 --pricing-data 'own prices'"
+        );
+        assert_eq!(options(&other), expected);
+    }
 }

@@ -49,6 +49,7 @@ impl Recommended {
             catalog: self.prices.catalog(),
             scenario: &self.scenario,
             policy: &self.policy,
+            pricing_data: self.request.pricing_data.as_deref(),
         };
         let change = Change {
             policy: POLICY.to_owned(),
@@ -85,6 +86,8 @@ pub(in crate::program) struct Origin<'o> {
     pub scenario: &'o Scenario,
     /// Today's policy.
     pub policy: &'o str,
+    /// The directory of prices; `None` for the built-in ones.
+    pub pricing_data: Option<&'o Path>,
 }
 
 /// A change with its documents.
@@ -136,12 +139,17 @@ impl Origin<'_> {
         let pairs = || changes.iter().zip(&whole);
         let within: Vec<&str> = pairs().filter(|own| own.1.is_none()).map(|own| own.0.policy.as_str()).collect();
         let mut confirm = Vec::new();
+        let prices = self.pricing_data.map(|directory| directory.display().to_string());
+        let line = |words: &[&str]| {
+            let prices = prices.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]);
+            shell_line(&words.iter().copied().chain(prices).collect::<Vec<_>>())
+        };
         if !within.is_empty() {
             let policies = format!("{},{}", self.policy, within.join(","));
-            confirm.push(shell_line(&["nodecast", "compare", &path(SCENARIO), "--policies", &policies]));
+            confirm.push(line(&["nodecast", "compare", &path(SCENARIO), "--policies", &policies]));
         }
         let beyond = pairs().filter(|own| own.1.is_some());
-        confirm.extend(beyond.map(|own| shell_line(&["nodecast", "diff", &path(SCENARIO), &path(&own.0.after)])));
+        confirm.extend(beyond.map(|own| line(&["nodecast", "diff", &path(SCENARIO), &path(&own.0.after)])));
         Ok(Written { objects: all.iter().map(|own| own.objects.len()).sum(), confirm })
     }
 

@@ -79,6 +79,7 @@ impl Session {
             catalog: self.prices.catalog(),
             scenario: &self.scenario,
             policy: &self.policy,
+            pricing_data: self.request.pricing_data.as_deref(),
         };
         let marker = json!({
             "schema_version": 1, "program": PROGRAM, "program_version": env!("CARGO_PKG_VERSION"),
