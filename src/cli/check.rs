@@ -12,6 +12,7 @@ use crate::catalog::Catalog;
 use crate::domain::SimDuration;
 use crate::domain::words::{counted, refusal};
 use crate::experiment::baseline::{Baseline, Movement, ScenarioBaseline, Standing, check};
+use crate::experiment::figures::SILENT;
 use crate::experiment::model::{MODEL, changes_since};
 use crate::experiment::points::{Plan, seeds};
 use crate::experiment::presentation::movements;
@@ -81,6 +82,16 @@ enum CheckError {
         "figures of runs of two lengths cannot be held against each other: leave `--duration` out, or write the baseline anew: `nodecast check --baseline {baseline} --update --duration {now} {scenario}`"
     ))]
     OtherDuration { baseline: String, scenario: String, then: SimDuration, now: SimDuration },
+    #[error("the baseline `{baseline}` has figures of {then} of `{scenario}`, which is now to run for {now}")]
+    #[diagnostic(help(
+        "figures of runs of two lengths cannot be held against each other: let it run for {then}, or write the baseline anew: `nodecast check --baseline {baseline} --update {scenario}`"
+    ))]
+    EditedDuration { baseline: String, scenario: String, then: SimDuration, now: SimDuration },
+    #[error("the baseline `{baseline}` has figures of {policy} in `{scenario}`, which is not there any more")]
+    #[diagnostic(help(
+        "write the baseline anew if it is gone on purpose: `nodecast check --baseline {baseline} --update {scenario}`"
+    ))]
+    PolicyGone { baseline: String, scenario: String, policy: String },
     #[error("the baseline `{baseline}` names `{scenario}`, and there is no such file or directory")]
     #[diagnostic(help(
         "a baseline's names are relative to the directory that nodecast runs in, as they were with `--update`: run it there, or take the scenario out of the baseline if it is gone"
@@ -145,13 +156,19 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         }
         let (scenario, duration) = edits.load(arguments, name, known.as_ref(), catalog)?;
         let results = run(arguments, name, &scenario, known.as_ref(), catalog, console)?;
-        let lasting = |(own, currency)| (ScenarioBaseline { duration: duration.clone(), ..own }, currency);
+        let simulated = scenario.duration.to_string();
+        let lasting = |(own, currency)| {
+            let (duration, simulated) = (duration.clone(), Some(simulated.clone()));
+            (ScenarioBaseline { duration, simulated, ..own }, currency)
+        };
         now.extend(results.into_iter().map(lasting));
     }
     if arguments.update {
         return update(arguments, known, now, console);
     }
     let Some(known) = known else { return Err(Failure::bad_input(CheckError::Nothing)) };
+    refuse_gone_policy(arguments, &known, &names, &now)?;
+    tell_of_silence(&known, &now, console);
     let mut all = Vec::new();
     for (own, currency) in &now {
         let movements = check(&known, own, arguments.tolerance).ok_or_else(|| {
@@ -161,6 +178,36 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         all.extend(movements.into_iter().map(|movement| (movement, currency.clone())));
     }
     conclude(arguments, &all, console)
+}
+
+/// Refuses a scenario or suite that lacks a policy or instance of the baseline: nothing would be held to its figures.
+fn refuse_gone_policy(
+    arguments: &Arguments,
+    known: &Baseline,
+    names: &[String],
+    now: &[(ScenarioBaseline, String)],
+) -> Result<(), Failure> {
+    let results: Vec<&ScenarioBaseline> = now.iter().map(|(own, _)| own).collect();
+    let Some(gone) = known.gone(names, &results) else { return Ok(()) };
+    let baseline = arguments.baseline.display().to_string();
+    let (scenario, policy) = (gone.scenario.clone(), gone.policy.clone());
+    Err(Failure::bad_input(CheckError::PolicyGone { baseline, scenario, policy }))
+}
+
+/// Says which policies have workloads that answer nothing where the baseline cannot tell whether they did.
+fn tell_of_silence(known: &Baseline, now: &[(ScenarioBaseline, String)], console: &mut Console<'_>) {
+    if known.knows(&SILENT) {
+        return;
+    }
+    for (own, _) in now {
+        let silent = own.figures.get(SILENT.name).copied().unwrap_or(0.0);
+        if silent > 0.0 {
+            console.tell(&format!(
+                "{}, policy {}: on average {silent:.1} workloads answer none of their requests, and the baseline is too old to say how many did: `--update` writes it anew",
+                own.scenario, own.policy
+            ));
+        }
+    }
 }
 
 /// What is changed of every scenario before it runs.
@@ -190,29 +237,45 @@ impl Edits {
         catalog: &Catalog,
     ) -> Result<(Scenario, Option<String>), Failure> {
         let (scenario, _) = edits::load(Path::new(name), catalog, &self.set)?;
-        if self.sets_duration {
-            return Ok((scenario, None));
-        }
         let then = known.and_then(|known| known.duration(name));
-        let held = known.is_some_and(|known| known.scenarios.iter().any(|own| own.scenario == name));
-        let wanted = arguments.length.duration.or(then).unwrap_or(scenario.duration);
-        let expected = then.unwrap_or(scenario.duration);
-        if held && !arguments.update && wanted != expected {
-            let (baseline, scenario) = (arguments.baseline.display().to_string(), name.to_owned());
-            return Err(Failure::bad_input(CheckError::OtherDuration {
-                baseline,
-                scenario,
-                then: expected,
-                now: wanted,
-            }));
-        }
-        if wanted == scenario.duration {
+        let wanted = match arguments.length.duration.or(then) {
+            Some(wanted) if !self.sets_duration => wanted,
+            _ => scenario.duration,
+        };
+        self.refuse_other_duration(arguments, name, known, wanted, catalog)?;
+        if self.sets_duration || wanted == scenario.duration {
             return Ok((scenario, None));
         }
         let mut edits = self.set.clone();
         edits.extend(edits::of_duration(Some(wanted))?);
         let (scenario, _) = edits::load(Path::new(name), catalog, &edits)?;
         Ok((scenario, Some(wanted.to_string())))
+    }
+
+    /// Refuses to hold runs of the length `wanted` to figures of runs of another length. A baseline from before lengths were kept has those of
+    /// the scenario as it stands.
+    fn refuse_other_duration(
+        &self,
+        arguments: &Arguments,
+        name: &str,
+        known: Option<&Baseline>,
+        wanted: SimDuration,
+        catalog: &Catalog,
+    ) -> Result<(), Failure> {
+        let held = known.filter(|known| known.scenarios.iter().any(|own| own.scenario == name));
+        let Some(known) = held.filter(|_| !arguments.update) else { return Ok(()) };
+        let then = match known.simulated(name) {
+            Some(then) => then,
+            None => edits::load(Path::new(name), catalog, &[])?.0.duration,
+        };
+        if wanted == then {
+            return Ok(());
+        }
+        let (baseline, scenario) = (arguments.baseline.display().to_string(), name.to_owned());
+        Err(Failure::bad_input(match arguments.length.duration {
+            Some(_) => CheckError::OtherDuration { baseline, scenario, then, now: wanted },
+            None => CheckError::EditedDuration { baseline, scenario, then, now: wanted },
+        }))
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{FIGURES, Figure, PACKING_FIGURES, Unit, all, named};
+use super::figures::{FIGURES, Figure, PACKING_FIGURES, SILENT, Unit, all, find, named};
 use super::model::{FIRST, MODEL};
 use super::points::Point;
 use super::statistics::mean;
@@ -56,6 +56,9 @@ pub struct ScenarioBaseline {
     /// How long its runs were, where not as long as the scenario says: `2h`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<String>,
+    /// How long its runs were, whoever said so; absent in baselines from before that was kept, and of packing suites.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<String>,
     /// Means by the names of figures; figures with nothing to measure are left out.
     pub figures: BTreeMap<String, f64>,
 }
@@ -82,7 +85,8 @@ impl Baseline {
             (!value.is_finite() || *value < 0.0).then(|| format!("its tolerance of `{name}` is {value}"))
         };
         let of_time = |own: &ScenarioBaseline| {
-            let text = own.duration.as_ref().filter(|text| text.parse::<SimDuration>().is_err())?;
+            let mut texts = own.duration.iter().chain(&own.simulated);
+            let text = texts.find(|text| text.parse::<SimDuration>().is_err())?;
             Some(format!("its duration of `{}` is `{text}`, which is no span of time", own.scenario))
         };
         self.tolerances.iter().find_map(wrong).or_else(|| self.scenarios.iter().find_map(of_time))
@@ -94,7 +98,21 @@ impl Baseline {
         own.duration.as_ref()?.parse().ok()
     }
 
-    fn knows(&self, figure: &Figure) -> bool {
+    /// How long the runs of a scenario were; `None` where the baseline does not say.
+    pub fn simulated(&self, scenario: &str) -> Option<SimDuration> {
+        let own = self.scenarios.iter().find(|own| own.scenario == scenario)?;
+        own.simulated.as_ref().or(own.duration.as_ref())?.parse().ok()
+    }
+
+    /// The first policy that the baseline has of one of the scenarios `checked` and that none of the results `now` is of.
+    pub fn gone(&self, checked: &[String], now: &[&ScenarioBaseline]) -> Option<&ScenarioBaseline> {
+        let is_there =
+            |own: &ScenarioBaseline| now.iter().any(|new| (&new.scenario, &new.policy) == (&own.scenario, &own.policy));
+        self.scenarios.iter().find(|own| checked.contains(&own.scenario) && !is_there(own))
+    }
+
+    /// Whether any scenario of the baseline has this figure.
+    pub fn knows(&self, figure: &Figure) -> bool {
         self.scenarios.iter().any(|own| own.figures.contains_key(figure.name))
     }
 
@@ -123,9 +141,10 @@ impl ScenarioBaseline {
                     points.iter().filter_map(|point| point.figures.get(position).copied()?).collect();
                 Some((figure.name.to_owned(), mean(&values)?))
             })
+            .chain(silent(points))
             .collect();
         let (scenario, policy) = (scenario.to_owned(), policy.to_owned());
-        Self { scenario, policy, first_seed, replications, duration: None, figures }
+        Self { scenario, policy, first_seed, replications, duration: None, simulated: None, figures }
     }
 
     /// The figures of an instance of the packing suite in the folder `suite`.
@@ -133,8 +152,17 @@ impl ScenarioBaseline {
         let values = [instance.per_hour, instance.nodes as f64, instance.pods_pending as f64];
         let figures = PACKING_FIGURES.iter().map(|figure| figure.name.to_owned()).zip(values).collect();
         let policy = format!("{} ({packer})", instance.name);
-        Self { scenario: suite.to_owned(), policy, first_seed: 0, replications: 1, duration: None, figures }
+        let (scenario, simulated) = (suite.to_owned(), None);
+        Self { scenario, policy, first_seed: 0, replications: 1, duration: None, simulated, figures }
     }
+}
+
+/// How many workloads answer none of their requests, on average; none where nobody sends any.
+fn silent(points: &[&Point]) -> Option<(String, f64)> {
+    let (asked, _) = find("requests_unanswered")?;
+    let asked = points.iter().filter(|point| point.figures.get(asked).copied().flatten().is_some());
+    let silent: Vec<f64> = asked.map(|point| point.silent.len() as f64).collect();
+    Some((SILENT.name.to_owned(), mean(&silent)?))
 }
 
 /// How a figure stands against its baseline.
@@ -238,6 +266,7 @@ mod tests {
             first_seed: 1,
             replications: 2,
             duration: None,
+            simulated: None,
             figures: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         }
     }
@@ -262,6 +291,43 @@ mod tests {
         // A figure that the baseline is older than is no movement.
         let newer = figures(&[("cost", 100.0), ("pods_pending", 3.0)]);
         assert!(check(&baseline, &newer, None).unwrap().iter().all(|movement| movement.figure != "pods_pending"));
+    }
+
+    #[test]
+    fn a_workload_that_falls_silent_is_worse_though_response_times_are_better() {
+        let then = figures(&[("request_p99", 2.0), ("requests_lost", 0.02), ("workloads_silent", 0.0)]);
+        let baseline = Baseline::new(BTreeMap::new(), vec![then]);
+        let now = figures(&[("request_p99", 1.0), ("requests_lost", 0.02), ("workloads_silent", 1.0)]);
+        let movements = check(&baseline, &now, None).unwrap();
+        let worse: Vec<&str> =
+            movements.iter().filter(|own| own.standing == Standing::Worse).map(|own| own.figure).collect();
+        assert_eq!(worse, ["workloads_silent"]);
+        // What the baseline does not know nobody is held to.
+        let older = Baseline::new(BTreeMap::new(), vec![figures(&[("request_p99", 2.0)])]);
+        assert!(check(&older, &now, None).unwrap().iter().all(|own| own.standing != Standing::Worse));
+    }
+
+    #[test]
+    fn a_policy_of_the_baseline_that_is_gone_is_found() {
+        let other = ScenarioBaseline { policy: "q".into(), ..figures(&[]) };
+        let baseline = Baseline::new(BTreeMap::new(), vec![figures(&[]), other.clone()]);
+        let (now, checked) = (figures(&[]), ["s.yaml".to_owned()]);
+        assert_eq!(baseline.gone(&checked, &[&now]).map(|own| own.policy.as_str()), Some("q"));
+        assert_eq!(baseline.gone(&checked, &[&now, &other]), None);
+        // Scenarios that nobody has asked about may have what they want.
+        assert_eq!(baseline.gone(&["t.yaml".to_owned()], &[&now]), None);
+    }
+
+    #[test]
+    fn a_baseline_knows_how_long_its_runs_were() {
+        let of = |duration: Option<&str>, simulated: Option<&str>| {
+            let [duration, simulated] = [duration, simulated].map(|own| own.map(str::to_owned));
+            let own = ScenarioBaseline { duration, simulated, ..figures(&[]) };
+            Baseline::new(BTreeMap::new(), vec![own]).simulated("s.yaml")
+        };
+        assert_eq!(of(None, Some("3h")), "3h".parse().ok());
+        assert_eq!(of(Some("2h"), None), "2h".parse().ok());
+        assert_eq!(of(None, None), None);
     }
 
     #[test]

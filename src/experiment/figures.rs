@@ -287,9 +287,19 @@ pub static PACKING_FIGURES: &[Figure] = &[
     },
 ];
 
+/// A figure of baselines alone: figures of response times are of the workloads that answer, and those of lost requests are of all
+/// together, so that a small workload may fall silent unseen.
+pub static SILENT: Figure = Figure {
+    name: "workloads_silent",
+    label: "workloads that answer none of their requests",
+    unit: Unit::Count,
+    less_is_better: Some(true),
+    of: |_| None,
+};
+
 /// Every figure that a baseline may hold, in the order in which people read them.
 pub fn all() -> impl Iterator<Item = &'static Figure> {
-    for_people().map(|(_, figure)| figure).chain(PACKING_FIGURES)
+    for_people().map(|(_, figure)| figure).chain([&SILENT]).chain(PACKING_FIGURES)
 }
 
 /// The figure of a baseline called `name`.

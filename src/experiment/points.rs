@@ -36,6 +36,9 @@ pub struct Point {
     /// Whether there was any Spot node.
     #[serde(default)]
     pub spot: bool,
+    /// Workloads that were sent requests and answered none of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silent: Vec<String>,
     /// Date of the prices.
     pub price_date: String,
     /// What the model left out and could change the answer.
@@ -87,10 +90,17 @@ impl Point {
             unconfirmed: summary.cost.unconfirmed.share,
             cost_by_origin: summary.cost.by_node_origin.iter().map(|part| (part.name.clone(), part.amount)).collect(),
             spot: summary.cost.by_capacity_type.iter().any(|part| part.name == "spot"),
+            silent: silent(summary),
             price_date: summary.about.price_date.clone(),
             warnings: summary.warnings.clone(),
         }
     }
+}
+
+/// The workloads that were sent requests and answered none of them.
+fn silent(summary: &Summary) -> Vec<String> {
+    let silent = summary.requests.iter().filter(|own| own.completed <= 0.0 && own.unanswered_share() == Some(1.0));
+    silent.map(|own| own.workload.clone()).collect()
 }
 
 /// The simulations to run: every setting, seed and policy.

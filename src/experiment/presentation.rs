@@ -166,6 +166,7 @@ mod tests {
             unconfirmed: 0.0,
             cost_by_origin: Default::default(),
             spot: false,
+            silent: Vec::new(),
             price_date: String::new(),
             warnings: Caveats::new(),
         };

@@ -335,6 +335,7 @@ mod tests {
                     unconfirmed: 0.1,
                     cost_by_origin: Default::default(),
                     spot: false,
+                    silent: Vec::new(),
                     price_date: String::new(),
                     warnings: crate::scenario::Caveats::new(),
                 };

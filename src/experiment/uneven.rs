@@ -62,7 +62,7 @@ impl Footing {
 /// Something that makes a comparison uneven.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Uneven {
-    /// `launched_nothing` or `keeps_nodes`.
+    /// `launched_nothing`, `answers_nothing` or `keeps_nodes`.
     pub kind: String,
     /// The policy.
     pub policy: String,
@@ -77,6 +77,7 @@ pub struct Uneven {
 /// Finds what is uneven between the policies of a comparison, and adds it to the comparison and its warnings.
 pub fn weigh(comparison: &mut Comparison, footings: &[Footing]) {
     let mut found = launched_nothing(comparison, footings);
+    found.extend(answers_nothing(comparison));
     for one in footings.iter().filter(|own| own.autoscaler.is_some()) {
         for other in footings.iter().filter(|own| own.autoscaler.is_some() && own.policy != one.policy) {
             found.extend(keeps_nodes(comparison, one, other));
@@ -116,6 +117,48 @@ fn launched_nothing(comparison: &Comparison, footings: &[Footing]) -> Vec<Uneven
         .collect()
 }
 
+/// Policies under which workloads answer none of their requests, in no replication, and under the first they do, or the other way around.
+/// Figures of response times are of those that answer, and a small workload is not seen among all lost requests.
+fn answers_nothing(comparison: &Comparison) -> Vec<Uneven> {
+    let Some((first, others)) = comparison.policies.split_first() else { return Vec::new() };
+    let first = first.name.as_str();
+    let pairs = others.iter().map(|own| own.name.as_str()).flat_map(|other| [(other, first), (first, other)]);
+    let found = pairs.filter_map(|(policy, against)| {
+        let theirs = silent(comparison, against);
+        let names: Vec<String> =
+            silent(comparison, policy).into_iter().filter(|name| !theirs.contains(name)).map(str::to_owned).collect();
+        let answer = if names.len() == 1 { "answers none of its requests" } else { "answer none of their requests" };
+        (!names.is_empty()).then(|| Uneven {
+            kind: "answers_nothing".to_owned(),
+            policy: policy.to_owned(),
+            against: against.to_owned(),
+            message: format!(
+                "{} {answer} under {policy}, unlike under {against}: response times under {policy} are those of what answers",
+                several(&names)
+            ),
+            decides: false,
+        })
+    });
+    found.collect()
+}
+
+/// Workloads that answer none of their requests in any replication of a policy.
+fn silent<'c>(comparison: &'c Comparison, policy: &'c str) -> Vec<&'c str> {
+    let Some(first) = points(comparison, policy).next() else { return Vec::new() };
+    let always = |name: &&String| points(comparison, policy).all(|point| point.silent.contains(*name));
+    first.silent.iter().filter(always).map(String::as_str).collect()
+}
+
+/// The first of these names and how many others there are.
+fn several(names: &[String]) -> String {
+    const NAMED: usize = 3;
+    let listed = names.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => listed,
+        more => format!("{listed} and {}", counted(more as u64, "other", "others")),
+    }
+}
+
 /// That one policy keeps nodes of groups that the other can do without.
 fn keeps_nodes(comparison: &Comparison, one: &Footing, other: &Footing) -> Option<Uneven> {
     let groups = one.keeps_more(other);
@@ -151,4 +194,45 @@ fn keeps_nodes(comparison: &Comparison, one: &Footing, other: &Footing) -> Optio
         message: format!("the policies keep different node groups: {}", each.join(", ")),
         decides: kept * whole > 0.0 && kept.abs() >= DECIDES * whole.abs(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::answers_nothing;
+    use crate::experiment::comparison::{About, compare};
+    use crate::experiment::figures::FIGURES;
+    use crate::experiment::points::Point;
+    use crate::scenario::Caveats;
+
+    fn point(policy: &str, seed: u64, silent: &[&str]) -> Point {
+        Point {
+            setting: 0,
+            policy: policy.to_owned(),
+            seed,
+            figures: vec![Some(1.0); FIGURES.len()],
+            objectives: Vec::new(),
+            event_hash: String::new(),
+            unconfirmed: 0.0,
+            cost_by_origin: Default::default(),
+            spot: false,
+            silent: silent.iter().map(|&name| name.to_owned()).collect(),
+            price_date: String::new(),
+            warnings: Caveats::new(),
+        }
+    }
+
+    #[test]
+    fn a_workload_that_answers_nothing_under_one_policy_alone_is_named() {
+        let points = vec![
+            point("before", 1, &["shop/dead", "shop/late"]),
+            point("after", 1, &["shop/dead", "shop/tiny"]),
+            point("before", 2, &["shop/dead"]),
+            point("after", 2, &["shop/dead", "shop/tiny"]),
+        ];
+        let policies = ["before".to_owned(), "after".to_owned()];
+        let found = answers_nothing(&compare(About::of_test(1, 2), &policies, points, Caveats::new()));
+        let [one] = found.as_slice() else { panic!("{found:?}") };
+        assert_eq!((one.policy.as_str(), one.against.as_str()), ("after", "before"));
+        assert!(one.message.starts_with("shop/tiny answers none of its requests under after"), "{}", one.message);
+    }
 }

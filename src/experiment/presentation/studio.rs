@@ -192,6 +192,7 @@ mod tests {
             unconfirmed: 0.0,
             cost_by_origin: std::collections::BTreeMap::new(),
             spot: false,
+            silent: Vec::new(),
             price_date: String::new(),
             warnings: crate::scenario::Caveats::new(),
         }
