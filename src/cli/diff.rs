@@ -6,6 +6,7 @@ use super::edits::Length;
 use super::experiment::{self, Common};
 use super::{Console, Format};
 use crate::catalog::Catalog;
+use crate::domain::SimDuration;
 use crate::experiment::comparison::{About, compare};
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::PointError;
@@ -16,7 +17,7 @@ use crate::experiment::{Cell, Point, Question, points};
 use crate::program::compare::about;
 use crate::program::simulations::shell_line;
 use crate::program::{Failure, Prices, edits, prices};
-use crate::scenario::{Caveats, Edit, Scenario, Warning};
+use crate::scenario::{Caveat, Caveats, Edit, Effect, Scenario, Warning};
 
 /// Show what an edit of a scenario changes in cost, waiting and churn
 ///
@@ -114,12 +115,18 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
             "`warm_up` is {was} before and {is} after: figures of waiting, churn and response times are of other stretches of time"
         ));
     }
+    let lengths = [before.scenario.duration, after.scenario.duration];
+    // Of warnings a table shows the first few.
+    warnings
+        .precede(uneven_lengths(lengths).map(|note| Caveat::new(Effect::ChangesAnswer, note)).into_iter().collect());
     let errors = |side: &Side| side.scenario.ec2.cloud.price_errors.unwrap_or(false);
     if let Some(note) = uneven_price_errors(errors(&before), errors(&after)) {
         warnings.changes(note);
     }
     let set = edits::texts(&edits::setting(&edits));
-    let about = About { scenario: titled(&before, &after), set, ..about(&question, &before.scenario, old, &points) };
+    let other_duration_seconds = (lengths[0] != lengths[1]).then(|| lengths[1].as_secs_f64());
+    let of_first = about(&question, &before.scenario, old, &points);
+    let about = About { scenario: titled(&before, &after), set, other_duration_seconds, ..of_first };
     let run = std::slice::from_ref(&after.policy);
     let path = arguments.after.as_ref().unwrap_or(&arguments.before);
     warnings.precede(edits::idle(path, &edits, (&after.scenario, false), run, catalog));
@@ -141,6 +148,15 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         }
     }
     if whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
+}
+
+/// What is to be known where the two sides run for different times.
+fn uneven_lengths([before, after]: [SimDuration; 2]) -> Option<String> {
+    (before != after).then(|| {
+        format!(
+            "`duration` is {before} before and {after} after: costs are compared by the month; counts (pods that waited, evictions, requests unanswered, pod-minutes) are of runs that are not equally long"
+        )
+    })
 }
 
 /// What is to be known where errors of Spot prices are drawn for one side alone.
@@ -216,7 +232,15 @@ fn command(arguments: &Arguments, question: &Question) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::uneven_price_errors;
+    use super::{uneven_lengths, uneven_price_errors};
+
+    #[test]
+    fn runs_of_two_lengths_are_told() {
+        let [three, six] = ["3h", "6h"].map(|text| text.parse().unwrap());
+        assert_eq!(uneven_lengths([three, three]), None);
+        let told = uneven_lengths([three, six]).unwrap();
+        assert!(told.starts_with("`duration` is 3h before and 6h after: costs are compared by the month"), "{told}");
+    }
 
     #[test]
     fn prices_that_are_drawn_for_one_side_alone_are_told() {

@@ -54,6 +54,10 @@ pub struct About {
     pub start: String,
     /// Simulated time of each replication.
     pub duration_seconds: f64,
+    /// Simulated time of each replication of the second scenario, where two are compared that run for different times: costs are then compared
+    /// by the month. Absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_duration_seconds: Option<f64>,
     /// For so long from the start waits, churn and response times do not count; absent if all of the run counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warm_up_seconds: Option<f64>,
@@ -87,6 +91,7 @@ impl About {
             scenario: "s".into(),
             start: String::new(),
             duration_seconds: 60.0,
+            other_duration_seconds: None,
             warm_up_seconds: None,
             region: String::new(),
             currency: "USD".into(),
@@ -249,7 +254,31 @@ fn objectives(own: &[&Point]) -> Vec<ObjectiveShare> {
         .collect()
 }
 
+/// An objective and, for each policy, what became of it; `None` for policies that are not held to it.
+pub type ObjectiveRow<'c> = (&'c ObjectiveShare, Vec<Option<&'c ObjectiveShare>>);
+
 impl Comparison {
+    /// The figure by which costs are held against each other: the cost of a run, or that of a month where runs are not equally long.
+    pub fn cost_figure(&self) -> &'static str {
+        if self.about.other_duration_seconds.is_some() { "cost_per_month" } else { "cost" }
+    }
+
+    /// The objectives of all policies. Where two scenarios are compared each may have its own: an objective with another limit is another.
+    pub fn objectives(&self) -> Vec<ObjectiveRow<'_>> {
+        let alike = |one: &ObjectiveShare, other: &ObjectiveShare| {
+            (&one.name, &one.unit) == (&other.name, &other.unit) && one.limit.total_cmp(&other.limit).is_eq()
+        };
+        let mut rows: Vec<ObjectiveRow<'_>> = Vec::new();
+        for own in self.policies.iter().flat_map(|policy| &policy.objectives) {
+            if !rows.iter().any(|(known, _)| alike(known, own)) {
+                let of = |policy: &'_ PolicyResult| policy.objectives.iter().position(|other| alike(own, other));
+                let cells = self.policies.iter().map(|policy| policy.objectives.get(of(policy)?)).collect();
+                rows.push((own, cells));
+            }
+        }
+        rows
+    }
+
     /// The figure called `name` of the policy at `position`.
     pub fn figure(&self, position: usize, name: &str) -> Option<&FigureResult> {
         self.policies.get(position)?.figures.iter().find(|figure| figure.name == name)
@@ -271,7 +300,7 @@ impl Comparison {
     /// `None` when one of them has none, 0 when there is none to compare.
     pub fn cost_precision(&self) -> Option<f64> {
         let mut widths = self.comparable().map(|position| {
-            let paired = self.figure(position, "cost")?.against_first.as_ref()?;
+            let paired = self.figure(position, self.cost_figure())?.against_first.as_ref()?;
             paired.relative.as_ref()?.half_width()
         });
         widths.try_fold(0.0, |widest: f64, width| Some(widest.max(width?)))
@@ -279,9 +308,10 @@ impl Comparison {
 
     /// How many replications would bring every cost difference to `precision` on either side, if the spread stays.
     pub fn replications_needed(&self, precision: f64) -> Option<u64> {
-        let needed = self
-            .comparable()
-            .map(|position| self.figure(position, "cost")?.against_first.as_ref()?.pairs_needed(precision));
+        let needed = self.comparable().map(|position| {
+            let paired = self.figure(position, self.cost_figure())?.against_first.as_ref()?;
+            paired.pairs_needed(precision)
+        });
         needed.collect::<Option<Vec<u64>>>()?.into_iter().max()
     }
 

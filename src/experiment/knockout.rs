@@ -5,7 +5,7 @@ use super::points::Point;
 use super::question::Question;
 use super::sequential::difference;
 use super::statistics::share;
-use super::sweep::{Group, MET_IN, groups, meets, pareto_front};
+use super::sweep::{Group, MET_IN, groups, meets, nobody_waits, pareto_front};
 use super::undone::MEASURES;
 use crate::experiment::comparison::mean_of;
 
@@ -36,13 +36,18 @@ impl Open {
         place.and_then(|place| self.0.get(setting * question.policies.len() + place)).is_some_and(|own| *own)
     }
 
-    /// Takes out what is clearly worse, by the points so far, all of the same seeds where a setting is in. `latency` is the number of the figure
-    /// that cost is held against, `confidence` that of this look.
+    /// Takes out what is clearly worse, by the points so far, all of the same seeds where a setting is in. `cost` is the number of the figure by
+    /// which a setting is cheap, `latency` that of the one it is held against, `confidence` that of this look.
     ///
     /// A setting goes if it surely leaves more work undone than another; or if another costs no more and waits no longer, on average, and surely
     /// costs less or waits less. What may meet the objectives goes only for one that meets them.
-    pub fn knock_out(&mut self, question: &Question, latency: usize, points: &[Point], confidence: f64) {
-        let Some((cost, _)) = find("cost") else { return };
+    pub fn knock_out(
+        &mut self,
+        question: &Question,
+        (cost, latency): (usize, usize),
+        points: &[Point],
+        confidence: f64,
+    ) {
         let groups = groups(question, points);
         let is_open = |number: &usize| self.0.get(*number).is_some_and(|own| *own);
         let numbers: Vec<usize> = (0..groups.len()).filter(is_open).collect();
@@ -53,13 +58,8 @@ impl Open {
             .map(|(number, is_comparable)| {
                 let group = &groups[number];
                 let mean = |figure| mean_of(&group.points, figure).map(|own| own.mean);
-                Contender {
-                    number,
-                    group,
-                    means: mean(cost).zip(mean(latency)),
-                    is_comparable,
-                    meets: meets(&group.points),
-                }
+                let wait = mean(latency).or_else(|| nobody_waits(latency, |name| mean(find(name)?.0)));
+                Contender { number, group, means: mean(cost).zip(wait), is_comparable, meets: meets(&group.points) }
             })
             .collect();
         let front = |wanted: &dyn Fn(&Contender<'_>) -> bool| -> Vec<&Contender<'_>> {

@@ -32,6 +32,9 @@ pub struct Sweep {
     pub paths: Vec<String>,
     /// The figure that cost is held against.
     pub latency: String,
+    /// The figure by which a setting is cheap: `cost_per_month` where settings run for different times, else `cost`, and then absent.
+    #[serde(default = "cost_of_run", skip_serializing_if = "is_cost_of_run")]
+    pub cost: String,
     /// Every setting under every policy, in the order of settings, then policies.
     pub results: Vec<SettingResult>,
     /// Numbers in `results` of those that no other beats in both mean cost and mean latency, from cheap to dear; those that
@@ -50,6 +53,17 @@ pub struct Sweep {
     /// What the model left out and could change the answer, under any setting.
     #[serde(flatten)]
     pub warnings: Caveats,
+}
+
+/// The name of the figure by which settings are cheap that run for the same time.
+const COST_OF_RUN: &str = "cost";
+
+fn cost_of_run() -> String {
+    COST_OF_RUN.to_owned()
+}
+
+fn is_cost_of_run(name: &str) -> bool {
+    name == COST_OF_RUN
 }
 
 /// One setting under one policy.
@@ -108,6 +122,12 @@ impl SettingResult {
         Some(self.figures.get(figure)?.as_ref()?.mean)
     }
 
+    /// The mean of the figure with this number, which cost is held against; of waits for a node 0 where there was none to measure: no pod had to
+    /// wait for one.
+    pub fn latency(&self, figure: usize) -> Option<f64> {
+        self.mean(figure).or_else(|| nobody_waits(figure, |name| self.mean(find(name)?.0)))
+    }
+
     /// Whether its cost can be held against that of others.
     pub fn is_comparable(&self) -> bool {
         self.undone.is_empty()
@@ -126,14 +146,27 @@ pub(super) struct Group<'a> {
     pub(super) points: Vec<&'a Point>,
 }
 
-/// Sums up the points of a sweep, of which all are there but those of settings that were [knocked out](super::knockout). `latency` is the number of the figure to hold cost against.
-pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point], mut warnings: Caveats) -> Sweep {
+/// A wait of nothing, where the figure with this number is of waits for a node and no pod is without one at the end. `mean` has the mean of a
+/// figure.
+pub(super) fn nobody_waits(figure: usize, mean: impl Fn(&str) -> Option<f64>) -> Option<f64> {
+    let is_of_waits = FIGURES.get(figure).is_some_and(|own| own.name.starts_with("pending_"));
+    (is_of_waits && mean("pods_pending") == Some(0.0)).then_some(0.0)
+}
+
+/// Sums up the points of a sweep, of which all are there but those of settings that were [knocked out](super::knockout). `cost` is the number of
+/// the figure by which a setting is cheap, `latency` that of the figure to hold it against.
+pub fn sweep(
+    about: About,
+    question: &Question,
+    (cost, latency): (usize, usize),
+    points: &[Point],
+    mut warnings: Caveats,
+) -> Sweep {
     let paths = question.settings.first().map(|setting| setting.iter().map(|(path, _)| path.clone()).collect());
     let groups = groups(question, points);
     warnings.extend(groups.iter().flat_map(|group| &group.points).flat_map(|point| point.warnings.iter()));
     let mut results: Vec<SettingResult> = groups.iter().map(|group| result(question, group)).collect();
     mark_undone(&mut results, &groups);
-    let cost = find("cost").map_or(0, |(position, _)| position);
     let meeting = |result: &SettingResult| result.meets_objectives == Some(true);
     let cheapest_meeting_objectives = cheapest(&results, cost, &meeting);
     let cheapest = cheapest_meeting_objectives.or_else(|| cheapest(&results, cost, &|_| true));
@@ -146,7 +179,7 @@ pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point]
     let not_told_apart = rivals.filter(|(_, own)| alike(own)).map(|(number, _)| number).collect();
     let costs: Vec<Option<(f64, f64)>> = results
         .iter()
-        .map(|result| Some((result.mean(cost)?, result.mean(latency)?)).filter(|_| result.is_contender()))
+        .map(|result| Some((result.mean(cost)?, result.latency(latency)?)).filter(|_| result.is_contender()))
         .collect();
     Sweep {
         schema_version: SCHEMA_VERSION,
@@ -155,6 +188,7 @@ pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point]
         about,
         paths: paths.unwrap_or_default(),
         latency: FIGURES.get(latency).map_or_else(String::new, |figure| figure.name.to_owned()),
+        cost: FIGURES.get(cost).map_or_else(cost_of_run, |figure| figure.name.to_owned()),
         front: pareto_front(&costs),
         cheapest,
         cheapest_meeting_objectives,
@@ -288,6 +322,11 @@ impl Sweep {
         self.results.iter().any(|result| result.meets_objectives.is_some())
     }
 
+    /// Whether the scenario states an objective, judged or not.
+    pub fn states_objectives(&self) -> bool {
+        self.results.iter().any(|result| !result.objectives.is_empty())
+    }
+
     /// `sweep.json`: two spaces of indentation, a line feed at the end.
     ///
     /// # Errors
@@ -312,16 +351,25 @@ mod tests {
         costs: [f64; 4],
         pods_pending: f64,
         met: Option<bool>,
+        /// Its wait, if any pod had to be placed.
+        wait: Option<f64>,
+        /// Its cost per month, where that is not as its cost.
+        per_month: Option<f64>,
     }
 
     const STEADY: [f64; 4] = [10.0, 14.0, 9.0, 12.0];
 
     fn own(costs: [f64; 4], pods_pending: f64) -> Own {
-        Own { costs, pods_pending, met: Some(true) }
+        Own { costs, pods_pending, met: Some(true), wait: Some(5.0), per_month: None }
     }
 
     /// The first `seeds` of every setting, swept.
     fn swept(settings: &[Own], seeds: usize) -> Sweep {
+        swept_by("cost", settings, seeds)
+    }
+
+    /// The same by this figure of cost.
+    fn swept_by(by: &str, settings: &[Own], seeds: usize) -> Sweep {
         let about = About::of_test(1, seeds as u64);
         let question = Question {
             kind: Kind::Sweep,
@@ -340,7 +388,9 @@ mod tests {
         for (number, own) in settings.iter().enumerate() {
             for (seed, cost) in own.costs.iter().enumerate().take(seeds) {
                 let mut figures = vec![None; FIGURES.len()];
-                for (name, value) in [("cost", *cost), ("pending_p99", 5.0), ("pods_pending", own.pods_pending)] {
+                let month = own.per_month.unwrap_or(*cost);
+                let values = [("cost", *cost), ("cost_per_month", month), ("pods_pending", own.pods_pending)];
+                for (name, value) in values.into_iter().chain(own.wait.map(|wait| ("pending_p99", wait))) {
                     figures[find(name).unwrap().0] = Some(value);
                 }
                 let objective =
@@ -355,12 +405,14 @@ mod tests {
                     unconfirmed: 0.0,
                     cost_by_origin: Default::default(),
                     spot: false,
+                    silent: Vec::new(),
                     price_date: String::new(),
                     warnings: crate::scenario::Caveats::new(),
                 });
             }
         }
-        sweep(about, &question, find("pending_p99").unwrap().0, &points, crate::scenario::Caveats::new())
+        let figures = (find(by).unwrap().0, find("pending_p99").unwrap().0);
+        sweep(about, &question, figures, &points, crate::scenario::Caveats::new())
     }
 
     fn shifted(by: [f64; 4]) -> [f64; 4] {
@@ -390,7 +442,7 @@ mod tests {
     #[test]
     fn who_leaves_pods_waiting_or_misses_an_objective_is_not_the_cheapest() {
         let half = STEADY.map(|cost| cost / 2.0);
-        let missing = Own { costs: half, pods_pending: 0.0, met: Some(false) };
+        let missing = Own { met: Some(false), ..own(half, 0.0) };
         let both = swept(&[own(half, 2.0), missing, own(STEADY, 0.0)], 4);
         assert_eq!((both.cheapest, both.cheapest_meeting_objectives), (Some(2), Some(2)));
         assert!(!both.results[0].is_comparable() && both.results[0].against_cheapest.is_none());
@@ -400,10 +452,33 @@ mod tests {
         let all = swept(&[own(half, 2.0), own(STEADY, 2.0)], 4);
         assert_eq!((all.cheapest, all.results[0].undone.len()), (Some(0), 0));
         // Without objectives the cheapest is that of all which do the work.
-        let free = |costs, pods_pending| Own { costs, pods_pending, met: None };
+        let free = |costs, pods_pending| Own { met: None, ..own(costs, pods_pending) };
         let none = swept(&[free(half, 2.0), free(STEADY, 0.0)], 4);
         assert_eq!((none.cheapest, none.cheapest_meeting_objectives), (Some(1), None));
-        assert!(!none.is_judged());
+        assert!(!none.is_judged() && !none.states_objectives());
+    }
+
+    #[test]
+    fn a_setting_under_which_no_pod_waits_for_a_node_is_on_the_front() {
+        let idle = |costs| Own { wait: None, ..own(costs, 0.0) };
+        let both = swept(&[own(STEADY, 0.0), idle(shifted([1.0; 4]))], 4);
+        assert_eq!(both.front, [0, 1], "the dearer one is quicker");
+        let none = swept(&[idle(shifted([1.0; 4])), idle(STEADY)], 4);
+        assert_eq!(none.front, [1]);
+        // Pods without a node at the end have waited, and for how long nobody knows.
+        let stuck = Own { wait: None, ..own(STEADY, 2.0) };
+        assert_eq!(swept(&[stuck], 4).front, Vec::<usize>::new());
+    }
+
+    #[test]
+    fn settings_of_two_lengths_are_cheap_by_the_month() {
+        let short = Own { per_month: Some(400.0), ..own(STEADY, 0.0) };
+        let long = Own { per_month: Some(300.0), ..own(STEADY.map(|cost| cost * 2.0), 0.0) };
+        let swept = swept_by("cost_per_month", &[short, long], 4);
+        assert_eq!(
+            (swept.cheapest, swept.front.as_slice(), swept.cost.as_str()),
+            (Some(1), &[1][..], "cost_per_month")
+        );
     }
 
     #[test]

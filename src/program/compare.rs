@@ -308,6 +308,7 @@ pub fn about(question: &Question, scenario: &Scenario, currency: &str, points: &
         scenario: scenario.name.clone(),
         start: scenario.start.to_string(),
         duration_seconds: scenario.duration.as_secs_f64(),
+        other_duration_seconds: None,
         warm_up_seconds: (scenario.warm_up > SimDuration::ZERO).then(|| scenario.warm_up.as_secs_f64()),
         region: scenario.region.to_string(),
         currency: currency.to_owned(),

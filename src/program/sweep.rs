@@ -1,6 +1,6 @@
 //! Many settings of one scenario, and which are worth a look.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::compare::{about, assumed_of_prices};
@@ -21,7 +21,7 @@ use crate::experiment::sweep::{self, sweep};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
-use crate::scenario::{Caveats, Scenario};
+use crate::scenario::{Caveat, Caveats, Effect, Scenario};
 
 /// What to try.
 #[derive(Clone, Debug)]
@@ -57,6 +57,15 @@ struct UnknownFigure {
     known: String,
 }
 
+/// Settings that cannot be held against each other.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("the settings are billed in {first} and {other}")]
+#[diagnostic(help("amounts of two currencies cannot be compared; name regions with the same currency"))]
+struct TwoCurrencies {
+    first: &'static str,
+    other: &'static str,
+}
+
 /// Runs the cells of a round: their points in the same order, `None` if it was stopped.
 pub type RunRound<'r> = dyn FnMut(&[Cell<'_>]) -> Result<Option<Vec<Point>>, Failure> + 'r;
 
@@ -90,7 +99,11 @@ impl Sweep {
     /// # Errors
     /// If a setting cannot be used.
     pub fn of(question: Question, scenario: Scenario, prices: Prices) -> Result<Self, Failure> {
-        let (mut scenarios, warnings) = scenarios(&question, prices.catalog())?;
+        let (mut scenarios, mut warnings) = scenarios(&question, prices.catalog())?;
+        refuse_currencies(&scenarios, prices.catalog())?;
+        warnings.precede(
+            uneven_lengths(&scenarios).map(|note| Caveat::new(Effect::ChangesAnswer, note)).into_iter().collect(),
+        );
         scenarios.iter_mut().for_each(Scenario::draw_price_errors);
         Ok(Self { prices, scenario, question, scenarios, warnings })
     }
@@ -114,6 +127,7 @@ impl Sweep {
         let looks = if knockout { sequential::looks(question.replications) } else { vec![question.replications] };
         let confidence = sequential::confidence(looks.len());
         let latency = latency(question.latency.as_deref().unwrap_or_default())?;
+        let cost = cost(&self.scenarios);
         let mut open = Open::all(question);
         let mut points: BTreeMap<usize, Point> = BTreeMap::new();
         let mut from = 0;
@@ -128,7 +142,7 @@ impl Sweep {
             points.extend(cells.iter().map(|cell| cell.index).zip(new));
             if to < question.replications {
                 let known: Vec<Point> = points.values().cloned().collect();
-                open.knock_out(question, latency, &known, confidence);
+                open.knock_out(question, (cost, latency), &known, confidence);
             }
             from = to;
         }
@@ -140,6 +154,7 @@ impl Sweep {
     /// # Errors
     /// If the catalog has no prices for the scenario's region.
     pub fn answer(self, points: &[Point]) -> Result<Swept, Failure> {
+        let cost = cost(&self.scenarios);
         let Self { prices, scenario, question, warnings, .. } = self;
         let region = prices.catalog().region(scenario.region.as_str()).map_err(prices::unusable)?;
         let mut about = About {
@@ -150,7 +165,7 @@ impl Sweep {
         };
         about.assumptions.extend(assumed_of_prices(scenario.ec2.cloud.price_errors.is_none(), points));
         let latency = latency(question.latency.as_deref().unwrap_or_default())?;
-        Ok(Swept { answer: sweep(about, &question, latency, points, warnings), question })
+        Ok(Swept { answer: sweep(about, &question, (cost, latency), points, warnings), question })
     }
 }
 
@@ -223,6 +238,34 @@ fn latency(name: &str) -> Result<usize, Failure> {
             Err(Failure::bad_input(UnknownFigure { name: name.to_owned(), known: known.join(", ") }))
         }
     }
+}
+
+/// The number of the figure by which a setting is cheap: settings that run for different times are held against each other by the month.
+fn cost(scenarios: &[Scenario]) -> usize {
+    let name = if uneven_lengths(scenarios).is_some() { "cost_per_month" } else { "cost" };
+    find(name).map_or(0, |(position, _)| position)
+}
+
+/// What is to be known where settings run for different times.
+fn uneven_lengths(scenarios: &[Scenario]) -> Option<String> {
+    let lengths: BTreeSet<SimDuration> = scenarios.iter().map(|scenario| scenario.duration).collect();
+    let (least, most) = lengths.first().zip(lengths.last()).filter(|(least, most)| least != most)?;
+    Some(format!(
+        "settings run for {least} to {most}: costs are compared by the month; counts (pods that waited, evictions, requests unanswered, pod-minutes) are of runs that are not equally long"
+    ))
+}
+
+/// Refuses settings that are billed in two currencies.
+fn refuse_currencies(scenarios: &[Scenario], catalog: &Catalog) -> Result<(), Failure> {
+    let mut first = None;
+    for scenario in scenarios {
+        let own = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?.currency.code();
+        let first = *first.get_or_insert(own);
+        if own != first {
+            return Err(Failure::bad_input(TwoCurrencies { first, other: own }));
+        }
+    }
+    Ok(())
 }
 
 /// The scenario under every setting, so that a bad value is found before the first simulation, and the warnings of all.

@@ -343,7 +343,10 @@ fn a_difference_is_that_of_the_edit() {
     place.put("other.yaml", &fs::read_to_string(place.path("scenario.yaml")).unwrap().replace("30m", "1h"));
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "other.yaml", "--html", "diff.html"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("after is ") && out.contains(" dearer than before"), "{out}");
+    // An hour costs more than half of one, whatever the policies do: a month is what can be compared.
+    assert!(out.contains("after is ") && out.contains(" than before by the month"), "{out}");
+    assert!(out.contains("`duration` is 30m before and 1h after"), "{out}");
+    assert!(out.lines().filter(|line| line.trim_start().starts_with("cost  ")).count() == 1, "{out}");
     assert!(fs::read_to_string(place.path("diff.html")).unwrap().contains("Every replication"));
     let (_, _, code) = place.nodecast(&["diff", "scenario.yaml"]);
     assert_eq!(code, Some(2));
@@ -373,6 +376,95 @@ fn a_guard_lets_equals_pass_and_stops_what_is_worse() {
     assert_eq!(code, Some(0), "{out}");
     let movements: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert!(movements.as_array().unwrap().iter().all(|movement| movement["standing"] == "same"), "{out}");
+}
+
+#[test]
+fn a_guard_refuses_what_cannot_be_held_to_its_baseline() {
+    let place = place();
+    let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
+    let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(json(&place, "baseline.json")["scenarios"][0]["simulated"], "30m");
+    let (_, err, code) = check(&["--set", "duration=1h"]);
+    assert!(code == Some(2) && err.contains("has figures of 30m") && err.contains("to run for 1h"), "{err}");
+    let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    place.put("scenario.yaml", &scenario.replace("duration: 30m", "duration: 1h"));
+    let (_, err, code) = check(&[]);
+    assert!(code == Some(2) && err.contains("has figures of 30m") && err.contains("to run for 1h"), "{err}");
+    place.put("scenario.yaml", &scenario.replace("  - {name: same, autoscaler: karpenter}\n", ""));
+    let (_, err, code) = check(&[]);
+    assert!(code == Some(2) && err.contains("has figures of same in `scenario.yaml`"), "{err}");
+    let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(check(&[]).2, Some(0));
+}
+
+#[test]
+fn a_small_service_that_is_switched_off_is_no_better() {
+    let place = place();
+    let web = fs::read_to_string(place.path("cluster.yaml")).unwrap();
+    let (_, web) = web.rsplit_once("---\n").unwrap();
+    place.put("tiny.yaml", &web.replace("web", "tiny").replace("replicas: 2", "replicas: 1"));
+    let load = |name: &str, rate: &str| {
+        format!(
+            "  - workload: shop/{name}\n    requests: {{constant: {rate}}}\n    service: {{cpu_per_request: 2ms, timeout: 2s}}\n"
+        )
+    };
+    let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    let scenario = scenario.replace("[cluster.yaml]", "[cluster.yaml, tiny.yaml]");
+    place.put("scenario.yaml", &format!("{scenario}load:\n{}{}", load("web", "50"), load("tiny", "0.1")));
+    let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
+    let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1"]);
+    assert_eq!(code, Some(0), "{err}");
+    let off = "Deployment[shop/tiny].spec.replicas=0";
+    let (out, _, code) = check(&["--set", off, "--format", "json"]);
+    assert_eq!(code, Some(1), "{out}");
+    let movements: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let silent = movements.as_array().unwrap().iter().find(|own| own["figure"] == "workloads_silent").unwrap();
+    assert_eq!((&silent["was"], &silent["is"], &silent["standing"]), (&0.0.into(), &1.0.into(), &"worse".into()));
+    let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", off, "--replications", "1"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("shop/tiny answers none of its requests under after, unlike under before"), "{out}");
+}
+
+#[test]
+fn each_side_of_a_difference_has_its_own_objectives() {
+    let place = place();
+    let edit = "objectives.cost=100";
+    let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--replications", "1"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("cost at most $1.0000: met by before in 1 of 1 runs."), "{out}");
+    assert!(out.contains("cost at most $100.00: met by after in 1 of 1 runs."), "{out}");
+    assert!(
+        out.contains("not asked for") && out.contains("met by before in 1 of 1 runs, after in 1 of 1 runs."),
+        "{out}"
+    );
+}
+
+#[test]
+fn settings_of_two_currencies_are_refused() {
+    let place = place();
+    let (_, err, code) = place.nodecast(&["sweep", "scenario.yaml", "--set", "region=us-east-1,cn-north-1"]);
+    assert!(code == Some(2) && err.contains("the settings are billed in USD and CNY"), "{err}");
+}
+
+#[test]
+fn parts_at_other_prices_do_not_merge() {
+    let place = place();
+    let ebs = include_str!("../../pricing-data/ebs.csv");
+    for (shard, text) in [("1/2", ebs.to_owned()), ("2/2", format!("{ebs}\n"))] {
+        place.put("prices/ebs.csv", &text);
+        let arguments = ["compare", "scenario.yaml", "--pricing-data", "prices", "--shard", shard, "--out", "parts"];
+        let (_, err, code) = place.nodecast(&arguments);
+        assert_eq!(code, Some(0), "{err}");
+    }
+    let (_, err, code) = place.nodecast(&["merge", "parts/part-1-of-2.json", "parts/part-2-of-2.json"]);
+    assert!(code == Some(2) && err.contains("answers another question"), "{err}");
+    let arguments = ["run", "scenario.yaml", "--pricing-data", "prices", "--out", "run"];
+    let (_, err, code) = place.nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    let inputs = json(&place, "run/summary.json")["about"]["inputs"].clone();
+    assert!(inputs.as_array().unwrap().iter().any(|input| input["path"] == "prices/ebs.csv"), "{inputs}");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! `comparison.html`: one page that needs nothing else, the verdict first, the distributions below.
 
 use super::dots::{Row, draw};
-use super::table::{difference, limit, mean_cell, met};
+use super::table::{difference, durations, is_difference, mean_cell, objective_row};
 use super::verdict::verdict;
 use super::{compared, seeds, stacked, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::experiment::figures::{Figure, Unit, find, for_people};
-use crate::report::format::{counted, instant_for_people, span, warm_up};
+use crate::report::format::{counted, instant_for_people, warm_up};
 use crate::report::page::{CHART_SCRIPT, Column, Html, begin, data, script, sentence, text};
 use crate::simulation::Outcome;
 
@@ -76,7 +76,7 @@ fn heading(page: &mut Html, comparison: &Comparison) {
         "p class=\"faint\"",
         &format!(
             "{replications} of {} from {} in {}, {}; every policy meets the same load, prices and capacity",
-            span(about.duration_seconds),
+            durations(about),
             instant_for_people(&about.start),
             about.region,
             seeds(comparison)
@@ -152,6 +152,7 @@ fn differences(page: &mut Html, comparison: &Comparison) {
         return;
     }
     let rows: Vec<Vec<String>> = measured(comparison)
+        .filter(|(_, figure)| is_difference(comparison, figure))
         .map(|(position, figure)| {
             let mut row = vec![sentence(figure.label)];
             row.extend(others.iter().map(|policy| {
@@ -171,19 +172,10 @@ fn differences(page: &mut Html, comparison: &Comparison) {
 }
 
 fn objectives(page: &mut Html, comparison: &Comparison) {
-    let Some(first) = comparison.policies.first().filter(|policy| !policy.objectives.is_empty()) else { return };
-    let rows: Vec<Vec<String>> = first
-        .objectives
-        .iter()
-        .enumerate()
-        .map(|(position, objective)| {
-            let mut row = vec![format!("{} at most {}", objective.name, limit(objective))];
-            row.extend(
-                comparison.policies.iter().map(|policy| policy.objectives.get(position).map_or_else(String::new, met)),
-            );
-            row
-        })
-        .collect();
+    let rows: Vec<Vec<String>> = comparison.objectives().iter().map(objective_row).collect();
+    if rows.is_empty() {
+        return;
+    }
     page.element("h2", "Objectives");
     columns(page, "met in", &comparison.policies, &rows);
 }

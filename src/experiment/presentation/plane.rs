@@ -71,12 +71,12 @@ impl<'a> Axis<'a> {
 
 /// Adds the drawing, if any setting has both figures.
 pub(super) fn figure(page: &mut Html, sweep: &Sweep) {
-    let (Some((cost, cost_figure)), Some((latency, latency_figure))) = (find("cost"), find(&sweep.latency)) else {
+    let (Some((cost, cost_figure)), Some((latency, latency_figure))) = (find(&sweep.cost), find(&sweep.latency)) else {
         return;
     };
     let mean = |result: &SettingResult, figure: usize| Some(result.figures.get(figure)?.as_ref()?.mean);
     let place =
-        |(number, result)| Some(Place { number, result, cost: mean(result, cost)?, latency: mean(result, latency)? });
+        |(number, result)| Some(Place { number, result, cost: mean(result, cost)?, latency: result.latency(latency)? });
     let places: Vec<Place<'_>> = sweep.results.iter().enumerate().filter_map(place).collect();
     if places.is_empty() {
         return;
@@ -84,7 +84,8 @@ pub(super) fn figure(page: &mut Html, sweep: &Sweep) {
     let currency = sweep.about.currency.as_str();
     let x = Axis::over((cost_figure, currency), places.iter().map(|place| place.cost), (0.0, 100.0));
     let y = Axis::over((latency_figure, currency), places.iter().map(|place| place.latency), (HEIGHT - BELOW, TOP));
-    page.element("h2", &format!("Cost of the run against {}", latency_label(sweep)));
+    let cost = if sweep.cost == "cost" { "Cost of the run" } else { "Cost per month" };
+    page.element("h2", &format!("{cost} against {}", latency_label(sweep)));
     page.raw("<figure>\n<div class=\"plane\">\n");
     page.raw(&scale(&y));
     page.raw(&field(sweep, &places, &x, &y));

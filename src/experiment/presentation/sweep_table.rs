@@ -109,7 +109,7 @@ fn settings_table(sweep: &Sweep, width: Option<usize>) -> Vec<String> {
 
 /// The mean cost of a result; infinite where there is none, so that it comes last.
 fn cost(sweep: &Sweep, number: usize) -> f64 {
-    let figure = find("cost").and_then(|(position, _)| sweep.results.get(number)?.figures.get(position)?.as_ref());
+    let figure = find(&sweep.cost).and_then(|(position, _)| sweep.results.get(number)?.figures.get(position)?.as_ref());
     figure.map_or(f64::INFINITY, |mean| mean.mean)
 }
 
@@ -175,7 +175,7 @@ fn against_cheapest(sweep: &Sweep, number: usize, result: &SettingResult) -> Str
     if sweep.cheapest == Some(number) {
         return "lowest mean".to_owned();
     }
-    let cost = find("cost").map(|(_, figure)| figure);
+    let cost = find(&sweep.cost).map(|(_, figure)| figure);
     let paired = cost.zip(result.against_cheapest.as_ref());
     paired.map_or_else(|| "\u{2013}".to_owned(), |(cost, paired)| difference(cost, &sweep.about.currency, paired))
 }
@@ -202,10 +202,12 @@ pub fn answer(sweep: &Sweep) -> Vec<String> {
     };
     sentences.extend(cheapest(sweep, which));
     if !judged {
-        sentences.push(
-            "The scenario states no objectives, so nothing keeps a setting from letting pods and requests wait."
-                .to_owned(),
-        );
+        let why = if sweep.states_objectives() {
+            "Nothing that the scenario's objectives measure happened under any setting"
+        } else {
+            "The scenario states no objectives"
+        };
+        sentences.push(format!("{why}, so nothing keeps a setting from letting pods and requests wait."));
     }
     sentences.extend(undone(sweep));
     sentences.extend(knocked_out(sweep));
@@ -242,9 +244,10 @@ fn undone(sweep: &Sweep) -> Option<String> {
 /// Which setting is the cheapest, and which ones may be as well.
 fn cheapest(sweep: &Sweep, which: &str) -> Vec<String> {
     let Some(result) = sweep.cheapest.and_then(|number| sweep.results.get(number)) else { return Vec::new() };
-    let Some((position, figure)) = find("cost") else { return Vec::new() };
+    let Some((position, figure)) = find(&sweep.cost) else { return Vec::new() };
     let currency = &sweep.about.currency;
-    let cost = result.mean(position).map_or_else(String::new, |mean| value(figure, currency, mean));
+    let by = if sweep.cost == "cost" { "" } else { " a month" };
+    let cost = result.mean(position).map_or_else(String::new, |mean| value(figure, currency, mean) + by);
     let setting: Vec<String> =
         sweep.paths.iter().zip(&result.values).map(|(path, value)| format!("{path}={value}")).collect();
     let setting = format!("policy {}, {}", result.policy, setting.join(", "));
@@ -299,7 +302,7 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
         row.extend(own_objectives(sweep).into_iter().flat_map(|name| cells_of([objective(name).map(|own| own.mean)])));
         row.push(result.meets_objectives.map_or_else(String::new, |met| met.to_string()));
         row.extend([sweep.front.contains(&number), result.is_comparable()].map(|is| is.to_string()));
-        let cost = find("cost").and_then(|(position, _)| result.figures.get(position).copied().flatten());
+        let cost = find(&sweep.cost).and_then(|(position, _)| result.figures.get(position).copied().flatten());
         let difference = result.against_cheapest.as_ref().map(|paired| paired.difference);
         row.extend(cells_of([cost.and_then(|own| own.low), cost.and_then(|own| own.high)]));
         let ends = [difference.and_then(|own| own.low), difference.and_then(|own| own.high)];

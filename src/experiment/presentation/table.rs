@@ -4,7 +4,7 @@ use super::verdict::verdict;
 use super::{
     aligned_within, compared, counted, interval, known, known_difference, measure, measure_of_difference, seeds,
 };
-use crate::experiment::comparison::{Comparison, DRAWS_PRICE_ERRORS, ObjectiveShare};
+use crate::experiment::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, ObjectiveRow, ObjectiveShare};
 use crate::experiment::figures::{FIGURES, Figure, for_people};
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::report::columns::printed;
@@ -65,7 +65,7 @@ fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
     lines.push(format!("{}: {}, {replications}, {}", about.scenario, compared(comparison), seeds(comparison)));
     lines.push(format!(
         "{} from {} in {}, prices of {}",
-        span(about.duration_seconds),
+        durations(about),
         about.start,
         about.region,
         about.price_date
@@ -75,6 +75,12 @@ fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
         lines.push(format!("stopped early: {} replications were planned", about.replications_planned));
     }
     lines.push(String::new());
+}
+
+/// How long the runs are, those of the second scenario too where they are not as long.
+pub(super) fn durations(about: &About) -> String {
+    let first = span(about.duration_seconds);
+    about.other_duration_seconds.map_or_else(|| first.clone(), |other| format!("{first} and {}", span(other)))
 }
 
 /// The figures shown that any policy has a value for; that no Spot node was interrupted is worth a line.
@@ -119,7 +125,7 @@ fn differences(comparison: &Comparison) -> Vec<Vec<String>> {
     let with_interval = if comparison.about.replications > 1 { ", 95 % interval" } else { "" };
     let mut rows = vec![vec![format!("against {}{with_interval}", first.name)]];
     rows[0].extend(others.iter().map(|policy| policy.name.clone()));
-    for (position, figure) in shown(comparison) {
+    for (position, figure) in shown(comparison).into_iter().filter(|(_, figure)| is_difference(comparison, figure)) {
         let mut row = vec![figure.label.to_owned()];
         row.extend(others.iter().map(|policy| {
             let paired = policy.figures[position].against_first.as_ref();
@@ -129,6 +135,11 @@ fn differences(comparison: &Comparison) -> Vec<Vec<String>> {
         rows.push(row);
     }
     rows
+}
+
+/// Whether a difference of this figure says anything: what runs of two lengths cost does not.
+pub(super) fn is_difference(comparison: &Comparison, figure: &Figure) -> bool {
+    comparison.cost_figure() == "cost" || !matches!(figure.name, "cost" | "cost_idle")
 }
 
 /// A difference: costs as shares, the rest in their own unit.
@@ -144,19 +155,21 @@ pub(super) fn difference(figure: &Figure, currency: &str, paired: &Paired) -> St
 
 /// One line for each objective, one column for each policy; none without objectives.
 fn objectives(comparison: &Comparison) -> Vec<Vec<String>> {
-    let Some(first) = comparison.policies.first().filter(|policy| !policy.objectives.is_empty()) else {
+    let objectives = comparison.objectives();
+    if objectives.is_empty() {
         return Vec::new();
-    };
+    }
     let mut rows = vec![vec!["objectives met".to_owned()]];
     rows[0].extend(comparison.policies.iter().map(|policy| policy.name.clone()));
-    for (position, objective) in first.objectives.iter().enumerate() {
-        let mut row = vec![format!("{} at most {}", objective.name, limit(objective))];
-        row.extend(
-            comparison.policies.iter().map(|policy| policy.objectives.get(position).map_or_else(String::new, met)),
-        );
-        rows.push(row);
-    }
+    rows.extend(objectives.iter().map(objective_row));
     rows
+}
+
+/// An objective, and for each policy how often it was met.
+pub(super) fn objective_row((objective, cells): &ObjectiveRow<'_>) -> Vec<String> {
+    let mut row = vec![format!("{} at most {}", objective.name, limit(objective))];
+    row.extend(cells.iter().map(|own| own.map_or_else(|| "not asked for".to_owned(), met)));
+    row
 }
 
 /// The limit of an objective in its unit.
@@ -165,7 +178,7 @@ pub(super) fn limit(objective: &ObjectiveShare) -> String {
 }
 
 /// `29 of 30 runs (83 to 99 %)`.
-pub(super) fn met(objective: &ObjectiveShare) -> String {
+fn met(objective: &ObjectiveShare) -> String {
     let Some(share) = &objective.share else { return "not measured".to_owned() };
     let whole = |share: f64| format!("{:.0}", share * 100.0);
     format!("{} of {} runs ({} %)", objective.met, objective.judged, interval(share, whole))

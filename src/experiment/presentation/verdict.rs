@@ -2,7 +2,7 @@
 
 use super::table::limit;
 use super::{counted, known, known_difference};
-use crate::experiment::comparison::{Comparison, FigureResult, ObjectiveShare};
+use crate::experiment::comparison::{Comparison, FigureResult, ObjectiveRow};
 use crate::experiment::statistics::Paired;
 use crate::experiment::undone::{MEASURES, Measure};
 use crate::report::format::{self, percent, span};
@@ -20,16 +20,16 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
     let mut sentences: Vec<String> =
         (1..comparison.policies.len()).filter_map(|position| incomparable(comparison, position)).collect();
     for (position, policy) in others.iter().enumerate() {
-        let paired = against_first(comparison, position + 1, "cost");
+        let paired = against_first(comparison, position + 1, comparison.cost_figure());
         let Some(paired) = paired.filter(|_| incomparable(comparison, position + 1).is_none()) else { continue };
         let waits = against_first(comparison, position + 1, "pending_p99").map_or_else(String::new, waiting);
-        sentences.push(format!("{} {} than {}{waits}.", policy.name, cost_words(paired), first.name));
+        let by = if comparison.about.other_duration_seconds.is_some() { " by the month" } else { "" };
+        sentences.push(format!("{} {} than {}{by}{waits}.", policy.name, cost_words(paired), first.name));
     }
     sentences.extend((1..comparison.policies.len()).filter_map(|position| availability(comparison, position)));
     sentences.extend(uneven(comparison));
     sentences.extend(estimated(comparison));
-    let objectives = first.objectives.iter().enumerate();
-    sentences.extend(objectives.map(|(position, objective)| objective_words(comparison, position, objective)));
+    sentences.extend(comparison.objectives().iter().map(|row| objective_words(comparison, row)));
     sentences.extend(sequential(comparison));
     sentences.extend(precision(comparison));
     sentences
@@ -156,11 +156,12 @@ fn waiting(paired: &Paired) -> String {
     format!(", and its p99 of waiting for a node is {} {word}", span(difference.mean.abs()))
 }
 
-fn objective_words(comparison: &Comparison, position: usize, objective: &ObjectiveShare) -> String {
+fn objective_words(comparison: &Comparison, (objective, cells): &ObjectiveRow<'_>) -> String {
     let each: Vec<String> = comparison
         .policies
         .iter()
-        .filter_map(|policy| Some((policy, policy.objectives.get(position)?)))
+        .zip(cells)
+        .filter_map(|(policy, own)| Some((policy, (*own)?)))
         .map(|(policy, own)| match own.judged {
             0 => format!("{}: not measured", policy.name),
             judged => format!("{} in {} of {} runs", policy.name, own.met, judged),
