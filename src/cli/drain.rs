@@ -42,7 +42,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     nodes.sort_unstable();
     nodes.dedup();
     let standing = Standing::of(&question);
-    let rooms = rooms(&arguments.cluster, &question, &nodes, prices.catalog())?;
+    let rooms = rooms((arguments.cluster.as_path(), &question), &nodes, prices.catalog(), console)?;
     let drained = drain::question(question, &standing, &nodes);
     let answer = DrainAnswer::of(&standing, &SinglePass::of(&drained), &nodes, &rooms);
     match arguments.format {
@@ -53,15 +53,21 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 
 /// What the Cluster Autoscaler of the dump sees of those of the nodes that are of no NodePool.
 fn rooms(
-    dump: &Path,
-    question: &PackingQuestion,
+    (dump, question): (&Path, &PackingQuestion),
     nodes: &[usize],
     catalog: &Catalog,
+    console: &mut Console<'_>,
 ) -> Result<BTreeMap<usize, GroupRoom>, Failure> {
     let foreign = |node: &&usize| question.nodes[**node].node.labels.get(well_known::NODEPOOL).is_none();
     let foreign: Vec<usize> = nodes.iter().filter(foreign).copied().collect();
+    if foreign.is_empty() {
+        return Ok(BTreeMap::new());
+    }
     // The standard input can be read once.
-    if foreign.is_empty() || dump.as_os_str() == "-" {
+    if dump.as_os_str() == "-" {
+        console.note(
+            "warning: a Cluster Autoscaler, which may take nodes of node groups away, is not looked for in a dump from the standard input: name a file",
+        );
         return Ok(BTreeMap::new());
     }
     let source = [load_argument(dump, &Limits::default())?];

@@ -233,6 +233,7 @@ mod tests {
             unconfirmed: 0.0,
             cost_by_origin: BTreeMap::new(),
             spot: false,
+            silent: Vec::new(),
             price_date: String::new(),
             warnings: Caveats::new(),
         }
