@@ -121,7 +121,7 @@ pub struct ObservedLoad {
 
 /// What a dump is to hold, as `kubectl api-resources -o name` calls it. Of ConfigMaps it is one, with the ranks of the Cluster
 /// Autoscaler's groups: [`RANKS`].
-pub const RESOURCES: [&str; 36] = [
+pub const RESOURCES: [&str; 37] = [
     "deployments.apps",
     "statefulsets.apps",
     "daemonsets.apps",
@@ -148,6 +148,7 @@ pub const RESOURCES: [&str; 36] = [
     "priorityclasses.scheduling.k8s.io",
     "persistentvolumes",
     "storageclasses.storage.k8s.io",
+    "volumeattributesclasses.storage.k8s.io",
     "nodepools.karpenter.sh",
     "nodeclaims.karpenter.sh",
     "nodeoverlays.karpenter.sh",
