@@ -67,8 +67,8 @@ fn the_action_checks_and_says_what_moved() {
     for file in ["nodecast.md", "nodecast.xml"] {
         assert!(outputs.contains(file) && runner.file(file).is_file(), "{outputs}");
     }
-    let longer = runner.check("--set 'duration=2h' --tolerance 1%");
-    assert_eq!(longer.status.code(), Some(1), "{longer:?}");
+    let dearer = runner.check("--set duration=1h --set 'load[0].requests.scale=4' --tolerance 1%");
+    assert_eq!(dearer.status.code(), Some(1), "{dearer:?}");
     let summary = std::fs::read_to_string(runner.file("summary.md")).unwrap();
     assert!(summary.contains("cost") && summary.contains("worse"), "{summary}");
     assert_eq!(runner.check("--no-such-option").status.code(), Some(2));

@@ -208,7 +208,9 @@ fn a_forecast_repeats_whatever_demand_is_stated_in_and_says_what_it_cannot() {
     let hour = |hours: i64| SimTime::ZERO + SimDuration::from_secs(hours * 3_600);
     let training = Window { from: hour(2), until: hour(26) };
     let known = replay::forecast(&scenario, training).unwrap();
-    let Requests::Cpu(cores) = &known.load[1].requests else { panic!("a load in cores") };
+    let in_cores = |requests: &Requests| matches!(requests, Requests::Cpu(_));
+    let found = known.load.iter().find(|load| in_cores(&load.requests));
+    let Some(Requests::Cpu(cores)) = found.map(|load| &load.requests) else { panic!("a load in cores") };
     let usage = &known.usage[0];
     for open in [Some(cores), usage.cpu.as_ref(), usage.memory.as_ref(), known.queues[0].messages.as_ref()] {
         let open = open.unwrap();

@@ -229,5 +229,6 @@ fn a_record_that_leaves_a_load_without_requests_is_warned_of() {
     let none = "nothing of this `trace` falls into the run: it is over before the load begins";
     assert_eq!(of("{trace: trace.csv, shift: -1h}", "", "1d"), [none]);
     let gap = "table.csv: rows are missing in 1 place, of 10h at most, in which nothing comes: a row stands for 1h, the usual time to the next";
-    assert_eq!(of("{csv: table.csv, column: r}", "", "1d"), [gap]);
+    let told = of("{csv: table.csv, column: r}", "", "1d");
+    assert!(told.len() == 1 && told[0].ends_with(gap), "{told:?}");
 }
