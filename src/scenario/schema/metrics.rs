@@ -205,7 +205,6 @@ section! {
     active_above: 0
     values: [{ at: 0s, value: 3 }, { at: 10m, value: 50 }, { at: 20m, fails: true }]
   - { scaled_object: shop/orders, trigger: s1, values: [{ at: 0s, value: 7 }] }
-  - { metric: queue_depth, values: [{ at: 0s, value: 12 }] }
   - { metric: queue_depth, selector: queue=orders, values: [{ at: 0s, value: 3 }] }
   - { metric: requests_per_second, object: shop/main, values: [{ at: 0s, value: 90 }] }
   - { workload: shop/web, resource: cpu, csv: utilization.csv }
