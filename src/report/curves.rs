@@ -301,7 +301,7 @@ pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
 
 /// The pods but those of DaemonSets.
 fn working(outcome: &Outcome) -> impl Iterator<Item = PodFacts> {
-    outcome.record.pods.iter().filter(|pod| !is_daemon(outcome, pod))
+    outcome.record.pods.unnamed().filter(|pod| !is_daemon(outcome, pod))
 }
 
 /// How many of the spans (from, until), which are `most` or fewer, are [open](Spans::open).

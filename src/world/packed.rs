@@ -221,6 +221,11 @@ impl<'b> Reader<'b> {
         }
     }
 
+    /// Passes over the next bytes.
+    pub(super) fn skip(&mut self, length: usize) {
+        self.0 = self.0.get(length..).unwrap_or_default();
+    }
+
     /// The next bytes as text.
     pub(super) fn text(&mut self, length: usize) -> &'b str {
         let (text, rest) = self.0.split_at(length.min(self.0.len()));

@@ -184,7 +184,7 @@ fn weights_by_node(outcome: &Outcome) -> Vec<BTreeMap<u32, i128>> {
     let nodes = &outcome.record.nodes;
     let end = SimTime::ZERO + outcome.about.duration;
     let mut weights = vec![BTreeMap::new(); nodes.len()];
-    for pod in &outcome.record.pods {
+    for pod in outcome.record.pods.unnamed() {
         let Some(node) = pod.node.map(NodeId::index).filter(|&node| node < nodes.len()) else { continue };
         let weight = pod_weight(&pod, &nodes[node], end);
         if weight > 0 {

@@ -50,7 +50,7 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
     let (counts_from, end) = (outcome.about.counts_from(), SimTime::ZERO + outcome.about.duration);
     let (mut daemons, mut own, mut placeholders) = (0, PodCounts::default(), PodCounts::default());
     let mut readiness = Vec::new();
-    for pod in &outcome.record.pods {
+    for pod in outcome.record.pods.unnamed() {
         if is_daemon(outcome, &pod) {
             daemons += 1;
         } else if pod.placeholder {

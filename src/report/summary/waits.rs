@@ -74,7 +74,7 @@ impl Waits {
     /// Those of a run.
     pub(super) fn of(outcome: &Outcome) -> Self {
         let end = SimTime::ZERO + outcome.about.duration;
-        let pods = outcome.record.pods.iter();
+        let pods = outcome.record.pods.unnamed();
         let firsts = made_anew::firsts(outcome);
         let mut found: BTreeMap<Kind, Vec<SimDuration>> = BTreeMap::new();
         for pod in pods.filter(|pod| !is_daemon(outcome, pod) && counts_wait(outcome, pod, end)) {

@@ -74,7 +74,7 @@ impl Replay {
     pub(super) fn of(outcome: &Outcome, names: &mut Names, rows: usize) -> Self {
         let record = &outcome.record;
         let mut sizes = BTreeMap::new();
-        for pod in &record.pods {
+        for pod in record.pods.unnamed() {
             sizes.insert(size(&pod.requests), 0);
         }
         for (position, own) in sizes.values_mut().enumerate() {
@@ -171,7 +171,7 @@ struct Briefs<'p> {
 impl<'p> Briefs<'p> {
     fn of(pods: &'p Pods, sizes: &'p BTreeMap<Size, usize>) -> Self {
         let mut own = Self { pods, sizes, kept: Vec::new() };
-        own.kept = pods.iter().take(BRIEFS_MAX).map(|pod| own.brief(&pod)).collect();
+        own.kept = pods.unnamed().take(BRIEFS_MAX).map(|pod| own.brief(&pod)).collect();
         own
     }
 
@@ -188,7 +188,7 @@ impl<'p> Briefs<'p> {
     }
 
     fn iter(&self) -> impl Iterator<Item = Brief> {
-        let rest = self.pods.iter().skip(self.kept.len()).map(|pod| self.brief(&pod));
+        let rest = self.pods.unnamed().skip(self.kept.len()).map(|pod| self.brief(&pod));
         self.kept.iter().copied().chain(rest)
     }
 }

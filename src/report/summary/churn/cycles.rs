@@ -102,7 +102,7 @@ fn failed(outcome: &Outcome) -> Vec<CycleFigures> {
 fn workloads_on(outcome: &Outcome, nodes: &[NodeId], at: SimTime) -> Vec<String> {
     let nodes: BTreeSet<NodeId> = nodes.iter().copied().collect();
     let record = &outcome.record;
-    let there = record.pods.iter().filter(|pod| {
+    let there = record.pods.unnamed().filter(|pod| {
         let on = pod.node.is_some_and(|node| nodes.contains(&node)) && pod.removed.is_none_or(|gone| gone > at);
         on && !super::super::lives::is_daemon(outcome, pod)
     });

@@ -102,7 +102,7 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
     let end = SimTime::ZERO + outcome.about.duration;
     let pods = &outcome.record.pods;
     let mut by_workload: BTreeMap<WorkloadId, Changes> = BTreeMap::new();
-    for (index, pod) in pods.iter().enumerate().filter(|(_, pod)| !is_daemon(outcome, pod)) {
+    for (index, pod) in pods.unnamed().enumerate().filter(|(_, pod)| !is_daemon(outcome, pod)) {
         let (made, left) = by_workload.entry(pod.workload).or_default();
         made.push((pod.created, PodId::from_index(index)));
         if pod.evicted {
