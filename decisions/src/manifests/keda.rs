@@ -91,24 +91,6 @@ const METRIC_TYPES: &[(&str, TriggerMetricType)] = &[
     ("Utilization", TriggerMetricType::Utilization),
 ];
 
-/// The types whose value a simulation makes.
-const TRIGGER_TYPES: &[&str] = &[
-    "prometheus",
-    "cpu",
-    "memory",
-    "cron",
-    "aws-sqs-queue",
-    "kafka",
-    "apache-kafka",
-    "rabbitmq",
-    "redis",
-    "redis-cluster",
-    "redis-sentinel",
-    "kubernetes-workload",
-    "external",
-    "external-push",
-];
-
 /// A ScaledObject object.
 pub(super) fn scaled_object<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<ScaledObject, InputError> {
     let fields = reader.fields(object, &OBJECT)?;
@@ -513,8 +495,8 @@ fn warn_about_target<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>) -> Result
 /// Warns of a type that KEDA does not document, and of a target that the metadata leaves to a variable.
 fn warn_about_outside(reader: &mut Reader<'_>, kind: &Node<'_>, metadata: &Node<'_>, outside: &OutsideTrigger) {
     let shown: String = outside.kind.as_str().chars().take(80).collect();
-    if !(outside.is_documented() || TRIGGER_TYPES.contains(&outside.kind.as_str())) {
-        let known = TRIGGER_TYPES.iter().copied().chain(OutsideTrigger::types());
+    if !(outside.is_documented() || TriggerSource::TYPES.contains(&outside.kind.as_str())) {
+        let known = TriggerSource::TYPES.into_iter().chain(OutsideTrigger::types());
         let help = nearest(outside.kind.as_str(), known).map_or_else(
             || "state its values under `external_metrics`; until then it scales nothing".to_owned(),
             |near| format!("did you mean `{near}`?"),

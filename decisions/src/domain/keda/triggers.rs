@@ -315,6 +315,24 @@ impl Metadata<'_> {
 }
 
 impl TriggerSource {
+    /// The types whose value a simulation makes.
+    pub const TYPES: [&'static str; 14] = [
+        "prometheus",
+        "cpu",
+        "memory",
+        "cron",
+        "aws-sqs-queue",
+        "kafka",
+        "apache-kafka",
+        "rabbitmq",
+        "redis",
+        "redis-cluster",
+        "redis-sentinel",
+        "kubernetes-workload",
+        "external",
+        "external-push",
+    ];
+
     /// Reads a trigger's type and metadata, with KEDA's defaults.
     ///
     /// # Errors

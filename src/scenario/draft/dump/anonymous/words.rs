@@ -3,7 +3,7 @@
 //! What must not live here: how the rest is renamed.
 
 use crate::domain::Quantity;
-use crate::domain::keda::OutsideTrigger;
+use crate::domain::keda::{OutsideTrigger, TriggerSource};
 use crate::scenario::manifests::knows_group;
 
 /// Words that stay, in order, each with what the new names of the texts between it and the next begin with. New names begin with `a`
@@ -309,23 +309,6 @@ const OF_SYSTEMS: [&str; 18] = [
     "Enterprise",
     "CoreOS",
 ];
-/// Types of KEDA's triggers whose value a simulation makes.
-const TRIGGERS: [&str; 14] = [
-    "prometheus",
-    "cpu",
-    "memory",
-    "cron",
-    "aws-sqs-queue",
-    "kafka",
-    "apache-kafka",
-    "rabbitmq",
-    "redis",
-    "redis-cluster",
-    "redis-sentinel",
-    "kubernetes-workload",
-    "external",
-    "external-push",
-];
 /// Kinds of objects that others refer to.
 const KINDS: [&str; 35] = [
     "SecurityGroupPolicy",
@@ -432,7 +415,7 @@ pub(super) fn says_how_bought(key: &str, value: &str) -> bool {
 
 /// Whether KEDA has triggers of a type, or documents it.
 pub(super) fn is_known_trigger(kind: &str) -> bool {
-    TRIGGERS.contains(&kind) || OutsideTrigger::types().any(|own| own == kind)
+    TriggerSource::TYPES.contains(&kind) || OutsideTrigger::types().any(|own| own == kind)
 }
 
 /// Whether a run reads an annotation.
