@@ -237,6 +237,23 @@ fn an_observation_in_which_no_node_was_seen_tells_of_its_pods() {
 }
 
 #[test]
+fn each_of_several_runs_tells_all_of_its_ends() {
+    let place = tempfile::tempdir().unwrap();
+    let runs = ["one", "two"].map(|name| place.path().join(name));
+    for run in &runs {
+        std::fs::create_dir(run).unwrap();
+        let about = r#"{"about": {"start": "2026-10-13T00:00:00Z", "duration_seconds": 86400}}"#;
+        std::fs::write(run.join("summary.json"), about).unwrap();
+        let nodes = "node,origin,instance_type,zone,capacity_type,launched_seconds,terminated_seconds,end\n\
+                     a,default,m5.large,us-east-1a,spot,10,3610,interrupted\n";
+        std::fs::write(run.join("nodes.csv"), nodes).unwrap();
+    }
+    let history = read(&Sources { paths: runs.to_vec(), window: None }).unwrap();
+    assert_eq!((history.lives.len(), history.ends_told), (2, true));
+    assert!(history.lives.iter().all(|life| life.ends == [day()] && life.end == Some(End::Interrupted)));
+}
+
+#[test]
 fn what_cannot_be_used_is_an_error_that_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let watch = std::fs::read_to_string(path(WATCH)).unwrap();

@@ -52,10 +52,11 @@ pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputE
     let sampled = directory.join(OBSERVATION).exists();
     if sampled {
         ledger.sampled();
-    } else {
-        ledger.tells_ends();
     }
     ledger.begin_run(Window { from: start, until: start.plus_seconds(length) });
+    if !sampled {
+        ledger.tells_ends();
+    }
     nodes.iter().for_each(|row| node(ledger, row, start, sampled));
     reclaims(ledger, &directory.join("counts.csv"), start)?;
     let tables = [
