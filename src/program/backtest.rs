@@ -3,7 +3,7 @@
 mod ablation;
 pub mod bill;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,7 @@ use super::{Audience, Failure, Prices, edits, prices};
 use crate::domain::words::counted as counted_words;
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::backtest::figures::Window;
-use crate::experiment::backtest::history::{Counted, History};
+use crate::experiment::backtest::history::History;
 use crate::experiment::backtest::replay::{forecast, not_repeated, with_recorded};
 use crate::experiment::backtest::{
     Answer, BillComparison, Findings, Mode, Recorded, SCHEMA_VERSION, Stretch, Variant, findings, naive_stretch,
@@ -384,20 +384,8 @@ impl Backtest {
 
 /// The stretch of a record that a scenario simulates, from a split on.
 fn covered(recorded: &History, scenario: &Scenario, split: Option<SimDuration>) -> Result<Stretch, Failure> {
-    let simulated = History {
-        start: scenario.start,
-        duration: scenario.duration,
-        counts_from: SimTime::ZERO + scenario.warm_up,
-        nodes: Vec::new(),
-        pods: Vec::new(),
-        workloads: BTreeMap::new(),
-        knows_evictions: false,
-        charges: None,
-        charged_from: SimTime::ZERO,
-        counted: Counted::default(),
-        spot_prices: Vec::new(),
-        currency: None,
-    };
+    let counts_from = SimTime::ZERO + scenario.warm_up;
+    let simulated = History { counts_from, ..History::unknown(scenario.start, scenario.duration) };
     stretch(recorded, &simulated, split).map_err(Failure::bad_input)
 }
 

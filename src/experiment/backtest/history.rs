@@ -209,6 +209,24 @@ impl Charge {
 }
 
 impl History {
+    /// One of which nothing is known but when it was, to be judged from its beginning.
+    pub fn unknown(start: Timestamp, duration: SimDuration) -> Self {
+        Self {
+            start,
+            duration,
+            counts_from: SimTime::ZERO,
+            nodes: Vec::new(),
+            pods: Vec::new(),
+            workloads: BTreeMap::new(),
+            knows_evictions: false,
+            charges: None,
+            charged_from: SimTime::ZERO,
+            counted: Counted::default(),
+            spot_prices: Vec::new(),
+            currency: None,
+        }
+    }
+
     /// The history of a simulation.
     pub fn of(outcome: &Outcome) -> Self {
         let record = &outcome.record;

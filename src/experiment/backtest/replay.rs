@@ -197,12 +197,11 @@ fn repeat_known(open: &mut OpenRequests, began: SimTime, split: SimTime, period:
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use super::spot_prices;
     use crate::cloud::BillItem;
     use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
-    use crate::experiment::backtest::history::{Charge, Counted, History};
+    use crate::experiment::backtest::history::{Charge, History};
 
     #[test]
     fn a_pool_of_many_instances_is_replayed_at_the_price_of_one() {
@@ -217,20 +216,8 @@ mod tests {
             machine_time: SimDuration::from_secs(40 * 3_600),
             amount: Money::from_nanos(40 * 70_000_000),
         };
-        let history = History {
-            start: jiff::Timestamp::UNIX_EPOCH,
-            duration: SimDuration::from_secs(3_600),
-            counts_from: SimTime::ZERO,
-            nodes: Vec::new(),
-            pods: Vec::new(),
-            workloads: BTreeMap::new(),
-            knows_evictions: false,
-            charges: Some(vec![charge]),
-            charged_from: SimTime::ZERO,
-            counted: Counted::default(),
-            spot_prices: Vec::new(),
-            currency: None,
-        };
+        let hour = SimDuration::from_secs(3_600);
+        let history = History { charges: Some(vec![charge]), ..History::unknown(jiff::Timestamp::UNIX_EPOCH, hour) };
         let prices = spot_prices(&history, 0).unwrap();
         assert_eq!(prices.iter().map(|price| price.rate).collect::<Vec<_>>(), [HourlyRate::from_nanos(70_000_000)]);
     }

@@ -470,14 +470,13 @@ fn mean_bill(simulations: &[History], judged: Window) -> ComparedBill {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
 
     use nodecast_observed::bill::{Cluster, Ledger, ReadOptions, read_bytes};
 
     use super::{BillItem, ComparedBill, RecordedBill, flaws, group_of, well_known};
     use crate::domain::{Money, SimDuration, SimTime, Symbol};
     use crate::experiment::backtest::figures::{HeldPrices, Window};
-    use crate::experiment::backtest::history::{Charge, Counted, History};
+    use crate::experiment::backtest::history::{Charge, History};
 
     const HEADER: &str = "line_item_usage_account_id,line_item_line_item_type,line_item_usage_start_date,line_item_usage_end_date,\
         line_item_product_code,line_item_usage_type,line_item_availability_zone,line_item_resource_id,line_item_usage_amount,\
@@ -510,20 +509,7 @@ mod tests {
     }
 
     fn record() -> History {
-        History {
-            start: "2026-10-13T00:00:00Z".parse().unwrap(),
-            duration: SimDuration::from_secs(86_400),
-            counts_from: SimTime::ZERO,
-            nodes: Vec::new(),
-            pods: Vec::new(),
-            workloads: BTreeMap::new(),
-            knows_evictions: false,
-            charges: None,
-            charged_from: SimTime::ZERO,
-            counted: Counted::default(),
-            spot_prices: Vec::new(),
-            currency: None,
-        }
+        History::unknown("2026-10-13T00:00:00Z".parse().unwrap(), SimDuration::from_secs(86_400))
     }
 
     fn total(charges: &[Charge]) -> Money {
