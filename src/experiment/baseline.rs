@@ -12,6 +12,7 @@ use super::model::{FIRST, MODEL};
 use super::points::Point;
 use super::statistics::mean;
 use crate::domain::SimDuration;
+use crate::report::format::relative_change;
 use crate::report::pack::PackedInstance;
 use crate::report::summary::PROGRAM;
 
@@ -194,7 +195,7 @@ pub struct Movement {
     pub was: Option<f64>,
     /// What it is; `null` when there is nothing to measure.
     pub is: Option<f64>,
-    /// The change as a share of what it was; `null` where that was 0 or nothing.
+    /// The change as a share of the baseline; `null` where the baseline is nearly 0 or not measured.
     pub change: Option<f64>,
     /// By how much it may get worse, as a share.
     pub tolerance: f64,
@@ -227,7 +228,7 @@ pub fn check(baseline: &Baseline, now: &ScenarioBaseline, tolerance: Option<f64>
             figure: figure.name,
             was,
             is,
-            change: was.zip(is).and_then(|(was, is)| (was.abs() > 0.0).then(|| (is - was) / was.abs())),
+            change: was.zip(is).and_then(|(was, is)| relative_change(is - was, was)),
             tolerance,
             standing: standing(figure, was, is, tolerance),
         })

@@ -7,6 +7,7 @@ use nodecast_observed::estimate::beta_lower;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Streams;
+use crate::report::format::relative_change;
 
 /// The share of intervals that cover the true value.
 const CONFIDENCE: f64 = 0.95;
@@ -203,7 +204,7 @@ fn student_t_below(value: f64, freedom: f64) -> f64 {
 pub struct Paired {
     /// `other` minus `base`.
     pub difference: Estimate,
-    /// The difference as a share of the mean of `base`; `null` where that mean is 0.
+    /// The difference as a share of the mean of `base`; `null` where that mean is too near 0 ([`relative_change`]).
     pub relative: Option<Estimate>,
 }
 
@@ -213,7 +214,8 @@ impl Paired {
         let differences: Vec<f64> = base.iter().zip(other).map(|(base, other)| other - base).collect();
         let difference = Estimate::of(&differences)?;
         let base_mean = mean(base)?;
-        let relative = if base_mean.abs() > 0.0 { relative(base, &differences, base_mean) } else { None };
+        let relative =
+            relative_change(difference.mean, base_mean).and_then(|_| relative(base, &differences, base_mean));
         Some(Self { difference, relative })
     }
 

@@ -117,6 +117,22 @@ pub fn percent(share: f64) -> String {
     if share < 0.0 { negative(&text) } else { text }
 }
 
+/// Below this a figure is a residue of rounding: money has nine decimals, and no count, share or time is as small.
+const RESIDUE: f64 = 1e-9;
+
+/// From this ratio on a change is no longer a share of anything: the base was nearly zero.
+const RATIO_MAX: f64 = 10_000.0;
+
+/// `difference` as a share of `base`: the one way to a relative change. `None` where the base is zero or so nearly zero that
+/// the share has no meaning; 0 where nothing differs.
+pub fn relative_change(difference: f64, base: f64) -> Option<f64> {
+    if difference.abs() <= 0.0 && base.abs() > 0.0 {
+        return Some(0.0);
+    }
+    let share = (base.abs() > RESIDUE).then(|| difference / base.abs())?;
+    (share.abs() < RATIO_MAX).then_some(share)
+}
+
 /// A count with its thousands grouped.
 pub fn count(count: u64) -> String {
     grouped(&count.to_string())
@@ -256,9 +272,17 @@ impl Calendar {
 mod tests {
     use super::{
         Calendar, ExactSeconds, counted, grouped, instant_for_people, moment, money, money_among, money_in_short,
-        per_day, percent, span,
+        per_day, percent, relative_change, span,
     };
     use crate::domain::SimTime;
+
+    #[test]
+    fn change_of_a_residue_has_no_percentage() {
+        assert_eq!([relative_change(0.5, 2.0), relative_change(-0.5, -2.0)], [Some(0.25), Some(-0.25)]);
+        assert_eq!([relative_change(0.0, 1e-180), relative_change(0.0, 7.0)], [Some(0.0), Some(0.0)]);
+        assert_eq!([relative_change(0.02, 6e-170), relative_change(0.02, 0.0), relative_change(0.0, 0.0)], [None; 3]);
+        assert_eq!([relative_change(900.0, 1e-5), relative_change(f64::NAN, 1.0)], [None; 2]);
+    }
 
     #[test]
     fn spans_keep_three_or_four_digits_and_never_show_sixty_seconds() {

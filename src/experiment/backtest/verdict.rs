@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::experiment::statistics::{mean, student_t_quantile};
+use crate::report::format::relative_change;
 
 /// How many deviations off chance explains: one figure in twenty lies further off by chance.
 const CHANCE: f64 = 2.0;
@@ -101,7 +102,7 @@ pub fn judge(observed: f64, simulations: &[f64], tolerance: f64) -> Option<Judge
 
 /// A difference as a share of what it is held against: 0 of nothing and nothing, unknown of nothing and something.
 pub fn share(difference: f64, whole: f64) -> Option<f64> {
-    if whole.abs() > 1e-12 { Some(difference / whole.abs()) } else { (difference.abs() <= 1e-12).then_some(0.0) }
+    if difference.abs() <= 1e-12 { Some(0.0) } else { relative_change(difference, whole) }
 }
 
 /// The deviation of one more value of these: it is as far off as they are, and their mean is off as well.

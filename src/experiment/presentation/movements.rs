@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{aligned_within, signed_percent, value};
+use super::{aligned_within, signed, signed_percent, value};
 use crate::experiment::baseline::{Movement, Standing};
 use crate::experiment::figures::{Figure, named};
 use crate::report::columns::folded;
@@ -18,7 +18,7 @@ fn cells(movement: &Movement, currency: &str) -> Vec<String> {
         Some(figure) => (figure.label, say(figure, movement.was), say(figure, movement.is)),
         None => (movement.figure, String::new(), String::new()),
     };
-    let change = movement.change.map_or_else(|| "\u{2013}".to_owned(), signed_percent);
+    let change = change(movement, currency);
     let verdict = match movement.standing {
         Standing::Worse => "WORSE",
         Standing::Better => "better",
@@ -30,6 +30,20 @@ fn cells(movement: &Movement, currency: &str) -> Vec<String> {
     let judged = movement.standing != Standing::NotJudged;
     let tolerance = if judged { percent(movement.tolerance) } else { "\u{2013}".to_owned() };
     vec![policy, label.to_owned(), was, is, change, tolerance, verdict.to_owned()]
+}
+
+/// The change in percent; as a plain difference where the baseline is too near 0 for a percentage; a dash where either is not
+/// measured or nothing changed.
+fn change(movement: &Movement, currency: &str) -> String {
+    if let Some(share) = movement.change {
+        return signed_percent(share);
+    }
+    let difference =
+        movement.was.zip(movement.is).map(|(was, is)| is - was).filter(|difference| difference.abs() > 0.0);
+    match (named(movement.figure), difference) {
+        (Some(figure), Some(difference)) => signed(figure, currency, difference),
+        _ => "\u{2013}".to_owned(),
+    }
 }
 
 /// What is said of figures that never fail a check.
@@ -188,7 +202,7 @@ mod tests {
     use crate::experiment::baseline::{Movement, Standing};
 
     fn movement(figure: &'static str, was: f64, is: f64, standing: Standing) -> (Movement, String) {
-        let change = Some((is - was) / was);
+        let change = crate::report::format::relative_change(is - was, was);
         let (scenario, policy) = ("a|b<c.yaml".to_owned(), "p".to_owned());
         let movement =
             Movement { scenario, policy, figure, was: Some(was), is: Some(is), change, tolerance: 0.02, standing };
@@ -214,6 +228,19 @@ mod tests {
         let narrow = table(&movements, Some(25));
         assert!(narrow.starts_with("a|b<c.yaml / p\n  figure "), "{narrow}");
         assert_eq!(narrow.matches("a|b<c.yaml / p").count(), 1, "{narrow}");
+    }
+
+    #[test]
+    fn change_from_nearly_zero_is_a_plain_difference() {
+        let movements = [
+            movement("requests_lost", 3e-201, 0.021, Standing::Worse),
+            movement("evictions", 0.0, 12.0, Standing::Worse),
+            movement("cost", 0.000_02, 730.0, Standing::Worse),
+        ];
+        let table = table(&movements, None);
+        assert!(table.contains("+2.1 points") && table.contains("+12") && table.contains("+$730.00"), "{table}");
+        assert!(table.lines().all(|line| line.chars().count() < 120), "{table}");
+        assert!(markdown(&movements).contains("| +12 |"), "{table}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PackAnswer, SCHEMA_VERSION};
 use crate::report::columns::{Align, Columns, fitted};
-use crate::report::format::{count, money_among, span};
+use crate::report::format::{count, money_among, relative_change, span};
 
 /// How well every instance of a suite is packed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -214,14 +214,14 @@ fn change(own: &PackedInstance, before: &BaselineInstance, tolerance_percent: f6
         let what = format!("leaves {} pods pending, {} before", own.pods_pending, before.pods_pending);
         return Some(Change { instance, worse: own.pods_pending > before.pods_pending, what });
     }
-    let percent = if before.per_hour > 0.0 { (own.per_hour / before.per_hour - 1.0) * 100.0 } else { 0.0 };
+    let share = relative_change(own.per_hour - before.per_hour, before.per_hour);
     // Costs are sums of prices with nine decimals.
     let equal = (own.per_hour - before.per_hour).abs() < 5e-10;
     let worse = !equal && own.per_hour > before.per_hour * (1.0 + tolerance_percent / 100.0);
     (!equal).then(|| {
         let money = |amount| money_among(own.currency, amount, own.per_hour);
-        let what =
-            format!("costs {} an hour, {} before ({percent:+.2} %)", money(own.per_hour), money(before.per_hour));
+        let percent = share.map_or(String::new(), |share| format!(" ({:+.2} %)", share * 100.0));
+        let what = format!("costs {} an hour, {} before{percent}", money(own.per_hour), money(before.per_hour));
         Change { instance, worse, what }
     })
 }
