@@ -7,6 +7,7 @@ use crate::cloud::billing::balancers::BalancerUse;
 use crate::cloud::billing::network::Traffic;
 use crate::cloud::billing::support;
 use crate::cloud::{Bill, BillItem};
+use crate::domain::node_pool::ClusterInfo;
 use crate::domain::versions::KubernetesVersion;
 use crate::domain::{Currency, HourlyRate, SimDuration, SimTime, WorkloadId};
 use crate::manifests::Service;
@@ -28,6 +29,7 @@ pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)], end
         let requests = own.phases(end).map(|(from, to, services)| behind(services) * share(from, to)).sum();
         BalancerUse { kind: own.kind, requests: whole(requests), from: own.from, to: own.to.unwrap_or(end) }
     };
+    let cluster = manifests.cluster.as_ref();
     let near: Vec<Service> = manifests.services.iter().filter(|own| own.keeps_zone).cloned().collect();
     Traffic {
         zones: context.setup.scenario.zones.clone(),
@@ -35,7 +37,24 @@ pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)], end
         requests: whole(answered.iter().map(|own| own.1).sum()),
         near: whole(behind(&near)),
         balancers: balancers.iter().map(used).collect(),
+        ordered_gateways: cluster.map_or(0, |cluster| ordered_gateways(context, cluster)),
+        pulls_through_ordered: cluster.is_some_and(|cluster| cluster.private_nodes),
     }
+}
+
+/// NAT gateways that eksctl creates for a ClusterConfig: of a highly available set one for each of its zones, or of those that eksctl
+/// chooses where it names none.
+///
+/// Source: eksctl 0.229 `pkg/az/az.go`: three zones of the region, two in us-east-1.
+fn ordered_gateways(context: &Context<'_>, cluster: &ClusterInfo) -> u32 {
+    const CHOSEN: usize = 3;
+    const CHOSEN_IN_US_EAST_1: usize = 2;
+    let chosen = if context.setup.region.name.as_str() == "us-east-1" { CHOSEN_IN_US_EAST_1 } else { CHOSEN };
+    let zones = match cluster.zones.len() {
+        0 => context.setup.region.zones.len().min(chosen),
+        named => named,
+    };
+    cluster.nat_gateways.map_or(0, |nat| nat.count(u32::try_from(zones).unwrap_or(u32::MAX)))
 }
 
 /// Whether a Service selects the pods of a workload.

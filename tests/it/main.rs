@@ -34,6 +34,7 @@ mod disruption_cases;
 mod disruption_properties;
 mod drifted;
 mod edits;
+mod eksctl_orders;
 mod exact_times;
 mod experiments;
 mod explain_groups;

@@ -347,4 +347,36 @@ pub struct ClusterInfo {
     pub kubernetes_version: Option<String>,
     /// Zones that the cluster's subnets lie in; empty where none are stated.
     pub zones: Vec<Symbol>,
+    /// NAT gateways of the cluster's VPC; `None` where they are not known.
+    pub nat_gateways: Option<NatGateways>,
+    /// Whether the cluster has node groups and all of them are in private subnets.
+    pub private_nodes: bool,
+    /// Release of Karpenter that is installed with the cluster, as written, for example `1.8.2`.
+    pub karpenter_version: Option<String>,
+    /// Whether that Karpenter has an interruption queue; `None` without one.
+    pub karpenter_queue: Option<bool>,
+}
+
+/// NAT gateways of a VPC that eksctl creates.
+///
+/// Source: eksctl 0.229 `pkg/apis/eksctl.io/v1alpha5/types.go`, `ClusterNAT`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NatGateways {
+    /// None.
+    Disable,
+    /// One for all zones.
+    Single,
+    /// One in each zone.
+    HighlyAvailable,
+}
+
+impl NatGateways {
+    /// Number of gateways in a VPC with `zones` zones.
+    pub const fn count(self, zones: u32) -> u32 {
+        match self {
+            Self::Disable => 0,
+            Self::Single => 1,
+            Self::HighlyAvailable => zones,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! eksctl's ClusterConfig: the cluster, its node groups and its Fargate profiles.
 
+mod extras;
 mod kubelets;
 mod subnets;
 
@@ -33,6 +34,9 @@ static CLUSTER: Shape = Shape {
         "vpc",
         "addons",
         "kubernetesNetworkConfig",
+        "karpenter",
+        "privateCluster",
+        "controlPlaneScalingConfig",
     ],
     without_effect: &[
         "cloudWatch",
@@ -41,11 +45,8 @@ static CLUSTER: Shape = Shape {
         "identityProviders",
         "iamIdentityMappings",
         "secretsEncryption",
-        "privateCluster",
         "gitops",
         "accessConfig",
-        "karpenter",
-        "localZones",
         "zonalShiftConfig",
         "upgradePolicy",
     ],
@@ -53,20 +54,25 @@ static CLUSTER: Shape = Shape {
         ("autoModeConfig", "a scenario has Auto Mode by a policy with `autoscaler: eks-auto-mode`"),
         ("outpost", "nodes run in the region"),
         ("remoteNetworkConfig", "hybrid nodes do not exist"),
+        ("localZones", "nodes run in the availability zones of the region, whose prices and waits are others"),
+        ("capabilities", "EKS Capabilities are not billed: the cost is too low"),
+        ("kubeAPIServerConfig", "the API server has EKS's default settings"),
+        ("kubeControllerManagerConfig", "the controllers have EKS's default settings"),
+        ("kubeSchedulerConfig", "pass a KubeSchedulerConfiguration among the manifests"),
     ],
     strict: false,
 };
 static METADATA: Shape = Shape {
     name: "a ClusterConfig's metadata",
     keys: &["name", "region", "version"],
-    without_effect: &["tags", "annotations", "accountID"],
+    without_effect: &["tags", "annotations", "accountID", "forceUpdateVersion", "rollbackConfig"],
     unsupported: &[],
     strict: false,
 };
 static NETWORK: Shape = Shape {
     name: "a ClusterConfig's network",
     keys: &["ipFamily"],
-    without_effect: &["serviceIPv4CIDR"],
+    without_effect: &["serviceIPv4CIDR", "serviceIPv6CIDR"],
     unsupported: &[],
     strict: false,
 };
@@ -103,6 +109,7 @@ static GROUP: Shape = Shape {
         "overrideBootstrapCommand",
         "bottlerocket",
         "ami",
+        "nodeRepairConfig",
     ],
     without_effect: &[
         "ssh",
@@ -116,8 +123,8 @@ static GROUP: Shape = Shape {
         "enableDetailedMonitoring",
         "ebsOptimized",
         "releaseVersion",
-        "nodeRepairConfig",
         "containerRuntime",
+        "enclaveEnabled",
         "additionalEncryptedVolume",
         "instanceName",
         "instancePrefix",
@@ -133,6 +140,9 @@ static GROUP: Shape = Shape {
         ("capacityReservation", "no reserved capacity is used"),
         ("efaEnabled", "instances have no EFA interface"),
         ("maxInstanceLifetime", "the Auto Scaling group replaces no instance for its age"),
+        ("instanceMarketOptions", "no Capacity Block is used"),
+        ("localZones", "its nodes run in the availability zones of the region, whose prices and waits are others"),
+        ("outpostARN", "its nodes run in the region"),
     ],
     strict: false,
 };
@@ -165,6 +175,7 @@ pub(super) fn cluster_config<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> 
             groups.push(node_group(reader, node, (&cluster, &subnets), managed)?);
         }
     }
+    extras::read(reader, fields, &mut cluster)?;
     let profiles = fargate::profiles(reader, fields)?;
     Ok(ReadCluster { cluster, groups, profiles, plugin: plugin(reader, fields)? })
 }
@@ -212,6 +223,7 @@ fn node_group<'s>(
     managed: bool,
 ) -> Result<NodeGroup, InputError> {
     let fields = reader.fields(node, &GROUP)?;
+    extras::warn_of_repair(reader, fields);
     let name = reader.symbol(fields.required(reader, "name")?, "name")?;
     let mut instance_types = instance_types(reader, fields)?;
     let spot = fields.optional("spot", |n, what| reader.truth(n, what))?.unwrap_or(false);

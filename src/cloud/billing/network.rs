@@ -111,6 +111,10 @@ pub struct Traffic {
     pub near: u64,
     /// The load balancers that the manifests call for.
     pub balancers: Vec<BalancerUse>,
+    /// NAT gateways that a ClusterConfig orders; they are billed where the scenario sets none.
+    pub ordered_gateways: u32,
+    /// Whether nodes pull images through these.
+    pub pulls_through_ordered: bool,
 }
 
 /// Bytes of a gigabyte, as AWS counts transfer.
@@ -136,7 +140,9 @@ pub(super) fn lines(
         let price = listed.regional(BillItem::NatGateway, gateways.per_hour, NetworkPrices::NAT_HOUR)?;
         Some((i64::from(gateways.count), price))
     };
-    if let Some((count, (per_hour, quality))) = prices.nat_gateways.and_then(|gateways| price(gateways, listed)) {
+    let ordered = NatGateways { count: traffic.ordered_gateways, per_hour: None, per_gb: None };
+    let gateways = prices.nat_gateways.or((ordered.count > 0).then_some(ordered));
+    if let Some((count, (per_hour, quality))) = gateways.and_then(|gateways| price(gateways, listed)) {
         // An hour begun is an hour paid.
         let hours =
             billed.as_micros().div_euclid(HOUR.as_micros()) + i64::from(billed.as_micros() % HOUR.as_micros() > 0);
@@ -144,7 +150,9 @@ pub(super) fn lines(
         let line = blank(BillItem::NatGateway, None, SimTime::ZERO, end);
         lines.push(BillLine { billed, rate, amount: charge(rate, billed), quality, ..line });
     }
-    lines.extend(pulls((ec2, fargate), prices, (traffic, listed), end));
+    let on_the_way = gateways.filter(|_| prices.nat_gateways.is_some() || traffic.pulls_through_ordered);
+    let pulled_through = NetworkPrices { nat_gateways: on_the_way, ..*prices };
+    lines.extend(pulls((ec2, fargate), &pulled_through, (traffic, listed), end));
     lines.extend(requests(prices, (traffic, listed), end));
     lines
 }

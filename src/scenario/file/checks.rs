@@ -11,6 +11,7 @@ use super::super::manifests::Manifests;
 use super::super::reader::{Fields, Reader};
 use super::super::tree::Location;
 use super::Placed;
+use super::overlays::installed_karpenter;
 use super::timeline::Timeline;
 use crate::domain::keda::Trigger;
 use crate::domain::which::{By, ObjectKind, Which};
@@ -404,6 +405,12 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
             let ours = policy.versions.kubernetes.to_string();
             if !stated.is_empty() && stated != ours {
                 let message = format!("the ClusterConfig says Kubernetes {stated}, the scenario says {ours}");
+                push(warnings, Effect::AboutInput, at.clone(), message);
+            }
+            let installed = cluster.karpenter_version.as_deref().filter(|_| policy.autoscaler == Autoscaler::Karpenter);
+            let ours = policy.versions.karpenter;
+            if let Some(installed) = installed.filter(|_| installed_karpenter(cluster) != Some(ours)) {
+                let message = format!("the ClusterConfig installs Karpenter {installed}, the scenario uses {ours}");
                 push(warnings, Effect::AboutInput, at, message);
             }
         }

@@ -2,7 +2,8 @@
 
 use super::{Reading, ScenarioError, auto_mode, fargate, optional, vertical};
 use crate::domain::controller_time::CallRate;
-use crate::domain::{ControllerTime, FeatureGates, KubernetesVersion, TerminationHandler, Versions};
+use crate::domain::node_pool::ClusterInfo;
+use crate::domain::{ControllerTime, FeatureGates, KarpenterVersion, KubernetesVersion, TerminationHandler, Versions};
 use crate::policy::fargate::Profile;
 use crate::scenario::definition::{FargateSettings, KarpenterOptions};
 use crate::scenario::error::{listed, nearest};
@@ -41,14 +42,22 @@ pub(super) struct Overlay {
     handler: Option<(TerminationHandler, Location)>,
 }
 
+/// Release of Karpenter that eksctl installs, if it can be reproduced.
+pub(super) fn installed_karpenter(cluster: &ClusterInfo) -> Option<KarpenterVersion> {
+    let text = cluster.karpenter_version.as_deref()?;
+    text.parse().or_else(|_| format!("v{text}").parse()).ok()
+}
+
 impl Overlay {
-    /// What holds where nothing is stated: the release of a ClusterConfig, if it can be reproduced, and defaults.
+    /// Settings where nothing is stated: the releases of a ClusterConfig that can be reproduced, and defaults.
     pub(super) fn over_defaults(manifests: &Manifests) -> Self {
         let stated = manifests.cluster.as_ref().and_then(|cluster| cluster.kubernetes_version.as_deref());
         let kubernetes = stated.and_then(|text| text.parse::<KubernetesVersion>().ok()).unwrap_or_default();
+        let mut versions = Versions { kubernetes, ..Versions::default() };
+        lay(&mut versions.karpenter, manifests.cluster.as_ref().and_then(installed_karpenter));
         Self {
-            versions: Versions { kubernetes, ..Versions::default() },
-            queue: true,
+            versions,
+            queue: manifests.cluster.as_ref().and_then(|cluster| cluster.karpenter_queue).unwrap_or(true),
             options: KarpenterOptions::default(),
             gates: FeatureGates::default(),
             auto_mode: auto_mode::Stated::default(),

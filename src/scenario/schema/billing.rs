@@ -68,7 +68,7 @@ section! {
         /// Load balancers; `none` leaves them out of the bill.
         load_balancers: Or<NoBalancers, BalancerKeys> = Some(LoadBalancers::default()), or "those that Services and Ingresses call for";
         /// NAT gateways, through which nodes and pods on Fargate pull images.
-        nat_gateways: NatGateways, or "cost nothing";
+        nat_gateways: NatGateways, or "those that an eksctl ClusterConfig orders, else none";
         /// Requests that cross zones.
         cross_zone: CrossZone, or "costs nothing";
     }

@@ -20,7 +20,8 @@ section! {
     example "versions: { karpenter: v1.13, kubernetes: \"1.36\", cluster-autoscaler: \"1.36\", keda: \"2.20\", vertical-pod-autoscaler: \"1.7\" }
 ";
     struct VersionsKeys {
-        /// Karpenter. NodePools are of v1.x, Provisioners of v0.x.
+        /// Karpenter. NodePools are of v1.x, Provisioners of v0.x. Without it, the `karpenter.version` of an eksctl ClusterConfig
+        /// among the manifests is used.
         karpenter: KarpenterVersion, over KarpenterVersion::default();
         /// kube-scheduler, HorizontalPodAutoscaler and workload controllers. Without it, the version of an eksctl
         /// ClusterConfig among the manifests holds. Quote it: YAML takes 1.30 for the number 1.3.
