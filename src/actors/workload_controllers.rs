@@ -237,17 +237,18 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     }
 }
 
-/// A ReplicaSet makes so many pods: every batch is followed by the next, twice as large, until one is refused.
-fn create_pods(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) {
+/// A ReplicaSet makes so many pods: every batch is followed by the next, twice as large, until one is refused. Whether none was.
+fn create_pods(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) -> bool {
     for batch in slow_start_batches(count) {
         let mut all = true;
         for _ in 0..batch {
             all &= create_pod(context, now, workload, revision);
         }
         if !all {
-            break;
+            return false;
         }
     }
+    true
 }
 
 /// Makes a pod; whether the API server takes it.

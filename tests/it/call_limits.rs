@@ -7,6 +7,11 @@ use nodecast::simulation::{self, Outcome};
 
 /// Deployments, StatefulSets and the like of pods with room for all on one node group, simulated for three minutes.
 fn run(kind: &str, names: &[&str], replicas: u32, more: &str) -> Outcome {
+    run_on(2, kind, names, replicas, more)
+}
+
+/// The same on so many nodes for a thousand pods each.
+fn run_on(nodes: u32, kind: &str, names: &[&str], replicas: u32, more: &str) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     let mut manifests = String::new();
     for name in names {
@@ -27,7 +32,7 @@ fn run(kind: &str, names: &[&str], replicas: u32, more: &str) -> Outcome {
     }
     let scenario = format!(
         "name: test\nregion: us-east-1\nduration: 3m\nmanifests: [objects.yaml]\n{more}\
-         nodeGroups: [{{name: g, instanceTypes: [m5.24xlarge], min: 2, desired: 2, max: 2, maxPods: 1000}}]\n\
+         nodeGroups: [{{name: g, instanceTypes: [m5.24xlarge], min: {nodes}, desired: {nodes}, max: {nodes}, maxPods: 1000}}]\n\
          policies: [{{name: fixed, autoscaler: static}}]\n"
     );
     std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
@@ -120,4 +125,29 @@ fn events_of_pods_take_tokens_until_there_have_been_twenty_five_of_a_replica_set
 fn controllers_that_take_no_time_make_all_pods_at_once() {
     let at = created(&run("Deployment", &["one", "two"], 400, "controller_time: none\n"));
     assert!(at.iter().all(|&at| at < 0.2), "{at:?}");
+}
+
+#[test]
+fn pods_without_nodes_are_all_made() {
+    // A sync makes at most 500 pods, and the next one follows without a node for any of them.
+    for (kind, more) in [("Deployment", ""), ("StatefulSet", ""), ("Job", "workloads: [{name: default/w, run_time: 10m}]\n")] {
+        let outcome = run_on(0, kind, &["w"], 1_150, more);
+        let at = created(&outcome);
+        assert!(outcome.record.pods.iter().all(|pod| pod.scheduled.is_none()));
+        assert_eq!(at.len(), 1_150, "{kind}");
+        assert!((55.0..=62.0).contains(&(at[1_149] - at[0])), "{kind}: {}", at[1_149] - at[0]);
+    }
+    let at = created(&run_on(0, "Deployment", &["w"], 1_150, "controller_time: none\n"));
+    assert_eq!(at.len(), 1_150);
+}
+
+#[test]
+fn surplus_pods_without_nodes_are_all_deleted() {
+    for (kind, time) in [("Deployment", 120), ("StatefulSet", 120), ("Deployment", 1)] {
+        let more = "timeline: [{at: 80s, scale: {workload: default/w, replicas: 20}}]\n".to_owned()
+            + if time == 1 { "controller_time: none\n" } else { "" };
+        let outcome = run_on(0, kind, &["w"], 1_150, &more);
+        let left = outcome.record.pods.iter().filter(|pod| pod.removed.is_none()).count();
+        assert_eq!((outcome.record.pods.len(), left), (1_150, 20), "{kind} {time}");
+    }
 }

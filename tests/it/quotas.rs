@@ -70,6 +70,16 @@ fn a_quota_lets_so_many_pods_be_and_says_so() {
 }
 
 #[test]
+fn refused_replica_set_waits_for_its_back_off() {
+    // It lacks more pods than one sync makes, and still does not ask again at once.
+    let quota = object("ResourceQuota", "{ hard: { pods: \"30\" } }");
+    let outcome = run(&(deployment("web", 1_150, "") + &quota), "");
+    assert_eq!(made(&outcome, "web"), 30);
+    let calls = outcome.record.controllers.limits.iter().find(|limit| limit.client == "replicaset-controller");
+    assert!(calls.is_some_and(|limit| limit.calls < 200), "{calls:?}");
+}
+
+#[test]
 fn limits_of_the_whole_pod_and_of_sidecars_count() {
     let whole = deployment("web", 4, "").replace("containers:", "resources: { limits: { cpu: 2 } }, containers:");
     let limited = "resources: { limits: { cpu: 1 } }";

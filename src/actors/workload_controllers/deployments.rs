@@ -377,7 +377,7 @@ fn fill(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision:
         let anew = active_of(context, workload, revision).count() as i64;
         check.hold(active == anew, || format!("{workload:?} was known to have {active} active pods and has {anew}"));
     }
-    match pod_change(active, wanted) {
+    let went_well = match pod_change(active, wanted) {
         PodChange::Keep => return,
         _ if replica_sets::changed(context, now, workload, revision) => return,
         PodChange::Create(count) => create_pods(context, now, workload, revision, count),
@@ -385,10 +385,11 @@ fn fill(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision:
             for pod in surplus(context, now, workload, revision, count) {
                 kubelet::delete(context, now, pod, false, "the workload has too many replicas");
             }
+            true
         }
-    }
-    // A pass makes or deletes so many at most; the rest follows.
-    if active.abs_diff(wanted) > BURST.unsigned_abs() {
+    };
+    // A pass makes or deletes so many at most; the rest follows, after a back-off if the API server refused a pod.
+    if went_well && active.abs_diff(wanted) > BURST.unsigned_abs() {
         wake(context, workload);
     }
 }

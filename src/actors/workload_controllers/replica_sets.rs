@@ -60,6 +60,8 @@ struct Events {
 struct Sync {
     key: Key,
     work: Work,
+    /// Whether the API server refused a pod, so that the next attempt comes after a back-off.
+    refused: bool,
 }
 
 /// What is left of it.
@@ -140,12 +142,18 @@ fn begin(context: &mut Context<'_>, now: SimTime, worker: usize, key: Key) {
         Work::Status => 1,
         Work::Create { .. } => 0,
     };
-    own.workers[worker] = Some(Sync { key, work });
+    own.workers[worker] = Some(Sync { key, work, refused: false });
     if calls == 0 {
         next_batch(context, now, worker);
     } else {
         call(context, now, worker, calls);
     }
+}
+
+/// Whether a ReplicaSet has other pods than it wants.
+fn lacks_or_exceeds(context: &Context<'_>, (workload, revision): Key) -> bool {
+    let active = i64::from(context.world.workload(workload).active(revision));
+    pod_change(active, deployments::wanted(context, workload, revision)) != PodChange::Keep
 }
 
 /// Asks for the tokens of so many calls, which are made together.
@@ -182,7 +190,7 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker
         own.events.waiting -= 1;
         return write_event(context, now);
     }
-    let Some(Sync { key, work }) = &mut own.workers[worker] else { return };
+    let Some(Sync { key, work, .. }) = &mut own.workers[worker] else { return };
     let (workload, revision) = *key;
     match work {
         // All calls are out: the last one has been answered.
@@ -213,8 +221,9 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker
 /// A call was refused: no batch follows this one.
 fn stop(context: &mut Context<'_>, worker: usize) {
     let Some(own) = &mut context.controllers.replica_sets else { return };
-    if let Some(Sync { work: Work::Create { after, .. }, .. }) = &mut own.workers[worker] {
+    if let Some(Sync { work: Work::Create { after, .. }, refused, .. }) = &mut own.workers[worker] {
         after.clear();
+        *refused = true;
     }
 }
 
@@ -253,11 +262,17 @@ fn answer_after(context: &mut Context<'_>, now: SimTime, last: bool, worker: usi
     }
 }
 
-/// The sync is over; the ReplicaSet is looked at again if it has changed meanwhile.
+/// The sync is over. The ReplicaSet is looked at again if it has changed meanwhile, or if the sync has not done all: each pod that was
+/// made or deleted puts it back in the queue once it is seen, whether or not the pod has a node. After a refusal the queue's back-off
+/// does so.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/replicaset/replica_set.go`, `addPod`, `deletePod`, `processNextWorkItem`.
 fn finish(context: &mut Context<'_>, now: SimTime, worker: usize) {
     let Some(own) = &mut context.controllers.replica_sets else { return };
-    let Some(Sync { key, .. }) = own.workers[worker].take() else { return };
-    if own.busy.remove(&key) == Some(true) {
+    let Some(Sync { key, refused, .. }) = own.workers[worker].take() else { return };
+    let changed = own.busy.remove(&key) == Some(true);
+    if changed || (!refused && lacks_or_exceeds(context, key)) {
+        let Some(own) = &mut context.controllers.replica_sets else { return };
         own.waiting.push_back(key);
     }
     // Its Deployment sees the status that was written.
