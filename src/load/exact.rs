@@ -20,8 +20,9 @@ pub(super) struct Exact {
     services: Stream,
     /// Now, in seconds of the run.
     clock: f64,
-    /// Expected arrivals until the next one comes.
-    until_next: f64,
+    /// Expected arrivals until the next one comes; `None` before the first load. It carries over changes of the rate, so that an arrival
+    /// that is due at the instant of a change comes right after it.
+    until_next: Option<f64>,
     /// The place in a list of arrivals.
     listed: usize,
     /// Requests that wait, by arrival.
@@ -88,7 +89,7 @@ impl Exact {
             arrivals,
             services,
             clock: 0.0,
-            until_next: 0.0,
+            until_next: None,
             listed: 0,
             waiting: VecDeque::new(),
             busy: BinaryHeap::new(),
@@ -130,7 +131,7 @@ impl Exact {
                         self.arrive(conditions, tally);
                     }
                 }
-                Source::Open { .. } if self.until_next <= 0.0 => self.until_next = self.draw_gap(conditions),
+                Source::Open { .. } if self.until_next.is_none() => self.until_next = Some(self.draw_gap(conditions)),
                 Source::Open { .. } | Source::Cpu { .. } | Source::Idle => {}
             }
         }
@@ -162,7 +163,9 @@ impl Exact {
             match next {
                 Next::Arrival => {
                     self.listed += 1;
-                    self.until_next = self.draw_gap(conditions);
+                    // What rounding left over counts, or else it would add up over millions of even gaps.
+                    let rest = if conditions.spacing == Spacing::Even { self.until_next.unwrap_or(0.0) } else { 0.0 };
+                    self.until_next = Some(rest + self.draw_gap(conditions));
                     self.arrive(conditions, tally);
                 }
                 Next::PauseEnds => {
@@ -209,7 +212,7 @@ impl Exact {
         let Source::Open { rate } = conditions.source else { return f64::INFINITY };
         match &conditions.spacing {
             Spacing::Listed(times) => times.get(self.listed).map_or(f64::INFINITY, |at| at.as_secs_f64()),
-            _ if rate > 0.0 => self.clock + self.until_next / rate,
+            _ if rate > 0.0 => self.until_next.map_or(f64::INFINITY, |left| self.clock + left / rate),
             _ => f64::INFINITY,
         }
     }
@@ -218,7 +221,9 @@ impl Exact {
     fn pass(&mut self, conditions: &Conditions, tally: &mut Tally, at: f64) {
         let seconds = at - self.clock;
         self.clock = at;
-        self.until_next -= conditions.arrival_rate() * seconds;
+        if let Some(left) = &mut self.until_next {
+            *left -= conditions.arrival_rate() * seconds;
+        }
         // A request uses its CPU evenly over its service.
         let busy = self.busy.len() as f64;
         self.cpu += conditions.cpu_micro(busy * conditions.service_rate()) * seconds;

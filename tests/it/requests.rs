@@ -4,6 +4,7 @@
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::engine::Streams;
 use nodecast::load::{MemoryUse, Replicas, RequestModel, ResponseTime, Service, Source, Spacing};
+use proptest::prelude::*;
 
 /// Four servers that take a tenth of a second each on average: 40 requests per second.
 const FOUR_SERVERS: Service = Service {
@@ -394,5 +395,46 @@ fn a_tally_that_begins_anew_forgets_answers_and_keeps_what_waits() {
         assert!((since - waiting - 4.0).abs() < 5.0, "{since} answered of {waiting} that waited");
         assert!((model.histogram().total() - since).abs() < 1e-6);
         assert!((model.completed() - answered - since).abs() < 1e-6);
+    }
+}
+
+/// How many requests come in rows of so many seconds at so many a second, where something else changes in the middle of each row.
+fn arrived(rows: &[(f64, f64)]) -> f64 {
+    let mut model = exact(BY_CPU, 1);
+    model.set_service(BY_CPU, Spacing::Even, SimTime::ZERO);
+    let mut clock = 0.0;
+    for (place, &(seconds, rate)) in rows.iter().enumerate() {
+        model.set_source(Source::Open { rate }, at(clock));
+        model.set_replicas(unlimited(1 + place as u32 % 3), at(clock + seconds / 2.0));
+        clock += seconds;
+    }
+    model.set_source(Source::Idle, at(clock));
+    model.completed() + model.unanswered()
+}
+
+#[test]
+fn even_arrivals_at_row_ends_are_not_lost() {
+    // Four requests of one row, half a request of one row, and one at the very end of each row.
+    for (seconds, rate, rows) in [(20.0, 0.2, 90), (5.0, 0.1, 400), (4.0, 0.25, 300), (1.0, 1.0, 500), (60.0, 0.05, 60)] {
+        let expected = seconds * rate * f64::from(rows);
+        let count = arrived(&vec![(seconds, rate); rows as usize]);
+        assert!((count - expected).abs() <= 1.0, "{count} of {expected} in rows of {seconds} s at {rate}/s");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn even_arrivals_equal_integral_of_rate(
+        rows in prop::collection::vec((1_u32..200, prop_oneof![Just(0_u32), 1_u32..40, 100_u32..3_000]), 1..60),
+        unit in prop_oneof![Just(1.0), Just(0.5), Just(0.1)],
+    ) {
+        // Rates in hundredths, so that many arrivals fall on the ends of rows.
+        let rows: Vec<(f64, f64)> =
+            rows.iter().map(|&(seconds, rate)| (f64::from(seconds) * unit, f64::from(rate) / 100.0)).collect();
+        let integral: f64 = rows.iter().map(|(seconds, rate)| seconds * rate).sum();
+        let count = arrived(&rows);
+        prop_assert!((count - libm::floor(integral + 1e-9)).abs() <= 1.0, "{count} of {integral}");
     }
 }
