@@ -88,6 +88,11 @@ impl Cluster {
         &self.pods[id]
     }
 
+    /// The pod `id`, if it has been created. A pod that is gone is still returned, as by [`Cluster::pod`].
+    pub fn get_pod(&self, id: PodId) -> Option<&Pod> {
+        (id.index() < self.pods.len()).then(|| &self.pods[id])
+    }
+
     /// How many pods there have been.
     pub const fn pod_count(&self) -> usize {
         self.pods.len()
@@ -96,6 +101,11 @@ impl Cluster {
     /// The node `id`, which may be gone. Of one that is, labels and taints are forgotten once the journal does not name it any more.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
+    }
+
+    /// The node `id`, if it has been created. A node that is gone is still returned, as by [`Cluster::node`].
+    pub fn get_node(&self, id: NodeId) -> Option<&Node> {
+        self.nodes.get(id.index())
     }
 
     /// The id that the next node will have.

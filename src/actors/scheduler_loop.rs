@@ -263,9 +263,9 @@ pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
     wake(context, cycle.max(held));
 }
 
-/// What the scheduler would say of every node for a pod that waits now; `None` if the pod does not wait.
+/// What the scheduler would say of every node for a pod that waits now; `None` if the pod does not wait, or does not exist yet.
 pub fn inquire(context: &Context<'_>, pod: PodId) -> Option<Evaluation> {
-    let state = context.world.pod(pod);
+    let state = context.world.get_pod(pod)?;
     let known = context.scheduler.known(pod).filter(|_| state.phase == PodPhase::Pending)?;
     let pending = PendingPod { id: pod, shape: known.shape, pinned_to: state.pinned };
     Some(evaluate(context.scheduler.scheduler.config(), &context.scheduler.view, &pending))

@@ -239,6 +239,8 @@ pub struct PodExplanation {
     pub workload: String,
     /// The node that it was bound to by then.
     pub node: Option<String>,
+    /// Whether it was on its node when the run began, so that the run has no reasons for its place.
+    pub found: bool,
     /// Whether it waits for a node then: it has none, and nobody has asked for its deletion.
     pub waits: bool,
     /// What happened to it up to the moment asked for.
@@ -259,6 +261,10 @@ pub struct PodExplanation {
     pub grown_at_seconds: Option<f64>,
     /// The decision that removed its node.
     pub evicted_by: Option<String>,
+    /// The pod that took its place, if it had to leave its node.
+    pub replaced_by: Option<String>,
+    /// The node of that pod; `None` if it got none.
+    pub replaced_on: Option<String>,
     /// What the VerticalPodAutoscaler makes of it that is for it.
     pub vertical: Option<VerticalFigures>,
 }

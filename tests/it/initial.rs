@@ -1,6 +1,7 @@
 //! Runs that begin with the nodes and pods of a dump: what runs, stays.
 
 mod examples;
+mod explained;
 mod foreign;
 mod jobs;
 mod leaving;

@@ -23,8 +23,11 @@ pub enum Keeper {
 }
 
 /// The pods that keep a node of Karpenter's from being drained, each with what keeps it there. One that waits for its turn is not among
-/// them.
+/// them. Nothing if the node does not exist yet.
 pub fn kept(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Vec<(PodId, Keeper)> {
+    if context.world.get_node(node).is_none() {
+        return Vec::new();
+    }
     let waits =
         with_machine(context, now, |machine, context| machine.drain_waits_for(now, &context.world, context, node));
     let keeper = |(pod, protected): (PodId, bool)| {
@@ -57,6 +60,7 @@ pub fn drifted(context: &mut Context<'_>, now: SimTime) -> Vec<(NodeId, Option<O
 /// What stands against the removal of a node, and what it would come to; `None` if Karpenter does not see the node now or its
 /// release has no disruption loop.
 pub fn node(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
+    context.world.get_node(node)?;
     with_machine(context, now, |machine, context| machine.about_node(now, &context.world, context, node))?
 }
 

@@ -63,9 +63,9 @@ impl Answers for Asked<'_, '_> {
     }
 }
 
-/// What the VerticalPodAutoscaler that a pod belongs to makes of it; `None` if it belongs to none.
+/// What the VerticalPodAutoscaler that a pod belongs to makes of it; `None` if it belongs to none, or does not exist yet.
 pub fn vertical(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<VerticalAnswer> {
-    let workload = context.world.pod(pod).workload;
+    let workload = context.world.get_pod(pod)?.workload;
     let place = context.vertical.of(workload)?;
     context.vertical.bring_up(place, context.setup.check);
     let vpa = context.vertical.autoscalers[place].spec.clone();

@@ -11,7 +11,7 @@ use crate::actors::inquiry::{self, Destination, Keeper, PodAnswer};
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
 use crate::report::pack::PoolExplanation;
 use crate::report::summary::DecisionFigures;
-use crate::report::summary::churn::moves::removals;
+use crate::report::summary::churn::moves::{removals, successor};
 use crate::world::record::{CommandId, Event, NodeFacts, NodeOrigin, PodFacts};
 
 impl Inquiry<'_> {
@@ -217,6 +217,8 @@ impl Inquiry<'_> {
             None => (self.run_to(until), until),
         };
         let (claimed, karpenter) = match facts.node.filter(|_| bound.is_some()) {
+            // Why a node that the run begins with was launched, no run tells.
+            Some(_) if facts.found => (None, None),
             Some(node) => self.claim_of(pod, node).unzip(),
             None => (None, inquiry::pod(run.context_mut(), now, pod)),
         };
@@ -230,10 +232,13 @@ impl Inquiry<'_> {
             }
         };
         let events = record.events.iter().filter(|event| event.pod == Some(pod) && event.at <= until);
+        let successor = successor(self.outcome, pod);
+        let next = successor.and_then(|successor| record.pods.get(successor));
         let explanation = PodExplanation {
             name: facts.name.clone(),
             workload: self.workload_of(pod),
             node: facts.node.filter(|_| bound.is_some()).map(|node| self.node_name(node)),
+            found: facts.found && bound.is_some(),
             waits: bound.is_none() && facts.deletion_requested.or(facts.removed).is_none_or(|gone| gone > until),
             events: events.map(|event| self.event(&event)).collect(),
             kube_scheduler: self.verdicts(&run, pod),
@@ -244,6 +249,8 @@ impl Inquiry<'_> {
             grown_at_seconds: grown.as_ref().map(|(_, at)| at.as_secs_f64()),
             grown_by: grown.map(|(id, _)| id),
             evicted_by: self.evicted_by(pod),
+            replaced_by: successor.and_then(|successor| record.pods.name(successor)).map(str::to_owned),
+            replaced_on: next.and_then(|next| next.node).map(|node| self.node_name(node)),
             vertical: self.vertical(pod, until),
         };
         Ok((now, explanation))

@@ -211,6 +211,7 @@ fn about_events(events: &[EventFigures], lines: &mut Vec<String>) {
 
 fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
     let state = match (&pod.node, pod.waits) {
+        (Some(node), _) if pod.found => format!("was on {node} when the run began"),
         (Some(node), _) => format!("went to {node} after {at}"),
         (None, true) => format!("waits for a node after {at}"),
         (None, false) => format!("does not wait after {at}: it was deleted before it had a node"),
@@ -238,6 +239,13 @@ fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
     lines.extend(verdicts.lines().map(|line| format!("  {line}")));
     if let Some(decision) = &pod.evicted_by {
         lines.push(format!("  evicted because decision {decision} removed its node"));
+    }
+    if let Some(successor) = &pod.replaced_by {
+        let place = match &pod.replaced_on {
+            Some(node) => format!("on {node}"),
+            None => "which got no node".to_owned(),
+        };
+        lines.push(format!("  replaced by {successor}, {place}"));
     }
     if let Some(vertical) = &pod.vertical {
         about_requests(vertical, lines);

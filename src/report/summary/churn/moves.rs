@@ -84,6 +84,12 @@ pub(crate) fn removals(outcome: &Outcome) -> (Vec<Removal<'_>>, SimDuration) {
     (found, lost)
 }
 
+/// The pod that took the place of one that had to leave its node; `None` if it did not have to, or if none followed.
+pub(crate) fn successor(outcome: &Outcome, pod: PodId) -> Option<PodId> {
+    let (by_node, _) = moves(outcome);
+    by_node.into_values().flatten().find(|own| own.pod == pod)?.successor
+}
+
 /// When each node of a command that succeeded was decided on, and the claims made for it.
 fn decided(outcome: &Outcome) -> BTreeMap<NodeId, (SimTime, &[NodeId])> {
     let mut found = BTreeMap::new();
