@@ -3,6 +3,7 @@
 //! Field names are the keys of `summary.json` and carry their unit; they change only with [`SCHEMA_VERSION`]. Amounts of
 //! money are in the currency that `about.currency` names. `docs/outputs.md` explains each key.
 
+mod about;
 pub mod availability;
 pub(crate) mod churn;
 mod controllers;
@@ -18,12 +19,10 @@ pub mod waits;
 use crate::scenario::Caveats;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::SimDuration;
 use crate::report::format;
 use crate::report::percentile::SortedSpans;
-use crate::scenario::definition::Calibrated;
 use crate::simulation::Outcome;
-use crate::simulation::outcome::About;
+pub use about::{AboutSummary, InputSummary, VersionsSummary};
 pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailability};
 pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, DriftedFigures, ReplacementFigures};
 pub use controllers::{ControllerSummary, LoopFigures};
@@ -91,61 +90,6 @@ pub struct Summary {
     pub warnings: Caveats,
     /// A hash over every event, 16 hexadecimal digits; equal runs have equal hashes.
     pub event_hash: String,
-}
-
-/// What was simulated.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct AboutSummary {
-    /// The scenario.
-    pub scenario: String,
-    /// The policy.
-    pub policy: String,
-    /// The autoscaler and its version.
-    pub autoscaler: String,
-    /// The region.
-    pub region: String,
-    /// The zones in use.
-    pub zones: Vec<String>,
-    /// ISO 4217 code of the currency of every amount.
-    pub currency: String,
-    /// Calendar time of the start, RFC 3339.
-    pub start: String,
-    /// Simulated time.
-    pub duration_seconds: f64,
-    /// For so long from the start waits, churn and response times do not count; absent if all of the run counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub warm_up_seconds: Option<f64>,
-    /// The seed.
-    pub seed: u64,
-    /// Releases reproduced.
-    pub versions: VersionsSummary,
-    /// Input files in order of reading.
-    pub inputs: Vec<InputSummary>,
-    /// Date of the prices.
-    pub price_date: String,
-    /// What the scenario's author assumed.
-    pub assumptions: Vec<String>,
-    /// What of the answer was measured on a cluster; absent without a calibration.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calibration: Option<Calibrated>,
-}
-
-/// Releases reproduced.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct VersionsSummary {
-    /// Kubernetes.
-    pub kubernetes: String,
-    /// Karpenter.
-    pub karpenter: String,
-}
-
-/// An input file.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct InputSummary {
-    /// Path as the scenario names it.
-    pub path: String,
-    /// SHA-256 in hexadecimal.
-    pub sha256: String,
 }
 
 /// What the run cost.
@@ -527,7 +471,7 @@ impl Summary {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),
             program_version: env!("CARGO_PKG_VERSION").to_owned(),
-            about: about(&outcome.about, outcome.bill.currency.code()),
+            about: about::summary(&outcome.about, outcome.bill.currency.code()),
             availability,
             cost,
             churn: churn::summary(outcome, pods.evicted),
@@ -566,31 +510,4 @@ impl Summary {
 pub(crate) fn rounded(value: f64, decimals: i32) -> f64 {
     let scale = (0..decimals).fold(1.0, |scale, _| scale * 10.0);
     libm::round(value * scale) / scale
-}
-
-fn about(about: &About, currency: &str) -> AboutSummary {
-    AboutSummary {
-        scenario: about.scenario.clone(),
-        policy: about.policy.clone(),
-        autoscaler: about.autoscaler.clone(),
-        region: about.region.clone(),
-        zones: about.zones.iter().map(ToString::to_string).collect(),
-        currency: currency.to_owned(),
-        start: about.start.clone(),
-        duration_seconds: about.duration.as_secs_f64(),
-        warm_up_seconds: (about.warm_up > SimDuration::ZERO).then(|| about.warm_up.as_secs_f64()),
-        seed: about.seed,
-        versions: VersionsSummary {
-            kubernetes: about.versions.kubernetes.to_string(),
-            karpenter: about.versions.karpenter.to_string(),
-        },
-        inputs: about
-            .inputs
-            .iter()
-            .map(|input| InputSummary { path: input.path.clone(), sha256: input.sha256.clone() })
-            .collect(),
-        price_date: about.price_date.clone(),
-        assumptions: about.assumptions.clone(),
-        calibration: about.calibration.clone(),
-    }
 }
