@@ -42,6 +42,8 @@ mod offered;
 mod pod;
 mod quota;
 mod readiness_gates;
+mod references;
+mod replica_set;
 mod restricted;
 mod rollout;
 mod scheduler;
@@ -64,6 +66,8 @@ pub use monitor::Monitor;
 pub use namespaces::Namespaces;
 pub use network_plugin::NetworkPlugin;
 pub use pod::{PodObject, SchedulerVerdict};
+pub use replica_set::ReplicaSet;
+pub use rollout::RolloutOfWorkload;
 pub use scheduler::SchedulerSettings;
 pub use security_groups::SecurityGroupPolicy;
 pub use storage::AttachLimits;
@@ -145,8 +149,12 @@ pub struct Manifests {
     pub nodes: Vec<NodeObject>,
     /// What Karpenter has written down of those that it launched.
     pub node_claims: Vec<NodeClaimObject>,
-    /// Deployments.
+    /// Deployments, and what is read as such.
     pub deployments: Vec<Deployment>,
+    /// ReplicaSets that a Deployment or Rollout manages.
+    pub replica_sets: Vec<ReplicaSet>,
+    /// Rollouts whose template another workload has.
+    pub rollouts: Vec<RolloutOfWorkload>,
     /// StatefulSets.
     pub stateful_sets: Vec<StatefulSet>,
     /// Jobs.
@@ -325,6 +333,8 @@ impl Manifests {
         replace(&mut self.nodes, newer.nodes, |node| Symbol::new(&node.name));
         replace(&mut self.node_claims, newer.node_claims, |claim| Symbol::new(&claim.name));
         replace(&mut self.deployments, newer.deployments, |deployment| deployment.name);
+        replace(&mut self.replica_sets, newer.replica_sets, |set| set.name);
+        replace(&mut self.rollouts, newer.rollouts, |rollout| rollout.name);
         replace(&mut self.stateful_sets, newer.stateful_sets, |set| set.name);
         replace(&mut self.jobs, newer.jobs, |job| job.name);
         replace(&mut self.cron_jobs, newer.cron_jobs, |cron| cron.name);

@@ -74,12 +74,12 @@ fn lists_are_unwrapped_and_kinds_without_effect_are_quiet() {
 #[test]
 fn what_is_left_out_is_named_once_with_its_place() {
     let objects = manifests(
-        "apiVersion: apps/v1
-kind: ReplicationController
+        "apiVersion: node.k8s.io/v1
+kind: RuntimeClass
 metadata: {name: db}
 ---
-apiVersion: apps/v1
-kind: ReplicationController
+apiVersion: node.k8s.io/v1
+kind: RuntimeClass
 metadata: {name: other}
 ---
 apiVersion: example.com/v1

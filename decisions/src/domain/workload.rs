@@ -23,6 +23,25 @@ impl std::fmt::Display for ObjectName {
     }
 }
 
+/// The label by which a Deployment tells its ReplicaSets apart.
+pub const TEMPLATE_HASH: &str = "pod-template-hash";
+/// The label by which a Rollout of Argo does.
+pub const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
+
+/// The Deployment or Rollout that made a ReplicaSet, by the name of the set and the hash on its pods; `None` for a set of its own. Where
+/// the pods show no hash, a name that ends with what can be one is that of a made set.
+///
+/// Source: Kubernetes 1.36 `pkg/controller/deployment/sync.go`, `getNewReplicaSet`; `apimachinery/pkg/util/rand`, `SafeEncodeString`, which
+/// makes of a number's digits some of `456789bcdf`.
+pub fn deployment_of_set<'n>(set: &'n str, hash: Option<&str>) -> Option<&'n str> {
+    const HASH: &str = "456789bcdf";
+    let (name, ending) = set.rsplit_once('-').filter(|(name, _)| !name.is_empty())?;
+    let is_hash = || ending.len() >= 3 && ending.chars().all(|letter| HASH.contains(letter));
+    let is_number = || ending.len() >= 8 && ending.bytes().all(|byte| byte.is_ascii_digit());
+    let is_made = hash.map_or_else(|| is_hash() || is_number(), |hash| hash == ending);
+    is_made.then_some(name)
+}
+
 /// A Deployment.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Deployment {
@@ -34,6 +53,8 @@ pub struct Deployment {
     pub selector: LabelSelector,
     /// What its pods look like.
     pub template: Arc<PodSpec>,
+    /// Whether a new template reaches the pods that there are; not those of a ReplicaSet without a Deployment.
+    pub rolls_out: bool,
     /// Pods above the wanted number that a rollout may have; `None` for `Recreate`.
     pub max_surge: Option<IntOrPercent>,
     /// Pods below the wanted number that a rollout may have.

@@ -5,8 +5,8 @@ use super::foreign::{Foreign, foreign, group_of, is_namesake, renderer};
 use super::pod::OBJECT;
 use super::{
     Manifests, Namespace, admission, balancers, batch, capacity_buffer, config_map, eksctl, helm, hpa, keda, keda_jobs,
-    legacy, monitor, names, network_plugin, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout,
-    scheduler, security_groups, storage, vertical, workloads,
+    legacy, monitor, names, network_plugin, node, node_claim, node_class, node_overlay, node_pool, pod, quota,
+    replica_set, rollout, scheduler, security_groups, storage, vertical, workloads,
 };
 use crate::text::InputError;
 use crate::text::error::{Effect, listed, nearest};
@@ -16,6 +16,8 @@ use crate::text::tree::{Node, NodeKind};
 /// Kinds that are read.
 pub const READ: &[&str] = &[
     "Deployment",
+    "ReplicaSet",
+    "ReplicationController",
     "StatefulSet",
     "DaemonSet",
     "Job",
@@ -60,6 +62,8 @@ pub const READ: &[&str] = &[
 /// API versions whose form is read, by kind, the one to write first.
 pub const API_VERSIONS: &[(&str, &[&str])] = &[
     ("Deployment", &["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"]),
+    ("ReplicaSet", &["apps/v1", "apps/v1beta2", "extensions/v1beta1"]),
+    ("ReplicationController", &["v1"]),
     ("StatefulSet", &["apps/v1", "apps/v1beta1", "apps/v1beta2"]),
     ("DaemonSet", &["apps/v1", "apps/v1beta2", "extensions/v1beta1"]),
     ("Job", &["batch/v1", "batch/v1beta1"]),
@@ -175,7 +179,7 @@ pub const UNKNOWN_KIND: &str = "unknown kind";
 
 /// Kinds that would change a result but are not simulated, with what is left out.
 pub const NOT_SIMULATED: &[(&str, &str)] = &[
-    ("ReplicationController", PODS),
+    ("VerticalPodAutoscalerCheckpoint", "the recommender starts without its history"),
     ("MultidimPodAutoscaler", "its target keeps its replicas"),
     ("RuntimeClass", "it adds no overhead"),
     ("ENIConfig", "pods use the nodes' own subnets"),
@@ -260,7 +264,17 @@ fn one<'s>(
     manifests.note_origin(reader, object, kind);
     match kind {
         "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),
-        "Rollout" => manifests.deployments.extend(rollout::rollout(reader, object)?),
+        "ReplicaSet" | "ReplicationController" => {
+            let set = replica_set::replica_set(reader, object)?;
+            match set.is_managed {
+                true => manifests.replica_sets.push(set),
+                false => manifests.deployments.push(set.deployment),
+            }
+        }
+        "Rollout" => match rollout::rollout(reader, object)? {
+            rollout::Rollout::OwnTemplate(own) => manifests.deployments.push(own),
+            rollout::Rollout::OfWorkload(own) => manifests.rollouts.push(own),
+        },
         "StatefulSet" => manifests.stateful_sets.push(workloads::stateful_set(reader, object)?),
         "Job" => {
             manifests.jobs.push(batch::job(reader, object)?);
@@ -373,15 +387,6 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
         return reader.left_out(at, format!("the {kind} of {shown} is not Kubernetes' own"), help);
     }
     if WITHOUT_EFFECT.contains(&kind) {
-        return;
-    }
-    if kind == "ReplicaSet" {
-        let owned =
-            object.get("metadata").and_then(|m| m.get("ownerReferences")).is_some_and(|o| !o.items().is_empty());
-        if !owned {
-            let message = format!("a ReplicaSet of its own is not simulated: {PODS}");
-            reader.note(Effect::ChangesAnswer, at, message, "left out", "");
-        }
         return;
     }
     if let Some((_, consequence)) = NOT_SIMULATED.iter().find(|(name, _)| *name == kind) {

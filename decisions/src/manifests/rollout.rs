@@ -9,8 +9,8 @@ use super::common::{int_or_percent, metadata};
 use super::pod::OBJECT;
 use super::workloads::{PROGRESS_DEADLINE, selected_pods};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
-use crate::domain::workload::Deployment;
-use crate::domain::{SimDuration, Symbol};
+use crate::domain::workload::{Deployment, ObjectName};
+use crate::domain::{LabelSelector, PodSpec, SimDuration, Symbol};
 use crate::text::InputError;
 use crate::text::error::Effect;
 use crate::text::reader::{Fields, Reader, Shape};
@@ -39,39 +39,90 @@ static STRATEGY: Shape = Shape {
     strict: false,
 };
 
+static WORKLOAD_REFERENCE: Shape = Shape {
+    name: "a Rollout's `workloadRef`",
+    keys: &["apiVersion", "kind", "name", "scaleDown"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+/// Values of `scaleDown`: whether the workload has no replicas once the Rollout has its own.
+const SCALE_DOWN: &[(&str, bool)] = &[("never", false), ("onsuccess", true), ("progressively", true)];
+
 /// The kind of what a Rollout is read as.
 const DEPLOYMENT: &str = "Deployment";
 
-/// A Rollout as a Deployment; nothing if another object has its template.
-pub(super) fn rollout<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Option<Deployment>, InputError> {
+/// A Rollout that takes its template from another workload (`workloadRef`).
+#[derive(Clone, PartialEq, Debug)]
+pub struct RolloutOfWorkload {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// Kind and name of the workload.
+    pub workload: (Symbol, ObjectName),
+    /// Whether it scales that workload down (`scaleDown: onsuccess` or `progressively`): not unless it says so.
+    pub scales_down: bool,
+    /// What is its own: replicas, limits and times.
+    pub own: RolloutSettings,
+}
+
+/// What a Rollout says besides its pods.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RolloutSettings {
+    replicas: Option<u32>,
+    max_surge: Option<IntOrPercent>,
+    max_unavailable: Option<IntOrPercent>,
+    min_ready: SimDuration,
+    progress_deadline: SimDuration,
+}
+
+impl RolloutSettings {
+    /// The Deployment of this name and these pods.
+    pub(super) fn deployment(&self, name: ObjectName, selector: LabelSelector, template: Arc<PodSpec>) -> Deployment {
+        Deployment {
+            name,
+            replicas: self.replicas,
+            selector,
+            template,
+            rolls_out: true,
+            max_surge: self.max_surge,
+            max_unavailable: self.max_unavailable,
+            min_ready: self.min_ready,
+            progress_deadline: self.progress_deadline,
+        }
+    }
+}
+
+/// A Rollout, by who has its template.
+pub(super) enum Rollout {
+    OwnTemplate(Deployment),
+    OfWorkload(RolloutOfWorkload),
+}
+
+/// A Rollout object.
+pub(super) fn rollout<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Rollout, InputError> {
     let fields = reader.fields(object, &OBJECT)?;
     let name = metadata(reader, fields.get("metadata"))?.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &ROLLOUT)?;
-    if let Some(node) = spec.get("workloadRef") {
-        let message = format!("Rollout {name} takes its template from another object: its pods are left out");
-        reader.note(
-            Effect::ChangesAnswer,
-            node.at,
-            message,
-            "not followed",
-            "write the template into the Rollout, or a Deployment in its place",
-        );
-        return Ok(None);
-    }
-    let (selector, template) = selected_pods(reader, spec, OwnerKind::ReplicaSet)?;
     let (max_surge, max_unavailable) = strategy(reader, spec)?;
-    Ok(Some(Deployment {
-        name,
+    let seconds = |key| spec.optional(key, |n, what| reader.seconds(n, what));
+    let own = RolloutSettings {
         replicas: replicas(reader, spec, "replicas")?,
-        selector,
-        template: Arc::new(template),
         max_surge,
         max_unavailable,
-        min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
-        progress_deadline: spec
-            .optional("progressDeadlineSeconds", |n, what| reader.seconds(n, what))?
-            .unwrap_or(PROGRESS_DEADLINE),
-    }))
+        min_ready: seconds("minReadySeconds")?.unwrap_or(SimDuration::ZERO),
+        progress_deadline: seconds("progressDeadlineSeconds")?.unwrap_or(PROGRESS_DEADLINE),
+    };
+    if let Some(node) = spec.get("workloadRef") {
+        let reference = reader.fields(node, &WORKLOAD_REFERENCE)?;
+        let kind = reader.symbol(reference.required(reader, "kind")?, "kind")?;
+        let workload = reader.symbol(reference.required(reader, "name")?, "name")?;
+        let scales_down = reference.optional("scaleDown", |n, what| reader.choice(n, what, SCALE_DOWN))?;
+        let workload = (kind, ObjectName { name: workload, ..name });
+        let scales_down = scales_down.unwrap_or(false);
+        return Ok(Rollout::OfWorkload(RolloutOfWorkload { name, workload, scales_down, own }));
+    }
+    let (selector, template) = selected_pods(reader, spec, OwnerKind::ReplicaSet)?;
+    Ok(Rollout::OwnTemplate(own.deployment(name, selector, Arc::new(template))))
 }
 
 /// How many pods an update may have too many and too few. One of blue and green has a second set of all.
@@ -101,7 +152,10 @@ fn strategy<'s>(
     Ok((limit("maxSurge")?.or(quarter), limit("maxUnavailable")?.or(quarter)))
 }
 
-/// The kind of a workload that is scaled: a Rollout is read as a Deployment.
+/// Kinds that are read as Deployments.
+const AS_DEPLOYMENTS: [&str; 3] = ["Rollout", "ReplicaSet", "ReplicationController"];
+
+/// The kind of a workload that is scaled: some are read as Deployments.
 pub(super) fn scaled_kind(kind: Symbol) -> Symbol {
-    if kind.as_str() == "Rollout" { Symbol::new(DEPLOYMENT) } else { kind }
+    if AS_DEPLOYMENTS.contains(&kind.as_str()) { Symbol::new(DEPLOYMENT) } else { kind }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::bounds::{int_or_share, replicas};
 use super::common::{count, int_or_percent, label_selector, metadata};
-use super::pod::{OBJECT, priority, template};
+pub(super) use super::pod::template;
+use super::pod::{OBJECT, priority};
 use super::storage;
 use crate::domain::pod::{DisruptionRule, IntOrPercent, OwnerKind, PodDisruptionBudget, PreemptionPolicy};
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet, StatefulUpdate};
@@ -143,6 +144,7 @@ pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         replicas: replicas(reader, spec, "replicas")?,
         selector,
         template: Arc::new(template),
+        rolls_out: true,
         max_surge,
         max_unavailable,
         min_ready,

@@ -11,7 +11,9 @@ use crate::domain::pod::{ClaimSource, OwnerKind, PodDisruptionBudget, PodPhase};
 use crate::domain::symbol::well_known;
 use crate::domain::volumes::{PersistentVolumeClaim, Storage};
 use crate::domain::words::counted;
-use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
+use crate::domain::workload::{
+    DaemonSet, Deployment, ObjectName, ROLLOUT_HASH, StatefulSet, TEMPLATE_HASH, deployment_of_set,
+};
 use crate::domain::{
     KarpenterVersion, Labels, NodeClaimObject, NodeClass, NodeObject, NodeOverlay, NodePool, PodSpec, SimTime, Symbol,
     Taint, TaintEffect,
@@ -144,6 +146,7 @@ impl Inventory {
     /// What the objects of a dump show to run, and what of it is left out.
     pub fn of(mut objects: Manifests) -> (Self, Vec<Warning>) {
         let mut warnings = std::mem::take(&mut objects.warnings);
+        warnings.extend(objects.complete_workloads(&[]));
         let (mut waiting, nodes, _) = split(&mut objects, Vec::new(), &mut warnings);
         waiting.retain(|pod| pod.leaves.is_none());
         (Self { nodes, node_claims: objects.node_claims, waiting }, warnings)
@@ -189,6 +192,7 @@ impl PackingQuestion {
     /// If there is no NodePool and one is asked for, or no pod.
     pub fn new(mut objects: Manifests, listed: Vec<NamedPod>, setting: Setting) -> Result<Self, InputError> {
         let mut warnings = std::mem::take(&mut objects.warnings);
+        warnings.extend(objects.complete_workloads(&[]));
         let mut node_pools = std::mem::take(&mut objects.node_pools);
         if node_pools.is_empty() && !setting.without_pools {
             return Err(InputError::new("there is no NodePool in these files: Karpenter launches nothing")
@@ -498,8 +502,9 @@ fn named(pod: PodObject) -> NamedPod {
     let (namespace, name) = (pod.name.namespace, pod.name.name.as_str().to_owned());
     let workload = match (pod.spec.owner, pod.controller) {
         (OwnerKind::ReplicaSet, Some(set)) => {
-            let deployment = set.as_str().rsplit_once('-').map_or(set.as_str(), |(deployment, _)| deployment);
-            format!("{namespace}/{deployment}")
+            let hash = [TEMPLATE_HASH, ROLLOUT_HASH].iter().find_map(|key| pod.spec.labels.get(Symbol::new(key)));
+            let made = deployment_of_set(set.as_str(), hash.map(Symbol::as_str));
+            format!("{namespace}/{}", made.unwrap_or(set.as_str()))
         }
         (_, Some(controller)) => format!("{namespace}/{controller}"),
         (_, None) => format!("{namespace}/{name}"),

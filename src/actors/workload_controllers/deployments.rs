@@ -122,7 +122,13 @@ fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, deploym
     if let Some(replicas) = replicas.filter(|&replicas| replicas != context.world.workload(workload).replicas) {
         context.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
     }
-    if !same_template {
+    if !same_template && !deployment.rolls_out {
+        let name = deployment.name;
+        let text = format!(
+            "ReplicaSet {name}: its new template is for pods made from now on, which is not simulated: all keep the former one"
+        );
+        context.world.note_unmet(now, text);
+    } else if !same_template {
         take_template(context, now, workload, &deployment.template);
     }
     workload

@@ -19,13 +19,11 @@ use std::sync::Arc;
 use super::super::context::Context;
 use super::super::setup::{InitialPlan, Setup};
 use crate::domain::pod::OwnerKind;
-use crate::domain::workload::ObjectName;
+use crate::domain::workload::{ObjectName, TEMPLATE_HASH};
 use crate::domain::{KubernetesVersion, PodId, PodSpec, SimTime, Symbol};
 use crate::single_pass::NamedPod;
 
-/// What the ReplicaSets of a Deployment are told apart by.
-const TEMPLATE_HASH: &str = "pod-template-hash";
-/// The same of StatefulSets and DaemonSets.
+/// What the revisions of StatefulSets and DaemonSets are told apart by.
 const REVISION_HASH: &str = "controller-revision-hash";
 /// The name of a StatefulSet's pod.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";

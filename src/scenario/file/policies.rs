@@ -99,6 +99,7 @@ fn completed(
     if policy.autoscaler == Autoscaler::Karpenter {
         leave_out_unread_pools(reading, &overlay, &mut manifests);
     }
+    reading.note(manifests.complete_workloads(&[]));
     manifests.resolve_priorities(&[])?;
     reading.note(manifests.admit(&[]));
     Ok(PolicyVariant {

@@ -70,6 +70,7 @@ pub(super) fn read<'n, 's>(
                 let mut manifests = reading.files.manifests(&reading.reader, step, "manifests")?;
                 let earlier = timeline.actions.iter().filter_map(|placed| Some(&**placed.action.action.applied()?));
                 manifests.tell_apart(&std::iter::once(base).chain(earlier).collect::<Vec<_>>());
+                reading.note(manifests.complete_workloads(&[base]));
                 manifests.resolve_priorities(&base.priority_classes)?;
                 reading.note(manifests.admit(&[base]));
                 (Action::Apply(Arc::new(manifests)), node.at)

@@ -175,7 +175,6 @@ fn manifests(text: &mut String) {
         text.push_str(&format!("| {kind} | {versions} |\n"));
     }
     text.push_str("\nThese could change the answer and are left out, with a warning:\n\n| kind | what that means |\n| --- | --- |\n");
-    text.push_str("| ReplicaSet of no Deployment | its pods are left out |\n");
     for (kind, consequence) in NOT_SIMULATED {
         text.push_str(&format!("| {kind} | {consequence} |\n"));
     }
