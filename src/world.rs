@@ -24,6 +24,7 @@ pub mod vertical;
 
 pub use record::Record;
 
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
 use crate::cluster::Cluster;
@@ -42,6 +43,8 @@ pub struct World {
     settled: Vec<SimTime>,
     /// The number of the next pod of each workload.
     next_pods: Vec<u32>,
+    /// Workloads whose replicas are counted together.
+    parts: BTreeMap<ObjectName, Vec<WorkloadId>>,
 }
 
 impl Deref for World {

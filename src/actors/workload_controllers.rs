@@ -132,6 +132,9 @@ fn begin_workload(
         NewWorkload { name, kind, selector: selector.clone(), template: Arc::clone(&template), replicas },
         has_load,
     );
+    if let Some(whole) = context.times_of(workload).part_of {
+        context.world.count_as_part(workload, whole);
+    }
     context.world.count_replicas(workload, now);
     kubelet::note_applied(context, now, workload, kind.as_str());
     (workload, template)

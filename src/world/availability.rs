@@ -5,6 +5,7 @@
 //! (`report`).
 
 use super::World;
+use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 
 /// How a workload's replicas stood against what it wants, up to an instant.
@@ -115,11 +116,22 @@ impl AvailabilityFacts {
 }
 
 impl World {
-    /// The replicas that a workload wants, or those that are Ready, have changed: counts them so from `at` on.
+    /// Counts the replicas of a workload together with those of all others that are part of `whole`.
+    pub fn count_as_part(&mut self, workload: WorkloadId, whole: ObjectName) {
+        self.record.workloads[workload.index()].part_of = Some(whole);
+        self.parts.entry(whole).or_default().push(workload);
+    }
+
+    /// The replicas that a workload wants, or those that are Ready, have changed: counts them so from `at` on. Those of parts of one whole
+    /// are counted with the first of them.
     pub fn count_replicas(&mut self, workload: WorkloadId, at: SimTime) {
-        let state = self.cluster.workload(workload);
-        let (wanted, ready) = (state.replicas, state.ready);
-        self.record.availability[workload.index()].change(at, wanted, ready);
+        let part_of = self.record.workloads[workload.index()].part_of;
+        let alone = [workload];
+        let parts = part_of.and_then(|whole| self.parts.get(&whole)).map_or(&alone[..], Vec::as_slice);
+        let states = parts.iter().map(|&part| self.cluster.workload(part));
+        let (wanted, ready) = states.fold((0, 0), |(wanted, ready), own| (wanted + own.replicas, ready + own.ready));
+        let counted = parts.first().copied().unwrap_or(workload);
+        self.record.availability[counted.index()].change(at, wanted, ready);
     }
 
     /// The autoscaler of a workload may give it from `least` to `most` replicas; `None` if it has none any more.

@@ -13,7 +13,7 @@ impl World {
     pub fn add_workload(&mut self, new: NewWorkload, has_load: bool) -> WorkloadId {
         let placeholder = new.template.is_placeholder();
         let image = image_of(&new.template);
-        let facts = WorkloadFacts { name: new.name, kind: new.kind, has_load, placeholder, image };
+        let facts = WorkloadFacts { name: new.name, kind: new.kind, has_load, placeholder, image, part_of: None };
         self.record.workloads.push(facts);
         self.record.availability.push(AvailabilityFacts::default());
         self.next_pods.push(0);

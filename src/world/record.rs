@@ -83,6 +83,8 @@ pub struct WorkloadFacts {
     pub placeholder: bool,
     /// The image of the first container of its present template.
     pub image: Box<str>,
+    /// The name under which its replicas are counted together with those of others.
+    pub part_of: Option<ObjectName>,
 }
 
 /// A metric of an autoscaler of replicas.

@@ -159,6 +159,7 @@ fn workloads() -> Vec<WorkloadFacts> {
         has_load,
         placeholder: false,
         image: format!("registry.example/{name}:1.2").into(),
+        part_of: None,
     };
     vec![
         facts("web", "frontend", WorkloadKind::Deployment, true),

@@ -113,7 +113,7 @@ impl AutoscalerAtMax {
 pub(super) fn summary(outcome: &Outcome) -> AvailabilitySummary {
     let kept = |kind| matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet);
     let facts = outcome.record.workloads.iter().zip(&outcome.record.availability).enumerate();
-    let firsts = made_anew::firsts(outcome);
+    let firsts = firsts_of_wholes(outcome);
     let mut together: BTreeMap<(usize, bool), AvailabilityFacts> = BTreeMap::new();
     for (index, (workload, own)) in facts.filter(|(_, (workload, _))| kept(workload.kind)) {
         together.entry((firsts[index].index(), workload.placeholder)).or_default().add(own);
@@ -137,6 +137,18 @@ pub(super) fn summary(outcome: &Outcome) -> AvailabilitySummary {
     }
 }
 
+/// For each workload, by number, the first that its replicas are counted with: the first of its kind and name, or the first part of its whole.
+fn firsts_of_wholes(outcome: &Outcome) -> Vec<WorkloadId> {
+    let mut firsts = made_anew::firsts(outcome);
+    let mut wholes = BTreeMap::new();
+    for (index, facts) in outcome.record.workloads.iter().enumerate() {
+        if let Some(whole) = facts.part_of {
+            firsts[index] = *wholes.entry(whole).or_insert_with(|| WorkloadId::from_index(index));
+        }
+    }
+    firsts
+}
+
 /// Replica microseconds in replica minutes.
 fn pod_minutes(micros: i128) -> f64 {
     rounded(micros as f64 / MINUTE_MICROS, 6)
@@ -144,7 +156,7 @@ fn pod_minutes(micros: i128) -> f64 {
 
 fn of_workload(outcome: &Outcome, index: usize, placeholder: bool, own: &AvailabilityFacts) -> WorkloadAvailability {
     WorkloadAvailability {
-        workload: workload_name(outcome, WorkloadId::from_index(index)),
+        workload: whole_of(outcome, index).unwrap_or_else(|| workload_name(outcome, WorkloadId::from_index(index))),
         placeholder,
         wanted_pod_minutes: pod_minutes(own.wanted),
         unavailable_pod_minutes: pod_minutes(own.missing),
@@ -153,6 +165,11 @@ fn of_workload(outcome: &Outcome, index: usize, placeholder: bool, own: &Availab
         longest_at_zero_seconds: own.longest_at_zero.as_secs_f64(),
         longest_at_zero_from_seconds: own.longest_at_zero_from.map(|at| at.as_secs_f64()),
     }
+}
+
+/// The name of the whole that a workload is part of.
+fn whole_of(outcome: &Outcome, index: usize) -> Option<String> {
+    outcome.record.workloads.get(index)?.part_of.map(|whole| whole.to_string())
 }
 
 fn autoscalers(outcome: &Outcome) -> Vec<AutoscalerAtMax> {

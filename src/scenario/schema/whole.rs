@@ -204,6 +204,7 @@ section! {
     example "workloads:
   - { name: batch/report, run_time: 4m, failures: 0.05 }
   - { name: shop/web, init_time: 3s, start_time: 20s, shutdown_time: 5s }
+  - { name: shop/db-1, part_of: shop/db }
 ";
     #[derive(Copy)]
     pub default struct WorkloadTimes: {} aside {
@@ -220,6 +221,9 @@ section! {
         start_time: SimDuration = SimDuration::ZERO;
         /// From the signal to stop until the containers have stopped, if the grace period allows it.
         shutdown_time: SimDuration = SimDuration::from_secs(1);
+        /// Under which name the availability of its replicas is counted, together with that of all others that state it: instances
+        /// of one database that are a Deployment each. It has zero Ready replicas while none of them is Ready.
+        part_of: ObjectName, or "its own";
     }
 }
 
