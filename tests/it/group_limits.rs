@@ -107,7 +107,7 @@ fn limits_come_from_aws_and_are_assumed_only_without_it() {
     assert!(named("batch").zones.iter().any(|zone| zone.as_str() == "us-east-1d"), "where no node is yet");
     let text = std::fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
     assert!(!text.contains("their real limits are not in a dump"), "{text}");
-    assert!(text.contains("of which it printed nothing: system 1 to 5."), "{text}");
+    assert!(text.contains("nor a flag of the Cluster Autoscaler tells them: system 1 to 5."), "{text}");
 }
 
 #[test]

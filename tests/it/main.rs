@@ -49,6 +49,7 @@ mod group_limits;
 mod group_updates;
 mod guide;
 mod init;
+mod init_facts;
 mod init_metrics;
 mod initial;
 mod instance_types;

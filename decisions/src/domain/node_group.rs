@@ -88,10 +88,7 @@ impl NodeGroup {
     /// Source: EKS user guide, managed node groups (`eks-<name>-<uuid>`); eksctl `pkg/cfn/manager/nodegroup.go`,
     /// `makeNodeGroupStackName`, whose stack has the resource `NodeGroup`.
     fn auto_scaling_group_prefix(&self) -> Option<String> {
-        if self.managed {
-            return Some(format!("eks-{}-", self.name));
-        }
-        self.eksctl_cluster.map(|cluster| format!("eksctl-{cluster}-nodegroup-{}-NodeGroup-", self.name))
+        auto_scaling_group_prefix(self.name.as_str(), self.managed, self.eksctl_cluster.map(Symbol::as_str))
     }
 
     /// The name of its Auto Scaling group: of a managed group and of one that eksctl makes with an ending that follows from the group's
@@ -110,16 +107,30 @@ impl NodeGroup {
 
     /// Whether `text` names its Auto Scaling group: by the group's own name, or as AWS calls it, whatever the ending.
     pub fn is_called(&self, text: &str) -> bool {
-        // An EKS group's ending is a UUID; a longer one is that of a group whose name goes on.
-        const LONGEST: usize = 36;
-        let is_ending = |rest: &str| {
-            let by_eks = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
-            let known = |byte: u8| if self.managed { by_eks(byte) } else { byte.is_ascii_alphanumeric() };
-            !rest.is_empty() && rest.len() <= LONGEST && rest.bytes().all(known)
-        };
-        let prefix = self.auto_scaling_group_prefix();
-        text == self.name.as_str() || prefix.and_then(|own| text.strip_prefix(&own)).is_some_and(is_ending)
+        is_group_called(text, self.name.as_str(), self.managed, self.eksctl_cluster.map(Symbol::as_str))
     }
+}
+
+/// What the name of a group's Auto Scaling group begins with, if EKS or CloudFormation draws the rest.
+fn auto_scaling_group_prefix(name: &str, managed: bool, eksctl_cluster: Option<&str>) -> Option<String> {
+    if managed {
+        return Some(format!("eks-{name}-"));
+    }
+    eksctl_cluster.map(|cluster| format!("eksctl-{cluster}-nodegroup-{name}-NodeGroup-"))
+}
+
+/// Whether `text` names the Auto Scaling group of the node group `name`, of EKS or of eksctl for a cluster: by the group's own name, or as
+/// AWS calls it, whatever the ending.
+pub fn is_group_called(text: &str, name: &str, managed: bool, eksctl_cluster: Option<&str>) -> bool {
+    // An EKS group's ending is a UUID; a longer one is that of a group whose name goes on.
+    const LONGEST: usize = 36;
+    let is_ending = |rest: &str| {
+        let by_eks = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+        let known = |byte: u8| if managed { by_eks(byte) } else { byte.is_ascii_alphanumeric() };
+        !rest.is_empty() && rest.len() <= LONGEST && rest.bytes().all(known)
+    };
+    let prefix = auto_scaling_group_prefix(name, managed, eksctl_cluster);
+    text == name || prefix.and_then(|own| text.strip_prefix(&own)).is_some_and(is_ending)
 }
 
 /// Sixteen hexadecimal digits that follow from a text (FNV-1a, its bits mixed once more for short texts).

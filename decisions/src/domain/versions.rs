@@ -100,6 +100,11 @@ impl ClusterAutoscalerVersion {
     /// The oldest release whose behaviour is known.
     pub const OLDEST: u8 = 32;
 
+    /// The release that is known and nearest to 1.`minor`.
+    pub fn nearest(minor: u8) -> Self {
+        Self(KubernetesVersion(minor.clamp(Self::OLDEST, KubernetesVersion::NEWEST)))
+    }
+
     /// The Kubernetes release that it was made for.
     pub const fn kubernetes(self) -> KubernetesVersion {
         self.0

@@ -9,6 +9,8 @@ mod aws;
 mod bill;
 mod clean;
 mod cluster;
+mod cluster_autoscaler;
+mod controllers;
 mod demand;
 mod demanded;
 mod ended;
@@ -29,6 +31,7 @@ mod passing;
 mod rebuilt;
 mod recorded;
 mod regrouping;
+mod stand_ins;
 mod targets;
 mod text;
 mod top;
@@ -54,6 +57,7 @@ use makers::Makers;
 use migration::Migration;
 use objects::{COMMAND, Object};
 use passing::Passing;
+use stand_ins::StandIns;
 use targets::Targets;
 
 /// The files of manifests, in the order in which a scenario names them.
@@ -64,7 +68,7 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 37] = [
+const CARRIED: [(&str, usize); 39] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
@@ -90,6 +94,8 @@ const CARRIED: [(&str, usize); 37] = [
     ("AWSNodeTemplate", 1),
     ("NodeOverlay", 1),
     ("Deployment", 2),
+    ("ReplicaSet", 2),
+    ("ReplicationController", 2),
     ("Rollout", 2),
     ("StatefulSet", 2),
     ("CronJob", 2),
@@ -108,9 +114,12 @@ const CONFIGURATIONS: [&str; 2] = ["ClusterConfig", "KubeSchedulerConfiguration"
 /// What KEDA makes autoscalers of.
 const SCALED_OBJECT: &str = "ScaledObject";
 /// Kinds that say nothing more than what is taken from other objects.
-const IMPLIED: [&str; 2] = ["ReplicaSet", "CSINode"];
+const IMPLIED: [&str; 1] = ["CSINode"];
 /// Kinds of which a cluster without any runs nothing.
-const WORKLOADS: [&str; 6] = ["Deployment", "Rollout", "StatefulSet", "CronJob", "Job", "Pod"];
+const WORKLOADS: [&str; 8] =
+    ["Deployment", "ReplicaSet", "ReplicationController", "Rollout", "StatefulSet", "CronJob", "Job", "Pod"];
+/// Kinds that may have the template of a Rollout.
+const TEMPLATES: [&str; 3] = ["Deployment", "ReplicaSet", "PodTemplate"];
 
 /// What is to be told of a dump.
 #[derive(Default)]
@@ -156,10 +165,18 @@ struct Dump<'s> {
     left_out: Vec<Object<'s>>,
     /// What made the pods and workloads that there are.
     makers: Makers,
+    /// Which Deployments stand in for controllers that are not simulated.
+    stand_ins: StandIns,
+    /// Those that count as one workload.
+    parts: Vec<stand_ins::Parts>,
     /// What autoscalers scale by way of what is not simulated.
     targets: Targets,
     /// The ScaledObjects, by `namespace/name`.
     scaled_objects: BTreeSet<String>,
+    /// Objects that may have the template of a Rollout, by kind and `namespace/name`.
+    templates: BTreeSet<(String, String)>,
+    /// ReplicaSets that a Deployment or Rollout made.
+    sets: Vec<Object<'s>>,
     /// How Karpenter is set up, where a Deployment runs it.
     karpenter: Option<karpenter::Stated>,
 }
@@ -239,6 +256,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         replayed: &replayed,
         used: &used,
         run_times: &ended::run_times(&dump, wishes.observed.as_ref()),
+        parts: &dump.parts,
         images: &images::sizes(&dump),
         notes: &notes,
         remark: remark.as_deref(),
@@ -264,7 +282,9 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
 pub(super) fn serving_workloads(sources: &[Source]) -> Result<BTreeSet<String>, ScenarioError> {
     let sources_read = top::read(sources)?;
     let (all, _) = parsed(&sources_read)?;
-    let serving = all.iter().filter(|own| ["Deployment", "Rollout", "StatefulSet"].contains(&own.kind.as_str()));
+    let serving = all.iter().filter(|own| {
+        ["Deployment", "ReplicaSet", "ReplicationController", "Rollout", "StatefulSet"].contains(&own.kind.as_str())
+    });
     Ok(serving.map(Object::full_name).collect())
 }
 
@@ -303,9 +323,13 @@ fn not_a_dump(error: ScenarioError) -> ScenarioError {
 
 /// Sorts the objects; of two of one kind and name the later counts.
 fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
-    let mut dump = Dump { makers: Makers::of(&all), targets: Targets::of(&all), ..Dump::default() };
+    let stand_ins = StandIns::of(&all);
+    let targets = Targets::of(&all, &stand_ins);
+    let mut dump = Dump { makers: Makers::of(&all), stand_ins, targets, ..Dump::default() };
     let going = Ending::of(&all);
     dump.scaled_objects = all.iter().filter(|own| own.kind == SCALED_OBJECT).map(Object::full_name).collect();
+    let templates = all.iter().filter(|own| TEMPLATES.contains(&&*own.kind));
+    dump.templates = templates.map(|own| (own.kind.clone(), own.full_name())).collect();
     let mut last: BTreeMap<(String, String), usize> = BTreeMap::new();
     for (position, object) in all.iter().enumerate() {
         last.insert((object.kind.clone(), object.full_name()), position);
@@ -375,9 +399,9 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
             }
         }
         "Job" if jobs::has_ended(&object) => return,
-        // Its pods show what they are; where their template stands, nothing else would scale.
-        "Rollout" if object.at(&["spec", "workloadRef"]).is_some() => return dump.left_out.push(object),
-        "ReplicaSet" if !controlled => return dump.left_out.push(object),
+        // Without its template its pods show what they are.
+        "Rollout" if rebuilt::lacks_template(&object, &dump.templates) => return dump.left_out.push(object),
+        "ReplicaSet" if rebuilt::maker_of_set(&object).is_some() => return dump.sets.push(object),
         "ConfigMap" if object.full_name() != RANKS => return,
         "Deployment" if cluster::is_of_karpenter(&object) => {
             dump.karpenter.get_or_insert_with(|| karpenter::Stated::of(&object));
@@ -446,6 +470,8 @@ fn read<'s>(sources: &'s [Source], objects: &[Object<'s>], region: &Region) -> R
             all.apply(read_documents(source, &documents, Some(region))?);
         }
     }
+    let warnings = all.complete_workloads(&[]);
+    all.warnings.extend(warnings);
     Ok(all)
 }
 
@@ -547,7 +573,9 @@ mod tests {
                 None => name + "s",
             }
         };
-        let kept = |kind: &&str| *kind != "ConfigMap" && !CONFIGURATIONS.contains(kind);
+        // The pods of ReplicaSets and ReplicationControllers show what these are, and a Deployment keeps many that are empty.
+        let unasked = ["ConfigMap", "ReplicaSet", "ReplicationController"];
+        let kept = |kind: &&str| !unasked.contains(kind) && !CONFIGURATIONS.contains(kind);
         let read = CARRIED.iter().map(|(kind, _)| *kind).filter(kept);
         let mut read: Vec<String> = read.chain(["Node", "NodeClaim", "Machine"]).map(plural).collect();
         let mut asked: Vec<&str> = RESOURCES.iter().filter_map(|name| name.split('.').next()).collect();

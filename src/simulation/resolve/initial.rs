@@ -212,7 +212,11 @@ fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Coun
             let maker = pod.workload.rsplit_once('-').map_or("", |(name, _)| name);
             ![&*pod.workload, maker].iter().any(|name| known.contains(&(OwnerKind::Job, (*name).to_owned())))
         }
-        OwnerKind::Other => !known.contains(&(OwnerKind::ReplicaSet, pod.workload.clone())),
+        // A Deployment of its controller's name stands in for that, or one of its own name.
+        OwnerKind::Other => {
+            let stands_in = |name: String| known.contains(&(OwnerKind::ReplicaSet, name));
+            !stands_in(pod.workload.clone()) && !stands_in(pod.full_name())
+        }
         owner => !known.contains(&(owner, pod.workload.clone())),
     };
     let pods = plan.nodes.iter().flat_map(|own| &own.found.pods);

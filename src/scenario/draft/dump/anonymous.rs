@@ -13,7 +13,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::aws::Described;
-use super::cluster::{is_of_autoscaler, karpenter_tag};
+use super::clean::network_plugin_settings;
+use super::cluster::karpenter_tag;
+use super::cluster_autoscaler::is_of_autoscaler;
 use super::objects::{Object, scalar};
 use super::{CARRIED, CONFIGURATIONS, Notes, yaml};
 use crate::domain::KubernetesVersion;
@@ -323,6 +325,9 @@ impl Names {
                 };
                 let mut all: Vec<Entry<'s>> =
                     entries.iter().filter(|own| !words::is_dropped(&own.key)).map(renamed).collect();
+                if let Some(kept) = network_plugin_settings(node) {
+                    all.push(Entry::new("env".into(), kept.at, kept));
+                }
                 if of_autoscaler {
                     let lines = entries.iter().filter(|own| ["command", "args"].contains(&&*own.key));
                     all.extend(lines.map(|own| self.flags(own)));
@@ -348,9 +353,8 @@ impl Names {
     /// One of them. What it lists is called as the labels, taints and schedulers that are meant.
     fn flag<'s>(&mut self, item: &Node<'s>) -> Option<Node<'s>> {
         let (name, value) = item.as_text()?.strip_prefix("--")?.split_once('=')?;
-        let is_of_groups = ["nodes", "node-group-auto-discovery"].contains(&name);
         let is_read = Flags::parse(KubernetesVersion::default(), [(name, value)]).is_ok();
-        if is_of_groups || WITHOUT_EFFECT.contains(&name) || !is_read {
+        if WITHOUT_EFFECT.contains(&name) || !is_read {
             return None;
         }
         let words = value.split(',');
@@ -359,12 +363,46 @@ impl Names {
                 words.map(|own| self.label_key(own)).collect()
             }
             "bypassed-scheduler-names" | "allowed-scheduler-names" => words.map(|own| self.name(own)).collect(),
+            "nodes" => {
+                let (limits, group) = value.rsplit_once(':')?;
+                vec![format!("{limits}:{}", self.auto_scaling_group(group))]
+            }
+            "node-group-auto-discovery" => vec![self.discovery(value)?],
             // Another name begins otherwise than the one whose place it takes.
             "startup-taint-prefix" => words.filter(|own| words::is_known_label(own)).map(str::to_owned).collect(),
             _ => return Some(item.clone()),
         };
         let flag = format!("--{name}={}", renamed.join(","));
         (!renamed.is_empty()).then(|| Node { kind: text_of(flag, false), at: item.at })
+    }
+
+    /// The other name of an Auto Scaling group; EKS calls one after its node group, with a UUID behind it.
+    fn auto_scaling_group(&mut self, name: &str) -> String {
+        const UUID: usize = 36;
+        let of_eks = name.strip_prefix("eks-").and_then(|rest| {
+            let (group, id) = rest.split_at_checked(rest.len().checked_sub(UUID + 1)?)?;
+            (!group.is_empty() && id.starts_with('-')).then_some(group)
+        });
+        match of_eks {
+            Some(group) => format!("eks-{}-{}", self.name(group), "00000000-0000-0000-0000-000000000000"),
+            None => self.name(name),
+        }
+    }
+
+    /// Tags by which groups are found, as `asg:tag=key,key=value`: the last part of a key may name the cluster.
+    fn discovery(&mut self, value: &str) -> Option<String> {
+        const PREFIXES: [&str; 2] = ["k8s.io/cluster-autoscaler/", "kubernetes.io/cluster/"];
+        let mut key = |key: &str| match PREFIXES.iter().find_map(|prefix| Some((prefix, key.strip_prefix(prefix)?))) {
+            Some((_, "enabled")) => key.to_owned(),
+            Some((prefix, cluster)) => format!("{prefix}{}", self.name(cluster)),
+            None => self.name(key),
+        };
+        let tags = value.strip_prefix("asg:tag=")?.split(',').map(|tag| match tag.split_once('=') {
+            Some((own, value @ ("true" | "owned" | "shared"))) => format!("{}={value}", key(own)),
+            Some((own, _)) => key(own),
+            None => key(tag),
+        });
+        Some(format!("asg:tag={}", tags.collect::<Vec<String>>().join(",")))
     }
 
     /// An annotation that a run reads.

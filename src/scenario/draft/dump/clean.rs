@@ -102,12 +102,13 @@ fn clean_pool(object: &mut Node<'_>) {
     }
 }
 
-/// What a run goes on from: when KEDA last saw its object active, when a CronJob last started a Job, and how far a Job is, with since when it
-/// has run.
+/// What a run goes on from: when KEDA last saw its object active, when a CronJob last started a Job, what a Vertical Pod Autoscaler
+/// recommends, and how far a Job is, with since when it has run.
 fn kept_of_status<'s>(object: &Node<'s>) -> Vec<Entry<'s>> {
     let keys: &[&str] = match object.get("kind").and_then(Node::as_text) {
         Some("Job") => &OF_JOB,
         Some("CronJob") => &["lastScheduleTime"],
+        Some("VerticalPodAutoscaler") => &["recommendation"],
         _ => &["lastActiveTime"],
     };
     let Some(NodeKind::Map(entries)) = object.get("status").map(|status| &status.kind) else { return Vec::new() };
@@ -148,12 +149,34 @@ fn clean_metadata(metadata: &mut Node<'_>) {
     }
 }
 
+/// What a run reads of the environment of the Amazon VPC network plugin.
+///
+/// Source: amazon-vpc-cni-k8s v1.20 `README.md`.
+const OF_NETWORK_PLUGIN: [&str; 4] =
+    ["ENABLE_POD_ENI", "ENABLE_PREFIX_DELEGATION", "ENABLE_IPv6", "AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG"];
+
+/// Those variables of a container that tell how the network plugin gives pods addresses, if it is the plugin's.
+pub(super) fn network_plugin_settings<'s>(container: &Node<'s>) -> Option<Node<'s>> {
+    let image = container.get("image").and_then(Node::as_text)?;
+    let environment = container.get("env").filter(|_| image.contains("amazon-k8s-cni"))?;
+    let is_read = |own: &&Node<'s>| {
+        let name = own.get("name").and_then(Node::as_text).unwrap_or_default();
+        OF_NETWORK_PLUGIN.contains(&name) && own.get("value").is_some()
+    };
+    let kept: Vec<Node<'s>> = environment.items().iter().filter(is_read).cloned().collect();
+    (!kept.is_empty()).then(|| Node { kind: NodeKind::Seq(kept), at: environment.at })
+}
+
 /// Cleans the containers of a pod's specification.
 fn clean_pod(spec: &mut Node<'_>) {
     for key in ["containers", "initContainers"] {
         let Some(Node { kind: NodeKind::Seq(containers), .. }) = find_mut(spec, &[key]) else { continue };
         for container in containers {
+            let kept = network_plugin_settings(container);
             remove(container, &CONTAINER);
+            if let Some(kept) = kept {
+                set(container, "env", kept);
+            }
         }
     }
     remove(spec, &["ephemeralContainers"]);

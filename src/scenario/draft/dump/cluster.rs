@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::cluster_autoscaler::{self, AutoscalerFlags, is_of_autoscaler};
+use super::controllers::Controllers;
 use super::karpenter::Settings;
 use super::objects::{COMMAND, Object};
 use super::vertical::Vertical;
@@ -11,8 +13,6 @@ use super::{Dump, Notes};
 use crate::catalog::{Catalog, Region};
 use crate::domain::versions::{ClusterAutoscalerVersion, major_and_minor};
 use crate::domain::{KarpenterVersion, KubernetesVersion, Symbol};
-use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::cluster_autoscaler::flags::WITHOUT_EFFECT;
 use crate::scenario::ScenarioError;
 use crate::scenario::draft::{Wishes, region};
 use crate::scenario::tree::Node;
@@ -34,6 +34,8 @@ pub(super) struct Cluster {
     pub settings: Settings,
     /// The Vertical Pod Autoscaler.
     pub vertical: Vertical,
+    /// Other programs that bear on pods.
+    pub controllers: Controllers,
     /// When the cluster was looked at, to the minute; `None` if nothing tells.
     pub seen: Option<jiff::Timestamp>,
 }
@@ -50,7 +52,7 @@ pub(super) enum Launcher {
         /// Its release, if that is reproduced.
         version: Option<ClusterAutoscalerVersion>,
         /// Its flags.
-        flags: Vec<(String, String)>,
+        flags: AutoscalerFlags,
     },
     /// Nobody.
     Nobody,
@@ -90,6 +92,7 @@ impl Cluster {
             launcher,
             settings: stated.map_or_else(Settings::default, |own| Settings::of(own, karpenter, notes)),
             vertical: Vertical::of(dump, notes),
+            controllers: Controllers::of(dump, notes),
         })
     }
 }
@@ -167,11 +170,6 @@ fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersion {
 pub(super) fn images<'o>(object: &'o Object<'_>) -> impl Iterator<Item = &'o str> {
     let containers = object.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
     containers.iter().filter_map(|container| container.get("image").and_then(Node::as_text))
-}
-
-/// Whether an image is the Cluster Autoscaler's.
-pub(super) fn is_of_autoscaler(image: &str) -> bool {
-    image.contains("/cluster-autoscaler")
 }
 
 /// The tag of an image, if it is Karpenter's.
@@ -253,38 +251,12 @@ fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
             notes.warn("Karpenter and the Cluster Autoscaler both run: node groups keep their size in the scenario");
             Launcher::Karpenter
         }
-        (false, Some(own)) => {
-            let tag = |image: &str| image.split('@').next()?.rsplit_once(':')?.1.parse().ok();
-            let version = images(own).filter(|image| is_of_autoscaler(image)).find_map(tag);
-            if version.is_none() {
-                let assumed = ClusterAutoscalerVersion::default();
-                notes.assume(format!("The Cluster Autoscaler behaves as that of {assumed} does."));
-            }
-            Launcher::ClusterAutoscaler { version, flags: flags(own, notes) }
-        }
+        (false, Some(own)) => cluster_autoscaler::launcher(own, notes),
         (false, None) => {
             notes.assume("Neither Karpenter nor the Cluster Autoscaler runs: nothing launches nodes.");
             Launcher::Nobody
         }
     }
-}
-
-/// The flags of the Cluster Autoscaler that are reproduced; those that name its groups would find none of the scenario's.
-fn flags(deployment: &Object<'_>, notes: &mut Notes) -> Vec<(String, String)> {
-    const OF_GROUPS: [&str; 2] = ["nodes", "node-group-auto-discovery"];
-    let mut flags: Vec<(String, String)> = Vec::new();
-    for (name, value) in stated_by(deployment) {
-        if OF_GROUPS.contains(&name) || WITHOUT_EFFECT.contains(&name) || flags.iter().any(|(known, _)| known == name) {
-            continue;
-        }
-        match Flags::parse(KubernetesVersion::default(), [(name, value)]) {
-            Ok(_) => flags.push((name.to_owned(), value.to_owned())),
-            Err(error) => {
-                notes.warn(format!("the Cluster Autoscaler's flag `--{name}` is left out: {}", error.reason));
-            }
-        }
-    }
-    flags
 }
 
 /// The flags with which the containers of a Deployment are started.

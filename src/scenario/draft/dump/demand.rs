@@ -28,8 +28,8 @@ pub(super) struct Demand {
     known: BTreeSet<String>,
     /// Load by workload.
     pub loads: Vec<Load>,
-    /// Workloads that use no CPU, with the bytes that a replica uses.
-    pub idle: Vec<Idle>,
+    /// Workloads whose memory is known and that have no load here.
+    pub memory: Vec<MemoryUser>,
     /// Metrics from outside with their present values.
     pub metrics: Vec<Outside>,
     /// What triggers read, in order of their objects.
@@ -49,15 +49,17 @@ pub(super) struct Read {
     pub value: f64,
 }
 
-/// A workload that uses no CPU, of which an autoscaler reads memory.
+/// A workload without a load in the dump, of which an autoscaler reads memory.
 #[derive(Debug)]
-pub(super) struct Idle {
+pub(super) struct MemoryUser {
     /// The workload.
     pub workload: ObjectName,
     /// Bytes that a replica uses.
     pub memory: i64,
     /// Its replicas.
     pub replicas: u32,
+    /// Whether it uses no CPU; otherwise its load was observed.
+    pub is_idle: bool,
 }
 
 /// What autoscalers read from outside their pods.
@@ -165,12 +167,12 @@ fn of_autoscaler(
             }
             MetricSource::External { metric: own, selector } if !keda => {
                 let asked = (*own, selector.clone().unwrap_or_default(), None);
-                outside(asked, object, &served, demand, notes);
+                outside(asked, metric.target, object, &served, demand, notes);
             }
             MetricSource::Object { metric: own, selector, object: described } if !keda => {
                 let described = ObjectName { namespace: hpa.namespace, name: described.name };
                 let asked = (*own, selector.clone().unwrap_or_default(), Some(described));
-                outside(asked, object, &served, demand, notes);
+                outside(asked, metric.target, object, &served, demand, notes);
             }
             MetricSource::Pods { metric: own, .. } => notes.warn(format!(
                 "HorizontalPodAutoscaler {name} reads {own} of its pods, and a dump holds no series: `prometheus` in the scenario states it; until then its replicas stay"
@@ -193,10 +195,19 @@ fn push(
     if cpu.is_none() && memory.is_none() {
         return;
     }
-    if demand.known.contains(&served.name.to_string()) || demand.loads.iter().any(|load| load.workload == served.name) {
+    let (replicas, workload) = (served.replicas, served.name);
+    let measured = memory.filter(|own| own.measured).map(|own| own.amount);
+    let memory_user = |is_idle| measured.map(|memory| MemoryUser { workload, memory, replicas, is_idle });
+    if demand.known.contains(&workload.to_string()) {
+        // An observation has no memory: what the autoscaler measured holds.
+        if demand.memory.iter().all(|own| own.workload != workload) {
+            demand.memory.extend(memory_user(false));
+        }
         return;
     }
-    let replicas = served.replicas;
+    if demand.loads.iter().any(|load| load.workload == workload) {
+        return;
+    }
     if replicas == 0 {
         return notes.warn(format!("{} has no load: it had no replicas", served.name));
     }
@@ -204,8 +215,7 @@ fn push(
     let (amount, basis) = match cpu {
         Some(Use { amount: 0, .. }) => {
             notes.warn(format!("{} has no load: its autoscaler measured that it used no CPU", served.name));
-            let memory = memory.filter(|own| own.measured).map(|own| own.amount);
-            demand.idle.extend(memory.map(|memory| Idle { workload: served.name, memory, replicas }));
+            demand.memory.extend(memory_user(true));
             return;
         }
         Some(Use { amount, measured: true }) => (amount, format!("{amount}m of CPU for each, as measured")),
@@ -304,6 +314,7 @@ fn in_unit(quantity: Quantity, resource: &str) -> Option<i64> {
 /// objects.
 fn outside(
     (metric, selector, described): (Symbol, LabelSelector, Option<ObjectName>),
+    target: MetricTarget,
     object: &Object<'_>,
     served: &Served<'_>,
     demand: &mut Demand,
@@ -320,7 +331,8 @@ fn outside(
     let selects = |source: &&&Node<'_>| selector_of(find(source, &["metric", "selector"])).says_the_same(&selector);
     let exact = sources.iter().find(selects).copied();
     let source = exact.or_else(|| sources.first().copied().filter(|_| sources.len() == 1));
-    let value = source.and_then(|own| whole_value(own.get("current")?, served.replicas));
+    let aims_at_average = matches!(target, MetricTarget::AverageValue(_));
+    let value = source.and_then(|own| whole_value(own.get("current")?, served.replicas, aims_at_average));
     let own = Outside { metric, selector, object: described, value: value.unwrap_or_default() };
     let other = demand.metrics.iter().find(|other| other.is_same(&own)).map(|other| other.value);
     let Some(value) = value else {
@@ -409,14 +421,27 @@ fn read_by(hpa: &Object<'_>, place: usize) -> Option<f64> {
         find(own, &["metric", "name"]).and_then(Node::as_text).is_some_and(|name| name.starts_with(&prefix))
     });
     let replicas = hpa.text(&["status", "currentReplicas"])?.parse::<u32>().ok()?;
-    whole_value(own.next()?.get("current")?, replicas)
+    let own = own.next()?;
+    let name = find(own, &["metric", "name"]).and_then(Node::as_text)?;
+    whole_value(own.get("current")?, replicas, aims_at_average(hpa, name))
 }
 
-/// A value for all, or that for each times the replicas.
-fn whole_value(current: &Node<'_>, replicas: u32) -> Option<f64> {
+/// Whether an autoscaler aims at so much of an external metric for each replica.
+fn aims_at_average(hpa: &Object<'_>, name: &str) -> bool {
+    let metrics = hpa.at(&["spec", "metrics"]).map_or(&[][..], Node::items).iter();
+    let mut own = metrics.filter_map(|own| own.get("external"));
+    let is_its = |own: &&Node<'_>| find(own, &["metric", "name"]).and_then(Node::as_text) == Some(name);
+    let target = own.find(is_its).and_then(|own| own.get("target"));
+    target.and_then(|own| own.get("type")).and_then(Node::as_text) == Some("AverageValue")
+}
+
+/// The value for all: where the target is one for each replica, what was measured for each times the replicas. A status that an API server
+/// converted has both, and a `value` of 0 that nobody measured.
+fn whole_value(current: &Node<'_>, replicas: u32, aims_at_average: bool) -> Option<f64> {
     let number = |key| {
         let quantity = current.get(key)?.as_text()?.parse::<Quantity>().ok()?;
         Some(quantity.as_f64()).filter(|value| *value >= 0.0)
     };
-    number("value").or_else(|| number("averageValue").map(|each| each * f64::from(replicas)))
+    let of_each = || number("averageValue").map(|each| each * f64::from(replicas));
+    if aims_at_average { of_each().or_else(|| number("value")) } else { number("value").or_else(of_each) }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::Dump;
 use super::objects::Object;
 use super::passing::is_passing;
+use super::stand_ins::{self, Parts};
 use super::yaml::word;
 use crate::domain::SimDuration;
 use crate::scenario::draft::{Observed, ObservedPod};
@@ -86,12 +87,16 @@ fn seconds(pod: &Object<'_>) -> Option<f64> {
     Some(ended.duration_since(began).as_secs_f64()).filter(|own| *own >= 1.0)
 }
 
-/// The run times, as the scenario states them.
-pub(super) fn text(own: &[RunTime], text: &mut String) {
-    if own.is_empty() {
-        return;
-    }
-    *text += "\nworkloads:                          # how long the pods ran that have ended, the middle of them\n";
+/// The run times and the workloads that count as one, as the scenario states them.
+pub(super) fn text(own: &[RunTime], parts: &[Parts], text: &mut String) {
+    let about = match (own.is_empty(), parts.is_empty()) {
+        (true, true) => return,
+        (false, true) => "how long the pods ran that have ended, the middle of them",
+        (true, false) => "Deployments whose replicas count together",
+        (false, false) => "median run time of ended pods; Deployments whose replicas count together",
+    };
+    let _ = writeln!(text, "\nworkloads:                          # {about}");
+    stand_ins::lines(parts, text);
     for own in own {
         let _ =
             writeln!(text, "  - {{ name: {}, run_time: {} }}     # of {}", word(&own.workload), own.time, own.count);

@@ -28,6 +28,8 @@ pub(super) struct Group {
     pub desired: usize,
     /// How many it may have at least and at most.
     pub sizes: (usize, usize),
+    /// The limits within which the Cluster Autoscaler scales it; `None` if it does not.
+    pub autoscaled: Option<(usize, usize)>,
     /// Whether it is of Spot instances.
     pub spot: bool,
     /// How it buys, where AWS said more of it than that.
@@ -152,8 +154,12 @@ pub(super) fn groups(dump: &Dump<'_>, described: &Described, cluster: &Cluster, 
         Some(Group { sizes, labels, ..group })
     });
     let mut groups: Vec<Group> = groups.collect();
-    let known = limits::lay_over(&mut groups, &dump.nodes, described, &cluster.region, notes);
+    let mut known = limits::lay_over(&mut groups, &dump.nodes, described, &cluster.region, notes);
     tell_how_bought(&groups, &dump.nodes, notes);
+    groups.iter_mut().for_each(|group| group.autoscaled = Some(group.sizes));
+    if let Launcher::ClusterAutoscaler { flags, .. } = &cluster.launcher {
+        flags.lay_over(&mut groups, (dump, described), &mut known, notes);
+    }
     if known.is_empty() {
         assume_sizes(&groups, grow, notes)
     } else {
@@ -189,7 +195,7 @@ fn assume_other_sizes(groups: &[Group], known: &BTreeSet<String>, notes: &mut No
         others.map(|group| format!("{} {} to {}", group.name, group.sizes.0, group.sizes.1)).collect();
     if !others.is_empty() {
         notes.assume(format!(
-            "Limits of node groups are those that the AWS CLI printed, but for these, of which it printed nothing: {}.",
+            "Limits of these node groups are assumed, because neither the AWS CLI nor a flag of the Cluster Autoscaler tells them: {}.",
             others.join(", ")
         ));
     }
@@ -229,6 +235,7 @@ pub(super) fn group(
         count: nodes.len(),
         desired: nodes.len(),
         sizes: (nodes.len(), nodes.len()),
+        autoscaled: None,
         spot,
         purchase: None,
         rebalance: false,

@@ -27,6 +27,11 @@ const SETTINGS: [(&str, &str); 9] = [
     ("RESERVED_ENIS", "reserved-enis"),
     (CLUSTER, "cluster-name"),
 ];
+/// Variables that a scenario has no key for, each with its flag and the number that holds there.
+const LIMITS: [(&str, &str, f64); 2] =
+    [("KUBE_CLIENT_QPS", "kube-client-qps", 200.0), ("KUBE_CLIENT_BURST", "kube-client-burst", 300.0)];
+/// Whether Karpenter reads no prices.
+const ISOLATED: (&str, &str) = ("ISOLATED_VPC", "isolated-vpc");
 /// What every Karpenter is told from the release on that is told all else so too.
 const CLUSTER: &str = "CLUSTER_NAME";
 const TOLD_SINCE: (u8, u8) = (0, 32);
@@ -42,6 +47,12 @@ const GATES: [(&str, &str); 5] = [
 const OPEN: [&str; 2] = ["ReservedCapacity", "Drift"];
 /// Settings that a scenario has no key for, with what holds there.
 const FIXED: [(&str, f64); 2] = [("VM_MEMORY_OVERHEAD_PERCENT", 0.075), ("RESERVED_ENIS", 0.0)];
+
+/// All variables that are looked at, each with its flag.
+fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let limits = LIMITS.iter().map(|(name, flag, _)| (*name, *flag));
+    SETTINGS.iter().copied().chain(limits).chain([ISOLATED])
+}
 
 /// What the Deployment says, kept before environments are taken out of a dump.
 #[derive(Debug, Default)]
@@ -59,18 +70,36 @@ impl Stated {
         let mut own = Self::default();
         for variable in containers.iter().filter_map(|container| container.get("env")).flat_map(Node::items) {
             let name = variable.get("name").and_then(Node::as_text).unwrap_or_default();
-            let Some((name, _)) = SETTINGS.iter().find(|(known, _)| *known == name) else { continue };
+            let Some((name, _)) = settings().find(|(known, _)| *known == name) else { continue };
             let value = variable.get("value").and_then(Node::as_text).unwrap_or_default();
             let value = variable.get("valueFrom").is_none().then(|| value.to_owned());
             own.values.insert(name, value);
         }
         for (flag, value) in stated_by(deployment) {
-            if let Some((name, _)) = SETTINGS.iter().find(|(_, known)| *known == flag) {
+            if let Some((name, _)) = settings().find(|(_, known)| *known == flag) {
                 own.values.insert(name, Some(value.to_owned()));
             }
         }
         own.takes_in = containers.iter().any(|container| container.get("envFrom").is_some());
         own
+    }
+
+    /// Names settings that a scenario has no key for.
+    fn name_others(&self, notes: &mut Notes) {
+        for (name, _, holds) in LIMITS {
+            let Some(value) = self.value(name) else { continue };
+            if value.parse::<f64>().is_ok_and(|value| (value - holds).abs() > 1e-9) {
+                notes.warn(format!(
+                    "Karpenter's `{name}` is {value}, which a scenario cannot set: its calls are limited as with {holds}, so large launches and drains may take longer or shorter"
+                ));
+            }
+        }
+        if self.value(ISOLATED.0).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+            notes.warn(format!(
+                "Karpenter's `{}` is true, which is not simulated: it then knows no prices newer than itself, so it may choose other instance types",
+                ISOLATED.0
+            ));
+        }
     }
 
     fn value(&self, name: &str) -> Option<&str> {
@@ -100,6 +129,7 @@ impl Settings {
             );
         }
         own.queue(stated, release);
+        stated.name_others(notes);
         let defaults = KarpenterOptions::default();
         own.duration(stated, ("BATCH_IDLE_DURATION", "batch_idle_duration"), defaults.batch_idle, notes);
         own.duration(stated, ("BATCH_MAX_DURATION", "batch_max_duration"), defaults.batch_max, notes);

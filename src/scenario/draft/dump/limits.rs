@@ -88,6 +88,41 @@ pub(super) fn label(nodes: &mut [Object<'_>], described: &Described, notes: &mut
     }
 }
 
+/// The Auto Scaling groups of a dump's group, as far as they were printed: those that a tag, a managed group or an instance says are its.
+fn printed_of<'d>(
+    group: &'d Group,
+    nodes: &'d [Object<'_>],
+    described: &'d Described,
+) -> impl Iterator<Item = &'d AutoScalingGroup> {
+    let has_instance = move |own: &AutoScalingGroup| {
+        let of_group = nodes.iter().filter(|node| {
+            !is_karpenters(node) && group_of_node(|key| node.label(key)) == (group.name.clone(), group.managed)
+        });
+        of_group.filter_map(instance).any(|id| own.instances.iter().any(|known| known == id))
+    };
+    described.groups.iter().filter(move |own| {
+        let mut managers = described.managed.iter().filter(|managed| managed.groups.contains(&own.name));
+        managers.any(|managed| group.managed && managed.name == group.name)
+            || own.node_group() == (group.name.clone(), group.managed)
+            || has_instance(own)
+    })
+}
+
+/// Whether AWS calls one of the Auto Scaling groups of a dump's group so.
+pub(super) fn is_of_auto_scaling_group(group: &Group, name: &str, nodes: &[Object<'_>], described: &Described) -> bool {
+    printed_of(group, nodes, described).any(|own| own.name == name)
+}
+
+/// The tags of the Auto Scaling groups of a dump's group; `None` if none was printed.
+pub(super) fn tags_of_group(
+    group: &Group,
+    nodes: &[Object<'_>],
+    described: &Described,
+) -> Option<Vec<(String, String)>> {
+    let mut printed = printed_of(group, nodes, described).peekable();
+    printed.peek().is_some().then(|| printed.flat_map(|own| own.tags.iter().cloned()).collect())
+}
+
 /// What was printed of one node group.
 #[derive(Clone, Default)]
 struct Of<'d> {

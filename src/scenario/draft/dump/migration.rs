@@ -7,7 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::cluster::{Cluster, Launcher, images, is_of_autoscaler};
+use super::cluster::{Cluster, Launcher, images};
+use super::cluster_autoscaler::is_of_autoscaler;
 use super::demanded::demanded;
 use super::groups::{Group, OF_MANAGED};
 use super::objects::{Object, find_mut, scalar, set};

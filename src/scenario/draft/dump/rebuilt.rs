@@ -1,25 +1,24 @@
 //! Objects that a dump lacks and that what it holds implies: workloads of pods, priority classes, node classes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::objects::{Object, find, find_mut, map, remove, scalar, set};
-use super::{CARRIED, Dump, Notes, clean, groups};
+use super::{CARRIED, Dump, Notes, clean, groups, stand_ins};
 use crate::domain::Symbol;
-use crate::domain::words::counted;
+use crate::domain::words::{counted, some_of};
+use crate::domain::workload::{ROLLOUT_HASH, TEMPLATE_HASH, deployment_of_set};
 use crate::scenario::manifests::{Manifests, SYSTEM_CLASSES};
 use crate::scenario::tree::{Location, Node, NodeKind};
 
 /// Labels that controllers give the pods they make.
 const POD_LABELS: [&str; 6] = [
-    "pod-template-hash",
+    TEMPLATE_HASH,
     ROLLOUT_HASH,
     "controller-revision-hash",
     "pod-template-generation",
     "statefulset.kubernetes.io/pod-name",
     "apps.kubernetes.io/pod-index",
 ];
-/// What Argo's Rollouts call the hash of a template.
-const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
 /// Keys of a pod's specification that its own creation added.
 const POD_SPEC: [&str; 6] = ["nodeName", "priority", "preemptionPolicy", "hostname", "subdomain", "serviceAccount"];
 
@@ -35,6 +34,7 @@ fn makes_job(dump: &Dump<'_>, namespace: &str, job: &str) -> bool {
 
 /// Makes a workload of the pods whose controller is not in the dump.
 pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
+    of_sets(dump, notes);
     let mut orphans: BTreeMap<(&'static str, String, String), Vec<usize>> = BTreeMap::new();
     let mut of_jobs = 0_usize;
     let mut others: BTreeMap<String, usize> = BTreeMap::new();
@@ -47,7 +47,7 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
                 continue;
             }
             (None, Some((foreign, _))) => {
-                let Some(name) = stand_in_of(pod) else { continue };
+                let Some(name) = dump.stand_ins.name_of(pod) else { continue };
                 *others.entry(foreign.to_owned()).or_default() += 1;
                 ("Deployment", name)
             }
@@ -72,6 +72,10 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
             counted(of_jobs as u64, "pod of a Job is", "pods of Jobs are")
         ));
     }
+    let is_taken =
+        |name: &str| dump.carried.iter().any(|own| simulated_as(&own.kind).is_some() && own.full_name() == name);
+    let made_of = orphans.iter().filter_map(|((_, _, name), pods)| Some((name.as_str(), &dump.pods[*pods.first()?])));
+    dump.parts = stand_ins::parts(made_of, is_taken, notes);
     let mut made: BTreeMap<&'static str, usize> = BTreeMap::new();
     for ((kind, _, name), pods) in orphans {
         let created = |position: &&usize| dump.pods[**position].text(&["metadata", "creationTimestamp"]);
@@ -92,7 +96,7 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
 /// What a kind is simulated as, of those whose pods stay.
 pub(super) fn simulated_as(kind: &str) -> Option<&'static str> {
     match kind {
-        "Deployment" | "Rollout" => Some("Deployment"),
+        "Deployment" | "ReplicaSet" | "ReplicationController" | "Rollout" => Some("Deployment"),
         "StatefulSet" => Some("StatefulSet"),
         "DaemonSet" => Some("DaemonSet"),
         _ => None,
@@ -102,33 +106,83 @@ pub(super) fn simulated_as(kind: &str) -> Option<&'static str> {
 /// The workload that made a pod, of those that are simulated.
 pub(super) fn workload_of<'o>(pod: &'o Object<'_>) -> Option<(&'static str, &'o str)> {
     let (kind, name) = pod.controller()?;
-    if kind == "ReplicaSet" {
-        let hash = pod.label("pod-template-hash").or_else(|| pod.label(ROLLOUT_HASH)).unwrap_or_default();
-        return Some(("Deployment", deployment_of(name, hash)));
+    match kind {
+        "ReplicaSet" => {
+            let hash = pod.label(TEMPLATE_HASH).or_else(|| pod.label(ROLLOUT_HASH));
+            Some(("Deployment", deployment_of_set(name, hash).unwrap_or(name)))
+        }
+        "ReplicationController" => Some(("Deployment", name)),
+        _ => simulated_as(kind).filter(|kind| *kind != "Deployment").map(|kind| (kind, name)),
     }
-    simulated_as(kind).filter(|kind| *kind != "Deployment").map(|kind| (kind, name))
 }
 
-/// The Deployment that stands in for what controls a pod and is not simulated.
-pub(super) fn stand_in_of<'o>(pod: &'o Object<'_>) -> Option<&'o str> {
-    let (kind, name) = pod.controller().filter(|_| pod.kind == "Pod")?;
-    if ["Node", "Job"].contains(&kind) || workload_of(pod).is_some() {
-        return None;
+/// The Deployment or Rollout that made a ReplicaSet; `None` for one of its own.
+pub(super) fn maker_of_set<'o>(set: &'o Object<'_>) -> Option<&'o str> {
+    let label = |key| set.text(&["spec", "template", "metadata", "labels", key]);
+    let hash = label(TEMPLATE_HASH).or_else(|| label(ROLLOUT_HASH));
+    let maker = set.controller().filter(|(kind, _)| ["Deployment", "Rollout"].contains(kind)).map(|(_, name)| name);
+    deployment_of_set(&set.name, hash).or(maker)
+}
+
+/// Whether a Rollout takes its template from an object that is not there.
+pub(super) fn lacks_template(rollout: &Object<'_>, templates: &BTreeSet<(String, String)>) -> bool {
+    let text = |key| rollout.text(&["spec", "workloadRef", key]).unwrap_or_default();
+    let full_name = format!("{}/{}", rollout.own_namespace(), text("name"));
+    rollout.at(&["spec", "workloadRef"]).is_some() && !templates.contains(&(text("kind").to_owned(), full_name))
+}
+
+/// Makes a Deployment of the ReplicaSets whose Deployment or Rollout is not in the dump: with the template of the one that has most
+/// replicas, and the replicas of all.
+fn of_sets(dump: &mut Dump<'_>, notes: &mut Notes) {
+    let mut missing: BTreeMap<(String, String), Vec<Object<'_>>> = BTreeMap::new();
+    for set in std::mem::take(&mut dump.sets).into_iter().filter(|set| replicas_of(set) > 0) {
+        let Some(maker) = maker_of_set(&set) else { continue };
+        let is_it = |own: &Object<'_>| {
+            simulated_as(&own.kind) == Some("Deployment") && own.name == maker && own.namespace == set.namespace
+        };
+        if !dump.carried.iter().any(is_it) {
+            missing.entry((set.namespace.clone(), maker.to_owned())).or_default().push(set);
+        }
     }
-    // Pods with volumes of their own are no copies of each other.
-    Some(if has_claim(pod) { &pod.name } else { name })
+    let mut told = Vec::new();
+    for ((namespace, name), sets) in missing {
+        let replicas: u64 = sets.iter().map(replicas_of).sum();
+        let Some(largest) = sets.iter().max_by_key(|set| replicas_of(set)) else { continue };
+        told.push(format!("{namespace}/{name} ({})", counted(replicas, "replica", "replicas")));
+        dump.carried.push(of_set(largest, &name, replicas));
+    }
+    if !told.is_empty() {
+        let made = counted(told.len() as u64, "Deployment", "Deployments");
+        let of = if told.len() == 1 { "is made of its ReplicaSets" } else { "are made of their ReplicaSets" };
+        notes.assume(format!("{made} that the dump does not hold {of}: {}.", some_of(&told)));
+    }
 }
 
-/// Whether a pod has a PersistentVolumeClaim.
-fn has_claim(pod: &Object<'_>) -> bool {
-    let volumes = pod.at(&["spec", "volumes"]).map_or(&[][..], Node::items);
-    volumes.iter().any(|volume| volume.get("persistentVolumeClaim").is_some())
+/// How many replicas a ReplicaSet has; one that does not say has one.
+fn replicas_of(set: &Object<'_>) -> u64 {
+    set.text(&["spec", "replicas"]).map_or(1, |text| text.parse().unwrap_or(0))
 }
 
-/// The Deployment of a ReplicaSet: its name without the hash of the template.
-fn deployment_of<'o>(set: &'o str, hash: &str) -> &'o str {
-    let stripped = set.strip_suffix(hash).and_then(|name| name.strip_suffix('-')).filter(|_| !hash.is_empty());
-    stripped.or_else(|| set.rsplit_once('-').map(|(name, _)| name)).filter(|name| !name.is_empty()).unwrap_or(set)
+/// The Deployment of this name that a ReplicaSet is of.
+fn of_set<'s>(own: &Object<'s>, name: &str, replicas: u64) -> Object<'s> {
+    let mut node = own.node.clone();
+    clean::clean(&mut node);
+    for labels in [&["spec", "selector", "matchLabels"][..], &["spec", "template", "metadata", "labels"]] {
+        if let Some(labels) = find_mut(&mut node, labels) {
+            remove(labels, &[TEMPLATE_HASH, ROLLOUT_HASH]);
+        }
+    }
+    let mut metadata = map([("name", text(name))]);
+    if !own.namespace.is_empty() {
+        set(&mut metadata, "namespace", text(&own.namespace));
+    }
+    set(&mut node, "metadata", metadata);
+    set(&mut node, "apiVersion", scalar("apps/v1"));
+    set(&mut node, "kind", scalar("Deployment"));
+    if let Some(spec) = find_mut(&mut node, &["spec"]) {
+        set(spec, "replicas", scalar(replicas.to_string()));
+    }
+    Object::new(own.source, node, "Deployment".to_owned())
 }
 
 /// A workload whose template is what a pod looks like.

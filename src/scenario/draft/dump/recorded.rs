@@ -21,7 +21,18 @@ const FILE: &str = "recorded.csv";
 /// The table of an observation that tells where pods may go.
 const PLACEMENTS: &str = "placements.csv";
 /// Kinds whose pods a run makes.
-const MAKERS: [&str; 8] = ["CronJob", "DaemonSet", "Deployment", "Job", "Pod", "Rollout", "ScaledJob", "StatefulSet"];
+const MAKERS: [&str; 10] = [
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "Pod",
+    "ReplicaSet",
+    "ReplicationController",
+    "Rollout",
+    "ScaledJob",
+    "StatefulSet",
+];
 /// How many names a sentence lists.
 const NAMED: usize = 5;
 

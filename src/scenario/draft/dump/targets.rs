@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::makers::{Name, owner};
 use super::objects::{Object, find, find_mut, scalar, set};
-use super::rebuilt::stand_in_of;
+use super::stand_ins::StandIns;
 use super::{Dump, Notes};
 use crate::scenario::tree::Node;
 
@@ -19,18 +19,25 @@ const REFERENCES: [(&str, &str); 3] = [
     ("VerticalPodAutoscaler", "targetRef"),
 ];
 
+/// Kind and `namespace/name` of what an autoscaler scales; KEDA scales Deployments unless it is told otherwise.
+pub(super) fn names_target(object: &Object<'_>) -> Option<Name> {
+    let (_, key) = REFERENCES.iter().find(|(kind, _)| *kind == object.kind)?;
+    let text = |own: &str| find(&object.node, &["spec", key, own]).and_then(Node::as_text);
+    Some((text("kind").unwrap_or("Deployment").to_owned(), format!("{}/{}", object.own_namespace(), text("name")?)))
+}
+
 /// The workloads of objects that are not simulated, by kind and name.
 #[derive(Default, Debug)]
 pub(super) struct Targets(BTreeMap<Name, BTreeSet<(String, String)>>);
 
 impl Targets {
     /// The workloads among `objects` that have an owner, and those that pods of what is not simulated become.
-    pub(super) fn of(objects: &[Object<'_>]) -> Self {
+    pub(super) fn of(objects: &[Object<'_>], stand_ins: &StandIns) -> Self {
         let mut own = Self::default();
         for object in objects.iter().filter(|object| !object.is_deleted()) {
             let workload = if SCALED.contains(&&*object.kind) {
                 (object.kind.clone(), object.name.clone())
-            } else if let Some(name) = stand_in_of(object) {
+            } else if let Some(name) = stand_ins.name_of(object) {
                 ("Deployment".to_owned(), name.to_owned())
             } else {
                 continue;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::auto_mode::{self, FILE as AUTO_MODE};
 use super::bill;
 use super::cluster::{Cluster, Launcher};
+use super::cluster_autoscaler::AutoscalerFlags;
 use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST, Read};
 use super::ended::{self, RunTime};
 use super::found::FILE as FOUND;
@@ -12,6 +13,7 @@ use super::groups::Group;
 use super::migration::{FILE as KARPENTER, Migration, NODES};
 use super::observed;
 use super::regrouping;
+use super::stand_ins::Parts;
 use super::usages::{self, Used};
 use super::yaml::{quoted, word};
 use super::{Notes, Trace};
@@ -52,6 +54,8 @@ pub(super) struct Facts<'f> {
     pub used: &'f [Used],
     /// How long pods of Jobs ran.
     pub run_times: &'f [RunTime],
+    /// Deployments that count as one workload.
+    pub parts: &'f [Parts],
     /// Sizes of images in bytes.
     pub images: &'f [(String, i64)],
     pub notes: &'f Notes,
@@ -106,7 +110,7 @@ pub(super) fn scenario(facts: &Facts<'_>) -> String {
     head(facts, &mut text);
     groups(facts, &mut text);
     loads(facts, &mut text);
-    ended::text(facts.run_times, &mut text);
+    ended::text(facts.run_times, facts.parts, &mut text);
     usages::text(facts.used, &mut text);
     facts.bill.text(&mut text);
     metrics(facts.demand, &mut text);
@@ -184,6 +188,7 @@ fn versions(cluster: &Cluster, text: &mut String) {
     cluster.vertical.version_line(text);
     cluster.settings.write(text);
     cluster.vertical.write(text);
+    cluster.controllers.write(text);
 }
 
 /// The node groups, as they were; where a policy does away with all but one, the others stand with the policies that keep them.
@@ -390,7 +395,7 @@ fn policies(facts: &Facts<'_>, text: &mut String) {
             let others = facts.groups.iter().filter(|group| group.name != auto_mode::HOME);
             others.chain(std::iter::once(&auto_mode::home(facts.cluster))).for_each(|group| one_group(group, 6, text));
         }
-        Launcher::ClusterAutoscaler { flags, .. } => of_autoscaler(facts, flags, text),
+        Launcher::ClusterAutoscaler { flags, .. } => of_autoscaler(facts, &flags.stated, text),
         Launcher::Nobody => {
             *text += "  - { name: today, autoscaler: static }\n";
             *text += "  # with NodePools among the manifests:  - { name: karpenter, autoscaler: karpenter }\n";
@@ -399,8 +404,14 @@ fn policies(facts: &Facts<'_>, text: &mut String) {
 }
 
 /// The policies of a cluster with the Cluster Autoscaler: as it is, as it is without anybody, and with Karpenter.
-fn of_autoscaler(facts: &Facts<'_>, flags: &[(String, String)], text: &mut String) {
-    let all: Vec<String> = flags.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
+fn of_autoscaler(facts: &Facts<'_>, flags: &[(String, Vec<String>)], text: &mut String) {
+    let nodes = AutoscalerFlags::nodes_flag(facts.groups);
+    let value = |values: &[String]| match values {
+        [only] => quoted(only),
+        values => format!("[{}]", values.iter().map(|own| quoted(own)).collect::<Vec<_>>().join(", ")),
+    };
+    let all = flags.iter().chain(&nodes).map(|(name, values)| format!("{name}: {}", value(values)));
+    let all: Vec<String> = all.collect();
     *text += "  - name: today\n    autoscaler: cluster-autoscaler\n";
     if !all.is_empty() {
         let _ = writeln!(text, "    flags: {{ {} }}", all.join(", "));

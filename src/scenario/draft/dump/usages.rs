@@ -21,19 +21,24 @@ pub(super) struct Used {
     workload: String,
     /// `None` where only the pod's use is known.
     container: Option<String>,
-    cores: f64,
+    /// `None` where requests or an observation say it.
+    cores: Option<f64>,
     bytes: f64,
     pods: u32,
 }
 
-/// The use of each container of the Deployments and StatefulSets that have no load, in order of name.
+/// The use of each container of the Deployments and StatefulSets, in order of name: of those that have a load their memory alone, as far as
+/// it says nothing of that.
 pub(super) fn usages(
     dump: &Dump<'_>,
     manifests: &Manifests,
     (demand, replayed): (&Demand, &[&ObservedLoad]),
     notes: &mut Notes,
 ) -> Vec<Used> {
-    let owner = |pod: &Object<'_>| Some(format!("{}/{}", pod.own_namespace(), workload_of(pod)?.1));
+    let owner = |pod: &Object<'_>| {
+        let name = workload_of(pod).map(|(_, name)| name).or_else(|| dump.stand_ins.name_of(pod))?;
+        Some(format!("{}/{name}", pod.own_namespace()))
+    };
     let owners: BTreeMap<String, String> =
         dump.pods.iter().filter_map(|pod| Some((pod.full_name(), owner(pod)?))).collect();
     let deployments = manifests.deployments.iter().map(|own| own.name.to_string());
@@ -43,11 +48,14 @@ pub(super) fn usages(
         demand.loads.iter().any(|load| load.workload.to_string() == workload)
             || replayed.iter().any(|load| load.workload == workload)
     };
+    let has_memory = |workload: &str| {
+        let of_load = demand.loads.iter().any(|own| own.memory.is_some() && own.workload.to_string() == workload);
+        of_load || demand.memory.iter().any(|own| own.workload.to_string() == workload)
+    };
     let mut sums: BTreeMap<(String, Option<String>), (f64, f64, u32)> = BTreeMap::new();
     for pod in &dump.metrics {
-        let Some(workload) = owners.get(&pod.full_name()).filter(|own| serving.contains(own) && !has_load(own)) else {
-            continue;
-        };
+        let is_unknown = |own: &&String| serving.contains(own) && !(has_load(own) && has_memory(own));
+        let Some(workload) = owners.get(&pod.full_name()).filter(is_unknown) else { continue };
         for (container, cores, bytes) in pod.at(&["containers"]).map_or(&[][..], Node::items).iter().filter_map(read) {
             let sum = sums.entry((workload.clone(), container.map(str::to_owned))).or_insert((0.0, 0.0, 0));
             *sum = (sum.0 + cores, sum.1 + bytes, sum.2 + 1);
@@ -55,7 +63,8 @@ pub(super) fn usages(
     }
     let used = sums.into_iter().map(|((workload, container), (cores, bytes, pods))| {
         let of_pod = |sum: f64| sum / f64::from(pods.max(1));
-        Used { workload, container, cores: of_pod(cores), bytes: of_pod(bytes), pods }
+        let cores = (!has_load(&workload)).then(|| of_pod(cores));
+        Used { workload, container, cores, bytes: of_pod(bytes), pods }
     });
     let mut used: Vec<Used> = used.collect();
     if !used.is_empty() {
@@ -63,13 +72,15 @@ pub(super) fn usages(
         notes
             .assume(format!("{containers} all day what PodMetrics or `kubectl top pods` showed as the dump was made."));
     }
-    for idle in &demand.idle {
-        let workload = idle.workload.to_string();
-        if !has_load(&workload) && used.iter().all(|own| own.workload != workload) {
-            notes.assume(format!("{workload} uses all day as much memory as its autoscaler measured, and no CPU."));
-            let (bytes, pods) = (idle.memory as f64, idle.replicas);
-            used.push(Used { workload, container: None, cores: 0.0, bytes, pods });
+    for own in &demand.memory {
+        let workload = own.workload.to_string();
+        if own.is_idle && has_load(&workload) || used.iter().any(|used| used.workload == workload) {
+            continue;
         }
+        let cpu = if own.is_idle { "no CPU" } else { "the CPU that was observed" };
+        notes.assume(format!("{workload} uses all day as much memory as its autoscaler measured, and {cpu}."));
+        let (bytes, pods) = (own.memory as f64, own.replicas);
+        used.push(Used { workload, container: None, cores: own.is_idle.then_some(0.0), bytes, pods });
     }
     used
 }
@@ -90,10 +101,10 @@ pub(super) fn text(used: &[Used], text: &mut String) {
     for own in used {
         let _ = writeln!(
             text,
-            "  - {{ workload: {}, {}cpu: {{ constant: {:.3} }}, memory: {{ constant: {:.0} }} }}   # {}",
+            "  - {{ workload: {}, {}{}memory: {{ constant: {:.0} }} }}   # {}",
             word(&own.workload),
             own.container.as_ref().map_or_else(String::new, |name| format!("container: {}, ", word(name))),
-            own.cores,
+            own.cores.map_or_else(String::new, |cores| format!("cpu: {{ constant: {cores:.3} }}, ")),
             own.bytes / f64::from(1 << 20),
             counted(u64::from(own.pods), "pod", "pods")
         );
