@@ -121,12 +121,12 @@ fn the_rate_of_cost_adds_up_to_the_bill() {
     let data = data(&html(&outcome));
     let chart = data["charts"].as_array().unwrap().iter().find(|chart| chart["id"] == "cost").unwrap();
     let mut total = 0.0;
-    for series in chart["series"].as_array().unwrap() {
-        let (mut instant, mut before, mut rate) = (0.0, 0.0, 0.0);
-        for (step, value) in runs(&series["at"]).iter().zip(runs(&series["values"])) {
-            instant += step.as_f64().unwrap();
+    for curve in 0..chart["series"].as_array().unwrap().len() {
+        let (mut before, mut rate) = (0.0, 0.0);
+        for (instant, value) in points(&data, "cost", curve) {
+            let instant = instant as f64;
             total += rate * (instant - before) / 36_000.0;
-            (before, rate) = (instant, value.as_f64().unwrap());
+            (before, rate) = (instant, value.unwrap());
         }
         total += rate * (36_000.0 - before) / 36_000.0;
     }
@@ -276,10 +276,12 @@ fn large_events(outcome: &mut Outcome) {
 fn points(data: &Value, chart: &str, curve: usize) -> Vec<(i64, Option<f64>)> {
     let chart = data["charts"].as_array().unwrap().iter().find(|own| own["id"] == chart).unwrap();
     let series = &chart["series"][curve];
+    // Curves that add up to a whole share their instants.
+    let steps = if series["at"].is_null() { &chart["at"] } else { &series["at"] };
     let values: Vec<Option<f64>> = runs(&series["values"]).iter().map(Value::as_f64).collect();
     let times: Vec<i64> = match series["every"].as_i64() {
         Some(every) => (0..).map(|n| n * every).take(values.len()).collect(),
-        None => runs(&series["at"])
+        None => runs(steps)
             .iter()
             .scan(0, |sum, step| {
                 *sum += step.as_i64()?;

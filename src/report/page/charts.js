@@ -17,14 +17,16 @@ const BEHIND = "5 3";
 /** A chart's curves, ready to be looked up: ascending times and a value for each. */
 function decoded(chart) {
   const ofColor = new Map();
+  // Curves that add up to a whole share their instants.
+  const shared = chart.at ? sums(chart.at) : null;
   return chart.series.map((series) => {
     const values = runs(series.values);
     // The last of thinned samples may stand for fewer than the others.
-    const times = series.at ? sums(series.at) : values.map((_, n) => Math.min(n * series.every, data.duration));
+    const times = shared ?? (series.at ? sums(series.at) : null) ?? values.map((_, n) => Math.min(n * series.every, data.duration));
     const before = ofColor.get(series.color) ?? 0;
     if (!series.faint) ofColor.set(series.color, before + 1);
     const dash = series.faint ? BEHIND : DASHES[before % DASHES.length];
-    return { ...series, values, times, dash, sampled: !series.at, shown: !series.hidden };
+    return { ...series, values, times, dash, sampled: series.every !== undefined, shown: !series.hidden };
   });
 }
 

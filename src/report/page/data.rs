@@ -7,6 +7,7 @@ mod charts;
 mod decisions;
 mod encode;
 mod replay;
+mod thinning;
 
 use std::collections::BTreeMap;
 

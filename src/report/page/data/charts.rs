@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::encode::{Number, Runs, differences, significant, tenths};
+use super::encode::{Number, Runs, significant, tenths};
+use super::thinning::States;
 use crate::domain::SimTime;
 use crate::report::curves::{self, Panel, Point, Series};
 use crate::simulation::Outcome;
@@ -13,6 +14,8 @@ use crate::simulation::Outcome;
 const CURVES_MAX: usize = 60;
 /// Points of one curve; a screen shows no more.
 const CURVE_POINTS_MAX: usize = 2_000;
+/// Instants that the curves of a stacked chart share, at least and at most.
+const STACK_POINTS: (usize, usize) = (1_200, 2_800);
 /// Things of a chart whose curves are drawn before the reader asks for more.
 const DRAWN_FIRST: usize = 5;
 
@@ -33,10 +36,13 @@ pub(crate) struct Chart {
     logarithmic: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
+    /// The instants of all curves of a stacked chart, each less the one before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<Runs<i64>>,
     series: Vec<Curve>,
 }
 
-/// A curve: steps at the instants `at`, or measured values `every` so many tenths of a second.
+/// A curve: steps at the instants `at` (its own or its chart's), or measured values `every` so many tenths of a second.
 #[derive(Serialize)]
 struct Curve {
     name: String,
@@ -236,12 +242,16 @@ struct Budget {
 fn chart(draft: Draft, budget: &Budget) -> Chart {
     let Draft { id, title, panel, stacked, note } = draft;
     let drawn = drawn_first(&panel.series);
-    let hidden = |series: &Series| !stacked && !drawn.contains(&series.color);
     let curve = |series: &Series| {
-        let hidden = hidden(series);
+        let hidden = !drawn.contains(&series.color);
         if series.steps { steps(series, hidden, budget) } else { line(series, hidden, budget.line) }
     };
-    let series = panel.series.iter().map(curve).collect();
+    let (at, series) = if stacked {
+        let (at, series) = stack(&panel.series, budget);
+        (Some(at), series)
+    } else {
+        (None, panel.series.iter().map(curve).collect())
+    };
     Chart {
         id,
         title,
@@ -250,6 +260,7 @@ fn chart(draft: Draft, budget: &Budget) -> Chart {
         stacked,
         logarithmic: !stacked && id == "latency" && spans_magnitudes(&panel),
         note,
+        at,
         series,
     }
 }
@@ -276,79 +287,26 @@ fn spans_magnitudes(panel: &Panel) -> bool {
     most > least * 50.0
 }
 
-/// A curve of steps as the instants at which it changes. Where that is too often, the largest and the last value of each
-/// stretch stand for it, each at its own instant, and the first value of all for the start.
+/// A curve of steps as the instants at which it changes, thinned where there are too many.
 fn steps(series: &Series, hidden: bool, budget: &Budget) -> Curve {
-    // There may be a million changes, and room for some thousands of them: they are counted first.
-    let shown: Vec<Change> = if changes(&series.points).nth(budget.steps).is_none() {
-        changes(&series.points).collect()
-    } else {
-        let stretch = tenths(budget.end) / (budget.steps as i64 / 2).max(1) + 1;
-        let mut all = changes(&series.points);
-        let first = all.next();
-        first.into_iter().chain(Stretches { changes: all.peekable(), stretch }.flatten()).collect()
-    };
-    Curve {
-        name: series.name.clone(),
-        color: series.color,
-        faint: series.faint,
-        hidden,
-        at: Some(differences(shown.iter().map(|change| change.0))),
-        every: None,
-        values: Runs(shown.into_iter().map(|change| change.1).collect()),
-    }
+    let states = States::new(&[&series.points]).thinned(tenths(budget.end), budget.steps);
+    let at = states.instants();
+    Curve { at: Some(at), ..curve(series, hidden, states.values().next().unwrap_or(Runs(Vec::new()))) }
 }
 
-/// An instant and the value from then on.
-type Change = (i64, Option<Number>);
-
-/// The instants at which a curve changes, as the page writes them: of those that it cannot tell apart the last.
-fn changes(points: &[Point]) -> impl Iterator<Item = Change> {
-    let same = |one: &Point, other: &Point| one.1.get().map(f64::to_bits) == other.1.get().map(f64::to_bits);
-    let mut firsts = points.chunk_by(same).filter_map(<[Point]>::first);
-    let mut last: Option<Change> = None;
-    std::iter::from_fn(move || {
-        for &(at, value) in firsts.by_ref() {
-            let (at, value) = (tenths(at), value.get().map(|value| Number(significant(value, 5))));
-            match &mut last {
-                Some(last) if last.0 == at => last.1 = value,
-                Some(last) if last.1 == value => {}
-                _ => {
-                    if let Some(before) = last.replace((at, value)) {
-                        return Some(before);
-                    }
-                }
-            }
-        }
-        last.take()
-    })
+/// Curves of steps that add up to a whole, and the instants that they share.
+fn stack(series: &[Series], budget: &Budget) -> (Runs<i64>, Vec<Curve>) {
+    let layers: Vec<&[Point]> = series.iter().map(|series| series.points.as_slice()).collect();
+    // Their instants are written once: there is room for more of them.
+    let most = (budget.steps * series.len().div_ceil(2)).clamp(STACK_POINTS.0, STACK_POINTS.1);
+    let states = States::new(&layers).thinned(tenths(budget.end), most);
+    let instants = states.instants();
+    (instants, series.iter().zip(states.values()).map(|(series, values)| curve(series, false, values)).collect())
 }
 
-/// What stands for each stretch of changes: the largest and the last.
-struct Stretches<I: Iterator<Item = Change>> {
-    changes: std::iter::Peekable<I>,
-    stretch: i64,
-}
-
-impl<I: Iterator<Item = Change>> Iterator for Stretches<I> {
-    type Item = Vec<Change>;
-
-    fn next(&mut self) -> Option<Vec<Change>> {
-        let first = self.changes.next()?;
-        let stretch = self.stretch;
-        let value = |change: &Change| change.1.map_or(f64::MIN, |number| number.0);
-        let (mut largest, mut last) = (first, first);
-        while let Some(own) = self.changes.next_if(|own| own.0 / stretch == first.0 / stretch) {
-            // Of several of one size the last.
-            if value(&own).total_cmp(&value(&largest)).is_ge() {
-                largest = own;
-            }
-            last = own;
-        }
-        let mut kept = vec![largest, last];
-        kept.dedup();
-        Some(kept)
-    }
+/// A curve without instants of its own.
+fn curve(series: &Series, hidden: bool, values: Runs<Option<Number>>) -> Curve {
+    Curve { name: series.name.clone(), color: series.color, faint: series.faint, hidden, at: None, every: None, values }
 }
 
 /// A curve through samples. Where there are too many, the largest of each few stands for them at the instant of the last of
@@ -362,13 +320,6 @@ fn line(series: &Series, hidden: bool, points: usize) -> Curve {
         value.map(|value| Number(significant(value, 3)))
     };
     let (first, others) = samples.split_at(samples.len().min(1));
-    Curve {
-        name: series.name.clone(),
-        color: series.color,
-        faint: series.faint,
-        hidden,
-        at: None,
-        every: Some(interval * group as i64),
-        values: Runs(first.chunks(1).chain(others.chunks(group)).map(largest).collect()),
-    }
+    let values = Runs(first.chunks(1).chain(others.chunks(group)).map(largest).collect());
+    Curve { every: Some(interval * group as i64), ..curve(series, hidden, values) }
 }
