@@ -305,14 +305,14 @@ fn working(outcome: &Outcome) -> impl Iterator<Item = PodFacts> {
 }
 
 /// How many of the spans (from, until), which are `most` or fewer, are [open](Spans::open).
-fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, most: usize, end: SimTime) -> Vec<Point> {
+pub(super) fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, most: usize, end: SimTime) -> Vec<Point> {
     let mut all = Spans::with_room(most, end);
     all.extend(spans);
     all.open()
 }
 
 /// Spans of time, of which is asked how many are open when.
-struct Spans {
+pub(super) struct Spans {
     begins: Vec<SimTime>,
     ends: Vec<SimTime>,
     end: SimTime,
@@ -320,12 +320,12 @@ struct Spans {
 
 impl Spans {
     /// Room for `most` spans up to `end`. There may be millions: what grows takes up to twice as much.
-    fn with_room(most: usize, end: SimTime) -> Self {
+    pub(super) fn with_room(most: usize, end: SimTime) -> Self {
         Self { begins: Vec::with_capacity(most), ends: Vec::with_capacity(most), end }
     }
 
     /// How many are open, at each instant at which that changes, from the start to the end; at the end those that reach it still are.
-    fn open(mut self) -> Vec<Point> {
+    pub(super) fn open(mut self) -> Vec<Point> {
         self.begins.sort_unstable();
         self.ends.sort_unstable();
         let changes = || {

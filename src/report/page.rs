@@ -60,7 +60,8 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     });
     page.raw("</main>\n");
     sections::footer(&mut page, summary, command);
-    script(&mut page, &data::of(outcome), &scripts);
+    let others = page.bytes() + script_text(&scripts).len();
+    script(&mut page, &data::of(outcome, others), &scripts);
     page.raw("</body>\n</html>\n");
     page.finish()
 }

@@ -6,6 +6,7 @@ A directory holds report.html and summary.json, or comparison.html and compariso
 The browser is driven by WebDriver, which is JSON over HTTP.
 """
 
+import csv
 import json
 import pathlib
 import re
@@ -594,6 +595,52 @@ class Report(unittest.TestCase):
             self.assertEqual(sum(int(number) for number, _ in counts), int(kinds.group(1)))
             legend = self.browser.run(names)
             self.assertTrue(all(kind in legend for _, kind in counts), (counts, legend))
+
+    def timelines(self):
+        """Each report that has its tables beside it, with the rows of timeline.csv, about sixty of them."""
+        for directory in self.pages():
+            if (directory / "timeline.csv").exists():
+                with open(directory / "timeline.csv", newline="") as file:
+                    rows = list(csv.DictReader(file))
+                yield directory, rows[:: max(len(rows) // 60, 1)]
+
+    def test_the_replay_counts_all_nodes_as_timeline_csv_does(self):
+        says = """const s = document.querySelector('#slider'); s.value = arguments[0]; s.dispatchEvent(new Event('input'));
+            return new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() =>
+                done(document.querySelector('#replay-says').textContent))))"""
+        nodes = "const d = JSON.parse(document.getElementById('data').textContent).replay; return [d.nodes.length, d.nodes_in_all]"
+        number = lambda words, text: int((re.search(rf"([\d,]+) {words}", text) or [0, "0"])[1].replace(",", ""))
+        for directory, rows in self.timelines():
+            drawn, in_all = self.browser.run(nodes)
+            for row in rows:
+                text = self.browser.run(says, round(float(row["at_seconds"]) * 10))
+                kinds = [int(row.get(column) or 0) for column in ("nodes_spot", "nodes_on_demand", "nodes_fargate")]
+                with self.subTest(report=directory.name, at=row["at_seconds"], says=text):
+                    self.assertEqual(number("nodes? Ready", text), sum(kinds))
+                    self.assertEqual(number("Spot", text), kinds[0])
+                    self.assertEqual(number("starting", text), int(row["nodes_starting"]))
+                    self.assertEqual(number("pods? on nodes", text), int(row["pods_starting"]) + int(row["pods_ready"]))
+                    self.assertEqual(number("pending", text), int(row["pods_pending"]))
+                    words = re.search(r"([\d,]+) of ([\d,]+) nodes are drawn; ([\d,]+) of the ([\d,]+) Ready now", text)
+                    self.assertEqual(bool(words), drawn < in_all)
+                    if words:
+                        self.assertEqual([int(own.replace(",", "")) for own in words.groups()[:2]], [drawn, in_all])
+                        self.assertEqual(int(words[4].replace(",", "")), sum(kinds))
+                        self.assertLessEqual(int(words[3].replace(",", "")), sum(kinds))
+
+    def test_layers_of_a_stack_add_up_to_timeline_csv(self):
+        layers = """return [...document.querySelectorAll('#chart-nodes .legend button .says')].map(e => e.textContent.trim())"""
+        move = """const s = document.querySelector('#slider'); s.value = arguments[0]; s.dispatchEvent(new Event('input'))"""
+        for directory, rows in self.timelines():
+            off = []
+            for row in rows:
+                self.browser.run(move, round(float(row["at_seconds"]) * 10))
+                self.browser.settle()
+                shown = sum(int(words.replace(",", "")) for words in self.browser.run(layers) if words != "\u2013")
+                true = sum(int(row.get(column) or 0) for column in ("nodes_spot", "nodes_on_demand", "nodes_fargate"))
+                off.append(abs(shown - true) / max(true, 1))
+            # A thinned chart is a little late here and there, and right in the main.
+            self.assertLessEqual(sum(one > 0.2 for one in off), len(off) // 10, (directory.name, off))
 
     def test_each_way_to_buy_has_a_colour_of_its_own_and_is_named_if_it_occurs(self):
         # The third value of a node's row is how it is bought, as the position of a name.

@@ -5,7 +5,7 @@ use nodecast::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use nodecast::report::{Summary, page, plots::Plots};
 use nodecast::scenario::Caveats;
 use nodecast::simulation::Outcome;
-use nodecast::world::record::{Event, EventKind, MetricSample, PodFacts, Sample, WorkloadSample};
+use nodecast::world::record::{Event, EventKind, MetricSample, NodeFacts, PodFacts, Sample, WorkloadSample};
 use serde_json::Value;
 
 use crate::synthetic;
@@ -376,10 +376,124 @@ fn a_run_of_any_size_fits_into_a_megabyte() {
     let replay = &data(&page)["replay"];
     assert!(replay["tick"].as_i64() > Some(1), "instants of pods are rounded");
     let created = runs(&replay["pods"]["created"]).iter().fold(0, |sum, step| sum + step.as_i64().unwrap());
-    let latest = outcome.record.pods.iter().map(|pod| pod.created).max().unwrap();
+    let drawn: Vec<&str> = replay["nodes"].as_array().unwrap().iter().map(|node| node[0].as_str().unwrap()).collect();
+    let is_drawn = |pod: &PodFacts| drawn.contains(&outcome.record.nodes[pod.node.unwrap().index()].name.as_str());
+    let latest = outcome.record.pods.iter().filter(is_drawn).map(|pod| pod.created).max().unwrap();
     assert!(created * 100_000 >= latest.as_micros(), "no pod is shown before it is there");
     let rows = decisions["rows"].as_array().unwrap().len();
     assert!(rows > 1_000 && rows < in_all && decisions["in_all"] == in_all, "{rows} of {in_all}: the page says so");
+}
+
+/// How many nodes of the record are Ready at an instant.
+fn ready_at(outcome: &Outcome, at: SimTime) -> i64 {
+    let is_ready = |own: &&NodeFacts| {
+        let over = own.terminating.or(own.terminated);
+        own.ready.is_some_and(|ready| ready <= at) && over.is_none_or(|over| over > at)
+    };
+    outcome.record.nodes.iter().filter(is_ready).count() as i64
+}
+
+/// A count of the replay at its instants, in tenths of a second.
+fn counts(list: &Value, count: &Value) -> Vec<(i64, i64)> {
+    let sums = |encoded: &Value| -> Vec<i64> {
+        let step = |sum: &mut i64, step: Value| {
+            *sum += step.as_i64()?;
+            Some(*sum)
+        };
+        runs(encoded).into_iter().scan(0, step).collect()
+    };
+    sums(&list["instants"]["at"]).into_iter().zip(sums(count)).collect()
+}
+
+/// A day of many more nodes and pods than the page draws: the first nodes are gone when the rest come.
+fn more_nodes_than_drawn() -> Outcome {
+    let mut outcome = large();
+    let record = &mut outcome.record;
+    let node = record.nodes[0].clone();
+    record.nodes = (0..3_400_i64)
+        .map(|n| {
+            let mut own = node.clone();
+            let (from, lasts) = (n * 25, 300 + n * 7_919 % 5_000);
+            own.name = format!("default-{n:05}");
+            own.requested = at(from);
+            (own.launched, own.running, own.ready) = (Some(at(from + 1)), Some(at(from + 5)), Some(at(from + 40)));
+            own.deletion_requested = Some(at(from + lasts)).filter(|at| at.as_secs() < DAY);
+            own.terminating = own.deletion_requested.map(|told| told + SimDuration::from_secs(30));
+            own.terminated = own.terminating;
+            own
+        })
+        .collect();
+    record.pods = (0..40_000_u32)
+        .map(|n| {
+            let mut own = record.pods.of(PodId(n % 14_000));
+            let from = i64::from(n % 3_400) * 25 + 40;
+            own.created = at(from) + SimDuration::from_millis(i64::from(n) * 31 % 60_000);
+            (own.scheduled, own.ready) = (Some(own.created), Some(own.created + SimDuration::from_secs(2)));
+            own.removed = Some(own.created + SimDuration::from_millis(90_000 + i64::from(n) * 977 % 200_000));
+            own.node = Some(NodeId(n % 3_400));
+            own
+        })
+        .collect();
+    outcome
+}
+
+#[test]
+fn counts_are_of_all_nodes_however_few_are_drawn() {
+    let outcome = more_nodes_than_drawn();
+    let page = html(&outcome);
+    assert!(page.len() < BYTES_MAX, "{} bytes", page.len());
+    let data = data(&page);
+    let (replay, all) = (&data["replay"], outcome.record.nodes.len());
+    let drawn = replay["nodes"].as_array().unwrap();
+    assert!(drawn.len() < all && replay["nodes_in_all"] == all, "{} of {all}", drawn.len());
+
+    // All nodes here are bought in one way.
+    let ready = counts(&data["counts"]["nodes"], &data["counts"]["nodes"]["ready"][0]["count"]);
+    for sample in &outcome.record.samples {
+        let own = ready[..ready.partition_point(|own| own.0 * 100_000 <= sample.at.as_micros())].last().unwrap();
+        assert_eq!(own.1, ready_at(&outcome, sample.at), "at {}", sample.at);
+    }
+    let pods = counts(&data["counts"]["pods"], &data["counts"]["pods"]["on_nodes"]);
+    assert_eq!(pods.len(), outcome.record.samples.len());
+    for (own, sample) in pods.iter().zip(&outcome.record.samples).step_by(400) {
+        let there = |pod: &PodFacts| pod.scheduled <= Some(sample.at) && pod.removed > Some(sample.at);
+        assert_eq!(own.1, outcome.record.pods.iter().filter(there).count() as i64, "at {}", sample.at);
+    }
+
+    // The chart adds up to the record at each of its instants.
+    let kinds =
+        data["charts"].as_array().unwrap().iter().find(|own| own["id"] == "nodes").unwrap()["series"].as_array();
+    let layers: Vec<_> = (0..kinds.unwrap().len()).map(|curve| points(&data, "nodes", curve)).collect();
+    for (position, (instant, _)) in layers[0].iter().enumerate() {
+        let sum: f64 = layers.iter().filter_map(|layer| layer[position].1).sum();
+        assert_eq!(sum as i64, ready_at(&outcome, SimTime::from_micros(instant * 100_000)), "at {instant}");
+    }
+}
+
+#[test]
+fn nodes_of_the_opening_instant_and_long_lives_are_drawn() {
+    let outcome = more_nodes_than_drawn();
+    let data = data(&html(&outcome));
+    let opens = SimTime::from_micros(data["counts"]["opens"].as_i64().unwrap() * 100_000);
+    let drawn = data["replay"]["nodes"].as_array().unwrap();
+    let names: Vec<&str> = drawn.iter().map(|node| node[0].as_str().unwrap()).collect();
+    let life = |own: &NodeFacts| (own.requested, own.terminated.unwrap_or(at(DAY)));
+    let mut left_out = Vec::new();
+    for own in &outcome.record.nodes {
+        let (from, until) = life(own);
+        let is_there = from <= opens && opens < until;
+        let is_drawn = names.contains(&own.name.as_str());
+        assert!(is_drawn || !is_there, "{} is there when the page opens", own.name);
+        if !is_drawn {
+            left_out.push(until - from);
+        }
+    }
+    let longest = left_out.iter().max().unwrap();
+    let shorter = |own: &&NodeFacts| {
+        let (from, until) = life(own);
+        names.contains(&own.name.as_str()) && !(from <= opens && opens < until) && until - from < *longest
+    };
+    assert_eq!(outcome.record.nodes.iter().filter(shorter).count(), 0, "no longer life is left out");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! What must not live here: figures. Every number of the page that a reader could quote is in the summary.
 
 mod charts;
+mod counts;
 mod decisions;
 mod encode;
 mod replay;
@@ -20,8 +21,8 @@ use crate::simulation::Outcome;
 pub(crate) use charts::Chart;
 use encode::tenths;
 
-/// Bytes of a page's data; with its tables and scripts the page stays below a megabyte.
-const BYTES_MAX: usize = 820_000;
+/// Bytes of a page: its data takes what its tables and scripts leave.
+const PAGE_BYTES_MAX: usize = 990_000;
 
 /// How much of a run the page shows.
 #[derive(Clone, Copy, Debug)]
@@ -35,12 +36,16 @@ struct Budget {
 }
 
 /// What is tried in turn until the data is small enough: curves give way before lives, lives before decisions.
-const BUDGETS: [Budget; 5] = [
-    Budget { points: 60_000, pods: 16_000, decisions: 300_000 },
+const BUDGETS: [Budget; 9] = [
+    Budget { points: 60_000, pods: 48_000, decisions: 300_000 },
+    Budget { points: 60_000, pods: 26_000, decisions: 300_000 },
+    Budget { points: 40_000, pods: 26_000, decisions: 300_000 },
     Budget { points: 40_000, pods: 16_000, decisions: 300_000 },
+    Budget { points: 30_000, pods: 16_000, decisions: 300_000 },
     Budget { points: 30_000, pods: 10_000, decisions: 300_000 },
     Budget { points: 20_000, pods: 6_000, decisions: 200_000 },
     Budget { points: 10_000, pods: 3_000, decisions: 100_000 },
+    Budget { points: 5_000, pods: 1_500, decisions: 50_000 },
 ];
 
 /// Everything that the script of a run's page reads.
@@ -57,6 +62,7 @@ struct Data<'d> {
     names: &'d [String],
     workloads: &'d [Workload],
     charts: Vec<Chart>,
+    counts: &'d counts::Counts,
     replay: &'d replay::Replay,
     decisions: &'d decisions::Decisions,
 }
@@ -98,14 +104,16 @@ impl Names {
     }
 }
 
-/// The data of the page of `outcome`, safe within a `script` element.
-pub(super) fn of(outcome: &Outcome) -> String {
+/// The data of the page of `outcome`, safe within a `script` element; `others` are the bytes of all else in the page.
+pub(super) fn of(outcome: &Outcome, others: usize) -> String {
     let mut json = String::new();
+    let room = PAGE_BYTES_MAX.saturating_sub(others);
+    let counts = counts::Counts::new(outcome);
     // Finding the lives and decisions that fit takes long: one budget's serve the next with as much room for them.
     let (mut lives, mut decided) = (None, None);
     let workloads = workloads(outcome);
     for budget in BUDGETS {
-        let lives = of_room(&mut lives, budget.pods, |rows| Lives::of(outcome, rows));
+        let lives = of_room(&mut lives, budget.pods, |rows| Lives::of(outcome, &counts, rows));
         let decisions = of_room(&mut decided, budget.decisions, |bytes| decisions::Decisions::of(outcome, bytes));
         json = within_script(&Data {
             start: outcome.about.start.clone(),
@@ -113,11 +121,12 @@ pub(super) fn of(outcome: &Outcome) -> String {
             warm_up: warm_up(outcome),
             workloads: &workloads,
             charts: charts::of(outcome, budget.points),
+            counts: &counts,
             replay: &lives.replay,
             decisions,
             names: &lives.names.names,
         });
-        if json.len() <= BYTES_MAX {
+        if json.len() <= room {
             break;
         }
     }
@@ -131,9 +140,9 @@ struct Lives {
 }
 
 impl Lives {
-    fn of(outcome: &Outcome, rows: usize) -> Self {
+    fn of(outcome: &Outcome, counts: &counts::Counts, rows: usize) -> Self {
         let mut names = Names::default();
-        Self { replay: replay::Replay::of(outcome, &mut names, rows), names }
+        Self { replay: replay::Replay::of(outcome, counts, &mut names, rows), names }
     }
 }
 

@@ -200,24 +200,11 @@ class Ticker {
   }
 }
 
-/** Where a reader may want to look first: the first interruption, else when there were most nodes. */
-function firstInstant() {
-  const notice = Math.min(...nodes.map((node) => node.notice));
-  if (notice < Infinity) return notice;
-  const changes = nodes.filter((node) => node.ready < Infinity).flatMap((node) => [[node.ready, 1], [Math.min(node.stopped, node.gone), -1]]);
-  let [count, most, at] = [0, 0, 0];
-  for (const [instant, change] of changes.sort((one, two) => one[0] - two[0] || one[1] - two[1])) {
-    count += change;
-    if (count > most) [most, at] = [count, instant];
-  }
-  return clamp(at, 0, data.duration);
-}
-
 const places = Object.fromEntries(["player", "replay-stage", "ticker", "strips", "decisions-table"].map((id) => [id, document.getElementById(id)]));
 if (places.player) new Player(places.player);
 if (places["replay-stage"] && nodes.length > 0) new Replay(places["replay-stage"]);
 if (places.ticker) new Ticker(places.ticker);
 if (places.strips && nodes.length > 0) new Strips(places.strips);
 if (places["decisions-table"]) new DecisionTable(places["decisions-table"]);
-view.at = firstInstant();
+view.at = data.counts.opens;
 changed();

@@ -163,6 +163,11 @@ impl Html {
         self.raw("</ul>\n");
     }
 
+    /// Bytes so far.
+    pub(crate) fn bytes(&self) -> usize {
+        self.page.len()
+    }
+
     /// The page.
     pub(crate) fn finish(self) -> String {
         self.page

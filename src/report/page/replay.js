@@ -70,13 +70,31 @@ function keyOfPurchases(entry) {
   }
 }
 
-/** Nodes counted by how they were bought: ` (3 Spot, 1 On-Demand)`. */
-function bought(list) {
-  const counts = new Map();
-  for (const node of list) counts.set(boughtAs(node), (counts.get(boughtAs(node)) || 0) + 1);
-  const words = [...counts].sort().reverse().map(([kind, count]) => `${count} ${kind}`);
+/** Ready nodes counted by how they were bought: ` (3 Spot, 1 On-Demand)`. */
+function bought(ready) {
+  const words = ready.filter(([, count]) => count > 0).sort().reverse().map(([kind, count]) => `${amount(count, true)} ${kind}`);
   return words.length > 0 ? ` (${words.join(", ")})` : "";
 }
+
+/** Lists of counts, ready to be looked up by their instants. */
+const countLists = (own, names) => own && {
+  sampled: own.instants.sampled,
+  times: sums(own.instants.at),
+  ...Object.fromEntries(names.map((name) => [name, sums(own[name])])),
+};
+const nodeStates = ["starting", "not_ready", "interrupted", "draining"];
+// Counts are of all nodes and pods, however few are drawn.
+const nodeCounts = countLists(data.counts?.nodes, nodeStates);
+const readyCounts = (data.counts?.nodes.ready ?? []).map((own) => [boughtAs(own), sums(own.count)]);
+const podCounts = countLists(data.counts?.pods, ["on_nodes", "pending"]);
+
+/** The place of the counts that hold at an instant. */
+const placeAt = (list, at) => Math.max(lastUntil(list.times, Math.floor(at)), 0);
+
+/** Which nodes are drawn, where not all are. */
+const DRAWN = nodes.length < (data.replay?.nodes_in_all ?? 0)
+  ? `${amount(nodes.length, true)} of ${amount(data.replay.nodes_in_all, true)} nodes are drawn`
+  : "";
 
 /** Gives every node a place that it keeps while it lives; the number of places. */
 function assignPlaces() {
@@ -244,23 +262,31 @@ class Replay {
 
   /** The instant in words, and the pods without a node. */
   tell(at) {
-    const pending = pods.filter((pod) => pod.created <= at && at < Math.min(pod.bound, pod.gone));
-    const count = (list) => list.reduce((sum, pod) => sum + pod.count, 0);
-    const phases = (name) => this.present.filter((node) => phase(node, at) === name).length;
-    const ready = this.present.filter((node) => node.ready <= at && phase(node, at) !== "terminating" && !isLost(node, at));
-    const bound = count(pods.filter((pod) => pod.bound <= at && at < pod.gone));
+    const [place, podPlace] = [placeAt(nodeCounts, at), placeAt(podCounts, at)];
+    const ready = readyCounts.map(([kind, values]) => [kind, values[place]]);
+    const inAll = ready.reduce((sum, [, count]) => sum + count, 0);
+    const [starting, ...others] = nodeStates.map((name) => nodeCounts[name][place]);
+    const named = ["not Ready", "interrupted", "draining"].map((name, n) => (others[n] ? `${amount(others[n], true)} ${name}` : ""));
+    const pending = podCounts.pending[podPlace];
     const parts = [
-      `${counted(ready.length, "node", "nodes")} Ready${bought(ready)}`,
-      `${phases("starting")} starting`,
-      phases("not ready") ? `${phases("not ready")} not Ready` : "",
-      phases("interrupted") ? `${phases("interrupted")} interrupted` : "",
-      phases("draining") ? `${phases("draining")} draining` : "",
-      `${counted(bound, "pod", "pods")} on nodes`,
-      `${count(pending)} pending`,
+      `${counted(inAll, "node", "nodes")} Ready${bought(ready)}`,
+      `${amount(starting, true)} starting`,
+      ...named,
+      `${counted(podCounts.on_nodes[podPlace], "pod", "pods")} on nodes (without DaemonSets)`,
+      `${amount(pending, true)} pending`,
     ];
-    this.says.textContent = `${day(at)} ${clock(at, true)} UTC, ${span(at)} after the start: ${parts.filter(Boolean).join(", ")}.`;
+    const words = [`${day(at)} ${clock(at, true)} UTC, ${span(at)} after the start: ${parts.filter(Boolean).join(", ")}.`];
+    const [nodesSince, podsSince] = [[nodeCounts, place], [podCounts, podPlace]].map(([list, own]) => (list.sampled ? list.times[own] : at));
+    if (DRAWN) {
+      const drawn = nodes.filter((node) => node.ready <= nodesSince && phase(node, nodesSince) && phase(node, nodesSince) !== "terminating" && !isLost(node, nodesSince));
+      words.push(`${DRAWN}; ${amount(drawn.length, true)} of the ${amount(inAll, true)} Ready now.`);
+    }
+    // Of large runs only the counts of the samples are in the page.
+    const late = [nodesSince < at ? "Nodes" : "", podsSince < at ? "pods" : ""].filter(Boolean).join(" and ");
+    if (late) words.push(`${late[0].toUpperCase()}${late.slice(1)} are counted as of ${clock(Math.min(nodesSince, podsSince), true)}, as in timeline.csv.`);
+    this.says.textContent = words.join(" ");
     this.canvas.setAttribute("aria-label", this.says.textContent);
-    this.tray(pending, count(pending));
+    this.tray(pods.filter((pod) => pod.created <= at && at < Math.min(pod.bound, pod.gone)), pending);
   }
 
   tray(pending, total) {

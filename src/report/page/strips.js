@@ -25,6 +25,7 @@ class Strips {
     this.canvas = element("canvas", { role: "img", tabindex: 0 });
     this.canvas.setAttribute("aria-label", `The lives of ${counted(nodes.length, "node", "nodes")}; the table of nodes holds the same in words.`);
     this.rows = [...nodes].sort((one, two) => one.asked - two.asked || one.index - two.index);
+    if (DRAWN) place.append(element("p", { class: "note" }, `${DRAWN}: those there when the page opens, then those that live longest; nodes.csv has all.`));
     place.append(element("div", { class: "stage" }, this.canvas), this.key());
     this.canvas.addEventListener("click", (event) => setAt(this.timeAt(event)));
     this.canvas.addEventListener("pointermove", (event) => {

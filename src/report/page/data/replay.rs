@@ -1,15 +1,17 @@
 //! The lives of nodes and pods, for the replay and the strips of the page.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::Names;
+use super::counts::{Counts, gone, notices};
 use super::encode::{Runs, differences, tenths};
 use crate::domain::{NodeId, Resources, SimTime, WorkloadId};
 use crate::simulation::Outcome;
-use crate::world::record::{EventKind, NodeFacts, PodFacts, Pods};
+use crate::world::record::{NodeFacts, PodFacts, Pods};
 
 /// Nodes that the page knows; more boxes than this cannot be told apart.
 const NODES_MAX: usize = 1_500;
@@ -24,7 +26,7 @@ const NEVER: i64 = -1;
 /// Nodes and pods over time.
 #[derive(Serialize)]
 pub(super) struct Replay {
-    /// Nodes that the run had; the first of them are in `nodes`.
+    /// Nodes that the run had; those that are drawn are in `nodes`.
     nodes_in_all: usize,
     /// Instants of pods are multiples of so many tenths of a second.
     tick: i64,
@@ -71,7 +73,7 @@ struct Life {
 
 impl Replay {
     /// The lives of `outcome`, in about `rows` rows of pods.
-    pub(super) fn of(outcome: &Outcome, names: &mut Names, rows: usize) -> Self {
+    pub(super) fn of(outcome: &Outcome, counts: &Counts, names: &mut Names, rows: usize) -> Self {
         let record = &outcome.record;
         let mut sizes = BTreeMap::new();
         for pod in record.pods.unnamed() {
@@ -80,21 +82,22 @@ impl Replay {
         for (position, own) in sizes.values_mut().enumerate() {
             *own = position;
         }
-        let mut drawn = record.nodes.len().min(NODES_MAX);
+        let order = most_useful_first(outcome, counts.opens);
+        let mut drawn = Drawn::new(&order, order.len().min(NODES_MAX));
         let pods = Briefs::of(&record.pods, &sizes);
         let (tick, lives) = loop {
-            let found = fitting(&pods, drawn, rows);
-            let coarsest = || (drawn <= 1).then(|| coarsest(&pods, drawn)).flatten();
+            let found = fitting(&pods, &drawn, rows);
+            let coarsest = || (drawn.nodes.len() <= 1).then(|| coarsest(&pods, &drawn)).flatten();
             if let Some(found) = found.or_else(coarsest) {
                 break found;
             }
             // Many pods at once, not many in turn: fewer nodes are drawn.
-            drawn = drawn / 4 * 3;
+            drawn = Drawn::new(&order, drawn.nodes.len() / 4 * 3);
         };
         let notices = notices(outcome);
-        let nodes = record.nodes.iter().take(drawn).enumerate().map(|(index, node)| {
-            let notice = NodeId(u32::try_from(index).unwrap_or(u32::MAX));
-            NodeRow(node.name.clone(), node_row(node, notices.get(&notice).copied(), names))
+        let nodes = drawn.nodes.iter().filter_map(|id| {
+            let node = record.nodes.get(id.index())?;
+            Some(NodeRow(node.name.clone(), node_row(node, notices.get(id).copied(), names)))
         });
         Self {
             nodes_in_all: record.nodes.len(),
@@ -111,11 +114,42 @@ fn size(amounts: &Resources) -> Size {
     (amounts.cpu_milli(), amounts.memory_bytes() / MIB, accelerators)
 }
 
-/// When EC2 gave notice to each node.
-fn notices(outcome: &Outcome) -> BTreeMap<NodeId, SimTime> {
-    let events = outcome.record.events.iter();
-    let notices = events.filter(|event| event.kind == EventKind::InterruptionNotice);
-    notices.filter_map(|event| Some((event.node?, event.at))).collect()
+/// All nodes: those that are there when the page opens first, among equals those that live longest, then by id.
+fn most_useful_first(outcome: &Outcome, opens: i64) -> Vec<NodeId> {
+    let end = SimTime::ZERO + outcome.about.duration;
+    let life = |node: &NodeFacts| (node.requested.max(SimTime::ZERO), gone(node).unwrap_or(end).min(end));
+    let ids = (0..outcome.record.nodes.len()).map(|index| NodeId(u32::try_from(index).unwrap_or(u32::MAX)));
+    let mut order: Vec<NodeId> = ids.collect();
+    order.sort_by_cached_key(|id| {
+        let (from, until) = life(&outcome.record.nodes[id.index()]);
+        let opens_with_it = tenths(from) <= opens && opens < tenths(until);
+        (!opens_with_it, Reverse(until.saturating_since(from)), *id)
+    });
+    order
+}
+
+/// The nodes that are drawn, in order of id.
+struct Drawn {
+    nodes: Vec<NodeId>,
+    /// The row of each node that is drawn, by its id.
+    rows: Vec<Option<u32>>,
+}
+
+impl Drawn {
+    /// The first `count` nodes of `order`, which has all.
+    fn new(order: &[NodeId], count: usize) -> Self {
+        let mut nodes = order[..count.min(order.len())].to_vec();
+        nodes.sort_unstable();
+        let mut rows = vec![None; order.len()];
+        for (row, id) in (0_u32..).zip(&nodes) {
+            rows[id.index()] = Some(row);
+        }
+        Self { nodes, rows }
+    }
+
+    fn row(&self, node: NodeId) -> Option<u32> {
+        self.rows.get(node.index()).copied().flatten()
+    }
 }
 
 /// Type, zone, capacity type, origin and end as names; CPU in thousandths, memory in MiB and accelerators that it offers; then, in tenths
@@ -140,8 +174,7 @@ fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec
         since(node.ready),
         since(node.deletion_requested),
         since(node.terminating),
-        // A node that was never launched is gone when its claim is.
-        since(node.terminated.or_else(|| node.deletion_requested.filter(|_| node.launched.is_none()))),
+        since(gone(node)),
         since(notice),
     ];
     row.extend(node.not_ready.iter().flat_map(|(from, again)| [since(Some(*from)), since(*again)]));
@@ -196,39 +229,41 @@ impl<'p> Briefs<'p> {
 /// Rows of pods, counted, whose instants are multiples of so many tenths of a second.
 type Counted = (i64, BTreeMap<Life, u32>);
 
-/// Rows of pods on the first `drawn` nodes, as exact as the page has room for; `None` if it has none however coarse they are.
-fn fitting(pods: &Briefs<'_>, drawn: usize, rows: usize) -> Option<Counted> {
+/// Rows of pods on nodes that are drawn, as exact as the page has room for; `None` if it has none however coarse they are.
+fn fitting(pods: &Briefs<'_>, drawn: &Drawn, rows: usize) -> Option<Counted> {
     TICKS.into_iter().find_map(|tick| Some((tick, lives(pods, (drawn, rows), tick)?)))
 }
 
 /// The same as coarse as they get, however many they are.
-fn coarsest(pods: &Briefs<'_>, drawn: usize) -> Option<Counted> {
+fn coarsest(pods: &Briefs<'_>, drawn: &Drawn) -> Option<Counted> {
     let tick = *TICKS.last()?;
     Some((tick, lives(pods, (drawn, usize::MAX), tick)?))
 }
 
-/// Pods counted by their lives in whole ticks, nothing before it happened; those that lived between two ticks are not seen.
-/// `None` as soon as there are more than `rows`.
-fn lives(pods: &Briefs<'_>, (drawn, rows): (usize, usize), tick: i64) -> Option<BTreeMap<Life, u32>> {
+/// Pods counted by their lives in whole ticks, nothing before it happened; those that lived between two ticks are not seen. A pod
+/// whose node is not drawn is seen while it waits for it. `None` as soon as there are more than `rows`.
+fn lives(pods: &Briefs<'_>, (drawn, rows): (&Drawn, usize), tick: i64) -> Option<BTreeMap<Life, u32>> {
     // Most ticks are too fine, and what was counted is thrown away: only what is kept is put in order.
     let mut lives = FxHashMap::default();
     let at = |tenths: i64| -(-tenths).div_euclid(tick) * tick;
     for pod in pods.iter() {
-        if pod.node.is_some_and(|node| node.index() >= drawn) {
-            continue;
-        }
+        let row = pod.node.and_then(|node| drawn.row(node));
+        let (bound, ready, gone) = match (pod.node, row) {
+            (Some(_), None) => (None, None, pod.bound),
+            _ => (pod.bound, pod.ready, pod.gone),
+        };
         let created = at(pod.created);
-        let gone = pod.gone.map_or(NEVER, |gone| at(gone) - created);
+        let gone = gone.map_or(NEVER, |gone| at(gone) - created);
         if gone == 0 {
             continue;
         }
-        let bound = pod.bound.map_or(NEVER, |bound| at(bound) - created);
+        let bound = bound.map_or(NEVER, |bound| at(bound) - created);
         let life = Life {
             created,
             bound,
-            ready: pod.ready.map_or(NEVER, |ready| at(ready) - created - bound.max(0)),
+            ready: ready.map_or(NEVER, |ready| at(ready) - created - bound.max(0)),
             gone,
-            node: pod.node.map_or(NEVER, |node| node.index() as i64),
+            node: row.map_or(NEVER, i64::from),
             workload: pod.workload,
             size: pod.size,
         };
