@@ -42,8 +42,6 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use console::Console;
 
-use crate::program::{Failure, Remark};
-
 /// Forecasts what a Kubernetes cluster on EKS will cost, and how long its pods and requests will wait, under an
 /// autoscaling policy.
 #[derive(Parser, Debug)]
@@ -96,14 +94,16 @@ pub fn main() -> ExitCode {
 /// Runs the program on `words`, the first of which is its own name, and the process's streams. Returns the exit code.
 pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
-    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
+    let (mut out, mut err) = console::streams();
     let mut console = Console::of_process(&mut out, &mut err);
     if asks_for_json(&words) {
         console.tell_errors_as_json();
     }
     let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
-        Err(answer) => return misused(&answer, &mut console),
+        Err(mistake) => {
+            return console.misused((&words, mistake), |words| Cli::try_parse_from(words).err());
+        }
     };
     let result = match cli.command {
         Command::Init(arguments) => init::execute(&arguments, &mut console),
@@ -130,19 +130,6 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Man(arguments) => man::execute(&arguments, Cli::command(), &mut console),
     };
     console.conclude(result)
-}
-
-/// Answers help and usage errors; when even this cannot be printed, the exit code still tells.
-fn misused(answer: &clap::Error, console: &mut Console<'_>) -> u8 {
-    if !answer.use_stderr() {
-        let _ = console.data(&answer.render().to_string());
-        return 0;
-    }
-    let _ = answer.print();
-    let text = answer.render().to_string();
-    let first = text.lines().next().unwrap_or_default();
-    console.answer_error(Remark::plain(first.strip_prefix("error: ").unwrap_or(first).to_owned()));
-    Failure::BAD_INPUT
 }
 
 /// Whether the words of a command line ask for JSON.

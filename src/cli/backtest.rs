@@ -111,7 +111,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     answered.write(directory)?;
     match arguments.format {
         Format::Table => console.data(&answered.table(console.width()))?,
-        Format::Json => console.data(&answered.json()?)?,
+        Format::Json => console.document(&answered.json()?)?,
     }
     if !common.quiet {
         console.tell(&format!("report: {}", out.join("backtest.html").display()));

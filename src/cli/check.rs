@@ -384,7 +384,7 @@ fn update(
     console.tell(&format!("baseline of {scenarios} with {policies}: {}", arguments.baseline.display()));
     match arguments.format {
         Format::Table => Ok(()),
-        Format::Json => console.data(&json),
+        Format::Json => console.document(&json),
     }
 }
 

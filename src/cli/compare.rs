@@ -111,7 +111,7 @@ pub(super) fn conclude(
     let notes = compared.write(directory, threads)?;
     match format {
         Format::Table => console.data(&table::table_within(comparison, console.width()))?,
-        Format::Json => console.data(&comparison.to_json().map_err(Failure::of_report)?)?,
+        Format::Json => console.document(&comparison.to_json().map_err(Failure::of_report)?)?,
     }
     if !quiet {
         notes.iter().for_each(|note| console.note(note));

@@ -1,11 +1,17 @@
 //! How the program speaks: data, talk, progress and errors.
+//!
+//! Every text for a terminal goes through here, where characters that a terminal would obey become question marks, wherever they
+//! come from. Colours of errors and of help are the program's own.
 
-use std::io::{self, IsTerminal, Write};
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Stderr, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::GraphicalTheme;
 
+use crate::domain::words::{is_unprintable, printable};
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::points::{Point, Watcher};
 use crate::program::{Failure, Remark};
@@ -14,10 +20,11 @@ use crate::report::columns::folded;
 /// The streams of a subcommand.
 pub struct Console<'a> {
     /// Data.
-    pub out: &'a mut dyn Write,
+    out: &'a mut dyn Write,
     /// Talk.
-    pub err: &'a mut dyn Write,
+    err: &'a mut dyn Write,
     theme: GraphicalTheme,
+    is_colored: bool,
     is_watched: bool,
     /// Characters in a line of the terminal that stdout is; `None` where it is no terminal.
     width: Option<usize>,
@@ -36,6 +43,7 @@ impl<'a> Console<'a> {
             out,
             err,
             theme,
+            is_colored: false,
             is_watched: false,
             width: None,
             width_of_talk: None,
@@ -51,6 +59,7 @@ impl<'a> Console<'a> {
         if io::stderr().is_terminal() {
             let without_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
             console.theme = if without_color { GraphicalTheme::unicode_nocolor() } else { GraphicalTheme::unicode() };
+            console.is_colored = !without_color;
             console.is_watched = true;
         }
         let width = |(width, _): (terminal_size::Width, terminal_size::Height)| usize::from(width.0);
@@ -71,7 +80,7 @@ impl<'a> Console<'a> {
         }
         if let Some(json) = error.into_json().filter(|_| self.errors_as_json) {
             // Whoever does not read stdout has the exit code.
-            let _ = self.data(&json);
+            let _ = self.document(&json);
         }
     }
 
@@ -87,6 +96,12 @@ impl<'a> Console<'a> {
 
     /// Tells something on stderr. Talk that nobody can hear is lost without harm.
     pub fn tell(&mut self, text: &str) {
+        let _ = writeln!(self.err, "{}", printable(text));
+    }
+
+    /// The same of a text with colours of the program's own, whose other words are printable.
+    fn tell_styled(&mut self, text: &str) {
+        let text = if self.is_colored { printable_but_colors(text) } else { printable(text) };
         let _ = writeln!(self.err, "{text}");
     }
 
@@ -97,11 +112,23 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// Writes data to stdout.
+    /// Writes an answer for people to stdout.
     ///
     /// # Errors
     /// If stdout does not take it.
     pub fn data(&mut self, text: &str) -> Result<(), Failure> {
+        self.write(&printable(text))
+    }
+
+    /// Writes a JSON document to stdout, with escapes for what a terminal would obey.
+    ///
+    /// # Errors
+    /// If stdout does not take it.
+    pub(super) fn document(&mut self, json: &str) -> Result<(), Failure> {
+        self.write(&escaped(json))
+    }
+
+    fn write(&mut self, text: &str) -> Result<(), Failure> {
         self.has_answered = true;
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         written.map_err(|error| Failure::of_stdout(&error))
@@ -113,7 +140,33 @@ impl<'a> Console<'a> {
     /// If it cannot be written.
     pub(super) fn json(&mut self, answer: &impl serde::Serialize) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(answer).map_err(Failure::of_report)?;
-        self.data(&(json + "\n"))
+        self.document(&(json + "\n"))
+    }
+
+    /// Says how a command line is wrong, and gives the exit code. `again` reads other words as a command line: those of the mistake
+    /// are quoted, and are read once more without what a terminal would obey.
+    pub(super) fn misused(
+        &mut self,
+        (words, mistake): (&[OsString], clap::Error),
+        again: impl Fn(Vec<OsString>) -> Option<clap::Error>,
+    ) -> u8 {
+        if !mistake.use_stderr() {
+            // When even help cannot be printed, the exit code still tells.
+            let _ = self.data(&mistake.render().to_string());
+            return 0;
+        }
+        let words = words.iter().map(|word| match word.to_str() {
+            Some(text) => printable(text).into_owned().into(),
+            None => printable(&word.to_string_lossy()).into_owned().into(),
+        });
+        let text = again(words.collect()).unwrap_or(mistake).render();
+        self.tell_styled(
+            if self.is_colored { text.ansi().to_string() } else { text.to_string() }.trim_end_matches('\n'),
+        );
+        let text = text.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        self.answer_error(Remark::plain(first.strip_prefix("error: ").unwrap_or(first).to_owned()));
+        Failure::BAD_INPUT
     }
 
     /// Reports a failure, if there is one, and gives the exit code.
@@ -129,7 +182,7 @@ impl<'a> Console<'a> {
     /// Tells why something failed, if there is anything to tell.
     pub fn show(&mut self, failure: &Failure) {
         if let Some(text) = failure.text_within(self.theme.clone(), self.width_of_talk) {
-            self.tell(&text);
+            self.tell_styled(&text);
         }
     }
 
@@ -151,15 +204,84 @@ impl<'a> Console<'a> {
 #[cfg(feature = "http")]
 impl Console<'_> {
     /// A bar that counts answers of a server; drawn only where somebody watches.
-    pub(super) fn answers(&self, wanted: bool) -> ProgressBar {
+    pub(super) fn answers(&self, wanted: bool) -> Answers {
         let target =
             if wanted && self.is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(0), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} answers  {msg}") {
             bar.set_style(style);
         }
-        bar
+        Answers { bar }
     }
+}
+
+/// A bar that counts answers of a server; it vanishes when dropped.
+#[cfg(feature = "http")]
+pub(super) struct Answers {
+    bar: ProgressBar,
+}
+
+#[cfg(feature = "http")]
+impl Answers {
+    /// So many of all have come; `next` is asked for now.
+    pub(super) fn reached(&self, done: usize, all: usize, next: &str) {
+        self.bar.set_length(all as u64);
+        self.bar.set_position(done as u64);
+        self.bar.set_message(printable(next).into_owned());
+    }
+
+    /// Whether nobody sees the bar.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.bar.is_hidden()
+    }
+
+    /// Says something above the bar.
+    pub(super) fn say(&self, text: &str) {
+        self.bar.println(printable(text));
+    }
+}
+
+#[cfg(feature = "http")]
+impl Drop for Answers {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The streams of this process.
+pub(super) fn streams() -> (StdoutLock<'static>, Stderr) {
+    (io::stdout().lock(), io::stderr())
+}
+
+/// `text` with a question mark for each character that a terminal would obey, but for sequences that set colours.
+fn printable_but_colors(text: &str) -> Cow<'_, str> {
+    const BEGIN: &str = "\u{1b}[";
+    let Some((first, others)) = text.split_once(BEGIN) else { return printable(text) };
+    let mut whole = printable(first).into_owned();
+    for part in others.split(BEGIN) {
+        let color = part.find(|c: char| !c.is_ascii_digit() && c != ';').filter(|end| part[*end..].starts_with('m'));
+        let (color, words) = part.split_at(color.map_or(0, |end| end + 1));
+        whole.push_str(if color.is_empty() { "?[" } else { BEGIN });
+        whole.push_str(color);
+        whole.push_str(&printable(words));
+    }
+    whole.into()
+}
+
+/// A JSON document in which characters that a terminal would obey are escaped; they occur within strings only.
+fn escaped(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_unprintable) {
+        return json.into();
+    }
+    let mut whole = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if is_unprintable(character) {
+            whole.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            whole.push(character);
+        }
+    }
+    whole.into()
 }
 
 /// Whether Ctrl-C has been pressed; the second time ends the process.
@@ -243,7 +365,7 @@ impl Progress {
 
     /// Says something beside the bar, in place of what was said before.
     pub fn say(&self, text: String) {
-        self.bar.set_message(text);
+        self.bar.set_message(printable(&text).into_owned());
     }
 
     /// The simulation has reached `now`.
@@ -260,6 +382,8 @@ impl Drop for Progress {
 
 #[cfg(test)]
 mod tests {
+    use miette::GraphicalTheme;
+
     use super::{Console, Failure};
 
     /// An error with much to say.
@@ -280,6 +404,35 @@ mod tests {
         };
         assert_eq!(told(None), "warning: a note of some words\n");
         assert_eq!(told(Some(16)), "warning: a note\n    of some\n    words\n");
+    }
+
+    /// An error whose words come from an input.
+    #[derive(Debug, thiserror::Error, miette::Diagnostic)]
+    #[error("no metric `{0}`")]
+    #[diagnostic(help("write `{0}`"))]
+    struct Hostile(&'static str);
+
+    #[test]
+    fn colors_are_the_program_s_alone() {
+        let told = |theme: GraphicalTheme, is_colored: bool| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut console = Console::plain(&mut out, &mut err);
+            (console.theme, console.is_colored) = (theme, is_colored);
+            console.show(&Failure::bad_input(Hostile("a\u{1b}[5mb\u{1b}]2;c\u{7}\u{9b}d\u{202e}")));
+            console.tell("e\u{1b}[31mf\rg\th\n");
+            String::from_utf8(err).unwrap_or_default()
+        };
+        let plain = told(GraphicalTheme::none(), false);
+        assert!(plain.contains("no metric `a?[5mb?]2;c??d?`") && plain.ends_with("e?[31mf?g\th\n\n"), "{plain}");
+        let colored = told(GraphicalTheme::unicode(), true);
+        assert!(colored.contains("\u{1b}[3") && !colored.contains("\u{1b}[5m"), "{colored:?}");
+        assert!(!colored.contains(['\u{7}', '\u{9b}', '\u{202e}']) && !colored.contains("\u{1b}]"), "{colored:?}");
+    }
+
+    #[test]
+    fn json_escapes_what_a_terminal_obeys() {
+        let json = serde_json::to_string("a\u{9b}b\u{7f}\u{2066}\u{1b}").unwrap_or_default();
+        assert_eq!(super::escaped(&json), "\"a\\u009bb\\u007f\\u2066\\u001b\"");
     }
 
     #[test]

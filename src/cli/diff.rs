@@ -144,7 +144,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         Format::Table => console.data(&table::table_within(&comparison, console.width()))?,
         Format::Json => {
             let json = comparison.to_json().map_err(Failure::of_report)?;
-            console.data(&json)?;
+            console.document(&json)?;
         }
     }
     if whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }

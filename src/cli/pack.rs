@@ -117,7 +117,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         Format::Table => console.data(&packed.answer.table_within(console.width()))?,
         Format::Json => {
             let json = packed.answer.to_json().map_err(|error| Failure::system(Unwritable(error)))?;
-            console.data(&json)?;
+            console.document(&json)?;
         }
     }
     if !arguments.quiet {

@@ -100,7 +100,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
     match arguments.format {
         Format::Table => console.data(&recommendation::text_within(&found.answer, console.width()))?,
-        Format::Json => console.data(&found.answer.to_json().map_err(Failure::of_report)?)?,
+        Format::Json => console.document(&found.answer.to_json().map_err(Failure::of_report)?)?,
     }
     if let Some(file) = &arguments.html {
         write_whole(file, &recommendation_page::render(&found.answer))?;

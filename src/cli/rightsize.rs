@@ -88,7 +88,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     }
     match arguments.format {
         Format::Table => console.data(&rightsizing::table(&found.answer, console.width()))?,
-        Format::Json => console.data(&found.answer.to_json().map_err(Failure::of_report)?)?,
+        Format::Json => console.document(&found.answer.to_json().map_err(Failure::of_report)?)?,
     }
     if let Some((directory, folder)) = patches {
         let changed = found.write(directory, arguments.size.sizing())?;

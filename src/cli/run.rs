@@ -126,7 +126,7 @@ fn conclude(
         }
         Format::Json => {
             let json = summary.to_json().map_err(Failure::of_report)?;
-            console.data(&json)?;
+            console.document(&json)?;
             if !arguments.quiet && !summary.warnings.is_empty() {
                 let count = report::format::counted(summary.warnings.len() as u64, "warning", "warnings");
                 console.tell(&format!("{count}, in the report"));

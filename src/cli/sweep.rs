@@ -180,7 +180,7 @@ fn conclude(
     swept.write(directory)?;
     match format {
         Format::Table => console.data(&sweep_table::table_within(&swept.answer, console.width()))?,
-        Format::Json => console.data(&swept.answer.to_json().map_err(Failure::of_report)?)?,
+        Format::Json => console.document(&swept.answer.to_json().map_err(Failure::of_report)?)?,
     }
     if !quiet {
         console.tell(&format!("report: {}", out.join("sweep.html").display()));

@@ -1,11 +1,11 @@
 //! Why there is no answer, or none that one wants.
 
-use std::io;
+use std::{fmt, io};
 
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, Severity, SourceCode};
 
 use super::Remark;
-use crate::domain::words::refusal;
+use crate::domain::words::{printable, refusal};
 use crate::report::{OutputError, ReportError};
 use crate::scenario::ScenarioError;
 use crate::scenario::error::Shown;
@@ -104,10 +104,85 @@ impl Failure {
             .with_links(false)
             .with_cause_chain();
         let mut text = String::new();
-        Some(match handler.render_report(&mut text, diagnostic.as_ref()) {
+        let printable = Printable::new(diagnostic.as_ref());
+        Some(match handler.render_report(&mut text, &printable) {
             Ok(()) => text.trim_end().to_owned(),
-            Err(_) => format!("error: {diagnostic}"),
+            Err(_) => format!("error: {printable}"),
         })
+    }
+}
+
+/// A diagnostic without characters that a terminal obeys: its words are cleaned before they are coloured.
+#[derive(Debug)]
+struct Printable<'d> {
+    inner: &'d (dyn Diagnostic + Send + Sync),
+    text: Cause,
+}
+
+/// The words of an error and of its cause.
+#[derive(Debug)]
+struct Cause {
+    message: String,
+    cause: Option<Box<Cause>>,
+}
+
+impl<'d> Printable<'d> {
+    fn new(inner: &'d (dyn Diagnostic + Send + Sync)) -> Self {
+        Self { inner, text: Cause::new(inner) }
+    }
+}
+
+impl Cause {
+    fn new(error: &dyn std::error::Error) -> Self {
+        let cause = error.source().map(|cause| Box::new(Self::new(cause)));
+        Self { message: printable(&error.to_string()).into_owned(), cause }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Cause {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.cause.as_ref().map(|cause| cause.as_ref() as &(dyn std::error::Error + 'static))
+    }
+}
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.text.fmt(f)
+    }
+}
+
+impl std::error::Error for Printable<'_> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.text.source()
+    }
+}
+
+impl Diagnostic for Printable<'_> {
+    fn severity(&self) -> Option<Severity> {
+        self.inner.severity()
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        let help = self.inner.help()?.to_string();
+        Some(Box::new(printable(&help).into_owned()))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.inner.source_code()
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let printable = |label: LabeledSpan| {
+            let words = label.label().map(|words| printable(words).into_owned());
+            LabeledSpan::new(words, label.offset(), label.len())
+        };
+        Some(Box::new(self.inner.labels()?.map(printable)))
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use miette::{
     Diagnostic, LabeledSpan, MietteError, MietteSpanContents, Severity, SourceCode, SourceSpan, SpanContents,
 };
+use nodecast_decisions::domain::words::printable;
 pub use nodecast_decisions::text::error::{Effect, InputError as ScenarioError, Place, Warning, listed, nearest};
 
 /// A problem that miette can draw.
@@ -119,7 +120,8 @@ impl SourceCode for Line {
         let column = if lines_before == 0 { place.column - 1 } else { 0 };
         let whole = SourceSpan::new(0.into(), place.text.len());
         let contents = place.text.as_bytes();
-        Ok(Box::new(MietteSpanContents::new_named(place.file.clone(), contents, whole, place.line - 1, column, 1)))
+        let file = printable(&place.file).into_owned();
+        Ok(Box::new(MietteSpanContents::new_named(file, contents, whole, place.line - 1, column, 1)))
     }
 }
 

@@ -276,6 +276,30 @@ fn imports_within_a_room_and_circles_are_seen() {
     assert_eq!(way, ["b", "c", "d", "b"]);
 }
 
+/// What writes to a terminal past the console, with the line.
+fn terminal_writes(text: &str) -> Vec<usize> {
+    let writes =
+        ["println!", "eprintln!", "print!(", "eprint!(", "dbg!(", "stdout()", "stderr()", "ProgressBar", ".print()"];
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    let lines = code.enumerate().filter(|(_, line)| writes.iter().any(|write| line.contains(write)));
+    lines.map(|(line, _)| line + 1).collect()
+}
+
+#[test]
+fn console_alone_writes_to_the_terminal() {
+    assert_eq!(terminal_writes("let a = 1; // println!(a)\nstd::io::stderr().lock();\n"), [2]);
+    let rooms = ["src", "decisions/src", "observed/src", "python/src"];
+    for (file, text) in rooms.into_iter().flat_map(sources_of) {
+        if file != "cli/console.rs" {
+            assert_eq!(
+                terminal_writes(&text),
+                [0; 0],
+                "{file} writes past cli/console.rs, which makes texts of inputs harmless"
+            );
+        }
+    }
+}
+
 /// The workspace forbids it, and no crate goes its own way.
 #[test]
 fn no_crate_may_hold_unsafe_code() {

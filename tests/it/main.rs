@@ -48,6 +48,7 @@ mod gallery;
 mod group_limits;
 mod group_updates;
 mod guide;
+mod hostile_names;
 mod init;
 mod init_facts;
 mod init_metrics;

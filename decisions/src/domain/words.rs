@@ -1,6 +1,19 @@
 //! What every room says in the same words: counts of things, and why the system refused something.
 
+use std::borrow::Cow;
 use std::io;
+
+/// Whether a terminal obeys a character instead of showing it: control characters but line feed and tab, and those that override the
+/// direction of text.
+pub fn is_unprintable(character: char) -> bool {
+    let is_control = character.is_control() && !matches!(character, '\n' | '\t');
+    is_control || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `text` with a question mark for each character that a terminal would obey.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.contains(is_unprintable) { text.replace(is_unprintable, "?").into() } else { text.into() }
+}
 
 /// A count of things: `1 node`, `2 nodes`, `1,200 nodes`.
 pub fn counted(number: u64, one: &str, many: &str) -> String {

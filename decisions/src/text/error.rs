@@ -7,6 +7,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::words::is_unprintable;
+
 /// A problem and its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Problem {
@@ -68,10 +70,22 @@ impl Place {
         let shown: String = text[start..line_end].trim_end_matches('\r').chars().take(SHOWN).collect();
         let marked_start = (offset - start).min(shown.len());
         let marked_length = length.min(shown.len() - marked_start);
-        // Control characters would garble a terminal; the replacement has to keep byte positions.
-        let shown = shown.chars().map(|c| if c.is_ascii_control() && c != '\t' { '?' } else { c }).collect();
-        Self { file: file.to_owned(), line, column, text: shown, marked: (marked_start, marked_length) }
+        let text = printable_bytes(&shown);
+        Self { file: file.to_owned(), line, column, text, marked: (marked_start, marked_length) }
     }
+}
+
+/// `text` with question marks for what a terminal would obey, as many as it has bytes: positions stay.
+fn printable_bytes(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for character in text.chars() {
+        if is_unprintable(character) {
+            printable.extend(std::iter::repeat_n('?', character.len_utf8()));
+        } else {
+            printable.push(character);
+        }
+    }
+    printable
 }
 
 fn floor_boundary(text: &str, offset: usize) -> usize {

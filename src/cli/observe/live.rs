@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use indicatif::ProgressBar;
 use nodecast_observed::prometheus::Plan;
 use nodecast_observed::prometheus::fetch::{Pace, fetch};
 use nodecast_observed::prometheus::http::{Access, Server};
@@ -12,6 +11,7 @@ use nodecast_observed::prometheus::list::LIST_FILE;
 use nodecast_observed::prometheus::saved::read_list;
 
 use super::super::Console;
+use super::super::console::Answers;
 use super::{Question, now, second};
 use crate::domain::SimDuration;
 use crate::program::Failure;
@@ -85,8 +85,9 @@ pub(super) fn ask(arguments: &Asking, folder: &Path, watched: bool, console: &mu
     let server = Server::new(arguments.prometheus.as_deref().unwrap_or_default(), &access)?;
     let pace = Bar { bar: console.answers(watched), watched, remarks: RefCell::new(Vec::new()) };
     let asked = fetch(&plan.queries(), folder, &server, &pace);
-    pace.bar.finish_and_clear();
-    for remark in pace.remarks.borrow().iter() {
+    let Bar { bar, remarks, .. } = pace;
+    drop(bar);
+    for remark in remarks.borrow().iter() {
         console.note(remark);
     }
     Ok(asked?)
@@ -113,7 +114,7 @@ fn window(arguments: &Asking, folder: &Path) -> Result<Plan, Failure> {
 
 /// A bar that counts answers.
 struct Bar {
-    bar: ProgressBar,
+    bar: Answers,
     /// Whether anybody wants to know how it goes.
     watched: bool,
     remarks: RefCell<Vec<String>>,
@@ -121,9 +122,7 @@ struct Bar {
 
 impl Pace for Bar {
     fn progress(&self, done: usize, all: usize, next: &str) {
-        self.bar.set_length(all as u64);
-        self.bar.set_position(done as u64);
-        self.bar.set_message(next.to_owned());
+        self.bar.reached(done, all, next);
     }
 
     fn recorded(&self, text: &str) {
@@ -136,7 +135,7 @@ impl Pace for Bar {
         if self.bar.is_hidden() {
             self.remarks.borrow_mut().push(text.to_owned());
         } else {
-            self.bar.println(text);
+            self.bar.say(text);
         }
     }
 

@@ -36,6 +36,6 @@ pub(super) fn execute(arguments: &QueriesArguments, console: &mut Console<'_>) -
     let list = plan.queries();
     match arguments.format {
         Format::Table => console.data(&list.shell_script()),
-        Format::Json => console.data(&list.to_json()),
+        Format::Json => console.document(&list.to_json()),
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn execute(arguments: &Arguments, suite: &Path, console: &mut Console
         Format::Table => console.data(&answer.table(console.width()))?,
         Format::Json => {
             let json = answer.to_json().map_err(|error| Failure::system(Unwritable(error)))?;
-            console.data(&json)?;
+            console.document(&json)?;
         }
     }
     if let Some(path) = &arguments.write_baseline {

@@ -79,7 +79,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let list = PriceList::of(&region, &selection(arguments), sort, arguments.limit);
     match arguments.format {
         Format::Table => console.data(&list.table(console.width()))?,
-        Format::Json => console.data(&list.to_json().map_err(unwritable)?)?,
+        Format::Json => console.document(&list.to_json().map_err(unwritable)?)?,
     }
     let unlisted = list.matching - list.types.len();
     if list.matching == 0 {

@@ -39,7 +39,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let sheet = TypeSheet::of(&region, entry, arguments.karpenter);
     match arguments.format {
         Format::Table => console.data(&sheet.table(console.width())),
-        Format::Json => console.data(&sheet.to_json().map_err(unwritable)?),
+        Format::Json => console.document(&sheet.to_json().map_err(unwritable)?),
     }
 }
 
