@@ -4,13 +4,15 @@
 use serde::Serialize;
 
 use crate::catalog::{Catalog, CatalogError};
-use crate::domain::{SimDuration, SimTime};
+use crate::cluster::WorkloadKind;
+use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::report::summary::InputSummary;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Caveats, PolicyVariant, Scenario};
 use crate::simulation::{Forecast, Resolved, Simulation, resolve};
+use crate::world::World;
 
-/// By when controllers have made the pods that there are from the start; autoscalers have not acted by then.
+/// By when everything has been applied that is there from the start; autoscalers have not acted by then.
 const START: SimDuration = SimDuration::from_millis(500);
 
 /// What a scenario holds.
@@ -63,7 +65,7 @@ pub struct PolicyInspection {
     pub daemon_sets: usize,
     /// HorizontalPodAutoscalers and ScaledObjects.
     pub replica_autoscalers: usize,
-    /// Pods that workload controllers make as the run begins, those of DaemonSets left out.
+    /// Pods that the manifests and the dump ask for at the start, those of DaemonSets left out.
     pub pods_at_start: u32,
     /// What a run is expected to come to.
     pub expected: Forecast,
@@ -110,7 +112,6 @@ fn of_policy(policy: &PolicyVariant, resolved: &Resolved, forecast: Forecast) ->
     let manifests = &policy.manifests;
     let mut simulation = Simulation::new(&resolved.setup);
     simulation.step_until(SimTime::ZERO + START);
-    let pods = simulation.context().world.counts();
     PolicyInspection {
         name: policy.name.clone(),
         autoscaler: resolved.setup.autoscaler_name(),
@@ -120,9 +121,25 @@ fn of_policy(policy: &PolicyVariant, resolved: &Resolved, forecast: Forecast) ->
         workloads: workloads(manifests),
         daemon_sets: manifests.daemon_sets.len(),
         replica_autoscalers: manifests.autoscalers.len() + manifests.scaled_objects.len(),
-        pods_at_start: pods.pending + pods.starting + pods.ready,
+        pods_at_start: pods_at_start(&simulation.context().world),
         expected: forecast,
     }
+}
+
+/// Pods wanted at the start. Which of them are there by then depends on the limits of the controllers' clients, which make so many in a second.
+fn pods_at_start(world: &World) -> u32 {
+    let wanted = |id: WorkloadId| {
+        let sample = world.record().samples.first()?;
+        Some(sample.workloads.iter().find(|own| own.workload == id)?.replicas_desired)
+    };
+    let counted =
+        world.workloads().filter(|(_, workload)| workload.kind != WorkloadKind::DaemonSet && !workload.deleted);
+    let pods = counted.map(|(id, workload)| {
+        let there = u32::try_from(workload.pods.len()).unwrap_or(u32::MAX);
+        // Nothing makes the pods that have no controller: they are there.
+        if workload.kind == WorkloadKind::Pods { there } else { wanted(id).unwrap_or(there) }
+    });
+    pods.sum()
 }
 
 fn workloads(manifests: &Manifests) -> usize {

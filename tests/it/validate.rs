@@ -112,6 +112,66 @@ fn json_has_the_same_with_places() {
 }
 
 #[test]
+fn pods_at_start_are_those_that_are_asked_for() {
+    let deployment = |n: usize| {
+        format!(
+            "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: finch-{n:03}, namespace: aviary}}\nspec:\n  replicas: 2\n  \
+             selector: {{matchLabels: {{app: finch-{n:03}}}}}\n  template:\n    metadata: {{labels: {{app: finch-{n:03}}}}}\n    \
+             spec: {{containers: [{{name: a, image: a, resources: {{requests: {{cpu: 10m}}}}}}]}}\n"
+        )
+    };
+    // One at a time, three at once of seven, one alone, and one for each node.
+    const OTHERS: &str = "\
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: heron, namespace: aviary}
+spec:
+  replicas: 9
+  serviceName: heron
+  selector: {matchLabels: {app: heron}}
+  template:
+    metadata: {labels: {app: heron}}
+    spec: {containers: [{name: a, image: a, resources: {requests: {cpu: 10m}}}]}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: hatch, namespace: aviary}
+spec:
+  parallelism: 3
+  completions: 7
+  template:
+    spec: {restartPolicy: Never, containers: [{name: a, image: a, resources: {requests: {cpu: 10m}}}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: owl, namespace: aviary}
+spec: {containers: [{name: a, image: a, resources: {requests: {cpu: 10m}}}]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: nest, namespace: aviary}
+spec:
+  selector: {matchLabels: {app: nest}}
+  template:
+    metadata: {labels: {app: nest}}
+    spec: {containers: [{name: a, image: a, resources: {requests: {cpu: 10m}}}]}
+";
+    let place = Place::new();
+    let cluster = std::fs::read_to_string(place.path("cluster.yaml")).unwrap();
+    let before = |place: &Place| {
+        let (out, err, code) = place.nodecast(&["validate", "scenario.yaml", "--format", "json"]);
+        assert_eq!(code, Some(0), "{err}");
+        let found: Value = serde_json::from_str(&out).unwrap();
+        found[0]["holds"]["policies"][0]["pods_at_start"].as_u64().unwrap()
+    };
+    let others = before(&place);
+    let finches: String = (0..140).map(deployment).collect();
+    place.put("cluster.yaml", &format!("{cluster}{finches}{OTHERS}"));
+    assert_eq!(before(&place), others + 280 + 9 + 3 + 1);
+}
+
+#[test]
 fn what_run_refuses_is_refused_with_the_same_error_and_the_others_are_still_read() {
     let place = place();
     let usable = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
