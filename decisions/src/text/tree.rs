@@ -4,9 +4,11 @@
 //! `${NAME}` are filled in here, so that every reader sees the result.
 
 mod json;
+mod stream;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError, Span};
@@ -14,6 +16,7 @@ use serde_saphyr::granit_parser::{self, Event, Parser, ScalarStyle, ScanError, S
 use super::error::InputError;
 use super::source::{Limits, Source};
 use super::template;
+use stream::Stream;
 
 /// Where a key or a value stands in its file: a range of bytes, or nowhere for values that came without a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -194,16 +197,58 @@ pub type Variables = BTreeMap<String, String>;
 /// # Errors
 /// If the text is not YAML, a key occurs twice, an alias refers to nothing, or a limit is passed.
 pub fn parse<'s>(source: &'s Source, variables: &Variables, limits: &Limits) -> Result<Vec<Node<'s>>, InputError> {
-    if let Some(document) = json::parse(&source.text, variables, limits) {
+    parse_part(source, 0..source.text.len(), variables, limits)
+}
+
+/// As [`parse`], for a part of the text.
+///
+/// # Errors
+/// As [`parse`].
+pub(super) fn parse_part<'s>(
+    source: &'s Source,
+    part: Range<usize>,
+    variables: &Variables,
+    limits: &Limits,
+) -> Result<Vec<Node<'s>>, InputError> {
+    if let Some(document) = json::parse(&source.text, part.clone(), variables, limits) {
         return Ok(vec![document]);
     }
+    let start = part.start;
+    match stream::objects(&source.text[part.clone()]) {
+        Stream::Other => yaml(source, part, variables, limits),
+        Stream::Cut(at) => Err(InputError::new(format!("`{}` ends in the middle of a JSON object", source.name))
+            .at(source.place(Location::new(start + at, 1)))
+            .because("this object has no end")
+            .help("write the file again: what wrote it was stopped")),
+        Stream::Objects(objects) => {
+            let mut documents = Vec::new();
+            for object in objects {
+                let part = start + object.start..start + object.end;
+                match json::parse(&source.text, part.clone(), variables, limits) {
+                    Some(document) => documents.push(document),
+                    None => documents.extend(yaml(source, part, variables, limits)?),
+                }
+            }
+            Ok(documents)
+        }
+    }
+}
+
+fn yaml<'s>(
+    source: &'s Source,
+    part: Range<usize>,
+    variables: &Variables,
+    limits: &Limits,
+) -> Result<Vec<Node<'s>>, InputError> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth_max,
         block_nesting_limit: limits.depth_max,
     };
     options.set_emit_comments(false);
+    let base = part.start;
     let mut builder = Builder {
         source,
+        base,
         variables,
         limits,
         open: Vec::new(),
@@ -212,16 +257,16 @@ pub fn parse<'s>(source: &'s Source, variables: &Variables, limits: &Limits) -> 
         alias_nodes: 0,
         documents: Vec::new(),
     };
-    for event in Parser::new_from_str_with_options(&source.text, options) {
-        let (event, span) = event.map_err(|error| syntax_error(source, &error, limits))?;
+    for event in Parser::new_from_str_with_options(&source.text[part], options) {
+        let (event, span) = event.map_err(|error| syntax_error(source, base, &error, limits))?;
         builder.take(event, span)?;
     }
     Ok(builder.documents)
 }
 
-fn syntax_error(source: &Source, error: &ScanError, limits: &Limits) -> InputError {
+fn syntax_error(source: &Source, base: usize, error: &ScanError, limits: &Limits) -> InputError {
     use granit_parser::ErrorKind;
-    let offset = error.marker().byte_offset().unwrap_or(0);
+    let offset = base + error.marker().byte_offset().unwrap_or(0);
     let place = source.place(Location::new(offset, 1));
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => {
@@ -260,6 +305,8 @@ struct Open<'s> {
 
 struct Builder<'s, 'a> {
     source: &'s Source,
+    /// Where the part of the text starts that is read.
+    base: usize,
     variables: &'a Variables,
     limits: &'a Limits,
     open: Vec<Open<'s>>,
@@ -271,7 +318,7 @@ struct Builder<'s, 'a> {
 
 impl<'s> Builder<'s, '_> {
     fn take(&mut self, event: Event<'s>, span: Span) -> Result<(), InputError> {
-        let at = location(span);
+        let at = location(self.base, span);
         match event {
             Event::Scalar(text, style, anchor, _) => {
                 let plain = style == ScalarStyle::Plain;
@@ -424,9 +471,9 @@ impl<'s> Builder<'s, '_> {
     }
 }
 
-fn location(span: Span) -> Location {
+fn location(base: usize, span: Span) -> Location {
     match (span.start.byte_offset(), span.end.byte_offset()) {
-        (Some(start), Some(end)) => Location::new(start, end.saturating_sub(start).max(1)),
+        (Some(start), Some(end)) => Location::new(base + start, end.saturating_sub(start).max(1)),
         _ => Location::NONE,
     }
 }

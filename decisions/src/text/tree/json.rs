@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
@@ -12,14 +13,20 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use super::{Entry, Location, Node, NodeKind, Variables, substituted};
 use crate::text::Limits;
 
-/// The tree of `text`, if it is one plain JSON object within the limits.
-pub(super) fn parse<'s>(text: &'s str, variables: &Variables, limits: &Limits) -> Option<Node<'s>> {
-    if !text.trim_start().starts_with('{') {
+/// The tree of a part of `text`, if it is one plain JSON object within the limits.
+pub(super) fn parse<'s>(
+    text: &'s str,
+    part: Range<usize>,
+    variables: &Variables,
+    limits: &Limits,
+) -> Option<Node<'s>> {
+    let own = &text[part.clone()];
+    if !own.trim_start().starts_with('{') {
         return None;
     }
     let mut state = State { text, variables, nodes_left: limits.nodes_max };
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let at = Location::new(text.len() - text.trim_start().len(), 1);
+    let mut deserializer = serde_json::Deserializer::from_str(own);
+    let at = Location::new(part.start + own.len() - own.trim_start().len(), 1);
     let root = Value { state: &mut state, at, depth_left: limits.depth_max };
     let node = root.deserialize(&mut deserializer).ok()?;
     deserializer.end().ok().map(|()| node)
@@ -172,7 +179,7 @@ mod tests {
     use crate::text::tree::Variables;
 
     fn is_read(text: &str) -> bool {
-        parse(text, &Variables::new(), &Limits::default()).is_some()
+        parse(text, 0..text.len(), &Variables::new(), &Limits::default()).is_some()
     }
 
     #[test]
@@ -184,12 +191,12 @@ mod tests {
         assert!(!is_read(r#"{"a": 1} {"b": 2}"#), "two documents");
         assert!(!is_read(&format!("{{\"a\": {}{}}}", "[".repeat(110), "]".repeat(110))), "too deep");
         let few = Limits { nodes_max: 3, ..Limits::default() };
-        assert!(parse(r#"{"a": [1, 2, 3]}"#, &Variables::new(), &few).is_none(), "too many values");
+        assert!(parse(r#"{"a": [1, 2, 3]}"#, 0..16, &Variables::new(), &few).is_none(), "too many values");
     }
 
     #[test]
     fn texts_know_where_they_stand() {
-        let node = parse(r#"{"a": {"b": "four"}}"#, &Variables::new(), &Limits::default()).unwrap();
+        let node = parse(r#"{"a": {"b": "four"}}"#, 0..20, &Variables::new(), &Limits::default()).unwrap();
         let value = node.get("a").and_then(|a| a.get("b")).unwrap();
         assert_eq!(value.at.range(), Some((13, 4)));
     }
