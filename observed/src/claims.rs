@@ -9,6 +9,7 @@ mod karpenter_log;
 mod kubernetes_events;
 mod ledger;
 mod lives;
+mod log_lines;
 mod objects;
 mod run_tables;
 mod values;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use nodecast_decisions::domain::words::refusal;
+use nodecast_decisions::text::dump::without_logs;
 use nodecast_decisions::text::error::{InputError, Place, listed};
 use nodecast_decisions::text::source::{Limits, Source};
 use nodecast_decisions::text::tree::{Node, NodeKind, Variables, parse};
@@ -11,11 +12,16 @@ use serde_json::Value;
 
 use super::lives::{History, Window};
 use super::values::text;
-use super::{cloud_events, karpenter_log, ledger::Ledger, objects, run_tables};
+use super::{cloud_events, karpenter_log, ledger::Ledger, log_lines, objects, run_tables};
 
 /// What can be read, for who names something else.
 const KINDS: &str = "name NodeClaims, Nodes, Pods or Events as `kubectl get -o yaml` or `-o json` prints them, a watch of NodeClaims, \
-                     Karpenter's log in JSON, records of CloudTrail or EventBridge, or the folder of a run's report";
+                     Karpenter's log (in JSON or console form, also as stern, container runtimes, CloudWatch Logs or Loki wrap it), records of CloudTrail or EventBridge, or the folder of a run's report";
+
+/// Lines of a file among which one of Karpenter's log is looked for.
+const LINES_TRIED: usize = 1_000;
+/// An answer of a store of logs.
+const LOG_ANSWER: &str = "an answer with Karpenter's log";
 
 /// Where to look.
 #[derive(Clone, Debug, Default)]
@@ -121,29 +127,27 @@ pub(super) fn unreadable_table(name: &str, text: &str, error: &csv::Error) -> In
 fn file(ledger: &mut Ledger, path: &Path) -> Result<(), InputError> {
     let name = path.display().to_string();
     let text = load(path)?;
+    let text = without_logs(&text);
     if text.trim().is_empty() {
         return Err(InputError::new(format!("`{name}` is empty")).help(KINDS));
+    }
+    // A manifest may hold such a line as a value.
+    let is_manifest = text.lines().any(|line| ["apiVersion:", "kind:"].iter().any(|key| line.starts_with(key)));
+    if !is_manifest && log_lines::of_file(&text).take(LINES_TRIED).any(|line| log_lines::fields(&line).is_some()) {
+        log(ledger, &name, &text);
+        return Ok(());
     }
     if text.trim_start().starts_with(['{', '[']) {
         return json(ledger, &name, &text);
     }
-    let first = text.lines().find(|line| line.starts_with('{')).and_then(|line| serde_json::from_str(line).ok());
-    if first.is_some_and(|value: Value| is_log(&value)) {
-        log(ledger, &name, &text);
-        return Ok(());
-    }
     yaml(ledger, &name, &text)
-}
-
-fn is_log(value: &Value) -> bool {
-    text(value, &["message"]).is_some() && (value.get("time").is_some() || value.get("ts").is_some())
 }
 
 /// Whole lines only: the last one of a file that grows may not have its end yet.
 fn log(ledger: &mut Ledger, name: &str, text: &str) {
     ledger.begin(name, "Karpenter's log");
-    for line in text.split_inclusive('\n') {
-        if line.ends_with('\n') || serde_json::from_str::<Value>(line).is_ok() {
+    for line in log_lines::of_file(text) {
+        if line.ends_with('\n') || log_lines::fields(&line).is_some() {
             let line = line.trim();
             if !line.is_empty() {
                 karpenter_log::line(ledger, line);
@@ -186,9 +190,13 @@ fn json(ledger: &mut Ledger, name: &str, text: &str) -> Result<(), InputError> {
             }
             Err(error) => return Err(not_json(name, text, &error)),
         };
-        if kind.is_none() && is_log(&value) {
-            log(ledger, name, text);
-            return Ok(());
+        // A store answers page by page.
+        if let (None | Some(LOG_ANSWER), Some(lines)) = (kind, log_lines::of_answer(&value)) {
+            if kind.replace(LOG_ANSWER).is_none() {
+                ledger.begin(name, "Karpenter's log");
+            }
+            lines.iter().for_each(|line| karpenter_log::line(ledger, line));
+            continue;
         }
         let values = match value {
             Value::Array(values) => values,

@@ -1,4 +1,4 @@
-//! The log of Karpenter's controller, one JSON object a line, as the releases from v0.28 on write it.
+//! The log of Karpenter's controller, one JSON object a line or in console form, as the releases from v0.28 on write it.
 //!
 //! Lines are told apart by their message and read by the names of their fields, never by position.
 //!
@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::Instant;
+use super::{Instant, log_lines};
 use super::ledger::{Fact, Ledger, Subject};
 use super::lives::{End, Milestone, Shortage};
 use super::objects::instance_of;
@@ -18,10 +18,10 @@ const PASSED_OVER: [&str; 4] =
 
 /// Takes up a whole line. A line that is not JSON, as other programs of the pod write them, is counted among those left.
 pub(super) fn line(ledger: &mut Ledger, line: &str) {
-    match serde_json::from_str::<Value>(line) {
-        Ok(value) if taken(ledger, &value).is_some() => ledger.taken(),
-        Ok(value) => ledger.left(text(&value, &["message"]).unwrap_or(line)),
-        Err(_) => ledger.left(line),
+    match log_lines::fields(line) {
+        Some(value) if taken(ledger, &value).is_some() => ledger.taken(),
+        Some(value) => ledger.left(text(&value, &["message"]).unwrap_or(line)),
+        None => ledger.left(line),
     }
 }
 
