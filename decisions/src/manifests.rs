@@ -54,7 +54,7 @@ mod workloads;
 
 pub use admission::LimitRange;
 pub use balancers::{BalancerKind, BalancerRequest, Ingress, IngressClass};
-pub use config_map::StatedRanks;
+pub use config_map::{StatedRanks, schedulers_of};
 pub use eksctl::FAMILIES as AMI_FAMILIES;
 pub use fargate::{check_profile_label, check_profile_name, check_profile_namespace};
 pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_group};
@@ -256,7 +256,7 @@ pub fn read_manifests_with(
     read_documents(source, &tree::parse(source, variables, limits)?, region)
 }
 
-/// Reads the documents that `source` holds.
+/// Reads the documents that `source` holds. No document at all is a warning: `kubectl apply` passes over such a file of a directory.
 ///
 /// # Errors
 /// As [`read_manifests`].
@@ -265,12 +265,13 @@ pub fn read_documents<'s>(
     documents: &[Node<'s>],
     region: Option<&Region>,
 ) -> Result<Manifests, InputError> {
-    if documents.is_empty() {
-        return Err(InputError::new(format!("`{}` holds no object", source.name))
-            .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines"));
-    }
     let mut reader = Reader::new(Some(source)).with_region(region);
     let mut manifests = Manifests::default();
+    if documents.is_empty() {
+        let text = format!("`{}` holds no object: it changes nothing", source.name);
+        manifests.warnings.push(Warning::new(text).help("leave the file out, or write objects into it"));
+        return Ok(manifests);
+    }
     for document in documents {
         kinds::document(&mut reader, document, &mut manifests)?;
     }

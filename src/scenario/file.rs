@@ -182,6 +182,7 @@ impl Scenario {
         let price_file = |own: &OwnFile| InputFile { path: own.path.clone(), sha256: own.sha256.clone() };
         scenario.prices = catalog.own_files().iter().map(price_file).collect();
         let Reading { reader, mut files, .. } = reading;
+        files.check_objects()?;
         files.check_edits()?;
         if let Some(kept) = kept {
             *kept = files.kept.take().unwrap_or_default();

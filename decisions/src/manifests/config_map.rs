@@ -9,13 +9,16 @@ use super::common::metadata;
 use crate::domain::Symbol;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
 use crate::text::InputError;
-use crate::text::error::Effect;
+use crate::text::error::{Effect, listed};
 use crate::text::reader::Reader;
 use crate::text::tree::Node;
 
 /// Its name, in the autoscaler's own namespace.
 const NAME: &str = "cluster-autoscaler-priority-expander";
 const NAMESPACE: &str = "kube-system";
+
+/// The scheduler of pods that name none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// What a device plugin's configuration has where several pods share a GPU, or one GPU is several devices.
 const SHARING: [&str; 3] = ["timeSlicing", "mps", "migStrategy"];
@@ -40,6 +43,37 @@ pub(super) fn warn_of_sharing<'s>(reader: &mut Reader<'s>, object: &Node<'s>) {
         format!("`{key}` of a device plugin's ConfigMap is not simulated: each GPU is one device, for one pod");
     let help = "put nodes that have the plugin into the scenario (`init --from`), or tags of node groups and NodeOverlays that say how many devices there are";
     reader.note(Effect::ChangesAnswer, at, message, "left out", help);
+}
+
+/// The names of the profiles of a KubeSchedulerConfiguration that a ConfigMap holds for a scheduler of one's own; `None` if it holds none.
+pub fn schedulers_of<'n>(object: &'n Node<'_>) -> Option<(Vec<String>, &'n Node<'n>)> {
+    const KIND: &str = "KubeSchedulerConfiguration";
+    let entries = object.get("data")?.entries().iter();
+    entries.filter_map(|entry| Some((entry.value.as_text()?, &entry.value))).find_map(|(text, node)| {
+        let config = Some(text).filter(|text| text.contains(KIND)).and_then(|text| serde_saphyr::from_str::<serde_json::Value>(text).ok());
+        let config = config.filter(|config| config.get("kind").and_then(serde_json::Value::as_str) == Some(KIND))?;
+        let profiles = config.get("profiles").and_then(serde_json::Value::as_array).map_or(&[][..], Vec::as_slice);
+        let name = |profile: &serde_json::Value| profile.get("schedulerName")?.as_str().map(str::to_owned);
+        let names = profiles.iter().map(|profile| name(profile).unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()));
+        Some((names.collect(), node))
+    })
+}
+
+/// Warns of a ConfigMap that configures a scheduler of one's own. The control plane of EKS takes no configuration for its scheduler.
+pub(super) fn warn_of_scheduler<'s>(reader: &mut Reader<'s>, object: &Node<'s>) {
+    let Some((names, node)) = schedulers_of(object) else { return };
+    let name = object.get("metadata").and_then(|metadata| metadata.get("name")).and_then(Node::as_text);
+    let pods = match names.as_slice() {
+        [] => "the pods of its scheduler".to_owned(),
+        names => format!("pods with `schedulerName` {}", listed(names.iter().map(String::as_str))),
+    };
+    let message = format!(
+        "the KubeSchedulerConfiguration in ConfigMap {} is not used: the default scheduler places {pods}. Cost is too high if it packs \
+         more tightly",
+        name.unwrap_or_default()
+    );
+    let help = "if that scheduler places most pods, add the KubeSchedulerConfiguration as a manifest of its own: then it places all pods";
+    reader.note(Effect::MayChangeAnswer, node.at, message, "not used", help);
 }
 
 /// Regular expressions for names of groups, by rank; the higher ranks are preferred.
@@ -89,6 +123,23 @@ pub(super) fn group_ranks<'s>(
 mod tests {
     use crate::manifests::read_manifests;
     use crate::text::Source;
+
+    #[test]
+    fn scheduler_configuration_in_config_map_is_warned_of() {
+        let warned = |config: &str| {
+            let text = format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{ name: packer, namespace: kube-system }}\ndata:\n  any.yaml: |-\n    {config}\n"
+            );
+            let read = read_manifests(&Source::new("map.yaml", text)).unwrap();
+            read.warnings.iter().map(|warning| warning.message().to_owned()).collect::<Vec<_>>()
+        };
+        let config = "apiVersion: kubescheduler.config.k8s.io/v1\n    kind: KubeSchedulerConfiguration";
+        let profiles = "profiles: [{ schedulerName: tight }, { schedulerName: loose }]";
+        let found = warned(&format!("{config}\n    {profiles}"));
+        assert!(found.len() == 1 && found[0].contains("ConfigMap packer") && found[0].contains("`tight` and `loose`"), "{found:?}");
+        assert_eq!(warned(config).len(), 1);
+        assert!(warned("kind: KubeSchedulerConfigurationDraft").is_empty() && warned("{ KubeSchedulerConfiguration").is_empty());
+    }
 
     #[test]
     fn pods_that_are_to_share_gpus_are_warned_of() {

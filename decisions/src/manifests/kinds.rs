@@ -343,6 +343,7 @@ fn one<'s>(
         "KubeSchedulerConfiguration" => manifests.scheduler = Some(scheduler::scheduler(reader, object)?),
         "ConfigMap" => {
             config_map::warn_of_sharing(reader, object);
+            config_map::warn_of_scheduler(reader, object);
             let unread = &mut manifests.unread_ranks;
             manifests.group_ranks = config_map::group_ranks(reader, object, unread)?.or(manifests.group_ranks.take());
         }

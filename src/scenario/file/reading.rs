@@ -112,6 +112,10 @@ pub(in crate::scenario) struct Files<'a> {
     pub(super) objects: BTreeSet<(String, String)>,
     /// The manifests read, to show where an object stands that a later check speaks of.
     pub(super) sources: Vec<Source>,
+    /// Whether a manifest holds an object.
+    pub(super) has_objects: bool,
+    /// The first manifest that holds none.
+    pub(super) empty: Option<String>,
     /// Every document read, if they are asked for.
     pub(super) kept: Option<Vec<Document>>,
 }
@@ -132,6 +136,8 @@ impl<'a> Files<'a> {
             misfits: Vec::new(),
             objects: BTreeSet::new(),
             sources: Vec::new(),
+            has_objects: false,
+            empty: None,
             kept: None,
         }
     }
@@ -144,6 +150,15 @@ impl<'a> Files<'a> {
                 error.also(&format!("{}:{}:{} has an {}", place.file, place.line, place.column, warning.message()))
             }
             _ => error,
+        }
+    }
+
+    /// Checks that the manifests hold an object, if there are any.
+    pub(super) fn check_objects(&self) -> Result<(), ScenarioError> {
+        match &self.empty {
+            Some(name) if !self.has_objects => Err(ScenarioError::new(format!("`{name}` holds no object, and no other manifest does"))
+                .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines")),
+            _ => Ok(()),
         }
     }
 
@@ -211,6 +226,10 @@ impl<'a> Files<'a> {
         let source = source.with_edits(self.edits.iter().map(Edit::text));
         self.remember(name, sha256_hex(source.text.as_bytes()));
         let mut documents = tree::parse(&source, &self.variables, self.limits)?;
+        match documents.is_empty() {
+            true => self.empty = self.empty.take().or_else(|| Some(source.name.clone())),
+            false => self.has_objects = true,
+        }
         let read = self.read_objects(name, &source, &mut documents);
         drop(documents);
         if !self.sources.iter().any(|known| known.name == source.name) {
@@ -232,6 +251,7 @@ impl<'a> Files<'a> {
         if documents.is_empty() {
             return Ok(Manifests::default());
         }
+        self.has_objects = true;
         let mut read = self.read_objects(ADDED, &source, &mut documents)?;
         drop(documents);
         self.sources.push(source);
