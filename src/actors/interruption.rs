@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{CloudEvent, class};
+use super::kubectl::nodes_called;
 use super::news::News;
 use super::{kubelet, node_groups, node_life, termination_handler, zone_outage};
 use crate::cloud::Pool;
@@ -248,7 +249,7 @@ fn struck_nodes(context: &Context<'_>, fault: u32, struck: &Struck) -> Vec<NodeI
 /// Whether the fault may strike the node, if it names one.
 fn is_meant(context: &Context<'_>, node: NodeId, victims: Victims) -> bool {
     match victims {
-        Victims::Named(name) => context.world.node(node).is_called(name.as_str()),
+        Victims::Named(name) => nodes_called(context, name.as_str()).is_ok_and(|nodes| nodes.contains(&node)),
         Victims::Permille(_) | Victims::Count(_) => true,
     }
 }
@@ -256,9 +257,11 @@ fn is_meant(context: &Context<'_>, node: NodeId, victims: Victims) -> bool {
 /// Says so if the node that a fault names is not there.
 fn note_if_none(context: &mut Context<'_>, now: SimTime, victims: Victims, nodes: &[NodeId]) {
     if let (Victims::Named(name), []) = (victims, nodes) {
-        context
-            .world
-            .note_unmet(now, format!("there is no running instance of the node {name} that the fault could strike"));
+        let unmet = match nodes_called(context, name.as_str()) {
+            Ok(_) => format!("there is no running instance of the node {name} that the fault could strike"),
+            Err(names) => format!("{name} is the host name of several nodes that the fault could strike: {names}"),
+        };
+        context.world.note_unmet(now, unmet);
     }
 }
 

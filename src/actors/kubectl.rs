@@ -18,31 +18,66 @@ fn cordon_taint() -> Taint {
     Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule)
 }
 
-/// The nodes that are meant and that `there` says are, oldest first.
-fn chosen(context: &Context<'_>, which: &Which, there: impl Fn(&Node) -> bool) -> Vec<NodeId> {
-    let is_meant = |node: &Node| match &which.by {
-        By::Name(name) => node.is_called(name.name.as_str()),
-        By::Labels(_) => which.has_labels(&node.labels),
+/// The live nodes of a name: those that are called so, or else the one whose host name it is.
+///
+/// # Errors
+/// The names of several nodes whose host name it is.
+pub(super) fn nodes_called(context: &Context<'_>, name: &str) -> Result<Vec<NodeId>, String> {
+    let live = context.world.live_nodes().iter().copied();
+    let of = |matches: &dyn Fn(&Node) -> bool| -> Vec<NodeId> {
+        live.clone().filter(|&node| matches(context.world.node(node))).collect()
     };
-    let all = context.world.live_nodes().iter().copied();
-    let mut nodes: Vec<NodeId> = all
-        .filter(|&node| {
-            let node = context.world.node(node);
-            there(node) && is_meant(node)
-        })
-        .collect();
+    let exact = of(&|node| node.is_called(name));
+    if !exact.is_empty() {
+        return Ok(exact);
+    }
+    let short = of(&|node| node.has_short_name(name));
+    if short.len() < 2 {
+        return Ok(short);
+    }
+    let names: Vec<&str> = short.iter().map(|&node| context.world.node(node).name.as_str()).collect();
+    Err(names.join(", "))
+}
+
+/// The nodes that are meant and that `there` says are, oldest first.
+///
+/// # Errors
+/// The names of the nodes of which one is meant.
+fn chosen(context: &Context<'_>, which: &Which, there: impl Fn(&Node) -> bool) -> Result<Vec<NodeId>, String> {
+    let mut nodes = match &which.by {
+        By::Name(name) => nodes_called(context, name.name.as_str())?,
+        By::Labels(_) => {
+            let live = context.world.live_nodes().iter().copied();
+            live.filter(|&node| which.has_labels(&context.world.node(node).labels)).collect()
+        }
+    };
+    nodes.retain(|&node| there(context.world.node(node)));
     nodes.sort_by_key(|&node| context.world.node(node).created);
     nodes.truncate(which.most.map_or(usize::MAX, |most| most as usize));
-    nodes
+    Ok(nodes)
+}
+
+/// As [`chosen`]. Says so if several nodes have the host name of one.
+fn chosen_or_say(
+    context: &mut Context<'_>,
+    now: SimTime,
+    which: &Which,
+    there: impl Fn(&Node) -> bool,
+) -> Option<Vec<NodeId>> {
+    let chosen = chosen(context, which, there);
+    if let Err(names) = &chosen {
+        context.world.note_unmet(now, format!("several nodes have the host name {which}: {names}"));
+    }
+    chosen.ok()
 }
 
 /// The nodes that are meant, of those that have registered: before that there is no Node object. Says so if there are none.
 fn chosen_nodes(context: &mut Context<'_>, now: SimTime, to: &str, which: &Which) -> Vec<NodeId> {
-    let nodes = chosen(context, which, |node| node.phase == NodePhase::Registered);
-    if nodes.is_empty() {
+    let nodes = chosen_or_say(context, now, which, |node| node.phase == NodePhase::Registered);
+    if nodes.as_ref().is_some_and(Vec::is_empty) {
         context.world.note_unmet(now, format!("there is no node {which} to {to}"));
     }
-    nodes
+    nodes.unwrap_or_default()
 }
 
 /// `kubectl cordon`.

@@ -17,6 +17,7 @@ pub use vertical::{ResourceFigures, VerticalFigures};
 use crate::actors::Setup;
 use crate::actors::inquiry::{Destination, PodAnswer, Removal};
 use crate::catalog::{Catalog, CatalogError};
+use crate::domain::node::is_short_name;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
 use crate::report::format::moment as moment_for_people;
 use crate::report::pack::PoolExplanation;
@@ -482,6 +483,25 @@ impl PodFigures {
 }
 
 /// The help of an error about a name: the nearest one, or the first few.
+/// The position of the node called `given`, or of the only one whose host name that is.
+///
+/// # Errors
+/// In words, if there is none or several.
+fn position_of_node<'n>(given: &str, names: impl Iterator<Item = &'n str> + Clone) -> Result<usize, String> {
+    if let Some(position) = names.clone().position(|name| name == given) {
+        return Ok(position);
+    }
+    let short: Vec<(usize, &str)> = names.clone().enumerate().filter(|(_, name)| is_short_name(given, name)).collect();
+    match short.as_slice() {
+        [] => Err(names_near(given, names)),
+        [(position, _)] => Ok(*position),
+        several => {
+            let names: Vec<&str> = several.iter().map(|(_, name)| *name).collect();
+            Err(format!("several nodes have this host name: {}", names.join(", ")))
+        }
+    }
+}
+
 fn names_near<'n>(given: &str, names: impl Iterator<Item = &'n str> + Clone) -> String {
     if let Some(near) = nearest(given, names.clone()) {
         return format!("did you mean `{near}`?");

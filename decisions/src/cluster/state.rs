@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::journal::Position;
 use super::specs::SpecId;
+use crate::domain::node::is_short_name;
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, Labels, NodeId, PodId, PodSpec, Resources, SimTime, Symbol, Taint, WorkloadId};
 
@@ -265,6 +266,11 @@ impl Node {
     /// Whether reports, the API server or the NodeClaim have this name for it.
     pub fn is_called(&self, name: &str) -> bool {
         [self.name.as_str(), self.api_name(), self.claim_name()].contains(&name)
+    }
+
+    /// Whether `short` is the host name in one of its names.
+    pub fn has_short_name(&self, short: &str) -> bool {
+        [self.name.as_str(), self.api_name()].iter().any(|name| is_short_name(short, name))
     }
 
     /// The name of its NodeClaim.

@@ -6,6 +6,11 @@ use super::symbol::Symbol;
 use super::taints::Taint;
 use super::time::SimTime;
 
+/// Whether `short` is the host name of the node `name`: `ip-10-0-1-2` of `ip-10-0-1-2.ec2.internal`.
+pub fn is_short_name(short: &str, name: &str) -> bool {
+    !short.is_empty() && name.strip_prefix(short).is_some_and(|domain| domain.starts_with('.'))
+}
+
 /// A Node object: a machine that already runs when a scenario, a packing question or a scheduling question begins.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct NodeObject {

@@ -8,7 +8,7 @@ use crate::actors::{
     job_loop, keda_loop, kubelet, node_autoscaler, node_groups, replica_loop, scheduler_loop, vertical, volumes,
     workload_controllers,
 };
-use crate::cluster::{NodeOrigin, NodePhase, PodPhase, WorkloadKind};
+use crate::cluster::{Node, NodeOrigin, NodePhase, PodPhase, WorkloadKind};
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
@@ -135,7 +135,8 @@ fn delete_pods(context: &mut Context<'_>, now: SimTime, namespace: Symbol, which
 /// Deletes NodeClaims: their nodes drain.
 fn delete_claims(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
     let of_pool = |origin| matches!(origin, NodeOrigin::NodePool(_));
-    let claims = super::chosen(context, which, |node| node.phase < NodePhase::Terminating && of_pool(node.origin));
+    let there = |node: &Node| node.phase < NodePhase::Terminating && of_pool(node.origin);
+    let Some(claims) = super::chosen_or_say(context, now, which, there) else { return true };
     for &claim in &claims {
         context.world.note_node(claim, now, EventKind::ObjectDeleted, "NodeClaim");
         node_autoscaler::delete_claim(context, now, claim);
@@ -146,7 +147,8 @@ fn delete_claims(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool
 /// Deletes nodes. One of Karpenter's has a finalizer, which drains it and ends its instance first; any other goes at once, and its
 /// instance stays.
 fn delete_nodes(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
-    let nodes = super::chosen(context, which, |node| node.phase == NodePhase::Registered);
+    let there = |node: &Node| node.phase == NodePhase::Registered;
+    let Some(nodes) = super::chosen_or_say(context, now, which, there) else { return true };
     for &node in &nodes {
         context.world.note_node(node, now, EventKind::ObjectDeleted, "Node");
         if !node_autoscaler::delete_claim(context, now, node) {

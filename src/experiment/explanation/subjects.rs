@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{
     BudgetFigures, DecisionExplanation, DrainFigures, EventFigures, ExplainError, Inquiry, MethodFigures,
-    NodeExplanation, PodExplanation, SchedulerFigures, command_of, karpenter_says, names_near,
+    NodeExplanation, PodExplanation, SchedulerFigures, command_of, karpenter_says, names_near, position_of_node,
 };
 use crate::actors::Autoscaler;
 use crate::actors::inquiry::{self, Destination, Keeper, PodAnswer};
@@ -18,11 +18,8 @@ impl Inquiry<'_> {
     /// Why a node stays.
     pub(super) fn node(&self, name: &str, at: SimTime) -> Result<NodeExplanation, ExplainError> {
         let nodes = &self.outcome.record.nodes;
-        let index = nodes.iter().position(|facts| facts.name == name).ok_or_else(|| ExplainError::Unknown {
-            kind: "node",
-            name: name.to_owned(),
-            help: names_near(name, nodes.iter().map(|facts| facts.name.as_str())),
-        })?;
+        let index = position_of_node(name, nodes.iter().map(|facts| facts.name.as_str()))
+            .map_err(|help| ExplainError::Unknown { kind: "node", name: name.to_owned(), help })?;
         self.inside(at)?;
         let (node, facts) = (NodeId::from_index(index), &nodes[index]);
         if facts.requested > at || facts.terminated.is_some_and(|gone| gone <= at) {
