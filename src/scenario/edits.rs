@@ -4,7 +4,7 @@
 //! a kind (`NodePool[default].spec.disruption.consolidateAfter`, `Deployment[web/api].spec.replicas`; without brackets all
 //! objects of the kind). Brackets choose from a list by number, or by the item's `name`, `key`, `workload` or `kind`, and
 //! from a map a key that holds dots; `[*]` stands for every item of a list that has what leads to the value, and for every object of
-//! a kind. A key that is not there is added, and whoever reads the object refuses it if it means nothing there. A path that ends at
+//! a kind, and `[+]` at the end of a path appends to a list, which is added where it is not there. A key that is not there is added, and whoever reads the object refuses it if it means nothing there. A path that ends at
 //! one object (`Deployment[web/api]`) sets the whole of it: one that no manifest has is added. A name without a namespace is enough where one
 //! namespace has it.
 //!
@@ -61,6 +61,8 @@ struct Path<'p> {
 
 /// The choice of everything.
 const ALL: &str = "*";
+/// The choice of a new item at the end of a list.
+const NEW: &str = "+";
 
 /// Keys by which an item of a list is known.
 const NAMES: [&str; 5] = ["name", "key", "workload", "kind", "type"];
@@ -100,6 +102,10 @@ impl Edit {
             }
             _ => (None, steps),
         };
+        if object.as_ref().and_then(|own| own.name.as_deref()) == Some(NEW) {
+            return Err(ScenarioError::new(format!("`{}` names no object", shown(path)))
+                .help("name the new object, for example `NodePool[burst]={spec: ...}`; `[+]` appends to a list"));
+        }
         let is_one = object.as_ref().and_then(|own| own.name.as_deref()).is_some_and(|name| name != ALL);
         let is_map = || value_of(&source).is_ok_and(|own| own.is_some_and(|own| matches!(own.kind, NodeKind::Map(_))));
         if steps.is_empty() && !(is_one && is_map()) {
@@ -357,6 +363,9 @@ fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: Path<'
     {
         return set_in_all(items, rest, &value, path);
     }
+    if matches!(step, Step::Choice(choice) if choice == NEW) {
+        return append(node, rest, value, path);
+    }
     let next = match step {
         Step::Key(key) => entry(node, key, path)?,
         Step::Choice(choice) if matches!(node.kind, NodeKind::Seq(_)) => item(node, choice, path.text)?,
@@ -366,6 +375,24 @@ fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: Path<'
         next.at = at;
     }
     set(next, rest, value, path)
+}
+
+/// Adds `value` as the last item of a list.
+fn append<'s>(node: &mut Node<'s>, rest: &[Step], value: Node<'s>, path: Path<'_>) -> Result<(), ScenarioError> {
+    if node.kind == NodeKind::Null {
+        node.kind = NodeKind::Seq(Vec::new());
+    }
+    let found = node.describe();
+    match &mut node.kind {
+        NodeKind::Seq(items) if rest.is_empty() => {
+            items.push(value);
+            Ok(())
+        }
+        NodeKind::Seq(_) => Err(ScenarioError::new(format!("`{}` has keys after `[+]`", path.text))
+            .help("`[+]` ends a path: give the new item as a map, for example `load[+]={workload: shop/web, requests: 5}`")),
+        _ => Err(ScenarioError::new(format!("`{}` appends to {found}", path.text))
+            .help("`[+]` appends to a list; leave it out to set the value")),
+    }
 }
 
 /// Gives a value that is not there the text that the path has for it; one that is there has to have it already.
@@ -527,6 +554,26 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
         let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
         let error = edit.apply(&mut documents, source.edit_offset(0)).unwrap_err();
         assert!(error.message().starts_with("`load[*].service.timeout` finds nothing"), "{error}");
+    }
+
+    #[test]
+    fn plus_appends_an_item_to_a_list() {
+        edited(OBJECTS, "NodePool[a].spec.reqs[+]={key: z, values: [q]}", |documents, found| {
+            let items = documents[0].get("spec").and_then(|spec| spec.get("reqs")).unwrap().items();
+            assert!(found && items.len() == 2 && documents[1].get("spec").unwrap().get("reqs").is_none());
+            assert_eq!((text(&items[0], &["key"]), text(&items[1], &["key"])), ("k/x", "z"));
+        });
+        edited(OBJECTS, "NodePool.spec.taints[+]={key: t}", |documents, _| {
+            let taints = |at: usize| documents[at].get("spec").and_then(|spec| spec.get("taints")).unwrap().items().len();
+            assert_eq!((taints(0), taints(1)), (1, 1));
+        });
+        for refused in ["NodePool[a].spec.reqs[+].key=z", "NodePool[a].spec.disruption[+]=1"] {
+            let source = Source::new("objects.yaml", OBJECTS);
+            let edit = Edit::parse(refused).unwrap();
+            let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
+            assert!(edit.apply(&mut documents, source.edit_offset(0)).unwrap_err().message().contains("append") || refused.contains("].key"));
+        }
+        assert!(Edit::parse("NodePool[+]={spec: {}}").is_err());
     }
 
     #[test]

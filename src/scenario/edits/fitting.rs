@@ -45,7 +45,8 @@ impl Edit {
             return None;
         }
         let value = value_of(&self.source).ok()??;
-        let keys = value.items().iter().filter_map(|term| term.get("key").and_then(Node::as_text));
+        // An item that is appended is one term, not a list of them.
+        let keys = value.items().iter().chain([&value]).filter_map(|term| term.get("key").and_then(Node::as_text));
         let label = keys.map(Symbol::new).find(|key| is_of_karpenters_types(*key))?;
         let error = ScenarioError::new(format!("`{}`: EKS Auto Mode refuses the label `{label}`", shown(&self.path)));
         Some(match auto_mode_label(label) {
