@@ -19,7 +19,7 @@ use crate::scenario::schema::kind::{Amount, Kind, Share, Shift, Text};
 use crate::scenario::schema::load::{ClosedLoop, LoadEntry, REQUESTS, RecordedValues, Spaced, UncertaintyKeys};
 use crate::scenario::schema::rates::{Burst, Diurnal, Ramp, Sine, Steps};
 use crate::scenario::tree::{Location, Node};
-use records::Values;
+use records::{Recorded, Values};
 
 /// Most steps of one rate curve.
 const STEPS_MAX: usize = 10_000_000;
@@ -224,20 +224,23 @@ fn open<'s>(reading: &mut Reading<'_, 's>, fields: Fields<'_, 's>) -> Result<Ope
         _ => {
             let (column, values) = recorded(reading, fields, kind)?;
             let (bytes, shown) = reading.table(value, reading.reader.text(value, kind)?)?;
-            let of_bytes = |curve: Curve| {
-                let mebibytes = reading.measure == Measure::Mebibytes;
-                curve_alone(if mebibytes { curve.scaled(1.0 / f64::from(1 << 20)) } else { curve })
+            let mebibytes = reading.measure == Measure::Mebibytes;
+            let of_bytes =
+                |curve: Curve| curve_alone(if mebibytes { curve.scaled(1.0 / f64::from(1 << 20)) } else { curve });
+            let started = |reading: &mut Reading<'_, 's>, (curve, first): Recorded| {
+                silence::tell_of_start(reading, (kind, value), fields, first);
+                curve
             };
             match (kind, column) {
                 ("csv", Some(column)) => {
-                    let (curve, missing) = records::of_table(&bytes, &shown, &column, values)?;
+                    let (recorded, missing) = records::of_table(&bytes, &shown, &column, values)?;
                     silence::warn_of_missing(reading, value, missing);
-                    curve_alone(curve)
+                    curve_alone(started(reading, recorded))
                 }
                 ("csv", None) => curve_alone(tables::curve_of_rows(&bytes, &shown, reading.measure)?),
-                ("prometheus", _) => of_bytes(tables::curve_of_matrix(&bytes, &shown)?),
-                ("cloudwatch", _) => of_bytes(records::of_cloudwatch(&bytes, &shown, values)?),
-                ("datadog", _) => of_bytes(records::of_datadog(&bytes, &shown, values)?),
+                ("prometheus", _) => of_bytes(started(reading, tables::curve_of_matrix(&bytes, &shown)?)),
+                ("cloudwatch", _) => of_bytes(started(reading, records::of_cloudwatch(&bytes, &shown, values)?)),
+                ("datadog", _) => of_bytes(started(reading, records::of_datadog(&bytes, &shown, values)?)),
                 _ => tables::of_arrivals(tables::arrivals_of_rows(&bytes, &shown)?),
             }
         }

@@ -53,7 +53,7 @@ struct DatadogSeries {
 ///
 /// # Errors
 /// If it is another file, a result is not complete, or a value is below zero or no number.
-pub(super) fn of_cloudwatch(bytes: &[u8], file: &str, values: Values) -> Result<Curve, ScenarioError> {
+pub(super) fn of_cloudwatch(bytes: &[u8], file: &str, values: Values) -> Result<Recorded, ScenarioError> {
     let help = "export it with `aws cloudwatch get-metric-data --metric-data-queries … --start-time … --end-time … --scan-by TimestampAscending --output json`";
     let answer: CloudWatch = json(bytes, file, "the answer of `aws cloudwatch get-metric-data`", help)?;
     let mut series = Vec::with_capacity(answer.results.len());
@@ -77,7 +77,7 @@ pub(super) fn of_cloudwatch(bytes: &[u8], file: &str, values: Values) -> Result<
 ///
 /// # Errors
 /// If it is another file, or a value is below zero or no number.
-pub(super) fn of_datadog(bytes: &[u8], file: &str, values: Values) -> Result<Curve, ScenarioError> {
+pub(super) fn of_datadog(bytes: &[u8], file: &str, values: Values) -> Result<Recorded, ScenarioError> {
     let help = "export the JSON of a query, for example `curl …/api/v1/query?from=…&to=…&query=sum:trace.http.request.hits{service:web}.as_rate()`";
     let answer: Datadog = json(bytes, file, "the answer of Datadog to a query", help)?;
     let points = |own: &DatadogSeries| own.pointlist.iter().map(|(at, value)| (at / 1e3, *value)).collect();
@@ -85,8 +85,11 @@ pub(super) fn of_datadog(bytes: &[u8], file: &str, values: Values) -> Result<Cur
     sum(series, values).map_err(|what| ScenarioError::new(format!("{file}: {what}")).help(help))
 }
 
+/// A curve that is counted from its first sample, and when that was, in seconds since 1970.
+pub(super) type Recorded = (Curve, f64);
+
 /// The curve of a table, and what is to be said of rows that are missing.
-type Table = (Curve, Option<String>);
+type Table = (Recorded, Option<String>);
 
 /// Titles that a column of instants has, in small letters.
 const TIMES: [&str; 4] = ["timestamp", "time", "date", "datetime"];
@@ -160,7 +163,7 @@ pub(super) fn json<T: for<'a> Deserialize<'a>>(
 }
 
 /// Every sample holds for the step of its series; where a series has none it counts nothing.
-fn sum(mut series: Vec<Samples>, values: Values) -> Result<Curve, &'static str> {
+fn sum(mut series: Vec<Samples>, values: Values) -> Result<Recorded, &'static str> {
     // CloudWatch gives the newest first unless it is asked otherwise.
     series.iter_mut().for_each(|own| own.sort_by(|one, other| one.0.total_cmp(&other.0)));
     let with_step = |own: Samples| {
@@ -172,7 +175,7 @@ fn sum(mut series: Vec<Samples>, values: Values) -> Result<Curve, &'static str> 
 }
 
 /// The sum of series in order of time, each with the time for which one of its samples stands.
-fn curve(series: &[(Samples, f64)], values: Values) -> Result<Curve, &'static str> {
+fn curve(series: &[(Samples, f64)], values: Values) -> Result<Recorded, &'static str> {
     let mut curves = Vec::with_capacity(series.len());
     let first = series.iter().flat_map(|(own, _)| own).map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
     for (own, period) in series {
@@ -194,17 +197,16 @@ fn curve(series: &[(Samples, f64)], values: Values) -> Result<Curve, &'static st
     if curves.is_empty() {
         return Err("there is no sample");
     }
-    Ok(Curve::sum(&curves))
+    Ok((Curve::sum(&curves), first))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Values, of_cloudwatch, of_datadog, of_table};
-    use crate::load::Curve;
+    use super::{Recorded, Values, of_cloudwatch, of_datadog, of_table};
     use crate::scenario::ScenarioError;
 
-    fn read(curve: Result<Curve, ScenarioError>) -> Result<Vec<(i64, f64)>, String> {
-        let curve = curve.map_err(|error| error.to_string())?;
+    fn read(curve: Result<Recorded, ScenarioError>) -> Result<Vec<(i64, f64)>, String> {
+        let (curve, _) = curve.map_err(|error| error.to_string())?;
         Ok(curve.steps().iter().map(|step| (step.from.as_secs(), step.rate)).collect())
     }
 

@@ -25,6 +25,25 @@ pub(super) fn warn_of_missing<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>
     reading.reader.warn(node.at, text, "rows are missing", help);
 }
 
+/// Says that a record is moved to the start of its load, where it was recorded at another time and no `shift` is stated.
+pub(super) fn tell_of_start<'s>(
+    reading: &mut Reading<'_, 's>,
+    (kind, node): (&str, &Node<'s>),
+    fields: Fields<'_, 's>,
+    first: f64,
+) {
+    let Ok(first) = jiff::Timestamp::from_microsecond(libm::round(first * 1e6) as i64) else { return };
+    let start = reading.span.clock;
+    if fields.get("shift").is_some() || first.as_second() == start.as_second() {
+        return;
+    }
+    let message = format!(
+        "the first sample of this `{kind}` is of {first}, and its load starts at {start}: the record is moved to the start of the load"
+    );
+    let help = format!("for the recorded times of day set `start: {first}`; a `shift` states that the move is wanted");
+    reading.reader.warn(node.at, message, "moved", &help);
+}
+
 /// Warns of a record that has rates, none of which falls into the time of its load.
 pub(super) fn warn_of_none<'s>(reading: &mut Reading<'_, 's>, (kind, node): (&str, &Node<'s>), curve: &Curve) {
     let length = reading.span.length;

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::super::ScenarioError;
-use super::records::Values;
+use super::records::{Recorded, Values};
 use super::{Measure, Open, STEPS_MAX, records, spans};
 use crate::domain::SimDuration;
 use crate::load::{Curve, CurveStep};
@@ -164,7 +164,7 @@ enum Exported {
 }
 
 /// A file with the answer to a range query: the sum of all its series, counted from the first sample.
-pub(super) fn curve_of_matrix(bytes: &[u8], file: &str) -> Result<Curve, ScenarioError> {
+pub(super) fn curve_of_matrix(bytes: &[u8], file: &str) -> Result<Recorded, ScenarioError> {
     let help = "export the JSON of a range query, for example `curl …/api/v1/query_range?query=sum(rate(requests_total[1m]))&start=…&end=…&step=60`";
     let wrong = |what: String| ScenarioError::new(format!("{file}: {what}")).help(help);
     let exported = records::json(bytes, file, "the answer to a range query", help)?;
@@ -186,7 +186,7 @@ pub(super) fn curve_of_matrix(bytes: &[u8], file: &str) -> Result<Curve, Scenari
 
 /// Every sample holds until the next evaluation of the query; where a series has no sample, or one that is not a number, it
 /// counts nothing.
-fn sum_of_series(series: &[Series]) -> Result<Curve, &'static str> {
+fn sum_of_series(series: &[Series]) -> Result<Recorded, &'static str> {
     let all: Vec<Vec<(f64, Option<f64>)>> = series.iter().map(samples).collect::<Result<_, _>>()?;
     let first = all.iter().flatten().map(|(at, _)| *at).fold(f64::INFINITY, f64::min);
     let step = spans::step(&all);
@@ -200,7 +200,7 @@ fn sum_of_series(series: &[Series]) -> Result<Curve, &'static str> {
         let own: Vec<_> = own.iter().map(|(at, rate)| (at - first, *rate)).collect();
         spans::held(&own, step, Values::Rates)
     };
-    Ok(Curve::sum(&all.iter().map(counted).collect::<Vec<_>>()))
+    Ok((Curve::sum(&all.iter().map(counted).collect::<Vec<_>>()), first))
 }
 
 /// The samples of a series; one that is not a number counts nothing.
