@@ -5,12 +5,14 @@
 mod constraints;
 mod explanation;
 mod question;
+mod setup;
 mod zone_ids;
 
 pub use constraints::Constraint;
 pub use explanation::{Explanation, PodOutcome};
 pub use question::{Inventory, NamedPod, NodeWithPods, PackingQuestion, Setting};
 pub(crate) use question::{LAST, last_heard_of};
+pub use setup::KarpenterSetup;
 
 use crate::domain::symbol::well_known;
 use crate::domain::{KarpenterVersion, NodeOverlay, SimTime};
@@ -18,11 +20,10 @@ use crate::manifests::SchedulerVerdict;
 use crate::policy::bin_packing::Effort;
 use crate::policy::budgets::Protections;
 use crate::policy::disruption::{ClusterView, PodBudget, PodView};
-use crate::policy::instance_types::{InstanceType, ProviderSettings, lay_overlays, types_of_pools};
+use crate::policy::instance_types::{InstanceType, lay_overlays, types_of_pools};
 use crate::policy::packing::{
-    BoundPod, LowerBound, MinValuesPolicy, NamespaceView, NodeView, Packer, PackerKind, PackingOptions, PackingPlan,
-    PackingSetup, PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, WhatIf, lower_bound,
-    takes_on_in,
+    BoundPod, LowerBound, NamespaceView, NodeView, Packer, PackerKind, PackingPlan, PackingSetup, PendingPod,
+    PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, WhatIf, lower_bound, takes_on_in,
 };
 use crate::policy::release::Behaviour;
 use crate::policy::selection::{Choice, LaunchRequest, LaunchView, SelectionError, select};
@@ -110,7 +111,7 @@ impl<'q> SinglePass<'q> {
                 region,
                 &self.question.node_classes,
                 &self.question.node_pools,
-                ProviderSettings::of(self.question.karpenter),
+                self.question.setup.provider,
             );
             let without_price = |own: &NodeOverlay| NodeOverlay { price: None, ..own.clone() };
             let overlays: Vec<NodeOverlay> = self.question.node_overlays.iter().map(without_price).collect();
@@ -183,7 +184,7 @@ fn comes_back(question: &PackingQuestion, pod: &NamedPod, node: usize) -> bool {
     let cluster = ClusterView {
         now: SimTime::ZERO,
         karpenter: question.karpenter,
-        spot_to_spot: false,
+        spot_to_spot: question.setup.flags.gates.spot_to_spot,
         pools: &[],
         nodes: &[],
         pending: &[],
@@ -244,7 +245,7 @@ fn asking<R>(
         .collect();
     let setup = PackingSetup {
         karpenter: question.karpenter,
-        options: PackingOptions::default(),
+        options: question.setup.packing_options(),
         pools: &pools,
         daemons: &question.daemons,
         namespaces: &namespaces,
@@ -298,6 +299,6 @@ fn launch(
         requirements: &claim.requirements,
         requests: &claim.requests,
         types: &own,
-        min_values: MinValuesPolicy::Strict,
+        min_values: question.setup.packing_options().min_values,
     })
 }

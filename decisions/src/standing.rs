@@ -49,6 +49,7 @@ struct Rest {
     storage: Storage,
     volume_limits: Vec<Vec<(Symbol, u32)>>,
     statuses: Vec<BudgetStatus>,
+    kubernetes: KubernetesVersion,
     protections: Protections,
 }
 
@@ -74,7 +75,7 @@ impl Outside for Rest {
     }
 
     fn control_plane(&self) -> KubernetesVersion {
-        KubernetesVersion::default()
+        self.kubernetes
     }
 }
 
@@ -101,7 +102,8 @@ impl Standing {
         let Builder { cluster, pods, volume_limits, .. } = builder;
         let statuses = ProtectedByBudgets::build(&cluster).statuses().to_vec();
         let storage = question.storage.clone();
-        let rest = Rest { pods, storage, volume_limits, statuses, protections: Protections::default() };
+        let (kubernetes, protections) = (question.setup.kubernetes, Protections::default());
+        let rest = Rest { pods, storage, volume_limits, statuses, kubernetes, protections };
         let karpenter = karpenter(question, &claims, &cluster, &rest, now);
         Self { now, cluster, karpenter, rest }
     }
@@ -177,10 +179,13 @@ fn karpenter(
         node_classes: question.node_classes.clone(),
         namespaces: question.namespaces.clone(),
         begins: now,
-        ..Settings::of(question.karpenter, KubernetesVersion::default())
+        flags: question.setup.flags,
+        ..Settings::of(question.karpenter, question.setup.kubernetes)
     };
-    // A dump does not tell the gate, but nodes of a static pool are there only behind it.
-    settings.flags.gates.static_capacity = question.node_pools.iter().any(|pool| pool.replicas.is_some());
+    // Where nothing states the gate: nodes of a static pool are there only behind it.
+    if !question.setup.knows_gates {
+        settings.flags.gates.static_capacity = question.node_pools.iter().any(|pool| pool.replicas.is_some());
+    }
     let mut karpenter = Karpenter::new(settings, question.node_pools.clone(), types);
     if let Some(as_of) = karpenter.prices_due(now) {
         karpenter.read_prices(as_of, |name, offering| price(question, name, offering));

@@ -165,7 +165,7 @@ def pack(
     region: str | None = None,
     *,
     zones: Iterable[str] = (),
-    karpenter: str = "v1.13",
+    karpenter: str | None = None,
     packer: str = "karpenter",
     explain: str | None = None,
     time_limit: float | None = None,
@@ -176,7 +176,7 @@ def pack(
     :param files: manifests, what kubectl prints of a cluster, or tables of pods
     :param region: the region; that of the files if there is none
     :param zones: the zones of the cluster's subnets; those of the files, or all, if there are none
-    :param karpenter: the release of Karpenter
+    :param karpenter: the release of Karpenter; that of the files if there is none, or v1.13
     :param packer: ``"karpenter"``, or ``"cost-aware"`` for the cheapest nodes under the same constraints
     :param explain: a pod, of which the answer is to say why each NodePool can or cannot take it
     :param time_limit: seconds after which the search for a cheaper plan, and then that for a better bound, ends

@@ -107,7 +107,7 @@ def pack(
     files: Sequence[str | PathLike[str]],
     region: str | None,
     zones: Sequence[str],
-    karpenter: str,
+    karpenter: str | None,
     packer: str,
     explain: str | None,
     time_limit: float | None,

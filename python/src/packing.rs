@@ -25,11 +25,12 @@ pub struct Packing {
 fn options(
     region: Option<String>,
     zones: Vec<String>,
-    karpenter: &str,
+    karpenter: Option<&str>,
     packer: &str,
     time_limit: Option<f64>,
 ) -> Result<Options, Failure> {
-    let karpenter: KarpenterVersion = karpenter.parse().map_err(|error| argument("karpenter", &format!("{error}")))?;
+    let karpenter = karpenter.map(str::parse::<KarpenterVersion>).transpose();
+    let karpenter = karpenter.map_err(|error| argument("karpenter", &format!("{error}")))?;
     let packer = match packer {
         "karpenter" => PackerKind::Karpenter,
         "cost-aware" => PackerKind::CostAware,
@@ -37,7 +38,7 @@ fn options(
     };
     let time_limit = time_limit.map(Duration::try_from_secs_f64).transpose();
     let time_limit = time_limit.map_err(|_| argument("time_limit", "has to be a number of seconds from 0 on"))?;
-    Ok(Options { region, zones, karpenter, packer, time_limit, repack: false })
+    Ok(Options { region, zones, karpenter, feature_gates: None, packer, time_limit, repack: false })
 }
 
 /// Packs the pods of some files.
@@ -49,14 +50,14 @@ pub fn pack(
     files: Vec<PathBuf>,
     region: Option<String>,
     zones: Vec<String>,
-    karpenter: String,
+    karpenter: Option<String>,
     packer: String,
     explain: Option<String>,
     time_limit: Option<f64>,
     pricing_data: Option<PathBuf>,
 ) -> PyResult<Packing> {
     let packed = attended(py, |_| {
-        let options = options(region, zones, &karpenter, &packer, time_limit)?;
+        let options = options(region, zones, karpenter.as_deref(), &packer, time_limit)?;
         let prices = Prices::open(pricing_data.as_deref())?;
         program::pack(&files, explain.as_deref(), &prices, &options)
     })?;

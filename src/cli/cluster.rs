@@ -7,6 +7,7 @@ use crate::catalog::Catalog;
 use crate::domain::{KarpenterVersion, Symbol};
 use crate::program::Failure;
 use crate::program::pack::warning_line;
+use crate::scenario::draft::FeatureGateWords;
 use crate::scenario::{Circumstances, packing_question};
 use crate::single_pass::PackingQuestion;
 
@@ -19,9 +20,13 @@ pub(super) struct OfCluster {
     /// The zones of a cluster's subnets [default: all]
     #[arg(long, value_name = "ZONE,...", value_delimiter = ',', global = true)]
     zones: Vec<String>,
-    /// The release of Karpenter that a cluster runs [default: v1.13]
+    /// Release of Karpenter that a cluster runs [default: that of Karpenter's Deployment or pods in the dump, or v1.13]
     #[arg(long, value_name = "VERSION", global = true)]
     karpenter: Option<KarpenterVersion>,
+    /// Feature gates of a cluster in the form of Karpenter's FEATURE_GATES, over those in the dump, for example
+    /// SpotToSpotConsolidation=true
+    #[arg(long, value_name = "GATE=BOOL,...", global = true)]
+    feature_gates: Option<FeatureGateWords>,
 }
 
 impl OfCluster {
@@ -31,6 +36,7 @@ impl OfCluster {
             ("--region", self.region.is_some()),
             ("--zones", !self.zones.is_empty()),
             ("--karpenter", self.karpenter.is_some()),
+            ("--feature-gates", self.feature_gates.is_some()),
         ];
         flags.into_iter().find(|(_, stated)| *stated).map(|(flag, _)| flag)
     }
@@ -53,7 +59,8 @@ pub(super) fn load(
     let circumstances = Circumstances {
         region: rest.region.clone(),
         zones: rest.zones.iter().map(|zone| Symbol::new(zone)).collect(),
-        karpenter: rest.karpenter.unwrap_or_default(),
+        karpenter: rest.karpenter,
+        feature_gates: rest.feature_gates.clone(),
         without_pools: true,
     };
     let question = packing_question::load(&[path], &circumstances, catalog)?;

@@ -72,6 +72,7 @@ fn rooms(
     }
     let source = [load_argument(dump, &Limits::default())?];
     // What cannot be made a scenario of has no Cluster Autoscaler that could be asked.
-    let room = |node: usize| group_room(&source, &question.nodes[node].node.name, catalog).ok().flatten();
+    let room =
+        |node: usize| group_room(&source, &question.nodes[node].node.name, (&question.region, catalog)).ok().flatten();
     Ok(foreign.into_iter().filter_map(|node| Some((node, room(node)?))).collect())
 }

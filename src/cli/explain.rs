@@ -112,9 +112,12 @@ fn of_cluster(arguments: &Arguments, catalog: &Catalog, console: &mut Console<'_
     if answer.node.methods.is_empty() && arguments.scenario.as_os_str() != "-" {
         let source = load_argument(&arguments.scenario, &Limits::default())?;
         // What cannot be made a scenario of has no Cluster Autoscaler that could be asked.
-        if let Ok(Some(figures)) = by_cluster_autoscaler(&[source], name, catalog) {
+        if let Ok(Some((figures, program))) =
+            by_cluster_autoscaler(&[source], &answer.node.name, (&question.region, catalog))
+        {
             answer.node.because = None;
             answer.node.cluster_autoscaler = Some(figures);
+            answer.cluster_autoscaler = Some(program);
         }
     }
     match arguments.format {

@@ -12,6 +12,7 @@ use crate::domain::KarpenterVersion;
 use crate::policy::packing::PackerKind;
 use crate::program::pack::{Options, pack, warning_line};
 use crate::program::{Failure, Prices};
+use crate::scenario::draft::FeatureGateWords;
 
 /// Show which nodes Karpenter would launch right now for the pods of some files
 ///
@@ -42,9 +43,12 @@ pub(super) struct Arguments {
     /// The zones of the cluster's subnets [default: that of a ClusterConfig, or all]
     #[arg(long, value_name = "ZONE,...", value_delimiter = ',')]
     zones: Vec<String>,
-    /// The release of Karpenter
-    #[arg(long, value_name = "VERSION", default_value = "v1.13")]
-    karpenter: KarpenterVersion,
+    /// Release of Karpenter [default: that of Karpenter's Deployment or pods in the files, or v1.13]
+    #[arg(long, value_name = "VERSION")]
+    karpenter: Option<KarpenterVersion>,
+    /// Feature gates in the form of Karpenter's FEATURE_GATES, over those in the files, for example SpotToSpotConsolidation=true
+    #[arg(long, value_name = "GATE=BOOL,...")]
+    feature_gates: Option<FeatureGateWords>,
     /// Pack what Karpenter runs anew, as if its nodes were gone: how much of what they cost is air, and what each constraint costs
     #[arg(long, conflicts_with = "suite")]
     repack: bool,
@@ -98,6 +102,7 @@ impl Arguments {
             region: self.region.clone(),
             zones: self.zones.clone(),
             karpenter: self.karpenter,
+            feature_gates: self.feature_gates.clone(),
             packer: self.packer.kind(),
             time_limit: self.time_limit,
             repack: self.repack,
@@ -107,7 +112,7 @@ impl Arguments {
 
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let options = arguments.options();
-    options.check()?;
+    options.check(options.karpenter.unwrap_or_default())?;
     if let Some(suite) = &arguments.suite {
         return suite::execute(arguments, suite, console);
     }

@@ -8,6 +8,7 @@ use crate::domain::{KarpenterVersion, Symbol};
 use crate::policy::bin_packing::Effort;
 use crate::policy::packing::PackerKind;
 use crate::report::pack::{PackAnswer, Repacked};
+use crate::scenario::draft::FeatureGateWords;
 use crate::scenario::{Circumstances, Warning, packing_question};
 use crate::single_pass::{PackingQuestion, SinglePass};
 
@@ -18,8 +19,10 @@ pub struct Options {
     pub region: Option<String>,
     /// The zones of the cluster's subnets; empty for all.
     pub zones: Vec<String>,
-    /// Karpenter's release.
-    pub karpenter: KarpenterVersion,
+    /// Karpenter's release; `None` for the one that a file states, or else the default.
+    pub karpenter: Option<KarpenterVersion>,
+    /// Feature gates, over those that a file states.
+    pub feature_gates: Option<FeatureGateWords>,
     /// Who packs.
     pub packer: PackerKind,
     /// How long to look for a cheaper plan, and then for a better bound; `None` for as long as it takes.
@@ -35,19 +38,17 @@ impl Options {
             region: self.region.clone(),
             zones: self.zones.iter().map(|zone| Symbol::new(zone)).collect(),
             karpenter: self.karpenter,
+            feature_gates: self.feature_gates.clone(),
             without_pools: false,
         }
     }
 
-    /// Whether the packer knows the release.
+    /// Checks that the packer knows a release.
     ///
     /// # Errors
     /// If it does not.
-    pub fn check(&self) -> Result<(), Failure> {
-        if self.packer.knows(self.karpenter) {
-            return Ok(());
-        }
-        Err(Failure::bad_input(UnknownRules(self.karpenter)))
+    pub fn check(&self, release: KarpenterVersion) -> Result<(), Failure> {
+        if self.packer.knows(release) { Ok(()) } else { Err(Failure::bad_input(UnknownRules(release))) }
     }
 
     /// The pass that is asked for.
@@ -97,8 +98,8 @@ pub struct Packed {
 /// # Errors
 /// If the files, the prices or the name cannot be used.
 pub fn pack(files: &[PathBuf], explain: Option<&str>, prices: &Prices, options: &Options) -> Result<Packed, Failure> {
-    options.check()?;
     let mut question = packing_question::load(files, &options.circumstances(), prices.catalog())?;
+    options.check(question.karpenter)?;
     let before = options.repack.then(|| question.clone());
     if options.repack {
         question = question.repacked();
@@ -123,7 +124,6 @@ mod tests {
     use std::time::Duration;
 
     use super::{Options, pack};
-    use crate::domain::KarpenterVersion;
     use crate::policy::packing::PackerKind;
     use crate::program::Prices;
     use crate::report::pack::PackAnswer;
@@ -137,7 +137,8 @@ mod tests {
         let options = Options {
             region: None,
             zones: Vec::new(),
-            karpenter: KarpenterVersion::default(),
+            karpenter: None,
+            feature_gates: None,
             packer: PackerKind::CostAware,
             time_limit: Some(Duration::ZERO),
             repack: true,

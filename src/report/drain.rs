@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::columns::fitted;
-use super::format::{counted, money, span};
+use super::format::{counted, karpenter_label, money, span};
 use super::pack::HOURS_OF_MONTH;
 use crate::cluster::{Node, NodeOrigin};
 use crate::domain::pod::OwnerKind;
@@ -35,6 +35,10 @@ pub struct DrainAnswer {
     pub currency: Currency,
     /// Karpenter's release.
     pub karpenter: String,
+    /// Origin of the release.
+    pub karpenter_source: String,
+    /// Open feature gates, by Karpenter's names.
+    pub feature_gates: Vec<&'static str>,
     /// The nodes.
     pub nodes: Vec<DrainedNode>,
     /// Where each of their pods goes.
@@ -156,6 +160,8 @@ impl DrainAnswer {
             region: question.region.name.as_str(),
             currency: question.region.currency,
             karpenter: question.karpenter.to_string(),
+            karpenter_source: question.setup.source.clone(),
+            feature_gates: question.setup.flags.gates.open(),
             per_hour: saved(&drained),
             nodes: drained,
             budgets: in_the_way(standing, &pods),
@@ -183,6 +189,7 @@ impl DrainAnswer {
             count("nowhere"),
             counted(count("stays"), "stays", "stay"),
         );
+        let _ = writeln!(text, "by {}", karpenter_label(&self.karpenter, &self.karpenter_source, &self.feature_gates));
         let before =
             self.per_hour.map_or_else(|| "at prices that are not known".to_owned(), |own| money(currency, own));
         let _ = write!(

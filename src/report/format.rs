@@ -30,6 +30,12 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// Karpenter's release with its origin and open feature gates: `Karpenter v1.8, from the dump's Deployment kube-system/karpenter`.
+pub fn karpenter_label(release: &str, source: &str, gates: &[&str]) -> String {
+    let gates = if gates.is_empty() { String::new() } else { format!(", with {}", gates.join(", ")) };
+    format!("Karpenter {release}{gates}, {source}")
+}
+
 /// `text` with a minus before it; without one where it says nothing but zeros.
 pub(crate) fn negative(text: &str) -> String {
     if is_zero(text) { text.to_owned() } else { format!("{MINUS}{text}") }

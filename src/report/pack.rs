@@ -44,6 +44,10 @@ pub struct PackAnswer {
     pub currency: Currency,
     /// Karpenter's release.
     pub karpenter: String,
+    /// Origin of the release.
+    pub karpenter_source: String,
+    /// Open feature gates, by Karpenter's names.
+    pub feature_gates: Vec<&'static str>,
     /// Who packs: `karpenter` or `cost-aware`.
     pub packer: &'static str,
     /// The counts and the cost.
@@ -217,6 +221,8 @@ impl PackAnswer {
             region: question.region.name.as_str(),
             currency: question.region.currency,
             karpenter: question.karpenter.to_string(),
+            karpenter_source: question.setup.source.clone(),
+            feature_gates: question.setup.flags.gates.open(),
             packer: pass.packer.as_str(),
             summary: PackSummary {
                 new_nodes: launches.len(),

@@ -19,12 +19,14 @@ use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{HourlyRate, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol};
+use crate::domain::{
+    FeatureGates, HourlyRate, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol,
+};
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::fargate::Profile;
 use crate::policy::instance_types::Measured;
 use crate::policy::karpenter::{ImageReleases, KarpenterSettings};
-use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
+use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
 use crate::policy::vertical::{RecommenderSettings, UpdaterSettings};
 
 /// What adds and removes nodes.
@@ -143,6 +145,26 @@ pub struct KarpenterOptions {
     pub min_values: MinValuesPolicy,
     /// Time between two releases of the images that node classes take the newest of; `None` for none during the run.
     pub image_release_every: Option<SimDuration>,
+}
+
+impl KarpenterOptions {
+    /// Everything that Karpenter is told when it starts, with its interruption queue, packer and gates.
+    pub const fn settings(
+        &self,
+        interruption_queue: bool,
+        packer: PackerKind,
+        gates: FeatureGates,
+    ) -> KarpenterSettings {
+        KarpenterSettings {
+            interruption_queue,
+            batch_idle: self.batch_idle,
+            batch_max: self.batch_max,
+            preferences: self.preferences,
+            min_values: self.min_values,
+            packer,
+            gates,
+        }
+    }
 }
 
 impl Default for KarpenterOptions {

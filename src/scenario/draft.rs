@@ -3,7 +3,7 @@
 //! What must not live here: writing files, and any figure that is neither in the dump nor stated as an assumption in the
 //! scenario that is made of it.
 
-mod dump;
+pub(super) mod dump;
 mod example;
 
 use std::borrow::Cow;
@@ -48,6 +48,22 @@ pub struct Wishes {
     pub anonymise: bool,
     /// What its workloads were seen to be asked for; `None` if nobody looked.
     pub observed: Option<Observed>,
+}
+
+/// Feature gates in the form of Karpenter's `FEATURE_GATES`: `SpotToSpotConsolidation=true,NodeRepair=false`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FeatureGateWords(pub(in crate::scenario) String);
+
+impl std::str::FromStr for FeatureGateWords {
+    type Err = String;
+
+    /// Reads gates.
+    ///
+    /// # Errors
+    /// If one is unknown, or neither on nor off.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        dump::check_gates(text).map(|()| Self(text.to_owned()))
+    }
 }
 
 /// What workloads were asked for in a window of time.
@@ -121,13 +137,14 @@ pub struct ObservedLoad {
 
 /// What a dump is to hold, as `kubectl api-resources -o name` calls it. Of ConfigMaps it is one, with the ranks of the Cluster
 /// Autoscaler's groups: [`RANKS`].
-pub const RESOURCES: [&str; 37] = [
+pub const RESOURCES: [&str; 39] = [
     "deployments.apps",
     "statefulsets.apps",
     "daemonsets.apps",
     "jobs.batch",
     "cronjobs.batch",
     "pods",
+    "pods.metrics.k8s.io",
     "services",
     "ingresses.networking.k8s.io",
     "verticalpodautoscalers.autoscaling.k8s.io",
@@ -148,6 +165,7 @@ pub const RESOURCES: [&str; 37] = [
     "priorityclasses.scheduling.k8s.io",
     "persistentvolumes",
     "storageclasses.storage.k8s.io",
+    "csinodes.storage.k8s.io",
     "volumeattributesclasses.storage.k8s.io",
     "nodepools.karpenter.sh",
     "nodeclaims.karpenter.sh",
@@ -193,6 +211,14 @@ impl Draft {
     /// If `sources` are no dump.
     pub fn serving_workloads(sources: &[Source]) -> Result<BTreeSet<String>, ScenarioError> {
         dump::serving_workloads(sources)
+    }
+
+    /// The Deployment of a dump's Cluster Autoscaler, `namespace/name`.
+    ///
+    /// # Errors
+    /// If `sources` are no dump.
+    pub fn cluster_autoscaler(sources: &[Source]) -> Result<Option<String>, ScenarioError> {
+        dump::cluster_autoscaler(sources)
     }
 
     /// Whether a dump holds nodes, which say in which region it is.

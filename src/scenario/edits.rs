@@ -388,8 +388,9 @@ fn append<'s>(node: &mut Node<'s>, rest: &[Step], value: Node<'s>, path: Path<'_
             items.push(value);
             Ok(())
         }
-        NodeKind::Seq(_) => Err(ScenarioError::new(format!("`{}` has keys after `[+]`", path.text))
-            .help("`[+]` ends a path: give the new item as a map, for example `load[+]={workload: shop/web, requests: 5}`")),
+        NodeKind::Seq(_) => Err(ScenarioError::new(format!("`{}` has keys after `[+]`", path.text)).help(
+            "`[+]` ends a path: give the new item as a map, for example `load[+]={workload: shop/web, requests: 5}`",
+        )),
         _ => Err(ScenarioError::new(format!("`{}` appends to {found}", path.text))
             .help("`[+]` appends to a list; leave it out to set the value")),
     }
@@ -564,14 +565,18 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
             assert_eq!((text(&items[0], &["key"]), text(&items[1], &["key"])), ("k/x", "z"));
         });
         edited(OBJECTS, "NodePool.spec.taints[+]={key: t}", |documents, _| {
-            let taints = |at: usize| documents[at].get("spec").and_then(|spec| spec.get("taints")).unwrap().items().len();
+            let taints =
+                |at: usize| documents[at].get("spec").and_then(|spec| spec.get("taints")).unwrap().items().len();
             assert_eq!((taints(0), taints(1)), (1, 1));
         });
         for refused in ["NodePool[a].spec.reqs[+].key=z", "NodePool[a].spec.disruption[+]=1"] {
             let source = Source::new("objects.yaml", OBJECTS);
             let edit = Edit::parse(refused).unwrap();
             let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
-            assert!(edit.apply(&mut documents, source.edit_offset(0)).unwrap_err().message().contains("append") || refused.contains("].key"));
+            assert!(
+                edit.apply(&mut documents, source.edit_offset(0)).unwrap_err().message().contains("append")
+                    || refused.contains("].key")
+            );
         }
         assert!(Edit::parse("NodePool[+]={spec: {}}").is_err());
     }

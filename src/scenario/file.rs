@@ -50,6 +50,7 @@ use crate::scenario::schema::faults::FaultEntry;
 use crate::scenario::schema::kind::Kind;
 use crate::scenario::schema::whole::{RunLength, SCENARIO, START};
 use overlays::Overlay;
+pub(in crate::scenario) use overlays::karpenter_settings;
 
 impl Scenario {
     /// Reads the scenario at `path` with everything that it names, against the built-in prices.

@@ -5,8 +5,11 @@ mod table;
 use std::path::Path;
 use std::sync::Arc;
 
+use nodecast_decisions::text::dump as dump_text;
+
+use super::draft::{FeatureGateWords, dump};
 use super::error::ScenarioError;
-use super::manifests::{Manifests, read_manifests_with};
+use super::manifests::{Manifests, read_documents};
 use super::source::{self, Limits};
 use super::tree::Variables;
 use crate::catalog::{Catalog, CatalogError, Region};
@@ -22,8 +25,10 @@ pub struct Circumstances {
     pub region: Option<String>,
     /// The zones of the cluster's subnets; empty for all of the region.
     pub zones: Vec<Symbol>,
-    /// Karpenter's release.
-    pub karpenter: KarpenterVersion,
+    /// Karpenter's release; `None` for the one that a file states, or else the default.
+    pub karpenter: Option<KarpenterVersion>,
+    /// Feature gates, over those that a file states.
+    pub feature_gates: Option<FeatureGateWords>,
     /// Whether there may be no NodePool, so that nothing is launched.
     pub without_pools: bool,
 }
@@ -38,7 +43,7 @@ pub fn load(
     catalog: &Catalog,
 ) -> Result<PackingQuestion, ScenarioError> {
     let mut objects = Manifests::default();
-    let mut listed = Vec::new();
+    let (mut listed, mut sources) = (Vec::new(), Vec::new());
     for path in files {
         let path = path.as_ref();
         if path.is_dir() {
@@ -47,20 +52,20 @@ pub fn load(
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
             listed.extend(table::read(&source::load_argument(path, &Limits::default())?)?);
         } else {
-            let newer = read_manifests_with(
-                &source::load_argument(path, &Limits::default())?,
-                &Variables::new(),
-                &Limits::default(),
-                None,
-            )?;
-            objects.apply(newer);
+            let source = source::load_argument(path, &Limits::default())?;
+            let documents = dump_text::parse(&source, &Variables::new(), &Limits::default())?;
+            objects.apply(read_documents(&source, &documents, None)?);
+            sources.push(source);
         }
     }
     let region = region(circumstances, &objects, catalog)?;
-    let price_list = catalog.region(price_list_of(circumstances.karpenter, region.name).as_str());
+    let stated = (circumstances.karpenter, circumstances.feature_gates.as_ref());
+    let (karpenter, warnings) = dump::setup(&sources, stated, &region)?;
+    objects.warnings.extend(warnings);
+    let price_list = catalog.region(price_list_of(karpenter.release(), region.name).as_str());
     let price_list = price_list.map_err(|error| ScenarioError::new(error.to_string()))?;
     let zones = zones(circumstances, &objects, &region)?;
-    let Circumstances { karpenter, without_pools, .. } = *circumstances;
+    let without_pools = circumstances.without_pools;
     PackingQuestion::new(objects, listed, Setting { karpenter, region, price_list, zones, without_pools })
 }
 

@@ -27,8 +27,8 @@ use std::sync::Arc;
 use super::balancers;
 use super::forecast::{self, Forecast};
 use crate::actors::{
-    Action, Autoscaler, ClusterAutoscalerSettings, InitialPlan, KarpenterSettings, LoadPart, LoadPlan, LoadStep,
-    LoadSteps, LoadUnit, QueuePlan, Setup, Step,
+    Action, Autoscaler, ClusterAutoscalerSettings, InitialPlan, LoadPart, LoadPlan, LoadStep, LoadSteps, LoadUnit,
+    QueuePlan, Setup, Step,
 };
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::pod::OwnerKind;
@@ -133,15 +133,8 @@ pub fn resolve<'s>(
 fn autoscaler(policy: &PolicyVariant) -> Autoscaler {
     match (policy.autoscaler, &policy.flags) {
         (scenario::Autoscaler::Karpenter | scenario::Autoscaler::EksAutoMode, _) => {
-            Autoscaler::Karpenter(KarpenterSettings {
-                interruption_queue: policy.interruption_queue,
-                batch_idle: policy.karpenter_options.batch_idle,
-                batch_max: policy.karpenter_options.batch_max,
-                preferences: policy.karpenter_options.preferences,
-                min_values: policy.karpenter_options.min_values,
-                packer: policy.packer,
-                gates: policy.feature_gates,
-            })
+            let (queue, packer, gates) = (policy.interruption_queue, policy.packer, policy.feature_gates);
+            Autoscaler::Karpenter(policy.karpenter_options.settings(queue, packer, gates))
         }
         (scenario::Autoscaler::ClusterAutoscaler, Some(flags)) => {
             Autoscaler::ClusterAutoscaler(Box::new(ClusterAutoscalerSettings {

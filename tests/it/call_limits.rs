@@ -130,7 +130,9 @@ fn controllers_that_take_no_time_make_all_pods_at_once() {
 #[test]
 fn pods_without_nodes_are_all_made() {
     // A sync makes at most 500 pods, and the next one follows without a node for any of them.
-    for (kind, more) in [("Deployment", ""), ("StatefulSet", ""), ("Job", "workloads: [{name: default/w, run_time: 10m}]\n")] {
+    for (kind, more) in
+        [("Deployment", ""), ("StatefulSet", ""), ("Job", "workloads: [{name: default/w, run_time: 10m}]\n")]
+    {
         let outcome = run_on(0, kind, &["w"], 1_150, more);
         let at = created(&outcome);
         assert!(outcome.record.pods.iter().all(|pod| pod.scheduled.is_none()));

@@ -437,7 +437,9 @@ fn controllers_of_a_dump_are_used_or_named() {
              spec: {{containers: [{{name: own, image: \"{image}\", {more}}}]}}\n"
         )
     };
-    let metrics = |more: &str| program("Deployment", "metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.8.0", more);
+    let metrics = |more: &str| {
+        program("Deployment", "metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.8.0", more)
+    };
     let plugin = program(
         "DaemonSet",
         "aws-node",
@@ -451,8 +453,15 @@ fn controllers_of_a_dump_are_used_or_named() {
     let kured = program("DaemonSet", "kured", "ghcr.io/kubereboot/kured:1.17", "args: [x]");
     let dump = base.clone() + &metrics("args: [--metric-resolution=40s]") + &plugin + recommended + &kured;
     let (place, err) = drafted(&[("cluster.yaml", &dump)]);
-    assert!(err.contains("DaemonSet kube-system/kured: kured is not simulated: no node is drained for a reboot"), "{err}");
-    assert!(words_of(&place).contains("metrics_server: # as its Deployment sets it up resolution: 40s"), "{}", words_of(&place));
+    assert!(
+        err.contains("DaemonSet kube-system/kured: kured is not simulated: no node is drained for a reboot"),
+        "{err}"
+    );
+    assert!(
+        words_of(&place).contains("metrics_server: # as its Deployment sets it up resolution: 40s"),
+        "{}",
+        words_of(&place)
+    );
     let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let manifests = &scenario.policies[0].manifests;
     assert!(manifests.network_plugin.addresses.prefixes && !read(&place, "own/cluster.yaml").contains("hidden"));

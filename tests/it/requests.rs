@@ -415,7 +415,8 @@ fn arrived(rows: &[(f64, f64)]) -> f64 {
 #[test]
 fn even_arrivals_at_row_ends_are_not_lost() {
     // Four requests of one row, half a request of one row, and one at the very end of each row.
-    for (seconds, rate, rows) in [(20.0, 0.2, 90), (5.0, 0.1, 400), (4.0, 0.25, 300), (1.0, 1.0, 500), (60.0, 0.05, 60)] {
+    for (seconds, rate, rows) in [(20.0, 0.2, 90), (5.0, 0.1, 400), (4.0, 0.25, 300), (1.0, 1.0, 500), (60.0, 0.05, 60)]
+    {
         let expected = seconds * rate * f64::from(rows);
         let count = arrived(&vec![(seconds, rate); rows as usize]);
         assert!((count - expected).abs() <= 1.0, "{count} of {expected} in rows of {seconds} s at {rate}/s");

@@ -14,3 +14,20 @@ pub struct FeatureGates {
     /// `capacityBuffer`: CapacityBuffers keep room free.
     pub capacity_buffer: bool,
 }
+
+impl FeatureGates {
+    /// Open gates, by Karpenter's names.
+    ///
+    /// Source: Karpenter v1.13 `pkg/operator/options/options.go`, `FeatureGates`.
+    pub fn open(self) -> Vec<&'static str> {
+        let Self { spot_to_spot, node_repair, static_capacity, node_overlay, capacity_buffer } = self;
+        let gates = [
+            ("SpotToSpotConsolidation", spot_to_spot),
+            ("NodeRepair", node_repair),
+            ("StaticCapacity", static_capacity),
+            ("NodeOverlay", node_overlay),
+            ("CapacityBuffer", capacity_buffer),
+        ];
+        gates.into_iter().filter(|(_, is_open)| *is_open).map(|(name, _)| name).collect()
+    }
+}

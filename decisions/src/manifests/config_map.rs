@@ -50,7 +50,9 @@ pub fn schedulers_of<'n>(object: &'n Node<'_>) -> Option<(Vec<String>, &'n Node<
     const KIND: &str = "KubeSchedulerConfiguration";
     let entries = object.get("data")?.entries().iter();
     entries.filter_map(|entry| Some((entry.value.as_text()?, &entry.value))).find_map(|(text, node)| {
-        let config = Some(text).filter(|text| text.contains(KIND)).and_then(|text| serde_saphyr::from_str::<serde_json::Value>(text).ok());
+        let config = Some(text)
+            .filter(|text| text.contains(KIND))
+            .and_then(|text| serde_saphyr::from_str::<serde_json::Value>(text).ok());
         let config = config.filter(|config| config.get("kind").and_then(serde_json::Value::as_str) == Some(KIND))?;
         let profiles = config.get("profiles").and_then(serde_json::Value::as_array).map_or(&[][..], Vec::as_slice);
         let name = |profile: &serde_json::Value| profile.get("schedulerName")?.as_str().map(str::to_owned);
@@ -136,9 +138,15 @@ mod tests {
         let config = "apiVersion: kubescheduler.config.k8s.io/v1\n    kind: KubeSchedulerConfiguration";
         let profiles = "profiles: [{ schedulerName: tight }, { schedulerName: loose }]";
         let found = warned(&format!("{config}\n    {profiles}"));
-        assert!(found.len() == 1 && found[0].contains("ConfigMap packer") && found[0].contains("`tight` and `loose`"), "{found:?}");
+        assert!(
+            found.len() == 1 && found[0].contains("ConfigMap packer") && found[0].contains("`tight` and `loose`"),
+            "{found:?}"
+        );
         assert_eq!(warned(config).len(), 1);
-        assert!(warned("kind: KubeSchedulerConfigurationDraft").is_empty() && warned("{ KubeSchedulerConfiguration").is_empty());
+        assert!(
+            warned("kind: KubeSchedulerConfigurationDraft").is_empty()
+                && warned("{ KubeSchedulerConfiguration").is_empty()
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::warnings::{warn_of_buffers, warn_of_fargate, warn_of_kinds, warn_of_pools};
+use super::KarpenterSetup;
 use crate::catalog::Region;
 use crate::domain::pod::{ClaimSource, OwnerKind, PodDisruptionBudget, PodPhase};
 use crate::domain::symbol::well_known;
@@ -21,8 +22,7 @@ use crate::domain::{
 use crate::manifests::{AttachLimits, Manifests, Namespaces, PodObject, SchedulerVerdict};
 use crate::policy::auto_mode;
 use crate::policy::instance_types::{
-    InstanceType, OverlayVerdict, ProviderSettings, complete_classes, complete_pools, lay_overlays, overlay_warnings,
-    types_of_pools,
+    InstanceType, OverlayVerdict, complete_classes, complete_pools, lay_overlays, overlay_warnings, types_of_pools,
 };
 use crate::policy::release::{Behaviour, leave_out_unread};
 use crate::text::error::{Effect, nearest};
@@ -34,8 +34,8 @@ pub(crate) const LAST: SimTime = SimTime::from_micros(i64::MAX);
 /// Where a cluster is, and who packs its pods.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Karpenter's release.
-    pub karpenter: KarpenterVersion,
+    /// Karpenter's release and flags.
+    pub karpenter: KarpenterSetup,
     /// The region.
     pub region: Arc<Region>,
     /// The region whose On-Demand prices that release orders types by
@@ -51,7 +51,7 @@ impl Setting {
     /// All zones of a region, the newest release, and the region's own prices.
     pub fn of(region: Arc<Region>) -> Self {
         let price_list = Arc::clone(&region);
-        Self { karpenter: KarpenterVersion::default(), region, price_list, zones: Vec::new(), without_pools: false }
+        Self { karpenter: KarpenterSetup::default(), region, price_list, zones: Vec::new(), without_pools: false }
     }
 }
 
@@ -99,6 +99,8 @@ pub struct NodeWithPods {
 pub struct PackingQuestion {
     /// Karpenter's release.
     pub karpenter: KarpenterVersion,
+    /// The rest of Karpenter's setup.
+    pub setup: KarpenterSetup,
     /// The region.
     pub region: Arc<Region>,
     /// The region whose On-Demand prices that release orders types by.
@@ -198,7 +200,8 @@ impl PackingQuestion {
             return Err(InputError::new("there is no NodePool in these files: Karpenter launches nothing")
                 .help("add the NodePools and EC2NodeClasses: `kubectl get nodepools,ec2nodeclasses -o yaml`"));
         }
-        let karpenter = whose(setting.karpenter, &mut node_pools, &mut objects, &mut warnings);
+        let setup = whose(setting.karpenter, &mut node_pools, &mut objects, &mut warnings);
+        let karpenter = setup.release();
         for (_, text) in leave_out_unread(karpenter, &mut node_pools) {
             warnings.push(Warning::new(text).with_effect(Effect::ChangesAnswer));
         }
@@ -216,6 +219,7 @@ impl PackingQuestion {
         super::zone_ids::warn(&node_pools, &pods, (&setting.region, &setting.zones), &mut warnings);
         let mut question = Self {
             karpenter,
+            setup,
             price_list: setting.price_list,
             node_classes: complete_classes(objects.node_classes, &node_pools, &setting.zones),
             node_overlays: objects.node_overlays,
@@ -242,7 +246,7 @@ impl PackingQuestion {
     }
 
     fn laid_types(&self) -> (Vec<Vec<InstanceType>>, Vec<(Symbol, OverlayVerdict)>) {
-        let settings = ProviderSettings::of(self.karpenter);
+        let settings = self.setup.provider;
         let mut types = types_of_pools(&self.price_list, &self.region, &self.node_classes, &self.node_pools, settings);
         let verdicts = lay_overlays(self.karpenter, &self.node_overlays, &self.node_pools, &mut types);
         (types, verdicts)
@@ -253,10 +257,16 @@ impl PackingQuestion {
         if self.node_overlays.is_empty() {
             return;
         }
+        if self.setup.knows_gates && !self.setup.flags.gates.node_overlay {
+            self.node_overlays.clear();
+            let text = "NodeOverlays: Karpenter's feature gate NodeOverlay is off; instance types keep their own prices and capacity";
+            self.warnings.push(Warning::new(text));
+            return;
+        }
         let (_, verdicts) = self.laid_types();
         let told = overlay_warnings(self.karpenter, &self.node_overlays, &verdicts);
         self.warnings.extend(told.into_iter().map(Warning::new));
-        if !verdicts.is_empty() {
+        if !verdicts.is_empty() && !self.setup.knows_gates {
             let text = "NodeOverlays count as if Karpenter's feature gate NodeOverlay were on; prices are those that Karpenter \
                         compares with them, and EC2 bills its own";
             self.warnings.push(Warning::new(text));
@@ -323,11 +333,11 @@ impl PackingQuestion {
 /// Who launches nodes: EKS Auto Mode where all NodePools are its own, else the Karpenter that is asked for, to which pools of Auto Mode
 /// are nothing.
 fn whose(
-    karpenter: KarpenterVersion,
+    karpenter: KarpenterSetup,
     pools: &mut Vec<NodePool>,
     objects: &mut Manifests,
     warnings: &mut Vec<Warning>,
-) -> KarpenterVersion {
+) -> KarpenterSetup {
     if pools.is_empty() || !pools.iter().all(|own| own.auto_mode) {
         for pool in pools.iter().filter(|own| own.auto_mode) {
             let text = format!("NodePool {} is of EKS Auto Mode and is left out: others are Karpenter's", pool.name);
@@ -345,7 +355,8 @@ fn whose(
         }
     }
     objects.daemon_sets.iter_mut().filter(|own| auto_mode::is_part_of_nodes(own)).for_each(auto_mode::keep_off);
-    KarpenterVersion::AUTO_MODE
+    let kubernetes = karpenter.kubernetes;
+    KarpenterSetup { kubernetes, ..KarpenterSetup::of_release(KarpenterVersion::AUTO_MODE, "EKS Auto Mode") }
 }
 
 /// One pod for each DaemonSet. Since v1 the newest of its pods stands for it, as admission left it, with the required node

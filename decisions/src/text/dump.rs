@@ -161,7 +161,9 @@ mod tests {
     }
 
     fn object(name: &str, state: u8) -> String {
-        format!("{{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {{\"name\": \"{name}\"}}, \"state\": {state}}}")
+        format!(
+            "{{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {{\"name\": \"{name}\"}}, \"state\": {state}}}"
+        )
     }
 
     #[test]
@@ -185,7 +187,8 @@ mod tests {
     #[test]
     fn logs_between_lists_are_passed_over() {
         let log = "==== START logs for container c of pod x/p ====\n{\"message\": \"hm\"}\n: [ no yaml\n==== END logs for container c of pod x/p ====\n";
-        let text = [object("a", 1), "\n".to_owned(), log.to_owned(), object("b", 1), "\n".to_owned(), log.to_owned()].concat();
+        let text =
+            [object("a", 1), "\n".to_owned(), log.to_owned(), object("b", 1), "\n".to_owned(), log.to_owned()].concat();
         assert_eq!(names(&text), ["a1", "b1"]);
         let blanked = without_logs(&text);
         assert_eq!((blanked.lines().count(), blanked.find("\"b\"")), (text.lines().count(), text.find("\"b\"")));

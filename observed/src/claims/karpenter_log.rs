@@ -6,11 +6,11 @@
 
 use serde_json::Value;
 
-use super::{Instant, log_lines};
 use super::ledger::{Fact, Ledger, Subject};
 use super::lives::{End, Milestone, Shortage};
 use super::objects::instance_of;
 use super::values::{items, text};
+use super::{Instant, log_lines};
 
 /// Messages that are understood and tell nothing that is fitted. The claim of a pass has its own line.
 const PASSED_OVER: [&str; 4] =

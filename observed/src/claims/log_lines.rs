@@ -66,7 +66,9 @@ fn console(line: &str) -> Option<Value> {
 pub(super) fn of_answer(value: &Value) -> Option<Vec<String>> {
     let of_events = || -> Vec<(i128, String)> {
         let events = items(value, &["events"]).iter();
-        events.filter_map(|event| Some((number(event.get("timestamp")?)?, text(event, &["message"])?.to_owned()))).collect()
+        events
+            .filter_map(|event| Some((number(event.get("timestamp")?)?, text(event, &["message"])?.to_owned())))
+            .collect()
     };
     let of_query = || -> Vec<(i128, String)> {
         let rows = items(value, &["results"]).iter().filter_map(Value::as_array);
@@ -119,7 +121,8 @@ mod tests {
     use super::{fields, of_answer, of_file};
     use crate::claims::values::text;
 
-    const LINE: &str = r#"{"level":"INFO","time":"2025-03-02T07:00:01.5Z","message":"launched nodeclaim","NodeClaim":{"name":"a-1"}}"#;
+    const LINE: &str =
+        r#"{"level":"INFO","time":"2025-03-02T07:00:01.5Z","message":"launched nodeclaim","NodeClaim":{"name":"a-1"}}"#;
 
     fn claim(line: &str) -> Option<String> {
         let fields = fields(line)?;
@@ -148,7 +151,9 @@ mod tests {
         for line in wrapped {
             assert_eq!(claim(&line).as_deref(), Some("a-1"), "{line}");
         }
-        for other in ["", "panic: x", "{\"message\": \"no time\"}", "{\"time\": \"2025-03-02T07:00:01Z\"}", "a\tINFO\tb"] {
+        for other in
+            ["", "panic: x", "{\"message\": \"no time\"}", "{\"time\": \"2025-03-02T07:00:01Z\"}", "a\tINFO\tb"]
+        {
             assert!(fields(other).is_none(), "{other}");
         }
     }
@@ -158,9 +163,15 @@ mod tests {
         let quoted = serde_json::to_string(LINE).unwrap();
         let later = serde_json::to_string(&LINE.replace("a-1", "b-2")).unwrap();
         for answer in [
-            format!("{{\"events\":[{{\"timestamp\":2,\"message\":{later}}},{{\"timestamp\":1,\"message\":{quoted}}}]}}"),
-            format!("{{\"status\":\"success\",\"data\":{{\"result\":[{{\"values\":[[\"20\",{later}],[\"10\",{quoted}]]}}]}}}}"),
-            format!("{{\"results\":[[{{\"field\":\"@message\",\"value\":{quoted}}}],[{{\"field\":\"@message\",\"value\":{later}}}]]}}"),
+            format!(
+                "{{\"events\":[{{\"timestamp\":2,\"message\":{later}}},{{\"timestamp\":1,\"message\":{quoted}}}]}}"
+            ),
+            format!(
+                "{{\"status\":\"success\",\"data\":{{\"result\":[{{\"values\":[[\"20\",{later}],[\"10\",{quoted}]]}}]}}}}"
+            ),
+            format!(
+                "{{\"results\":[[{{\"field\":\"@message\",\"value\":{quoted}}}],[{{\"field\":\"@message\",\"value\":{later}}}]]}}"
+            ),
         ] {
             let lines = of_answer(&serde_json::from_str(&answer).unwrap()).unwrap();
             assert_eq!(lines.iter().filter_map(|line| claim(line)).collect::<Vec<_>>(), ["a-1", "b-2"], "{answer}");

@@ -51,7 +51,11 @@ pub(super) fn execute(arguments: &Arguments, suite: &Path, console: &mut Console
     for (name, files) in find_instances(suite)? {
         instances.push(pack_instance(arguments, name, (suite, &files), prices.catalog(), console)?);
     }
-    let mut answer = SuiteAnswer::new(arguments.karpenter.to_string(), arguments.packer.kind().as_str(), instances);
+    let mut answer = SuiteAnswer::new(
+        arguments.karpenter.unwrap_or_default().to_string(),
+        arguments.packer.kind().as_str(),
+        instances,
+    );
     if let Some(baseline) = &baseline {
         answer.compare(baseline, arguments.tolerance);
     }

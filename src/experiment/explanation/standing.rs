@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use super::{
-    BudgetFigures, MethodFigures, NodeExplanation, RemovalFigures, ScaleDownFigures, Subject, explain, names_near,
+    BudgetFigures, MethodFigures, NodeExplanation, RemovalFigures, ScaleDownFigures, Subject, explain, position_of_node,
 };
 use crate::actors::inquiry::SCALE_DOWN_DISABLED;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Region};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, well_known};
 use crate::report::drain::GroupRoom;
@@ -33,10 +33,25 @@ pub struct StandingExplanation {
     pub as_of: Option<String>,
     /// The release of Karpenter that was asked.
     pub karpenter: String,
+    /// Origin of the release.
+    pub karpenter_source: String,
+    /// Open feature gates, by Karpenter's names.
+    pub feature_gates: Vec<&'static str>,
+    /// The dump's Cluster Autoscaler, where that was asked.
+    pub cluster_autoscaler: Option<ClusterAutoscalerOfDump>,
     /// ISO 4217 code of the currency of every amount.
     pub currency: &'static str,
     /// The node.
     pub node: NodeExplanation,
+}
+
+/// The Cluster Autoscaler of a dump.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ClusterAutoscalerOfDump {
+    /// The release that is reproduced.
+    pub release: String,
+    /// Its Deployment, `namespace/name`.
+    pub deployment: String,
 }
 
 /// The position in the question of the node called `name`.
@@ -45,10 +60,10 @@ pub struct StandingExplanation {
 /// If there is none.
 pub fn find_node(question: &PackingQuestion, name: &str) -> Result<usize, ScenarioError> {
     let names = question.nodes.iter().map(|own| own.node.name.as_str());
-    names.clone().position(|own| own == name).ok_or_else(|| {
+    position_of_node(name, names).map_err(|help| {
         let help = match question.nodes.is_empty() {
             true => "there is no Node in this file: `kubectl get nodes -o yaml`".to_owned(),
-            false => names_near(name, names),
+            false => help,
         };
         ScenarioError::new(format!("the cluster has no node `{name}`")).help(help)
     })
@@ -59,7 +74,8 @@ pub fn find_node(question: &PackingQuestion, name: &str) -> Result<usize, Scenar
 /// # Errors
 /// If there is none.
 pub fn explain_standing(question: &PackingQuestion, name: &str) -> Result<StandingExplanation, ScenarioError> {
-    let node = NodeId::from_index(find_node(question, name)?);
+    let position = find_node(question, name)?;
+    let (node, name) = (NodeId::from_index(position), question.nodes[position].node.name.as_str());
     let mut standing = Standing::of(question);
     let (now, answer) = (standing.now, standing.about_node(node));
     let state = standing.cluster.node(node);
@@ -113,6 +129,9 @@ pub fn explain_standing(question: &PackingQuestion, name: &str) -> Result<Standi
         program_version: env!("CARGO_PKG_VERSION"),
         as_of: as_of.map(|at| at.to_string()),
         karpenter: question.karpenter.to_string(),
+        karpenter_source: question.setup.source.clone(),
+        feature_gates: question.setup.flags.gates.open(),
+        cluster_autoscaler: None,
         currency: question.region.currency.code(),
         node: found,
     })
@@ -131,9 +150,10 @@ const UNTIL_LOOKED: SimDuration = SimDuration::from_secs(30);
 pub fn by_cluster_autoscaler(
     dump: &[Source],
     name: &str,
-    catalog: &Catalog,
-) -> Result<Option<ScaleDownFigures>, ScenarioError> {
-    let wishes = Wishes { name: "standing".to_owned(), ..Wishes::default() };
+    (region, catalog): (&Region, &Catalog),
+) -> Result<Option<(ScaleDownFigures, ClusterAutoscalerOfDump)>, ScenarioError> {
+    let region = Some(region.name.as_str().to_owned());
+    let wishes = Wishes { name: "standing".to_owned(), region, ..Wishes::default() };
     let draft = Draft::of_dump(dump, &wishes, catalog)?;
     let held = Held::of(draft.files.iter().map(|file| (&*file.name, &*file.text)));
     let Some(first) = draft.files.first() else { return Ok(None) };
@@ -144,15 +164,22 @@ pub fn by_cluster_autoscaler(
     let Some(policy) = policy.filter(|own| own.name == scenario.policies[0].name) else { return Ok(None) };
     let subject = Subject::Node { name: name.to_owned(), at: SimTime::ZERO + UNTIL_LOOKED };
     let answer = explain(&scenario, policy, catalog, scenario.seed, &subject);
-    Ok(answer.ok().and_then(|answer| answer.node).and_then(|node| node.cluster_autoscaler))
+    let figures = answer.ok().and_then(|answer| answer.node).and_then(|node| node.cluster_autoscaler);
+    let deployment = Draft::cluster_autoscaler(dump)?.unwrap_or_default();
+    let program = ClusterAutoscalerOfDump { release: policy.versions.cluster_autoscaler.to_string(), deployment };
+    Ok(figures.map(|figures| (figures, program)))
 }
 
 /// What the Cluster Autoscaler of a dump, if it has one that takes nodes away, makes of the size of a node's group.
 ///
 /// # Errors
 /// If no scenario can be made of the dump.
-pub fn group_room(dump: &[Source], name: &str, catalog: &Catalog) -> Result<Option<GroupRoom>, ScenarioError> {
-    let figures = by_cluster_autoscaler(dump, name, catalog)?;
+pub fn group_room(
+    dump: &[Source],
+    name: &str,
+    of_cluster: (&Region, &Catalog),
+) -> Result<Option<GroupRoom>, ScenarioError> {
+    let figures = by_cluster_autoscaler(dump, name, of_cluster)?.map(|(figures, _)| figures);
     let figures = figures.filter(|own| own.not_looked_at.as_deref() != Some(SCALE_DOWN_DISABLED));
     Ok(figures.and_then(|own| {
         let (group, nodes, least) = (own.group?, own.group_nodes?, own.group_min?);

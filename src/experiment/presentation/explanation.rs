@@ -3,13 +3,13 @@
 mod groups;
 
 use crate::domain::{ResourceName, Symbol};
-use crate::experiment::explanation::standing::StandingExplanation;
+use crate::experiment::explanation::standing::{ClusterAutoscalerOfDump, StandingExplanation};
 use crate::experiment::explanation::{
     DecisionExplanation, EventFigures, Explanation, NodeExplanation, PodExplanation, PodFigures, RemovalFigures,
     SchedulerFigures, VerticalFigures,
 };
 use crate::report::columns::fitted;
-use crate::report::format::{counted, money, span};
+use crate::report::format::{counted, karpenter_label, money, span};
 
 /// Events of a pod that are printed; JSON has all.
 const EVENTS_MAX: usize = 12;
@@ -42,9 +42,15 @@ pub fn standing_text(explanation: &StandingExplanation, width: Option<usize>) ->
     let when = match &explanation.node.cluster_autoscaler {
         // Its own lines name it.
         Some(_) => as_of,
-        None => format!("{as_of}, by Karpenter {}", explanation.karpenter),
+        None => {
+            let StandingExplanation { karpenter, karpenter_source, feature_gates, .. } = explanation;
+            format!("{as_of}, by {}", karpenter_label(karpenter, karpenter_source, feature_gates))
+        }
     };
     about_node(&explanation.node, &when, explanation.currency, &mut lines);
+    if let Some(ClusterAutoscalerOfDump { release, deployment }) = &explanation.cluster_autoscaler {
+        lines.push(format!("  Cluster Autoscaler {release}, from the dump's Deployment {deployment}"));
+    }
     fitted(lines.join("\n") + "\n", width)
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{LaunchedNode, PackAnswer};
 use crate::policy::packing::PackerKind;
 use crate::report::columns::{Align, Columns, fitted};
-use crate::report::format::{counted, money, percent};
+use crate::report::format::{counted, karpenter_label, money, percent};
 use crate::single_pass::SinglePass;
 
 /// Workloads that are named before the rest is counted.
@@ -72,13 +72,13 @@ impl PackAnswer {
         }
         let _ = writeln!(
             text,
-            "{} wait: {} on new nodes, {} on existing nodes, {} stay pending ({}, Karpenter {})",
+            "{} wait: {} on new nodes, {} on existing nodes, {} stay pending ({}, {})",
             counted(summary.pods_waiting as u64, "pod", "pods"),
             summary.pods_on_new_nodes,
             summary.pods_on_existing_nodes,
             summary.pods_pending,
             self.region,
-            self.karpenter
+            karpenter_label(&self.karpenter, &self.karpenter_source, &self.feature_gates)
         );
     }
 

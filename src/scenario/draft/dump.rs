@@ -31,6 +31,7 @@ mod passing;
 mod rebuilt;
 mod recorded;
 mod regrouping;
+mod setup;
 mod stand_ins;
 mod targets;
 mod text;
@@ -40,16 +41,21 @@ mod vertical;
 mod yaml;
 
 pub(super) use demand::MILLISECONDS_PER_REQUEST;
+pub(in crate::scenario) use karpenter::check_gates;
+pub(super) use setup::cluster_autoscaler;
+pub(in crate::scenario) use setup::setup;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use nodecast_decisions::text::dump;
 
 use super::{Draft, DraftFile, Observed, RANKS, SCENARIO_FILE, Wishes};
 use crate::catalog::{Catalog, Region};
 use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
-use crate::scenario::manifests::{Foreign, KUSTOMIZE, Manifests, foreign, read_documents};
+use crate::scenario::manifests::{Foreign, KUSTOMIZE, Manifests, foreign, read_documents, schedulers_of};
 use crate::scenario::source::{Limits, Source};
-use crate::scenario::tree::{self, Node, NodeKind, Variables};
+use crate::scenario::tree::{Node, NodeKind, Variables};
 use aws::Described;
 use cluster::{Cluster, Launcher};
 use ending::Ending;
@@ -179,6 +185,8 @@ struct Dump<'s> {
     sets: Vec<Object<'s>>,
     /// How Karpenter is set up, where a Deployment runs it.
     karpenter: Option<karpenter::Stated>,
+    /// The same of one of its pods, which counts where there is no Deployment.
+    karpenter_pod: Option<karpenter::Stated>,
 }
 
 /// The draft of a scenario that is made of `sources`.
@@ -299,7 +307,7 @@ fn parsed(sources: &[Source]) -> Result<(Vec<Object<'_>>, Described), ScenarioEr
     let (mut all, mut described) = (Vec::new(), Described::default());
     for source in sources {
         let mut objects = Vec::new();
-        let documents = tree::parse(source, &Variables::new(), &Limits::default()).map_err(not_a_dump)?;
+        let documents = dump::parse(source, &Variables::new(), &Limits::default()).map_err(not_a_dump)?;
         let count = documents.len();
         for document in documents {
             if !described.take(source, &document)? {
@@ -363,6 +371,7 @@ fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
         let objects = counted(ending as u64, "object is", "objects are");
         notes.warn(format!("{objects} being deleted, and left out"));
     }
+    dump.karpenter = dump.karpenter.take().or(dump.karpenter_pod.take());
     // As the table has them, and within a kind as the dump has them.
     let rank = |object: &Object<'_>| CARRIED.iter().position(|(kind, _)| *kind == object.kind);
     dump.carried.sort_by_key(rank);
@@ -383,6 +392,10 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
                 return dump.ended.push(object);
             }
             if found::is_placed(&object) {
+                // A dump of pods alone shows its Karpenter too; a Deployment goes before them.
+                if controlled && cluster::is_of_karpenter(&object) {
+                    dump.karpenter_pod.get_or_insert_with(|| karpenter::Stated::of(&object));
+                }
                 dump.running.push(object.clone());
             }
             if controlled {
@@ -402,7 +415,13 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
         // Without its template its pods show what they are.
         "Rollout" if rebuilt::lacks_template(&object, &dump.templates) => return dump.left_out.push(object),
         "ReplicaSet" if rebuilt::maker_of_set(&object).is_some() => return dump.sets.push(object),
-        "ConfigMap" if object.full_name() != RANKS => return,
+        "ConfigMap" if object.full_name() != RANKS => {
+            // Of a scheduler of one's own it is said that it is not simulated.
+            if schedulers_of(&object.node).is_some() {
+                dump.left_out.push(object);
+            }
+            return;
+        }
         "Deployment" if cluster::is_of_karpenter(&object) => {
             dump.karpenter.get_or_insert_with(|| karpenter::Stated::of(&object));
         }
@@ -577,7 +596,10 @@ mod tests {
         let unasked = ["ConfigMap", "ReplicaSet", "ReplicationController"];
         let kept = |kind: &&str| !unasked.contains(kind) && !CONFIGURATIONS.contains(kind);
         let read = CARRIED.iter().map(|(kind, _)| *kind).filter(kept);
-        let mut read: Vec<String> = read.chain(["Node", "NodeClaim", "Machine"]).map(plural).collect();
+        // Volumes per node count in questions about the dump itself.
+        let mut read: Vec<String> = read.chain(["Node", "NodeClaim", "Machine", "CSINode"]).map(plural).collect();
+        // PodMetrics are called `pods` of another group.
+        read.push("pods".to_owned());
         let mut asked: Vec<&str> = RESOURCES.iter().filter_map(|name| name.split('.').next()).collect();
         read.sort_unstable();
         asked.sort_unstable();

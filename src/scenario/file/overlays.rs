@@ -1,10 +1,16 @@
 //! What a policy may state anew: releases, Karpenter's settings, the termination handler, and how long controllers take.
 
-use super::{Reading, ScenarioError, auto_mode, fargate, optional, vertical};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Files, Reading, ScenarioError, auto_mode, fargate, optional, vertical};
+use crate::catalog::Region;
 use crate::domain::controller_time::CallRate;
 use crate::domain::node_pool::ClusterInfo;
 use crate::domain::{ControllerTime, FeatureGates, KarpenterVersion, KubernetesVersion, TerminationHandler, Versions};
 use crate::policy::fargate::Profile;
+use crate::policy::karpenter::KarpenterSettings;
+use crate::policy::packing::PackerKind;
 use crate::scenario::definition::{FargateSettings, KarpenterOptions};
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::manifests::Manifests;
@@ -15,7 +21,9 @@ use crate::scenario::schema::policies::{
     AutoModeKeys, ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, Stated,
 };
 use crate::scenario::schema::vertical::VerticalKeys;
-use crate::scenario::tree::Location;
+use crate::scenario::schema::whole::SCENARIO;
+use crate::scenario::source::{Limits, Source};
+use crate::scenario::tree::{self, Location, Variables};
 
 /// What is stated for all policies, or holds under one.
 #[derive(Clone)]
@@ -146,6 +154,26 @@ impl Overlay {
         };
         Err(reader.error(at, format!("no DaemonSet is called `{name}`")).because("would handle nothing").help(help))
     }
+}
+
+/// Karpenter's settings under a section `karpenter`, given as the text of a scenario that states nothing else.
+///
+/// # Errors
+/// If the section cannot be read.
+pub(in crate::scenario) fn karpenter_settings(
+    text: &str,
+    region: &Arc<Region>,
+) -> Result<KarpenterSettings, ScenarioError> {
+    let (source, limits) = (Source::new("karpenter", text), Limits::default());
+    let documents = tree::parse(&source, &Variables::new(), &limits)?;
+    let mut overlay = Overlay::over_defaults(&Manifests::default());
+    if let Some(root) = documents.first() {
+        let mut reader = Reader::new(Some(&source));
+        let fields = reader.fields(root, &SCENARIO.shape)?;
+        let files = Files::new(PathBuf::new(), Variables::new(), &limits, region);
+        overlay = overlay.with(&mut Reading::new(reader, files), fields)?;
+    }
+    Ok(overlay.options.settings(overlay.queue, PackerKind::Karpenter, overlay.gates))
 }
 
 /// Lays what is stated over what holds.

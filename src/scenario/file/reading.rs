@@ -156,8 +156,10 @@ impl<'a> Files<'a> {
     /// Checks that the manifests hold an object, if there are any.
     pub(super) fn check_objects(&self) -> Result<(), ScenarioError> {
         match &self.empty {
-            Some(name) if !self.has_objects => Err(ScenarioError::new(format!("`{name}` holds no object, and no other manifest does"))
-                .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines")),
+            Some(name) if !self.has_objects => Err(ScenarioError::new(format!(
+                "`{name}` holds no object, and no other manifest does"
+            ))
+            .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines")),
             _ => Ok(()),
         }
     }

@@ -16,7 +16,8 @@ metadata: {name: import, namespace: shop}
 spec: {parallelism: 2, completions: 2, template: {spec: {restartPolicy: Never, containers: [{name: own, image: own, resources: {requests: {cpu: 100m}}}]}}}
 ";
 const ON_FARGATE: &str = "eks.amazonaws.com/compute-type: fargate";
-const PROFILE: &str = "fargate: { profiles: [{ name: serverless, selectors: [{ namespace: shop, labels: { app: small } }] }] }\n";
+const PROFILE: &str =
+    "fargate: { profiles: [{ name: serverless, selectors: [{ namespace: shop, labels: { app: small } }] }] }\n";
 
 /// Two half-empty nodes of a NodePool, a node of a group, a machine of Fargate, and pods of all kinds on them.
 fn mixed() -> Place {
@@ -109,7 +110,8 @@ fn every_pod_node_and_decision_can_be_explained() {
     for policy in ["karpenter", "groups"] {
         let own = scenario.for_policy(Some(policy)).unwrap();
         let outcome =
-            nodecast::simulation::run(&scenario, own, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap();
+            nodecast::simulation::run(&scenario, own, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {})
+                .unwrap();
         let mut subjects = Vec::new();
         for at in [0, 15].map(|minutes| SimTime::ZERO + SimDuration::from_secs(60 * minutes)) {
             let pods = outcome.record.pods.iter();

@@ -14,12 +14,7 @@ use super::{Entry, Location, Node, NodeKind, Variables, substituted};
 use crate::text::Limits;
 
 /// The tree of a part of `text`, if it is one plain JSON object within the limits.
-pub(super) fn parse<'s>(
-    text: &'s str,
-    part: Range<usize>,
-    variables: &Variables,
-    limits: &Limits,
-) -> Option<Node<'s>> {
+pub(super) fn parse<'s>(text: &'s str, part: Range<usize>, variables: &Variables, limits: &Limits) -> Option<Node<'s>> {
     let own = &text[part.clone()];
     if !own.trim_start().starts_with('{') {
         return None;

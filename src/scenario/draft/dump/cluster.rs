@@ -83,6 +83,8 @@ impl Cluster {
         let karpenter = karpenter(dump, wishes, notes);
         let launcher = launcher(dump, notes);
         let stated = dump.karpenter.as_ref().filter(|_| launcher == Launcher::Karpenter);
+        let settings = stated.map_or_else(Settings::default, |own| Settings::of(own, karpenter, notes));
+        stated.into_iter().for_each(|own| Settings::warn_of_fixed(own, notes));
         Ok(Self {
             zones: zones(dump, &region),
             region,
@@ -90,7 +92,7 @@ impl Cluster {
             kubernetes,
             karpenter,
             launcher,
-            settings: stated.map_or_else(Settings::default, |own| Settings::of(own, karpenter, notes)),
+            settings,
             vertical: Vertical::of(dump, notes),
             controllers: Controllers::of(dump, notes),
         })
@@ -145,7 +147,7 @@ fn described<'d>(dump: &'d Dump<'_>, key: &str) -> Option<&'d str> {
     dump.carried.iter().find(|object| object.kind == "ClusterConfig")?.text(&["metadata", key])
 }
 
-fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersion {
+pub(super) fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersion {
     let stated = dump.nodes.iter().filter_map(|node| node.text(&["status", "nodeInfo", "kubeletVersion"]));
     let minor = |text: &str| text.strip_prefix("v1.")?.split('.').next()?.parse::<u8>().ok();
     let of_config = || described(dump, "version")?.strip_prefix("1.")?.parse::<u8>().ok();
@@ -166,10 +168,15 @@ fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersion {
     version
 }
 
+/// The containers of a workload's template, or of a pod.
+pub(super) fn containers<'o, 's>(object: &'o Object<'s>) -> &'o [Node<'s>] {
+    let path: &[&str] = if object.kind == "Pod" { &["spec"] } else { &["spec", "template", "spec"] };
+    object.at(path).and_then(|spec| spec.get("containers")).map_or(&[][..], Node::items)
+}
+
 /// The images of what a workload runs, for those who look for a program.
 pub(super) fn images<'o>(object: &'o Object<'_>) -> impl Iterator<Item = &'o str> {
-    let containers = object.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
-    containers.iter().filter_map(|container| container.get("image").and_then(Node::as_text))
+    containers(object).iter().filter_map(|container| container.get("image").and_then(Node::as_text))
 }
 
 /// The tag of an image, if it is Karpenter's.
@@ -183,21 +190,27 @@ fn is_labelled_karpenter(object: &Object<'_>) -> bool {
     object.label("app.kubernetes.io/name") == Some("karpenter")
 }
 
-/// Whether a Deployment is Karpenter's.
-pub(super) fn is_of_karpenter(deployment: &Object<'_>) -> bool {
-    is_labelled_karpenter(deployment) || images(deployment).any(|image| karpenter_tag(image).is_some())
+/// Whether a Deployment or pod is Karpenter's.
+pub(super) fn is_of_karpenter(object: &Object<'_>) -> bool {
+    is_labelled_karpenter(object) || images(object).any(|image| karpenter_tag(image).is_some())
 }
 
-/// The release in the tag of Karpenter's image, or in the label of its Deployment.
+/// The release that Karpenter's Deployment, or one of its pods, states: in the tag of the image, or in a label.
+pub(super) fn karpenter_release<'o>(object: &'o Object<'_>) -> Option<&'o str> {
+    let of_image = images(object).find_map(karpenter_tag).filter(|tag| major_and_minor(tag).is_some());
+    let of_label = || object.label("app.kubernetes.io/version").filter(|_| is_labelled_karpenter(object));
+    of_image.or_else(of_label)
+}
+
+/// The release of the dump's Karpenter: a Deployment goes before pods, which a dump may hold alone.
 fn stated_karpenter<'o>(dump: &'o Dump<'_>) -> Option<&'o str> {
-    let deployments = || dump.carried.iter().filter(|object| object.kind == "Deployment");
-    let of_image = deployments().flat_map(images).find_map(karpenter_tag);
-    let of_label = || deployments().find(|object| is_labelled_karpenter(object))?.label("app.kubernetes.io/version");
-    of_image.filter(|tag| major_and_minor(tag).is_some()).or_else(of_label)
+    let deployments = dump.carried.iter().filter(|object| object.kind == "Deployment");
+    let pods = dump.running.iter().filter(|pod| is_of_karpenter(pod));
+    deployments.chain(pods).find_map(karpenter_release)
 }
 
 /// The release that is reproduced and comes nearest.
-fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVersion {
+pub(super) fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVersion {
     if let Some(wished) = wishes.karpenter {
         return wished;
     }
@@ -261,8 +274,8 @@ fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
 
 /// The flags with which the containers of a Deployment are started.
 pub(super) fn stated_by<'o>(deployment: &'o Object<'_>) -> Vec<(&'o str, &'o str)> {
-    let containers = deployment.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
-    let lists = containers.iter().flat_map(|container| [container.get("command"), container.get("args")]).flatten();
+    let lists =
+        containers(deployment).iter().flat_map(|container| [container.get("command"), container.get("args")]).flatten();
     let words: Vec<&str> = lists.flat_map(Node::items).filter_map(Node::as_text).collect();
     stated_flags(&words)
 }

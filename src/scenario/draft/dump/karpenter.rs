@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::Notes;
-use super::cluster::stated_by;
+use super::cluster::{containers, stated_by};
 use super::objects::Object;
 use crate::domain::{KarpenterVersion, SimDuration};
+use crate::policy::instance_types::ProviderSettings;
 use crate::scenario::definition::KarpenterOptions;
+use crate::scenario::error::{listed, nearest};
 use crate::scenario::tree::Node;
 
 /// Variables that are looked at, each with its flag.
@@ -22,7 +24,7 @@ const SETTINGS: [(&str, &str); 9] = [
     ("BATCH_MAX_DURATION", "batch-max-duration"),
     ("PREFERENCE_POLICY", "preference-policy"),
     ("MIN_VALUES_POLICY", "min-values-policy"),
-    ("FEATURE_GATES", "feature-gates"),
+    (FEATURE_GATES, "feature-gates"),
     ("VM_MEMORY_OVERHEAD_PERCENT", "vm-memory-overhead-percent"),
     ("RESERVED_ENIS", "reserved-enis"),
     (CLUSTER, "cluster-name"),
@@ -33,6 +35,7 @@ const LIMITS: [(&str, &str, f64); 2] =
 /// Whether Karpenter reads no prices.
 const ISOLATED: (&str, &str) = ("ISOLATED_VPC", "isolated-vpc");
 /// What every Karpenter is told from the release on that is told all else so too.
+const FEATURE_GATES: &str = "FEATURE_GATES";
 const CLUSTER: &str = "CLUSTER_NAME";
 const TOLD_SINCE: (u8, u8) = (0, 32);
 /// Gates by Karpenter's names and by those of a scenario. All are off unless a release is told otherwise.
@@ -64,9 +67,9 @@ pub(super) struct Stated {
 }
 
 impl Stated {
-    /// Reads the containers of a Deployment.
+    /// Reads the containers of a Deployment, or of a pod of it.
     pub(super) fn of(deployment: &Object<'_>) -> Self {
-        let containers = deployment.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
+        let containers = containers(deployment);
         let mut own = Self::default();
         for variable in containers.iter().filter_map(|container| container.get("env")).flat_map(Node::items) {
             let name = variable.get("name").and_then(Node::as_text).unwrap_or_default();
@@ -105,6 +108,59 @@ impl Stated {
     fn value(&self, name: &str) -> Option<&str> {
         self.values.get(name)?.as_deref()
     }
+
+    /// Whether it shows which gates are open. Without any setting, somebody has taken the environment out.
+    pub(super) fn shows_gates(&self) -> bool {
+        !(self.values.is_empty() || self.takes_in) && self.values.get(FEATURE_GATES).is_none_or(Option::is_some)
+    }
+
+    /// Opens and closes gates, in Karpenter's own form, over those that are stated.
+    pub(super) fn add_gates(&mut self, gates: &str) {
+        let stated = self.value(FEATURE_GATES).unwrap_or_default();
+        let both = format!("{stated},{gates}");
+        self.values.insert(FEATURE_GATES, Some(both));
+    }
+
+    /// The settings that shape instance types, over those of a release.
+    pub(super) fn lay_over(&self, provider: &mut ProviderSettings) {
+        let number = |name: &str| self.value(name).and_then(|text| text.parse::<f64>().ok());
+        if let Some(share) = number("VM_MEMORY_OVERHEAD_PERCENT").filter(|share| (0.0..1.0).contains(share)) {
+            provider.vm_memory_overhead_millionths = libm::round(share * 1e6) as u32;
+        }
+        if let Some(reserved) = self.value("RESERVED_ENIS").and_then(|text| text.parse().ok()) {
+            provider.reserved_enis = reserved;
+        }
+    }
+}
+
+/// Reads `FEATURE_GATES`, each with whether it is open; `Err` holds what cannot be read.
+///
+/// Source: Karpenter v1.13 `pkg/operator/options/options.go`, `ParseFeatureGates`; Go's `strconv.ParseBool`.
+fn gates_of(text: &str) -> impl Iterator<Item = Result<(&str, bool), &str>> {
+    text.split(',').filter(|gate| !gate.trim().is_empty()).map(|gate| {
+        let (name, value) = gate.split_once('=').unwrap_or((gate, ""));
+        match value.trim() {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok((name.trim(), true)),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok((name.trim(), false)),
+            _ => Err(gate),
+        }
+    })
+}
+
+/// Checks feature gates in Karpenter's own form.
+///
+/// # Errors
+/// In words, if one is unknown, or neither on nor off.
+pub(in crate::scenario) fn check_gates(text: &str) -> Result<(), String> {
+    for gate in gates_of(text) {
+        let (name, _) = gate.map_err(|gate| format!("`{gate}` is not `Gate=true` or `Gate=false`"))?;
+        let known = || GATES.iter().map(|(own, _)| *own).chain(OPEN);
+        if !known().any(|own| own == name) {
+            let near = nearest(name, known()).map_or_else(|| listed(known()), |near| format!("did you mean `{near}`?"));
+            return Err(format!("unknown feature gate `{name}`: {near}"));
+        }
+    }
+    Ok(())
 }
 
 /// The settings that are not as a scenario has them anyway.
@@ -140,6 +196,11 @@ impl Settings {
             own.word(stated, ("MIN_VALUES_POLICY", "min_values_policy"), ["Strict", "BestEffort"], notes);
         }
         own.gates(stated, notes);
+        own
+    }
+
+    /// Names settings that a scenario has no key for.
+    pub(super) fn warn_of_fixed(stated: &Stated, notes: &mut Notes) {
         for (name, default) in FIXED {
             let Some(value) = stated.value(name) else { continue };
             if value.parse::<f64>().is_ok_and(|value| (value - default).abs() > 1e-9) {
@@ -147,7 +208,6 @@ impl Settings {
                     .warn(format!("Karpenter's `{name}` is {value}, for which a scenario has no key: {default} holds"));
             }
         }
-        own
     }
 
     /// A queue without a name is none. Where the Deployment says of which cluster it is and of no queue, there is none.
@@ -178,22 +238,15 @@ impl Settings {
     }
 
     fn gates(&mut self, stated: &Stated, notes: &mut Notes) {
-        let mut opened: Vec<String> = Vec::new();
-        for gate in stated.value("FEATURE_GATES").unwrap_or_default().split(',').filter(|gate| !gate.trim().is_empty())
-        {
-            let (name, value) = gate.split_once('=').unwrap_or((gate, ""));
-            let (name, value) = (name.trim(), value.trim());
-            let is_open = match value {
-                "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
-                "0" | "f" | "F" | "false" | "FALSE" | "False" => false,
-                _ => {
-                    left_out("FEATURE_GATES", gate, notes);
-                    continue;
-                }
-            };
+        let mut opened: Vec<&str> = Vec::new();
+        for gate in gates_of(stated.value(FEATURE_GATES).unwrap_or_default()) {
+            let Ok((name, is_open)) = gate.inspect_err(|gate| left_out(FEATURE_GATES, gate, notes)) else { continue };
             match GATES.iter().find(|(own, _)| *own == name) {
-                Some((_, key)) if is_open => opened.push(format!("{key}: true")),
-                Some(_) => {}
+                // Of a gate that is given twice the last counts.
+                Some((_, key)) => {
+                    opened.retain(|own| own != key);
+                    opened.extend(is_open.then_some(*key));
+                }
                 None if is_open != OPEN.contains(&name) => {
                     notes.warn(format!(
                         "Karpenter's feature gate `{name}` is {}, for which a scenario has no key",
@@ -204,6 +257,7 @@ impl Settings {
             }
         }
         if !opened.is_empty() {
+            let opened: Vec<String> = opened.iter().map(|key| format!("{key}: true")).collect();
             self.lines.push(format!("feature_gates: {{ {} }}", opened.join(", ")));
         }
     }
@@ -236,6 +290,7 @@ mod tests {
         let (mut notes, mut text) = (Notes::default(), String::new());
         let stated = Stated { values, takes_in: false };
         Settings::of(&stated, KarpenterVersion::default(), &mut notes).write(&mut text);
+        Settings::warn_of_fixed(&stated, &mut notes);
         (text, notes.warnings.iter().map(|own| own.message().to_owned()).collect())
     }
 
