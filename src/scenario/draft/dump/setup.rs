@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::cluster::{self, is_of_karpenter, karpenter_release};
+use super::cluster_autoscaler::is_of_autoscaler;
 use super::karpenter::{Settings, Stated};
 use super::objects::Object;
 use super::{Notes, parsed, sorted, top};
@@ -68,6 +69,6 @@ pub(in crate::scenario::draft) fn cluster_autoscaler(sources: &[Source]) -> Resu
     let sources = top::read(sources)?;
     let (all, _) = parsed(&sources)?;
     let mut deployments = all.iter().filter(|object| object.kind == "Deployment");
-    let found = deployments.find(|object| cluster::images(object).any(cluster::is_of_autoscaler));
+    let found = deployments.find(|object| cluster::images(object).any(is_of_autoscaler));
     Ok(found.map(Object::full_name))
 }
