@@ -149,7 +149,7 @@ fn terminal_text_of_runs_obeys_no_name() {
         (&["rightsize", "scenario.yaml", "--policy", "one"], &[0]),
         (&["backtest", "scenario.yaml", "--policy", "one", "--from", "report", "--replications", "2"], &[0, 1]),
         (&["calibrate", "scenario.yaml", "--from", "report", "--no-effects"], &[0]),
-        (&["recommend", "scenario.yaml", "--policy", "one", "--budget", "1s"], &[0, 1, 2]),
+        (&["recommend", "scenario.yaml", "--policy", "one", "--levers", &name()], &[2]),
     ] {
         said(&place, words, codes);
     }
