@@ -16,6 +16,8 @@ pub mod tables;
 pub mod verdict;
 pub mod workloads;
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 pub use answer::{Answer, BillComparison, BillLink, BillPart, SCHEMA_VERSION, Variant};
@@ -29,6 +31,7 @@ use verdict::{judge, share, surprise_from};
 
 use super::figures::Unit;
 use super::statistics::Estimate;
+use crate::catalog::Region;
 use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::report::summary::rounded;
 
@@ -182,6 +185,8 @@ pub struct Findings {
     pub naive_days: Option<i64>,
     /// Hours of instance types, those with most first.
     pub types: Vec<TypeHours>,
+    /// Kinds of nodes without any price, for which nodes at one price list are not judged.
+    pub unpriced: Vec<String>,
 }
 
 /// Hours of an instance type a day. Which types there are of a size is luck of prices: they are shown and not judged.
@@ -217,25 +222,39 @@ fn type_hours(recorded: &History, simulations: &[History], stretch: Stretch, bas
     rows
 }
 
-/// Judges the stretch by simulations. With the findings come the replicas of each workload as curves, in their order.
-pub fn findings(recorded: &History, simulations: &[History], stretch: Stretch) -> (Findings, Vec<Curve>) {
+/// Judges the stretch by simulations; the catalogue of the region has the prices of what neither the record nor they paid for. With the
+/// findings come the replicas of each workload as curves, in their order.
+pub fn findings(
+    recorded: &History,
+    simulations: &[History],
+    stretch: Stretch,
+    catalogue: Option<Arc<Region>>,
+) -> (Findings, Vec<Curve>) {
     let basis = Basis::of(recorded);
-    let prices = HeldPrices::of(std::iter::once(recorded).chain(simulations));
-    let observed = readings(recorded, stretch.recorded, basis, &prices);
+    let mut prices = HeldPrices::of(std::iter::once(recorded).chain(simulations));
+    if let Some(region) = catalogue {
+        prices = prices.with_catalogue(region);
+    }
+    let mut unpriced = prices.unknown_of(recorded, stretch.recorded, basis);
+    unpriced.extend(simulations.iter().flat_map(|own| prices.unknown_of(own, stretch.simulated, basis)));
+    // A sum that lacks some nodes on one side says nothing.
+    let prices = unpriced.is_empty().then_some(&prices);
+    let observed = readings(recorded, stretch.recorded, basis, prices);
     let of_seeds: Vec<Vec<Reading>> =
-        simulations.iter().map(|history| readings(history, stretch.simulated, basis, &prices)).collect();
+        simulations.iter().map(|history| readings(history, stretch.simulated, basis, prices)).collect();
     let naive_days = naive_days(recorded, stretch.recorded);
     let before = naive_days.map(|days| earlier(stretch.recorded, days));
     let naive = before.map(|before| {
         let basis = if before.from < recorded.charged_from { basis.without_charges() } else { basis };
-        readings(recorded, before, basis, &prices)
+        readings(recorded, before, basis, prices)
     });
     let figures = figures(&observed, &of_seeds, naive.as_deref());
     let cost_error = cost_error(&observed, &of_seeds);
     let Workloads { results: workloads, curves } = Workloads::of(recorded, simulations, stretch, before);
     let tally = tally(&figures, &workloads, simulations.len());
     let types = type_hours(recorded, simulations, stretch, basis);
-    (Findings { figures, workloads, tally, cost_error, naive_days, types }, curves)
+    let unpriced = unpriced.into_iter().collect();
+    (Findings { figures, workloads, tally, cost_error, naive_days, types, unpriced }, curves)
 }
 
 /// How many days earlier lies a stretch of the same hours that was recorded whole: a week if there is one, else as many as the

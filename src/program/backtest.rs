@@ -173,7 +173,8 @@ impl Backtest {
 
     /// What the seeds of one set come to; of the main one also curves and the way from the bill.
     fn judged(&self, set: Swap, histories: &[History], is_main: bool) -> Judged {
-        let (findings, of_workloads) = findings(&self.recorded, histories, self.stretch);
+        let region = self.prices.catalog().region(self.scenario.region.as_str()).ok();
+        let (findings, of_workloads) = findings(&self.recorded, histories, self.stretch, region);
         let mut curves = Vec::new();
         if is_main {
             curves.push(workloads::nodes(&self.recorded, histories, self.stretch));
@@ -280,6 +281,7 @@ impl Backtest {
         };
         let currency = self.recorded.currency.clone();
         let region = self.prices.catalog().region(self.scenario.region.as_str()).ok();
+        let warnings = self.warnings(&main.findings);
         let answer = Answer {
             schema_version: SCHEMA_VERSION,
             program: env!("CARGO_PKG_NAME"),
@@ -305,15 +307,30 @@ impl Backtest {
                 })
                 .collect(),
             bill: main.bill,
-            warnings: self.warnings(),
+            warnings,
         };
         Answered { answer, curves: main.curves, stretch, command: self.command() }
     }
 
-    fn warnings(&self) -> Caveats {
+    fn warnings(&self, findings: &Findings) -> Caveats {
         let mut all = Caveats::new();
+        if !findings.unpriced.is_empty() {
+            all.changes(&*format!(
+                "no price in {} for nodes of {}: nodes at one price list are not judged. Set `--pricing-data` or `--bill`",
+                self.scenario.region,
+                findings.unpriced.join(", ")
+            ));
+        }
+        if !self.recorded.knows_nodes {
+            all.changes("nodes: none were recorded. Node-hours and launches are not judged");
+        }
+        if !self.recorded.knows_pods {
+            all.changes("pods: none were recorded. Pods that needed a new node and their wait are not judged");
+        }
         if self.recorded.charges.is_none() {
-            all.changes("no bill was recorded: cost is judged at one price list only, that of the simulations");
+            all.changes(
+                "no bill was recorded: cost is judged only at the prices of the simulations and of the catalogue",
+            );
         }
         if self.request.mode == Mode::Replay && self.recorded.charges.is_some() && self.recorded.spot_prices.is_empty()
         {

@@ -392,6 +392,76 @@ fn nodes_that_were_only_counted_are_judged_by_their_number() {
     assert!(warnings.contains("nodes were recorded by how many there were of a kind"), "{warnings}");
 }
 
+/// A record of the scenario's time that has nodes and nothing else: each of so many types, zones and capacity types from the beginning on.
+fn record_of_nodes(directory: &Path, nodes: &[[&str; 3]]) -> PathBuf {
+    let record = directory.join("nodes");
+    std::fs::create_dir_all(&record).unwrap();
+    let about = r#"{ "schema_version": 1, "window": { "start": "2026-10-11T22:00:00Z", "end": "2026-10-14T00:00:00Z", "seconds": 180000 } }"#;
+    std::fs::write(record.join("observation.json"), about).unwrap();
+    let header = "origin,instance_type,zone,capacity_type,launched_seconds,running_seconds,registered_seconds,ready_seconds,\
+                  deletion_requested_seconds,terminating_seconds,terminated_seconds,end\n";
+    let rows = nodes.iter().map(|[kind, zone, capacity]| format!("default,{kind},{zone},{capacity},0,10,30,40,,,,\n"));
+    std::fs::write(record.join("nodes.csv"), header.to_owned() + &rows.collect::<String>()).unwrap();
+    record
+}
+
+#[test]
+fn nodes_that_no_seed_launched_cost_catalogue_prices() {
+    let place = tempfile::tempdir().unwrap();
+    let region = nodecast::catalog::Catalog::embedded().unwrap().region("us-east-1").unwrap();
+    let kind = |name: &str| region.instance_type(nodecast::domain::Symbol::new(name)).unwrap();
+    let zone = region.zone_index(nodecast::domain::Symbol::new("us-east-1c")).unwrap();
+    let on_demand = kind("r5.xlarge").on_demand.unwrap().rate.as_f64();
+    let spot = kind("c5.2xlarge").spot(zone).unwrap().rate.as_f64();
+    let zones: Vec<f64> = kind("m5.4xlarge")
+        .zones_offered()
+        .filter_map(|zone| Some(kind("m5.4xlarge").spot(zone)?.rate.as_f64()))
+        .collect();
+    let mean = zones.iter().sum::<f64>() / zones.len() as f64;
+    let nodes = [
+        ["r5.xlarge", "us-east-1b", "on-demand"],
+        ["r5.xlarge", "us-east-1d", ""],
+        ["c5.2xlarge", "us-east-1c", "spot"],
+        ["m5.4xlarge", "", "spot"],
+    ];
+    let (answer, _) = judged_by(place.path(), &record_of_nodes(place.path(), &nodes), "2", &[]);
+    let observed = figure(&answer, "cost_at_held_prices_per_day")["observed"].as_f64().unwrap();
+    let expected = 24.0 * (2.0 * on_demand + spot + mean);
+    assert!((observed / expected - 1.0).abs() < 1e-6, "{observed} {expected}");
+    assert_eq!(answer["unpriced"], serde_json::json!([]));
+    // Nobody recorded pods, which does not mean that none waited.
+    let names = answer["figures"].to_string();
+    assert!(!names.contains("pods_waited_per_day") && !names.contains("evictions_per_day"), "{names}");
+    assert!(answer["warnings"].to_string().contains("pods: none were recorded"), "{}", answer["warnings"]);
+}
+
+#[test]
+fn nodes_without_any_price_leave_cost_unjudged() {
+    let place = tempfile::tempdir().unwrap();
+    let nodes = [["m5.large", "us-east-1a", "on-demand"], ["x99.huge", "us-east-1a", "on-demand"]];
+    let (answer, _) = judged_by(place.path(), &record_of_nodes(place.path(), &nodes), "2", &[]);
+    let names = answer["figures"].to_string();
+    assert!(!names.contains("cost_at_held_prices") && names.contains("node_hours_per_day"), "{names}");
+    assert_eq!((&answer["cost_error"], &answer["unpriced"]), (&Value::Null, &serde_json::json!(["x99.huge"])));
+    let warnings = answer["warnings"].to_string();
+    assert!(warnings.contains("no price in us-east-1 for nodes of x99.huge"), "{warnings}");
+}
+
+#[test]
+fn record_without_nodes_is_not_zero_nodes() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    for name in ["summary.json", "bill.csv", "nodes.csv"] {
+        std::fs::remove_file(record.join(name)).unwrap();
+    }
+    let about = r#"{ "schema_version": 1, "window": { "start": "2026-10-11T22:00:00Z", "end": "2026-10-14T00:00:00Z", "seconds": 180000 } }"#;
+    std::fs::write(record.join("observation.json"), about).unwrap();
+    let (answer, _) = judged_by(place.path(), &record, "2", &[]);
+    let names = answer["figures"].to_string();
+    let absent = ["node_hours", "launches_per_day", "reclaims_per_day", "removed.", "cost_at_held_prices"];
+    assert!(absent.iter().all(|name| !names.contains(name)) && names.contains("pods_waited_per_day"), "{names}");
+}
+
 /// Empties the cells of some columns of a table.
 fn blanked(table: &Path, columns: &[&str]) {
     let mut reader = csv::Reader::from_path(table).unwrap();

@@ -1,8 +1,10 @@
 //! What a forecast is judged by: figures of a stretch of a history, all per day where they grow with time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::history::{Charge, History, NodeLife, PodLife, is_failed_launch, is_reclaim};
+use crate::catalog::Region;
 use crate::domain::{Money, SimDuration, SimTime, Symbol, well_known};
 use crate::experiment::figures::Unit;
 
@@ -48,6 +50,10 @@ pub struct Basis {
     running: bool,
     /// Whether the scheduler found no node for a pod is known.
     unschedulable: bool,
+    /// Something is known of nodes.
+    nodes: bool,
+    /// Something is known of pods.
+    pods: bool,
     /// What was charged is known.
     charges: bool,
     /// Why nodes ended is known.
@@ -66,6 +72,8 @@ impl Basis {
         Self {
             running: recorded.knows_running(),
             unschedulable: recorded.pods.iter().any(|pod| pod.unschedulable.is_some()),
+            nodes: recorded.knows_nodes,
+            pods: recorded.knows_pods,
             charges: recorded.charges.is_some(),
             ends: recorded.knows_ends(),
             evictions: recorded.knows_evictions,
@@ -102,10 +110,16 @@ fn waited(pod: &PodLife, end: SimTime) -> SimDuration {
     pod.scheduled.or(pod.left).unwrap_or(end).saturating_since(pod.created)
 }
 
-/// What an hour of a kind of instance costs: by type, zone and capacity type.
-#[derive(Clone, PartialEq, Debug, Default)]
+/// What an hour of a kind of instance costs: by type, zone and capacity type. The catalogue has the prices of what nothing was paid for.
+#[derive(Clone, Debug, Default)]
 pub struct HeldPrices {
     nanos_per_hour: BTreeMap<Offering, f64>,
+    catalogue: Option<Arc<Region>>,
+}
+
+/// Whether a node costs what On-Demand does: all but Spot, reserved capacity too.
+fn is_on_demand(node: &NodeLife) -> bool {
+    node.capacity_type != Some(well_known::SPOT)
 }
 
 type Offering = (Option<Symbol>, Option<Symbol>, Option<Symbol>);
@@ -136,11 +150,58 @@ impl HeldPrices {
                 nanos_per_hour.entry(offering).or_insert(nanos / count);
             }
         }
-        Self { nanos_per_hour }
+        Self { nanos_per_hour, catalogue: None }
     }
 
+    /// The same with the catalogue of the region.
+    #[must_use]
+    pub fn with_catalogue(self, region: Arc<Region>) -> Self {
+        Self { catalogue: Some(region), ..self }
+    }
+
+    /// The price of a node: what was paid for its like, On-Demand in any zone, or else what the catalogue says. `None` if neither has one.
     fn of_node(&self, node: &NodeLife) -> Option<f64> {
-        self.nanos_per_hour.get(&(node.instance_type, node.zone, node.capacity_type)).copied()
+        let paid = self.nanos_per_hour.get(&(node.instance_type, node.zone, node.capacity_type)).copied();
+        paid.or_else(|| self.of_other_zone(node)).or_else(|| self.of_catalogue(node))
+    }
+
+    /// On-Demand prices are the same in all zones of a region.
+    fn of_other_zone(&self, node: &NodeLife) -> Option<f64> {
+        let is_alike = |(kind, _, capacity): &&Offering| {
+            *kind == node.instance_type && *capacity == Some(well_known::ON_DEMAND) && is_on_demand(node)
+        };
+        let mut alike = self.nanos_per_hour.iter().filter(|(offering, _)| is_alike(offering));
+        alike.next().map(|(_, nanos)| *nanos)
+    }
+
+    /// Spot where the catalogue has no price of the zone, or the zone is not known, costs the mean of the zones.
+    fn of_catalogue(&self, node: &NodeLife) -> Option<f64> {
+        let region = self.catalogue.as_ref()?;
+        let kind = region.instance_type(node.instance_type?)?;
+        if is_on_demand(node) {
+            return kind.on_demand.map(|price| price.rate.as_nanos() as f64);
+        }
+        let nanos = |zone: usize| kind.spot(zone).map(|price| price.rate.as_nanos() as f64);
+        let own = node.zone.and_then(|zone| region.zone_index(zone)).and_then(nanos);
+        own.or_else(|| {
+            let all: Vec<f64> = kind.zones_offered().filter_map(nanos).collect();
+            (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+        })
+    }
+
+    /// The kinds of nodes within a window of which nobody has a price, for people.
+    pub fn unknown_of(&self, history: &History, window: Window, basis: Basis) -> BTreeSet<String> {
+        let is_there = |node: &&NodeLife| {
+            let presence = basis.presence(node, history.end());
+            presence.is_some_and(|(from, until)| window.overlap(from, until) > SimDuration::ZERO)
+        };
+        let nodes = history.nodes.iter().filter(|node| !node.is_of_fargate()).filter(is_there);
+        let unknown = nodes.filter(|node| self.of_node(node).is_none());
+        let kind = |node: &NodeLife| {
+            let name = node.instance_type.map_or_else(|| "no known instance type".to_owned(), |kind| kind.to_string());
+            if is_on_demand(node) { name } else { format!("{name} (Spot)") }
+        };
+        unknown.map(kind).collect()
     }
 
     /// What each kind of instance costs an hour, in the currency: type, zone, capacity type, price.
@@ -178,13 +239,16 @@ mod tolerance {
     pub(super) const BOOTS: f64 = 0.10;
 }
 
-/// The figures of `window` of `history`, in the order in which people read them.
-pub fn readings(history: &History, window: Window, basis: Basis, prices: &HeldPrices) -> Vec<Reading> {
+/// The figures of `window` of `history`, in the order in which people read them. Without `prices`, what nodes cost at one price list is not
+/// known.
+pub fn readings(history: &History, window: Window, basis: Basis, prices: Option<&HeldPrices>) -> Vec<Reading> {
     let mut readings = Readings { days: window.days(), list: Vec::new() };
     if let (true, Some(charges)) = (basis.charges, &history.charges) {
         readings.per_day("cost", "cost", Unit::Money, tolerance::BILL, charged(charges, window));
     }
-    of_hours(history, window, basis, prices, &mut readings);
+    if basis.nodes {
+        of_hours(history, window, basis, prices, &mut readings);
+    }
     of_lives(history, window, basis, &mut readings);
     of_pods(history, window, basis, &mut readings);
     readings.list
@@ -231,8 +295,8 @@ fn charged(charges: &[Charge], window: Window) -> f64 {
     charges.iter().map(|charge| charge.within(window)).fold(Money::ZERO, |sum, amount| sum + amount).as_f64()
 }
 
-fn of_hours(history: &History, window: Window, basis: Basis, prices: &HeldPrices, readings: &mut Readings) {
-    let (mut held, mut hours, mut present) = (0.0, 0.0, Vec::new());
+fn of_hours(history: &History, window: Window, basis: Basis, prices: Option<&HeldPrices>, readings: &mut Readings) {
+    let (mut held, mut hours, mut present) = (prices.map(|_| 0.0), 0.0, Vec::new());
     let mut sums: [BTreeMap<String, f64>; 3] = Default::default();
     for node in &history.nodes {
         let Some((from, until)) = basis.presence(node, history.end()) else { continue };
@@ -241,7 +305,11 @@ fn of_hours(history: &History, window: Window, basis: Basis, prices: &HeldPrices
             continue;
         }
         hours += within;
-        held += within * prices.of_node(node).unwrap_or(0.0) / 1e9;
+        // Fargate bills its pods and no instance, on both sides.
+        if !node.is_of_fargate() {
+            let price = prices.and_then(|prices| prices.of_node(node));
+            held = held.zip(price).map(|(held, price)| held + within * price / 1e9);
+        }
         present.push((from.max(window.from), until.min(window.until)));
         let size = node.instance_type.and_then(|own| own.as_str().split_once('.')).map(|(_, size)| size.to_owned());
         let words = [node.capacity_type.map(|own| own.to_string()), size, Some(node.origin.to_string())];
@@ -250,7 +318,9 @@ fn of_hours(history: &History, window: Window, basis: Basis, prices: &HeldPrices
                 within;
         }
     }
-    readings.per_day("cost_at_held_prices", "nodes at one price list", Unit::Money, tolerance::HOURS, held);
+    let (name, label) = ("cost_at_held_prices_per_day", "nodes at one price list a day");
+    let held = held.filter(|_| readings.days > 0.0).map(|held| held / readings.days);
+    readings.measured(name, label, Unit::Money, tolerance::HOURS, held);
     readings.per_day("node_hours", "node-hours", Unit::Count, tolerance::HOURS, hours);
     let kinds = [("capacity_type", ""), ("size", "size "), ("pool", "pool ")];
     for ((kind, word), sums) in kinds.iter().zip(&sums) {
@@ -284,7 +354,10 @@ fn of_lives(history: &History, window: Window, basis: Basis, readings: &mut Read
     let launched = |node: &&NodeLife| {
         !node.is_of_fargate() && basis.launch(node).is_some_and(|at| at > SimTime::ZERO && window.holds(at))
     };
-    readings.per_day("launches", "launches", Unit::Count, tolerance::COUNTS, nodes().filter(launched).count() as f64);
+    if basis.nodes {
+        let launches = nodes().filter(launched).count() as f64;
+        readings.per_day("launches", "launches", Unit::Count, tolerance::COUNTS, launches);
+    }
     if basis.ends {
         let ended = nodes().filter_map(|node| Some((node.ended()?, node.end?, 1.0)));
         of_ends(ended.filter(|(at, ..)| window.holds(*at)), readings);
@@ -328,6 +401,9 @@ fn of_pods(history: &History, window: Window, basis: Basis, readings: &mut Readi
         let counted =
             history.counted.evictions.iter().filter(|(at, _)| window.holds(*at)).map(|(_, count)| count).sum();
         readings.per_day("evictions", "pods evicted, DaemonSets\u{2019} too", Unit::Count, tolerance::COUNTS, counted);
+    }
+    if !basis.pods {
+        return;
     }
     let end = history.end();
     let created = history.pods.iter().filter(|pod| window.holds(pod.created));

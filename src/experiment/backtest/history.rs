@@ -28,6 +28,10 @@ pub struct History {
     pub pods: Vec<PodLife>,
     /// Each workload but DaemonSets over time, by namespace and name.
     pub workloads: BTreeMap<String, Vec<WorkloadState>>,
+    /// Whether anything was recorded of nodes.
+    pub knows_nodes: bool,
+    /// Whether anything was recorded of pods.
+    pub knows_pods: bool,
     /// Whether it is known which pods were evicted.
     pub knows_evictions: bool,
     /// What was charged, in the order of the bill; `None` where no bill is known.
@@ -218,6 +222,8 @@ impl History {
             nodes: Vec::new(),
             pods: Vec::new(),
             workloads: BTreeMap::new(),
+            knows_nodes: false,
+            knows_pods: false,
             knows_evictions: false,
             charges: None,
             charged_from: SimTime::ZERO,
@@ -247,6 +253,8 @@ impl History {
             nodes,
             pods: pods.collect(),
             workloads: workloads(outcome),
+            knows_nodes: true,
+            knows_pods: true,
             knows_evictions: true,
             charges: Some(charges(outcome)),
             charged_from: SimTime::ZERO,
@@ -262,7 +270,8 @@ impl History {
 
     /// Whether it is known why nodes ended: nothing is, where some did and none says why.
     pub fn knows_ends(&self) -> bool {
-        self.nodes.iter().any(|node| node.end.is_some()) || self.nodes.iter().all(|node| node.ended().is_none())
+        let told = self.nodes.iter().any(|node| node.end.is_some());
+        self.knows_nodes && (told || self.nodes.iter().all(|node| node.ended().is_none()))
     }
 
     /// Whether a node's billing is known to begin apart from its registration.

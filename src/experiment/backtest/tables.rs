@@ -121,6 +121,8 @@ pub fn read(directory: &Path) -> Result<History, HistoryError> {
         counted.taken_for_on_demand = take_for_on_demand(&mut nodes);
     }
     Ok(History {
+        knows_nodes: is_there("nodes.csv") || !nodes.is_empty(),
+        knows_pods: is_there("pods.csv"),
         charged_from: SimTime::ZERO,
         counted,
         start: span.start,
