@@ -263,8 +263,12 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     base.apply(reading.files.added()?);
     node_groups::lay_over(reading, fields, &mut base)?;
     let overlay = Overlay::over_defaults(&base).with(reading, fields)?;
-    let policies = policies::read(reading, fields, &base, overlay)?;
+    let mut policies = policies::read(reading, fields, &base, overlay.clone())?;
     let timeline = timeline::read(reading, fields, &base)?;
+    if policies.is_empty() {
+        policies.push(policies::implied(reading, fields, &base, overlay, &timeline.actions)?);
+    }
+    policies::check_pools(reading, fields, &policies, &timeline.actions)?;
     reading.workloads = checks::Workloads::of(&policies, &timeline.actions);
     reading.node_pools = checks::node_pools(&policies, &timeline.actions);
     checks::timeline(&reading.reader, &timeline, &reading.workloads, &policies)?;

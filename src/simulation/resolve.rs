@@ -102,7 +102,7 @@ pub fn resolve<'s>(
     }
     let about_size = thinned.into_iter().chain(Forecast::of(scenario, policy, sample_interval).warning());
     about_size.for_each(|text| warnings.harmless(text));
-    warn_about_objects(manifests, policy, &mut warnings);
+    warn_about_objects(scenario, policy, &mut warnings);
     warn_about_gates(scenario, manifests, &mut warnings);
     fields::warn(&setup, &mut warnings);
     dropped::warn(&setup, &mut warnings);
@@ -164,7 +164,8 @@ fn group_ranks(manifests: &Manifests) -> Option<GroupRanks> {
     GroupRanks::new(pairs).ok()
 }
 
-fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {
+fn warn_about_objects(scenario: &Scenario, policy: &PolicyVariant, warnings: &mut Caveats) {
+    let manifests = &policy.manifests;
     let controlled = manifests.pods.iter().filter(|pod| !is_bare(pod)).count();
     if controlled > 0 {
         warnings.changes(format!(
@@ -187,10 +188,12 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
             policy.name
         ));
     }
-    if policy.autoscaler == scenario::Autoscaler::None && !manifests.node_pools.is_empty() {
+    let later = scenario.timeline.iter().filter_map(|step| step.action.applied());
+    let has_pools = std::iter::once(manifests).chain(later).any(|own| !own.node_pools.is_empty());
+    if policy.autoscaler == scenario::Autoscaler::None && has_pools {
         warnings.changes(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
     }
-    if policy.autoscaler == scenario::Autoscaler::ClusterAutoscaler && !manifests.node_pools.is_empty() {
+    if policy.autoscaler == scenario::Autoscaler::ClusterAutoscaler && has_pools {
         warnings
             .harmless(format!("policy {}: NodePools are ignored, Cluster Autoscaler knows node groups", policy.name));
     }

@@ -156,3 +156,43 @@ fn a_step_that_makes_a_pool_static_or_takes_that_from_it_is_refused() {
     let deleted = "  - { at: 20m, delete: { kind: NodePool, name: web } }\n";
     assert_eq!(load(&plain, &fixed, deleted), None);
 }
+
+/// A scenario whose only NodePool comes after ten minutes; what is wrong with it, if anything.
+fn with_late_pool(policies: &str, pool: &str) -> Result<Scenario, String> {
+    let place = Place::new();
+    place.put("cluster.yaml", &deployment("web", 5, "late"));
+    place.put("late.yaml", pool);
+    let steps = if pool.is_empty() { "" } else { "timeline: [{ at: 10m, manifests: [late.yaml] }]\n" };
+    place.put(
+        "scenario.yaml",
+        &format!("name: late\nregion: us-east-1\nduration: 30m\nmanifests: [cluster.yaml]\n{steps}{policies}"),
+    );
+    Scenario::load(&place.path("scenario.yaml")).map(|(scenario, _)| scenario).map_err(|error| error.to_string())
+}
+
+#[test]
+fn first_node_pool_may_come_by_the_timeline() {
+    // With a policy that says so, and with none, where the objects imply it.
+    for policies in ["policies: [{ name: own, autoscaler: karpenter }]\n", ""] {
+        let scenario = with_late_pool(policies, &pool("late", "m5", "100%")).unwrap();
+        let outcome = run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
+        let nodes = &outcome.record.nodes;
+        let ten = SimTime::ZERO + SimDuration::from_secs(600);
+        assert!(!nodes.is_empty() && nodes.iter().all(|node| node.requested >= ten), "{}", nodes.len());
+        let pods = outcome.record.pods.iter();
+        assert!(pods.map(|pod| pod.scheduled).all(|at| at.is_some_and(|at| at < ten + SimDuration::from_secs(120))));
+    }
+}
+
+#[test]
+fn karpenter_without_any_node_pool_is_refused() {
+    let karpenter = "policies: [{ name: own, autoscaler: karpenter }]\n";
+    assert!(with_late_pool(karpenter, "").unwrap_err().contains("has no NodePool and no Provisioner"));
+    let budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: shop}\n\
+                  spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}\n";
+    assert!(with_late_pool(karpenter, budget).unwrap_err().contains("has no NodePool and no Provisioner"));
+    // Nobody looks at a NodePool of the timeline under a policy that launches nothing.
+    let fixed = with_late_pool("policies: [{ name: own, autoscaler: static }]\n", &pool("late", "m5", "100%")).unwrap();
+    let outcome = run(&fixed, &fixed.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
+    assert!(outcome.warnings.iter().any(|warning| warning.contains("NodePools are ignored")));
+}

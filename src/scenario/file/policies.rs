@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::overlays::Overlay;
-use super::{Reading, auto_mode, fargate, node_groups};
+use super::{Placed, Reading, auto_mode, fargate, node_groups};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Symbol, Versions};
 use crate::policy::cluster_autoscaler::Flags;
@@ -22,7 +22,7 @@ use crate::scenario::tree::Node;
 /// Files of a comparison's directory, in which each policy has a folder.
 const OF_COMPARISON: [&str; 4] = ["comparison.json", "comparison.html", "replications.csv", "written.json"];
 
-/// The policies: those of `policies`, or the one that the scenario's own objects imply.
+/// The policies that `policies` states.
 pub(super) fn read<'s>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
@@ -47,38 +47,76 @@ pub(super) fn read<'s>(
         }
         policies.push(policy);
     }
-    if policies.is_empty() {
-        let (name, autoscaler) = if base.node_pools.is_empty() {
-            ("static", Autoscaler::None)
-        } else if base.node_pools.iter().all(|pool| pool.auto_mode) {
-            ("eks-auto-mode", Autoscaler::EksAutoMode)
-        } else {
-            ("karpenter", Autoscaler::Karpenter)
-        };
-        let packer = PackerKind::Karpenter;
-        let bare = PolicyVariant {
-            name: name.to_owned(),
-            autoscaler,
-            packer,
-            versions: overlay.versions,
-            interruption_queue: false,
-            karpenter_options: overlay.options,
-            feature_gates: overlay.gates,
-            termination_handler: None,
-            controller_time: overlay.controller_time,
-            auto_mode: None,
-            fargate: None,
-            vertical: Arc::default(),
-            flags: None,
-            manifests: Arc::default(),
-        };
-        let policy = completed(reading, bare, base.clone(), overlay)?;
-        if policy.auto_mode.is_some() {
-            auto_mode::check(reading, fields.at, &policy.manifests)?;
-        }
-        policies.push(policy);
-    }
     Ok(policies)
+}
+
+/// The policy that the scenario's own objects imply, and those that its timeline brings.
+pub(super) fn implied<'s>(
+    reading: &mut Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    base: &Manifests,
+    overlay: Overlay,
+    actions: &[Placed],
+) -> Result<PolicyVariant, ScenarioError> {
+    let later = brought(actions).map(|manifests| &manifests.node_pools);
+    // What exists from the start decides, if there is anything.
+    let pools = std::iter::once(&base.node_pools).chain(later).find(|pools| !pools.is_empty());
+    let (name, autoscaler) = if pools.is_none() {
+        ("static", Autoscaler::None)
+    } else if pools.into_iter().flatten().all(|pool| pool.auto_mode) {
+        ("eks-auto-mode", Autoscaler::EksAutoMode)
+    } else {
+        ("karpenter", Autoscaler::Karpenter)
+    };
+    let packer = PackerKind::Karpenter;
+    let bare = PolicyVariant {
+        name: name.to_owned(),
+        autoscaler,
+        packer,
+        versions: overlay.versions,
+        interruption_queue: false,
+        karpenter_options: overlay.options,
+        feature_gates: overlay.gates,
+        termination_handler: None,
+        controller_time: overlay.controller_time,
+        auto_mode: None,
+        fargate: None,
+        vertical: Arc::default(),
+        flags: None,
+        manifests: Arc::default(),
+    };
+    let policy = completed(reading, bare, base.clone(), overlay)?;
+    if policy.auto_mode.is_some() {
+        auto_mode::check(reading, fields.at, &policy.manifests)?;
+    }
+    Ok(policy)
+}
+
+/// The manifests that a timeline applies.
+fn brought(actions: &[Placed]) -> impl Iterator<Item = &Manifests> {
+    actions.iter().filter_map(|placed| placed.action.action.applied()).map(|manifests| &**manifests)
+}
+
+/// Refuses a policy under which Karpenter never has a NodePool: neither from the start nor by a step of the timeline.
+pub(super) fn check_pools<'s>(
+    reading: &Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    policies: &[PolicyVariant],
+    actions: &[Placed],
+) -> Result<(), ScenarioError> {
+    let nodes = fields.optional("policies", |n, what| reading.reader.list(n, what))?.unwrap_or_default();
+    for (node, policy) in nodes.iter().zip(policies) {
+        let comes_later = || brought(actions).flat_map(|manifests| &manifests.node_pools).any(|pool| !pool.auto_mode);
+        if policy.autoscaler == Autoscaler::Karpenter && policy.manifests.node_pools.is_empty() && !comes_later() {
+            return Err(reading
+                .error(node.at, format!("the policy `{}` has no NodePool and no Provisioner", policy.name))
+                .because("Karpenter would launch nothing")
+                .help(
+                    "add one to its `manifests`, to the scenario's or to a step of the timeline, or say `autoscaler: static`",
+                ));
+        }
+    }
+    Ok(())
 }
 
 /// A policy with what it is laid over.
@@ -150,12 +188,6 @@ fn policy<'s>(
     let name = &policy.name;
     if policy.auto_mode.is_some() {
         auto_mode::check(reading, node.at, &policy.manifests)?;
-    }
-    if policy.autoscaler == Autoscaler::Karpenter && policy.manifests.node_pools.is_empty() {
-        return Err(reading
-            .error(node.at, format!("the policy `{name}` has no NodePool and no Provisioner"))
-            .because("Karpenter would launch nothing")
-            .help("add one to its `manifests` or to the scenario's, or say `autoscaler: static`"));
     }
     if let Some(flags) = &policy.flags
         && !minds_any(flags, &policy.manifests)
