@@ -133,6 +133,65 @@ fn pods_that_go_round_are_a_cycle_with_its_period_workload_and_nodes() {
     assert_eq!(Summary::of(&once).churn.cycles, []);
 }
 
+/// Two pods that go from one large node to two small ones after so many seconds, and back to a large one after so many more, six times.
+fn one_and_two((apart, together): (i64, i64)) -> Outcome {
+    let mut outcome = synthetic::outcome();
+    outcome.record.commands.clear();
+    let (mut nodes, mut pods) = (Vec::new(), Vec::new());
+    for step in 0..12 {
+        let from = step / 2 * (apart + together) + step % 2 * apart;
+        let until = from + if step % 2 == 0 { apart } else { together };
+        let kinds: &[&str] = if step % 2 == 0 { &["m5.4xlarge"] } else { &["m5.2xlarge", "c5.2xlarge"] };
+        for kind in kinds {
+            nodes.push(NodeFacts {
+                name: format!("default-{:05}", nodes.len()),
+                instance_type: Some(Symbol::new(kind)),
+                requested: at(from),
+                launched: Some(at(from)),
+                running: Some(at(from)),
+                registered: Some(at(from + 1)),
+                ready: Some(at(from + 1)),
+                deletion_requested: Some(at(until)),
+                terminating: Some(at(until + 5)),
+                terminated: Some(at(until + 9)),
+                end: Some(NodeEnd::Underutilized),
+                ..outcome.record.nodes[3].clone()
+            });
+        }
+        for pod in 0..2 {
+            pods.push(PodFacts {
+                name: format!("frontend-{step}-{pod}"),
+                created: at(from),
+                scheduled: Some(at(from + 2)),
+                ready: Some(at(from + 3)),
+                deletion_requested: Some(at(until)),
+                removed: Some(at(until + 1)),
+                node: Some(NodeId((nodes.len() - 1 - pod * (kinds.len() - 1)) as u32)),
+                evicted: true,
+                ..outcome.record.pods.of(PodId(0))
+            });
+        }
+    }
+    (outcome.record.nodes, outcome.record.pods) = (nodes, pods.into_iter().collect());
+    outcome
+}
+
+#[test]
+fn rounds_of_two_steps_are_one_cycle() {
+    // Steps of 110 and 60 seconds are no even rounds, and a step each way is one.
+    let churn = Summary::of(&one_and_two((110, 60))).churn;
+    let [cycle] = churn.cycles.as_slice() else { panic!("{:?}", churn.cycles) };
+    assert_eq!((cycle.rounds, cycle.evictions, cycle.first_seconds), (6, 24, 110.0));
+    assert!((cycle.period_seconds - 170.0).abs() < 6.0, "{}", cycle.period_seconds);
+    assert_eq!(cycle.instance_types, ["c5.2xlarge", "m5.2xlarge", "m5.4xlarge"]);
+    // Other types each time are another matter.
+    let mut other = one_and_two((110, 60));
+    for (place, node) in other.record.nodes.iter_mut().enumerate() {
+        node.instance_type = Some(Symbol::new(&format!("m5.{place}xlarge")));
+    }
+    assert_eq!(Summary::of(&other).churn.cycles, []);
+}
+
 #[test]
 fn a_replacement_that_fails_again_and_again_is_a_cycle() {
     let churn = Summary::of(&in_vain()).churn;
