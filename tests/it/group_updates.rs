@@ -197,3 +197,57 @@ fn a_managed_group_has_one_architecture_and_a_volume_as_large_as_its_image() {
     let aged = format!("nodeGroups:\n- {{name: w, instanceType: m6i.xlarge, maxInstanceLifetime: 604800, {sizes}}}");
     assert!(said(&cluster(&aged)).unwrap().contains("replaces no instance for its age"));
 }
+
+#[test]
+fn update_names_keys_that_change_without_effect() {
+    let sizes = "minSize: 0, maxSize: 5, desiredCapacity: 1";
+    let said = |before: &str, later: &str, kind: &str| {
+        let text = |rest: &str| cluster(&format!("{kind}- {{name: w, {sizes}, {rest}}}"));
+        let step = "timeline: [{ at: 10m, manifests: [later.yaml] }]";
+        let files = [("first.yaml", &*text(before)), ("later.yaml", &*text(later))];
+        let (scenario, _) = load(STATIC, step, &files).unwrap();
+        let all = warnings(&scenario);
+        all.into_iter().filter(|text| text.contains("an update of node group w")).collect::<Vec<_>>().join("")
+    };
+    for (before, later, keys) in [
+        (
+            "instanceType: m6i.large, releaseVersion: a",
+            "instanceType: m6i.large, releaseVersion: b",
+            "`releaseVersion`",
+        ),
+        ("updateConfig: {maxUnavailable: 1}", "updateConfig: {maxUnavailablePercentage: 30}", "`updateConfig`"),
+        ("ssh: {allow: false}", "securityGroups: {attachIDs: [sg-1]}", "`securityGroups` and `ssh`"),
+        ("tags: {team: a}", "tags: {team: b}", "`tags`"),
+        (
+            "instanceType: m6i.large",
+            "instanceType: m6i.xlarge, releaseVersion: b",
+            "`instanceType` and `releaseVersion`",
+        ),
+        ("amiFamily: Ubuntu2204", "amiFamily: Ubuntu2404", "`amiFamily`"),
+        ("volumeSize: 30", "volumeSize: 40", "`volumeSize`"),
+    ] {
+        let told = said(before, later, "");
+        assert!(told.contains(&format!("another group ({keys} changed without effect)")), "{told}");
+        assert!(told.contains("No node is replaced"), "{told}");
+    }
+    // Written otherwise, and the same; and what an update does change.
+    assert_eq!(
+        said(
+            "releaseVersion: a, ssh: {allow: true, publicKeyName: k}",
+            "ssh: {publicKeyName: \"k\", allow: true}, releaseVersion: \"a\"",
+            ""
+        ),
+        ""
+    );
+    assert_eq!(said("instanceType: m6i.large", "instanceTypes: [m6i.large]", ""), "");
+    assert_eq!(said("labels: {a: b}", "labels: {a: c}, amiFamily: AmazonLinux2023", ""), "");
+    let own = "nodeGroups:\n";
+    assert!(said("labels: {a: b}", "labels: {a: c}", own).contains("(`labels` changed without effect)"));
+    assert!(
+        said("ami: ami-1, overrideBootstrapCommand: x", "ami: ami-2, overrideBootstrapCommand: x", own)
+            .contains("No node is replaced")
+    );
+    let distribution =
+        |price: &str| format!("instancesDistribution: {{instanceTypes: [m6i.large], maxPrice: {price}}}");
+    assert!(said(&distribution("0.1"), &distribution("0.2"), own).contains("`instancesDistribution`"));
+}

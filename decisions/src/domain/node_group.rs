@@ -1,5 +1,7 @@
 //! Node groups: Auto Scaling groups whose instances are nodes of the cluster, run by EKS or by oneself.
 
+use std::collections::BTreeMap;
+
 use super::node_pool::{AmiFamily, KubeletConfig};
 use super::volumes::{DiskClass, NodeVolume, NodeVolumes};
 use super::{Labels, Symbol, Taint};
@@ -55,6 +57,8 @@ pub struct NodeGroup {
     pub own_tags: Labels,
     /// The cluster with which eksctl makes the group; `None` for a scenario's own groups.
     pub eksctl_cluster: Option<Symbol>,
+    /// The keys of eksctl's form of it with their values, each as one text, but for sizes, labels and taints; empty for a scenario's own groups.
+    pub statement: BTreeMap<String, String>,
 }
 
 /// Labels and taints that kubelets register of themselves: nobody who reads the group or its tags knows of them before a node is there.

@@ -3,8 +3,10 @@
 mod extras;
 mod kubelets;
 mod subnets;
+mod updates;
 
 use subnets::Subnets;
+pub use updates::changed_keys;
 
 use super::common::{count, labels, symbols};
 use super::network_plugin::{self, NetworkPlugin};
@@ -285,6 +287,7 @@ fn node_group<'s>(
         tags,
         own_tags,
         eksctl_cluster: Some(cluster.name.unwrap_or(Symbol::new("cluster"))),
+        statement: updates::statement(node),
     };
     add_own(&mut group, cluster, propagates);
     if autoscaled(fields) {

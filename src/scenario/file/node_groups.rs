@@ -1,5 +1,7 @@
 //! The scenario's own list of node groups.
 
+use std::collections::BTreeMap;
+
 use super::{Reading, ScenarioError, optional};
 use crate::domain::node_group::{InstancesDistribution, NodeGroup, Registration};
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
@@ -89,6 +91,7 @@ pub(in crate::scenario) fn group<'s>(
         tags: own.tags,
         own_tags: Labels::new(),
         eksctl_cluster: None,
+        statement: BTreeMap::new(),
     };
     if managed {
         managed_labels(group.name, &group.distribution, &mut group.labels);

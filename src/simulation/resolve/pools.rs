@@ -8,10 +8,12 @@ use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{
     KarpenterVersion, NodeClass, NodeGroup, NodePool, PodSpec, Requirement, SimDuration, SimTime, well_known,
 };
+use crate::manifests::changed_keys;
 use crate::policy::auto_mode;
 use crate::policy::instance_types::{complete_classes, complete_pools};
 use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
 use crate::policy::release::{self, Behaviour};
+use crate::scenario::error::listed;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Caveats, PolicyVariant, Scenario};
 
@@ -182,6 +184,19 @@ pub(super) fn replaced(at: SimTime, later: &Manifests, scenario: &Scenario, poli
     classes.chain(pools).map(|action| Step { at, action }).collect()
 }
 
+/// The keys of a node group that change without effect, for people: all that nothing here uses, and of the others those that tell why
+/// `later` is not what an update makes of `before`.
+fn without_effect(before: &NodeGroup, later: &NodeGroup, is_other: bool) -> String {
+    let (mut keys, used) = changed_keys(before, later);
+    if is_other {
+        keys.extend(used);
+        let own = [("labels", before.labels != later.labels), ("taints", before.taints != later.taints)];
+        keys.extend(own.iter().filter(|(_, differs)| *differs && !before.managed).map(|(key, _)| *key));
+    }
+    keys.sort_unstable();
+    if keys.is_empty() { String::new() } else { format!(" ({} changed without effect)", listed(keys)) }
+}
+
 /// The steps by which node groups change at `at`; only what an update of a group can change does.
 pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -207,12 +222,15 @@ pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
             tags: before.tags.clone(),
             own_tags: before.own_tags.clone(),
             eksctl_cluster: before.eksctl_cluster,
+            statement: before.statement.clone(),
             ..group.clone()
         };
-        if updated != alike {
+        let keys = without_effect(before, group, updated != alike);
+        if updated != alike || !keys.is_empty() {
             let also = if before.managed { ", labels and taints" } else { "" };
             warnings.may_change(format!(
-                "timeline at {at}: an update of node group {name} changes its sizes{also}; what else is stated takes another group"
+                "timeline at {at}: an update of node group {name} changes its sizes{also}; what else is stated takes another group{keys}. No node is \
+                 replaced: cost and evictions of a real update are missing, so both may be too low"
             ));
         }
         steps.push(Step { at, action: Action::UpdateGroup(Box::new(updated)) });
