@@ -16,6 +16,7 @@ mod selected;
 mod selecting;
 mod sizes;
 mod storage;
+mod unloaded;
 mod usage;
 mod vertical;
 mod working;
@@ -110,6 +111,7 @@ pub fn resolve<'s>(
     selecting::warn(&setup, &mut warnings);
     selected::warn(&setup, &mut warnings);
     metrics::warn(&setup, &mut warnings);
+    unloaded::warn(&setup, &mut warnings);
     usage::warn(&setup, &mut warnings);
     vertical::warn(&setup, &mut warnings);
     warn_about_times(scenario, &mut warnings);

@@ -125,6 +125,7 @@ mod sweeps;
 mod synthetic;
 mod third_tutorial;
 mod unchanged;
+mod unloaded;
 mod unreadable_metrics;
 mod upgrades;
 mod validate;

@@ -48,6 +48,11 @@ pub(super) fn warn_about_resources(
     }
 }
 
+/// Whether a metric fails whenever the autoscaler reads it.
+pub(super) fn cannot_read(spec: &HorizontalPodAutoscaler, metric: &MetricSpec, setup: &Setup<'_>) -> bool {
+    unreadable(spec, metric, setup).is_some()
+}
+
 /// A metric that fails, with the cause or the way out.
 fn unreadable(spec: &HorizontalPodAutoscaler, metric: &MetricSpec, setup: &Setup<'_>) -> Option<String> {
     let source = &metric.source;
