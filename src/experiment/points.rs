@@ -39,6 +39,9 @@ pub struct Point {
     /// Workloads that were sent requests and answered none of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<String>,
+    /// Time for which each workload wanted replicas and had none Ready, in seconds; without those that always had one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub at_zero_seconds: BTreeMap<String, f64>,
     /// Date of the prices.
     pub price_date: String,
     /// What the model left out and could change the answer.
@@ -91,10 +94,18 @@ impl Point {
             cost_by_origin: summary.cost.by_node_origin.iter().map(|part| (part.name.clone(), part.amount)).collect(),
             spot: summary.cost.by_capacity_type.iter().any(|part| part.name == "spot"),
             silent: silent(summary),
+            at_zero_seconds: at_zero(summary),
             price_date: summary.about.price_date.clone(),
             warnings: summary.warnings.clone(),
         }
     }
+}
+
+/// Time without a Ready replica, by workload.
+fn at_zero(summary: &Summary) -> BTreeMap<String, f64> {
+    let counted = summary.availability.workloads.iter().filter(|workload| !workload.placeholder);
+    let at_zero = counted.filter(|workload| workload.at_zero_seconds > 0.0);
+    at_zero.map(|workload| (workload.workload.clone(), workload.at_zero_seconds)).collect()
 }
 
 /// The workloads that were sent requests and answered none of them.

@@ -4,6 +4,7 @@ pub mod backtest_page;
 pub mod backtest_table;
 mod backtest_words;
 pub mod calibration;
+mod causes;
 mod dots;
 pub mod explanation;
 pub mod inspection;
@@ -167,6 +168,7 @@ mod tests {
             cost_by_origin: Default::default(),
             spot: false,
             silent: Vec::new(),
+            at_zero_seconds: Default::default(),
             price_date: String::new(),
             warnings: Caveats::new(),
         };

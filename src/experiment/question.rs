@@ -336,6 +336,7 @@ mod tests {
                     cost_by_origin: Default::default(),
                     spot: false,
                     silent: Vec::new(),
+                    at_zero_seconds: Default::default(),
                     price_date: String::new(),
                     warnings: crate::scenario::Caveats::new(),
                 };

@@ -9,10 +9,12 @@
 mod answer;
 mod sizes;
 
-pub use answer::{Amounts, ContainerSizes, LeftAlone, RightSizing, Run, SizingResult, WorkloadCost, answer};
+pub use answer::{
+    Amounts, ContainerSizes, LeftAlone, MoreReplicas, RightSizing, Run, SizingResult, WorkloadCost, answer,
+};
 pub use sizes::{Measured, measure};
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::axes::Setting;
@@ -21,12 +23,12 @@ use crate::actors::{container_states, namespace_limits, respecified};
 use crate::domain::hpa::ScaleTargetRef;
 use crate::domain::vertical::UpdateMode;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Container, PodSpec, ResourceName, Resources, Symbol, VerticalPodAutoscaler};
+use crate::domain::{Container, PodSpec, ResourceName, Resources, Symbol, VerticalPodAutoscaler, WorkloadId};
 use crate::policy::vertical::{AdmittedContainer, ContainerState, NamespaceLimits, admit, proportional_limit};
 use crate::scenario::Scenario;
 use crate::scenario::manifests::Manifests;
 use crate::simulation::Outcome;
-use crate::world::record::EventKind;
+use crate::world::record::{EventKind, MetricUnit};
 
 /// What workloads request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -234,6 +236,25 @@ pub struct Aside {
     pub throttled_hours: f64,
     /// The bill by workload.
     pub by_workload: BTreeMap<String, f64>,
+    /// Mean replicas wanted of each workload that an autoscaler scales by use in percent of requests.
+    pub replicas: BTreeMap<String, f64>,
+}
+
+/// Mean replicas wanted, over the samples of a run, of the workloads that an autoscaler scales by use in percent of requests.
+fn replicas(outcome: &Outcome) -> BTreeMap<String, f64> {
+    let metrics = outcome.record.metrics.iter();
+    let by_requests = metrics.filter(|metric| metric.unit == MetricUnit::PercentOfRequest);
+    let mean = |workload: WorkloadId| {
+        let samples = outcome.record.samples.iter().flat_map(|sample| &sample.workloads);
+        let own = samples.filter(|sample| sample.workload == workload).map(|sample| f64::from(sample.replicas_desired));
+        let (sum, count) = own.fold((0.0, 0.0), |(sum, count), replicas| (sum + replicas, count + 1.0));
+        (count > 0.0).then(|| sum / count)
+    };
+    let workloads: BTreeSet<WorkloadId> = by_requests.map(|metric| metric.workload).collect();
+    let named = workloads.into_iter().filter_map(|workload| {
+        Some((outcome.record.workloads.get(workload.index())?.name.to_string(), mean(workload)?))
+    });
+    named.collect()
 }
 
 impl Aside {
@@ -249,6 +270,7 @@ impl Aside {
             evicted_for_memory: outcome.record.pressed.count() as f64,
             throttled_hours: (of_usage + of_requests) / 3_600.0,
             by_workload: summary.cost.by_workload.iter().map(|part| (part.name.clone(), part.amount)).collect(),
+            replicas: replicas(outcome),
         }
     }
 }

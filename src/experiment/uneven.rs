@@ -216,6 +216,7 @@ mod tests {
             cost_by_origin: Default::default(),
             spot: false,
             silent: silent.iter().map(|&name| name.to_owned()).collect(),
+            at_zero_seconds: Default::default(),
             price_date: String::new(),
             warnings: Caveats::new(),
         }

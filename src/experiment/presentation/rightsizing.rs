@@ -1,6 +1,7 @@
 //! The tables that `rightsize` prints, and the files of its patches.
 
 use super::{aligned_within, known, known_difference};
+use crate::domain::words::{rounded, some_of};
 use crate::domain::{ResourceName, Resources};
 use crate::experiment::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
 use crate::experiment::statistics::Estimate;
@@ -22,6 +23,7 @@ pub fn table(answer: &RightSizing, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     heading(answer, &mut lines);
     laid_out(&sizings(answer), &SIZINGS, (1, width), &mut lines);
+    lines.extend(answer.sizings.iter().filter_map(|sizing| cause_of_cost(sizing)));
     lines.push(String::new());
     let per_sizing: Vec<usize> = std::iter::once(NAME).chain(answer.sizings.iter().map(|_| 14)).collect();
     laid_out(&workloads(answer), &per_sizing, (1, width), &mut lines);
@@ -112,6 +114,23 @@ fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> Vec<String>
         own.request_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
         own.pods_pending.as_ref().map_or_else(|| "-".to_owned(), |own| number(own.mean)),
     ]
+}
+
+/// Why a sizing costs more than today, where autoscalers add replicas because requests are smaller.
+fn cause_of_cost(sizing: &SizingResult) -> Option<String> {
+    let is_dearer = sizing.against_today.as_ref().is_some_and(|paired| paired.difference.mean > 0.0);
+    if !is_dearer || sizing.more_replicas.is_empty() {
+        return None;
+    }
+    let each = sizing.more_replicas.iter().map(|workload| {
+        format!("{} {} -> {}", workload.workload, rounded(workload.replicas_today), rounded(workload.replicas))
+    });
+    Some(format!(
+        "Requests {} cost more because autoscalers compare use with them: smaller requests mean a higher utilization, and more replicas \
+         (mean replicas: {}). Raise `averageUtilization`, or use `averageValue`.",
+        label(&sizing.name),
+        some_of(&each.collect::<Vec<_>>())
+    ))
 }
 
 /// A line for each workload, what it costs with each way to size; none without workloads.

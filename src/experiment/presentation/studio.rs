@@ -193,6 +193,7 @@ mod tests {
             cost_by_origin: std::collections::BTreeMap::new(),
             spot: false,
             silent: Vec::new(),
+            at_zero_seconds: Default::default(),
             price_date: String::new(),
             warnings: crate::scenario::Caveats::new(),
         }

@@ -1,7 +1,7 @@
 //! What a comparison says, in sentences: what cannot be compared first, then cost, objectives and how well they are known.
 
 use super::table::limit;
-use super::{counted, known, known_difference};
+use super::{causes, counted, known, known_difference};
 use crate::experiment::comparison::{Comparison, FigureResult, ObjectiveRow};
 use crate::experiment::statistics::Paired;
 use crate::experiment::undone::{MEASURES, Measure};
@@ -26,7 +26,9 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
         let by = if comparison.about.other_duration_seconds.is_some() { " by the month" } else { "" };
         sentences.push(format!("{} {} than {}{by}{waits}.", policy.name, cost_words(paired), first.name));
     }
+    sentences.extend((1..comparison.policies.len()).filter_map(|position| causes::unchanged(comparison, position)));
     sentences.extend((1..comparison.policies.len()).filter_map(|position| availability(comparison, position)));
+    sentences.extend(causes::workloads_at_zero(comparison));
     sentences.extend(uneven(comparison));
     sentences.extend(estimated(comparison));
     sentences.extend(comparison.objectives().iter().map(|row| objective_words(comparison, row)));

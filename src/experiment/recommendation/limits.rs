@@ -234,6 +234,7 @@ mod tests {
             cost_by_origin: BTreeMap::new(),
             spot: false,
             silent: Vec::new(),
+            at_zero_seconds: Default::default(),
             price_date: String::new(),
             warnings: Caveats::new(),
         }

@@ -1,6 +1,6 @@
 //! The answer: what each sizing costs and what breaks under it, and every container's sizes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +82,42 @@ pub struct SizingResult {
     pub request_p99: Option<Estimate>,
     /// Share of requests that got no answer; `null` without requests.
     pub requests_lost: Option<Estimate>,
+    /// Workloads whose autoscaler adds replicas because it compares use with smaller requests, those first that get most; absent without
+    /// any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more_replicas: Vec<MoreReplicas>,
+}
+
+/// A workload with more replicas than today, because its autoscaler's target is a share of requests.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MoreReplicas {
+    /// Namespace and name.
+    pub workload: String,
+    /// Mean replicas wanted today.
+    pub replicas_today: f64,
+    /// The same with this sizing.
+    pub replicas: f64,
+}
+
+/// The rise in mean replicas, as a share, from which on a workload is named.
+const MORE_MUCH: f64 = 0.02;
+
+/// The workloads that want clearly more replicas than today and are scaled by use in percent of requests.
+fn more_replicas(own: &[Run], today: &[Run]) -> Vec<MoreReplicas> {
+    let mean = |runs: &[Run], name: &String| {
+        let known: Vec<f64> = runs.iter().filter_map(|(_, aside)| aside.replicas.get(name).copied()).collect();
+        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    };
+    let names: BTreeSet<&String> = own.iter().flat_map(|(_, aside)| aside.replicas.keys()).collect();
+    let entry = |name: &String| {
+        let (replicas_today, replicas) = (mean(today, name)?, mean(own, name)?);
+        let is_more = replicas > replicas_today * (1.0 + MORE_MUCH);
+        is_more.then(|| MoreReplicas { workload: name.clone(), replicas_today, replicas })
+    };
+    let mut all: Vec<MoreReplicas> = names.into_iter().filter_map(entry).collect();
+    let added = |one: &MoreReplicas| one.replicas - one.replicas_today;
+    all.sort_by(|one, other| added(other).total_cmp(&added(one)).then_with(|| one.workload.cmp(&other.workload)));
+    all
 }
 
 /// What a workload costs in a month.
@@ -216,6 +252,7 @@ fn result(sizing: Sizing, own: &[Run], today: &[Run]) -> SizingResult {
         pods_pending: mean("pods_pending"),
         request_p99: mean("request_p99"),
         requests_lost: mean("requests_lost"),
+        more_replicas: if sizing == Sizing::Today { Vec::new() } else { more_replicas(own, today) },
     }
 }
 
