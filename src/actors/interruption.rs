@@ -186,7 +186,7 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
     match fault.kind {
         FaultKind::SpotInterruption { pools, victims, before } => {
             let nodes = drawn(context, number, &pools, victims);
-            note_if_none(context, now, victims, &nodes);
+            note_if_none(context, now, (fault.kind, victims), &nodes);
             for node in nodes {
                 recommend_rebalance(context, now, node, "injected");
                 if before <= NOTICE {
@@ -198,7 +198,7 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
         }
         FaultKind::NodeFailure { struck, ended } => {
             let nodes = struck_nodes(context, number, &struck);
-            note_if_none(context, now, struck.victims, &nodes);
+            note_if_none(context, now, (fault.kind, struck.victims), &nodes);
             for node in nodes {
                 if ended {
                     let why = "its hardware failed, and EC2 ended it";
@@ -254,15 +254,22 @@ fn is_meant(context: &Context<'_>, node: NodeId, victims: Victims) -> bool {
     }
 }
 
-/// Says so if the node that a fault names is not there.
-fn note_if_none(context: &mut Context<'_>, now: SimTime, victims: Victims, nodes: &[NodeId]) {
-    if let (Victims::Named(name), []) = (victims, nodes) {
-        let unmet = match nodes_called(context, name.as_str()) {
+/// Says so if a fault finds nothing to strike: the node that it names is not there, or no instance of those that it may strike.
+fn note_if_none(context: &mut Context<'_>, now: SimTime, (kind, victims): (FaultKind, Victims), nodes: &[NodeId]) {
+    let text = match victims {
+        Victims::Permille(0) | Victims::Count(0) => return,
+        _ if !nodes.is_empty() => return,
+        Victims::Named(name) => match nodes_called(context, name.as_str()) {
             Ok(_) => format!("there is no running instance of the node {name} that the fault could strike"),
             Err(names) => format!("{name} is the host name of several nodes that the fault could strike: {names}"),
-        };
-        context.world.note_unmet(now, unmet);
-    }
+        },
+        Victims::Permille(_) | Victims::Count(_) => format!(
+            "the fault \"{}\" struck nothing, because no such instance was running. It changed nothing; set another time or \
+             other instances",
+            kind.describe()
+        ),
+    };
+    context.world.note_unmet(now, text);
 }
 
 /// As many of `candidates` as are to be struck, by a draw of each: its stream and its number in it. In order of id.

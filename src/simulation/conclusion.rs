@@ -10,7 +10,7 @@ use super::outcome::{
     UNPRICED,
 };
 use super::usable_types::unpriced_types;
-use super::{beside, draining, rollouts};
+use super::{beside, draining, no_effect, rollouts};
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup, inquiry};
 use crate::catalog::{Price, PriceQuality};
 use crate::cloud::billing::{self, Beside, ManagedNodes};
@@ -70,6 +70,9 @@ pub(super) fn conclude(
     record.controllers.limits = limits;
     record.drifted = drifted;
     record.unmet.iter().for_each(|(at, what)| warnings.may_change(format!("at {at}: {what}")));
+    let (faults, warm_up) = (&scenario.ec2.cloud.faults, scenario.warm_up);
+    no_effect::idle_faults(&record, faults, end).into_iter().for_each(|text| warnings.may_change(text));
+    no_effect::jobs_of_warm_up(&record, warm_up).into_iter().for_each(|text| warnings.may_change(text));
     pressed(&record).into_iter().for_each(|text| warnings.may_change(text));
     stuck.into_iter().chain(stalled).for_each(|text| warnings.may_change(text));
     let busy = busy_controllers(&record.controllers, context.setup.scenario.duration);

@@ -21,6 +21,14 @@ pub struct JobFigures {
     /// Of those due all that are not done: given up, deleted before they had ended, never started because the one before still ran, or still
     /// running although the next of their CronJob was due. The newest Job of a CronJob only runs when the run ends.
     pub undone: u64,
+    /// Of those complete the ones that were so before the warm-up was over: no wait and no eviction of their pods counts.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub complete_in_warm_up: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What is known of one workload.
@@ -45,11 +53,11 @@ pub(super) fn figures(outcome: &Outcome) -> Option<JobFigures> {
     for job in outcome.record.jobs.iter().filter(is_own) {
         all.entry(job.workload).or_default().jobs.push(job);
     }
-    let figures = all.values().fold(JobFigures::default(), |sum, own| sum.and(&of(own)));
+    let figures = all.values().fold(JobFigures::default(), |sum, own| sum.and(&of(own, outcome.about.counts_from())));
     (figures.due > 0).then_some(figures)
 }
 
-fn of(own: &Known<'_>) -> JobFigures {
+fn of(own: &Known<'_>, counts_from: SimTime) -> JobFigures {
     let ended = |kind| own.jobs.iter().filter(|job| job.end.is_some_and(|end| end.kind == kind)).count() as u64;
     let complete = ended(JobOutcomeKind::Complete);
     let is_newest = |job: &&&JobFacts| job.end.is_none() && own.last.is_some_and(|last| job.created >= last);
@@ -57,7 +65,10 @@ fn of(own: &Known<'_>) -> JobFigures {
     // Jobs of a CronJob that were there when the run began were due before.
     let due = own.due.max(own.jobs.len() as u64);
     let undone = due.saturating_sub(complete + newest);
-    JobFigures { due, complete, failed: ended(JobOutcomeKind::Failed), undone }
+    let in_warm_up =
+        |job: &&&JobFacts| job.end.is_some_and(|end| end.kind == JobOutcomeKind::Complete && end.at < counts_from);
+    let complete_in_warm_up = own.jobs.iter().filter(in_warm_up).count() as u64;
+    JobFigures { due, complete, failed: ended(JobOutcomeKind::Failed), undone, complete_in_warm_up }
 }
 
 impl JobFigures {
@@ -67,6 +78,7 @@ impl JobFigures {
             complete: self.complete + other.complete,
             failed: self.failed + other.failed,
             undone: self.undone + other.undone,
+            complete_in_warm_up: self.complete_in_warm_up + other.complete_in_warm_up,
         }
     }
 }
@@ -94,7 +106,8 @@ mod tests {
     }
 
     fn undone(due: u64, last: Option<i64>, jobs: &[JobFacts]) -> (u64, u64) {
-        let figures = of(&Known { due, last: last.map(at), jobs: jobs.iter().collect() });
+        let known = Known { due, last: last.map(at), jobs: jobs.iter().collect() };
+        let figures = of(&known, SimTime::ZERO);
         (figures.due, figures.undone)
     }
 
