@@ -10,6 +10,7 @@ mod checkers;
 mod conclusion;
 mod draining;
 mod forecast;
+mod no_effect;
 pub mod outcome;
 mod resolve;
 mod rollouts;

@@ -19,6 +19,7 @@ pub mod obstacles;
 mod packed;
 pub mod pod_operations;
 pub mod pods;
+pub mod reached_limits;
 pub mod record;
 pub mod vertical;
 

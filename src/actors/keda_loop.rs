@@ -3,6 +3,8 @@
 //!
 //! Source: KEDA 2.20 `pkg/scaling/scale_handler.go`, `controllers/keda/scaledobject_controller.go`.
 
+use smallvec::SmallVec;
+
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
@@ -41,6 +43,15 @@ impl KedaLoop<'_> {
     fn name(&self) -> ObjectName {
         ObjectName { namespace: self.plan.object.namespace, name: self.plan.object.name }
     }
+}
+
+/// Of each metric of a ScaledObject's autoscaler whether it is the calendar; with a formula its one metric is not.
+pub(super) fn calendar_triggers(context: &Context<'_>, owner: u32) -> SmallVec<[bool; 4]> {
+    let plan = context.scaled_objects[owner as usize].plan;
+    if plan.object.scaling_modifiers.is_some() {
+        return SmallVec::new();
+    }
+    plan.readers.iter().map(|reader| matches!(reader, TriggerReader::Calendar(_))).collect()
 }
 
 /// What one read of a trigger gave.

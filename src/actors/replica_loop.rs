@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
-use super::workload_controllers;
+use super::{keda_loop, workload_controllers};
 use crate::cluster::PodPhase;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
 use crate::domain::pod::PodPhase as ReportedPhase;
@@ -100,7 +100,7 @@ pub(super) fn apply<'s>(
         known.read.clear();
         known.room = None;
         find_rivals(context);
-        limit_replicas(context, now, spec, target);
+        limit_replicas(context, now, (spec, owner), target);
         return;
     }
     let index = context.autoscalers.len() as u32;
@@ -118,17 +118,25 @@ pub(super) fn apply<'s>(
         drift: Drift::of_autoscaler(&context.streams, &name.to_string()),
     });
     find_rivals(context);
-    limit_replicas(context, now, spec, target);
+    limit_replicas(context, now, (spec, owner), target);
     let first = first_sync(context, now);
     context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
 }
 
 /// Tells the record how many replicas the autoscaler may give the workload that it scales.
-fn limit_replicas(context: &mut Context<'_>, now: SimTime, spec: &HorizontalPodAutoscaler, target: Option<WorkloadId>) {
+fn limit_replicas(
+    context: &mut Context<'_>,
+    now: SimTime,
+    (spec, owner): (&HorizontalPodAutoscaler, Option<u32>),
+    target: Option<WorkloadId>,
+) {
     let count = |replicas: i32| u32::try_from(replicas).unwrap_or(0);
     let limits = (count(spec.min_replicas.unwrap_or(1)), count(spec.max_replicas));
     if let Some(target) = target {
         context.world.limit_replicas(target, Some(limits), now);
+        // Where there is a calendar, it is what asks for the most until another metric does.
+        let has_calendar = owner.is_some_and(|owner| keda_loop::calendar_triggers(context, owner).contains(&true));
+        context.world.plan_maximum(target, has_calendar, now);
     }
 }
 
@@ -214,7 +222,33 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
     own.room = Some(room);
     remember(context, index, target, metrics, &decision.proposals);
+    note_planned_maximum(context, now, index, &decision.proposals);
     apply_decision(context, now, index, target, metrics, &decision);
+}
+
+/// Tells the record whether the calendar alone asks for the most replicas: where a cron trigger does, and no other metric. It stays so until
+/// another metric asks for as many, since replicas go down later than what was asked for.
+fn note_planned_maximum(
+    context: &mut Context<'_>,
+    now: SimTime,
+    index: u32,
+    proposals: &[Result<Proposal, MetricProblem>],
+) {
+    let own = &context.autoscalers[index as usize];
+    let (Some(owner), Some(target)) = (own.owner, own.target) else { return };
+    let is_calendar = keda_loop::calendar_triggers(context, owner);
+    if !is_calendar.contains(&true) {
+        return;
+    }
+    let asks = |calendar: bool| {
+        let mut all = proposals.iter().zip(&is_calendar).filter(|(_, is_calendar)| **is_calendar == calendar);
+        all.any(|(proposal, _)| proposal.as_ref().is_ok_and(|proposal| proposal.replicas >= own.spec.max_replicas))
+    };
+    match (asks(false), asks(true)) {
+        (true, _) => context.world.plan_maximum(target, false, now),
+        (false, true) => context.world.plan_maximum(target, true, now),
+        (false, false) => {}
+    }
 }
 
 /// Puts the pods that have to be looked at one by one where `room` has them, and sums up the others: those that have settled
@@ -283,13 +317,13 @@ fn wakes(context: &Context<'_>, index: u32) -> bool {
 
 /// The workload that the autoscaler scales, which may have come to be after it.
 fn target(context: &mut Context<'_>, now: SimTime, index: u32) -> Option<WorkloadId> {
-    let spec = context.autoscalers[index as usize].spec;
+    let ReplicaLoop { spec, owner, .. } = context.autoscalers[index as usize];
     if context.autoscalers[index as usize].target.is_none() {
         let found = context.scaled_workload(spec.namespace, spec.target);
         context.autoscalers[index as usize].target = found;
         if found.is_some() {
             find_rivals(context);
-            limit_replicas(context, now, spec, found);
+            limit_replicas(context, now, (spec, owner), found);
         }
     }
     context.autoscalers[index as usize].target

@@ -176,6 +176,10 @@ fn broke(summary: &Summary) -> Answer {
     if pending > 0 && !objectives.is_empty() {
         answer = answer.say(format!("{} without a node at the end", format::counted(pending, "pod", "pods")));
     }
+    let limits: Vec<String> = summary.limits_reached.iter().map(|limit| limit.words()).collect();
+    answer = answer.say(first_of("", &limits, "limits"));
+    let full: Vec<String> = own.full().iter().map(|autoscaler| autoscaler.words()).collect();
+    answer = answer.say(first_of("at the maximum: ", &full, "autoscalers"));
     let failed: Vec<_> = summary.requests.iter().filter_map(|own| Some((&own.workload, own.failed()?))).collect();
     answer.say(failed.first().map_or_else(String::new, |(workload, what)| match failed.len() - 1 {
         0 => format!("{workload}: {what}"),
@@ -183,6 +187,15 @@ fn broke(summary: &Summary) -> Answer {
             format!("{workload}: {what}; {} more with some", format::counted(others as u64, "workload", "workloads"))
         }
     }))
+}
+
+/// The first of several things with how many more there are; nothing where there is none.
+fn first_of(label: &str, all: &[String], many: &str) -> String {
+    match all {
+        [] => String::new(),
+        [only] => format!("{label}{only}"),
+        [first, rest @ ..] => format!("{label}{first}; {} more {many} in the report", rest.len()),
+    }
 }
 
 /// The worst of what broke that no objective kept has anything to say of.

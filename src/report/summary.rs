@@ -12,15 +12,14 @@ mod jobs;
 pub(crate) mod lives;
 pub(crate) mod made_anew;
 mod objectives;
+mod reached_limits;
 pub(crate) mod service;
 mod vertical;
 pub mod waits;
 
-use crate::scenario::Caveats;
-use serde::{Deserialize, Serialize};
-
 use crate::report::format;
 use crate::report::percentile::SortedSpans;
+use crate::scenario::Caveats;
 use crate::simulation::Outcome;
 pub use about::{AboutSummary, InputSummary, VersionsSummary};
 pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailability};
@@ -28,7 +27,8 @@ pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, Dri
 pub use controllers::{ControllerSummary, LoopFigures};
 pub use jobs::JobFigures;
 pub use objectives::ObjectiveResult;
-
+pub use reached_limits::LimitFigures;
+use serde::{Deserialize, Serialize};
 pub use vertical::{ContainerFigures, Sizes, VerticalFigures};
 pub use waits::{PriorityWaits, WaitFigures, WorkloadWaits};
 
@@ -64,6 +64,9 @@ pub struct Summary {
     pub pods: PodSummary,
     /// How many nodes it took.
     pub nodes: NodeSummary,
+    /// Limits on nodes that were reached; absent where none was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits_reached: Vec<LimitFigures>,
     /// How full the nodes were.
     pub utilisation: Utilisation,
     /// What the coming and going of nodes cost.
@@ -476,6 +479,7 @@ impl Summary {
             cost,
             churn: churn::summary(outcome, pods.evicted),
             nodes: lives::nodes(outcome),
+            limits_reached: reached_limits::figures(outcome),
             utilisation: lives::utilisation(outcome),
             pods,
             requests,

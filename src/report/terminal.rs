@@ -2,6 +2,7 @@
 
 mod availability;
 mod churn;
+mod reached_limits;
 mod vertical;
 
 use super::columns::printed;
@@ -41,6 +42,7 @@ fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> 
     let mut lines = Vec::new();
     heading(summary, &mut lines);
     availability::lines(summary, &mut lines);
+    reached_limits::lines(summary, &mut lines);
     cost(summary, &mut lines);
     pods(summary, &mut lines);
     requests(summary, &mut lines);

@@ -1,7 +1,7 @@
 //! Actions of Karpenter that concern nothing but the cluster and its record: every driver carries them out alike.
 
 use super::World;
-use super::record::{CommandFacts, ControllerLoop};
+use super::record::{CapacityLimit, CommandFacts, ControllerLoop};
 use crate::domain::{Currency, SimTime};
 use crate::policy::karpenter::{Action, Busy};
 
@@ -26,6 +26,9 @@ impl World {
             Action::Fail(id, why) => self.fail_command(id, at, &why),
             Action::Finish(id) => self.finish_command(id, at),
             Action::Note(subject, fact, text) => self.note_of(subject, at, fact, &text),
+            Action::LimitReached { node_pool, limits, pods } => {
+                self.note_limit(CapacityLimit::NodePool(node_pool, limits), pods, at);
+            }
             Action::Met(obstacles) => self.note_obstacles(obstacles),
             Action::Takes { what: Busy::Pass, took, cut } => self.note_loop(ControllerLoop::KarpenterPass, took, cut),
             Action::Takes { what: Busy::Look, took, cut } => self.note_loop(ControllerLoop::KarpenterLook, took, cut),

@@ -23,8 +23,12 @@ pub struct AvailabilityFacts {
     pub longest_at_zero: SimDuration,
     /// When the longest began.
     pub longest_at_zero_from: Option<SimTime>,
-    /// Time for which the workload had as many replicas as its autoscaler may give it.
+    /// Time for which the workload had as many replicas as its autoscaler may give it, and not because a calendar asks for them.
     pub at_max: SimDuration,
+    /// When that first began.
+    pub at_max_from: Option<SimTime>,
+    /// Whether it is a calendar that asks for the most replicas.
+    is_planned: bool,
     /// The most replicas that its autoscaler may give it; `None` without one, or where the least are as many.
     ceiling: Option<u32>,
     /// Replicas wanted and Ready since `settled`.
@@ -46,6 +50,7 @@ impl AvailabilityFacts {
             (self.longest_at_zero, self.longest_at_zero_from) = (other.longest_at_zero, other.longest_at_zero_from);
         }
         self.at_max += other.at_max;
+        self.at_max_from = self.at_max_from.into_iter().chain(other.at_max_from).min();
     }
 }
 
@@ -69,7 +74,8 @@ impl AvailabilityFacts {
     }
 
     fn settle(&mut self, at: SimTime) {
-        let span = at.saturating_since(self.settled);
+        let from = self.settled;
+        let span = at.saturating_since(from);
         self.settled = self.settled.max(at);
         let (wanted, ready) = self.now;
         let micros = i128::from(span.as_micros());
@@ -78,8 +84,9 @@ impl AvailabilityFacts {
         if self.zero_since.is_some() {
             self.at_zero += span;
         }
-        if self.ceiling.is_some_and(|ceiling| wanted >= ceiling) {
+        if span > SimDuration::ZERO && !self.is_planned && self.ceiling.is_some_and(|ceiling| wanted >= ceiling) {
             self.at_max += span;
+            self.at_max_from.get_or_insert(from);
         }
     }
 
@@ -98,6 +105,7 @@ impl AvailabilityFacts {
         let zero_since = self.zero_since.map(|_| at);
         *self = Self {
             ceiling: self.ceiling,
+            is_planned: self.is_planned,
             now: self.now,
             settled: at,
             zero_since,
@@ -139,6 +147,15 @@ impl World {
         let facts = &mut self.record.availability[workload.index()];
         facts.settle(at);
         facts.ceiling = limits.filter(|(least, most)| least < most).map(|(_, most)| most);
+    }
+
+    /// Whether a calendar, and nothing else, asks for the most replicas that the autoscaler of a workload may give it.
+    pub fn plan_maximum(&mut self, workload: WorkloadId, is_planned: bool, at: SimTime) {
+        let facts = &mut self.record.availability[workload.index()];
+        if facts.is_planned != is_planned {
+            facts.settle(at);
+            facts.is_planned = is_planned;
+        }
     }
 
     /// What was counted of replicas up to `at` is forgotten.
@@ -214,6 +231,6 @@ mod tests {
         facts.change(at(10), 5, 4);
         facts.change(at(40), 3, 4);
         facts.conclude(at(100));
-        assert_eq!(facts.at_max, SimDuration::from_secs(30));
+        assert_eq!((facts.at_max, facts.at_max_from), (SimDuration::from_secs(30), Some(at(10))));
     }
 }

@@ -12,6 +12,7 @@ pub use super::jobs::{JobFacts, JobOutcome, JobOutcomeKind};
 pub use super::meters::{BudgetSample, Meter, ReplicaMemory, ServingSpell};
 pub use super::obstacles::Obstacles;
 pub use super::pods::{PodIter, Pods};
+pub use super::reached_limits::{CapacityLimit, ReachedLimit};
 pub use super::vertical::{
     PressedFacts, RecommendationSample, ThrottledFacts, UseOfContainer, VerticalFacts, VerticalMeans,
 };
@@ -66,6 +67,8 @@ pub struct Record {
     pub throttled: Vec<ThrottledFacts>,
     /// Pods that kubelets evicted because their node ran out of memory.
     pub pressed: PressedFacts,
+    /// Limits on nodes that kept pods waiting, in the order in which they were first reached.
+    pub limits: Vec<ReachedLimit>,
     /// Steps of the timeline that found nothing to act on, with their time.
     pub unmet: Vec<(SimTime, String)>,
 }

@@ -19,6 +19,7 @@ mod calibrate;
 mod call_limits;
 mod capacity_buffers;
 mod catalog;
+mod causes;
 mod checked;
 mod churn;
 mod churn_scenarios;

@@ -6,13 +6,13 @@ use nodecast::catalog::PriceQuality;
 use nodecast::cloud::BillItem;
 use nodecast::domain::vertical::UpdateMode;
 use nodecast::domain::workload::ObjectName;
-use nodecast::domain::{Money, Resources, SimTime, Symbol, WorkloadId};
+use nodecast::domain::{Money, PodId, ResourceName, Resources, SimTime, Symbol, WorkloadId};
 use nodecast::report::directory::TABLE_FILES;
 use nodecast::report::format::ExactSeconds;
 use nodecast::report::tables::{Cell, Column, Kind, Output, Sink};
 use nodecast::report::{Summary, tables};
 use nodecast::simulation::Outcome;
-use nodecast::world::record::{RecommendationSample, VerticalFacts, VerticalMeans};
+use nodecast::world::record::{CapacityLimit, ReachedLimit, RecommendationSample, VerticalFacts, VerticalMeans};
 
 use crate::synthetic;
 
@@ -112,6 +112,11 @@ fn with_recommendations() -> Outcome {
         means: VerticalMeans::default(),
         used: Vec::new(),
         samples: vec![sample(10), sample(20)],
+    });
+    let limits = Resources::new().with(ResourceName::CPU, 4_000);
+    outcome.record.limits.push(ReachedLimit {
+        limit: CapacityLimit::NodePool(Symbol::new("default"), limits),
+        pods: [(PodId(0), SimTime::ZERO)].into_iter().collect(),
     });
     outcome
 }

@@ -40,6 +40,7 @@ pub fn outcome() -> Outcome {
             verticals: Vec::new(),
             throttled: Vec::new(),
             pressed: Default::default(),
+            limits: Vec::new(),
             unmet: Vec::new(),
             commands: Vec::new(),
             obstacles: Obstacles::default(),

@@ -6,15 +6,17 @@ use std::collections::BTreeMap;
 
 use super::observation::Seen;
 use crate::actors::context::Context;
+use crate::domain::taints::first_untolerated;
 use crate::domain::words::counted;
 use crate::domain::{NodeId, PodId, SimTime};
 use crate::policy::cluster_autoscaler::cluster_state::{FailureReason, ScaleUpFailure};
 use crate::policy::cluster_autoscaler::scale_down::{NodeFinding, UnremovableReason};
+use crate::policy::cluster_autoscaler::scale_up::SkipReason;
 use crate::policy::cluster_autoscaler::view::InstanceError;
 use crate::policy::cluster_autoscaler::{
     ClusterAutoscaler, EarlyEnd, Iteration, ScaleUpReport, ScaleUpResult, templates::is_ready,
 };
-use crate::world::record::{EventKind, ScaleUpFacts};
+use crate::world::record::{CapacityLimit, EventKind, ScaleUpFacts};
 
 /// Why nothing grows in a cluster of so many nodes.
 const CLUSTER_IS_FULL: &str = "the cluster has as many nodes as max-nodes-total allows";
@@ -188,12 +190,36 @@ fn not_scaled_up(context: &mut Context<'_>, seen: &Seen, report: &ScaleUpReport,
     if report.unschedulable.is_empty() || report.result == ScaleUpResult::NotNeeded {
         return;
     }
+    note_limits(context, seen, report, now);
     let message: Box<str> = format!("pod didn't trigger scale-up: {}", reasons(seen, report)).into();
     for &pod in &report.unschedulable {
         let pod = seen.pod(pod);
         let known = &mut context.cluster_autoscaler.noted.pods;
         if known.insert(pod, message.clone()).as_deref() != Some(&*message) {
             context.world.note_pod(pod, now, EventKind::NotTriggerScaleUp, &message);
+        }
+    }
+}
+
+/// Says which pods wait because a group that would take them is at its maximum size, or the cluster is at its own.
+fn note_limits(context: &mut Context<'_>, seen: &Seen, report: &ScaleUpReport, now: SimTime) {
+    let waiting = || report.unschedulable.iter().map(|&pod| seen.pod(pod));
+    if report.result == ScaleUpResult::LimitedByMaxNodesTotal {
+        context.world.note_limit(CapacityLimit::AllNodes, waiting(), now);
+    }
+    for (group, _) in report.skipped.iter().filter(|(_, reason)| *reason == SkipReason::MaxSizeReached) {
+        let group = seen.group(*group);
+        let Some(template) = &group.template else { continue };
+        let takes = |pod: &PodId| {
+            let spec = &context.world.pod(*pod).spec;
+            spec.selects_node(&template.labels, "")
+                && first_untolerated(&template.taints, &spec.tolerations).is_none()
+                && spec.requests().fits(&template.allocatable)
+        };
+        let pods: Vec<PodId> = waiting().filter(takes).collect();
+        if !pods.is_empty() {
+            let limit = CapacityLimit::NodeGroup(group.id, u64::try_from(group.max).unwrap_or(0));
+            context.world.note_limit(limit, pods, now);
         }
     }
 }

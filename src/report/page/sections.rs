@@ -1,9 +1,11 @@
 //! The sections of the page, in the order in which a reader asks.
 
+mod reached_limits;
 mod replicas;
 mod vertical;
 mod waits;
 
+pub(super) use reached_limits::reached_limits;
 pub(super) use replicas::replicas;
 pub(super) use vertical::vertical;
 

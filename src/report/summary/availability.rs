@@ -65,8 +65,11 @@ pub struct AutoscalerAtMax {
     pub workload: String,
     /// The most replicas that it may give.
     pub max_replicas: u64,
-    /// Time for which the workload wanted as many, or more.
+    /// Time for which the workload wanted as many, or more; without what a cron trigger alone asks for.
     pub at_max_seconds: f64,
+    /// When that first began, from the start of the run; `null` where it never did.
+    #[serde(default)]
+    pub at_max_from_seconds: Option<f64>,
 }
 
 impl AvailabilitySummary {
@@ -102,10 +105,11 @@ impl WorkloadAvailability {
 }
 
 impl AutoscalerAtMax {
-    /// The time at the maximum in words: `shop/web, 40 replicas, for 2h 03m`.
+    /// The time at the maximum in words: `shop/web, 40 replicas, for 2h 03m from 19h 10m on`.
     pub fn words(&self) -> String {
         let replicas = format::counted(self.max_replicas, "replica", "replicas");
-        format!("{}, {replicas}, for {}", self.autoscaler, format::span(self.at_max_seconds))
+        let from = self.at_max_from_seconds.map_or_else(String::new, |from| format!(" from {} on", format::span(from)));
+        format!("{}, {replicas}, for {}{from}", self.autoscaler, format::span(self.at_max_seconds))
     }
 }
 
@@ -176,12 +180,13 @@ fn autoscalers(outcome: &Outcome) -> Vec<AutoscalerAtMax> {
     let firsts = made_anew::firsts(outcome);
     let at_max = |own: &ReplicaAutoscaler| {
         let same = |index: &WorkloadId| *index == made_anew::first_of(&firsts, own.workload);
-        let facts = outcome.record.availability.iter().zip(&firsts).filter(|(_, first)| same(first));
+        let facts = || outcome.record.availability.iter().zip(&firsts).filter(|(_, first)| same(first));
         (own.min_replicas < own.max_replicas).then(|| AutoscalerAtMax {
             autoscaler: own.name.to_string(),
             workload: workload_name(outcome, own.workload),
             max_replicas: u64::try_from(own.max_replicas).unwrap_or(0),
-            at_max_seconds: facts.fold(SimDuration::ZERO, |sum, (own, _)| sum + own.at_max).as_secs_f64(),
+            at_max_seconds: facts().fold(SimDuration::ZERO, |sum, (own, _)| sum + own.at_max).as_secs_f64(),
+            at_max_from_seconds: facts().filter_map(|(own, _)| own.at_max_from).min().map(|at| at.as_secs_f64()),
         })
     };
     outcome.objects.replica_autoscalers.iter().filter_map(at_max).collect()

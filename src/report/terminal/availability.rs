@@ -19,7 +19,7 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
 }
 
 /// The first of `all`, a line each, the label before the first.
-fn list(lines: &mut Vec<String>, label: &str, all: &[String], (one, many): (&str, &str)) {
+pub(super) fn list(lines: &mut Vec<String>, label: &str, all: &[String], (one, many): (&str, &str)) {
     for (position, text) in all.iter().take(WORKLOADS_MAX).enumerate() {
         lines.push(format!("{:<LABEL$}{text}", if position == 0 { label } else { "" }));
     }

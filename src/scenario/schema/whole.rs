@@ -306,7 +306,8 @@ section! {
         /// longest of all.
         at_zero: SimDuration, or "no limit";
         /// Time for which a workload wants as many replicas as its autoscaler (HPA, ScaledObject) may give it, or
-        /// more; the longest of all. An autoscaler whose minimum is its maximum does not count.
+        /// more; the longest of all. An autoscaler whose minimum is its maximum does not count, and neither does
+        /// the time for which a cron trigger alone asks for as many.
         at_max: SimDuration, or "no limit";
         /// 95th percentile of the time that pods wait for a node, as `pending_p99`.
         pending_p95: SimDuration, or "no limit";

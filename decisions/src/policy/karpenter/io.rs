@@ -254,6 +254,15 @@ pub enum Action {
     Finish(CommandId),
     /// What people are told.
     Note(Subject, Fact, String),
+    /// The limits of a NodePool leave no room for a node for these pods, which keep waiting.
+    LimitReached {
+        /// The NodePool.
+        node_pool: Symbol,
+        /// Its limits; only that on nodes where that one is used up.
+        limits: Resources,
+        /// The pods.
+        pods: Vec<PodId>,
+    },
     /// What kept nodes when the disruption loop looked.
     Met(Vec<(NodeId, Obstacle)>),
     /// A loop takes so long from now on; `cut` if a limit of time stopped it.

@@ -2,6 +2,7 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/provisioner.go`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -284,12 +285,19 @@ fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: P
             nominate(step, node, until);
         }
     }
+    let mut held: BTreeMap<(Symbol, bool), Vec<PodId>> = BTreeMap::new();
     for unplaced in &plan.unschedulable {
         let Some(&pod) = pods.get(unplaced.pod) else { continue };
         if step.cluster.pod(pod).finished {
             continue;
         }
+        for (pool, is_on_nodes) in unplaced.reason.limits() {
+            held.entry((pool, is_on_nodes)).or_default().push(pod);
+        }
         step.note_pod(pod, Fact::PodNotPlaced, unplaced.reason.to_string());
+    }
+    for ((pool, is_on_nodes), pods) in held {
+        note_limit(step, pool, is_on_nodes, pods);
     }
     if plan.claims.is_empty() {
         return;
@@ -307,6 +315,8 @@ fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: P
         if behaviour.asks_limits_again && exceeds_limits(step, claim.pool) {
             let message = format!("NodePool {}: over its limits, no node is launched", claim.node_pool);
             step.note(Fact::LaunchFailed, message);
+            let own = claim.pods.iter().filter(is_real).map(|&pod| pods[pod]).collect();
+            note_limit(step, claim.node_pool, false, own);
             continue;
         }
         let own: Vec<PodId> = claim.pods.iter().filter(is_real).map(|&pod| pods[pod]).collect();
@@ -314,6 +324,14 @@ fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: P
         let nominated_until = behaviour.nominates_claims.then_some(until);
         make_claim(step, claim, Purpose::Pods { pods: own, nominated_until });
     }
+}
+
+/// Says which pods wait because of the limits of a pool, or of that on its nodes alone.
+fn note_limit(step: &mut Step<'_>, node_pool: Symbol, is_on_nodes: bool, pods: Vec<PodId>) {
+    let Some(pool) = step.own.pools.iter().find(|pool| pool.name == node_pool) else { return };
+    let named = |(resource, _): &(ResourceName, i64)| !is_on_nodes || *resource == ResourceName::NODES;
+    let limits = pool.limits.iter().filter(named).collect();
+    step.act(Action::LimitReached { node_pool, limits, pods });
 }
 
 /// Whether the nodes of a pool are more than its limits allow; just as much is not more.

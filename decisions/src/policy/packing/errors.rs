@@ -181,6 +181,18 @@ pub enum VolumeRefusal {
     ImmediateBinding(Symbol),
 }
 
+impl Unschedulable {
+    /// The pools whose limits leave no room for a node for the pod, each with whether that is its limit on nodes.
+    pub(crate) fn limits(&self) -> impl Iterator<Item = (Symbol, bool)> + '_ {
+        let refusals = if let Self::Refused(refusals) = self { refusals.as_slice() } else { &[] };
+        refusals.iter().filter_map(|refusal| match refusal.reason {
+            Refusal::NodesLimit => Some((refusal.node_pool, true)),
+            Refusal::Limits => Some((refusal.node_pool, false)),
+            _ => None,
+        })
+    }
+}
+
 impl fmt::Display for Unschedulable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
