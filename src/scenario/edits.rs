@@ -6,10 +6,11 @@
 //! from a map a key that holds dots; `[*]` stands for every item of a list that has what leads to the value, and for every object of
 //! a kind, and `[+]` at the end of a path appends to a list, which is added where it is not there. A key that is not there is added, and whoever reads the object refuses it if it means nothing there. A path that ends at
 //! one object (`Deployment[web/api]`) sets the whole of it: one that no manifest has is added. A name without a namespace is enough where one
-//! namespace has it.
+//! namespace has it. `load[*].requests.scale` reaches loads in cores too (`demand`).
 //!
-//! What must not live here: what any key means.
+//! What must not live here: what any other key means.
 
+mod demand;
 mod fitting;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use super::manifests::READ;
 use super::source::{Limits, Source};
 use super::tree::{self, Entry, Location, Node, NodeKind, Variables};
 use crate::domain::words::counted;
+use demand::demand_key;
 
 /// A change to one value.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -367,7 +369,7 @@ fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: Path<'
         return append(node, rest, value, path);
     }
     let next = match step {
-        Step::Key(key) => entry(node, key, path)?,
+        Step::Key(key) => entry(node, demand_key(node, key, rest, path.text), path)?,
         Step::Choice(choice) if matches!(node.kind, NodeKind::Seq(_)) => item(node, choice, path.text)?,
         Step::Choice(key) => entry(node, key, path)?,
     };
@@ -417,9 +419,8 @@ fn set_in_all<'s>(
     value: &Node<'s>,
     path: Path<'_>,
 ) -> Result<(), ScenarioError> {
-    let leading = steps.split_last().map_or(&[][..], |(_, leading)| leading);
     let mut found = false;
-    for item in items.iter_mut().filter(|item| leads(item, leading)) {
+    for item in items.iter_mut().filter(|item| leads(item, steps, path.text)) {
         found = true;
         set(item, steps, value.clone(), path)?;
     }
@@ -430,9 +431,9 @@ fn set_in_all<'s>(
         .help("`[*]` changes the items that have all keys of the path but the last"))
 }
 
-/// Whether there is something at the end of `steps`.
-fn leads(node: &Node<'_>, steps: &[Step]) -> bool {
-    let Some((step, rest)) = steps.split_first() else { return true };
+/// Whether all but the last of `steps` are there.
+fn leads(node: &Node<'_>, steps: &[Step], path: &str) -> bool {
+    let Some((step, rest)) = steps.split_first().filter(|(_, rest)| !rest.is_empty()) else { return true };
     match step {
         Step::Choice(choice) if matches!(node.kind, NodeKind::Seq(_)) => {
             let items = node.items();
@@ -440,9 +441,12 @@ fn leads(node: &Node<'_>, steps: &[Step]) -> bool {
                 choice == ALL || NAMES.iter().any(|key| item.get(key).and_then(Node::as_text) == Some(choice))
             };
             let numbered = choice.parse::<usize>().ok().and_then(|number| items.get(number));
-            items.iter().filter(chosen).chain(numbered).any(|item| leads(item, rest))
+            items.iter().filter(chosen).chain(numbered).any(|item| leads(item, rest, path))
         }
-        Step::Key(key) | Step::Choice(key) => node.get(key).is_some_and(|next| leads(next, rest)),
+        Step::Key(key) => {
+            node.get(demand_key(node, key, rest, path)).is_some_and(|next| leads(next, rest, path))
+        }
+        Step::Choice(key) => node.get(key).is_some_and(|next| leads(next, rest, path)),
     }
 }
 
