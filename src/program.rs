@@ -8,6 +8,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod edits;
 mod failure;
+pub mod first_nodes;
 pub mod observe;
 pub mod pack;
 pub mod prices;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Console;
 use crate::catalog::Catalog;
 use crate::domain::KarpenterVersion;
+use crate::program::first_nodes;
 use crate::program::observe::observed;
 use crate::program::simulations::{shell_line, warning_lines};
 use crate::program::{Failure, Prices};
@@ -59,9 +60,13 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         anonymise: arguments.anonymise,
         observed: observation(&folders, &dumps, arguments.anonymise)?.as_ref().map(observed).transpose()?,
     };
-    let draft = draft(&dumps, &wishes, prices.catalog())?;
+    let mut draft = draft(&dumps, &wishes, prices.catalog())?;
     let staged = files::stage(&arguments.directory, &draft, arguments.force)?;
-    read_back(&staged.path(SCENARIO_FILE), prices.catalog())?;
+    let scenario = staged.path(SCENARIO_FILE);
+    read_back(&scenario, prices.catalog())?;
+    if add_first_nodes(&scenario, &mut draft, prices.catalog()) {
+        staged.rewrite(&draft)?;
+    }
     staged.put_in_place()?;
     for warning in warning_lines(&draft.warnings) {
         console.note(&format!("warning: {warning}"));
@@ -123,6 +128,25 @@ fn read_back(scenario: &Path, catalog: &Catalog) -> Result<(), Failure> {
     read.map(|_| ()).map_err(|error| refused(error).into())
 }
 
+/// Adds to the remark on a dump's nodes what the first run of the scenario shows of them; true if there is any.
+fn add_first_nodes(scenario: &Path, draft: &mut Draft, catalog: &Catalog) -> bool {
+    let Some(remark) = draft.remark.take() else { return false };
+    let Some((currency, rate)) = first_nodes::per_hour(scenario, catalog) else {
+        draft.remark = Some(remark);
+        return false;
+    };
+    let whole = format!(
+        "{remark}; with volumes and addresses {}{:.2} per hour, as the `nodes` line of the first run begins",
+        currency.sign(),
+        rate.as_f64()
+    );
+    if let Some(scenario) = draft.files.first_mut() {
+        scenario.text = scenario.text.replacen(&remark, &whole, 1);
+    }
+    draft.remark = Some(whole);
+    true
+}
+
 /// What was written, and what to do with it.
 fn farewell(directory: &Path, draft: &Draft, width: Option<usize>) -> String {
     let in_directory = |name: &str| directory.join(name).display().to_string();
@@ -131,8 +155,8 @@ fn farewell(directory: &Path, draft: &Draft, width: Option<usize>) -> String {
         text += &format!("wrote {}\n", in_directory(&file.name));
     }
     if let Some(remark) = &draft.remark {
-        let hold = "hold `cost` per hour and `nodes Ready` of the first run against that";
-        text += &fitted(format!("\n{remark}:\n{hold}\n"), width);
+        let compare = "compare `nodes` per hour and `nodes Ready` of the first run with that: `--duration 1m` shows its start alone";
+        text += &fitted(format!("\n{remark};\n{compare}\n"), width);
     }
     let scenario = directory.join(SCENARIO_FILE);
     let scenario = scenario.strip_prefix(".").unwrap_or(&scenario).display().to_string();

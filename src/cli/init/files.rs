@@ -85,6 +85,15 @@ impl Staged {
         self.stage.join(name)
     }
 
+    /// Writes the first file of the draft, which has changed, again.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub(super) fn rewrite(&self, draft: &Draft) -> Result<(), Failure> {
+        let Some(file) = draft.files.first() else { return Ok(()) };
+        fs::write(self.path(&file.name), &file.text).map_err(refused("write", &self.directory.join(&*file.name)))
+    }
+
     /// Puts the files in place. Should the system refuse halfway, those that were new are taken back.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What the nodes of a dump are and cost by the hour: what the first run is to be held against.
+//! What the nodes of a dump are and cost by the hour, to compare with the first run.
 //!
 //! What must not live here: anything that the scenario's nodes follow from (`groups`).
 
