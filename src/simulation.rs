@@ -14,6 +14,7 @@ mod no_effect;
 pub mod outcome;
 mod resolve;
 mod rollouts;
+mod unknown_load;
 mod usable_types;
 
 pub use forecast::Forecast;

@@ -318,7 +318,7 @@ pub fn about(question: &Question, scenario: &Scenario, currency: &str, points: &
         replications: 0,
         inputs: question.inputs.clone(),
         set: question.settings.first().map(edits::texts).unwrap_or_default(),
-        assumptions: scenario.assumptions.clone(),
+        assumptions: scenario.assumptions.iter().map(|assumption| assumption.text.clone()).collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! What must not live here: how they are drawn (`page`, `markdown`).
 
 use super::format::{self, Known, Measure};
-use super::summary::{Distribution, ObjectiveResult, RequestFigures, Summary};
+use super::summary::{Distribution, ObjectiveResult, RequestFigures, Share, Summary};
 use crate::scenario::definition::Calibrated;
 
 /// Objectives that an answer names at most.
@@ -128,6 +128,8 @@ fn response(answer: Answer, summary: &Summary) -> Answer {
     let slowest = |one: &&RequestFigures, other: &&RequestFigures| {
         p99(one).total_cmp(&p99(other)).then(std::cmp::Ordering::Greater)
     };
+    let unknown = unknown_response(summary).map_or_else(String::new, |words| format!("response times {words}"));
+    let answer = answer.say(unknown);
     let Some(figures) = summary.requests.iter().max_by(slowest) else { return answer };
     let which = match summary.requests.len() {
         1 => String::new(),
@@ -136,6 +138,22 @@ fn response(answer: Answer, summary: &Summary) -> Answer {
     let of = |seconds| format::span_or_dash(seconds);
     let spans = format!("p50 {}, p99 {}", of(figures.p50_seconds), of(figures.p99_seconds));
     answer.say(format!("requests to {}{which}: {spans}", figures.workload))
+}
+
+/// Of how many workloads response times are not known; `None` where they are known of all.
+pub(super) fn unknown_response(summary: &Summary) -> Option<String> {
+    let count = summary.loads_in_cores.len() as u64;
+    let workloads = format::counted(count, "workload, whose load is", "workloads, whose load is");
+    (count > 0).then(|| format!("not known for {workloads} CPU in cores"))
+}
+
+/// The part of the bill that rests on an assumption.
+pub(super) fn size_in_words(size: Option<Share>, summary: &Summary) -> String {
+    let of_bill = |part: Share| {
+        let amount = format::money_among(&summary.about.currency, part.amount, summary.cost.total);
+        format!("{amount} ({})", format::percent(part.share))
+    };
+    size.map_or_else(|| "size not known".to_owned(), of_bill)
 }
 
 /// Objectives that are missed, replicas that were, pods that are left, requests that failed.
@@ -271,6 +289,11 @@ fn rests_on(summary: &Summary) -> Answer {
     let answer = Answer::new("What it rests on", value)
         .with([share, plain(format!(" of the bill at estimated prices (prices of {})", summary.about.price_date))])
         .say(summary.about.calibration.as_ref().map_or_else(String::new, Calibrated::in_short));
+    let largest = summary.about.sized_assumptions().into_iter().take(NAMED_MAX);
+    let answer = largest.fold(answer, |answer, (text, size)| {
+        let first = text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.');
+        answer.say(format!("{}: {first}", size_in_words(size, summary)))
+    });
     // Those that change most come first.
     let Some(first) = summary.warnings.first() else { return answer };
     let warnings = format::counted(summary.warnings.len() as u64, "warning", "warnings");

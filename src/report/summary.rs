@@ -73,6 +73,9 @@ pub struct Summary {
     pub churn: ChurnSummary,
     /// How requests fared, one entry for each workload with load.
     pub requests: Vec<RequestFigures>,
+    /// Workloads whose load is CPU in cores: their requests and response times are not known; absent where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loads_in_cores: Vec<String>,
     /// How the messages of each queue fared.
     pub queues: Vec<QueueFigures>,
     /// What became of Jobs and of what CronJobs were to start; absent where none was due.
@@ -108,6 +111,9 @@ pub struct CostSummary {
     pub by_item: Vec<Part>,
     /// What nodes cost (instances and their volumes); the next four sum to it.
     pub nodes: f64,
+    /// The same divided by the simulated hours; `null` for a run without duration.
+    #[serde(default)]
+    pub nodes_per_hour: Option<f64>,
     /// Node cost by Spot and On-Demand.
     pub by_capacity_type: Vec<Part>,
     /// Node cost by instance family.
@@ -474,7 +480,7 @@ impl Summary {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),
             program_version: env!("CARGO_PKG_VERSION").to_owned(),
-            about: about::summary(&outcome.about, outcome.bill.currency.code()),
+            about: about::summary(&outcome.about, outcome.bill.currency.code(), cost::of_assumptions(outcome)),
             availability,
             cost,
             churn: churn::summary(outcome, pods.evicted),
@@ -483,6 +489,7 @@ impl Summary {
             utilisation: lives::utilisation(outcome),
             pods,
             requests,
+            loads_in_cores: outcome.objects.loads_in_cores.iter().map(ToString::to_string).collect(),
             queues: service::queues(outcome),
             jobs: jobs::figures(outcome),
             scaling: service::scaling(outcome),

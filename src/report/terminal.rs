@@ -1,10 +1,12 @@
 //! The table that `run` prints: the answers, in about forty lines, plain text without colour.
 
+mod assumptions;
 mod availability;
 mod churn;
 mod reached_limits;
 mod vertical;
 
+use super::answers::unknown_response;
 use super::columns::printed;
 use super::format::{self, Known, Measure, money, money_among, percent, span};
 use super::short_names::{apart, without_namespace};
@@ -59,6 +61,7 @@ fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> 
     if let Some(hint) = summary.hint_on_daemons() {
         lines.push(format!("\nhint: {hint}"));
     }
+    assumptions::lines(summary, &mut lines);
     warnings(summary, &mut lines);
     printed(&lines, width)
 }
@@ -107,7 +110,9 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
     };
     lines.push(format!("{:<LABEL$}{}", "  of it", parts(&cost.by_item)));
     if !cost.by_capacity_type.is_empty() {
-        lines.push(format!("{:<LABEL$}{}", "  nodes", parts(&cost.by_capacity_type)));
+        let per_hour =
+            cost.nodes_per_hour.map_or_else(String::new, |hour| format!("   {} per hour", money(currency, hour)));
+        lines.push(format!("{:<LABEL$}{}{per_hour}", "  nodes", parts(&cost.by_capacity_type)));
     }
     lines.push(format!(
         "{:<LABEL$}{}  ({} of the bill)",
@@ -188,6 +193,11 @@ fn longest_waits(summary: &Summary) -> Vec<&WorkloadWaits> {
 }
 
 fn requests(summary: &Summary, lines: &mut Vec<String>) {
+    if let Some(unknown) = unknown_response(summary) {
+        let label = if summary.requests.is_empty() { "response time" } else { "other response times" };
+        lines.push(format!("{label:<LABEL$}{unknown}"));
+        lines.push(String::new());
+    }
     if summary.requests.is_empty() {
         return;
     }

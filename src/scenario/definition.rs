@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::schema::assumptions::CostOf;
 pub use super::schema::metrics::{Phases, PrometheusSettings};
 pub use super::schema::policies::PolicyVariant;
 pub use super::schema::whole::{ImageSettings, Objectives, OutputSettings, Scenario, WorkloadTimes};
@@ -384,6 +385,15 @@ impl Calibrated {
         .flatten()
         .collect()
     }
+}
+
+/// What a scenario's author assumed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Assumption {
+    /// The sentence.
+    pub text: String,
+    /// The part of the bill that rests on it; `None` where nobody says.
+    pub cost_of: Option<CostOf>,
 }
 
 /// A file that was read.

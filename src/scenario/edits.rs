@@ -443,9 +443,7 @@ fn leads(node: &Node<'_>, steps: &[Step], path: &str) -> bool {
             let numbered = choice.parse::<usize>().ok().and_then(|number| items.get(number));
             items.iter().filter(chosen).chain(numbered).any(|item| leads(item, rest, path))
         }
-        Step::Key(key) => {
-            node.get(demand_key(node, key, rest, path)).is_some_and(|next| leads(next, rest, path))
-        }
+        Step::Key(key) => node.get(demand_key(node, key, rest, path)).is_some_and(|next| leads(next, rest, path)),
         Step::Choice(key) => node.get(key).is_some_and(|next| leads(next, rest, path)),
     }
 }

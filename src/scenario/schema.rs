@@ -292,6 +292,7 @@ macro_rules! section_of {
     };
 }
 
+pub mod assumptions;
 pub(in crate::scenario) mod billing;
 pub(in crate::scenario) mod cluster;
 pub(in crate::scenario) mod ec2;
@@ -565,4 +566,6 @@ pub static SECTIONS: &[&Section] = &[
     &whole::OBJECTIVES,
     &whole::WAITS,
     &whole::OUTPUT,
+    &assumptions::ASSUMPTION,
+    &assumptions::COST_OF,
 ];

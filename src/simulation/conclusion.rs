@@ -10,7 +10,7 @@ use super::outcome::{
     UNPRICED,
 };
 use super::usable_types::unpriced_types;
-use super::{beside, draining, no_effect, rollouts};
+use super::{beside, draining, no_effect, rollouts, unknown_load};
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup, inquiry};
 use crate::catalog::{Price, PriceQuality};
 use crate::cloud::billing::{self, Beside, ManagedNodes};
@@ -43,11 +43,13 @@ pub(super) fn conclude(
     let models = context.request_models(end);
     let answered: Vec<(WorkloadId, f64)> = models.iter().map(|(id, model)| (*id, model.completed())).collect();
     let short = short_of_cpu(&models, duration);
+    let in_cores: Vec<WorkloadId> = in_cores(&models).collect();
     let requests = request_summaries(models);
     for (workload, seconds) in short {
         let name = context.world.workload(workload).name;
         warnings.changes(format!("{name}: for {seconds:.0} s its replicas could not use the CPU that its load states, and what they lacked was not done later"));
     }
+    let in_cores: Vec<ObjectName> = in_cores.into_iter().map(|id| context.world.workload(id).name).collect();
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let beside = Beside {
@@ -63,8 +65,10 @@ pub(super) fn conclude(
     let surcharge = beside::without_surcharge(&context, &beside.extended);
     surcharge.into_iter().for_each(|text| warnings.changes(text));
     beside::not_billed(&context, &bill).into_iter().for_each(|text| warnings.changes(text));
+    unknown_load::traffic(&context, in_cores.len(), end).into_iter().for_each(|text| warnings.changes(text));
+    unknown_load::smooth(scenario).into_iter().for_each(|text| warnings.may_change(text));
     let about = about(&context, scenario, policy);
-    let objects = objects(&context, policy);
+    let objects = Objects { loads_in_cores: in_cores, ..objects(&context, policy) };
     let limits = context.client_limits();
     let mut record = context.world.into_record(end);
     record.controllers.limits = limits;
@@ -171,15 +175,16 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
         assumptions: scenario
             .assumptions
             .iter()
-            .cloned()
+            .map(|assumption| assumption.text.clone())
             .chain(scenario.calibrated.iter().flat_map(Calibrated::assumptions))
             .chain(setup.scenario.ec2.cloud.assumptions())
             .chain(unpriced(setup))
             .chain(beside::unsupported(context))
-            .chain(beside::through_balancers(context))
+            .chain(beside::through_balancers(context).filter(|_| !unknown_load::is_all_in_cores(scenario)))
             .chain(of_auto_mode(setup))
             .chain(of_fargate(context))
             .collect(),
+        costs_of_assumptions: scenario.assumptions.iter().map(|assumption| assumption.cost_of.clone()).collect(),
         calibration: scenario.calibrated.clone(),
         objectives: Objectives {
             unavailable_pod_minutes: scenario.objectives.unavailable_pod_minutes.map(Quantity::as_f64),
@@ -213,6 +218,7 @@ fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
         node_pools: setup.node_pools.clone(),
         node_groups: setup.policy.manifests.node_groups.clone(),
         replica_autoscalers: context.replica_autoscalers().map(autoscaler).collect(),
+        loads_in_cores: Vec::new(),
     }
 }
 
@@ -294,6 +300,13 @@ fn short_of_cpu(models: &[(WorkloadId, &RequestModel)], duration: SimDuration) -
     let most = SHORT_SHARE * duration.as_secs_f64();
     let seconds = models.iter().filter(|(_, model)| model.tally().in_cores);
     seconds.map(|(workload, model)| (*workload, model.tally().throttled_seconds)).filter(|own| own.1 > most).collect()
+}
+
+/// The workloads whose load was in cores and never in requests.
+fn in_cores<'m>(models: &'m [(WorkloadId, &RequestModel)]) -> impl Iterator<Item = WorkloadId> + 'm {
+    let counts_none =
+        |(_, model): &&(WorkloadId, &RequestModel)| model.tally().in_cores && model.tally().first.is_none();
+    models.iter().filter(counts_none).map(|(workload, _)| *workload)
 }
 
 /// How the requests to each workload fared. Each summary is made from its own model alone, and filling a histogram takes long:

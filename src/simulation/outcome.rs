@@ -4,7 +4,7 @@ use crate::cloud::Bill;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeGroup, NodePool, SimDuration, SimTime, Symbol, Versions, WorkloadId};
 use crate::scenario::Caveats;
-use crate::scenario::definition::{Calibrated, WaitLimit};
+use crate::scenario::definition::{Calibrated, CostOf, WaitLimit};
 use crate::world::record::Record;
 
 /// The result of one run: a pure function of (scenario, policy, seed).
@@ -43,6 +43,8 @@ pub struct Objects {
     pub node_groups: Vec<NodeGroup>,
     /// HorizontalPodAutoscalers, as they were at the end.
     pub replica_autoscalers: Vec<ReplicaAutoscaler>,
+    /// Workloads whose load is CPU in cores, whose requests and response times nobody knows.
+    pub loads_in_cores: Vec<ObjectName>,
 }
 
 /// A HorizontalPodAutoscaler.
@@ -90,6 +92,8 @@ pub struct About {
     pub price_date: String,
     /// What the scenario's author assumed, for the report.
     pub assumptions: Vec<String>,
+    /// Of the first of these, in order, the part of the bill that rests on each; `None` where nobody says.
+    pub costs_of_assumptions: Vec<Option<CostOf>>,
     /// What a calibration gave; `None` without one.
     pub calibration: Option<Calibrated>,
     /// Limits that the answer is held against.

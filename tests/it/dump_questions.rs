@@ -52,7 +52,9 @@ status:
 
 /// The spec of Karpenter's pods.
 fn spec(tag: &str, environment: &str) -> String {
-    format!("{{containers: [{{name: controller, image: \"mirror.example/karpenter/controller:{tag}\", env: [{environment}]}}]}}")
+    format!(
+        "{{containers: [{{name: controller, image: \"mirror.example/karpenter/controller:{tag}\", env: [{environment}]}}]}}"
+    )
 }
 
 fn deployment(tag: &str, environment: &str) -> String {
@@ -76,17 +78,28 @@ fn dump_questions_use_the_dumps_karpenter() {
     let place = Place::new();
     place.put("dump.yaml", &small(&deployment("1.6.2", GATES)));
     let node = "ip-10-9-0-4";
-    for question in [&["pack", "dump.yaml"][..], &["explain", "dump.yaml", "node", node], &["drain", "dump.yaml", node]] {
+    for question in [&["pack", "dump.yaml"][..], &["explain", "dump.yaml", "node", node], &["drain", "dump.yaml", node]]
+    {
         let found = answer(&place, question);
         let source = found["karpenter_source"].as_str().unwrap();
-        assert_eq!((found["karpenter"].as_str(), source), (Some("v1.6"), "from the dump's Deployment platform/autoscaler"), "{question:?}");
+        assert_eq!(
+            (found["karpenter"].as_str(), source),
+            (Some("v1.6"), "from the dump's Deployment platform/autoscaler"),
+            "{question:?}"
+        );
         assert_eq!(found["feature_gates"], serde_json::json!(["SpotToSpotConsolidation", "NodeRepair"]));
         let override_options = ["--karpenter", "v1.3", "--feature-gates", "NodeRepair=false"];
         let found = answer(&place, &[question, &override_options].concat());
-        assert_eq!((found["karpenter"].as_str(), found["karpenter_source"].as_str()), (Some("v1.3"), Some("from --karpenter")));
+        assert_eq!(
+            (found["karpenter"].as_str(), found["karpenter_source"].as_str()),
+            (Some("v1.3"), Some("from --karpenter"))
+        );
         assert_eq!(found["feature_gates"], serde_json::json!(["SpotToSpotConsolidation"]));
         let (text, ..) = place.nodecast(question);
-        assert!(text.contains("Karpenter v1.6, with SpotToSpotConsolidation, NodeRepair, from the dump's Deployment"), "{text}");
+        assert!(
+            text.contains("Karpenter v1.6, with SpotToSpotConsolidation, NodeRepair, from the dump's Deployment"),
+            "{text}"
+        );
     }
 }
 
@@ -112,12 +125,20 @@ fn spot_gate_of_dump_decides_consolidation() {
 fn karpenters_pod_states_release_without_deployment() {
     let place = Place::new();
     let owner = "ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: k-1, controller: true}]";
-    let pod = spec("v1.9.0", "{name: FEATURE_GATES, value: NodeOverlay=true}")
-        .replacen('{', "{nodeName: ip-10-9-0-4.eu-west-1.compute.internal, ", 1);
-    let pod = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: k-1-a, namespace: platform, {owner}}}\nspec: {pod}\nstatus: {{phase: Running}}\n");
+    let pod = spec("v1.9.0", "{name: FEATURE_GATES, value: NodeOverlay=true}").replacen(
+        '{',
+        "{nodeName: ip-10-9-0-4.eu-west-1.compute.internal, ",
+        1,
+    );
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: k-1-a, namespace: platform, {owner}}}\nspec: {pod}\nstatus: {{phase: Running}}\n"
+    );
     place.put("dump.yaml", &small(&pod));
     let found = answer(&place, &["pack", "dump.yaml"]);
-    assert_eq!((found["karpenter"].as_str(), found["karpenter_source"].as_str()), (Some("v1.9"), Some("from the dump's Pod platform/k-1-a")));
+    assert_eq!(
+        (found["karpenter"].as_str(), found["karpenter_source"].as_str()),
+        (Some("v1.9"), Some("from the dump's Pod platform/k-1-a"))
+    );
     assert_eq!(found["feature_gates"], serde_json::json!(["NodeOverlay"]));
     place.put("none.yaml", &small(""));
     let found = answer(&place, &["pack", "none.yaml"]);
@@ -146,10 +167,13 @@ fn streams_of_json_are_read_as_dumps() {
     let place = Place::new();
     let list: Value = serde_json::from_str(&cluster::dump()).unwrap();
     let items = list["items"].as_array().unwrap();
-    let lines = |wrap: &dyn Fn(&Value) -> Value| items.iter().map(|item| wrap(item).to_string() + "\n").collect::<String>();
-    let log = "==== START logs for container c of pod a/b ====\n{\"half\n==== END logs for container c of pod a/b ====\n";
+    let lines =
+        |wrap: &dyn Fn(&Value) -> Value| items.iter().map(|item| wrap(item).to_string() + "\n").collect::<String>();
+    let log =
+        "==== START logs for container c of pod a/b ====\n{\"half\n==== END logs for container c of pod a/b ====\n";
     let (nodes, rest): (Vec<&Value>, Vec<&Value>) = items.iter().partition(|item| item["kind"] == "Node");
-    let list_of = |items: Vec<&Value>| serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let list_of =
+        |items: Vec<&Value>| serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
     place.put("list.json", &cluster::dump());
     place.put("lines.json", &lines(&Value::clone));
     place.put("watch.json", &lines(&|item| serde_json::json!({"type": "ADDED", "object": item})));

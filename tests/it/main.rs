@@ -53,6 +53,7 @@ mod guide;
 mod hostile_names;
 mod init;
 mod init_facts;
+mod init_load;
 mod init_metrics;
 mod initial;
 mod instance_types;

@@ -259,3 +259,12 @@ fn a_star_scales_all_loads_at_once() {
     let at = |second: i64| states.iter().rev().find(|own| own.0 <= second).copied().unwrap();
     assert_eq!((at(840).1, at(840).2.round() as i64), (8, 2_000));
 }
+
+#[test]
+fn smooth_cores_are_warned_of_and_bursts_are_not() {
+    let smooth = "load[0].cpu={diurnal: {night: 1, peak: 2}}";
+    let warned = |set: &[&str]| under_cores(set).0.warnings.iter().any(|text| text.contains("smooth curve"));
+    assert!(warned(&[smooth]));
+    assert!(!warned(&[]), "the recorded curve doubles at once");
+    assert!(!warned(&[smooth, "load[*].requests.uncertainty={noise: 10%}"]), "noise is stated");
+}

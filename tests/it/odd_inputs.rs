@@ -54,7 +54,11 @@ fn manifest_without_objects_is_a_warning() {
 
 #[test]
 fn record_of_another_time_tells_both_times() {
-    let entry = |more: &str| format!("load: [{{workload: shop/api, requests: {{csv: r.csv, column: rps, values: rates{more}}}, service: {{cpu: 10ms}}}}]\n");
+    let entry = |more: &str| {
+        format!(
+            "load: [{{workload: shop/api, requests: {{csv: r.csv, column: rps, values: rates{more}}}, service: {{cpu: 10ms}}}}]\n"
+        )
+    };
     let said = |start: &str, more: &str| {
         let place = scenario("pool.yaml, web.yaml", &entry(more));
         place.put("r.csv", &format!("time,rps\n{start},5\n2026-11-02T07:01:00Z,6\n2026-11-02T07:02:00Z,6\n"));
@@ -77,7 +81,8 @@ fn set_appends_to_lists_in_every_command() {
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", requirement, "--set", load]);
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.contains("on-demand") && out.contains("shop/api"), "{out}");
-    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--set", requirement, "--set", load, "--format", "json"]);
+    let (out, err, code) =
+        place.nodecast(&["run", "scenario.yaml", "--set", requirement, "--set", load, "--format", "json"]);
     assert_eq!(code, Some(0), "{err}");
     let run: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert!(run.to_string().contains("shop/api"), "{run}");
@@ -92,7 +97,10 @@ fn scheduler_configuration_of_a_dump_is_warned_of() {
     let place = Place::new();
     let config = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: packer, namespace: platform}\ndata:\n  conf: |\n    kind: KubeSchedulerConfiguration\n    profiles: [{schedulerName: tight}]\n";
     place.put("dump.yaml", &format!("{WEB}---\n{POOL}{config}"));
-    for arguments in [&["init", "own", "--from", "dump.yaml", "--region", "eu-west-1"][..], &["pack", "dump.yaml", "--region", "eu-west-1"]] {
+    for arguments in [
+        &["init", "own", "--from", "dump.yaml", "--region", "eu-west-1"][..],
+        &["pack", "dump.yaml", "--region", "eu-west-1"],
+    ] {
         let (out, err, code) = place.nodecast(arguments);
         assert_eq!(code, Some(0), "{out}{err}");
         assert!(unbroken(&err).contains("KubeSchedulerConfiguration in ConfigMap packer is not used"), "{err}");
@@ -110,31 +118,49 @@ fn wrapped_logs_calibrate_like_the_log_itself() {
     };
     let lines: Vec<String> = (0..12)
         .flat_map(|claim| {
-            [(0, "created nodeclaim"), (3, "launched nodeclaim"), (40, "registered nodeclaim"), (47, "initialized nodeclaim")]
-                .map(|(second, message)| line(second, message, claim))
+            [
+                (0, "created nodeclaim"),
+                (3, "launched nodeclaim"),
+                (40, "registered nodeclaim"),
+                (47, "initialized nodeclaim"),
+            ]
+            .map(|(second, message)| line(second, message, claim))
         })
         .collect();
     let console = |line: &String| {
         let value: serde_json::Value = serde_json::from_str(line).unwrap();
         let text = |key: &str| value[key].as_str().unwrap();
-        let fields = serde_json::json!({"nodeclaim": value["NodeClaim"]["name"], "instance-type": value["instance-type"]});
+        let fields =
+            serde_json::json!({"nodeclaim": value["NodeClaim"]["name"], "instance-type": value["instance-type"]});
         format!("{}\tINFO\tcontroller.x\t{}\t{fields}\n", text("time"), text("message"))
     };
     let quoted = |line: &String| serde_json::to_string(line).unwrap();
-    let events = lines.iter().enumerate().map(|(at, line)| format!("{{\"timestamp\":{at},\"message\":{}}}", quoted(line)));
+    let events =
+        lines.iter().enumerate().map(|(at, line)| format!("{{\"timestamp\":{at},\"message\":{}}}", quoted(line)));
     let forms = [
         ("plain", lines.join("\n") + "\n"),
         ("stern", lines.iter().map(|line| format!("karpenter-6f-x controller {line}\n")).collect()),
         ("cri", lines.iter().map(|line| format!("2026-03-02T07:00:00.1Z stderr F {line}\n")).collect()),
         ("docker", lines.iter().map(|line| format!("{{\"log\":{},\"stream\":\"stderr\"}}\n", quoted(line))).collect()),
         ("console", lines.iter().map(console).collect()),
-        ("watched", format!("{{\n  \"events\": [{}],\n  \"nextToken\": \"t\"\n}}\n", events.collect::<Vec<_>>().join(",\n"))),
+        (
+            "watched",
+            format!("{{\n  \"events\": [{}],\n  \"nextToken\": \"t\"\n}}\n", events.collect::<Vec<_>>().join(",\n")),
+        ),
     ];
     let mut answers = Vec::new();
     for (name, text) in forms {
         place.put(&format!("{name}.log"), &text);
         let out = format!("{name}.yaml");
-        let (table, err, code) = place.nodecast(&["calibrate", "scenario.yaml", "--from", &format!("{name}.log"), "--no-effects", "--out", &out]);
+        let (table, err, code) = place.nodecast(&[
+            "calibrate",
+            "scenario.yaml",
+            "--from",
+            &format!("{name}.log"),
+            "--no-effects",
+            "--out",
+            &out,
+        ]);
         assert_eq!(code, Some(0), "{name}: {err}");
         answers.push((name, table.lines().take(6).collect::<Vec<_>>().join("\n")));
     }

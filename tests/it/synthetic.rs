@@ -143,6 +143,7 @@ fn about() -> About {
         inputs: vec![InputHash { path: "scenario.yaml".to_owned(), sha256: "ab".repeat(32) }],
         price_date: "2026-07-20".to_owned(),
         assumptions: vec!["Every request costs 12 ms of CPU & nothing else".to_owned()],
+        costs_of_assumptions: vec![None],
         calibration: None,
         objectives: Objectives {
             pending_p99: Some(SimDuration::from_secs(60)),

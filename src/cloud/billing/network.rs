@@ -65,8 +65,8 @@ pub struct NatGateways {
 pub struct CrossZone {
     /// What it costs to move a gigabyte, both directions of the charge together; `None` for AWS's price.
     pub per_gb: Option<Money>,
-    /// Bytes that a request moves between nodes.
-    pub bytes_per_request: i64,
+    /// Bytes that a request moves between nodes; `None` where they are not known, and then no request is billed.
+    pub bytes_per_request: Option<i64>,
     /// Share of requests that leave their zone, in thousandths; `None` for that of an even spread over the zones.
     pub permille: Option<u32>,
 }
@@ -211,9 +211,10 @@ fn cross_zone_price(cross: CrossZone, listed: &mut Listed) -> Option<(Money, Pri
 /// Deviation: such calls stay where they are even where a zone has too few pods for it.
 fn requests(prices: &NetworkPrices, (traffic, listed): (&Traffic, &mut Listed), end: SimTime) -> Option<BillLine> {
     let cross = prices.cross_zone?;
+    let bytes = cross.bytes_per_request?;
     let zones = traffic.zones.len().max(1) as i128;
     let far = traffic.requests.saturating_sub(traffic.near);
-    let all = i128::from(far) * i128::from(cross.bytes_per_request);
+    let all = i128::from(far) * i128::from(bytes);
     let crossing = match cross.permille {
         Some(permille) => all * i128::from(permille) / 1_000,
         None => all * (zones - 1) / zones,

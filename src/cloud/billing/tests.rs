@@ -280,7 +280,7 @@ fn a_network_load_balancer_costs_its_hours_and_its_capacity_units() {
 fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
     let network = NetworkPrices {
         nat_gateways: Some(NatGateways { count: 1, per_hour: None, per_gb: None }),
-        cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: 1_000, permille: None }),
+        cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(1_000), permille: None }),
         ..NetworkPrices::default()
     };
     let mut ec2 = account(BillingSettings { network, ..BillingSettings::default() });
@@ -307,7 +307,7 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
 fn pods_on_fargate_pull_their_images_through_the_gateway_too() {
     let network = NetworkPrices {
         nat_gateways: Some(NatGateways { count: 1, per_hour: None, per_gb: None }),
-        cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: 0, permille: None }),
+        cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(0), permille: None }),
         ..NetworkPrices::default()
     };
     let mut ec2 = account(BillingSettings { network, ..BillingSettings::default() });

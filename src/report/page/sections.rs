@@ -15,9 +15,10 @@ use super::html::{Column, Html, text};
 use crate::catalog::PriceQuality;
 use crate::cloud::BillLine;
 use crate::domain::{Money, SimDuration, SimTime, Symbol};
+use crate::report::answers::size_in_words;
 use crate::report::format;
 use crate::report::plots::Plots;
-use crate::report::summary::{Distribution, Part, RequestFigures, Summary};
+use crate::report::summary::{Distribution, Part, RequestFigures, Share, Summary};
 use crate::report::tables;
 use crate::simulation::Outcome;
 use crate::world::record::NodeFacts;
@@ -484,7 +485,13 @@ fn node_row(node: &NodeFacts, cost: &str, end: SimTime) -> Vec<String> {
 
 pub(super) fn assumptions(page: &mut Html, summary: &Summary) {
     page.element("h3 id=\"assumptions\"", "Assumptions");
-    page.list(&summary.about.assumptions);
+    let about = &summary.about;
+    let sizes = about.assumption_costs.iter().copied().chain(std::iter::repeat(None));
+    let sized = |(text, size): (&String, Option<Share>)| match about.assumption_costs.is_empty() {
+        true => text.clone(),
+        false => format!("{text} Part of the bill that depends on it: {}.", size_in_words(size, summary)),
+    };
+    page.list(about.assumptions.iter().zip(sizes).map(sized));
     if let Some(hint) = summary.hint_on_daemons() {
         page.element("p class=\"note\"", hint);
     }

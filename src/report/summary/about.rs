@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Share;
 use crate::domain::SimDuration;
 use crate::scenario::definition::Calibrated;
 use crate::simulation::outcome::About;
@@ -38,6 +39,9 @@ pub struct AboutSummary {
     pub price_date: String,
     /// What the scenario's author assumed.
     pub assumptions: Vec<String>,
+    /// The part of the bill that rests on each assumption, `null` where its size is not known; absent where none is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumption_costs: Vec<Option<Share>>,
     /// What of the answer was measured on a cluster; absent without a calibration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibrated>,
@@ -61,7 +65,7 @@ pub struct InputSummary {
     pub sha256: String,
 }
 
-pub(super) fn summary(about: &About, currency: &str) -> AboutSummary {
+pub(super) fn summary(about: &About, currency: &str, assumption_costs: Vec<Option<Share>>) -> AboutSummary {
     AboutSummary {
         scenario: about.scenario.clone(),
         policy: about.policy.clone(),
@@ -84,6 +88,19 @@ pub(super) fn summary(about: &About, currency: &str) -> AboutSummary {
             .collect(),
         price_date: about.price_date.clone(),
         assumptions: about.assumptions.clone(),
+        assumption_costs,
         calibration: about.calibration.clone(),
+    }
+}
+
+impl AboutSummary {
+    /// The assumptions for the first screen, each with the part of the bill that rests on it: the largest first, then those whose size is
+    /// not known. None where no size is known, since all assumptions are equal then.
+    pub fn sized_assumptions(&self) -> Vec<(&str, Option<Share>)> {
+        let sizes = self.assumption_costs.iter().copied().chain(std::iter::repeat(None));
+        let mut all: Vec<(&str, Option<Share>)> = self.assumptions.iter().map(String::as_str).zip(sizes).collect();
+        let amount = |(_, size): &(&str, Option<Share>)| size.map_or(-1.0, |size| size.amount);
+        all.sort_by(|one, other| amount(other).total_cmp(&amount(one)));
+        if self.assumption_costs.is_empty() { Vec::new() } else { all }
     }
 }

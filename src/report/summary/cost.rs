@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{CostSummary, HOURS_PER_MONTH, Part, PhaseCost, Share, SpotRangeSummary, rounded};
 use crate::cloud::{BillItem, BillLine};
 use crate::domain::{Money, NodeId, Resources, SimDuration, SimTime};
+use crate::scenario::definition::CostOf;
 use crate::simulation::Outcome;
 use crate::world::record::{NodeFacts, PodFacts};
 
@@ -21,17 +22,19 @@ const UNKNOWN: &str = "unknown";
 pub(super) fn summary(outcome: &Outcome) -> CostSummary {
     let total = outcome.bill.total();
     let hours = outcome.about.duration.as_secs_f64() / 3_600.0;
-    let per_hour = (hours > 0.0).then(|| rounded(total.as_f64() / hours, 9));
+    let per_hour = |amount: Money| (hours > 0.0).then(|| rounded(amount.as_f64() / hours, 9));
     let net = || outcome.bill.net().iter();
     let node_lines = || net().filter_map(|line| Some((line, node_of(outcome, line)?)));
     let by_workload = by_workload(outcome);
+    let nodes: Money = node_lines().map(|(line, _)| line.amount).sum();
     let idle = by_workload.get(IDLE).copied().unwrap_or_default();
     CostSummary {
         total: total.as_f64(),
-        per_hour,
+        per_hour: per_hour(total),
         per_month: (hours > 0.0).then(|| rounded(total.as_f64() / hours * HOURS_PER_MONTH, 9)),
         by_item: by_item(outcome),
-        nodes: node_lines().map(|(line, _)| line.amount).sum::<Money>().as_f64(),
+        nodes: nodes.as_f64(),
+        nodes_per_hour: per_hour(nodes),
         by_capacity_type: parts(
             sums(node_lines().map(|(line, node)| (label(node.capacity_type.or(line.capacity_type)), line.amount))),
             total,
@@ -55,6 +58,26 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
         unused: share(net().filter(|line| is_unused(line)).map(|line| line.amount).sum(), total),
         phases: phases(outcome),
     }
+}
+
+/// The part of the bill that rests on each assumption of the scenario; none where the scenario says so of none.
+pub(super) fn of_assumptions(outcome: &Outcome) -> Vec<Option<Share>> {
+    let stated = &outcome.about.costs_of_assumptions;
+    if stated.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    let total = outcome.bill.total();
+    let by_workload = by_workload(outcome);
+    let net = || outcome.bill.net().iter();
+    let amount = |parts: &CostOf| -> Money {
+        let of_workloads = parts.workloads.iter().filter_map(|name| by_workload.get(&name.to_string()).copied());
+        let is_of_pool =
+            |node: &NodeFacts| parts.node_pools.iter().any(|name| node.origin.name().to_string() == name.as_str());
+        let of_pools = net().filter(|line| node_of(outcome, line).is_some_and(is_of_pool)).map(|line| line.amount);
+        let of_items = net().filter(|line| parts.items.contains(&line.item)).map(|line| line.amount);
+        of_workloads.chain(of_pools).chain(of_items).sum()
+    };
+    stated.iter().map(|parts| parts.as_ref().map(|parts| share(amount(parts), total))).collect()
 }
 
 /// What the bill comes to without the network's lines; `None` where it has none.

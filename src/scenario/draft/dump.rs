@@ -4,6 +4,7 @@
 //! What must not live here: values that are neither in the dump nor written into the scenario where they can be changed.
 
 mod anonymous;
+mod assumptions;
 mod auto_mode;
 mod aws;
 mod bill;
@@ -55,7 +56,8 @@ use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
 use crate::scenario::manifests::{Foreign, KUSTOMIZE, Manifests, foreign, read_documents, schedulers_of};
 use crate::scenario::source::{Limits, Source};
-use crate::scenario::tree::{Node, NodeKind, Variables};
+use crate::scenario::tree::{self, Node, NodeKind, Variables};
+use assumptions::{Assumption, Part};
 use aws::Described;
 use cluster::{Cluster, Launcher};
 use ending::Ending;
@@ -133,7 +135,7 @@ struct Notes {
     /// What the scenario does not carry.
     warnings: Vec<Warning>,
     /// What it takes for granted.
-    assumptions: Vec<String>,
+    assumptions: Vec<Assumption>,
 }
 
 impl Notes {
@@ -142,7 +144,11 @@ impl Notes {
     }
 
     fn assume(&mut self, text: impl Into<String>) {
-        self.assumptions.push(text.into());
+        self.assumptions.push(text.into().into());
+    }
+
+    fn assume_of(&mut self, part: Part, text: impl Into<String>) {
+        self.assumptions.push(Assumption { text: text.into(), part: Some(part) });
     }
 }
 
@@ -246,7 +252,9 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         (None, Launcher::EksAutoMode) => Some(auto_mode::self_run(&dump, &cluster, &mut notes)),
         (None, _) => None,
     };
-    let bill = bill::Stated::of(&dump, &cluster, demand.loads.len() + replayed.len(), &mut notes);
+    let counted_requests = replayed.iter().any(|load| load.cpu_per_request.is_some());
+    let loads = (demand.loads.len() + replayed.len(), counted_requests);
+    let bill = bill::Stated::of(&dump, &cluster, loads, &mut notes);
     // The nodes of the dump's moment say nothing of a window that is replayed.
     let remark = inventory::sentence(&dump, &cluster.region).filter(|_| wishes.observed.is_none());
     let scenario = text::scenario(&text::Facts {

@@ -29,7 +29,7 @@ section! {
       - { family: c7g, commitment: 2, term: 3y, payment: all_upfront }
     load_balancers: { count: 2, per_hour: 0.0225, capacity_units: 3, per_unit_hour: 0.006, bytes_per_request: 20k, connections_per_request: 0.1 }
     nat_gateways: { count: 3, per_hour: 0.045, per_gb: 0.045 }
-    cross_zone: { per_gb: 0.02, bytes_per_request: 20k, share: 50% }
+    cross_zone: { per_gb: 0.02, bytes_per_request: 20k, share: 50% }   # bytes_per_request: unknown where nobody measured them
 ";
     becomes BillingSettings, |_, _, own: Self| {
         let network = NetworkPrices {
@@ -164,8 +164,9 @@ section! {
     impl CrossZone {
         /// What a gigabyte costs, both directions together.
         per_gb: PerGb, or "0.02";
-        /// Bytes that a request moves between nodes.
-        bytes_per_request["bytes"]: Memory = 0;
+        /// Bytes that a request moves between nodes. Where nobody measured them, `unknown` bills no requests and warns that the cost is
+        /// too low.
+        bytes_per_request: RequestBytes = Some(0);
         /// Share of requests that leave their zone.
         "share" as permille: Permille, or "that of an even spread over the zones";
     }
@@ -174,6 +175,11 @@ section! {
 words! {
     /// No load balancers in the bill.
     NoBalancers: Option<LoadBalancers>, "none" => None
+}
+
+words! {
+    /// Bytes that nobody measured.
+    UnknownBytes: Option<i64>, "unknown" => None
 }
 
 words! {
@@ -195,6 +201,17 @@ kind! {
     /// A number in thousandths.
     Thousandths: Number<0, 1_000_000_000> => u32, |_, _, _, units| Ok(libm::round(units * 1_000.0) as u32);
     show |units| (f64::from(*units) / 1_000.0).to_string()
+}
+
+kind! {
+    /// Bytes that were measured or are stated, or `unknown`.
+    RequestBytes: Option<i64> = Form::Either(Box::new(Form::Amount("bytes")), Box::new(UnknownBytes::form())), |reading, node, what| {
+        if node.as_text() == Some("unknown") {
+            return UnknownBytes::read(reading, node, what);
+        }
+        Memory::read(reading, node, what).map(Some)
+    };
+    show |bytes| bytes.map_or_else(|| "unknown".to_owned(), |bytes| bytes.to_string())
 }
 
 kind! {

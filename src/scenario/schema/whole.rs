@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::Form;
+use super::assumptions::Assumed;
 use super::cluster::{Cluster, NodeGroups, VersionsKeys};
 use super::ec2::Ec2;
 use super::fargate::FargateKeys;
@@ -137,8 +138,8 @@ assumptions:
         /// Where the report goes.
         output: OutputSettings = OutputSettings::default(), or "`reports/<name>`";
         /// Sentences for the report, where they stand beside the program's own assumptions. They change no figure:
-        /// say here what you made up or left out.
-        assumptions["sentence"]: Vec<Text> = Vec::new(), or "none";
+        /// say here what you made up or left out, and, with `cost_of`, which part of the bill depends on it.
+        assumptions: Vec<Assumed> = Vec::new(), or "none";
     } also {
         /// Zones in use, in order of name.
         pub zones: Vec<Symbol>,

@@ -97,7 +97,8 @@ fn node(number: usize, name: &str) -> Vec<Value> {
 
 fn pod(name: &str, namespace: &str, owner: (&str, &str), place: Option<usize>, more: Value) -> Value {
     let (kind, controller) = owner;
-    let app = controller.rsplit_once('-').map_or(controller, |(app, _)| if kind == "ReplicaSet" { app } else { controller });
+    let app =
+        controller.rsplit_once('-').map_or(controller, |(app, _)| if kind == "ReplicaSet" { app } else { controller });
     let mut spec = json!({"containers": [{"name": "own", "image": "own:1",
         "resources": {"requests": {"cpu": "250m", "memory": "400Mi"}}}]});
     if let (Some(fields), Some(own)) = (spec.as_object_mut(), more.as_object()) {
@@ -138,7 +139,13 @@ fn workloads() -> Vec<Value> {
         }
         for replica in 0..18 {
             let name = format!("{app}-6d5f-{replica}");
-            items.push(pod(&name, "shop", ("ReplicaSet", &format!("{app}-6d5f")), Some((number * 7 + replica) % 22), json!({})));
+            items.push(pod(
+                &name,
+                "shop",
+                ("ReplicaSet", &format!("{app}-6d5f")),
+                Some((number * 7 + replica) % 22),
+                json!({}),
+            ));
         }
     }
     for replica in 0..2 {
@@ -152,8 +159,10 @@ fn workloads() -> Vec<Value> {
 fn others() -> Vec<Value> {
     let mut items = Vec::new();
     for set in ["aws-node", "exporter"] {
-        items.push(json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": set, "namespace": "kube-system"},
-            "spec": {"selector": {"matchLabels": {"app": set}}, "template": template(set)}}));
+        items.push(
+            json!({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": set, "namespace": "kube-system"},
+            "spec": {"selector": {"matchLabels": {"app": set}}, "template": template(set)}}),
+        );
         for place in 0..24 {
             items.push(pod(&format!("{set}-{place}"), "kube-system", ("DaemonSet", set), Some(place), json!({})));
         }
@@ -165,10 +174,12 @@ fn others() -> Vec<Value> {
             "volumeClaimTemplates": claims}}));
     for replica in 0..6 {
         let (name, zone) = (format!("data-db-{replica}"), zone_of(16 + replica));
-        items.push(json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "data",
+        items.push(
+            json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name, "namespace": "data",
             "annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
             "spec": {"storageClassName": "gp3", "volumeName": format!("pv-{replica}"), "accessModes": ["ReadWriteOnce"],
-                "resources": {"requests": {"storage": "20Gi"}}}}));
+                "resources": {"requests": {"storage": "20Gi"}}}}),
+        );
         items.push(json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": format!("pv-{replica}")}, "spec": {
             "capacity": {"storage": "20Gi"}, "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": format!("vol-{replica}")},
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
@@ -176,12 +187,20 @@ fn others() -> Vec<Value> {
         let volumes = json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]});
         items.push(pod(&format!("db-{replica}"), "data", ("StatefulSet", "db"), Some(16 + replica), volumes));
     }
-    items.push(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "load", "namespace": "batch"}, "spec": {
+    items.push(
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "load", "namespace": "batch"}, "spec": {
         "parallelism": 10, "completions": 10, "template": {"metadata": {"labels": {"app": "load"}},
             "spec": {"restartPolicy": "Never", "containers": [{"name": "own", "image": "own:1",
-                "resources": {"requests": {"cpu": "250m", "memory": "400Mi"}}}]}}}}));
+                "resources": {"requests": {"cpu": "250m", "memory": "400Mi"}}}]}}}}),
+    );
     for number in 0..10 {
-        items.push(pod(&format!("load-{number}"), "batch", ("Job", "load"), Some(number), json!({"restartPolicy": "Never"})));
+        items.push(pod(
+            &format!("load-{number}"),
+            "batch",
+            ("Job", "load"),
+            Some(number),
+            json!({"restartPolicy": "Never"}),
+        ));
     }
     items
 }

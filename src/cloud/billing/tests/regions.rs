@@ -52,7 +52,7 @@ fn stated() -> BillingSettings {
             nat_gateways: Some(gateways),
             cross_zone: Some(CrossZone {
                 per_gb: Some(Money::from_nanos(100_000_000)),
-                bytes_per_request: 1_000,
+                bytes_per_request: Some(1_000),
                 permille: None,
             }),
         },
@@ -89,7 +89,7 @@ fn what_nobody_states_and_has_no_known_price_is_named() {
     let network = NetworkPrices {
         load_balancers: Some(LoadBalancers { count: Some(1), ..LoadBalancers::default() }),
         nat_gateways: Some(NatGateways { count: 1, per_hour: HourlyRate::parse("0.4"), per_gb: None }),
-        cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: 1_000, permille: None }),
+        cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(1_000), permille: None }),
     };
     let zone = "cn-north-1a";
     let billing = BillingSettings { network, ..BillingSettings::default() };

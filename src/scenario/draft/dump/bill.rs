@@ -4,11 +4,12 @@
 
 use std::fmt::Write as _;
 
+use super::assumptions::Part;
 use super::cluster::Cluster;
 use super::groups::is_on_fargate;
 use super::objects::Object;
 use super::{Dump, Notes};
-use crate::cloud::billing::network::LoadBalancers;
+use crate::cloud::BillItem;
 use crate::domain::Currency;
 use crate::domain::words::counted;
 use crate::scenario::tree::Node;
@@ -26,16 +27,24 @@ enum Way {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Stated {
     way: Option<Way>,
-    /// Whether requests are known that cross zones.
+    /// Whether there is load that crosses zones, by requests of which nobody measured the bytes.
     crosses_zones: bool,
+    /// Whether requests are counted, which load balancers carry.
+    has_requests: bool,
 }
 
 impl Stated {
     /// What the nodes of a dump say of it; nothing where there are none, and where prices are not those that are known.
-    pub(super) fn of(dump: &Dump<'_>, cluster: &Cluster, loads: usize, notes: &mut Notes) -> Self {
+    /// `loads` are how many there are, and whether requests of any are counted.
+    pub(super) fn of(
+        dump: &Dump<'_>,
+        cluster: &Cluster,
+        (loads, has_requests): (usize, bool),
+        notes: &mut Notes,
+    ) -> Self {
         let nodes: Vec<&Object<'_>> = dump.nodes.iter().filter(|node| !is_on_fargate(node)).collect();
         if nodes.is_empty() || cluster.region.currency != Currency::Usd {
-            return Self { way: None, crosses_zones: false };
+            return Self { way: None, crosses_zones: false, has_requests: false };
         }
         let zones = cluster.zones.len().max(1);
         let way = if nodes.iter().all(|node| has_public_address(node)) {
@@ -44,19 +53,11 @@ impl Stated {
             Way::NatGateways(zones)
         };
         if way != Way::PublicAddresses {
-            notes.assume(format!(
-                "Nodes without public addresses pull images through {}, one in each zone.",
-                counted(zones as u64, "NAT gateway", "NAT gateways")
-            ));
+            let gateways = counted(zones as u64, "NAT gateway", "NAT gateways");
+            let text = format!("Nodes without public addresses pull images through {gateways}, one in each zone.");
+            notes.assume_of(Part::Items(&[BillItem::NatGateway, BillItem::NatTransfer]), text);
         }
-        let crosses_zones = loads > 0 && zones > 1;
-        if crosses_zones {
-            notes.assume(format!(
-                "A request moves {} kB between nodes, as often between zones as an even spread has it.",
-                LoadBalancers::BYTES_PER_REQUEST / 1_000
-            ));
-        }
-        Self { way: Some(way), crosses_zones }
+        Self { way: Some(way), crosses_zones: loads > 0 && zones > 1, has_requests }
     }
 
     /// The part of the scenario file that states it.
@@ -73,9 +74,10 @@ impl Stated {
             ),
         };
         if self.crosses_zones {
-            let bytes = LoadBalancers::BYTES_PER_REQUEST;
-            let _ =
-                writeln!(text, "    cross_zone: {{ bytes_per_request: {bytes} }}   # assumed; requests between zones");
+            *text += "    cross_zone: { bytes_per_request: unknown }   # nobody measured them: requests between zones are billed once they stand here\n";
+        }
+        if self.has_requests {
+            *text += "    load_balancers: { capacity_units: 0 }   # not known either: `bytes_per_request` in place of it bills them\n";
         }
     }
 }

@@ -1,7 +1,8 @@
-//! The load that holds the replicas of a dump: what HorizontalPodAutoscalers measured, as requests.
+//! The load that holds the replicas of a dump: the CPU that HorizontalPodAutoscalers measured, in cores.
 
 use std::collections::BTreeSet;
 
+use super::assumptions::Part;
 use super::objects::{Object, find};
 use super::{Dump, Notes, SCALED_OBJECT, is_kedas, read};
 use crate::catalog::Region;
@@ -16,7 +17,7 @@ use crate::scenario::manifests::Manifests;
 use crate::scenario::source::Source;
 use crate::scenario::tree::Node;
 
-/// CPU time of one request in thousandths of a second (assumed): what a rate is derived with.
+/// CPU time of one observed request in thousandths of a second where nobody measured it (assumed).
 pub(in crate::scenario::draft) const MILLISECONDS_PER_REQUEST: i64 = 10;
 /// Triggers of KEDA that need nothing from outside the cluster.
 const SELF_CONTAINED: [&str; 4] = ["cpu", "memory", "cron", "kubernetes-workload"];
@@ -86,11 +87,13 @@ impl Outside {
 pub(super) struct Load {
     /// The workload.
     pub workload: ObjectName,
-    /// Requests per second.
-    pub rate: f64,
+    /// CPU in use, of all replicas together.
+    pub cores: f64,
+    /// Its replicas.
+    pub replicas: u32,
     /// Bytes that a replica uses, where an autoscaler reads memory.
     pub memory: Option<i64>,
-    /// Where the rate is from, for a comment.
+    /// Where the cores are from, for a comment.
     pub basis: String,
 }
 
@@ -220,22 +223,23 @@ fn push(
         }
         Some(Use { amount, measured: true }) => (amount, format!("{amount}m of CPU for each, as measured")),
         Some(Use { amount, .. }) => {
-            notes.assume(format!("{} uses as much CPU as its autoscaler aims at: nothing was measured.", served.name));
+            let text = format!("{} uses as much CPU as its autoscaler aims at: nothing was measured.", served.name);
+            notes.assume_of(Part::workload(&served.name), text);
             (amount, format!("{amount}m of CPU for each, the autoscaler's target"))
         }
         None => {
             let amount = (requests / 10).max(1);
-            notes.assume(format!(
-                "{} uses a tenth of the CPU that it requests: {autoscaler} reads its memory alone.",
-                served.name
-            ));
+            let own = &served.name;
+            let text = format!("{own} uses a tenth of the CPU that it requests: {autoscaler} reads its memory alone.");
+            notes.assume_of(Part::workload(own), text);
             (amount, format!("{amount}m of CPU for each, a tenth of its request"))
         }
     };
-    let rate = f64::from(replicas) * amount as f64 / MILLISECONDS_PER_REQUEST as f64;
+    let cores = f64::from(replicas) * amount as f64 / 1_000.0;
     demand.loads.push(Load {
         workload: served.name,
-        rate,
+        cores,
+        replicas,
         memory: memory.map(|own| own.amount),
         basis: format!("{}, {basis}", counted(u64::from(replicas), "replica", "replicas")),
     });
@@ -350,7 +354,8 @@ fn outside(
         )),
         Some(_) => {}
         None => {
-            notes.assume(format!("{metric}, which {name} reads, keeps the value that it had."));
+            let text = format!("{metric}, which {name} reads, keeps the value that it had.");
+            notes.assume_of(Part::workload(&served.name), text);
             demand.metrics.push(own);
         }
     }

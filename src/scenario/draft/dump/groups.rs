@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::assumptions::Part;
 use super::aws::Described;
 use super::cluster::{Cluster, Launcher, zone_of};
 use super::demanded::demanded;
@@ -176,15 +177,17 @@ pub(super) fn room_to_grow(count: usize) -> usize {
 /// Says what stands in for the limits of groups of which nothing but their nodes is known.
 fn assume_sizes(groups: &[Group], grow: bool, notes: &mut Notes) {
     if grow && !groups.is_empty() {
-        notes.assume(
+        notes.assume_of(
+            Part::NodePools(groups.iter().map(|group| group.name.clone()).collect()),
             "Node groups may shrink to one node and grow to twice their size: their real limits are not in a dump.",
         );
     } else if !groups.is_empty() {
         let sizes: Vec<String> = groups.iter().map(|group| format!("{} has {}", group.name, group.count)).collect();
-        notes.assume(format!(
+        let text = format!(
             "Node groups keep the size that they have in the dump, as their least and their largest: {}. Their real limits are not in a dump.",
             sizes.join(", ")
-        ));
+        );
+        notes.assume_of(Part::NodePools(groups.iter().map(|group| group.name.clone()).collect()), text);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::assumptions::{self, Assumption, Part};
 use super::auto_mode::{self, FILE as AUTO_MODE};
 use super::bill;
 use super::cluster::{Cluster, Launcher};
@@ -17,7 +18,7 @@ use super::stand_ins::Parts;
 use super::usages::{self, Used};
 use super::yaml::{quoted, word};
 use super::{Notes, Trace};
-use crate::domain::words::some_of;
+use crate::domain::words::{counted, some_of};
 use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, ObservedLoad, Wishes};
 
@@ -98,7 +99,7 @@ pub(super) fn scenario(facts: &Facts<'_>) -> String {
          # Every key: docs/scenario.md. The report, chart by chart: docs/how-to-read-a-report.md. On from here: docs/guide.md.\n",
     );
     if let Some(remark) = facts.remark {
-        let _ = writeln!(text, "# To hold the first run against: {remark}.");
+        let _ = writeln!(text, "# To compare with the first run: {remark}.");
     }
     if !facts.notes.warnings.is_empty() {
         text += "# What the dump holds and this scenario does not carry:\n";
@@ -266,29 +267,23 @@ fn purchase(group: &Group, text: &mut String) {
 
 fn loads(facts: &Facts<'_>, text: &mut String) {
     if !facts.replayed.is_empty() {
-        let has = |requests: bool| facts.replayed.iter().any(|load| load.cpu_per_request.is_some() == requests);
-        let kinds = [("requests", has(true)), ("cpu", has(false))];
-        let times: String =
-            kinds.iter().filter(|own| own.1).map(|(kind, _)| format!(" --set 'load[*].{kind}.scale=5'")).collect();
-        let _ = writeln!(
-            text,
-            "\n# What was observed: a row of a file holds until the next. Five times of all:{times}\nload:"
-        );
+        *text += "\n# What was observed: a row of a file holds until the next. Five times of all: --set 'load[*].requests.scale=5' (in cores as well).\nload:\n";
         observed::text(facts.replayed, text);
     }
     if facts.demand.loads.is_empty() {
         return;
     }
     if !facts.replayed.is_empty() {
-        *text += "  # Of these nothing was observed: each rate is what makes the replicas use the CPU that their autoscaler measured.\n";
+        *text += "  # Of these nothing was observed: each load is the CPU in cores that an autoscaler measured.\n";
         return guessed(facts, text);
     }
     let _ = write!(
         text,
-        "\n# A dump knows no requests: each rate is what makes the replicas use the CPU that their autoscaler measured, taken as the\n\
-         # day's peak. To replay your own traffic, write in place of `diurnal: {{ ... }}`\n\
-         #   prometheus: web.json            # the answer of /api/v1/query_range, summed over its series (docs/load.md)\n\
-         # and set `cpu_per_request` to cores in use divided by requests per second.\n\
+        "\n# A dump knows no requests: each load is the CPU in cores that an autoscaler measured, taken as the day's peak. So response\n\
+         # times and cross-zone transfer are not known. Twice as much of all: --set 'load[*].requests.scale=2' (in cores as well).\n\
+         # To replay your own traffic, write in place of `cpu: {{ ... }}`\n\
+         #   requests: {{ prometheus: web.json }}    # the answer of /api/v1/query_range, summed over its series (docs/load.md)\n\
+         #   service: {{ cpu_per_request: 12ms, concurrency: 16 }}   # cores in use divided by requests per second\n\
          load:\n"
     );
     guessed(facts, text);
@@ -307,13 +302,8 @@ fn one_load(load: &Load, peak_at: &str, found: bool, text: &mut String) {
     if !found {
         let _ = writeln!(text, "    at: {LOAD_AFTER}");
     }
-    let (night, peak) = (number(load.rate * NIGHT), number(load.rate));
-    let _ = writeln!(text, "    requests: {{ diurnal: {{ night: {night}, peak: {peak}, peak_at: {peak_at} }} }}");
-    let memory = load.memory.map_or_else(String::new, |bytes| format!(", memory: {{ idle: {bytes} }}"));
-    let _ = writeln!(
-        text,
-        "    service: {{ cpu_per_request: {MILLISECONDS_PER_REQUEST}ms, concurrency: 16, base_latency: 20ms, timeout: 10s{memory} }}"
-    );
+    let (night, peak) = (number(load.cores * NIGHT), number(load.cores));
+    let _ = writeln!(text, "    cpu: {{ diurnal: {{ night: {night}, peak: {peak}, peak_at: {peak_at} }} }}");
 }
 
 /// The time of day of an instant, as a duration.
@@ -438,25 +428,17 @@ fn of_autoscaler(facts: &Facts<'_>, flags: &[(String, Vec<String>)], text: &mut 
     }
 }
 
-fn assumptions(facts: &Facts<'_>, text: &mut String) {
-    let mut all = Vec::new();
-    if !facts.demand.loads.is_empty() {
-        all.push(format!(
-            "A request takes {MILLISECONDS_PER_REQUEST} ms of CPU; rates follow from what the autoscalers measured. That moment is the day's peak, and nights have {:.0} % of it.",
-            NIGHT * 100.0
-        ));
-        if !facts.found {
-            all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot."));
-        }
-    }
+fn assumptions(facts: &Facts<'_>, file: &mut String) {
+    let mut all: Vec<Assumption> = of_load(facts);
     if let Some((begin, nodes)) = facts.newcomers() {
-        all.push(format!(
+        let text = format!(
             "Waits, churn and response times of the first {} do not count: {} without the nodes {nodes}.",
             facts.warm_up(),
             begin.replace('`', "")
-        ));
+        );
+        all.push(text.into());
     }
-    all.push(if facts.found {
+    let text = if facts.found {
         "The run begins with the nodes and pods of the dump; what controllers keep in memory alone begins anew."
             .to_owned()
     } else {
@@ -464,26 +446,48 @@ fn assumptions(facts: &Facts<'_>, text: &mut String) {
             "A running cluster has no start-up: waits, churn and response times of the first {} do not count.",
             facts.warm_up()
         )
-    });
+    };
+    all.push(text.into());
     if facts.replayed.iter().any(|load| load.cpu_per_request.is_some()) {
         let assumed = facts.replayed.iter().filter(|load| load.cpu_is_assumed);
-        let assumed: Vec<&str> = assumed.map(|load| load.workload.as_str()).collect();
-        let unless = match assumed.as_slice() {
+        let assumed: Vec<String> = assumed.map(|load| load.workload.clone()).collect();
+        let names: Vec<&str> = assumed.iter().map(String::as_str).collect();
+        let unless = match names.as_slice() {
             [] => String::new(),
             names => format!(" but for {}, which take {MILLISECONDS_PER_REQUEST} ms", some_of(names)),
         };
-        all.push(format!(
+        let text = format!(
             "Of observed requests the CPU is known{unless}; a replica serves 16 at a time, and 20 ms of each are not CPU."
-        ));
+        );
+        let part = (!assumed.is_empty()).then_some(Part::Workloads(assumed));
+        all.push(Assumption { text, part });
     }
     all.extend(facts.notes.assumptions.iter().cloned());
-    if all.is_empty() {
-        return;
+    assumptions::text(&all, file);
+}
+
+/// What is assumed of loads that the dump lets guess.
+fn of_load(facts: &Facts<'_>) -> Vec<Assumption> {
+    let loads = &facts.demand.loads;
+    if loads.is_empty() {
+        return Vec::new();
     }
-    *text += "\nassumptions:                        # printed in every report\n";
-    for assumption in all {
-        let _ = writeln!(text, "  - {}", quoted(&assumption));
+    let text = format!(
+        "The load of {} is CPU in cores, of one look at what autoscalers measured. That moment is the day's peak, and nights have {:.0}% of it.",
+        counted(loads.len() as u64, "workload", "workloads"),
+        NIGHT * 100.0
+    );
+    let names = loads.iter().map(|load| load.workload.to_string()).collect();
+    let mut all = vec![Assumption { text, part: Some(Part::Workloads(names)) }];
+    all.push(
+        "Load from a dump is a smooth curve without bursts or noise: pod waits, scaling delays and missing replicas are too low."
+            .to_owned()
+            .into(),
+    );
+    if !facts.found {
+        all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot.").into());
     }
+    all
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::demand::Demand;
+use super::demand::{Demand, Load};
 use super::objects::Object;
 use super::rebuilt::workload_of;
 use super::yaml::word;
@@ -21,7 +21,7 @@ pub(super) struct Used {
     workload: String,
     /// `None` where only the pod's use is known.
     container: Option<String>,
-    /// `None` where requests or an observation say it.
+    /// `None` where the workload's load states its CPU.
     cores: Option<f64>,
     bytes: f64,
     pods: u32,
@@ -82,7 +82,14 @@ pub(super) fn usages(
         let (bytes, pods) = (own.memory as f64, own.replicas);
         used.push(Used { workload, container: None, cores: own.is_idle.then_some(0.0), bytes, pods });
     }
+    used.extend(demand.loads.iter().filter_map(of_load));
     used
+}
+
+/// The memory of a workload whose autoscaler reads it, where its load is its CPU.
+fn of_load(load: &Load) -> Option<Used> {
+    let (workload, bytes) = (load.workload.to_string(), load.memory? as f64);
+    Some(Used { workload, container: None, cores: None, bytes, pods: load.replicas })
 }
 
 /// A container with its cores and bytes.
