@@ -56,7 +56,7 @@ use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
 use crate::scenario::manifests::{Foreign, KUSTOMIZE, Manifests, foreign, read_documents, schedulers_of};
 use crate::scenario::source::{Limits, Source};
-use crate::scenario::tree::{self, Node, NodeKind, Variables};
+use crate::scenario::tree::{Node, NodeKind, Variables};
 use assumptions::{Assumption, Part};
 use aws::Described;
 use cluster::{Cluster, Launcher};

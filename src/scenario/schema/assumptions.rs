@@ -1,7 +1,7 @@
 //! What a scenario's author assumed, and which part of the bill rests on it.
 
 use super::Form;
-use super::kind::{Kind, Or, Text, kind, words};
+use super::kind::{Or, Text, kind, words};
 use super::names::{AnyWorkload, NodePoolName};
 use crate::cloud::BillItem;
 use crate::scenario::definition::Assumption;
