@@ -25,7 +25,7 @@ use self::network::Traffic;
 pub use self::over_time::{Spent, over_time};
 use self::reserved::ReservedLives;
 use super::bill::{Bill, BillItem, BillLine};
-use super::commitments::{CoveredShare, Usage, cover};
+use super::commitments::{CoveredShare, Usage, WHOLE, cover};
 use super::credits;
 use super::ec2::{Ec2, EndedBy, Instance};
 use super::market::PriceInterval;
@@ -88,9 +88,9 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
     lines.extend(beside_compute(ec2, &instances, &mut listed, (end, beside)));
     if let Some(net) = &mut net {
         net.extend_from_slice(&lines[of_compute..]);
-        net::discount(settings.discount_permille, net);
+        net::discount(settings.discount, net);
     }
-    discount(settings.discount_permille, end, &mut lines);
+    discount(settings.discount, end, &mut lines);
     let charged = lines.len();
     if settings.node_fee > HourlyRate::ZERO {
         let fee = |instance| while_running(BillItem::NodeFee, instance, end, (settings.node_fee, PriceQuality::Own));
@@ -139,7 +139,7 @@ fn net_compute(
     (end, beside): (SimTime, &Beside),
 ) -> Option<Vec<BillLine>> {
     let billing = &ec2.settings().billing;
-    let is_spread = billing.discount_permille > 0
+    let is_spread = billing.discount > 0
         || !billing.commitments.is_empty()
         || !ec2.settings().reservations.is_empty()
         || lines.iter().any(|line| line.item == BillItem::FreeFirstHour);
@@ -358,7 +358,7 @@ fn commitments(
     beside: &Beside,
 ) -> (Coverage, Fees) {
     let bought = &ec2.settings().billing.commitments;
-    let fargate = beside.fargate.as_ref().filter(|_| bought.plans.iter().any(|plan| plan.fargate_permille.is_some()));
+    let fargate = beside.fargate.as_ref().filter(|_| bought.plans.iter().any(|plan| plan.fargate_discount.is_some()));
     let pods = fargate.map_or(0, |(pods, _)| pods.len());
     let mut coverage = Coverage::new(instances.len(), ec2.settings().reservations.len(), pods);
     let mut fees = Fees::default();
@@ -424,10 +424,10 @@ fn usage_within(
     (ran > SimDuration::ZERO).then_some((number, (began, ended), usage))
 }
 
-/// A discount on all lines so far.
-fn discount(permille: u32, end: SimTime, lines: &mut Vec<BillLine>) {
+/// A discount on all lines so far, in millionths.
+fn discount(share: u32, end: SimTime, lines: &mut Vec<BillLine>) {
     let charged: Money = lines.iter().map(|line| line.amount).sum();
-    let nanos = (charged.as_nanos() * i128::from(permille) + 500).div_euclid(1_000);
+    let nanos = charged.portion(i128::from(share), i128::from(WHOLE)).as_nanos();
     if nanos != 0 {
         let amount = Money::from_nanos(-nanos);
         lines.push(BillLine { amount, ..blank(BillItem::Discount, None, SimTime::ZERO, end) });

@@ -8,6 +8,9 @@
 
 use crate::domain::{Accrual, HourlyRate, Money, SimDuration, Symbol};
 
+/// The whole, in the unit of discounts: millionths. AWS states prices of plans with five decimals of a dollar.
+pub const WHOLE: u32 = 1_000_000;
+
 /// What usage of Fargate, which has no instance type, is called.
 pub const FARGATE: &str = "fargate";
 
@@ -47,25 +50,25 @@ pub struct SavingsPlan {
     pub family: Option<Symbol>,
     /// What is paid per hour, used or not, at the plan's own rates.
     pub commitment: HourlyRate,
-    /// Discount on On-Demand, in thousandths.
-    pub discount_permille: u32,
-    /// Families with another discount.
+    /// Discount on On-Demand, in millionths.
+    pub discount: u32,
+    /// Families with another discount, in millionths.
     pub family_discounts: Vec<(Symbol, u32)>,
-    /// Discount of a Compute plan on vCPUs and memory of Fargate, in thousandths; `None` where it is not used for them.
-    pub fargate_permille: Option<u32>,
+    /// Discount of a Compute plan on vCPUs and memory of Fargate, in millionths; `None` where it is not used for them.
+    pub fargate_discount: Option<u32>,
 }
 
 impl SavingsPlan {
-    /// The discount on a type of `family`, or on Fargate, in thousandths; `None` where the plan is not for it.
-    fn discount(&self, family: &str) -> Option<u32> {
+    /// The discount on a type of `family`, or on Fargate, in millionths; `None` where the plan is not for it.
+    fn discount_on(&self, family: &str) -> Option<u32> {
         if self.family.is_some_and(|own| own.as_str() != family) {
             return None;
         }
         if family == FARGATE {
-            return self.fargate_permille;
+            return self.fargate_discount;
         }
         let own = self.family_discounts.iter().find(|(name, _)| name.as_str() == family);
-        Some(own.map_or(self.discount_permille, |&(_, discount)| discount).min(1_000))
+        Some(own.map_or(self.discount, |&(_, discount)| discount).min(WHOLE))
     }
 }
 
@@ -185,8 +188,8 @@ fn apply_plan(
     result: &mut HourOfCommitments,
 ) {
     let family = |name: Symbol| name.as_str().split('.').next().unwrap_or_default();
-    let discount = |one: &Usage| plan.discount(family(one.instance_type));
-    let plan_rate = |one: &Usage| one.rate.scaled(1_000 - i64::from(discount(one).unwrap_or(0)), 1_000);
+    let discount = |one: &Usage| plan.discount_on(family(one.instance_type));
+    let plan_rate = |one: &Usage| one.rate.scaled(i64::from(WHOLE - discount(one).unwrap_or(0)), i64::from(WHOLE));
     let total = i128::from(plan.commitment.as_nanos()) * i128::from(hour.as_micros());
     let mut free = total;
     let mut order: Vec<usize> = (0..usage.len()).filter(|&at| discount(&usage[at]).is_some()).collect();
@@ -293,14 +296,14 @@ mod tests {
         ReservedInstances { instance_type: Symbol::new(instance_type), zone: zone.map(Symbol::new), count, rate }
     }
 
-    fn plan(family: Option<&str>, commitment: &str, discount_permille: u32) -> SavingsPlan {
+    fn plan(family: Option<&str>, commitment: &str, percent: u32) -> SavingsPlan {
         let commitment = HourlyRate::parse(commitment).unwrap();
         SavingsPlan {
             family: family.map(Symbol::new),
             commitment,
-            discount_permille,
+            discount: percent * 10_000,
             family_discounts: Vec::new(),
-            fargate_permille: None,
+            fargate_discount: None,
         }
     }
 
@@ -364,7 +367,7 @@ mod tests {
 
     #[test]
     fn the_plan_with_the_highest_discount_for_the_usage_comes_first_and_the_rest_stays_on_demand() {
-        let compute = SavingsPlan { family_discounts: vec![(Symbol::new("m5"), 500)], ..plan(None, "0.10", 200) };
+        let compute = SavingsPlan { family_discounts: vec![(Symbol::new("m5"), 500_000)], ..plan(None, "0.10", 20) };
         let bought = Commitments { reserved: Vec::new(), plans: vec![compute] };
         let two = [usage("c5.xlarge", "0.20"), usage("m5.xlarge", "0.20")];
         let hour = cover(&bought, &two, HOUR);
@@ -380,18 +383,18 @@ mod tests {
         let two = [usage("m5.xlarge", "0.20"), usage(super::FARGATE, "0.10")];
         let with = |plan| cover(&Commitments { reserved: Vec::new(), plans: vec![plan] }, &two, HOUR);
         let on_fargate = |plan| with(plan).shares[1].covered;
-        assert_eq!(on_fargate(plan(None, "1", 300)), SimDuration::ZERO);
-        assert_eq!(on_fargate(plan(Some("m5"), "1", 300)), SimDuration::ZERO);
-        assert_eq!(on_fargate(SavingsPlan { fargate_permille: Some(200), ..plan(None, "1", 300) }), HOUR);
+        assert_eq!(on_fargate(plan(None, "1", 30)), SimDuration::ZERO);
+        assert_eq!(on_fargate(plan(Some("m5"), "1", 30)), SimDuration::ZERO);
+        assert_eq!(on_fargate(SavingsPlan { fargate_discount: Some(200_000), ..plan(None, "1", 30) }), HOUR);
         // 0.14 goes to the instance, whose discount is higher, and 0.04 is half of what Fargate costs under the plan.
-        let short = SavingsPlan { fargate_permille: Some(200), ..plan(None, "0.18", 300) };
+        let short = SavingsPlan { fargate_discount: Some(200_000), ..plan(None, "0.18", 30) };
         assert_eq!(on_fargate(short.clone()), SimDuration::from_secs(1_800));
         assert_eq!(with(short).shares[1].by_plans.to_string(), "0.040000000");
     }
 
     #[test]
     fn a_commitment_larger_than_the_usage_is_paid_all_the_same_and_shown_as_unused() {
-        let bought = Commitments { reserved: Vec::new(), plans: vec![plan(None, "0.40", 500)] };
+        let bought = Commitments { reserved: Vec::new(), plans: vec![plan(None, "0.40", 50)] };
         let hour = cover(&bought, &[usage("m5.xlarge", "0.20")], HOUR);
         assert_eq!(hour.plan_fees.to_string(), "0.400000000");
         assert_eq!(hour.plan_unused.to_string(), "0.300000000");
@@ -407,7 +410,7 @@ mod tests {
         assert_eq!(with(vec![reserved("m4.large", Some("a"), 5, "0.06")], Vec::new()), "0.000000000");
         assert_eq!(with(vec![reserved("m4.large", None, 5, "0.06")], Vec::new()), "0.500000000");
         // 0.50 at half price: ten of the twenty.
-        assert_eq!(with(Vec::new(), vec![plan(None, "0.50", 500)]), "1.000000000");
+        assert_eq!(with(Vec::new(), vec![plan(None, "0.50", 50)]), "1.000000000");
     }
 
     #[test]

@@ -346,8 +346,8 @@ pub struct BillingSettings {
     pub control_plane: Option<HourlyRate>,
     /// Price of a GiB of gp3 for a month of 730 hours; `None` for that of the region.
     pub volume_per_month: Option<HourlyRate>,
-    /// Discount on everything that AWS charges, in thousandths.
-    pub discount_permille: u32,
+    /// Discount on everything that AWS charges, in millionths.
+    pub discount: u32,
     /// Licence or vendor fee per hour of each running node; not AWS's and not discounted.
     pub node_fee: HourlyRate,
     /// What the network costs.
@@ -364,7 +364,7 @@ impl Default for BillingSettings {
             public_ipv4: None,
             control_plane: None,
             volume_per_month: None,
-            discount_permille: 0,
+            discount: 0,
             node_fee: HourlyRate::ZERO,
             network: NetworkPrices::default(),
             commitments: Commitments::default(),

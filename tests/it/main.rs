@@ -28,6 +28,7 @@ mod cli;
 mod clocks;
 mod cluster_autoscaler;
 mod cluster_autoscaler_runs;
+mod commitments;
 mod consolidation_tuning;
 mod cpu_credits;
 mod determinism;

@@ -6,7 +6,7 @@
 use super::reserved::ReservedLives;
 use super::{blank, charge};
 use crate::cloud::bill::{BillItem, BillLine};
-use crate::cloud::commitments::CoveredShare;
+use crate::cloud::commitments::{CoveredShare, WHOLE};
 use crate::cloud::ec2::Instance;
 use crate::domain::{Accrual, HourlyRate, Money, SimDuration, SimTime};
 
@@ -197,15 +197,15 @@ pub(super) fn mean_rate(amount: Money, span: SimDuration) -> HourlyRate {
     HourlyRate::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
 }
 
-/// Takes a discount, in thousandths, off every line. The running sum is what is rounded, as the line of the discount is.
-pub(super) fn discount(permille: u32, net: &mut [BillLine]) {
-    let off = |sum: Money| Money::from_nanos((sum.as_nanos() * i128::from(permille) + 500).div_euclid(1_000));
+/// Takes a discount, in millionths, off every line. The running sum is what is rounded, as the line of the discount is.
+pub(super) fn discount(share: u32, net: &mut [BillLine]) {
+    let off = |sum: Money| sum.portion(i128::from(share), i128::from(WHOLE));
     let mut reached = Money::ZERO;
-    for line in net.iter_mut().filter(|_| permille > 0) {
+    for line in net.iter_mut().filter(|_| share > 0) {
         let before = off(reached);
         reached += line.amount;
         line.amount = line.amount - (off(reached) - before);
-        line.rate = line.rate.scaled(1_000 - i64::from(permille), 1_000);
+        line.rate = line.rate.scaled(i64::from(WHOLE - share.min(WHOLE)), i64::from(WHOLE));
     }
 }
 

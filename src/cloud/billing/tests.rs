@@ -142,7 +142,7 @@ fn addresses_fees_and_discounts_are_lines_of_their_own() {
     let billing = BillingSettings {
         public_ipv4: HourlyRate::parse("0.005"),
         node_fee: HourlyRate::parse("0.02").unwrap(),
-        discount_permille: 100,
+        discount: 100_000,
         ..BillingSettings::default()
     };
     let mut ec2 = account(billing);
@@ -160,9 +160,9 @@ fn a_plan_is_paid_by_the_clock_hour_and_what_it_does_not_cover_is_shown() {
     let plan = SavingsPlan {
         family: None,
         commitment: HourlyRate::parse("0.048").unwrap(),
-        discount_permille: 500,
+        discount: 500_000,
         family_discounts: Vec::new(),
-        fargate_permille: None,
+        fargate_discount: None,
     };
     let commitments = Commitments { plans: vec![plan], ..Commitments::default() };
     let mut ec2 = account(BillingSettings { commitments, ..BillingSettings::default() });
@@ -246,9 +246,9 @@ fn a_plan_discounts_a_reservation_used_or_not_and_a_zonal_reserved_instance_does
     let plan = SavingsPlan {
         family: None,
         commitment: HourlyRate::parse("1.00").unwrap(),
-        discount_permille: 500,
+        discount: 500_000,
         family_discounts: Vec::new(),
-        fargate_permille: None,
+        fargate_discount: None,
     };
     let zonal = ReservedInstances {
         instance_type: Symbol::new("m4.large"),

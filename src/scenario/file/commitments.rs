@@ -7,8 +7,8 @@ use crate::scenario::reader::Fields;
 use crate::scenario::schema::billing::{PlanKeys, ReservedKeys};
 use crate::scenario::tree::Location;
 
-/// Ten-thousandths in a thousandth.
-const FINER: u32 = 10;
+/// Millionths in a ten-thousandth.
+const FINER: u32 = 100;
 
 /// Reserved Instances with what one costs an hour.
 pub(in crate::scenario) fn reserved<'s>(
@@ -42,7 +42,7 @@ pub(in crate::scenario) fn plan<'s>(
     fields: Fields<'_, 's>,
     own: PlanKeys,
 ) -> Result<SavingsPlan, ScenarioError> {
-    let discount_permille = match (own.discount, own.term) {
+    let rate = match (own.discount, own.term) {
         (Some(discount), None) => discount,
         (None, Some(years)) => {
             let Some(family) = own.family else {
@@ -51,19 +51,23 @@ pub(in crate::scenario) fn plan<'s>(
                     .because("it differs by family, and no rates of these plans are known")
                     .help("state `discount`, or the `family` of an EC2 Instance Savings Plan"));
             };
-            (discount(reading, fields, family, (years, own.payment))? + FINER / 2) / FINER
+            discount(reading, fields, family, (years, own.payment))? * FINER
         }
         (discount, _) => return Err(one_of(reading, fields, "discount", discount.is_some())),
     };
-    let fargate_permille = own.fargate_discount;
     if let Some((family, node)) = own.family.zip(fields.get("fargate_discount")) {
         return Err(reading
             .error(node.at, format!("a plan for {family} does not cover Fargate"))
             .because("EC2 Instance Savings Plans are for instances of one family")
             .help("leave `family` out for a Compute Savings Plan, or `fargate_discount`"));
     }
-    let (family, commitment, family_discounts) = (own.family, own.commitment, own.family_discounts);
-    Ok(SavingsPlan { family, commitment, discount_permille, family_discounts, fargate_permille })
+    Ok(SavingsPlan {
+        family: own.family,
+        commitment: own.commitment,
+        discount: rate,
+        family_discounts: own.family_discounts,
+        fargate_discount: own.fargate_discount,
+    })
 }
 
 /// What AWS's rates for the family save on On-Demand, in ten-thousandths, for so many years and with all paid ahead or nothing.

@@ -1,7 +1,7 @@
 //! The bill.
 
 use super::Form;
-use super::kind::{Memory, Number, Or, Permille, Whole, kind, words};
+use super::kind::{Memory, Millionths, Number, Or, Permille, Whole, kind, words};
 use super::names::{InstanceType, Zone};
 use crate::cloud::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices};
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
@@ -42,7 +42,7 @@ section! {
             public_ipv4: own.public_ipv4,
             control_plane: own.control_plane,
             volume_per_month: own.volume_per_month,
-            discount_permille: own.discount,
+            discount: own.discount,
             node_fee: own.node_fee,
             network,
             commitments: Commitments { reserved: own.reserved_instances, plans: own.savings_plans },
@@ -58,7 +58,7 @@ section! {
         /// A GiB of gp3, of root volumes and of claims, for a month of 730 hours.
         volume_per_month: HourlyRate, or "the region's price";
         /// Discount on everything that AWS charges.
-        discount: Permille = 0;
+        discount: Millionths = 0;
         /// Licence or vendor fee of each node, per hour.
         node_fee: HourlyRate = HourlyRate::ZERO;
         /// Reserved Instances.
@@ -104,7 +104,7 @@ section! {
         /// What is paid per hour, used or not.
         commitment: HourlyRate;
         /// Discount on On-Demand.
-        discount: Permille, or "by `term` and `payment`";
+        discount: Millionths, or "by `term` and `payment`";
         /// How long it was bought for.
         term: Term, or "`discount` is required";
         /// How much of it was paid ahead.
@@ -112,7 +112,7 @@ section! {
         /// Families with another discount.
         family_discounts["instance family"]: FamilyDiscounts = Vec::new(), or "none";
         /// Discount of a Compute plan on vCPUs and memory of pods on Fargate.
-        fargate_discount: Permille, or "it is not used for Fargate";
+        fargate_discount: Millionths, or "it is not used for Fargate";
     }
 }
 
@@ -222,13 +222,13 @@ kind! {
 
 kind! {
     /// Discounts of single families: a map from family to share.
-    FamilyDiscounts: Vec<(Symbol, u32)> = Form::Free("", Box::new(Permille::form())), |reading, node, what| {
+    FamilyDiscounts: Vec<(Symbol, u32)> = Form::Free("", Box::new(Millionths::form())), |reading, node, what| {
         let mut discounts = Vec::new();
         for entry in reading.reader.entries(node, what)? {
             if !reading.region().types.iter().any(|kind| kind.facts.family.as_str() == entry.key) {
                 return Err(reading.unknown_family(entry.key_at, &entry.key));
             }
-            discounts.push((Symbol::new(&entry.key), Permille::read(reading, &entry.value, "discount")?));
+            discounts.push((Symbol::new(&entry.key), Millionths::read(reading, &entry.value, "discount")?));
         }
         Ok(discounts)
     }

@@ -341,7 +341,7 @@ impl<const MOST: u32> Kind for Share<MOST> {
 
 impl<const MOST: u32> Show for Share<MOST> {
     fn show(value: &f64) -> String {
-        // Shares are stated in hundredths of a percent at the finest.
+        // Shares are stated in millionths at the finest.
         format!("{}%", libm::round(value * 1e6) / 1e4)
     }
 }
@@ -350,6 +350,12 @@ kind! {
     /// A share of up to the whole, in thousandths.
     Permille: Share<100> => u32, |_, _, _, share| Ok(libm::round(share * 1_000.0) as u32);
     show |share| Share::<100>::show(&(f64::from(*share) / 1_000.0))
+}
+
+kind! {
+    /// A share of up to the whole, in millionths.
+    Millionths: Share<100> => u32, |_, _, _, share| Ok(libm::round(share * 1e6) as u32);
+    show |share| Share::<100>::show(&(f64::from(*share) / 1e6))
 }
 
 // A price in the region's currency, mostly per hour.

@@ -33,13 +33,13 @@ fn reserved() -> impl Strategy<Value = ReservedInstances> {
 }
 
 fn plan() -> impl Strategy<Value = SavingsPlan> {
-    (proptest::bool::ANY, 0_i64..2_000_000_000, 0_u32..=1_000, 0_u32..=1_000).prop_map(
+    (proptest::bool::ANY, 0_i64..2_000_000_000, 0_u32..=1_000_000, 0_u32..=1_000_000).prop_map(
         |(of_family, commitment, discount, own)| SavingsPlan {
             family: of_family.then(|| Symbol::new("m5")),
             commitment: HourlyRate::from_nanos(commitment),
-            discount_permille: discount,
+            discount,
             family_discounts: vec![(Symbol::new("c5"), own)],
-            fargate_permille: None,
+            fargate_discount: None,
         },
     )
 }
@@ -98,12 +98,12 @@ proptest! {
         reserved in prop::collection::vec(reserved(), 0..3),
         plans in prop::collection::vec(plan(), 0..3),
         reservations in prop::collection::vec(reservation(), 0..3),
-        discount_permille in 0_u32..=1_000,
+        discount in 0_u32..=1_000_000,
         into_hour in 0_i64..3_600,
     ) {
         let billing = BillingSettings {
             commitments: Commitments { reserved, plans },
-            discount_permille,
+            discount,
             node_fee: HourlyRate::from_nanos(7),
             ..BillingSettings::default()
         };
@@ -116,7 +116,7 @@ proptest! {
         assert!(bill.net().iter().all(|line| !taken_back.contains(&line.item)));
         // What is charged for volumes and the like is there as it was, but for the discount.
         let others = |lines: &[crate::cloud::BillLine]| sum(lines.iter().filter(|line| !line.item.is_compute() && line.item != BillItem::Discount && line.item != BillItem::NodeFee));
-        let off = others(&bill.lines).as_nanos() * i128::from(discount_permille) / 1_000;
+        let off = others(&bill.lines).as_nanos() * i128::from(discount) / 1_000_000;
         assert!((others(&bill.lines).as_nanos() - off - others(bill.net()).as_nanos()).abs() <= 1);
         // What was paid between instants is what was paid.
         let instants: Vec<SimTime> = (0..200).map(|number| at(number * 60)).collect();
@@ -147,12 +147,12 @@ fn a_node_bears_what_the_plan_costs_that_covers_it_and_the_discount_on_both() {
     let plan = SavingsPlan {
         family: None,
         commitment: HourlyRate::parse("0.024").unwrap(),
-        discount_permille: 500,
+        discount: 500_000,
         family_discounts: Vec::new(),
-        fargate_permille: None,
+        fargate_discount: None,
     };
     let commitments = Commitments { plans: vec![plan], ..Commitments::default() };
-    let billing = BillingSettings { commitments, discount_permille: 250, ..BillingSettings::default() };
+    let billing = BillingSettings { commitments, discount: 250_000, ..BillingSettings::default() };
     let bill = two_hours_of_m5_large(billing, Vec::new());
     assert_eq!(net_of_node(&bill).to_string(), "0.108000000", "two hours of 0.072, a quarter off");
     let spent = over_time(&bill, &[at(1_800)], END)[0];
