@@ -379,8 +379,9 @@ fn volumes(table: &[Row], prices: &Prices) -> Outcome<String> {
     Ok(text)
 }
 
+/// Discounts by region and family. The collection calls those of one year no upfront; its source calls them "1 year (All upfront)".
 fn commitments(table: &[Row]) -> String {
-    let mut text = "region,family,one_year_no_upfront,three_years_all_upfront\n".to_owned();
+    let mut text = "region,family,one_year_all_upfront,three_years_all_upfront\n".to_owned();
     for row in table {
         let columns = ["region", "family", "discount_1yr_no_upfront", "discount_3yr_all_upfront"];
         let _ = writeln!(text, "{}", columns.map(|column| cell(row, column)).join(","));

@@ -159,14 +159,16 @@ fn net_compute(
         let is_fee =
             |item| matches!(item, BillItem::ReservedInstances | BillItem::SavingsPlans | BillItem::UnusedCommitment);
         let left: Money = net.iter().filter(|line| !is_fee(line.item)).map(|line| line.amount).sum();
+        let [of_reserved, of_plans] = coverage.qualities();
+        // The price of a reservation changes what it costs; the discount of a plan changes how much it covers.
         let items = [
-            (BillItem::ReservedInstances, fees.reserved),
-            (BillItem::SavingsPlans, fees.plans),
-            (BillItem::UnusedCommitment, fees.unused),
-            (BillItem::Covered, left - charged),
+            (BillItem::ReservedInstances, fees.reserved, of_reserved),
+            (BillItem::SavingsPlans, fees.plans, of_plans),
+            (BillItem::UnusedCommitment, fees.unused, net::weaker([of_reserved, of_plans])),
+            (BillItem::Covered, left - charged, of_plans),
         ];
-        for (item, amount) in items.into_iter().filter(|(_, amount)| *amount != Money::ZERO) {
-            lines.push(BillLine { amount, ..blank(item, None, SimTime::ZERO, end) });
+        for (item, amount, quality) in items.into_iter().filter(|(_, amount, _)| *amount != Money::ZERO) {
+            lines.push(BillLine { amount, quality, ..blank(item, None, SimTime::ZERO, end) });
         }
     }
     Some(net)
@@ -360,7 +362,7 @@ fn commitments(
     let bought = &ec2.settings().billing.commitments;
     let fargate = beside.fargate.as_ref().filter(|_| bought.plans.iter().any(|plan| plan.fargate_discount.is_some()));
     let pods = fargate.map_or(0, |(pods, _)| pods.len());
-    let mut coverage = Coverage::new(instances.len(), ec2.settings().reservations.len(), pods);
+    let mut coverage = Coverage::new(instances.len(), ec2.settings().reservations.len(), pods, bought.qualities());
     let mut fees = Fees::default();
     let is_on_demand = |(_, instance): &(usize, &Instance)| instance.pool.capacity_type != well_known::SPOT;
     let on_demand: Vec<(usize, &Instance)> = instances.iter().enumerate().filter(is_on_demand).collect();

@@ -6,6 +6,7 @@
 //! up, then EC2 Instance Savings Plans, then Compute Savings Plans, each plan from the highest discount down.
 //! Deviation: short-lived instances share a reservation's hour by their running seconds.
 
+use crate::catalog::PriceQuality;
 use crate::domain::{Accrual, HourlyRate, Money, SimDuration, Symbol};
 
 /// The whole, in the unit of discounts: millionths. AWS states prices of plans with five decimals of a dollar.
@@ -28,6 +29,13 @@ impl Commitments {
     pub fn is_empty(&self) -> bool {
         self.reserved.is_empty() && self.plans.is_empty()
     }
+
+    /// The weakest quality of a price of Reserved Instances, and of a discount of Savings Plans.
+    pub fn qualities(&self) -> [PriceQuality; 2] {
+        let reserved = self.reserved.iter().map(|reserved| reserved.quality).max();
+        let plans = self.plans.iter().map(|plan| plan.quality).max();
+        [reserved, plans].map(|quality| quality.unwrap_or(PriceQuality::Published))
+    }
 }
 
 /// Reserved Instances of one type.
@@ -41,6 +49,8 @@ pub struct ReservedInstances {
     pub count: u32,
     /// What one costs per hour, upfront payment included, used or not.
     pub rate: HourlyRate,
+    /// Quality of that price.
+    pub quality: PriceQuality,
 }
 
 /// A Savings Plan.
@@ -56,6 +66,8 @@ pub struct SavingsPlan {
     pub family_discounts: Vec<(Symbol, u32)>,
     /// Discount of a Compute plan on vCPUs and memory of Fargate, in millionths; `None` where it is not used for them.
     pub fargate_discount: Option<u32>,
+    /// Quality of the discount.
+    pub quality: PriceQuality,
 }
 
 impl SavingsPlan {
@@ -281,7 +293,7 @@ mod tests {
     use super::{
         Commitments, CoveredShare, HourOfCommitments, ReservedInstances, SavingsPlan, Usage, cover, quarter_units,
     };
-    use crate::catalog::Catalog;
+    use crate::catalog::{Catalog, PriceQuality};
     use crate::domain::{Accrual, HourlyRate, SimDuration, Symbol};
 
     const HOUR: SimDuration = SimDuration::from_secs(3_600);
@@ -293,7 +305,7 @@ mod tests {
 
     fn reserved(instance_type: &str, zone: Option<&str>, count: u32, rate: &str) -> ReservedInstances {
         let rate = HourlyRate::parse(rate).unwrap();
-        ReservedInstances { instance_type: Symbol::new(instance_type), zone: zone.map(Symbol::new), count, rate }
+        ReservedInstances { instance_type: Symbol::new(instance_type), zone: zone.map(Symbol::new), count, rate, quality: PriceQuality::Published }
     }
 
     fn plan(family: Option<&str>, commitment: &str, percent: u32) -> SavingsPlan {
@@ -304,6 +316,7 @@ mod tests {
             discount: percent * 10_000,
             family_discounts: Vec::new(),
             fargate_discount: None,
+            quality: PriceQuality::Published,
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod auto_mode;
 mod beliefs;
+mod commitments;
 mod devices;
 mod dropped;
 mod ebs_zones;
@@ -128,6 +129,7 @@ pub fn resolve<'s>(
     zone_ids::warn(&setup, &mut warnings);
     ebs_zones::warn(&setup, &mut warnings);
     warn_about_balancers(&setup, &mut warnings);
+    commitments::warn(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 

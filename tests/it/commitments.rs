@@ -45,3 +45,51 @@ fn discount_keeps_thousandths_of_a_percent() {
     assert_eq!(code, Some(0), "{err}");
     assert!((amount(&place, "discount") + 0.12345 * 0.17).abs() < 1e-9, "{out}");
 }
+
+#[test]
+fn year_without_upfront_payment_costs_more_than_all_upfront() {
+    let place = Place::new();
+    let by_term = |payment: &str, kind: &str| {
+        let (out, err, code) = run(&place, C6I, &kind.replace("PAYMENT", payment));
+        assert_eq!(code, Some(0), "{err}");
+        let said = out + &err;
+        let items = ["reserved instances", "savings plans", "unused commitment"];
+        let found: Vec<(String, String)> = items.iter().filter_map(|item| billed(&place, item)).collect();
+        let sum: f64 = found.iter().map(|(amount, _)| amount.parse::<f64>().unwrap()).sum();
+        (sum, found.into_iter().map(|(_, quality)| quality).collect::<Vec<_>>(), said)
+    };
+    let ri = "reserved_instances: [{ type: c6i.xlarge, count: 1, term: 1y, payment: PAYMENT }]";
+    let (all, of_all, said) = by_term("all_upfront", ri);
+    assert_eq!((of_all, said.contains("is derived")), (vec!["published".to_owned()], false), "{said}");
+    let (none, of_none, said) = by_term("no_upfront", ri);
+    assert_eq!(of_none, ["derived"]);
+    assert!(said.contains("1.5% higher"), "{said}");
+    assert!((none / all - 1.0715).abs() < 1e-4, "{none} and {all}");
+    // The plan of the family pays the same for the instance; the rest of its commitment covers nothing.
+    let plan = "savings_plans: [{ family: c6i, commitment: 0.5, term: 1y, payment: PAYMENT }]";
+    let (sum, qualities, _) = by_term("no_upfront", plan);
+    assert!((sum - 0.5).abs() < 1e-9 && qualities == ["derived", "derived"], "{sum} {qualities:?}");
+    assert!((amount(&place, "savings plans") - none).abs() < 1e-6);
+    assert_eq!(billed(&place, "covered by commitments").unwrap().1, "derived");
+}
+
+#[test]
+fn user_table_states_no_upfront_discounts_or_is_explained() {
+    let place = Place::new();
+    let table = |header: &str, line: &str| place.put("prices/commitments.csv", &format!("{header}\n{line}\n"));
+    let ri = "reserved_instances: [{ type: c6i.xlarge, count: 1, term: 1y, payment: no_upfront }]";
+    place.put("bought.yaml", &scenario(C6I, ri));
+    let run =
+        || place.nodecast(&["run", "bought.yaml", "--pricing-data", "prices", "--format", "json", "--out", "out"]);
+    let columns = "region,family,one_year_all_upfront,three_years_all_upfront";
+    table(&format!("{columns},one_year_no_upfront"), "us-west-2,c6i,0.36,0.6,0.3");
+    let (_, err, code) = run();
+    assert_eq!(code, Some(0), "{err}");
+    let (amount, quality) = billed(&place, "reserved instances").unwrap();
+    assert!((amount.parse::<f64>().unwrap() - 0.7 * 0.17).abs() < 1e-9 && quality == "published", "{amount} {quality}");
+    table("region,family,one_year_no_upfront,three_years_all_upfront", "us-west-2,c6i,0.36,0.6");
+    let (_, err, code) = run();
+    assert_eq!(code, Some(2), "{err}");
+    let err = err.replace("\n  | ", " ");
+    assert!(err.contains("commitments.csv, line 1") && err.contains("rename that column"), "{err}");
+}

@@ -314,7 +314,7 @@ fn a_script_fetches_the_prices_of_the_types_that_a_scenario_can_use() {
     }
 }
 
-/// Rates of January 2025 for m5 in us-east-1: 41.2 % less for a year without payment, 62.4 % for three years paid ahead.
+/// Rates of January 2025 for m5 in us-east-1: 41.2 % less for a year and 62.4 % for three years, both paid all upfront.
 #[test]
 fn commitments_cost_what_their_term_and_payment_say() {
     let place = Place::new();
@@ -327,12 +327,11 @@ fn commitments_cost_what_their_term_and_payment_say() {
         assert_eq!(code, Some(0), "{err}");
         fs::read_to_string(place.path("here/bill.csv")).unwrap()
     };
-    let by_term = bill("ec2.billing.savings_plans=[{family: m5, commitment: 0.02, term: 1y, payment: no_upfront}]");
+    let by_term = bill("ec2.billing.savings_plans=[{family: m5, commitment: 0.02, term: 1y, payment: all_upfront}]");
     let catalog = nodecast::catalog::Catalog::embedded().unwrap().region("us-east-1").unwrap();
-    let saved = catalog.commitment_discount(nodecast::domain::Symbol::new("m5")).unwrap().one_year_no_upfront;
+    let saved = catalog.commitment_discount(Symbol::new("m5")).unwrap().one_year_all_upfront;
     assert_eq!(saved, 4_120);
-    let percent = f64::from(saved.div_ceil(10)) / 10.0;
-    let stated = bill(&format!("ec2.billing.savings_plans=[{{family: m5, commitment: 0.02, discount: {percent}%}}]"));
+    let stated = bill("ec2.billing.savings_plans=[{family: m5, commitment: 0.02, discount: 41.2%}]");
     assert_eq!(by_term, stated);
     let in_a_row = |message: &str| message.replace("\n  | ", " ");
     let of_type = "type: m5.large, count: 1";
@@ -342,7 +341,7 @@ fn commitments_cost_what_their_term_and_payment_say() {
         (of_type.to_owned(), "neither `per_hour` nor `term` says what this costs"),
         (format!("{of_type}, per_hour: 0.05, term: 1y, payment: no_upfront"), "`per_hour` and `term` both say"),
         (format!("{of_type}, term: 1y"), "`term` goes with `payment`"),
-        (format!("{of_type}, term: 1y, payment: all_upfront"), "no rates are known for this term with this payment"),
+        (format!("{of_type}, term: 3y, payment: no_upfront"), "no rates are known for this term with this payment"),
         ("type: m1.small, count: 1, term: 1y, payment: no_upfront".to_owned(), "no rates of commitments for m1"),
     ] {
         let (_, err, code) = run(&format!("ec2.billing.reserved_instances=[{{{entry}}}]"));

@@ -93,6 +93,8 @@ fn what_no_policy_can_state_is_written_as_a_scenario_and_not_as_a_policy() {
     let (out, err, code) = place.nodecast(&[&search[..], &["--write", "advice"]].concat());
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.contains("Savings Plans"), "{out}");
+    let in_a_row = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(in_a_row.contains("% off, derived): about") && in_a_row.contains("up to 1.5% higher"), "{out}");
     let written = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
     assert!(!written("advice/scenario.yaml").contains("recommended"), "it would be as today's");
     assert!(written("advice/after.yaml").contains("savings_plans"));

@@ -29,6 +29,11 @@ impl<'a> Cells<'a> {
         text
     }
 
+    /// Whether the next cell is empty; does not take it.
+    pub fn is_empty(&self) -> bool {
+        self.texts.get(self.next).is_none_or(|text| text.trim().is_empty())
+    }
+
     /// The next cell as a symbol, `None` if empty.
     pub fn symbol(&mut self) -> Option<Symbol> {
         let text = self.text();

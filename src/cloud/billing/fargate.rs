@@ -162,20 +162,20 @@ pub(super) fn net_lines(
     let pods = pods.iter().enumerate().filter(|(_, own)| own.from < end);
     let net = pods.flat_map(|(number, pod)| {
         let pieces = coverage.of_pod(number).unwrap_or_default();
-        of_pod(pod, prices, end).flat_map(|line| net_of(line, pieces)).collect::<Vec<BillLine>>()
+        of_pod(pod, prices, end).flat_map(|line| net_of(line, pieces, coverage.qualities())).collect::<Vec<BillLine>>()
     });
     net.collect()
 }
 
-fn net_of(line: BillLine, pieces: &[Piece]) -> Vec<BillLine> {
+fn net_of(line: BillLine, pieces: &[Piece], qualities: [PriceQuality; 2]) -> Vec<BillLine> {
     match line.item {
         _ if pieces.is_empty() => vec![line],
-        BillItem::FargateCpu => of_life(line.rate, std::slice::from_ref(&line), pieces),
+        BillItem::FargateCpu => of_life(line.rate, std::slice::from_ref(&line), pieces, qualities),
         BillItem::FargateMemory => {
             // What the plans cost stands beside the vCPUs.
             let free = |own: &Piece| Piece { share: CoveredShare { by_plans: Money::ZERO, ..own.share }, ..*own };
             let pieces: Vec<Piece> = pieces.iter().map(free).collect();
-            of_life(line.rate, std::slice::from_ref(&line), &pieces)
+            of_life(line.rate, std::slice::from_ref(&line), &pieces, qualities)
         }
         _ => vec![line],
     }

@@ -5,6 +5,7 @@
 
 use super::reserved::ReservedLives;
 use super::{blank, charge};
+use crate::catalog::PriceQuality;
 use crate::cloud::bill::{BillItem, BillLine};
 use crate::cloud::commitments::{CoveredShare, WHOLE};
 use crate::cloud::ec2::Instance;
@@ -27,7 +28,6 @@ pub(super) struct Piece {
 }
 
 /// What commitments cover, whose it is and when.
-#[derive(Default)]
 pub(super) struct Coverage {
     /// For each instance, in order of time; stretches of which nothing is covered run on over full hours.
     instances: Vec<Vec<Piece>>,
@@ -37,17 +37,25 @@ pub(super) struct Coverage {
     pods: Vec<Vec<Piece>>,
     /// What was bought and covered nothing, by the time for which it was paid.
     unused: Vec<(SimTime, SimTime, Money)>,
+    /// Quality of the prices of reservations and of the discounts of plans.
+    qualities: [PriceQuality; 2],
 }
 
 impl Coverage {
-    /// Room for so many instances, reservations and pods on Fargate.
-    pub(super) fn new(instances: usize, reservations: usize, pods: usize) -> Self {
+    /// Room for so many instances, reservations and pods on Fargate. The qualities are those of what was bought.
+    pub(super) fn new(instances: usize, reservations: usize, pods: usize, qualities: [PriceQuality; 2]) -> Self {
         Self {
             instances: vec![Vec::new(); instances],
             reservations: vec![Vec::new(); reservations],
             pods: vec![Vec::new(); pods],
             unused: Vec::new(),
+            qualities,
         }
+    }
+
+    /// Quality of what commitments cost.
+    pub(super) const fn qualities(&self) -> [PriceQuality; 2] {
+        self.qualities
     }
 
     /// Notes the next piece of an instance's life.
@@ -116,21 +124,27 @@ pub(super) fn compute<'a>(
         let is_free = lines.iter().any(|line| line.item == BillItem::FreeFirstHour);
         match coverage.of_instance(number) {
             _ if is_free => {}
-            Some(pieces) => net.extend(of_life(instance.rate, lines, pieces)),
+            Some(pieces) => net.extend(of_life(instance.rate, lines, pieces, coverage.qualities)),
             None => net.extend_from_slice(lines),
         }
     }
     net.extend(reserved.net_lines(instances, coverage));
     let unused = coverage.unused.iter().map(|&(from, to, amount)| {
         let rate = mean_rate(amount, to - from);
-        BillLine { amount, rate, billed: to - from, ..blank(BillItem::UnusedCommitment, None, from, to) }
+        let quality = weaker(coverage.qualities);
+        BillLine { amount, rate, billed: to - from, quality, ..blank(BillItem::UnusedCommitment, None, from, to) }
     });
     net.extend(unused);
     net
 }
 
 /// What is left of a life at this On-Demand price, and what the commitments cost that cover the rest.
-pub(super) fn of_life(on_demand: HourlyRate, lines: &[BillLine], pieces: &[Piece]) -> Vec<BillLine> {
+pub(super) fn of_life(
+    on_demand: HourlyRate,
+    lines: &[BillLine],
+    pieces: &[Piece],
+    qualities: [PriceQuality; 2],
+) -> Vec<BillLine> {
     let Some(first) = lines.iter().find(|line| line.rate != HourlyRate::ZERO) else { return lines.to_vec() };
     let gross: Money = lines.iter().map(|line| line.amount).sum();
     let ran = pieces.iter().fold(SimDuration::ZERO, |sum, piece| sum + piece.ran);
@@ -152,20 +166,25 @@ pub(super) fn of_life(on_demand: HourlyRate, lines: &[BillLine], pieces: &[Piece
             mean_rate(amount, piece.to - piece.from)
         };
         let line = BillLine { from: piece.from, to: piece.to, billed: piece.ran, rate, amount, ..first.clone() };
-        net.extend(fees(&line, &piece.share));
+        net.extend(fees(&line, &piece.share, qualities));
         net.push(line);
     }
     net
 }
 
-/// What commitments cost for what they cover of `line`.
-pub(super) fn fees(line: &BillLine, share: &CoveredShare) -> Vec<BillLine> {
+/// The weaker quality of the two.
+pub(super) fn weaker([one, other]: [PriceQuality; 2]) -> PriceQuality {
+    one.max(other)
+}
+
+/// What commitments cost for what they cover of `line`, with the qualities of what reservations and plans cost.
+pub(super) fn fees(line: &BillLine, share: &CoveredShare, qualities: [PriceQuality; 2]) -> Vec<BillLine> {
     [(BillItem::ReservedInstances, share.by_reserved), (BillItem::SavingsPlans, share.by_plans)]
         .into_iter()
-        .filter(|(_, amount)| *amount != Money::ZERO)
-        .map(|(item, amount)| {
+        .zip(qualities)
+        .filter(|((_, amount), _)| *amount != Money::ZERO)
+        .map(|((item, amount), quality)| {
             let rate = mean_rate(amount, line.to - line.from);
-            let quality = blank(item, None, line.from, line.to).quality;
             BillLine { item, amount, rate, quality, billed: share.covered, ..line.clone() }
         })
         .collect()

@@ -150,7 +150,7 @@ impl ReservedLives {
             let hours = if hours.is_empty() && from < to { std::slice::from_ref(&whole) } else { hours };
             let mut meters = [(); 2].map(|()| Meter::new(self.rates[number].0));
             for hour in hours {
-                self.net_hour(number, hour, instances, &mut meters, &mut lines);
+                self.net_hour(number, hour, (instances, coverage.qualities()), &mut meters, &mut lines);
             }
         }
         lines
@@ -161,7 +161,7 @@ impl ReservedLives {
         &self,
         number: usize,
         hour: &Piece,
-        instances: &[Instance],
+        (instances, qualities): (&[Instance], [PriceQuality; 2]),
         meters: &mut [Meter; 2],
         lines: &mut Vec<BillLine>,
     ) {
@@ -193,7 +193,7 @@ impl ReservedLives {
                 zone: Some(reservation.zone),
                 ..blank(item, part.guest.map(|guest| &instances[guest]), from, to)
             };
-            lines.extend(fees(&line, &share));
+            lines.extend(fees(&line, &share, qualities));
             lines.push(line);
         }
     }

@@ -163,6 +163,7 @@ fn a_plan_is_paid_by_the_clock_hour_and_what_it_does_not_cover_is_shown() {
         discount: 500_000,
         family_discounts: Vec::new(),
         fargate_discount: None,
+        quality: PriceQuality::Published,
     };
     let commitments = Commitments { plans: vec![plan], ..Commitments::default() };
     let mut ec2 = account(BillingSettings { commitments, ..BillingSettings::default() });
@@ -249,12 +250,14 @@ fn a_plan_discounts_a_reservation_used_or_not_and_a_zonal_reserved_instance_does
         discount: 500_000,
         family_discounts: Vec::new(),
         fargate_discount: None,
+        quality: PriceQuality::Published,
     };
     let zonal = ReservedInstances {
         instance_type: Symbol::new("m4.large"),
         zone: Some(Symbol::new("us-east-1a")),
         count: 1,
         rate: HourlyRate::parse("0.06").unwrap(),
+        quality: PriceQuality::Published,
     };
     let commitments = Commitments { plans: vec![plan], reserved: vec![zonal] };
     let mut ec2 = account_holding(held(true, 0, None), commitments);

@@ -51,8 +51,9 @@ pub(super) fn commitments(basis: &Basis<'_>) -> Vec<Control> {
         );
         control.circumstance = false;
         control.note = Some(format!(
-            "{:.0} % off On-Demand; against today's hours {} an hour costs least",
+            "{:.1}% off On-Demand ({}); against today's hours {} an hour costs least",
             own.discount * 100.0,
+            own.discount_quality,
             money(code, own.best_per_hour)
         ));
         control

@@ -1,6 +1,7 @@
 //! What `recommend` prints.
 
 use super::{aligned_within, known, signed_percent};
+use crate::catalog::PriceQuality;
 use crate::domain::words::counted;
 use crate::experiment::recommendation::{
     Advice, Change, Figures, Kind, LimitKept, Recommendation, Robustness, ValueChange,
@@ -216,13 +217,20 @@ fn commitments(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<St
             continue;
         }
         let family = format!(
-            "On-Demand {}: {} a month; with {} an hour committed for a year, no upfront, about {}",
+            "{} On-Demand: {} per month; with a 1-year, no-upfront commitment of {}/h ({:.1}% off, {}): about {}",
             own.family,
             money(answer, none),
             format::money(&answer.currency, own.best_per_hour),
+            own.discount * 100.0,
+            own.discount_quality,
             money(answer, best),
         );
         lines.extend(folded(&family, width));
+    }
+    if answer.commitments.iter().any(|curve| curve.discount_quality == PriceQuality::Derived.as_str()) {
+        let derived =
+            "  (a derived discount follows from the all-upfront price; true no-upfront prices are up to 1.5% higher)";
+        lines.extend(folded(derived, width));
     }
     if !answer.commitments.is_empty() {
         let holds = "  (a commitment holds for a year: it is worth this only if the year is like what was simulated)";

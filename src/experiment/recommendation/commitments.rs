@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::levers::{Kind, Level, Lever};
 use crate::catalog::Region;
+use crate::cloud::commitments::WHOLE;
 use crate::domain::{SimTime, Symbol};
 use crate::scenario::Scenario;
 use crate::simulation::Outcome;
@@ -19,7 +20,6 @@ const FAMILIES_MAX: usize = 3;
 const POINTS: usize = 20;
 /// A commitment below this is not worth a contract, per hour.
 const LEAST: f64 = 0.01;
-const TEN_THOUSAND: f64 = 10_000.0;
 
 /// What a month costs with a commitment.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -39,6 +39,9 @@ pub struct FamilyCurve {
     pub family: String,
     /// The discount of a year without upfront payment, 0 to 1.
     pub discount: f64,
+    /// Quality of that discount, as bills write it.
+    #[serde(default)]
+    pub discount_quality: String,
     /// The commitment for an hour that costs least against the hours that were simulated.
     pub best_per_hour: f64,
     /// What a month costs with that commitment, as the curve has it of others.
@@ -99,8 +102,9 @@ pub fn curves(hours: &[Hour], region: &Region) -> Vec<FamilyCurve> {
     families.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
     families.truncate(FAMILIES_MAX);
     let curve = |(family, _): (Symbol, f64)| {
-        let discount = f64::from(region.commitment_discount(family)?.one_year_no_upfront) / TEN_THOUSAND;
-        Some(of_family(family, discount, hours))
+        let (discount, quality) = region.commitment_discount(family)?.of_term(1, false)?;
+        let curve = of_family(family, f64::from(discount) / f64::from(WHOLE), hours);
+        Some(FamilyCurve { discount_quality: quality.as_str().to_owned(), ..curve })
     };
     families.into_iter().filter_map(curve).collect()
 }
@@ -130,6 +134,7 @@ fn of_family(family: Symbol, discount: f64, hours: &[Hour]) -> FamilyCurve {
     FamilyCurve {
         family: family.to_string(),
         discount,
+        discount_quality: String::new(),
         best_per_hour: best.per_hour,
         best_cost_per_month: best.cost_per_month,
         curve,

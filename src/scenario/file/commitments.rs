@@ -1,14 +1,12 @@
-//! `ec2.billing.reserved_instances` and `ec2.billing.savings_plans`: what they cost where the scenario does not say.
+//! `ec2.billing.reserved_instances` and `ec2.billing.savings_plans`: their prices where the scenario states a term.
 
 use super::{Reading, ScenarioError};
-use crate::cloud::commitments::{ReservedInstances, SavingsPlan};
+use crate::catalog::PriceQuality;
+use crate::cloud::commitments::{ReservedInstances, SavingsPlan, WHOLE};
 use crate::domain::Symbol;
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::billing::{PlanKeys, ReservedKeys};
 use crate::scenario::tree::Location;
-
-/// Millionths in a ten-thousandth.
-const FINER: u32 = 100;
 
 /// Reserved Instances with what one costs an hour.
 pub(in crate::scenario) fn reserved<'s>(
@@ -17,10 +15,10 @@ pub(in crate::scenario) fn reserved<'s>(
     own: ReservedKeys,
 ) -> Result<ReservedInstances, ScenarioError> {
     let family = own.instance_type.as_str().split('.').next().unwrap_or_default();
-    let rate = match (own.per_hour, own.term) {
-        (Some(rate), None) => rate,
+    let (rate, quality) = match (own.per_hour, own.term) {
+        (Some(rate), None) => (rate, PriceQuality::Published),
         (None, Some(years)) => {
-            let discount = discount(reading, fields, Symbol::new(family), (years, own.payment))?;
+            let (discount, quality) = discount(reading, fields, Symbol::new(family), (years, own.payment))?;
             let listed = reading.region().instance_type(own.instance_type).and_then(|kind| kind.on_demand);
             let Some(listed) = listed else {
                 let at = fields.get("type").map_or(fields.at, |node| node.at);
@@ -29,11 +27,12 @@ pub(in crate::scenario) fn reserved<'s>(
                     .because("the discount of a term is on that price")
                     .help("state `per_hour` instead"));
             };
-            listed.rate.scaled(10_000 - i64::from(discount), 10_000)
+            let rate = listed.rate.scaled(i64::from(WHOLE - discount), i64::from(WHOLE));
+            (rate, quality.max(listed.quality))
         }
         (rate, _) => return Err(one_of(reading, fields, "per_hour", rate.is_some())),
     };
-    Ok(ReservedInstances { instance_type: own.instance_type, zone: own.zone, count: own.count, rate })
+    Ok(ReservedInstances { instance_type: own.instance_type, zone: own.zone, count: own.count, rate, quality })
 }
 
 /// A Savings Plan with its discount.
@@ -42,8 +41,8 @@ pub(in crate::scenario) fn plan<'s>(
     fields: Fields<'_, 's>,
     own: PlanKeys,
 ) -> Result<SavingsPlan, ScenarioError> {
-    let rate = match (own.discount, own.term) {
-        (Some(discount), None) => discount,
+    let (rate, quality) = match (own.discount, own.term) {
+        (Some(discount), None) => (discount, PriceQuality::Published),
         (None, Some(years)) => {
             let Some(family) = own.family else {
                 return Err(reading
@@ -51,7 +50,7 @@ pub(in crate::scenario) fn plan<'s>(
                     .because("it differs by family, and no rates of these plans are known")
                     .help("state `discount`, or the `family` of an EC2 Instance Savings Plan"));
             };
-            discount(reading, fields, family, (years, own.payment))? * FINER
+            discount(reading, fields, family, (years, own.payment))?
         }
         (discount, _) => return Err(one_of(reading, fields, "discount", discount.is_some())),
     };
@@ -67,16 +66,18 @@ pub(in crate::scenario) fn plan<'s>(
         discount: rate,
         family_discounts: own.family_discounts,
         fargate_discount: own.fargate_discount,
+        quality,
     })
 }
 
-/// What AWS's rates for the family save on On-Demand, in ten-thousandths, for so many years and with all paid ahead or nothing.
+/// The discount of AWS's rates for the family, in millionths of the On-Demand price, for so many years and with all paid upfront or nothing;
+/// and its quality.
 fn discount(
     reading: &Reading<'_, '_>,
     fields: Fields<'_, '_>,
     family: Symbol,
     (years, payment): (u32, Option<bool>),
-) -> Result<u32, ScenarioError> {
+) -> Result<(u32, PriceQuality), ScenarioError> {
     let at = term(fields);
     let Some(all_upfront) = payment else {
         return Err(reading
@@ -91,14 +92,12 @@ fn discount(
             .because("the price data have none of this family there")
             .help("state the price or the discount instead of `term`"));
     };
-    match (years, all_upfront) {
-        (1, false) => Ok(listed.one_year_no_upfront),
-        (3, true) => Ok(listed.three_years_all_upfront),
-        _ => Err(reading
+    listed.of_term(years, all_upfront).ok_or_else(|| {
+        reading
             .error(at, "no rates are known for this term with this payment")
-            .because("the price data have `1y` with `no_upfront` and `3y` with `all_upfront`")
-            .help("state the price or the discount instead of `term`")),
-    }
+            .because("the price data have `1y` with either payment and `3y` with `all_upfront`")
+            .help("state the price or the discount instead of `term`")
+    })
 }
 
 /// Where the term stands; the whole entry without one.

@@ -76,6 +76,7 @@ section! {
 
 section! {
     /// What one costs is stated, or follows from `term` and `payment`: AWS's rates of standard Reserved Instances for the family in the region.
+    /// One year without upfront payment costs 1.0715 times the all-upfront price, a derived price.
     RESERVED: "a reservation", "`ec2.billing.reserved_instances[]`";
     becomes ReservedInstances, commitments::reserved;
     struct ReservedKeys {

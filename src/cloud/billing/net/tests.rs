@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::{Strategy, prop, proptest};
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::{Bill, BillItem};
 use crate::cloud::billing::{Beside, over_time};
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
@@ -28,6 +28,7 @@ fn reserved() -> impl Strategy<Value = ReservedInstances> {
             zone: zone.map(|zone| Symbol::new(ZONES[zone])),
             count,
             rate: HourlyRate::from_nanos(rate),
+            quality: PriceQuality::Published,
         },
     )
 }
@@ -40,6 +41,7 @@ fn plan() -> impl Strategy<Value = SavingsPlan> {
             discount,
             family_discounts: vec![(Symbol::new("c5"), own)],
             fargate_discount: None,
+            quality: PriceQuality::Published,
         },
     )
 }
@@ -150,6 +152,7 @@ fn a_node_bears_what_the_plan_costs_that_covers_it_and_the_discount_on_both() {
         discount: 500_000,
         family_discounts: Vec::new(),
         fargate_discount: None,
+        quality: PriceQuality::Published,
     };
     let commitments = Commitments { plans: vec![plan], ..Commitments::default() };
     let billing = BillingSettings { commitments, discount: 250_000, ..BillingSettings::default() };
