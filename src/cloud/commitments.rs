@@ -3,8 +3,11 @@
 //! Evaluated by the clock hour, over On-Demand usage and capacity reservations, used or not; Spot takes no part.
 //!
 //! Source: AWS documentation of billing as of 2026: zonal reservations first, then regional ones from the smallest size
-//! up, then EC2 Instance Savings Plans, then Compute Savings Plans, each plan from the highest discount down.
+//! up, then all EC2 Instance Savings Plans together, then all Compute Savings Plans together, each kind by pairs of plan and usage from the
+//! highest discount down (Savings Plans user guide, "How Savings Plans apply to your usage").
 //! Deviation: short-lived instances share a reservation's hour by their running seconds.
+
+use std::cmp::Reverse;
 
 use crate::catalog::PriceQuality;
 use crate::domain::{Accrual, HourlyRate, Money, SimDuration, Symbol};
@@ -39,7 +42,7 @@ impl Commitments {
 }
 
 /// Reserved Instances of one type.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ReservedInstances {
     /// The type reserved.
     pub instance_type: Symbol,
@@ -54,7 +57,7 @@ pub struct ReservedInstances {
 }
 
 /// A Savings Plan.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct SavingsPlan {
     /// The family that an EC2 Instance plan is for; `None` for a Compute plan.
     pub family: Option<Symbol>,
@@ -130,15 +133,18 @@ pub fn cover(commitments: &Commitments, usage: &[Usage], hour: SimDuration) -> H
     let mut left: Vec<i128> = usage.iter().map(|one| i128::from(one.ran.as_micros())).collect();
     let shares = vec![CoveredShare::default(); usage.len()];
     let mut result = HourOfCommitments { shares, ..HourOfCommitments::default() };
-    let zonal = commitments.reserved.iter().filter(|reserved| reserved.zone.is_some());
-    let regional = commitments.reserved.iter().filter(|reserved| reserved.zone.is_none());
-    for reserved in zonal.chain(regional) {
+    // Sorted by what they are, so that their order in the scenario changes nothing.
+    let mut reserved: Vec<&ReservedInstances> = commitments.reserved.iter().collect();
+    reserved.sort_unstable_by_key(|reserved| (reserved.zone.is_none(), **reserved));
+    for reserved in reserved {
         reserve(reserved, usage, hour, &mut left, &mut result);
     }
-    let instance_plans = commitments.plans.iter().filter(|plan| plan.family.is_some());
-    let compute_plans = commitments.plans.iter().filter(|plan| plan.family.is_none());
-    for plan in instance_plans.chain(compute_plans) {
-        apply_plan(plan, usage, hour, &mut left, &mut result);
+    let mut plans: Vec<&SavingsPlan> = commitments.plans.iter().collect();
+    plans.sort_unstable_by_key(|plan| (plan.family.is_none(), *plan));
+    let of_instances = plans.partition_point(|plan| plan.family.is_some());
+    let (instance_plans, compute_plans) = plans.split_at(of_instances);
+    for of_one_kind in [instance_plans, compute_plans] {
+        apply_plans(of_one_kind, usage, hour, &mut left, &mut result);
     }
     for ((share, one), &left) in result.shares.iter_mut().zip(usage).zip(&left) {
         share.covered = one.ran - micros(left);
@@ -162,7 +168,6 @@ fn reserve(
     left: &mut [i128],
     result: &mut HourOfCommitments,
 ) {
-    let family = |name: Symbol| name.as_str().split('.').next().unwrap_or_default();
     let flexible = reserved.zone.is_none() && is_size_flexible(family(reserved.instance_type));
     let units = |name: Symbol| if flexible { i128::from(quarter_units(name)) } else { 1 };
     let matches = |one: &Usage| match reserved.zone {
@@ -192,35 +197,55 @@ fn reserve(
     }
 }
 
-fn apply_plan(
-    plan: &SavingsPlan,
+/// Covers what plans of one kind cover, pair by pair of plan and usage.
+fn apply_plans(
+    plans: &[&SavingsPlan],
     usage: &[Usage],
     hour: SimDuration,
     left: &mut [i128],
     result: &mut HourOfCommitments,
 ) {
-    let family = |name: Symbol| name.as_str().split('.').next().unwrap_or_default();
-    let discount = |one: &Usage| plan.discount_on(family(one.instance_type));
-    let plan_rate = |one: &Usage| one.rate.scaled(i64::from(WHOLE - discount(one).unwrap_or(0)), i64::from(WHOLE));
-    let total = i128::from(plan.commitment.as_nanos()) * i128::from(hour.as_micros());
-    let mut free = total;
-    let mut order: Vec<usize> = (0..usage.len()).filter(|&at| discount(&usage[at]).is_some()).collect();
-    order.sort_by_key(|&at| (std::cmp::Reverse(discount(&usage[at])), plan_rate(&usage[at]), at));
-    let mut weights = vec![0; order.len()];
-    for (&at, weight) in order.iter().zip(&mut weights) {
-        let rate = i128::from(plan_rate(&usage[at]).as_nanos());
-        let covered = if rate == 0 { left[at] } else { left[at].min(free / rate) };
+    let total = |plan: &SavingsPlan| i128::from(plan.commitment.as_nanos()) * i128::from(hour.as_micros());
+    let mut free: Vec<i128> = plans.iter().map(|plan| total(plan)).collect();
+    let mut used: Vec<Vec<(usize, i128)>> = vec![Vec::new(); plans.len()];
+    for (number, at, rate) in pairs(plans, usage) {
+        let rate = i128::from(rate.as_nanos());
+        let covered = if rate == 0 { left[at] } else { left[at].min(free[number] / rate) };
         left[at] -= covered;
-        *weight = covered * rate;
-        free -= *weight;
+        free[number] -= covered * rate;
+        used[number].push((at, covered * rate));
     }
-    let fee = Accrual::of(plan.commitment, hour).total();
-    let unused = unused(fee, free, total);
-    result.plan_fees += fee;
-    result.plan_unused += unused;
-    for (at, part) in order.into_iter().zip((fee - unused).shared_by(weights)) {
-        result.shares[at].by_plans += part;
+    for ((plan, free), used) in plans.iter().zip(free).zip(used) {
+        let fee = Accrual::of(plan.commitment, hour).total();
+        let unused = unused(fee, free, total(plan));
+        result.plan_fees += fee;
+        result.plan_unused += unused;
+        let parts = (fee - unused).shared_by(used.iter().map(|&(_, weight)| weight));
+        for (&(at, _), part) in used.iter().zip(parts) {
+            result.shares[at].by_plans += part;
+        }
     }
+}
+
+/// Positions of a plan and a usage that it is for, with the plan's rate, in the order in which AWS applies them: the highest
+/// discount first, then the lowest rate. AWS does not say what is first of equals: here plans in their order, then usage in its order.
+fn pairs(plans: &[&SavingsPlan], usage: &[Usage]) -> Vec<(usize, usize, HourlyRate)> {
+    let mut pairs = Vec::new();
+    for (number, plan) in plans.iter().enumerate() {
+        for (at, one) in usage.iter().enumerate() {
+            if let Some(discount) = plan.discount_on(family(one.instance_type)) {
+                let rate = one.rate.scaled(i64::from(WHOLE - discount), i64::from(WHOLE));
+                pairs.push((Reverse(discount), rate, number, at));
+            }
+        }
+    }
+    pairs.sort_unstable();
+    pairs.into_iter().map(|(_, rate, number, at)| (number, at, rate)).collect()
+}
+
+/// The family of an instance type.
+fn family(instance_type: Symbol) -> &'static str {
+    instance_type.as_str().split('.').next().unwrap_or_default()
 }
 
 /// The part of `fee` that covered nothing, when `free` of `total` is left; all of it if nothing was covered.
@@ -228,9 +253,7 @@ fn unused(fee: Money, free: i128, total: i128) -> Money {
     if total <= 0 || free >= total {
         return fee;
     }
-    // Nine digits of the share are enough for a figure of the report; the product then fits.
-    let billionths = free.saturating_mul(1_000) / (total / 1_000_000).max(1);
-    Money::from_nanos(fee.as_nanos() * billionths.min(1_000_000_000) / 1_000_000_000)
+    fee.portion(free, total)
 }
 
 /// Families whose regional reservations cover their own size alone.
@@ -305,7 +328,13 @@ mod tests {
 
     fn reserved(instance_type: &str, zone: Option<&str>, count: u32, rate: &str) -> ReservedInstances {
         let rate = HourlyRate::parse(rate).unwrap();
-        ReservedInstances { instance_type: Symbol::new(instance_type), zone: zone.map(Symbol::new), count, rate, quality: PriceQuality::Published }
+        ReservedInstances {
+            instance_type: Symbol::new(instance_type),
+            zone: zone.map(Symbol::new),
+            count,
+            rate,
+            quality: PriceQuality::Published,
+        }
     }
 
     fn plan(family: Option<&str>, commitment: &str, percent: u32) -> SavingsPlan {
@@ -379,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_with_the_highest_discount_for_the_usage_comes_first_and_the_rest_stays_on_demand() {
+    fn usage_with_the_highest_discount_comes_first() {
         let compute = SavingsPlan { family_discounts: vec![(Symbol::new("m5"), 500_000)], ..plan(None, "0.10", 20) };
         let bought = Commitments { reserved: Vec::new(), plans: vec![compute] };
         let two = [usage("c5.xlarge", "0.20"), usage("m5.xlarge", "0.20")];

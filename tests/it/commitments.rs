@@ -1,6 +1,12 @@
 //! Commitments: prices by term, the order in which plans apply, and the usage that they cover.
 
+use nodecast::catalog::PriceQuality;
+use nodecast::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan, Usage, cover};
+use nodecast::domain::{Accrual, HourlyRate, SimDuration, Symbol};
+
 use crate::cli::Place;
+
+const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
 /// A scenario whose node groups run for an hour, with nothing else on the bill than `billing` adds.
 fn scenario(groups: &str, billing: &str) -> String {
@@ -92,4 +98,173 @@ fn user_table_states_no_upfront_discounts_or_is_explained() {
     assert_eq!(code, Some(2), "{err}");
     let err = err.replace("\n  | ", " ");
     assert!(err.contains("commitments.csv, line 1") && err.contains("rename that column"), "{err}");
+}
+
+/// Usage of a whole hour.
+fn used(instance_type: &str, on_demand: &str) -> Usage {
+    Usage {
+        instance_type: Symbol::new(instance_type),
+        zone: Symbol::new("us-east-1a"),
+        rate: HourlyRate::parse(on_demand).unwrap(),
+        ran: HOUR,
+        reserved: false,
+    }
+}
+
+fn reserved(instance_type: &str, zone: Option<&str>, count: u32, per_hour: &str) -> ReservedInstances {
+    ReservedInstances {
+        instance_type: Symbol::new(instance_type),
+        zone: zone.map(Symbol::new),
+        count,
+        rate: HourlyRate::parse(per_hour).unwrap(),
+        quality: PriceQuality::Published,
+    }
+}
+
+/// Total of the summary that a run prints.
+fn total(out: &str) -> f64 {
+    let summary: serde_json::Value = serde_json::from_str(out).unwrap();
+    summary["cost"]["total"].as_f64().unwrap()
+}
+
+/// A plan with discounts in percent by family; an EC2 Instance plan if `family` is given.
+fn plan(family: Option<&str>, commitment: &str, percent: &[(&str, u32)]) -> SavingsPlan {
+    SavingsPlan {
+        family: family.map(Symbol::new),
+        commitment: HourlyRate::parse(commitment).unwrap(),
+        discount: 0,
+        family_discounts: percent.iter().map(|&(name, share)| (Symbol::new(name), share * 10_000)).collect(),
+        fargate_discount: None,
+        quality: PriceQuality::Published,
+    }
+}
+
+/// The bill of an hour, its unused part, and what each usage costs, whatever the order of what was bought.
+fn hour_of(reserved: &[ReservedInstances], plans: &[SavingsPlan], usage: &[Usage]) -> (String, String, Vec<String>) {
+    let mut bought = Commitments { reserved: reserved.to_vec(), plans: plans.to_vec() };
+    let hour = cover(&bought, usage, HOUR);
+    bought.reserved.reverse();
+    bought.plans.reverse();
+    assert_eq!(cover(&bought, usage, HOUR), hour, "in another order");
+    let on_demand = |(one, covered): (&Usage, SimDuration)| Accrual::of(one.rate, one.ran - covered);
+    let left: Accrual = usage.iter().zip(hour.shares.iter().map(|share| share.covered)).map(on_demand).sum();
+    let bill = hour.reserved_fees + hour.plan_fees + left.total();
+    let parts = usage
+        .iter()
+        .zip(&hour.shares)
+        .map(|(one, share)| (on_demand((one, share.covered)).total() + share.by_reserved + share.by_plans).to_string());
+    (bill.to_string(), (hour.reserved_unused + hour.plan_unused).to_string(), parts.collect())
+}
+
+#[test]
+fn three_plans_and_a_reservation_share_an_hour() {
+    let reserved = [reserved("m5.xlarge", None, 1, "0.12")];
+    let plans = [
+        plan(Some("m5"), "0.30", &[("m5", 40)]),
+        plan(Some("c5"), "0.102", &[("c5", 40)]),
+        plan(None, "0.24552", &[("m5", 28), ("c5", 26), ("r5", 30)]),
+    ];
+    let first = [
+        used("m5.large", "0.096"),
+        used("m5.2xlarge", "0.384"),
+        used("c5.2xlarge", "0.34"),
+        used("r5.xlarge", "0.252"),
+        used("m5.xlarge", "0.192"),
+        used("m5.xlarge", "0.192"),
+        used("c5.xlarge", "0.17"),
+    ];
+    let (bill, unused, parts) = hour_of(&reserved, &plans, &first);
+    assert_eq!((bill.as_str(), unused.as_str()), ("1.183520000", "0.000000000"));
+    // The reservation covers m5.large and half of one m5.xlarge. m5.2xlarge: 0.1272 and 0.06912 of plans, 0.076 On-Demand.
+    assert_eq!(parts[..2], ["0.060000000", "0.272320000"]);
+    assert_eq!(parts[3..6], ["0.176400000", "0.117600000", "0.115200000"]);
+    let half = |usage: Usage| Usage { ran: SimDuration::from_secs(1_800), ..usage };
+    let second = [
+        used("m5.large", "0.096"),
+        half(used("c5.2xlarge", "0.34")),
+        half(used("r5.xlarge", "0.252")),
+        used("m5.xlarge", "0.192"),
+    ];
+    let (bill, unused, parts) = hour_of(&reserved, &plans, &second);
+    assert_eq!((bill.as_str(), unused.as_str()), ("0.767520000", "0.399720000"));
+    assert_eq!(parts, ["0.060000000", "0.102000000", "0.088200000", "0.117600000"]);
+    let (bill, unused, _) = hour_of(&reserved, &plans, &[]);
+    assert_eq!((bill.as_str(), unused.as_str()), ("0.767520000", "0.767520000"));
+}
+
+#[test]
+fn highest_discount_of_any_plan_comes_first() {
+    let usage = [used("m5.xlarge", "0.192"), used("c5.xlarge", "0.17")];
+    let plans = [plan(None, "0.10", &[("m5", 30), ("c5", 20)]), plan(None, "0.10", &[("m5", 60), ("c5", 40)])];
+    let (bill, unused, parts) = hour_of(&[], &plans, &usage);
+    assert_eq!((bill.as_str(), unused.as_str()), ("0.206333333", "0.000000000"));
+    assert_eq!(parts, ["0.076800000", "0.129533333"]);
+    // Two EC2 Instance plans of one family, bought in different years: the better one is used first.
+    let usage = [used("r6i.xlarge", "0.252"), used("r6i.2xlarge", "0.504")];
+    let plans = [plan(Some("r6i"), "0.20", &[("r6i", 20)]), plan(Some("r6i"), "0.40", &[("r6i", 50)])];
+    let (bill, unused, _) = hour_of(&[], &plans, &usage);
+    // It covers all for 0.378.
+    assert_eq!((bill.as_str(), unused.as_str()), ("0.600000000", "0.222000000"));
+    // Instance plans come before a Compute plan with a higher discount.
+    let plans = [plan(None, "0.10", &[("r6i", 60)]), plan(Some("r6i"), "0.504", &[("r6i", 0)])];
+    let (bill, unused, _) = hour_of(&[], &plans, &usage);
+    assert_eq!((bill.as_str(), unused.as_str()), ("0.606000000", "0.000000000"), "0.252 of list is 0.1008");
+}
+
+#[test]
+fn lower_price_comes_first_among_equal_discounts() {
+    // AWS's illustrative prices; a third off has no exact price in millionths, so the sum is right to a cent.
+    let mut usage = vec![used("c5.9xlarge", "4"), used("w5.24xlarge", "10")];
+    usage.extend([used("vcpu.one", "1.5"); 10]);
+    usage.extend([used("gb.one", "2"); 5]);
+    let with = |commitment: &str| {
+        let percent = [("c5", 50), ("w5", 20), ("gb", 50)];
+        let mut plan = plan(None, commitment, &percent);
+        plan.family_discounts.push((Symbol::new("vcpu"), 333_333));
+        hour_of(&[], &[plan], &usage)
+    };
+    let (bill, _, parts) = with("15");
+    assert!(bill.starts_with("28.0000"), "{bill}");
+    assert_eq!((parts[0].as_str(), parts[12].as_str()), ("2.000000000", "1.000000000"), "GB before c5 before vCPU");
+    assert!(with("25").0.starts_with("25.0000"));
+    assert_eq!(with("6").2[0], "3.000000000", "5 GB for 5, and half of c5");
+}
+
+#[test]
+fn one_pool_of_accounts_costs_the_sum_of_its_parts() {
+    let xlarge = used("m5.xlarge", "0.192");
+    // 24 units: the 2xlarge bears 0.24, each large 0.06.
+    let usage = [used("m5.2xlarge", "0.384"), used("m5.large", "0.096"), used("m5.large", "0.096")];
+    let (bill, _, parts) = hour_of(&[reserved("m5.xlarge", None, 3, "0.12")], &[], &usage);
+    assert_eq!((bill.as_str(), parts.join(" ").as_str()), ("0.360000000", "0.240000000 0.060000000 0.060000000"));
+    // One reservation for three nodes: 3 x 0.168.
+    assert_eq!(hour_of(&[reserved("m5.xlarge", None, 1, "0.12")], &[], &[xlarge; 3]).0, "0.504000000");
+    // Zonal before regional: both nodes are covered.
+    let bought = [reserved("m4.xlarge", None, 1, "0.12"), reserved("m4.xlarge", Some("us-east-1a"), 1, "0.11")];
+    let in_b = Usage { zone: Symbol::new("us-east-1b"), ..used("m4.xlarge", "0.20") };
+    assert_eq!(hour_of(&bought, &[], &[used("m4.xlarge", "0.20"), in_b]).0, "0.230000000");
+    // The high discount takes the money that the low one would waste.
+    let mut usage = vec![xlarge; 10];
+    usage.extend([used("c5.xlarge", "0.17"); 10]);
+    let compute = plan(None, "1", &[("m5", 10), ("c5", 50)]);
+    assert_eq!(hour_of(&[], &[compute], &usage).0, "2.753333333");
+    let compute = plan(None, "0.56", &[("m5", 30)]);
+    assert_eq!(hour_of(&[], &[compute], &[xlarge; 6]).0, "0.912000000");
+}
+
+#[test]
+fn order_of_plans_in_the_scenario_changes_nothing() {
+    let place = Place::new();
+    let groups = "{ name: r, instanceType: r6i.xlarge, desired: 2 }, { name: m, instanceType: m6i.xlarge, desired: 1 }";
+    let dear = "{ commitment: 0.12, discount: 10%, family_discounts: { r6i: 25% } }";
+    let cheap = "{ commitment: 0.27, discount: 35%, family_discounts: { r6i: 50% } }";
+    let with = |first: &str, second: &str| {
+        let (out, err, code) = run(&place, groups, &format!("savings_plans: [{first}, {second}]"));
+        assert_eq!(code, Some(0), "{err}");
+        total(&out)
+    };
+    let (one, other) = (with(dear, cheap), with(cheap, dear));
+    assert!((one - other).abs() < 1e-12, "{one} and {other}");
+    // The better plan pays 0.252 for both r6i and 0.018 for 0.027692 of m6i, the other 0.12 for 0.133333 of it; 0.030974 of 0.192 is left.
+    assert!((one - 0.420_974_359).abs() < 1e-6, "{one}");
 }

@@ -97,6 +97,7 @@ section! {
 
 section! {
     /// The discount is stated, or, of an EC2 Instance plan, follows from `term` and `payment`: such plans cost what standard Reserved Instances do.
+    /// Plans of one kind apply together, the highest discount of any plan first.
     PLAN: "a savings plan", "`ec2.billing.savings_plans[]`";
     becomes SavingsPlan, commitments::plan;
     struct PlanKeys {
