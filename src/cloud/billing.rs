@@ -16,6 +16,8 @@ mod reserved;
 mod spot_range;
 pub mod support;
 
+use std::collections::BTreeSet;
+
 use self::disks::{Disk, ListedVolumes};
 pub use self::fargate::{FargatePod, FargatePrices};
 use self::listed::Listed;
@@ -25,7 +27,7 @@ use self::network::Traffic;
 pub use self::over_time::{Spent, over_time};
 use self::reserved::ReservedLives;
 use super::bill::{Bill, BillItem, BillLine};
-use super::commitments::{CoveredShare, Usage, WHOLE, cover};
+use super::commitments::{CoveredShare, Platform, Usage, WHOLE, cover};
 use super::credits;
 use super::ec2::{Ec2, EndedBy, Instance};
 use super::market::PriceInterval;
@@ -55,8 +57,20 @@ pub struct Beside {
     pub surplus: Vec<(NodeId, i64)>,
     /// Nodes for whose management AWS takes a fee.
     pub managed: ManagedNodes,
+    /// Nodes that run Windows.
+    pub windows: BTreeSet<NodeId>,
     /// Pods on Fargate, with what an hour of them costs; `None` without a profile.
     pub fargate: Option<(Vec<FargatePod>, FargatePrices)>,
+}
+
+impl Beside {
+    /// The platform of an instance.
+    ///
+    /// Deviation: nodes without Windows are taken to run Linux without a licence, those with images of the user's own as well, so that
+    /// Reserved Instances for RHEL and SUSE cover nothing.
+    fn platform(&self, instance: &Instance) -> Platform {
+        if self.windows.contains(&instance.node) { Platform::Windows } else { Platform::Linux }
+    }
 }
 
 /// The bill for everything up to `end`, when whatever still runs stops being counted.
@@ -372,9 +386,12 @@ fn commitments(
         to = to.min(end);
         let running: Vec<(usize, Stretch, Usage)> = on_demand
             .iter()
-            .filter_map(|&(number, instance)| usage_within(number, instance, reserved, from, to))
+            .filter_map(|&(number, instance)| {
+                let (number, stretch, usage) = usage_within(number, instance, reserved, from, to)?;
+                Some((number, stretch, Usage { platform: beside.platform(instance), ..usage }))
+            })
             .collect();
-        let held: Vec<(usize, Usage)> = reserved.usage(from, to);
+        let held: Vec<(usize, Usage)> = reserved.usage((from, to), |guest| beside.platform(&instances[guest]));
         let on_fargate: Vec<(usize, Stretch, Usage)> =
             fargate.map_or_else(Vec::new, |(pods, prices)| fargate::usage(pods, prices, (from, to)).collect());
         let of_instances = running.iter().map(|own| own.2).chain(held.iter().map(|own| own.1));
@@ -418,6 +435,7 @@ fn usage_within(
     let ran = if began < ended { reserved.outside(number, began, ended) } else { SimDuration::ZERO };
     let usage = Usage {
         instance_type: instance.pool.instance_type,
+        platform: Platform::Linux,
         zone: instance.pool.zone,
         rate: instance.rate,
         ran,

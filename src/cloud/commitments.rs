@@ -5,6 +5,8 @@
 //! Source: AWS documentation of billing as of 2026: zonal reservations first, then regional ones from the smallest size
 //! up, then all EC2 Instance Savings Plans together, then all Compute Savings Plans together, each kind by pairs of plan and usage from the
 //! highest discount down (Savings Plans user guide, "How Savings Plans apply to your usage").
+//! Reserved Instances cover usage of their platform; other platforms than Linux have no size flexibility. Plans cover any platform.
+//!
 //! Deviation: short-lived instances share a reservation's hour by their running seconds.
 
 use std::cmp::Reverse;
@@ -41,12 +43,40 @@ impl Commitments {
     }
 }
 
+/// Operating system that a price of EC2 is for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Platform {
+    /// Linux without a licence.
+    #[default]
+    Linux,
+    /// Windows Server.
+    Windows,
+    /// Red Hat Enterprise Linux.
+    Rhel,
+    /// SUSE Linux Enterprise Server.
+    Suse,
+}
+
+impl Platform {
+    /// The platform as a scenario writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Linux => "linux",
+            Self::Windows => "windows",
+            Self::Rhel => "rhel",
+            Self::Suse => "suse",
+        }
+    }
+}
+
 /// Reserved Instances of one type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ReservedInstances {
     /// The type reserved.
     pub instance_type: Symbol,
-    /// The zone; `None` for regional ones, which cover every size of the family.
+    /// The platform of the usage that they cover.
+    pub platform: Platform,
+    /// The zone; `None` for regional ones, which cover every size of the family if they are for Linux.
     pub zone: Option<Symbol>,
     /// How many.
     pub count: u32,
@@ -92,6 +122,8 @@ impl SavingsPlan {
 pub struct Usage {
     /// Instance type; [`FARGATE`] for a pod there.
     pub instance_type: Symbol,
+    /// Platform.
+    pub platform: Platform,
     /// Zone.
     pub zone: Symbol,
     /// On-Demand price.
@@ -168,7 +200,9 @@ fn reserve(
     left: &mut [i128],
     result: &mut HourOfCommitments,
 ) {
-    let flexible = reserved.zone.is_none() && is_size_flexible(family(reserved.instance_type));
+    let flexible = reserved.zone.is_none()
+        && reserved.platform == Platform::Linux
+        && is_size_flexible(family(reserved.instance_type));
     let units = |name: Symbol| if flexible { i128::from(quarter_units(name)) } else { 1 };
     let matches = |one: &Usage| match reserved.zone {
         Some(zone) => one.instance_type == reserved.instance_type && one.zone == zone && !one.reserved,
@@ -178,7 +212,8 @@ fn reserve(
     let span = i128::from(hour.as_micros());
     let total = units(reserved.instance_type) * i128::from(reserved.count) * span;
     let mut free = total;
-    let mut order: Vec<usize> = (0..usage.len()).filter(|&at| matches(&usage[at])).collect();
+    let is_covered = |one: &Usage| one.platform == reserved.platform && matches(one);
+    let mut order: Vec<usize> = (0..usage.len()).filter(|&at| is_covered(&usage[at])).collect();
     order.sort_by_key(|&at| (units(usage[at].instance_type), at));
     let mut weights = vec![0; order.len()];
     for (&at, weight) in order.iter().zip(&mut weights) {
@@ -263,7 +298,7 @@ const OF_ONE_SIZE: [&str; 15] = [
     "g4ad", "g4dn", "g5", "g5g", "g6", "g6e", "g6f", "gr6", "gr6f", "hpc7a", "inf1", "inf2", "p5", "u7i-6tb", "u7i-8tb",
 ];
 
-/// Whether regional reservations of the family cover its other sizes.
+/// Whether regional Linux reservations of the family cover its other sizes.
 fn is_size_flexible(family: &str) -> bool {
     !OF_ONE_SIZE.contains(&family)
 }
@@ -314,7 +349,8 @@ fn quarter_units(name: Symbol) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::{
-        Commitments, CoveredShare, HourOfCommitments, ReservedInstances, SavingsPlan, Usage, cover, quarter_units,
+        Commitments, CoveredShare, HourOfCommitments, Platform, ReservedInstances, SavingsPlan, Usage, cover,
+        quarter_units,
     };
     use crate::catalog::{Catalog, PriceQuality};
     use crate::domain::{Accrual, HourlyRate, SimDuration, Symbol};
@@ -323,13 +359,15 @@ mod tests {
 
     fn usage(instance_type: &str, rate: &str) -> Usage {
         let rate = HourlyRate::parse(rate).unwrap();
-        Usage { instance_type: Symbol::new(instance_type), zone: Symbol::new("a"), rate, ran: HOUR, reserved: false }
+        let (instance_type, zone) = (Symbol::new(instance_type), Symbol::new("a"));
+        Usage { instance_type, platform: Platform::Linux, zone, rate, ran: HOUR, reserved: false }
     }
 
     fn reserved(instance_type: &str, zone: Option<&str>, count: u32, rate: &str) -> ReservedInstances {
         let rate = HourlyRate::parse(rate).unwrap();
         ReservedInstances {
             instance_type: Symbol::new(instance_type),
+            platform: Platform::Linux,
             zone: zone.map(Symbol::new),
             count,
             rate,

@@ -59,6 +59,7 @@ pub(super) fn conclude(
         extended: beside::extended_support(&context, end),
         surplus: context.credits_surplus(end),
         managed: managed_nodes(&context, policy),
+        windows: windows_nodes(&context),
         fargate: policy.fargate.is_some().then(|| (context.fargate_pods().to_vec(), context.fargate_prices())),
     };
     let bill = billing::bill(&mut context.ec2, end, &beside);
@@ -112,6 +113,12 @@ fn managed_nodes(context: &Context<'_>, policy: &PolicyVariant) -> ManagedNodes 
         nodes: nodes.filter(is_managed).collect(),
         epoch: context.setup.scenario.start.as_second(),
     }
+}
+
+/// Nodes of instances that run Windows.
+fn windows_nodes(context: &Context<'_>) -> BTreeSet<NodeId> {
+    let has_windows = |node: &NodeId| context.world.node(*node).labels.get(well_known::OS) == Some(well_known::WINDOWS);
+    context.ec2.instances().iter().map(|instance| instance.node).filter(has_windows).collect()
 }
 
 /// From which wait on the limit of a client is worth a warning.

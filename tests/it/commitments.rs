@@ -1,7 +1,7 @@
 //! Commitments: prices by term, the order in which plans apply, and the usage that they cover.
 
 use nodecast::catalog::PriceQuality;
-use nodecast::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan, Usage, cover};
+use nodecast::cloud::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan, Usage, cover};
 use nodecast::domain::{Accrual, HourlyRate, SimDuration, Symbol};
 
 use crate::cli::Place;
@@ -104,6 +104,7 @@ fn user_table_states_no_upfront_discounts_or_is_explained() {
 fn used(instance_type: &str, on_demand: &str) -> Usage {
     Usage {
         instance_type: Symbol::new(instance_type),
+        platform: Platform::Linux,
         zone: Symbol::new("us-east-1a"),
         rate: HourlyRate::parse(on_demand).unwrap(),
         ran: HOUR,
@@ -114,6 +115,7 @@ fn used(instance_type: &str, on_demand: &str) -> Usage {
 fn reserved(instance_type: &str, zone: Option<&str>, count: u32, per_hour: &str) -> ReservedInstances {
     ReservedInstances {
         instance_type: Symbol::new(instance_type),
+        platform: Platform::Linux,
         zone: zone.map(Symbol::new),
         count,
         rate: HourlyRate::parse(per_hour).unwrap(),
@@ -267,4 +269,54 @@ fn order_of_plans_in_the_scenario_changes_nothing() {
     assert!((one - other).abs() < 1e-12, "{one} and {other}");
     // The better plan pays 0.252 for both r6i and 0.018 for 0.027692 of m6i, the other 0.12 for 0.133333 of it; 0.030974 of 0.192 is left.
     assert!((one - 0.420_974_359).abs() < 1e-6, "{one}");
+}
+
+#[test]
+fn reservation_covers_usage_of_its_platform_only() {
+    let windows = |usage: Usage| Usage { platform: Platform::Windows, ..usage };
+    let bought =
+        |platform: Platform, count: u32| [ReservedInstances { platform, ..reserved("r5.large", None, count, "0.08") }];
+    let large = used("r5.large", "0.126");
+    let bill = |bought: &[ReservedInstances], usage: &[Usage]| hour_of(bought, &[], usage).0;
+    // Linux ones cover no Windows usage, of whatever size.
+    assert_eq!(bill(&bought(Platform::Linux, 1), &[windows(large)]), "0.206000000");
+    assert_eq!(bill(&bought(Platform::Windows, 1), &[large]), "0.206000000");
+    assert_eq!(bill(&bought(Platform::Windows, 1), &[windows(large), large]), "0.206000000");
+    // Windows, RHEL and SUSE ones have no size flexibility.
+    let double = used("r5.xlarge", "0.252");
+    assert_eq!(bill(&bought(Platform::Linux, 2), &[double]), "0.160000000");
+    for platform in [Platform::Windows, Platform::Rhel, Platform::Suse] {
+        assert_eq!(bill(&bought(platform, 2), &[Usage { platform, ..double }]), "0.412000000", "{platform:?}");
+        assert_eq!(bill(&bought(platform, 1), &[Usage { platform, ..large }]), "0.080000000", "{platform:?}");
+    }
+    // A zonal one has a platform as well, and a plan covers any.
+    let zonal = [ReservedInstances { zone: Some(Symbol::new("us-east-1a")), ..bought(Platform::Linux, 1)[0] }];
+    assert_eq!(bill(&zonal, &[windows(large)]), "0.206000000");
+    let half = [plan(Some("r5"), "0.063", &[("r5", 50)])];
+    assert_eq!(hour_of(&[], &half, &[windows(large)]).0, "0.063000000");
+}
+
+#[test]
+fn windows_nodes_need_reservations_for_windows() {
+    let place = Place::new();
+    let groups = "{ name: w, instanceType: r6i.xlarge, desired: 1, amiFamily: WindowsServer2022FullContainer }, \
+                  { name: l, instanceType: r6i.xlarge, desired: 1 }";
+    let unused = |of: &str| {
+        let (out, err, code) =
+            run(&place, groups, &format!("reserved_instances: [{{ count: 2, per_hour: 0.1, {of} }}]"));
+        assert_eq!(code, Some(0), "{err}");
+        (amount(&place, "unused commitment"), out + &err)
+    };
+    // Two reservations for a pair of nodes, one of which is not of their platform.
+    assert!((unused("type: r6i.xlarge").0 - 0.1).abs() < 1e-9);
+    assert!((unused("type: r6i.xlarge, platform: windows").0 - 0.1).abs() < 1e-9);
+    assert!((unused("type: r6i.large").0 - 0.0).abs() < 1e-9, "both are one xlarge of Linux");
+    assert!((unused("type: r6i.large, platform: windows").0 - 0.2).abs() < 1e-9);
+    let (amount, said) = unused("type: r6i.xlarge, platform: rhel");
+    assert!((amount - 0.2).abs() < 1e-9 && said.contains("for rhel cover nothing"), "{amount} {said}");
+    let by_term =
+        "reserved_instances: [{ type: r6i.xlarge, count: 1, platform: windows, term: 1y, payment: all_upfront }]";
+    let (_, err, code) = run(&place, groups, by_term);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("no rates of Reserved Instances for windows"), "{err}");
 }

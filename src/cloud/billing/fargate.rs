@@ -9,7 +9,7 @@ use super::net::{Coverage, Piece, of_life};
 use super::{Listed, Stretch, billed_time, blank, charge};
 use crate::catalog::{PriceQuality, Region};
 use crate::cloud::bill::{BillItem, BillLine};
-use crate::cloud::commitments::{CoveredShare, FARGATE, Usage};
+use crate::cloud::commitments::{CoveredShare, FARGATE, Platform, Usage};
 use crate::domain::{Currency, HourlyRate, Money, NodeId, SimTime, Symbol};
 
 /// Regions whose prices of a vCPU and a GB for an hour are on record, in nano-dollars, and whether a price list has been quoted.
@@ -147,7 +147,8 @@ pub(super) fn usage(
     pods.iter().enumerate().filter_map(move |(number, pod)| {
         let (began, ended) = (pod.from.max(from), pod.until.unwrap_or(to).min(to));
         let rate = prices.hourly(pod.cpu_milli, pod.memory_mib, 0);
-        let usage = |ran| Usage { instance_type: Symbol::new(FARGATE), zone: pod.zone, rate, ran, reserved: false };
+        let (instance_type, platform) = (Symbol::new(FARGATE), Platform::Linux);
+        let usage = |ran| Usage { instance_type, platform, zone: pod.zone, rate, ran, reserved: false };
         (began < ended).then(|| (number, (began, ended), usage(ended - began)))
     })
 }

@@ -4,7 +4,7 @@ use super::blank;
 use super::net::{Coverage, Meter, Piece, fees, mean_rate};
 use crate::catalog::PriceQuality;
 use crate::cloud::bill::{BillItem, BillLine};
-use crate::cloud::commitments::{CoveredShare, Usage};
+use crate::cloud::commitments::{CoveredShare, Platform, Usage};
 use crate::cloud::ec2::{Ec2, Instance};
 use crate::cloud::market::PriceInterval;
 use crate::cloud::reservations::{CapacityReservation, ReservationUse, Stretch, covered};
@@ -122,15 +122,21 @@ impl ReservedLives {
 
     /// What reservations add to the usage between two instants that Reserved Instances and Savings Plans discount: all that
     /// is held, used or not, but for Capacity Blocks, which they do not discount.
-    /// Each with the position of its reservation.
-    pub(super) fn usage(&self, from: SimTime, to: SimTime) -> Vec<(usize, Usage)> {
-        let held_then = |(reservation, &(rate, _)): (&CapacityReservation, &(HourlyRate, PriceQuality))| {
+    /// Each with the position of its reservation. A reservation is for the platform of the first instance that used it, by position.
+    pub(super) fn usage(
+        &self,
+        (from, to): (SimTime, SimTime),
+        platform: impl Fn(usize) -> Platform,
+    ) -> Vec<(usize, Usage)> {
+        type Held<'a> = ((&'a CapacityReservation, &'a (HourlyRate, PriceQuality)), &'a Vec<usize>);
+        let held_then = |((reservation, &(rate, _)), guests): Held<'_>| {
             let (began, ended) = if reservation.block { (0, 0) } else { held(reservation, from, to) };
             let ran = SimDuration::from_micros((ended - began).max(0)) * i64::from(reservation.count);
             let (instance_type, zone) = (reservation.instance_type, reservation.zone);
-            (ran > SimDuration::ZERO).then_some(Usage { instance_type, zone, rate, ran, reserved: true })
+            let platform = guests.first().map_or(Platform::Linux, |&guest| platform(guest));
+            (ran > SimDuration::ZERO).then_some(Usage { instance_type, platform, zone, rate, ran, reserved: true })
         };
-        let all = self.reservations.iter().zip(&self.rates).map(held_then).enumerate();
+        let all = self.reservations.iter().zip(&self.rates).zip(&self.guests).map(held_then).enumerate();
         all.filter_map(|(number, usage)| Some((number, usage?))).collect()
     }
 

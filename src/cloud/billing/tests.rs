@@ -9,7 +9,7 @@ use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traff
 use super::{Beside, Charge, FargatePod, FargatePrices, ManagedNodes, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::BillItem;
-use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
+use crate::cloud::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan};
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
 use crate::cloud::market::PriceInterval;
 use crate::cloud::settings::{BillingSettings, CloudSettings, ReplayedPrice, SpotPrices};
@@ -254,6 +254,7 @@ fn a_plan_discounts_a_reservation_used_or_not_and_a_zonal_reserved_instance_does
     };
     let zonal = ReservedInstances {
         instance_type: Symbol::new("m4.large"),
+        platform: Platform::Linux,
         zone: Some(Symbol::new("us-east-1a")),
         count: 1,
         rate: HourlyRate::parse("0.06").unwrap(),

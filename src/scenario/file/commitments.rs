@@ -2,7 +2,7 @@
 
 use super::{Reading, ScenarioError};
 use crate::catalog::PriceQuality;
-use crate::cloud::commitments::{ReservedInstances, SavingsPlan, WHOLE};
+use crate::cloud::commitments::{Platform, ReservedInstances, SavingsPlan, WHOLE};
 use crate::domain::Symbol;
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::billing::{PlanKeys, ReservedKeys};
@@ -17,6 +17,12 @@ pub(in crate::scenario) fn reserved<'s>(
     let family = own.instance_type.as_str().split('.').next().unwrap_or_default();
     let (rate, quality) = match (own.per_hour, own.term) {
         (Some(rate), None) => (rate, PriceQuality::Published),
+        (None, Some(_)) if own.platform != Platform::Linux => {
+            return Err(reading
+                .error(term(fields), format!("no rates of Reserved Instances for {} are known", own.platform.as_str()))
+                .because("the price data are for Linux, and discounts do not apply to licences")
+                .help("use `per_hour` instead of `term`"));
+        }
         (None, Some(years)) => {
             let (discount, quality) = discount(reading, fields, Symbol::new(family), (years, own.payment))?;
             let listed = reading.region().instance_type(own.instance_type).and_then(|kind| kind.on_demand);
@@ -32,7 +38,8 @@ pub(in crate::scenario) fn reserved<'s>(
         }
         (rate, _) => return Err(one_of(reading, fields, "per_hour", rate.is_some())),
     };
-    Ok(ReservedInstances { instance_type: own.instance_type, zone: own.zone, count: own.count, rate, quality })
+    let (instance_type, platform, zone, count) = (own.instance_type, own.platform, own.zone, own.count);
+    Ok(ReservedInstances { instance_type, platform, zone, count, rate, quality })
 }
 
 /// A Savings Plan with its discount.

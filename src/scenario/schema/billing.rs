@@ -4,7 +4,7 @@ use super::Form;
 use super::kind::{Memory, Millionths, Number, Or, Permille, Whole, kind, words};
 use super::names::{InstanceType, Zone};
 use crate::cloud::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices};
-use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
+use crate::cloud::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::BillingSettings;
 use crate::domain::{HourlyRate, Money, Symbol};
 use crate::scenario::file::commitments;
@@ -23,6 +23,7 @@ section! {
     reserved_instances:
       - { type: m5.large, zone: us-east-1a, count: 4, per_hour: 0.06 }
       - { type: m7g.large, count: 2, term: 1y, payment: no_upfront }
+      - { type: m6i.xlarge, platform: windows, count: 1, per_hour: 0.30 }
     savings_plans:
       - { commitment: 1.5, discount: 27%, fargate_discount: 20% }
       - { family: m5, commitment: 2, discount: 37%, family_discounts: { c5: 30% } }
@@ -82,8 +83,10 @@ section! {
     struct ReservedKeys {
         /// Instance type.
         "type" as instance_type["instance type"]: InstanceType;
+        /// Operating system of the instances that they cover.
+        platform: PlatformName = Platform::Linux;
         /// Zone.
-        zone["zone"]: Zone, or "regional: covers every size of the family";
+        zone["zone"]: Zone, or "regional: those for Linux cover every size of the family";
         /// How many.
         count: Whole<1, 1_000_000>;
         /// What one costs, upfront payment included.
@@ -187,6 +190,12 @@ words! {
 words! {
     /// How long something was bought for, in years.
     Term: u32, "1y" => 1, "3y" => 3
+}
+
+words! {
+    /// Platform of Reserved Instances.
+    PlatformName: Platform,
+    "linux" => Platform::Linux, "windows" => Platform::Windows, "rhel" => Platform::Rhel, "suse" => Platform::Suse
 }
 
 words! {

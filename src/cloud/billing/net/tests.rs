@@ -7,7 +7,7 @@ use proptest::prelude::{Strategy, prop, proptest};
 use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::{Bill, BillItem};
 use crate::cloud::billing::{Beside, over_time};
-use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
+use crate::cloud::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::{BillingSettings, CloudSettings};
 use crate::cloud::{CapacityReservation, Ec2, Pool};
 use crate::domain::volumes::NodeVolumes;
@@ -25,6 +25,7 @@ fn reserved() -> impl Strategy<Value = ReservedInstances> {
     (0..TYPES.len(), prop::option::of(0..ZONES.len()), 0_u32..4, 0_i64..500_000_000).prop_map(
         |(name, zone, count, rate)| ReservedInstances {
             instance_type: Symbol::new(TYPES[name]),
+            platform: Platform::Linux,
             zone: zone.map(|zone| Symbol::new(ZONES[zone])),
             count,
             rate: HourlyRate::from_nanos(rate),
