@@ -164,7 +164,7 @@ pub(super) fn network_plugin_settings<'s>(container: &Node<'s>) -> Option<Node<'
         OF_NETWORK_PLUGIN.contains(&name) && own.get("value").is_some()
     };
     let kept: Vec<Node<'s>> = environment.items().iter().filter(is_read).cloned().collect();
-    (!kept.is_empty()).then(|| Node { kind: NodeKind::Seq(kept), at: environment.at })
+    (!kept.is_empty()).then_some(Node { kind: NodeKind::Seq(kept), at: environment.at })
 }
 
 /// Cleans the containers of a pod's specification.
