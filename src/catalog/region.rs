@@ -74,6 +74,11 @@ pub(super) struct Dates {
 }
 
 impl Dates {
+    /// The day of the Spot Advisor's figures.
+    pub(super) fn advisor(&self) -> &'static str {
+        self.advisor.as_str()
+    }
+
     pub(super) fn parse(file: &str, text: &str) -> Result<Self, CatalogError> {
         let unknown = Symbol::new("unknown");
         let mut dates = Self { observed: unknown, day_median: unknown, advisor: unknown };

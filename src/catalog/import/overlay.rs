@@ -1,6 +1,6 @@
 //! Laying imported facts over the built-in tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::sync::Arc;
 
 use super::records::Reason;
@@ -59,6 +59,7 @@ pub(super) fn apply(import: Import) -> Result<Imported, ImportError> {
             (Err(reason), None) => overlay.skip(file, kind, reason, &name),
         }
     }
+    overlay.leave_newer_built_in()?;
     overlay.count_taken();
     overlay.into_tables()
 }
@@ -123,6 +124,53 @@ impl Overlay {
                 }
             }
         }
+    }
+
+    /// Drops prices that are older than the built-in ones: an On-Demand price if the built-in one is a fact of a later day, a Spot price
+    /// if the built-in one of its zone is, or else the Advisor's figures.
+    fn leave_newer_built_in(&mut self) -> Result<(), ImportError> {
+        let mut tables: BTreeMap<String, Table> = BTreeMap::new();
+        for region in self.on_demand.keys().map(|(region, _)| region.clone()).chain(self.spot_regions()) {
+            if let btree_map::Entry::Vacant(entry) = tables.entry(region) {
+                let table = Table::read(embedded::region(entry.key()).unwrap_or_default())?;
+                entry.insert(table);
+            }
+        }
+        let advisor = self.base.dates.advisor();
+        let mut skipped: Vec<(usize, RecordKind, String, String)> = Vec::new();
+        self.on_demand.retain(|(region, name), price| {
+            let Some(newer) = tables.get(region).and_then(|table| table.fact_after(name, &price.at)) else {
+                return true;
+            };
+            let reason = format!("of {}: the built-in price is of {newer}, and newer prices stay", price.at);
+            skipped.push((price.file, RecordKind::OnDemandPrice, reason, name.clone()));
+            false
+        });
+        let zones = self.spot.keys().map(|(zone, _)| zone.clone()).collect::<BTreeSet<String>>();
+        let regions: BTreeMap<String, &str> =
+            zones.into_iter().filter_map(|zone| Some((zone.clone(), self.region_of(&zone).ok()?))).collect();
+        self.spot.retain(|(zone, name), price| {
+            let day = price_list::day(price.at);
+            let region = regions.get(zone).copied().unwrap_or_default();
+            let seen = tables.get(region).and_then(|table| table.spot_seen(name, letter(region, zone)));
+            let built_in = seen.as_deref().unwrap_or(advisor);
+            if day.as_str() >= built_in {
+                return true;
+            }
+            let what = if seen.is_some() { "built-in Spot price" } else { "Spot Advisor's saving" };
+            let reason = format!("of before {built_in}: the {what} is of that day, and newer prices stay");
+            skipped.push((price.file, RecordKind::SpotPrice, reason, name.clone()));
+            false
+        });
+        for (file, kind, reason, name) in skipped {
+            self.skip(file, kind, reason.into(), &name);
+        }
+        Ok(())
+    }
+
+    /// The regions that Spot prices are of.
+    fn spot_regions(&self) -> BTreeSet<String> {
+        self.spot.keys().filter_map(|(zone, _)| self.region_of(zone).ok().map(str::to_owned)).collect()
     }
 
     fn skip_older(&mut self, lost: Option<(usize, String)>, kind: RecordKind) {
@@ -364,6 +412,24 @@ impl Table {
         if let Some(cell) = self.cell(key, column) {
             *cell = text;
         }
+    }
+
+    fn text_of(&self, key: &str, column: &str) -> Option<&str> {
+        let position = self.headers.iter().position(|header| header == column)?;
+        self.rows.get(key)?.get(position).map(String::as_str)
+    }
+
+    /// The day of an On-Demand price that was published, if it is after `day`.
+    fn fact_after(&self, key: &str, day: &str) -> Option<String> {
+        let is_fact = matches!(self.text_of(key, "quality"), Some("published" | "historical"));
+        self.text_of(key, "as_of").filter(|own| is_fact && *own > day).map(str::to_owned)
+    }
+
+    /// The day on which the Spot price of a zone was seen.
+    fn spot_seen(&self, key: &str, letter: &str) -> Option<String> {
+        let entries = self.text_of(key, "spot_zones")?.split_ascii_whitespace();
+        let own = entries.filter_map(|entry| entry.split_once('=')).find(|(zone, _)| *zone == letter)?;
+        own.1.split_once('@').map(|(_, day)| day.to_owned())
     }
 
     /// As [`set`](Self::set), in a column that is added if the table lacks it.
