@@ -23,7 +23,7 @@ section! {
     becomes Assumption, |_, _, sized: Self| Ok(Assumption { text: sized.text, cost_of: Some(sized.cost_of) });
     struct SizedAssumption {
         /// The sentence.
-        text: Text;
+        text["sentence"]: Text;
         /// The part of the bill that depends on it.
         cost_of: CostOf;
     }
@@ -40,7 +40,7 @@ section! {
         /// Workloads: their share of the nodes, as in `cost.by_workload`.
         workloads: Vec<AnyWorkload> = Vec::new(), or "none";
         /// NodePools and node groups: their nodes, as in `cost.by_node_origin`.
-        node_pools: Vec<NodePoolName> = Vec::new(), or "none";
+        node_pools["name"]: Vec<NodePoolName> = Vec::new(), or "none";
         /// Items of the bill, as in `cost.by_item`.
         items: Vec<Item> = Vec::new(), or "none";
     }
