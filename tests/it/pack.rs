@@ -175,7 +175,8 @@ fn no_line_is_wider_than_the_terminal() {
     let options = Options {
         region: Some("us-east-1".to_owned()),
         zones: Vec::new(),
-        karpenter: "v0.27".parse().unwrap(),
+        karpenter: Some("v0.27".parse().unwrap()),
+        feature_gates: None,
         packer: PackerKind::Karpenter,
         time_limit: None,
         repack: false,
