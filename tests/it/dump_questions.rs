@@ -84,7 +84,7 @@ fn dump_questions_use_the_dumps_karpenter() {
         let source = found["karpenter_source"].as_str().unwrap();
         assert_eq!(
             (found["karpenter"].as_str(), source),
-            (Some("v1.6"), "from the dump's Deployment platform/autoscaler"),
+            (Some("v1.6.2"), "from the dump's Deployment platform/autoscaler"),
             "{question:?}"
         );
         assert_eq!(found["feature_gates"], serde_json::json!(["SpotToSpotConsolidation", "NodeRepair"]));
@@ -97,7 +97,7 @@ fn dump_questions_use_the_dumps_karpenter() {
         assert_eq!(found["feature_gates"], serde_json::json!(["SpotToSpotConsolidation"]));
         let (text, ..) = place.nodecast(question);
         assert!(
-            text.contains("Karpenter v1.6, with SpotToSpotConsolidation, NodeRepair, from the dump's Deployment"),
+            text.contains("Karpenter v1.6.2, with SpotToSpotConsolidation, NodeRepair, from the dump's Deployment"),
             "{text}"
         );
     }
@@ -137,7 +137,7 @@ fn karpenters_pod_states_release_without_deployment() {
     let found = answer(&place, &["pack", "dump.yaml"]);
     assert_eq!(
         (found["karpenter"].as_str(), found["karpenter_source"].as_str()),
-        (Some("v1.9"), Some("from the dump's Pod platform/k-1-a"))
+        (Some("v1.9.0"), Some("from the dump's Pod platform/k-1-a"))
     );
     assert_eq!(found["feature_gates"], serde_json::json!(["NodeOverlay"]));
     place.put("none.yaml", &small(""));
