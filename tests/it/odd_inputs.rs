@@ -34,7 +34,7 @@ fn scenario(manifests: &str, load: &str) -> Place {
     place.put("empty.yaml", "# disabled for now\n---\n# nothing here\n");
     place.put(
         "scenario.yaml",
-        &format!("name: odd\nregion: eu-west-1\nstart: 2026-11-02T00:00:00Z\nduration: 5m\nmanifests: [{manifests}]\npolicies: [{{name: k}}]\n{load}"),
+        &format!("name: odd\nregion: eu-west-1\nstart: 2026-11-02T00:00:00Z\nduration: 5m\nmanifests: [{manifests}]\npolicies: [{{name: k, autoscaler: karpenter}}]\n{load}"),
     );
     place
 }
@@ -48,15 +48,21 @@ fn manifest_without_objects_is_a_warning() {
     let (out, err, code) = scenario("pool.yaml, web.yaml, empty.yaml", "").nodecast(&["validate", "scenario.yaml"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(unbroken(&(out + &err)).contains("`empty.yaml` holds no object"));
-    let (_, err, code) = scenario("empty.yaml", "").nodecast(&["validate", "scenario.yaml"]);
-    assert!(code == Some(2) && err.contains("holds no object, and no other manifest does"), "{err}");
+    let place = scenario("empty.yaml", "");
+    let text = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    place.put("scenario.yaml", &text.replace("autoscaler: karpenter", "autoscaler: static"));
+    let (_, err, code) = place.nodecast(&["validate", "scenario.yaml"]);
+    assert!(
+        code == Some(2) && unbroken(&err).contains("`empty.yaml` holds no object, and no other manifest does"),
+        "{err}"
+    );
 }
 
 #[test]
 fn record_of_another_time_tells_both_times() {
     let entry = |more: &str| {
         format!(
-            "load: [{{workload: shop/api, requests: {{csv: r.csv, column: rps, values: rates{more}}}, service: {{cpu: 10ms}}}}]\n"
+            "load: [{{workload: shop/api, requests: {{csv: r.csv, column: rps, values: rates{more}}}, service: {{cpu_per_request: 10ms, concurrency: 4}}}}]\n"
         )
     };
     let said = |start: &str, more: &str| {
@@ -77,7 +83,8 @@ fn record_of_another_time_tells_both_times() {
 fn set_appends_to_lists_in_every_command() {
     let place = scenario("pool.yaml, web.yaml", "");
     let requirement = "NodePool[burst].spec.template.spec.requirements[+]={key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}";
-    let load = "load[+]={workload: shop/api, requests: {constant: 3}, service: {cpu: 10ms}}";
+    let load =
+        "load[+]={workload: shop/api, requests: {constant: 3}, service: {cpu_per_request: 10ms, concurrency: 4}}";
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", requirement, "--set", load]);
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(out.contains("on-demand") && out.contains("shop/api"), "{out}");
@@ -88,7 +95,7 @@ fn set_appends_to_lists_in_every_command() {
     assert!(run.to_string().contains("shop/api"), "{run}");
     let (out, err, code) = place.nodecast(&["sweep", "scenario.yaml", "--replications", "1", "--set", requirement]);
     assert_eq!(code, Some(0), "{out}{err}");
-    let (_, err, code) = place.nodecast(&["validate", "scenario.yaml", "--set", "name[+]=x"]);
+    let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--set", "name[+]=x"]);
     assert!(code == Some(2) && err.contains("appends to text"), "{err}");
 }
 
