@@ -23,7 +23,7 @@ pub fn table(answer: &RightSizing, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     heading(answer, &mut lines);
     laid_out(&sizings(answer), &SIZINGS, (1, width), &mut lines);
-    lines.extend(answer.sizings.iter().filter_map(|sizing| cause_of_cost(sizing)));
+    lines.extend(answer.sizings.iter().filter_map(cause_of_cost));
     lines.push(String::new());
     let per_sizing: Vec<usize> = std::iter::once(NAME).chain(answer.sizings.iter().map(|_| 14)).collect();
     laid_out(&workloads(answer), &per_sizing, (1, width), &mut lines);

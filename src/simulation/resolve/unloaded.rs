@@ -32,11 +32,11 @@ enum MetricValue {
 #[derive(Clone, PartialEq, Eq)]
 enum ZeroCause {
     /// Nothing says what the pods use.
-    NoUse,
+    UnknownUse,
     /// No requests come to the workload that these series count.
     NoRequests(String),
     /// No messages come into these queues.
-    NoMessages(String),
+    EmptyQueues(String),
 }
 
 /// Autoscalers of one kind that stay at their minimum for the same cause.
@@ -76,7 +76,7 @@ fn sentence(group: &IdleAutoscalers) -> String {
     let reads = if several { "read" } else { "reads" };
     let each = if several { " for each workload" } else { " for its workload" };
     let (lack, cause, remedy) = match &group.cause {
-        ZeroCause::NoUse => (
+        ZeroCause::UnknownUse => (
             "no load",
             "0 CPU, because neither `load` nor `usage` says what the pods use".to_owned(),
             format!("Add an entry under `load`{each}"),
@@ -86,7 +86,7 @@ fn sentence(group: &IdleAutoscalers) -> String {
             format!("0 from {series}, because no `load` has `requests` for what it counts"),
             format!("Add an entry under `load`{each}"),
         ),
-        ZeroCause::NoMessages(queues) => (
+        ZeroCause::EmptyQueues(queues) => (
             "no messages",
             format!("0 from {queues}, because no messages come or wait there"),
             "Set `messages` under `queues`".to_owned(),
@@ -189,7 +189,7 @@ fn resource_value(
     if external || resource != ResourceName::CPU || uses_cpu(target, container, setup) {
         return MetricValue::Simulated;
     }
-    MetricValue::Zero(ZeroCause::NoUse)
+    MetricValue::Zero(ZeroCause::UnknownUse)
 }
 
 /// Whether the scenario says that pods of a workload use CPU, and where a container is asked about, that one.
@@ -235,7 +235,7 @@ fn queues_value(places: &[usize], setup: &Setup<'_>) -> MetricValue {
         return MetricValue::Simulated;
     }
     let names: Vec<String> = queues.iter().map(|queue| format!("the queue `{}`", queue.name)).collect();
-    MetricValue::Zero(ZeroCause::NoMessages(some_of(&names)))
+    MetricValue::Zero(ZeroCause::EmptyQueues(some_of(&names)))
 }
 
 /// Whether a workload has replicas at some time: an autoscaler does not scale one from zero.
