@@ -51,7 +51,7 @@ pub fn without_logs(text: &str) -> Cow<'_, str> {
 fn parts_without_logs(text: &str) -> Vec<Range<usize>> {
     let [start, end] = LOG;
     if !text.contains(start) {
-        return vec![0..text.len()];
+        return std::iter::once(0..text.len()).collect();
     }
     let (mut parts, mut part, mut at, mut in_log) = (Vec::new(), 0, 0, false);
     for line in text.split_inclusive('\n') {
@@ -117,7 +117,7 @@ fn note_keys(document: &Node<'_>, of_list: &str, is_gone: bool, keys: &mut Vec<(
     let version = text(document.get("apiVersion"));
     let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
     let (namespace, name) = (metadata("namespace"), metadata("name"));
-    keys.push(((!name.is_empty()).then(|| [group, kind, namespace, name]), is_gone));
+    keys.push(((!name.is_empty()).then_some([group, kind, namespace, name]), is_gone));
 }
 
 /// The items of a list of objects.

@@ -85,10 +85,10 @@ impl States {
     fn within(&self, bound: f64, always: &[bool], end: i64) -> Vec<usize> {
         let mut kept = vec![0];
         let (mut drawn, mut area) = (0, 0.0);
-        for position in 1..self.at.len() {
+        for (position, &stays) in always.iter().enumerate().take(self.at.len()).skip(1) {
             let until = self.at.get(position + 1).copied().unwrap_or(end).max(self.at[position]);
             let grown = area + self.distance(drawn, position) * (until - self.at[position]) as f64;
-            if always[position] || grown > bound {
+            if stays || grown > bound {
                 kept.push(position);
                 (drawn, area) = (position, 0.0);
             } else {
