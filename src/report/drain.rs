@@ -440,6 +440,8 @@ mod tests {
             region: "us-east-1",
             currency: Currency::Usd,
             karpenter: "v1.13".to_owned(),
+            karpenter_source: "assumed".to_owned(),
+            feature_gates: Vec::new(),
             nodes: vec![DrainedNode { name: node.to_owned(), per_hour: Some(0.096), stays_because: None }],
             pods,
             launches: Vec::new(),

@@ -265,13 +265,13 @@ mod tests {
             {"metric":{"code":"200"},"values":[[100,"1"],[160,"2"],[280,"4"]]},
             {"metric":{"code":"500"},"values":[[160,"NaN"],[220,"0.5"]]}]}}"#;
         let sum = [(0, 1.0), (60, 2.0), (120, 0.5), (180, 4.0), (240, 0.0)];
-        assert_eq!(read(&curve_of_matrix(whole, "p.json").unwrap()), sum);
+        assert_eq!(read(&curve_of_matrix(whole, "p.json").unwrap().0), sum);
         let late = br#"[{"values":[[0,"1"],[60,"1"],[61,"1"],[120,"1"],[180,"1"]]}]"#;
-        let late = read(&curve_of_matrix(late, "p.json").unwrap());
+        let late = read(&curve_of_matrix(late, "p.json").unwrap().0);
         assert_eq!(late.last(), Some(&(240, 0.0)));
         assert!(late.iter().all(|own| own.0 == 240 || own.1 > 0.0), "{late:?}");
         let alone = br#"[{"metric":{},"values":[[100,"1"],[160,"2"]]}]"#;
-        assert_eq!(read(&curve_of_matrix(alone, "p.json").unwrap()), [(0, 1.0), (60, 2.0), (120, 0.0)]);
+        assert_eq!(read(&curve_of_matrix(alone, "p.json").unwrap().0), [(0, 1.0), (60, 2.0), (120, 0.0)]);
     }
 
     #[test]
