@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn braces_inside_texts_end_no_object() {
-        assert_eq!(objects("{\"a\": \"}{\\\"\"}\n {}\n"), Stream::Objects(vec![0..14, 16..18]));
+        assert_eq!(objects("{\"a\": \"}{\\\"\"}\n {}\n"), Stream::Objects(vec![0..13, 15..17]));
     }
 
     #[test]
