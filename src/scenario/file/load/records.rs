@@ -272,7 +272,8 @@ mod tests {
             .flat_map(|at| if at % 300 == 1 { vec![at - 1, at] } else { vec![at] })
             .map(|at| format!("{at},200\n"))
             .collect();
-        let ((curve, _), missing) = of_table(format!("time,r\n{rows}").as_bytes(), "t.csv", "r", Values::Rates).unwrap();
+        let ((curve, _), missing) =
+            of_table(format!("time,r\n{rows}").as_bytes(), "t.csv", "r", Values::Rates).unwrap();
         assert!((curve.requests_until(crate::domain::SimDuration::from_secs(86_400)) - 17_280_000.0).abs() < 1e-3);
         assert_eq!(missing, None);
         let series = r#"{"series":[{"pointlist":[[0,1],[60000,1],[61000,1],[120000,1],[180000,1]]}]}"#;
