@@ -19,6 +19,7 @@ spec: { ingressClassName: alb, defaultBackend: { service: { name: docs } } }
 apiVersion: eksctl.io/v1alpha5
 kind: ClusterConfig
 metadata: { name: shop, region: us-east-1 }
+vpc: { nat: { gateway: Disable } }
 managedNodeGroups:
   - { name: fixed, instanceType: m5.large, minSize: 2, desiredCapacity: 2, maxSize: 2, availabilityZones: [us-east-1a, us-east-1b] }
 ---

@@ -13,7 +13,9 @@ const REPLICAS: u32 = 8;
 
 fn run(policy: &str) -> Outcome {
     let outcome = shipped::run("spot-interruption", policy);
-    assert_eq!(outcome.warnings.texts(), Vec::<String>::new());
+    // The release of the tutorial launches On-Demand, which no Spot fault strikes.
+    let told = |text: &String| policy == "as-written" && text.contains("struck nothing");
+    assert!(outcome.warnings.texts().iter().all(told), "{:?}", outcome.warnings.texts());
     outcome
 }
 

@@ -205,7 +205,7 @@ section! {
     example "workloads:
   - { name: batch/report, run_time: 4m, failures: 0.05 }
   - { name: shop/web, init_time: 3s, start_time: 20s, shutdown_time: 5s }
-  - { name: shop/db-1, part_of: shop/db }
+  - { name: shop/worker, part_of: shop/orders }
 ";
     #[derive(Copy)]
     pub default struct WorkloadTimes: {} aside {

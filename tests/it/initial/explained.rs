@@ -26,12 +26,12 @@ fn mixed() -> Place {
         node("n2", OF_POOL, 3),
         node("s1", OF_GROUP, 20),
         node("fargate-1", ON_FARGATE, 2),
-        pod("web-aaa-b", "n1", Some(("ReplicaSet", "web-aaa")), 250),
-        pod("web-aaa-c", "n2", Some(("ReplicaSet", "web-aaa")), 1_250),
+        pod("web-5c4-b", "n1", Some(("ReplicaSet", "web-5c4")), 250),
+        pod("web-5c4-c", "n2", Some(("ReplicaSet", "web-5c4")), 1_250),
         pod("import-x", "s1", Some(("Job", "import")), 100),
         pod("agent-n1", "n1", Some(("DaemonSet", "agent")), 100).replace("namespace: shop", "namespace: kube-system"),
         pod("by-hand", "s1", None, 100),
-        pod("small-1", "fargate-1", Some(("ReplicaSet", "small-a")), 100).replace(
+        pod("small-1", "fargate-1", Some(("ReplicaSet", "small-7d9")), 100).replace(
             "  namespace: shop\n",
             "  namespace: shop\n  labels: {app: small, eks.amazonaws.com/fargate-profile: serverless}\n",
         ),
@@ -65,7 +65,7 @@ fn pods_of_a_dump_are_explained() {
     let place = mixed();
     for policy in ["karpenter", "groups"] {
         for (name, on) in [
-            ("web-aaa-b", "n1"),
+            ("web-5c4-b", "n1"),
             ("import-x", "s1"),
             ("kube-system/agent-n1", "n1"),
             ("by-hand", "s1"),
@@ -91,11 +91,11 @@ fn pods_of_a_dump_are_explained() {
 #[test]
 fn evicted_pod_of_a_dump_names_its_successor() {
     let place = mixed();
-    let answer = told(&place, "karpenter", "web-aaa-b", None);
+    let answer = told(&place, "karpenter", "web-5c4-b", None);
     let pod = answer.pod.as_ref().unwrap();
     let decision = pod.evicted_by.clone().expect("a half-empty node is consolidated");
-    let (successor, node) = (pod.replaced_by.clone().unwrap(), pod.replaced_on.clone().unwrap());
     let shown = text(&answer);
+    let (Some(successor), Some(node)) = (pod.replaced_by.clone(), pod.replaced_on.clone()) else { panic!("{shown}") };
     assert!(shown.contains(&format!("evicted because decision {decision}")), "{shown}");
     assert!(shown.contains(&format!("replaced by {successor}, on {node}")), "{shown}");
     // The successor is a pod of the run, whose place the run explains.

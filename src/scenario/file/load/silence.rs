@@ -25,6 +25,9 @@ pub(super) fn warn_of_missing<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>
     reading.reader.warn(node.at, text, "rows are missing", help);
 }
 
+/// Until then times are taken to count from the record's own start, as those of hand-written records do: the end of 1970.
+const OWN_CLOCK_UNTIL: i64 = 365 * 86_400;
+
 /// Says that a record is moved to the start of its load, where it was recorded at another time and no `shift` is stated.
 pub(super) fn tell_of_start<'s>(
     reading: &mut Reading<'_, 's>,
@@ -34,7 +37,8 @@ pub(super) fn tell_of_start<'s>(
 ) {
     let Ok(first) = jiff::Timestamp::from_microsecond(libm::round(first * 1e6) as i64) else { return };
     let start = reading.span.clock;
-    if fields.get("shift").is_some() || first.as_second() == start.as_second() {
+    let has_own_clock = first.as_second() < OWN_CLOCK_UNTIL;
+    if has_own_clock || fields.get("shift").is_some() || first.as_second() == start.as_second() {
         return;
     }
     let message = format!(
