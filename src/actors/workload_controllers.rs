@@ -240,7 +240,8 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     }
 }
 
-/// A ReplicaSet makes so many pods: every batch is followed by the next, twice as large, until one is refused. Whether none was.
+/// Creates `count` pods of a ReplicaSet: each batch is twice as large as the one before, until the API server refuses a pod.
+/// Returns whether it accepted all.
 fn create_pods(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) -> bool {
     for batch in slow_start_batches(count) {
         let mut all = true;

@@ -53,7 +53,7 @@ fn karpenter(manifests: &str, rest: &str) -> Place {
 }
 
 #[test]
-fn reached_limit_of_node_pool_is_named_with_its_pods() {
+fn reached_node_pool_limit_names_waiting_pods() {
     // An m5.large has two CPUs, and the kubelet keeps some: one pod each.
     for (limits, resource, amount, waiting) in
         [("cpu: 6, memory: 400Gi", "cpu", "6", 2), ("cpu: 100, memory: 17Gi", "memory", "17Gi", 3)]
@@ -98,7 +98,7 @@ fn limit_reached_in_warm_up_alone_is_not_named() {
 }
 
 #[test]
-fn maximum_size_of_node_group_is_named_where_its_nodes_fit() {
+fn reached_group_maximum_named_where_pods_fit() {
     let group = |name: &str, rest: &str| {
         format!("{{name: {name}, instanceType: m5.large, minSize: 1, desiredCapacity: 1, {rest}}}")
     };

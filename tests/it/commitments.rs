@@ -233,7 +233,7 @@ fn lower_price_comes_first_among_equal_discounts() {
 }
 
 #[test]
-fn one_pool_of_accounts_costs_the_sum_of_its_parts() {
+fn shared_commitments_cost_sum_of_parts() {
     let xlarge = used("m5.xlarge", "0.192");
     // 24 units: the 2xlarge bears 0.24, each large 0.06.
     let usage = [used("m5.2xlarge", "0.384"), used("m5.large", "0.096"), used("m5.large", "0.096")];

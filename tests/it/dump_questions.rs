@@ -148,7 +148,7 @@ fn karpenters_pod_states_release_without_deployment() {
 }
 
 #[test]
-fn short_node_name_is_enough_where_one_node_has_it() {
+fn unambiguous_short_node_name_is_accepted() {
     let place = Place::new();
     place.put("one.yaml", &small(""));
     let found = answer(&place, &["explain", "one.yaml", "node", "ip-10-9-0-5"]);

@@ -227,7 +227,7 @@ fn autoscaler_flags_limit_the_groups_they_name() {
 }
 
 #[test]
-fn flag_minimum_above_the_nodes_is_where_a_group_begins() {
+fn flag_minimum_above_nodes_sets_desired_size() {
     let flag = format!("--nodes=5:8:eks-blue-{UUID}");
     let dump = nodes("blue", 2, "m5.large", false, None) + &autoscaler("v1.33.1", &[&flag]);
     let (place, _) = drafted(&[("cluster.yaml", &dump)]);

@@ -134,7 +134,7 @@ pub fn is_group_called(text: &str, name: &str, managed: bool, eksctl_cluster: Op
         !rest.is_empty() && rest.len() <= LONGEST && rest.bytes().all(known)
     };
     let prefix = auto_scaling_group_prefix(name, managed, eksctl_cluster);
-    text == name || prefix.and_then(|own| text.strip_prefix(&own)).is_some_and(is_ending)
+    text == name || prefix.and_then(|prefix| text.strip_prefix(&prefix)).is_some_and(is_ending)
 }
 
 /// Sixteen hexadecimal digits that follow from a text (FNV-1a, its bits mixed once more for short texts).

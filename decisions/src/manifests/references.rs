@@ -19,10 +19,10 @@ impl Manifests {
         let mut warnings = Vec::new();
         // A workload that is applied again brings its template to the Rollout that was there before.
         let has_new = |rollout: &&RolloutOfWorkload| {
-            let is_own = self.rollouts.iter().any(|own| own.name == rollout.name);
-            !is_own && self.deployments.iter().any(|own| own.name == rollout.workload.1)
+            let is_own = self.rollouts.iter().any(|other| other.name == rollout.name);
+            !is_own && self.deployments.iter().any(|deployment| deployment.name == rollout.workload.1)
         };
-        let former = exist.iter().flat_map(|own| &own.rollouts).filter(has_new);
+        let former = exist.iter().flat_map(|manifests| &manifests.rollouts).filter(has_new);
         let rollouts: Vec<RolloutOfWorkload> = self.rollouts.iter().chain(former).cloned().collect();
         for rollout in &rollouts {
             warnings.extend(self.complete_rollout(rollout, exist));
@@ -38,7 +38,7 @@ impl Manifests {
     fn complete_rollout(&mut self, rollout: &RolloutOfWorkload, exist: &[&Self]) -> Option<Warning> {
         let (kind, workload) = rollout.workload;
         let Some((selector, template)) =
-            self.pods_of(rollout).or_else(|| exist.iter().find_map(|own| own.pods_of(rollout)))
+            self.pods_of(rollout).or_else(|| exist.iter().find_map(|manifests| manifests.pods_of(rollout)))
         else {
             let name = rollout.name;
             let text = format!(
@@ -67,11 +67,11 @@ impl Manifests {
     fn pods_of(&self, rollout: &RolloutOfWorkload) -> Option<(LabelSelector, Arc<PodSpec>)> {
         let (kind, name) = rollout.workload;
         if kind.as_str() == "PodTemplate" {
-            let own = self.pod_templates.iter().find(|own| own.name == name)?;
+            let own = self.pod_templates.iter().find(|template| template.name == name)?;
             let match_labels = own.spec.labels.clone();
             return Some((LabelSelector { match_labels, expressions: Vec::new() }, Arc::clone(&own.spec)));
         }
-        let own = self.deployments.iter().find(|own| own.name == name)?;
+        let own = self.deployments.iter().find(|deployment| deployment.name == name)?;
         Some((own.selector.clone(), Arc::clone(&own.template)))
     }
 
@@ -84,7 +84,7 @@ impl Manifests {
                 own.deployments.iter().any(|known| known.name == name)
                     || own.rollouts.iter().any(|known| known.name == name)
             };
-            has(self) || exist.iter().any(|own| has(own))
+            has(self) || exist.iter().any(|manifests| has(manifests))
         };
         for set in self.replica_sets.iter().filter(|set| replicas(&set.deployment) > 0) {
             if !is_there(set.deployment.name) {

@@ -49,7 +49,7 @@ pub(super) fn read<'s>(
 /// Source: eksctl 0.229 `pkg/apis/eksctl.io/v1alpha5/vpc.go` and `pkg/cfn/builder/vpc_ipv4.go`: `Single` by default, with IPv6 too; none in
 /// a fully private cluster.
 fn nat_gateways<'s>(reader: &Reader<'s>, fields: Fields<'_, 's>) -> Result<Option<NatGateways>, InputError> {
-    let is_private = fields.get("privateCluster").and_then(|own| own.get("enabled")).and_then(Node::as_text);
+    let is_private = fields.get("privateCluster").and_then(|cluster| cluster.get("enabled")).and_then(Node::as_text);
     if is_private == Some("true") {
         return Ok(Some(NatGateways::Disable));
     }
