@@ -207,16 +207,16 @@ fn interleaved<'c>(
     unseen: &BTreeSet<Symbol>,
 ) -> Vec<&'c Candidate> {
     // Candidates come in order of cost, so the pools do in that of their first candidates.
-    let mut pools: Vec<usize> = Vec::new();
+    let mut by_pool: Vec<(usize, Vec<&Candidate>)> = Vec::new();
     for candidate in candidates {
-        if !pools.contains(&candidate.pool) {
-            pools.push(candidate.pool);
+        match by_pool.iter_mut().find(|(pool, _)| *pool == candidate.pool) {
+            Some((_, list)) => list.push(candidate),
+            None => by_pool.push((candidate.pool, vec![candidate])),
         }
     }
-    pools.sort_by_key(|&pool| !unseen.contains(&view.pools[pool].pool.name));
-    let of_pool = |pool: usize| candidates.iter().filter(move |own| own.pool == pool);
-    let longest = pools.iter().map(|&pool| of_pool(pool).count()).max().unwrap_or(0);
-    (0..longest).flat_map(|round| pools.iter().filter_map(move |&pool| of_pool(pool).nth(round))).collect()
+    by_pool.sort_by_key(|(pool, _)| !unseen.contains(&view.pools[*pool].pool.name));
+    let longest = by_pool.iter().map(|(_, list)| list.len()).max().unwrap_or(0);
+    (0..longest).flat_map(|round| by_pool.iter().filter_map(move |(_, list)| list.get(round).copied())).collect()
 }
 
 /// The first drifted node whose pods have somewhere to go, with as many new nodes as that takes, at whatever price. Returned

@@ -295,7 +295,8 @@ pub(super) fn took(step: &mut Step<'_>, work: SearchWork, cut: bool) -> Option<S
     Some(took)
 }
 
-/// How long a method may search at most, as the time that it was measured to take; `None` for any time.
+/// How long a method may search at most, as the time that it was measured to take; `None` for any time. Where controllers take no
+/// time, a search still ends after as many simulations as the measured processor manages: the real program never finishes more.
 pub(super) fn limit(step: &Step<'_>, method: Method) -> Option<SimDuration> {
     let limit = match method {
         Method::MultiNode => model::MULTI_NODE_LIMIT,
@@ -305,7 +306,7 @@ pub(super) fn limit(step: &Step<'_>, method: Method) -> Option<SimDuration> {
     if !step.own.behaviour.limits_searches {
         return None;
     }
-    Some(work_within(limit, step.own.settings.time?.speed_percent))
+    Some(work_within(limit, step.own.settings.time.map_or(100, |time| time.speed_percent)))
 }
 
 /// Whether the end of its time stopped a method.
@@ -328,6 +329,7 @@ fn look(
     open: &[Method],
 ) -> (Vec<(Method, Answer)>, Option<Proposals>) {
     let mut memory = std::mem::take(&mut step.own.disruption.memory);
+    let unseen_before = memory.unseen.clone();
     let mut survey = std::mem::take(&mut step.own.disruption.survey);
     survey.start_anew();
     let unix_seconds = step.own.settings.unix_seconds(now);
@@ -362,13 +364,14 @@ fn look(
         }
         (answers, found, can_be_kept(step, view).then_some(counted))
     });
+    // A search that ran out of time goes on with pools that it has not come to: where these are the same as before, it does the same again.
+    let goes_on =
+        memory.unseen != unseen_before && answers.iter().any(|(method, answer)| is_cut(step, *method, answer));
     step.own.disruption.memory = memory;
     step.own.disruption.survey = survey;
     let mut last_look = std::mem::take(&mut step.own.disruption.last_look);
-    // A search that ran out of time goes on where it stopped.
-    let cut = answers.iter().any(|(method, answer)| is_cut(step, *method, answer));
     let whole = step.own.disruption.refused.is_empty();
-    match counted.filter(|_| found.is_none() && !cut && whole) {
+    match counted.filter(|_| found.is_none() && !goes_on && whole) {
         Some(counted) => last_look.keep(step, seen, counted, answers.clone()),
         None => last_look.forget(),
     }
@@ -464,6 +467,10 @@ impl Inquiry<'_, '_> {
         let found = if candidates.is_empty() { None } else { self.try_method(method, candidates, &mut allowances) };
         answer.work = self.asking.work().since(before);
         if method == Method::SingleNode {
+            if self.orders && self.limits[1].is_some_and(|limit| answer.work.time() > limit) {
+                // Which candidates it came to before its time was over depends on their order.
+                answer.keep_order(view, nodes, candidates);
+            }
             // Each node was looked at by itself, in an order that time changes. It says nothing of the answer.
             self.memory.passed_over.sort_unstable_by_key(|own| own.0);
             answer.met.extend(self.memory.passed_over.drain(..).map(|(node, kind)| (nodes[node], kind)));

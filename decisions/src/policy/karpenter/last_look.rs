@@ -84,14 +84,22 @@ impl Answer {
         ordered: &[Candidate],
         allowances: &[Allowance],
     ) -> Self {
-        Self {
+        let mut answer = Self {
             lasting: false,
             candidates: candidates as u32,
             work: SearchWork::default(),
             met: Vec::new(),
             allowed: allowances.iter().map(|own| own.0).collect(),
-            order: ordered.iter().map(|own| (nodes[own.node], Disturbance::of(&view.nodes[own.node]))).collect(),
-        }
+            order: Vec::new(),
+        };
+        answer.keep_order(view, nodes, ordered);
+        answer
+    }
+
+    /// Makes the answer hold only as long as the candidates stand in this order.
+    pub(super) fn keep_order(&mut self, view: &ClusterView<'_>, nodes: &[NodeId], ordered: &[Candidate]) {
+        let disturbance = |candidate: &Candidate| Disturbance::of(&view.nodes[candidate.node]);
+        self.order = ordered.iter().map(|candidate| (nodes[candidate.node], disturbance(candidate))).collect();
     }
 }
 
@@ -162,7 +170,7 @@ fn in_order(step: &Step<'_>, now: SimTime, order: &[(NodeId, Disturbance)]) -> b
         let state = step.cluster.node(*node);
         (disturbance.at(now), state.created, state.api_name())
     };
-    order.is_sorted_by(|one, next| compare_by_cost(key(one), key(next)).is_lt())
+    order.is_sorted_by(|one, next| compare_by_cost(key(one), key(next)).is_le())
 }
 
 /// Whether what is found at such a cluster can be kept: nothing in it changes unseen.
