@@ -7,16 +7,105 @@
 //! Source: Go 1.27 `src/sort/zsortfunc.go` (pattern-defeating quicksort).
 
 /// One element: the key in the upper half of the word (number of pods), the claim in the lower.
-pub(super) type Entry = u64;
+type Entry = u64;
 
 /// An entry for `claim` with `key`.
-pub(super) const fn entry(key: u32, claim: u32) -> Entry {
+const fn entry(key: u32, claim: u32) -> Entry {
     ((key as u64) << 32) | claim as u64
 }
 
 /// The claim of an entry.
-pub(super) const fn claim_of(entry: Entry) -> usize {
+const fn claim_of(entry: Entry) -> usize {
     (entry & 0xffff_ffff) as usize
+}
+
+/// Open claims by number of pods, in the order that the last of Go's sorts left.
+#[derive(Default)]
+pub(super) struct ClaimOrder {
+    list: Vec<Entry>,
+    change: Change,
+}
+
+/// What has changed since the list was sorted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Change {
+    #[default]
+    None,
+    /// The claim at this place has more pods.
+    Grown(usize),
+    /// A claim was added at the end.
+    Added,
+    /// Anything.
+    All,
+}
+
+impl ClaimOrder {
+    /// The claims with these numbers of pods, not sorted yet.
+    pub(super) fn new(pods: impl Iterator<Item = usize>) -> Self {
+        let list = pods.enumerate().map(|(claim, pods)| entry(pods as u32, claim as u32)).collect();
+        Self { list, change: Change::All }
+    }
+
+    /// How many claims there are.
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The claim at a place.
+    pub(super) fn claim(&self, place: usize) -> usize {
+        claim_of(self.list[place])
+    }
+
+    /// Adds a claim with one pod at the end.
+    pub(super) fn add(&mut self, claim: usize) {
+        self.list.push(entry(1, claim as u32));
+        self.changed(Change::Added);
+    }
+
+    /// Takes over how many pods the claim at a place has now.
+    pub(super) fn grow(&mut self, place: usize, pods: usize) {
+        self.list[place] = entry(pods as u32, self.claim(place) as u32);
+        self.changed(Change::Grown(place));
+    }
+
+    fn changed(&mut self, change: Change) {
+        self.change = if self.change == Change::None { change } else { Change::All };
+    }
+
+    /// Sorts as Go would.
+    pub(super) fn sort(&mut self) {
+        let change = std::mem::take(&mut self.change);
+        if change != Change::None && !self.sort_one(change) {
+            sort(&mut self.list);
+        }
+        debug_assert!(self.list.is_sorted_by_key(|entry| entry >> 32));
+    }
+
+    /// Moves the one element of a sorted list that has changed to where Go's sort would, and nothing else; returns whether it
+    /// could.
+    ///
+    /// Where the sampled elements look sorted, the sort of a long list begins with an attempt to finish it by insertion, and
+    /// that succeeds: it moves the one element past its neighbours, one after the other. Each attempt to place a pod begins with a
+    /// sort, so that going through thousands of claims each time would take most of a pass.
+    fn sort_one(&mut self, change: Change) -> bool {
+        let list = &mut self.list[..];
+        if list.len() < NINTHER || change == Change::All || choose_pivot(list, 0, list.len()).1 != Look::Increasing {
+            return false;
+        }
+        match change {
+            Change::Grown(place) => {
+                let smaller = list[place + 1..].partition_point(|&other| less(other, list[place]));
+                list[place..=place + smaller].rotate_left(1);
+            }
+            Change::Added => {
+                let (&added, before) = list.split_last().unwrap_or((&0, &[]));
+                let place = before.partition_point(|&other| !less(added, other));
+                list[place..].rotate_right(1);
+            }
+            Change::None | Change::All => {}
+        }
+        true
+    }
 }
 
 const fn less(a: Entry, b: Entry) -> bool {
@@ -28,7 +117,7 @@ const NINTHER: usize = 50;
 const MOST_EXCHANGES: u32 = 12;
 
 /// Sorts by key, leaving equal keys in the order in which Go would leave them.
-pub(super) fn sort(list: &mut [Entry]) {
+fn sort(list: &mut [Entry]) {
     let budget = usize::BITS - list.len().leading_zeros();
     quicksort(list, 0, list.len(), budget);
 }
@@ -252,7 +341,7 @@ fn partition(list: &mut [Entry], a: usize, b: usize, pivot: usize) -> (usize, bo
 
 #[cfg(test)]
 mod tests {
-    use super::{claim_of, entry, sort};
+    use super::{ClaimOrder, claim_of, entry, sort};
 
     fn sorted(keys: &[u32]) -> Vec<usize> {
         let mut list: Vec<u64> = keys.iter().enumerate().map(|(i, &key)| entry(key, i as u32)).collect();
@@ -286,6 +375,34 @@ mod tests {
                 let mut seen = sorted(&keys);
                 seen.sort_unstable();
                 assert_eq!(seen, (0..length as usize).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    #[test]
+    fn one_change_sorts_as_whole_list() {
+        for seed in 1..40_u64 {
+            let mut state = seed;
+            let mut draw = |below: usize| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) as usize % below
+            };
+            let start = draw(90);
+            let mut order = ClaimOrder::new((0..start).map(|_| 1 + draw(9)));
+            order.sort();
+            for _ in 0..400 {
+                let mut whole = order.list.clone();
+                if order.len() < 2 || draw(4) == 0 {
+                    whole.push(entry(1, order.len() as u32));
+                    order.add(order.len());
+                } else {
+                    let place = draw(order.len());
+                    whole[place] += 1 << 32;
+                    order.grow(place, (whole[place] >> 32) as usize);
+                }
+                sort(&mut whole);
+                order.sort();
+                assert_eq!(order.list, whole);
             }
         }
     }

@@ -14,7 +14,7 @@ use super::classes::{Classes, Tools};
 use super::errors::{PoolRefusal, Refusal, Unschedulable};
 use super::existing::Visitor;
 use super::existing_index::ExistingNodes;
-use super::go_sort;
+use super::go_sort::ClaimOrder;
 use super::input::PendingPod;
 use super::plan::{GivenUp, NodeVerdict};
 use super::queue::{place_in_queue, sorted};
@@ -35,9 +35,7 @@ pub(super) struct Pass<'p, 'a> {
     pub(super) existing: &'p mut ExistingNodes,
     pub(super) claims: Vec<Claim>,
     /// Open claims in the order that the last sort left.
-    order: Vec<go_sort::Entry>,
-    /// Whether a claim changed since.
-    unsorted: bool,
+    order: ClaimOrder,
     /// Grows whenever an open claim loses instance types.
     types_stamp: u64,
     /// What the limits of each template's pool leave, and the types within that.
@@ -116,8 +114,7 @@ impl<'p, 'a> Pass<'p, 'a> {
             shapes,
             existing,
             claims: Vec::new(),
-            order: Vec::new(),
-            unsorted: false,
+            order: ClaimOrder::default(),
             types_stamp: 1,
             remaining: Vec::with_capacity(limits.len()),
             failures,
@@ -358,10 +355,7 @@ impl<'p, 'a> Pass<'p, 'a> {
     /// The claim with the fewest pods that can take the pod. The one list of claims keeps the order that each sort
     /// leaves, and the sort runs before every attempt that comes this far.
     fn add_to_open_claim(&mut self, pod: usize, class: usize, variant: usize, in_topology: bool) -> bool {
-        if self.unsorted && self.order.len() > 1 {
-            go_sort::sort(&mut self.order);
-        }
-        self.unsorted = false;
+        self.order.sort();
         let groups = self.engine.topology.group_count();
         if self.all_claims_are_full(class, variant) {
             let claims = self.claims.len() as u64;
@@ -371,7 +365,7 @@ impl<'p, 'a> Pass<'p, 'a> {
             return false;
         }
         for place in 0..self.order.len() {
-            let position = go_sort::claim_of(self.order[place]);
+            let position = self.order.claim(place);
             let claim = &mut self.claims[position];
             let own = &mut self.classes.list[class];
             let (amounts, state) = (&own.shape.amounts, &mut own.variants[variant]);
@@ -399,8 +393,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                     let before = claim.type_count;
                     self.engine.add(claim, pod, candidate, fit);
                     self.types_stamp += u64::from(claim.type_count != before);
-                    self.order[place] = go_sort::entry(claim.pods.len() as u32, position as u32);
-                    self.unsorted = true;
+                    self.order.grow(place, claim.pods.len());
                     return true;
                 }
                 Err(unfit) => {
@@ -526,8 +519,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                 self.charge_limits(template, &claim.types);
                 self.work.opened += 1;
                 self.work.new_types += offered;
-                self.order.push(go_sort::entry(1, self.claims.len() as u32));
-                self.unsorted = true;
+                self.order.add(self.claims.len());
                 self.claims.push(claim);
                 Ok(())
             }
@@ -536,9 +528,7 @@ impl<'p, 'a> Pass<'p, 'a> {
 
     /// Makes the list of open claims anew after claims were filled past it.
     pub(super) fn list_claims(&mut self) {
-        let claims = self.claims.iter().enumerate();
-        self.order = claims.map(|(position, own)| go_sort::entry(own.pods.len() as u32, position as u32)).collect();
-        self.unsorted = true;
+        self.order = ClaimOrder::new(self.claims.iter().map(|claim| claim.pods.len()));
     }
 
     /// Takes the largest type that the claim may become out of the limits; `nodes` is no capacity and stays.
