@@ -19,12 +19,12 @@ use crate::engine::{PriorityClass, TimerId};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::{
-    InstanceType, KnownReservation, Offering, ProviderSettings, add_reservations, lay_overlays, types_of_pools,
+    InstanceType, KnownReservation, Offering, add_reservations, lay_overlays, types_of_pools,
 };
 use crate::policy::interruption::Notice;
 use crate::policy::karpenter::{
     Action, Buffer, ImageReleases, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written,
-    knows_reservations,
+    uses_reservations,
 };
 use crate::world::record::ClaimFacts;
 
@@ -102,9 +102,9 @@ fn types_of(
     classes: &[NodeClass],
     overlays: &[NodeOverlay],
 ) -> Vec<Vec<InstanceType>> {
-    let provider = ProviderSettings::of(setup.policy.versions.karpenter);
+    let provider = setup.policy.provider_settings();
     let mut types = types_of_pools(&setup.price_list, &setup.region, classes, pools, provider);
-    if knows_reservations(setup.policy.versions.karpenter) {
+    if uses_reservations(provider.version, setup.policy.feature_gates) {
         add_known_reservations(setup, (pools, classes), &mut types);
     }
     lay_overlays(setup.policy.versions.karpenter, overlays, pools, &mut types);
@@ -157,7 +157,8 @@ const TYPES_READ_EVERY: SimDuration = SimDuration::from_secs(60);
 
 /// Puts on the queue when it sees that reservations have ended. EC2 takes back the instances of Capacity Blocks before that.
 fn await_ends(context: &mut Context<'_>) {
-    if !knows_reservations(context.setup.policy.versions.karpenter) {
+    let policy = context.setup.policy;
+    if !uses_reservations(policy.versions.karpenter, policy.feature_gates) {
         return;
     }
     for own in context.setup.scenario.ec2.cloud.reservations.iter().filter(|own| !own.block) {

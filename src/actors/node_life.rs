@@ -248,7 +248,8 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
         NodeOrigin::NodePool(name) => {
             let (pool, class) = context.node_templates.of_node(node, name)?;
             let kubelet = kubelet_of(&pool, &class);
-            let mut real = measured_node(facts, &class, kubelet, measured);
+            let reserved_enis = setup.policy.provider_settings().reserved_enis;
+            let mut real = measured_node(facts, &class, kubelet, (measured, reserved_enis));
             let extended = extended(context, node);
             add_extended(&mut real.capacity, &mut real.allocatable, &extended);
             Some(as_found(real, kubelet, true))

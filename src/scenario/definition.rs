@@ -21,13 +21,14 @@ use crate::domain::which::{ObjectKind, Which};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    FeatureGates, HourlyRate, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol,
+    FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol,
 };
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::fargate::Profile;
-use crate::policy::instance_types::Measured;
+use crate::policy::instance_types::{Measured, ProviderSettings};
 use crate::policy::karpenter::{ImageReleases, KarpenterSettings};
 use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
+use crate::policy::release::Behaviour;
 use crate::policy::vertical::{RecommenderSettings, UpdaterSettings};
 
 /// What adds and removes nodes.
@@ -146,6 +147,17 @@ pub struct KarpenterOptions {
     pub min_values: MinValuesPolicy,
     /// Time between two releases of the images that node classes take the newest of; `None` for none during the run.
     pub image_release_every: Option<SimDuration>,
+    /// The share of memory, in millionths, that it takes the hypervisor and the kernel to keep.
+    pub vm_memory_overhead_millionths: u32,
+    /// Network interfaces that give pods no addresses.
+    pub reserved_enis: u32,
+}
+
+impl PolicyVariant {
+    /// The settings by which Karpenter shapes its instance types under this policy.
+    pub fn provider_settings(&self) -> ProviderSettings {
+        self.karpenter_options.provider(self.versions.karpenter)
+    }
 }
 
 impl KarpenterOptions {
@@ -166,12 +178,28 @@ impl KarpenterOptions {
             gates,
         }
     }
+
+    /// The settings by which a release shapes its instance types.
+    pub fn provider(&self, version: KarpenterVersion) -> ProviderSettings {
+        let Self { vm_memory_overhead_millionths, reserved_enis, .. } = *self;
+        let reserved_enis = if Behaviour::of(version).knows_reserved_enis { reserved_enis } else { 0 };
+        ProviderSettings { version, vm_memory_overhead_millionths, reserved_enis }
+    }
 }
 
 impl Default for KarpenterOptions {
     fn default() -> Self {
         let KarpenterSettings { batch_idle, batch_max, preferences, min_values, .. } = KarpenterSettings::default();
-        Self { batch_idle, batch_max, preferences, min_values, image_release_every: None }
+        let ProviderSettings { vm_memory_overhead_millionths, reserved_enis, .. } = ProviderSettings::default();
+        Self {
+            batch_idle,
+            batch_max,
+            preferences,
+            min_values,
+            image_release_every: None,
+            vm_memory_overhead_millionths,
+            reserved_enis,
+        }
     }
 }
 

@@ -242,11 +242,24 @@ fn acts_twice(policy: &PolicyVariant) -> bool {
         && Behaviour::of(policy.versions.karpenter).reads_notices
 }
 
-/// A node class that selects capacity reservations finds those of the scenario only.
+/// A node class that selects capacity reservations finds those of the scenario only, and only where the release and its gate do so.
 fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let (version, gates) = (setup.policy.versions.karpenter, setup.policy.feature_gates);
+    let behaviour = Behaviour::of(version);
+    if setup.policy.autoscaler.is_karpenter() && gates.reserved_capacity.is_some() && behaviour.reserved_capacity_gate.is_none() {
+        warnings.may_change(format!(
+            "Karpenter {version} does not have the feature gate `reserved_capacity`, which came with v1.3: it has no effect"
+        ));
+    }
+    let uses = behaviour.uses_reservations(gates);
     for class in setup.node_classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
-        if setup.scenario.ec2.cloud.reservations.is_empty() {
-            let name = class.name;
+        let name = class.name;
+        if !uses {
+            warnings.may_change(format!(
+                "EC2NodeClass {name} selects capacity reservations, and Karpenter {version} uses none (feature gate \
+                 `reserved_capacity`): EC2 fills open reservations that match with On-Demand nodes, and targeted ones stay unused"
+            ));
+        } else if setup.scenario.ec2.cloud.reservations.is_empty() {
             warnings.may_change(format!(
                 "EC2NodeClass {name} selects capacity reservations, and the scenario states none under `ec2.capacity_reservations`"
             ));

@@ -7,7 +7,7 @@ use crate::catalog::{Region, RegionType};
 use crate::domain::node_pool::NodePool;
 use crate::domain::requirements::Requirements;
 use crate::domain::{NodeClass, Resources, Symbol};
-use crate::policy::instance_types::{InstanceType, ProviderSettings, instance_types};
+use crate::policy::instance_types::{InstanceType, instance_types};
 
 /// The types that the NodePools of `setup` admit, and those of its node groups, in order of name; without a price too.
 pub fn usable_types(setup: &Setup<'_>) -> BTreeSet<Symbol> {
@@ -55,6 +55,6 @@ fn types_of_pool(
     for requirement in &pool.requirements {
         wanted.add(requirement.clone());
     }
-    let types = instance_types(region, class, pool, ProviderSettings::of(setup.policy.versions.karpenter));
+    let types = instance_types(region, class, pool, setup.policy.provider_settings());
     types.into_iter().filter(move |entry| entry.requirements.intersects(&wanted).is_ok())
 }

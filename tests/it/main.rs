@@ -63,6 +63,7 @@ mod json_errors;
 mod karpenter_by_hand;
 mod karpenter_releases;
 mod karpenter_runs;
+mod karpenter_settings;
 mod keda;
 mod kept_looks;
 mod kubectl_plugin;

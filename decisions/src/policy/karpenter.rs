@@ -59,7 +59,7 @@ use std::sync::Arc;
 
 use crate::cluster::Cluster;
 use crate::domain::{
-    HourlyRate, KarpenterVersion, KubernetesVersion, NodeId, NodePool, PodId, Requirements, Resources, SimDuration,
+    FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, NodeId, NodePool, PodId, Requirements, Resources, SimDuration,
     SimTime, Symbol,
 };
 use crate::policy::controller_time::call_limit::CallLimit;
@@ -248,7 +248,8 @@ impl Karpenter {
     }
 }
 
-/// Whether a release knows capacity reservations, so that instance types have an offering for each.
-pub fn knows_reservations(release: KarpenterVersion) -> bool {
-    Behaviour::of(release).knows_reservations
+/// Whether a release with these gates launches into the capacity reservations that node classes select, so that instance types
+/// have an offering for each.
+pub fn uses_reservations(release: KarpenterVersion, gates: FeatureGates) -> bool {
+    Behaviour::of(release).uses_reservations(gates)
 }

@@ -12,7 +12,7 @@ mod rows;
 pub use api::{apply_api, leave_out_unread, unread_kind, warnings};
 pub use caveats::caveats;
 
-use crate::domain::{KarpenterVersion, SimDuration};
+use crate::domain::{FeatureGates, KarpenterVersion, SimDuration};
 use crate::policy::disruption::Method;
 
 /// What a release does.
@@ -113,6 +113,8 @@ pub struct Behaviour {
     pub ignores_soft_eviction: bool,
     /// I5 (A#3940): arm64 loses 64 MiB.
     pub arm_loses_memory: bool,
+    /// `RESERVED_ENIS` is read.
+    pub knows_reserved_enis: bool,
     /// A#8205: what the kubelet reserves for pods counts interfaces that give pods no address.
     pub reserves_for_all_enis: bool,
     /// A#4735: local disks that are joined are the storage of pods.
@@ -139,8 +141,8 @@ pub struct Behaviour {
     pub keeps_exotic_for_min_values: bool,
     /// P7 (A#6182): how many types CreateFleet is given.
     pub launch_types: usize,
-    /// P15 (#2356, A#7726): capacity reservations are used (feature gate ReservedCapacity, on by default).
-    pub knows_reservations: bool,
+    /// P15 (#2356, A#7726): default of the feature gate ReservedCapacity; `None` in releases without it.
+    pub reserved_capacity_gate: Option<bool>,
     /// A#8362: nothing is launched into Capacity Blocks that are about to end.
     pub leaves_out_ending_blocks: bool,
 
@@ -456,6 +458,11 @@ impl Behaviour {
     /// That of a release; of one that is not reproduced that of the [nearest](KarpenterVersion::reproduced).
     pub fn of(release: KarpenterVersion) -> &'static Self {
         rows::row(release)
+    }
+
+    /// Whether launches use the capacity reservations that node classes select.
+    pub fn uses_reservations(&self, gates: FeatureGates) -> bool {
+        self.reserved_capacity_gate.is_some_and(|default| gates.reserved_capacity.unwrap_or(default))
     }
 
     /// Whether nodes whose pods fit elsewhere are removed.

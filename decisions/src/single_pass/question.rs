@@ -207,7 +207,8 @@ impl PackingQuestion {
         }
         complete_pools(karpenter, &mut node_pools);
         warn_of_kinds(karpenter, &node_pools, &mut warnings);
-        warn_of_pools(&node_pools, &objects.node_classes, &mut warnings);
+        let uses_reservations = Behaviour::of(karpenter).uses_reservations(setup.flags.gates);
+        warn_of_pools(&node_pools, (&objects.node_classes, uses_reservations), &mut warnings);
         let (daemon_sets, daemons) = daemons(&objects, karpenter).into_iter().unzip();
         let namespaces = Namespaces::of([&objects]).with(listed.iter().map(|pod| pod.namespace)).into_iter().collect();
         let (pods, nodes, elsewhere) = split(&mut objects, listed, &mut warnings);

@@ -98,12 +98,15 @@ impl Overlay {
             lay(&mut self.options.preferences, stated.preference_policy);
             lay(&mut self.options.min_values, stated.min_values_policy);
             self.options.image_release_every = stated.image_release_every.or(self.options.image_release_every);
+            lay(&mut self.options.vm_memory_overhead_millionths, stated.vm_memory_overhead_percent);
+            lay(&mut self.options.reserved_enis, stated.reserved_enis);
             if let Some(gates) = stated.feature_gates {
                 lay(&mut self.gates.spot_to_spot, gates.spot_to_spot_consolidation);
                 lay(&mut self.gates.node_repair, gates.node_repair);
                 lay(&mut self.gates.static_capacity, gates.static_capacity);
                 lay(&mut self.gates.node_overlay, gates.node_overlay);
                 lay(&mut self.gates.capacity_buffer, gates.capacity_buffer);
+                self.gates.reserved_capacity = gates.reserved_capacity.or(self.gates.reserved_capacity);
             }
         }
         if let Some(stated) = optional::<AutoModeKeys>(reading, fields, "eks_auto_mode")? {
@@ -163,7 +166,7 @@ impl Overlay {
 pub(in crate::scenario) fn karpenter_settings(
     text: &str,
     region: &Arc<Region>,
-) -> Result<KarpenterSettings, ScenarioError> {
+) -> Result<(KarpenterSettings, KarpenterOptions), ScenarioError> {
     let (source, limits) = (Source::new("karpenter", text), Limits::default());
     let documents = tree::parse(&source, &Variables::new(), &limits)?;
     let mut overlay = Overlay::over_defaults(&Manifests::default());
@@ -173,7 +176,7 @@ pub(in crate::scenario) fn karpenter_settings(
         let files = Files::new(PathBuf::new(), Variables::new(), &limits, region);
         overlay = overlay.with(&mut Reading::new(reader, files), fields)?;
     }
-    Ok(overlay.options.settings(overlay.queue, PackerKind::Karpenter, overlay.gates))
+    Ok((overlay.options.settings(overlay.queue, PackerKind::Karpenter, overlay.gates), overlay.options))
 }
 
 /// Lays what is stated over what holds.

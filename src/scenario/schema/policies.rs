@@ -127,12 +127,15 @@ section! {
   preference_policy: Ignore
   min_values_policy: BestEffort
   image_release_every: 14d
+  vm_memory_overhead_percent: 6%
+  reserved_enis: 1
   feature_gates:
     spot_to_spot_consolidation: true
     node_repair: true
     static_capacity: true
     node_overlay: true
     capacity_buffer: true
+    reserved_capacity: false
 ";
     struct KarpenterKeys {
         /// Whether it has a queue to read interruption notices from (`settings.interruptionQueue`); releases from
@@ -149,8 +152,13 @@ section! {
         /// Time between two releases of machine images, each of which replaces the nodes of classes that take the newest
         /// (`al2023@latest`, a name with `*`, tags), on Wednesdays at 18:00 UTC if it is a number of weeks (assumed).
         image_release_every: Positive, or "none comes out";
+        /// The share of a type's memory that it takes the hypervisor and the kernel to keep, until it has seen a node of
+        /// the type (`VM_MEMORY_OVERHEAD_PERCENT`).
+        vm_memory_overhead_percent: Millionths, over KarpenterOptions::default().vm_memory_overhead_millionths;
+        /// Network interfaces of each node that give pods no addresses, as with custom networking (`RESERVED_ENIS`).
+        reserved_enis: Whole<0, 1_000>, over KarpenterOptions::default().reserved_enis;
         /// Its feature gates.
-        feature_gates: Gates, or "all off";
+        feature_gates: Gates, or "those of the release";
     }
 }
 
@@ -192,6 +200,9 @@ section! {
         node_overlay: bool, over false;
         /// CapacityBuffers keep room free, from v1.14 on.
         capacity_buffer: bool, over false;
+        /// Launches go into the capacity reservations that EC2NodeClasses select, and into no others, from v1.3 on. Where it is
+        /// off EC2 fills any open reservation that matches, and the node is On-Demand.
+        reserved_capacity: bool, or "on from v1.6, off before";
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::actors::{Action, Setup, Step};
 use crate::domain::capacity_buffer::{BufferShape, CapacityBuffer};
 use crate::domain::{NodeOverlay, PodTemplate, SimTime};
-use crate::policy::instance_types::{ProviderSettings, lay_overlays, overlay_warnings, types_of_pools};
+use crate::policy::instance_types::{lay_overlays, overlay_warnings, types_of_pools};
 use crate::policy::karpenter::Buffer;
 use crate::policy::release::Behaviour;
 use crate::scenario::manifests::Manifests;
@@ -127,7 +127,7 @@ fn warn_of_overlays(setup: &Setup<'_>, warnings: &mut Caveats) {
         warnings.changes(format!("NodeOverlays: {why}: instance types keep their own prices and capacity"));
         return;
     }
-    let provider = ProviderSettings::of(release);
+    let provider = policy.provider_settings();
     let (pools, classes) = (&setup.node_pools, &setup.node_classes);
     let mut types = types_of_pools(&setup.price_list, &setup.region, classes, pools, provider);
     let verdicts = lay_overlays(release, &stated, pools, &mut types);

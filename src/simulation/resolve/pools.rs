@@ -65,6 +65,9 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
             "Karpenter {version} does not know `min_values_policy`, which came with v1.6: it is strict"
         ));
     }
+    if options.reserved_enis > 0 && !behaviour.knows_reserved_enis {
+        warnings.may_change(format!("Karpenter {version} does not have `reserved_enis`, which came with v0.28: it has no effect"));
+    }
     complete_pools(version, &mut pools);
     if policy.auto_mode.is_some() {
         pools.iter_mut().for_each(auto_mode::complete_pool);

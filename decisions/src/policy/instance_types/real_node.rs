@@ -39,17 +39,20 @@ impl Measured {
 ///
 /// Source: amazon-eks-ami, `nodeadm` and the AL2 `bootstrap.sh`, as of 2025.
 pub fn real_node(facts: &InstanceFacts, class: &NodeClass, kubelet: &KubeletConfig) -> RealNode {
-    measured_node(facts, class, kubelet, Measured::default())
+    measured_node(facts, class, kubelet, (Measured::default(), 0))
 }
 
-/// The same of a type of whose machines more is known.
+/// The same of a type of whose machines more is known, and of a kubelet to which Karpenter passes the number of pods that is left
+/// by reserved network interfaces.
+///
+/// Source: AWS provider v1.13 `pkg/providers/amifamily/resolver.go`, `Resolve`: a launch template for each number of pods.
 pub fn measured_node(
     facts: &InstanceFacts,
     class: &NodeClass,
     kubelet: &KubeletConfig,
-    measured: Measured,
+    (measured, reserved_enis): (Measured, u32),
 ) -> RealNode {
-    let settings = ProviderSettings::of(KarpenterVersion::V1_13);
+    let settings = ProviderSettings { reserved_enis, ..ProviderSettings::of(KarpenterVersion::V1_13) };
     let mut capacity = capacity::node(facts, class, kubelet, settings).capacity;
     let assumed = || (i64::from(facts.memory_mib) - kernel_share_mib(facts)).max(0) * MIB;
     capacity.set(ResourceName::MEMORY, measured.memory_of(facts).unwrap_or_else(assumed));
@@ -76,7 +79,7 @@ pub fn node_of_group(
     let class =
         NodeClass { ami_family: group.ami_family, block_devices: vec![for_pods], ..NodeClass::named(group.name) };
     let kubelet = KubeletConfig { max_pods: group.kubelet.max_pods.or(pods_by_eks), ..group.kubelet.clone() };
-    measured_node(facts, &class, &kubelet, measured)
+    measured_node(facts, &class, &kubelet, (measured, 0))
 }
 
 /// MiB of the reported memory that firmware, hypervisor and kernel keep, so that `MemTotal` lacks them: 75 MiB, another
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn what_was_measured_takes_the_place_of_what_is_assumed() {
         let (class, facts) = (NodeClass::named("default"), facts("c5.xlarge"));
-        let of = |measured| measured_node(&facts, &class, &class.kubelet, measured);
+        let of = |measured| measured_node(&facts, &class, &class.kubelet, (measured, 0));
         let assumed = real_node(&facts, &class, &class.kubelet);
         assert_eq!(of(Measured::default()), assumed);
         let node = of(Measured { memory: Some((950_000, -(100 << 20))), pods: None });

@@ -124,7 +124,7 @@ fn call_fleet(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let call = FleetCall {
         request: request.clone(),
         volumes: class.map_or_else(|| volumes_of_new(&NodeClass::named(pool.node_class)), volumes_of_new),
-        uses_open_reservations: !step.own.behaviour.knows_reservations,
+        uses_open_reservations: !step.own.behaviour.uses_reservations(step.own.settings.flags.gates),
     };
     claim.sent = Some(request);
     step.own.launching.insert(node, claim);

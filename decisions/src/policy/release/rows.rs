@@ -196,6 +196,7 @@ const fn behaviour(own: Version) -> Behaviour {
         reads_eviction: own.is_since(0, 22),
         ignores_soft_eviction: own.is_since(1, 9),
         arm_loses_memory: own.is_since(0, 28),
+        knows_reserved_enis: own.is_since(0, 28),
         reserves_for_all_enis: own.is_since(1, 6) || old,
         joins_local_disks: own.is_since(0, 34) || old,
         knows_gaudi: own.is_since(0, 22),
@@ -219,7 +220,7 @@ const fn behaviour(own: Version) -> Behaviour {
         },
         keeps_exotic_for_min_values: own.is_since(0, 35),
         launch_types: launch_types(own),
-        knows_reservations: own.is_since(1, 6),
+        reserved_capacity_gate: if own.is_since(1, 3) { Some(own.is_since(1, 6)) } else { None },
         leaves_out_ending_blocks: own.is_since(1, 7),
 
         disruption_loop: !old,

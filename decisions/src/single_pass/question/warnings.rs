@@ -35,8 +35,13 @@ pub(super) fn warn_of_kinds(karpenter: KarpenterVersion, pools: &[NodePool], war
     }
 }
 
-/// Warns of pools that launch nothing, or not what the cluster would.
-pub(super) fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings: &mut Vec<Warning>) {
+/// Warns of pools that launch nothing, or not what the cluster would; with the node classes, and whether Karpenter uses the capacity
+/// reservations that they select.
+pub(super) fn warn_of_pools(
+    pools: &[NodePool],
+    (classes, uses_reservations): (&[NodeClass], bool),
+    warnings: &mut Vec<Warning>,
+) {
     for pool in pools {
         if !pool.ready {
             let text = format!("NodePool {} is not ready or is being deleted: it launches nothing", pool.name);
@@ -51,8 +56,13 @@ pub(super) fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings:
     }
     for class in classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
         let name = class.name;
-        warnings.push(Warning::new(format!(
-            "EC2NodeClass {name} selects capacity reservations; what room they have is in no file, so none is used"
-        )));
+        warnings.push(Warning::new(if uses_reservations {
+            format!("EC2NodeClass {name} selects capacity reservations; what room they have is in no file, so none is used")
+        } else {
+            format!(
+                "EC2NodeClass {name} selects capacity reservations, and Karpenter's feature gate ReservedCapacity is off: the selection \
+                 has no effect, and EC2 fills open reservations that match with On-Demand nodes"
+            )
+        }));
     }
 }

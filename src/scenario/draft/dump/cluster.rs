@@ -84,7 +84,6 @@ impl Cluster {
         let launcher = launcher(dump, notes);
         let stated = dump.karpenter.as_ref().filter(|_| launcher == Launcher::Karpenter);
         let settings = stated.map_or_else(Settings::default, |own| Settings::of(own, karpenter, notes));
-        stated.into_iter().for_each(|own| Settings::warn_of_fixed(own, notes));
         Ok(Self {
             zones: zones(dump, &region),
             region,

@@ -12,7 +12,7 @@ use super::Notes;
 use super::cluster::{containers, stated_by};
 use super::objects::Object;
 use crate::domain::{KarpenterVersion, SimDuration};
-use crate::policy::instance_types::ProviderSettings;
+use crate::policy::release::Behaviour;
 use crate::scenario::definition::KarpenterOptions;
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::tree::Node;
@@ -38,18 +38,20 @@ const ISOLATED: (&str, &str) = ("ISOLATED_VPC", "isolated-vpc");
 const FEATURE_GATES: &str = "FEATURE_GATES";
 const CLUSTER: &str = "CLUSTER_NAME";
 const TOLD_SINCE: (u8, u8) = (0, 32);
-/// Gates by Karpenter's names and by those of a scenario. All are off unless a release is told otherwise.
-const GATES: [(&str, &str); 5] = [
+/// Gates by Karpenter's names and by those of a scenario. All but `ReservedCapacity` are off by default.
+const GATES: [(&str, &str); 6] = [
     ("SpotToSpotConsolidation", "spot_to_spot_consolidation"),
     ("NodeRepair", "node_repair"),
     ("StaticCapacity", "static_capacity"),
     ("NodeOverlay", "node_overlay"),
     ("CapacityBuffer", "capacity_buffer"),
+    (RESERVED_CAPACITY, "reserved_capacity"),
 ];
-/// Gates that a scenario cannot close, and that are open in the releases that have them.
-const OPEN: [&str; 2] = ["ReservedCapacity", "Drift"];
-/// Settings that a scenario has no key for, with what holds there.
-const FIXED: [(&str, f64); 2] = [("VM_MEMORY_OVERHEAD_PERCENT", 0.075), ("RESERVED_ENIS", 0.0)];
+const RESERVED_CAPACITY: &str = "ReservedCapacity";
+/// A gate that a scenario cannot close, and that is open in the releases that have it.
+const OPEN: &str = "Drift";
+/// Most network interfaces that a scenario can reserve.
+const MOST_ENIS: u32 = 1_000;
 
 /// All variables that are looked at, each with its flag.
 fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -120,17 +122,6 @@ impl Stated {
         let both = format!("{stated},{gates}");
         self.values.insert(FEATURE_GATES, Some(both));
     }
-
-    /// The settings that shape instance types, over those of a release.
-    pub(super) fn lay_over(&self, provider: &mut ProviderSettings) {
-        let number = |name: &str| self.value(name).and_then(|text| text.parse::<f64>().ok());
-        if let Some(share) = number("VM_MEMORY_OVERHEAD_PERCENT").filter(|share| (0.0..1.0).contains(share)) {
-            provider.vm_memory_overhead_millionths = libm::round(share * 1e6) as u32;
-        }
-        if let Some(reserved) = self.value("RESERVED_ENIS").and_then(|text| text.parse().ok()) {
-            provider.reserved_enis = reserved;
-        }
-    }
 }
 
 /// Reads `FEATURE_GATES`, each with whether it is open; `Err` holds what cannot be read.
@@ -154,7 +145,7 @@ fn gates_of(text: &str) -> impl Iterator<Item = Result<(&str, bool), &str>> {
 pub(in crate::scenario) fn check_gates(text: &str) -> Result<(), String> {
     for gate in gates_of(text) {
         let (name, _) = gate.map_err(|gate| format!("`{gate}` is not `Gate=true` or `Gate=false`"))?;
-        let known = || GATES.iter().map(|(own, _)| *own).chain(OPEN);
+        let known = || GATES.iter().map(|(own, _)| *own).chain([OPEN]);
         if !known().any(|own| own == name) {
             let near = nearest(name, known()).map_or_else(|| listed(known()), |near| format!("did you mean `{near}`?"));
             return Err(format!("unknown feature gate `{name}`: {near}"));
@@ -195,19 +186,9 @@ impl Settings {
         if release.release() >= (1, 6) {
             own.word(stated, ("MIN_VALUES_POLICY", "min_values_policy"), ["Strict", "BestEffort"], notes);
         }
-        own.gates(stated, notes);
+        own.instance_types(stated, defaults, notes);
+        own.gates(stated, release, notes);
         own
-    }
-
-    /// Names settings that a scenario has no key for.
-    pub(super) fn warn_of_fixed(stated: &Stated, notes: &mut Notes) {
-        for (name, default) in FIXED {
-            let Some(value) = stated.value(name) else { continue };
-            if value.parse::<f64>().is_ok_and(|value| (value - default).abs() > 1e-9) {
-                notes
-                    .warn(format!("Karpenter's `{name}` is {value}, for which a scenario has no key: {default} holds"));
-            }
-        }
     }
 
     /// A queue without a name is none. Where the Deployment says of which cluster it is and of no queue, there is none.
@@ -237,17 +218,44 @@ impl Settings {
         }
     }
 
-    fn gates(&mut self, stated: &Stated, notes: &mut Notes) {
-        let mut opened: Vec<&str> = Vec::new();
+    /// The settings that shape instance types.
+    fn instance_types(&mut self, stated: &Stated, defaults: KarpenterOptions, notes: &mut Notes) {
+        const OVERHEAD: &str = "VM_MEMORY_OVERHEAD_PERCENT";
+        const ENIS: &str = "RESERVED_ENIS";
+        if let Some(value) = stated.value(OVERHEAD).filter(|value| !value.is_empty()) {
+            match value.parse::<f64>() {
+                Ok(share) if (0.0..=1.0).contains(&share) => {
+                    let millionths = libm::round(share * 1e6) as u32;
+                    if millionths != defaults.vm_memory_overhead_millionths {
+                        self.lines.push(format!("vm_memory_overhead_percent: {}", f64::from(millionths) / 1e6));
+                    }
+                }
+                _ => left_out(OVERHEAD, value, notes),
+            }
+        }
+        if let Some(value) = stated.value(ENIS).filter(|value| !value.is_empty()) {
+            match value.parse::<u32>() {
+                Ok(enis) if enis == defaults.reserved_enis => {}
+                Ok(enis) if enis <= MOST_ENIS => self.lines.push(format!("reserved_enis: {enis}")),
+                _ => left_out(ENIS, value, notes),
+            }
+        }
+    }
+
+    /// Gates that are not as the release has them by default.
+    fn gates(&mut self, stated: &Stated, release: KarpenterVersion, notes: &mut Notes) {
+        let reserved_by_default = Behaviour::of(release).reserved_capacity_gate;
+        let mut set: Vec<(&str, bool)> = Vec::new();
         for gate in gates_of(stated.value(FEATURE_GATES).unwrap_or_default()) {
             let Ok((name, is_open)) = gate.inspect_err(|gate| left_out(FEATURE_GATES, gate, notes)) else { continue };
-            match GATES.iter().find(|(own, _)| *own == name) {
+            match GATES.iter().find(|(gate, _)| *gate == name) {
                 // Of a gate that is given twice the last counts.
                 Some((_, key)) => {
-                    opened.retain(|own| own != key);
-                    opened.extend(is_open.then_some(*key));
+                    set.retain(|(other, _)| other != key);
+                    let default = if name == RESERVED_CAPACITY { reserved_by_default } else { Some(false) };
+                    set.extend(default.is_some_and(|default| default != is_open).then_some((*key, is_open)));
                 }
-                None if is_open != OPEN.contains(&name) => {
+                None if is_open != (name == OPEN) => {
                     notes.warn(format!(
                         "Karpenter's feature gate `{name}` is {}, for which a scenario has no key",
                         if is_open { "on" } else { "off" }
@@ -256,9 +264,9 @@ impl Settings {
                 None => {}
             }
         }
-        if !opened.is_empty() {
-            let opened: Vec<String> = opened.iter().map(|key| format!("{key}: true")).collect();
-            self.lines.push(format!("feature_gates: {{ {} }}", opened.join(", ")));
+        if !set.is_empty() {
+            let set: Vec<String> = set.iter().map(|(key, is_open)| format!("{key}: {is_open}")).collect();
+            self.lines.push(format!("feature_gates: {{ {} }}", set.join(", ")));
         }
     }
 
@@ -290,7 +298,6 @@ mod tests {
         let (mut notes, mut text) = (Notes::default(), String::new());
         let stated = Stated { values, takes_in: false };
         Settings::of(&stated, KarpenterVersion::default(), &mut notes).write(&mut text);
-        Settings::warn_of_fixed(&stated, &mut notes);
         (text, notes.warnings.iter().map(|own| own.message().to_owned()).collect())
     }
 
@@ -318,18 +325,19 @@ mod tests {
             ("MIN_VALUES_POLICY", Some("BestEffort")),
             ("FEATURE_GATES", Some("NodeRepair=true, StaticCapacity=1,ReservedCapacity=false")),
             ("RESERVED_ENIS", Some("1")),
+            ("VM_MEMORY_OVERHEAD_PERCENT", Some("1.5")),
         ]);
         assert_eq!(
             text,
             "\nkarpenter:                          # as its Deployment sets it up\n  interruption_queue: false\n  \
-             batch_max_duration: 1m\n  min_values_policy: BestEffort\n  feature_gates: { node_repair: true, static_capacity: true }\n"
+             batch_max_duration: 1m\n  min_values_policy: BestEffort\n  reserved_enis: 1\n  \
+             feature_gates: { node_repair: true, static_capacity: true, reserved_capacity: false }\n"
         );
         assert_eq!(
             warnings,
             [
                 "Karpenter's `BATCH_IDLE_DURATION` comes from a ConfigMap, a Secret or the like, and is not known: the default stands in",
-                "Karpenter's feature gate `ReservedCapacity` is off, for which a scenario has no key",
-                "Karpenter's `RESERVED_ENIS` is 1, for which a scenario has no key: 0 holds",
+                "Karpenter's `VM_MEMORY_OVERHEAD_PERCENT` is `1.5`, which cannot be read: the default stands in",
             ]
         );
     }

@@ -12,7 +12,6 @@ use super::objects::Object;
 use super::{Notes, parsed, sorted, top};
 use crate::catalog::Region;
 use crate::domain::KarpenterVersion;
-use crate::policy::instance_types::ProviderSettings;
 use crate::scenario::draft::{FeatureGateWords, Wishes};
 use crate::scenario::error::{ScenarioError, Warning};
 use crate::scenario::file::karpenter_settings;
@@ -58,10 +57,8 @@ pub(in crate::scenario) fn setup(
     }
     let mut text = String::new();
     Settings::of(&stated, version, &mut notes).write(&mut text);
-    let mut provider = ProviderSettings::of(version);
-    stated.lay_over(&mut provider);
-    let flags = karpenter_settings(&text, region)?;
-    Ok((KarpenterSetup { provider, source, flags, knows_gates, kubernetes }, notes.warnings))
+    let (flags, options) = karpenter_settings(&text, region)?;
+    Ok((KarpenterSetup { provider: options.provider(version), source, flags, knows_gates, kubernetes }, notes.warnings))
 }
 
 /// The Deployment of the Cluster Autoscaler, `namespace/name`.
