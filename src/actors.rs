@@ -51,6 +51,7 @@ mod sampler;
 mod scheduler_loop;
 mod setup;
 mod sight;
+pub mod startup_taints;
 mod taint_eviction;
 mod termination_handler;
 mod terminations;
@@ -163,7 +164,7 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
         NodeEvent::InstanceRunning(node) => node_life::running(context, now, node),
         NodeEvent::NodeRegistered(node) => node_life::registered(context, now, node),
         NodeEvent::NodeReady(node) => node_life::ready(context, now, node),
-        NodeEvent::StartupTaintsRemoved(node) => node_life::startup_taints_removed(context, now, node),
+        NodeEvent::StartupTaintRemoved(node, key) => startup_taints::removed(context, now, node, key),
         NodeEvent::LaunchAborted(node) => node_life::aborted(context, now, node),
         NodeEvent::NodeUnreachable(node) => zone_outage::unreachable(context, now, node),
         NodeEvent::PatienceOver(pod) => zone_outage::patience_over(context, now, pod),

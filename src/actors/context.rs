@@ -30,6 +30,7 @@ use super::replica_loop::ReplicaLoop;
 use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
+use super::startup_taints::StartupTaints;
 use super::taint_eviction::TaintEvictions;
 use super::terminations::Terminations;
 use super::usage_loop::{NodeLooks, UsageLoop};
@@ -97,6 +98,7 @@ pub struct Context<'s> {
     pub(super) interruption: Interruption,
     pub(super) darkness: Darkness,
     pub(super) taint_evictions: TaintEvictions,
+    pub(super) startup_taints: StartupTaints,
     pub(super) node_groups: NodeGroups,
     pub(super) terminations: Terminations,
     pub(super) volumes: Volumes,
@@ -207,6 +209,7 @@ impl<'s> Context<'s> {
             interruption: Interruption::default(),
             darkness: Darkness::default(),
             taint_evictions: TaintEvictions::default(),
+            startup_taints: StartupTaints::default(),
             node_groups: NodeGroups::new(setup),
             terminations: Terminations::default(),
             volumes: Volumes::new(setup),

@@ -13,7 +13,7 @@ use super::sight::Sight;
 use super::workload_controllers::daemon_sets;
 use super::{
     cpu_shares, fargate, interruption, kubelet, load_loop, metrics_server, pod_gc, pod_trace, queue_loop,
-    scheduler_loop, taint_eviction, usage_loop, vertical, volumes, workload_controllers, zone_outage,
+    scheduler_loop, startup_taints, taint_eviction, usage_loop, vertical, volumes, workload_controllers, zone_outage,
 };
 use crate::domain::{PodId, SimTime};
 
@@ -49,7 +49,10 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
             load_loop::replicas_changed(context, now, workload);
             queue_loop::pod_ready(context, now, pod);
         }
-        News::PodReady(pod) => workload_controllers::pod_ready(context, now, pod),
+        News::PodReady(pod) => {
+            workload_controllers::pod_ready(context, now, pod);
+            startup_taints::pod_ready(context, now, pod);
+        }
         News::PodServesNoMore(pod) => {
             let workload = context.world.pod(pod).workload;
             metrics_server::end_serving(context, now, pod);
@@ -108,6 +111,7 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
             scheduler_loop::node_removed(context, node);
             volumes::node_gone(context, now, node);
             context.images.forget(node);
+            context.startup_taints.forget(node);
             observe(context, now, Sight::NodeGone(node));
         }
         News::NodeDeleted(node) => {

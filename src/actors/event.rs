@@ -110,8 +110,8 @@ pub enum NodeEvent {
     NodeRegistered(NodeId),
     /// A node reports Ready.
     NodeReady(NodeId),
-    /// Whatever removes a node's startup taints has done so.
-    StartupTaintsRemoved(NodeId),
+    /// A component removes the startup taint with a key from a node.
+    StartupTaintRemoved(NodeId, Symbol),
     /// EC2 gives up a launch that it had accepted.
     LaunchAborted(NodeId),
     /// A node has not been heard of for too long.

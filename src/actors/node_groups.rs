@@ -16,7 +16,7 @@ use super::context::{Context, Machine};
 use super::event::{GroupEvent, class};
 use super::news::News;
 use super::setup::Setup;
-use super::{metrics_server, names, node_life, scheduler_loop, volumes, zone_outage};
+use super::{metrics_server, names, node_life, scheduler_loop, startup_taints, volumes, zone_outage};
 use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
 use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
@@ -160,6 +160,7 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
         let labels = node_life::registration_labels(context, node);
         context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &[]), now);
     }
+    startup_taints::settled(context, node);
     context.world.ready_node(node, now);
     context.world.initialize_node(node, now);
     volumes::node_registered(context, node, pool.instance_type);

@@ -4,7 +4,7 @@ use super::context::{Context, Machine};
 use super::event::{NodeEvent, class};
 use super::news::News;
 use super::node_autoscaler::instance_gone;
-use super::{kubelet, node_groups, terminations};
+use super::{kubelet, node_groups, startup_taints, terminations};
 use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
@@ -16,11 +16,6 @@ use crate::policy::cluster_autoscaler::aws::promised_devices;
 use crate::policy::instance_types::{RealNode, Stated, add_extended, kubelet_of, measured_node};
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
-
-/// From Ready to a node's startup taints being gone.
-///
-/// Deviation: what removes a startup taint is not in a manifest; it is taken to act five seconds after Ready.
-const STARTUP_TAINTS: SimDuration = SimDuration::from_secs(5);
 
 /// What a launched instance adds to its node: place, type, price. Its system is that of the family of its images.
 pub(super) fn launch_facts(
@@ -154,8 +149,10 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
         Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
     ];
     taints.extend_from_slice(&state.startup_taints);
+    taints.extend(startup_taints::added(context, node));
     let labels = registration_labels(context, node);
     context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &taints), now);
+    startup_taints::registered(context, now, node);
     context.tell(now, News::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
     context.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));
@@ -170,24 +167,11 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.world.untaint_node(node, well_known::TAINT_NOT_READY);
     context.tell(now, News::NodeUntainted(node));
     node_groups::node_ready(context, now, node);
-    if context.world.node(node).startup_taints.is_empty() {
-        context.tell(now, News::NodeUsable(node));
+    if context.startup_taints.awaits(node) {
+        startup_taints::check(context, now, node);
     } else {
-        context.queue.schedule_in(STARTUP_TAINTS, class::MACHINES, NodeEvent::StartupTaintsRemoved(node));
+        context.tell(now, News::NodeUsable(node));
     }
-}
-
-/// Whatever removes startup taints has done so.
-pub(super) fn startup_taints_removed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.world.node(node).phase != NodePhase::Registered {
-        return;
-    }
-    let keys: Vec<Symbol> = context.world.node(node).startup_taints.iter().map(|taint| taint.key).collect();
-    for key in keys {
-        context.world.untaint_node(node, key);
-    }
-    context.tell(now, News::NodeUntainted(node));
-    context.tell(now, News::NodeUsable(node));
 }
 
 /// The instance's termination is asked for.

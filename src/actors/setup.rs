@@ -86,6 +86,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "scheduler-ties",
     "scrape-phase",
     "shutdown",
+    "startup-taint-stuck",
     "supply",
     "supply-delay",
     "supply-shared",

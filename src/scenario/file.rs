@@ -25,6 +25,7 @@ pub(in crate::scenario) mod queues;
 mod reading;
 mod records;
 mod services;
+mod startup_taints;
 pub(in crate::scenario) mod timeline;
 pub(in crate::scenario) mod usage;
 mod vertical;
@@ -282,7 +283,10 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     Arc::make_mut(&mut scenario.ec2.cloud).faults = faults;
     checks::phases(&reading.reader, fields, &scenario)?;
     warm_up(reading, fields, &mut scenario);
-    scenario.zones = zones(reading, fields, &base)?;
+    let cluster = optional::<Cluster>(reading, fields, "cluster")?.unwrap_or(Cluster { zones: Vec::new(), startup_taints: Vec::new() });
+    scenario.zones = zones(reading, cluster.zones, &base);
+    startup_taints::check(reading, fields, &cluster.startup_taints, (&policies, &timeline.actions))?;
+    scenario.startup_taints = cluster.startup_taints;
     scenario.timeline = timeline.actions.into_iter().map(|placed| placed.action).collect();
     scenario.policies = policies;
     scenario.inputs = std::mem::take(&mut reading.files.inputs);
@@ -310,12 +314,7 @@ fn warm_up(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, scenario: &mut
 }
 
 /// The zones in use: those that the scenario names, else those of a ClusterConfig, else all of the region.
-fn zones<'s>(
-    reading: &mut Reading<'_, 's>,
-    fields: Fields<'_, 's>,
-    manifests: &Manifests,
-) -> Result<Vec<Symbol>, ScenarioError> {
-    let mut zones = optional::<Cluster>(reading, fields, "cluster")?.map_or_else(Vec::new, |cluster| cluster.zones);
+fn zones(reading: &Reading<'_, '_>, mut zones: Vec<Symbol>, manifests: &Manifests) -> Vec<Symbol> {
     let region = reading.region();
     if zones.is_empty() {
         let stated = manifests.cluster.iter().flat_map(|cluster| cluster.zones.iter().copied());
@@ -326,7 +325,7 @@ fn zones<'s>(
     }
     zones.sort_unstable();
     zones.dedup();
-    Ok(zones)
+    zones
 }
 
 /// An action with the place at which the scenario states it.

@@ -16,6 +16,7 @@ mod replicas;
 mod selected;
 mod selecting;
 mod sizes;
+mod startup_taints;
 mod storage;
 mod unloaded;
 mod usage;
@@ -122,6 +123,7 @@ pub fn resolve<'s>(
     pools::warn_about_licences(&setup.node_classes, policy, &mut warnings);
     pools::warn_about_tenancy(&setup, &mut warnings);
     pools::warn_about_images(&setup, &mut warnings);
+    startup_taints::warn(&setup, &mut warnings);
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
     sizes::warn(&setup, &mut warnings);

@@ -124,6 +124,7 @@ mod spot_market;
 mod standing;
 mod standing_groups;
 mod startup;
+mod startup_taints;
 mod studio;
 mod sweeps;
 mod synthetic;

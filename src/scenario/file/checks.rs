@@ -26,7 +26,7 @@ const DISRUPTION_PERIOD: SimDuration = SimDuration::from_secs(10);
 const GARBAGE_PERIOD: SimDuration = SimDuration::from_secs(120);
 
 /// What is applied under any policy at any time.
-fn manifests<'a>(policies: &'a [PolicyVariant], actions: &'a [Placed]) -> Vec<&'a Arc<Manifests>> {
+pub(super) fn manifests<'a>(policies: &'a [PolicyVariant], actions: &'a [Placed]) -> Vec<&'a Arc<Manifests>> {
     let applied = actions.iter().filter_map(|placed| placed.action.action.applied());
     policies.iter().map(|policy| &policy.manifests).chain(applied).collect()
 }

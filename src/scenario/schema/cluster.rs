@@ -6,8 +6,9 @@ use super::kind::{Name, Placed, Share, Whole, kind, words};
 use super::names::{KedaRelease, Zone};
 use crate::domain::node_group::{NodeGroup, SpotStrategy};
 use crate::domain::node_pool::AmiFamily;
+use crate::domain::workload::ObjectName;
 use crate::domain::versions::ClusterAutoscalerVersion;
-use crate::domain::{KarpenterVersion, KubernetesVersion, Labels, Symbol, VerticalPodAutoscalerVersion};
+use crate::domain::{KarpenterVersion, KubernetesVersion, Labels, SimDuration, Symbol, TaintEffect, VerticalPodAutoscalerVersion};
 use crate::manifests::AMI_FAMILIES;
 use crate::manifests::node_group::STRATEGIES;
 use crate::scenario::error::nearest;
@@ -37,11 +38,37 @@ section! {
 
 section! {
     CLUSTER: "`cluster`", "`cluster`: zones";
-    example "cluster: { zones: [us-east-1a, us-east-1b] }
+    example "cluster:
+  zones: [us-east-1a, us-east-1b]
+  startup_taints:
+    - { key: example.com/agent-not-ready, removed_by: kube-system/handler, after: 2s, stuck: 1% }
+    - { key: example.com/scan, on_every_node: NoSchedule }
 ";
     struct Cluster {
         /// Availability zones that nodes may be in.
         zones["zone"]: Vec<Zone> = Vec::new(), or "those of an eksctl ClusterConfig, else all of the region";
+        /// Taints that a component removes from new nodes, besides those of Cilium and of the CSI drivers of EBS, EFS, and S3, all
+        /// `startupTaints` of NodePools, and those that Cluster Autoscaler's flags and prefixes declare. An entry with such a key
+        /// replaces what is assumed for it.
+        startup_taints: Vec<StartupTaint> = Vec::new(), or "none";
+    }
+}
+
+section! {
+    /// NodePools, node groups, or `on_every_node` put the taint on new nodes. Nodes that are there when the run begins do not
+    /// have it any more.
+    STARTUP_TAINT: "a startup taint", "`cluster.startup_taints[]`";
+    pub struct StartupTaint {
+        /// Its key.
+        key["key"]: Name;
+        /// The DaemonSet whose pod on the node has to be Ready before the taint is removed.
+        removed_by: ObjectName, or "the DaemonSet of a known component if the manifests hold it and `after` is not given, else the node itself";
+        /// Time from then until the taint is removed.
+        after: SimDuration, or "that of a known component, else 0s with `removed_by` and 5s without";
+        /// Share of new nodes that keep the taint for good.
+        stuck: Share<100> = 0.0;
+        /// Effect with which something besides NodePools and node groups puts the taint on every new node.
+        on_every_node: Effect, or "nothing does";
     }
 }
 
@@ -220,5 +247,6 @@ kind! {
 
 words! {
     /// What a taint does.
-    Effect, "NoSchedule", "PreferNoSchedule", "NoExecute"
+    Effect: TaintEffect,
+    "NoSchedule" => TaintEffect::NoSchedule, "PreferNoSchedule" => TaintEffect::PreferNoSchedule, "NoExecute" => TaintEffect::NoExecute
 }

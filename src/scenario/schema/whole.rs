@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::Form;
 use super::assumptions::Assumed;
-use super::cluster::{Cluster, NodeGroups, VersionsKeys};
+use super::cluster::{Cluster, NodeGroups, StartupTaint, VersionsKeys};
 use super::ec2::Ec2;
 use super::fargate::FargateKeys;
 use super::faults::FaultEntry;
@@ -143,6 +143,8 @@ assumptions:
     } also {
         /// Zones in use, in order of name.
         pub zones: Vec<Symbol>,
+        /// What is known of startup taints.
+        pub startup_taints: Vec<StartupTaint>,
         /// What is done by hand, in order of time.
         pub timeline: Vec<TimedAction>,
         /// The policies, at least one; the first is what `run` simulates.

@@ -92,11 +92,6 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
                 "NodePool {name} is static (`replicas`), and Karpenter's feature gate `static_capacity` is off: it has no nodes"
             ));
         }
-        if !pool.startup_taints.is_empty() {
-            warnings.may_change(format!(
-                "NodePool {name}: its startup taints are taken to be removed 5s after a node is Ready"
-            ));
-        }
     }
     pools
 }

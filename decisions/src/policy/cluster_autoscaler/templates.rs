@@ -50,25 +50,32 @@ const DEPRECATED_LABELS: [(&str, &str); 3] = [
     ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"),
 ];
 
+/// Whether the key alone says that a taint goes away when a node has started up.
+pub fn has_startup_prefix(key: Symbol) -> bool {
+    STARTUP_PREFIXES.iter().any(|prefix| key.as_str().starts_with(prefix))
+}
+
 /// Whether a taint goes away when a node has started up.
 pub fn is_startup_taint(flags: &Flags, taint: &Taint) -> bool {
     let key = taint.key.as_str();
     flags.startup_taints.contains(&taint.key)
-        || STARTUP_PREFIXES.iter().any(|prefix| key.starts_with(prefix))
+        || has_startup_prefix(taint.key)
         || flags.startup_taint_prefixes.iter().any(|prefix| key.starts_with(prefix.as_str()))
+}
+
+/// Whether templates leave a taint out: it says how a node is, and not what it is for.
+pub fn is_left_out(flags: &Flags, taint: &Taint) -> bool {
+    let key = taint.key.as_str();
+    CONDITION_TAINTS.contains(&key)
+        || key == IMPAIRED_VOLUMES
+        || flags.status_taints.contains(&taint.key)
+        || key.starts_with(STATUS_PREFIX)
+        || is_startup_taint(flags, taint)
 }
 
 /// The taints that a fresh node will have, of those that a node has.
 fn sanitized_taints(flags: &Flags, taints: &[Taint]) -> Vec<Taint> {
-    let passing = |taint: &&Taint| {
-        let key = taint.key.as_str();
-        CONDITION_TAINTS.contains(&key)
-            || key == IMPAIRED_VOLUMES
-            || flags.status_taints.contains(&taint.key)
-            || key.starts_with(STATUS_PREFIX)
-            || is_startup_taint(flags, taint)
-    };
-    taints.iter().filter(|taint| !passing(taint)).copied().collect()
+    taints.iter().filter(|taint| !is_left_out(flags, taint)).copied().collect()
 }
 
 /// Whether the scheduler may use the node as far as its state goes: its condition, and no taint that says otherwise.
