@@ -7,6 +7,7 @@
 
 mod reading;
 mod selected;
+pub(super) mod status_times;
 
 use smallvec::SmallVec;
 
@@ -28,6 +29,7 @@ use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
 
 use reading::{Read, Reading, read_metrics};
 use selected::find_rivals;
+use status_times::StatusTimes;
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
@@ -52,6 +54,7 @@ pub(super) struct ReplicaLoop<'s> {
     /// Room for the pods of a pass, which is used again: there are thousands of passes an hour.
     room: Option<Box<Room>>,
     drift: Drift,
+    times: StatusTimes,
 }
 
 /// The pods of a pass.
@@ -116,6 +119,7 @@ pub(super) fn apply<'s>(
         read: Vec::new(),
         room: None,
         drift: Drift::of_autoscaler(&context.streams, &name.to_string()),
+        times: StatusTimes::new(&context.streams),
     });
     find_rivals(context);
     limit_replicas(context, now, (spec, owner), target);
@@ -202,7 +206,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
     let mut room = context.autoscalers[index as usize].room.take().unwrap_or_default();
-    let settled = look_at_pods(context, now, target, metrics, &mut room);
+    let settled = look_at_pods(context, now, (index, target), metrics, &mut room);
     let workload = context.world.workload(target);
     let view = HpaView {
         now,
@@ -256,7 +260,7 @@ fn note_planned_maximum(
 fn look_at_pods(
     context: &Context<'_>,
     now: SimTime,
-    target: WorkloadId,
+    (index, target): (u32, WorkloadId),
     metrics: &[MetricSpec],
     room: &mut Room,
 ) -> SettledPods {
@@ -273,7 +277,8 @@ fn look_at_pods(
         room.pods.extend(of_others);
     }
     room.views.clear();
-    room.views.extend(room.pods.iter().map(|&pod| pod_view(context, pod)));
+    let times = &context.autoscalers[index as usize].times;
+    room.views.extend(room.pods.iter().map(|&pod| pod_view(context, times, pod)));
     settled
 }
 
@@ -430,7 +435,7 @@ fn readings_text(metrics: &[MetricSpec], decision: &HpaDecision) -> String {
     metrics.iter().zip(&decision.proposals).map(text).collect::<Vec<_>>().join("; ")
 }
 
-fn pod_view(context: &Context<'_>, pod: PodId) -> PodView {
+fn pod_view(context: &Context<'_>, times: &StatusTimes, pod: PodId) -> PodView {
     let state = context.world.pod(pod);
     let phase = match state.phase {
         PodPhase::Pending | PodPhase::Starting => ReportedPhase::Pending,
@@ -439,7 +444,10 @@ fn pod_view(context: &Context<'_>, pod: PodId) -> PodView {
     };
     let ready = state.started.map(|started| ReadyCondition {
         ready: state.is_ready(),
-        since: state.ready_since.or(state.deletion_requested).unwrap_or(started),
+        since: match state.ready_since {
+            Some(since) => times.ready_condition(pod, since),
+            None => state.deletion_requested.unwrap_or(started),
+        },
     });
     PodView { phase, deleting: state.deletion_requested.is_some(), start_time: state.started, ready }
 }

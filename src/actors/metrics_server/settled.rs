@@ -8,6 +8,7 @@
 use super::{MetricsServer, Point, mean_use};
 use crate::actors::cpu_use::CpuUse;
 use crate::actors::load_loop::LoadLoop;
+use crate::actors::replica_loop::status_times::{LONGEST_LAG, STAMP};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
 use crate::policy::replicas::hpa::{Sample, SettledPods};
 
@@ -86,7 +87,8 @@ impl super::PodMetrics {
         let (Some((since, _)), [Some(first), Some(second), Some(third)]) = (self.ready, self.points) else {
             return false;
         };
-        since <= first.at && second.at - first.at == resolution && third.at - second.at == resolution
+        // From then on each reading counts for an autoscaler.
+        since + LONGEST_LAG + STAMP <= first.at && second.at - first.at == resolution && third.at - second.at == resolution
     }
 }
 

@@ -96,9 +96,9 @@ fn read_metric(
     let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
     let source = &effective_metrics(spec)[position].source;
     match source {
-        MetricSource::Resource { name } => read_resource(context, now, (target, pods), (*name, None), room),
+        MetricSource::Resource { name } => read_resource(context, now, index, (target, pods), (*name, None), room),
         MetricSource::ContainerResource { name, container } => {
-            read_resource(context, now, (target, pods), (*name, Some(container.as_str())), room)
+            read_resource(context, now, index, (target, pods), (*name, Some(container.as_str())), room)
         }
         MetricSource::External { .. } if owner.is_some() => {
             match keda_loop::external_metric(context, now, owner.unwrap_or_default(), position) {
@@ -193,6 +193,7 @@ fn stated_of<'s>(context: &Context<'s>, subject: &ExternalSubject) -> Option<&'s
 fn read_resource(
     context: &Context<'_>,
     now: SimTime,
+    index: u32,
     (target, pods): (ObjectName, &[PodId]),
     (name, container): (ResourceName, Option<&str>),
     room: &mut Reading,
@@ -209,6 +210,7 @@ fn read_resource(
     }
     let mut samples = std::mem::take(&mut room.samples);
     samples.clear();
+    let times = &context.autoscalers[index as usize].times;
     let sample = |&pod: &PodId| {
         let state = context.world.pod(pod);
         let request = room.request(&state.spec, (name, container));
@@ -219,7 +221,7 @@ fn read_resource(
             Some(percent) => stated_sample(context, now, pod, percent.zip(request)),
             None => metered_sample(context, now, pod, (is_memory, container)),
         };
-        PodSample { sample, request }
+        PodSample { sample: sample.map(|sample| times.stamped(pod, sample)), request }
     };
     samples.extend(pods.iter().map(sample));
     of_container(context, pods, container, samples, room)
