@@ -152,7 +152,7 @@ pub enum Verdict {
     EvictionRefused,
     /// The API refused to resize it.
     ResizeRefused,
-    /// It wanted a change; the others have used up the budget.
+    /// It wanted a change; the others have used up the budget, or in the mode InPlace there are too few replicas.
     AcceptedNoAction,
     /// It is within the bounds and young.
     YoungInRange,

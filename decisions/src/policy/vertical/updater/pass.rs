@@ -33,6 +33,8 @@ struct Entry<'v> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Decision {
     Wait,
+    /// It has its turn, and the real program finds then that it may not touch it.
+    Refused,
     Evict,
     Resize,
     /// What does not fit the node is asked for once more, and remembered.
@@ -134,7 +136,7 @@ impl Pass<'_, '_> {
         for index in order {
             let entry = &mut entries[index];
             match self.decide(entry.pod, entry.group) {
-                Decision::Wait => continue,
+                Decision::Wait | Decision::Refused => continue,
                 Decision::Evict => {
                     to_evict.push(index);
                     continue;
@@ -176,8 +178,11 @@ impl Pass<'_, '_> {
 
     /// What may be done with a pod that is to be resized where it runs.
     fn decide(&mut self, pod: &PodToUpdate, group: usize) -> Decision {
-        let Some(group) = self.groups[group] else { return Decision::Wait };
         let Some(recommendation) = &self.view.vpa.recommendation else { return Decision::Wait };
+        let Some(group) = self.groups[group] else {
+            // The mode InPlace passes over no pod for being deferred, and `InPlaceUpdate` fails.
+            return if self.way == Way::Resize { Decision::Refused } else { Decision::Wait };
+        };
         if self.way == Way::Resize {
             return self.decide_in_place(pod, recommendation);
         }
