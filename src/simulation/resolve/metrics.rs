@@ -193,7 +193,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
                 let name = format!("ScaledJob {}/{}", plan.job.namespace, plan.job.name);
                 warn_about_triggers(&name, &plan.sources(), |name| name == ResourceName::CPU, warnings);
                 warn_about_queries(&name, &plan.sources(), setup, warnings);
-                if plan.queue.is_none() {
+                let workload = ObjectName { namespace: plan.job.namespace, name: plan.job.name };
+                let states_time = setup.scenario.times.get(&workload).is_some_and(|times| times.run_time.is_some());
+                if plan.queue.is_none() && !states_time {
                     warnings.may_change(format!(
                         "{name}: no queue names its Jobs, so each pod is taken to run for a minute"
                     ));
