@@ -149,7 +149,7 @@ fn a_group_grows_and_shrinks_to_the_size_that_the_timeline_sets() {
 }
 
 #[test]
-fn a_drain_that_a_budget_blocks_is_given_up_after_a_quarter_of_an_hour() {
+fn blocked_drain_of_a_managed_group_ends_after_five_minutes() {
     let more = "timeline: [{ at: 5m, scale_group: { group: workers, desired: 1 } }]";
     let budget = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: \
         {maxUnavailable: 0, selector: {matchLabels: {app: web}}}\n";
@@ -159,7 +159,7 @@ fn a_drain_that_a_budget_blocks_is_given_up_after_a_quarter_of_an_hour() {
     let [node] = ended(&outcome, NodeEnd::ScaledIn)[..] else { panic!("one node") };
     assert_eq!(node.drained, None);
     let drained_for = node.terminating.unwrap() - node.deletion_requested.unwrap();
-    assert_eq!(drained_for, SimDuration::from_secs(900));
+    assert_eq!(drained_for, SimDuration::from_secs(300));
     let plain = run(&scenario(&format!("{group}, managed: false"), more), &manifests);
     let [node] = ended(&plain, NodeEnd::ScaledIn)[..] else { panic!("one node") };
     assert_eq!(node.terminating, node.deletion_requested, "nobody drains the nodes of a plain group");

@@ -1,8 +1,8 @@
 //! The end of a group's instance: for a managed group a drain, for any other the plain end. The same drain serves the
 //! termination handler, on any node.
 //!
-//! Source: EKS user guide, managed node group termination; the limit of fifteen minutes and how often an eviction is tried
-//! again are assumptions.
+//! Source: EKS user guide, managed node groups (awsdocs/amazon-eks-user-guide#1128). How often an eviction is tried again and the limit of the
+//! termination handler are assumptions. An update of a managed group to another version, which has fifteen minutes, is not simulated.
 
 use crate::actors::context::Context;
 use crate::actors::event::{GroupEvent, class};
@@ -17,8 +17,10 @@ use crate::world::record::NodeEnd;
 
 /// Between two looks at a draining node.
 const POLL: SimDuration = SimDuration::from_secs(1);
-/// After this time a node ends with the pods that it still has.
-const LONGEST: SimDuration = SimDuration::from_secs(15 * 60);
+/// Longest drain of a node whose managed group ends it; it ends with the pods that it still has.
+const GROUP_LIMIT: SimDuration = SimDuration::from_secs(5 * 60);
+/// Longest drain of a node that EC2 ends.
+const HANDLER_LIMIT: SimDuration = SimDuration::from_secs(15 * 60);
 
 /// A drain that is going on.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +86,13 @@ pub(in crate::actors) fn leave_to_ec2(context: &mut Context<'_>, now: SimTime, n
 /// Cordons the node and begins to evict its pods, or goes on with a drain that has begun.
 fn start(context: &mut Context<'_>, now: SimTime, node: NodeId, ends: bool) {
     let under_way = context.node_groups.draining.get(&node).copied();
-    let fresh = Drain { deadline: now + LONGEST, ends, done: false };
-    let drain = under_way.map_or(fresh, |drain| Drain { ends: drain.ends || ends, ..drain });
+    let limit = if ends { GROUP_LIMIT } else { HANDLER_LIMIT };
+    let fresh = Drain { deadline: now + limit, ends, done: false };
+    let drain = under_way.map_or(fresh, |drain| Drain {
+        deadline: drain.deadline.min(fresh.deadline),
+        ends: drain.ends || ends,
+        ..drain
+    });
     context.node_groups.draining.insert(node, drain);
     if under_way.is_none() {
         context.world.taint_node(node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
