@@ -13,7 +13,7 @@ use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
 use super::workload_controllers::ended_jobs::{self, History};
 use super::workload_controllers::job_state::{FoundJobPod, JobPod, JobState};
-use super::workload_controllers::jobs::fails;
+use super::workload_controllers::jobs::{fails, reconcile_at, restart_in_place};
 use super::workload_controllers::pod_labels;
 use super::{keda_loop, kubelet, names, volumes, workload_controllers};
 use crate::cluster::NewWorkload;
@@ -28,6 +28,7 @@ use crate::policy::replicas::keda::{
     JobPodView, JobTrigger, combine, is_pending, plan_jobs, target_of, trigger_maximum, trigger_metric_name,
 };
 use crate::policy::workloads::{JobEnd, JobStep};
+use crate::world::World;
 use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
 
 /// How long a pod runs that finds nothing to take.
@@ -81,8 +82,8 @@ impl<'s> Job<'s> {
         Self { spec: &own.plan.job.job, form: own.form, revision: own.revision, began, is_begun: true, state }
     }
 
-    fn step(&self, now: SimTime) -> JobStep {
-        self.state.step(self.spec, Some(self.began), now)
+    fn step(&self, world: &World, now: SimTime) -> JobStep {
+        self.state.step(self.spec, world, Some(self.began), now)
     }
 }
 
@@ -418,8 +419,10 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     let mut jobs = std::mem::take(&mut context.jobs[index].jobs);
     let mut left = jobs.len() as u32;
     jobs.retain_mut(|job| {
-        match job.step(now) {
-            JobStep::Create(count) => job.state.make_pods(context, now, (workload, job.revision), count),
+        match job.step(&context.world, now) {
+            JobStep::Create(count) => {
+                job.state.make_pods(context, now, (workload, job.revision), (job.spec, count));
+            }
             JobStep::Delete(count) => {
                 delete(context, now, index, job.state.take_surplus(job.spec, count), "the Job needs fewer pods");
             }
@@ -460,21 +463,24 @@ fn conclude(context: &mut Context<'_>, now: SimTime, index: usize, job: &mut Job
 
 /// Pods that were evicted or lost: what they took goes back, and they count as failed.
 fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
-    let workload = context.jobs[index].workload;
+    let (workload, version) = (context.jobs[index].workload, context.setup.policy.versions.kubernetes);
     let mut back = 0;
+    let mut again = Vec::new();
     for job in &mut context.jobs[index].jobs {
-        let lost = job.state.take_lost(job.spec, &context.world, |worker| back += worker.messages);
-        if lost > 0 {
-            let wait = job.state.fail(now, lost);
-            context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
-        }
+        let lost = job.state.take_lost(job.spec, (&context.world, now), |worker| back += worker.messages);
+        again.push(job.state.lose(job.spec, &lost, version));
     }
+    again.into_iter().for_each(|again| reconcile_at(context, now, workload, again));
     give_back(context, now, index, back);
 }
 
 /// A pod's containers run: one that takes messages does so when its application has started.
 pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let Some((index, position, place)) = find(context, pod) else { return };
+    // Its Job may have ended with the restart.
+    if context.world.pod(pod).restarts > 0 {
+        workload_controllers::wake(context, context.jobs[index].workload);
+    }
     let start = context.times_of(context.jobs[index].workload).start_time;
     let found = context.jobs[index].jobs[position].state.pods[place].found;
     if !found && context.jobs[index].plan.queue.is_some() && start > SimDuration::ZERO {
@@ -522,21 +528,27 @@ pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let workload = context.jobs[index].workload;
     let fails = fails(context, pod);
     let has_claims = volumes::has_ephemeral(context, pod);
-    let job = &mut context.jobs[index].jobs[position].state;
+    let Job { spec, state: job, .. } = &mut context.jobs[index].jobs[position];
+    if fails && spec.restarts_in_place {
+        let messages = std::mem::take(&mut job.pods[place].messages);
+        job.pods[place].found = false;
+        give_back(context, now, index, messages);
+        return restart_in_place(context, now, pod);
+    }
     let worker = job.take_ended(place, has_claims);
     if fails {
-        let wait = job.fail(now, 1);
-        context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        let again = job.fail(spec, now, pod);
+        reconcile_at(context, now, workload, again);
         give_back(context, now, index, worker.messages);
         kubelet::failed(context, now, pod);
     } else {
-        job.succeed();
+        job.succeed(pod);
         if let Some(queue) = plan.queue {
             context.queues[queue].queue.finish(worker.messages, now);
         }
         kubelet::succeeded(context, now, pod);
     }
-    if let JobStep::End(end) = context.jobs[index].jobs[position].step(now) {
+    if let JobStep::End(end) = context.jobs[index].jobs[position].step(&context.world, now) {
         let mut job = context.jobs[index].jobs.remove(position);
         let left = context.jobs[index].jobs.len() as u32;
         conclude(context, now, index, &mut job, (end, left));

@@ -1,6 +1,9 @@
 //! Containers that are killed and start again: at once the first time, later with every time (`CrashLoopBackOff`).
 //!
-//! Source: Kubernetes 1.36 `pkg/kubelet/kuberuntime/kuberuntime_manager.go`, `doBackOff`; `client-go/util/flowcontrol`.
+//! Before Kubernetes 1.35 the pod's worker finds only at its next look, 10 to 15 s after the one before, that the wait is over.
+//!
+//! Source: Kubernetes 1.36 `pkg/kubelet/kuberuntime/kuberuntime_manager.go`, `doBackOff`; `client-go/util/flowcontrol`; 1.34
+//! `pkg/kubelet/pod_workers.go`, `completeWork`; kubernetes/kubernetes#133066.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +19,9 @@ const BACK_OFF_MAX: SimDuration = SimDuration::from_secs(300);
 /// A container that ends so long after its last start, or later, starts at once again.
 const FORGOTTEN: SimDuration = SimDuration::from_secs(600);
 
+/// From one look of a pod's worker to the next, at least, and the longest time on top of it.
+const LOOK: (SimDuration, SimDuration) = (SimDuration::from_secs(10), SimDuration::from_secs(5));
+
 /// When each pod was last started again, and how long its next start waits.
 pub(super) type BackOffs = BTreeMap<PodId, (SimTime, SimDuration)>;
 
@@ -26,11 +32,25 @@ pub(super) fn restart(context: &mut Context<'_>, now: SimTime, pod: PodId, stops
         Some((started, wait)) if ended.saturating_since(*started) <= FORGOTTEN => *wait,
         _ => SimDuration::ZERO,
     };
-    let again = ended + wait;
+    let again = ended + until_look(context, pod, wait);
     context.back_offs.insert(pod, (again, (wait * 2).clamp(BACK_OFF, BACK_OFF_MAX)));
     kubelet::cut_off(context, now, pod);
     context.metrics.container_restarted(pod);
     let state = if wait > SimDuration::ZERO { "CrashLoopBackOff, " } else { "" };
     context.world.restart_pod(pod, now, &format!("{why}; {state}it starts again in {}", again - now));
     context.queue.schedule(again + kubelet::CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
+}
+
+/// From the end of a pod's containers to when its worker starts them again, given the back-off.
+fn until_look(context: &Context<'_>, pod: PodId, wait: SimDuration) -> SimDuration {
+    if context.setup.policy.versions.kubernetes.minor() >= 35 {
+        return wait;
+    }
+    let restart = context.world.pod(pod).restarts.to_string();
+    let mut looks = context.streams.nth("restart-looks", &restart, u64::from(pod.0));
+    let mut after = SimDuration::ZERO;
+    while after < wait {
+        after += LOOK.0 + looks.span_up_to(LOOK.1);
+    }
+    after
 }

@@ -7,6 +7,7 @@ pub(super) mod bare_pods;
 pub(super) mod daemon_sets;
 pub(super) mod deployments;
 pub(super) mod ended_jobs;
+mod job_indexes;
 pub(super) mod job_state;
 pub(super) mod jobs;
 pub(super) mod pod_labels;

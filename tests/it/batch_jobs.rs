@@ -133,7 +133,7 @@ fn a_suspended_job_may_be_placed_elsewhere_and_do_nothing_else() {
 fn with_a_policy_for_failures_pods_are_replaced_when_they_have_ended() {
     let policy = "  podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}\n";
     // Deleted after ten minutes, gone five minutes later; a failure that counts makes the Job wait for ten seconds.
-    for (policy, again) in [("", 610), ("  podReplacementPolicy: Failed\n", 910), (policy, 900)] {
+    for (policy, again) in [("", 610), ("  podReplacementPolicy: Failed\n", 910), (policy, 910)] {
         let spec = format!("  parallelism: 2\n  completions: 2\n{policy}");
         let object = job(&spec, &template("100m", "terminationGracePeriodSeconds: 600, "));
         let rest = "timeline: [{at: 10m, delete: {kind: Pod, labels: {app: report}, count: 1}}]\n\
@@ -250,4 +250,93 @@ fn a_release_that_drops_a_field_does_not_heed_it_and_says_so() {
         assert_eq!(pods(&outcome, "report").len(), made, "{release}");
         assert_eq!(says(&outcome, "`timeZone`"), release == "1.24", "{:?}", outcome.warnings);
     }
+}
+
+/// A Job under a Kubernetes release, whose pods run as `about` says.
+fn under(release: &str, (spec, template): (&str, &str), about: &str) -> Outcome {
+    let rest = format!("versions: {{kubernetes: '{release}'}}\nworkloads: [{{name: report, {about}}}]");
+    run("40m", &rest, &format!("{}{}", cluster(0), job(spec, template)), &[])
+}
+
+/// Seconds from the first start of the Job's only pod to the Job's failure.
+fn failed_after(outcome: &Outcome) -> f64 {
+    let pods = pods(outcome, "report");
+    assert_eq!(pods.len(), 1);
+    let failed = outcome.record.events.iter().find(|event| event.kind == EventKind::JobFailed).unwrap();
+    assert!(failed.message.starts_with("BackoffLimitExceeded"), "{}", failed.message);
+    (failed.at - pods[0].started.unwrap()).as_secs_f64()
+}
+
+#[test]
+fn container_of_on_failure_job_restarts_in_its_pod() {
+    let template = template("100m", "").replace("Never", "OnFailure");
+    let failed = |release: &str, limit: u32| {
+        let spec = format!("  backoffLimit: {limit}\n");
+        failed_after(&under(release, (&spec, &template), "run_time: 20s, failures: 1"))
+    };
+    // Four runs of 20 s, waits of 0, 10, 20 and 40 s, and a second for each start.
+    let exact = failed("1.35", 4);
+    assert!((154.0..154.5).contains(&exact), "{exact}");
+    // The worker of an older kubelet is late for each wait but the first.
+    let late = failed("1.34", 4);
+    assert!((exact..exact + 45.0).contains(&late) && late > exact + 1.0, "{late}");
+    let first = failed("1.35", 0);
+    assert!((21.0..21.5).contains(&first), "{first}");
+}
+
+#[test]
+fn restarted_container_can_do_the_work_of_its_pod() {
+    let template = template("100m", "").replace("Never", "OnFailure");
+    let spec = "  parallelism: 12\n  completions: 12\n  backoffLimit: 100\n";
+    let outcome = under("1.36", (spec, &template), "run_time: 20s, failures: 0.5");
+    assert_eq!((pods(&outcome, "report").len(), count(&outcome, EventKind::JobFinished)), (12, 1));
+    let (restarts, failed) = (count(&outcome, EventKind::PodKilled), count(&outcome, EventKind::PodFailed));
+    assert!((4..40).contains(&restarts) && failed == 0, "{restarts} {failed}");
+}
+
+#[test]
+fn ignored_failures_delay_the_next_pods_from_1_28() {
+    let policy = "  podFailurePolicy: {rules: [{action: Ignore, onPodConditions: [{type: DisruptionTarget}]}]}\n";
+    for (release, lost, again) in [("1.27", 3, 600), ("1.28", 3, 640), ("1.36", 3, 640), ("1.36", 1, 610)] {
+        let spec = format!("  parallelism: 4\n  completions: 4\n  backoffLimit: 0\n{policy}");
+        let rest = format!(
+            "versions: {{kubernetes: '{release}'}}\nworkloads: [{{name: report, run_time: 3h}}]\n\
+             timeline: [{{at: 10m, delete: {{kind: Pod, labels: {{app: report}}, count: {lost}}}}}]"
+        );
+        let outcome = run("15m", &rest, &format!("{}{}", cluster(0), job(&spec, &template("100m", ""))), &[]);
+        let created = created(&pods(&outcome, "report"));
+        assert_eq!((created.len(), count(&outcome, EventKind::JobFailed)), (4 + lost, 0), "{release}");
+        assert!(created[4..].iter().all(|at| (again..=again + 2).contains(at)), "{release} {created:?}");
+    }
+}
+
+#[test]
+fn indexes_back_off_and_are_given_up_each_by_itself() {
+    let spec = |more: &str| {
+        format!("  completionMode: Indexed\n  parallelism: 3\n  completions: 3\n  backoffLimitPerIndex: 1\n{more}")
+    };
+    let run = |release: &str, more: &str| {
+        let outcome = under(release, (&spec(more), &template("100m", "")), "run_time: 30s, failures: 1");
+        let failed = noted(&outcome, EventKind::JobFailed);
+        (pods(&outcome, "report"), failed.first().map(|event| event.1.split(';').next().unwrap().to_owned()))
+    };
+    let (own, reason) = run("1.36", "");
+    assert_eq!((own.len(), reason.as_deref()), (6, Some("FailedIndexes")));
+    let waits: Vec<i64> = own[3..].iter().map(|pod| (pod.created - own[0].removed.unwrap()).as_secs()).collect();
+    assert!(waits.iter().all(|wait| (10..=11).contains(wait)), "each waits for its first failure: {waits:?}");
+    let (_, reason) = run("1.36", "  maxFailedIndexes: 1\n");
+    assert_eq!(reason.as_deref(), Some("MaxFailedIndexesExceeded"));
+    let (own, reason) = run("1.28", "");
+    assert_eq!((own.len(), reason.as_deref()), (9, Some("BackoffLimitExceeded")), "the release drops the field");
+}
+
+#[test]
+fn job_of_many_pods_makes_500_in_a_sync() {
+    let spec = "  parallelism: 620\n  completions: 620\n";
+    let rest = "controller_time: none\nworkloads: [{name: report, run_time: 1h}]";
+    let object = job(spec, &template("100m", ""));
+    let outcome = run("5m", rest, &format!("{}{object}", cluster(0)), &[]);
+    let created = created(&pods(&outcome, "report"));
+    assert_eq!((created.len(), created.iter().filter(|at| **at == created[0]).count()), (620, 500));
+    assert_eq!(created[619] - created[0], 1);
 }

@@ -134,6 +134,12 @@ pub struct JobSpec {
     pub completions: Option<u32>,
     /// Failures above which it is given up.
     pub backoff_limit: u32,
+    /// Failures above which one of its indexes is given up, where failures count by index (`backoffLimitPerIndex`).
+    pub index_backoff_limit: Option<u32>,
+    /// Indexes given up above which the Job is (`maxFailedIndexes`).
+    pub max_failed_indexes: Option<u32>,
+    /// Whether a container that fails restarts in its pod (`restartPolicy: OnFailure`).
+    pub restarts_in_place: bool,
     /// How long it may run; `None` for ever.
     pub active_deadline: Option<SimDuration>,
     /// Whether it makes no pods.
@@ -156,14 +162,19 @@ pub struct JobSpec {
 impl JobSpec {
     /// Drops the fields that the API server of this release does not know, or not unless a feature gate is opened.
     ///
-    /// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `JobPodFailurePolicy` (on since 1.26), `JobPodReplacementPolicy` (1.29) and
-    /// `JobManagedBy` (1.32); 1.28 `pkg/controller/job/job_controller.go`, `onlyReplaceFailedPods`.
+    /// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `JobPodFailurePolicy` (on since 1.26), `JobPodReplacementPolicy` and
+    /// `JobBackoffLimitPerIndex` (1.29), `JobManagedBy` (1.32); 1.28 `pkg/controller/job/job_controller.go`, `onlyReplaceFailedPods`.
     pub fn drop_unknown(&mut self, version: KubernetesVersion) {
         if version.minor() < 26 {
             (self.failure_policy, self.ignores_disruptions) = (false, false);
         }
         if version.minor() < 29 {
             self.replaces_ended_only = self.failure_policy;
+            // Without the field the limit of all pods has its usual default.
+            if self.index_backoff_limit.is_some() && self.backoff_limit == i32::MAX.unsigned_abs() {
+                self.backoff_limit = 6;
+            }
+            (self.index_backoff_limit, self.max_failed_indexes) = (None, None);
         }
         if version.minor() < 32 {
             self.manager = None;
@@ -186,6 +197,9 @@ impl JobSpec {
             parallelism: 1,
             completions: Some(1),
             backoff_limit: 6,
+            index_backoff_limit: None,
+            max_failed_indexes: None,
+            restarts_in_place: false,
             active_deadline: None,
             suspended: false,
             ignores_disruptions: false,

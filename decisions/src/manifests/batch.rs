@@ -21,6 +21,8 @@ static JOB: Shape = Shape {
         "parallelism",
         "completions",
         "backoffLimit",
+        "backoffLimitPerIndex",
+        "maxFailedIndexes",
         "activeDeadlineSeconds",
         "suspend",
         "podFailurePolicy",
@@ -31,14 +33,7 @@ static JOB: Shape = Shape {
         "template",
     ],
     without_effect: &["selector", "manualSelector"],
-    unsupported: &[
-        (
-            "backoffLimitPerIndex",
-            "an index is tried again until it is done; failures count for the Job as a whole, against `backoffLimit`",
-        ),
-        ("maxFailedIndexes", "failures count for the Job as a whole"),
-        ("successPolicy", "the Job ends with all its completions"),
-    ],
+    unsupported: &[("successPolicy", "the Job ends with all its completions")],
     strict: false,
 };
 static CRON_JOB: Shape = Shape {
@@ -150,14 +145,17 @@ fn calendar<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(String, Op
 ///
 /// Source: Kubernetes 1.36 `pkg/apis/batch/validation/validation.go`, `validateJobTemplateSpec` and `ValidateJobSpec`.
 fn refuse_restarts(reader: &Reader<'_>, template: &Node<'_>) -> Result<(), InputError> {
-    let policy = template.get("spec").and_then(|spec| spec.get("restartPolicy"));
-    match policy.filter(|node| node.as_text() == Some("Always")) {
+    match restart_policy(template).filter(|node| node.as_text() == Some("Always")) {
         Some(node) => Err(reader
             .error(node.at, "the pods of a Job cannot have `restartPolicy: Always`")
             .because("the API server refuses it")
             .help("write `Never` or `OnFailure`")),
         None => Ok(()),
     }
+}
+
+fn restart_policy<'n, 's>(template: &'n Node<'s>) -> Option<&'n Node<'s>> {
+    template.get("spec")?.get("restartPolicy")
 }
 
 /// What a Job does.
@@ -169,19 +167,25 @@ pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<J
     let template = template(reader, given, OwnerKind::Job)?;
     let parallelism = replicas(reader, spec, "parallelism")?;
     let completions = count(reader, spec, "completions")?;
+    // Neither of the two means one pod that has to succeed.
+    let completions = if parallelism.is_none() { completions.or(Some(1)) } else { completions };
+    let indexed = spec.optional("completionMode", |n, what| reader.choice(n, what, MODES))?.unwrap_or(false);
+    let by_index = indexed && completions.is_some();
     Ok(JobSpec {
         template: Arc::new(template),
-        // Neither of the two means one pod that has to succeed.
-        completions: if parallelism.is_none() { completions.or(Some(1)) } else { completions },
+        completions,
         parallelism: parallelism.unwrap_or(1),
         backoff_limit: backoff_limit(reader, node, spec)?,
+        index_backoff_limit: count(reader, spec, "backoffLimitPerIndex")?.filter(|_| by_index),
+        max_failed_indexes: count(reader, spec, "maxFailedIndexes")?,
+        restarts_in_place: restart_policy(given).is_some_and(|node| node.as_text() == Some("OnFailure")),
         active_deadline: active_deadline(reader, spec)?,
         suspended: spec.optional("suspend", |n, what| reader.truth(n, what))?.unwrap_or(false),
         ignores_disruptions: ignores_disruptions(reader, spec)?,
         replaces_ended_only: replaces_ended_only(reader, spec)?,
         ttl: spec.optional("ttlSecondsAfterFinished", |n, what| reader.seconds(n, what))?,
         failure_policy: spec.get("podFailurePolicy").is_some(),
-        indexed: spec.optional("completionMode", |n, what| reader.choice(n, what, MODES))?.unwrap_or(false),
+        indexed,
         manager: manager(reader, spec)?,
     })
 }

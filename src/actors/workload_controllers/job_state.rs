@@ -5,16 +5,23 @@
 //! Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`.
 
 use super::super::context::Context;
+use super::super::event::{WorkloadEvent, class};
 use super::super::news::News;
 use super::super::quotas;
 use super::ended_jobs::Ending;
+use super::job_indexes::{IndexFailure, Indexes};
 use super::{may_call, pod_labels};
-use crate::cluster::PodPhase;
+use crate::cluster::{Pod, PodPhase};
 use crate::domain::workload::{JobSpec, JobStatus};
-use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
+use crate::domain::{KubernetesVersion, PodId, SimDuration, SimTime, WorkloadId};
 use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, job_wants, retry_delay};
 use crate::world::World;
 use crate::world::record::JobOutcomeKind;
+
+/// Pods that one sync of the controller makes at most.
+const PODS_PER_SYNC: u32 = 500;
+/// From a sync to the next one that its own pods cause.
+const SYNC_BATCH: SimDuration = SimDuration::from_secs(1);
 
 /// An active pod of a Job, with what its maker remembers of it.
 pub(in crate::actors) trait JobPod {
@@ -48,6 +55,11 @@ pub(in crate::actors) struct FoundJobPod {
     pub deleting: bool,
 }
 
+/// Restarts in the status of a pod's containers: one that waits for its restart is not counted yet.
+fn restarts_shown(pod: &Pod) -> u32 {
+    pod.restarts.saturating_sub(u32::from(pod.phase == PodPhase::Starting))
+}
+
 /// The pods of a Job, and how they have fared.
 #[derive(Clone, Debug)]
 pub(in crate::actors) struct JobState<P> {
@@ -67,6 +79,8 @@ pub(in crate::actors) struct JobState<P> {
     failures_in_row: u32,
     /// When pods may be made again.
     not_before: SimTime,
+    /// Its indexes, where failures count by index.
+    indexes: Indexes,
 }
 
 impl<P: JobPod> JobState<P> {
@@ -82,6 +96,7 @@ impl<P: JobPod> JobState<P> {
             failed_indexes: 0,
             failures_in_row: 0,
             not_before: SimTime::ZERO,
+            indexes: Indexes::default(),
         }
     }
 
@@ -89,6 +104,7 @@ impl<P: JobPod> JobState<P> {
     pub(in crate::actors) fn go_on(&mut self, world: &mut World, status: &JobStatus) {
         (self.succeeded, self.failed) = (status.succeeded, status.failed);
         self.failed_indexes = status.failed_indexes;
+        self.indexes.skip(status.succeeded.saturating_add(status.failed_indexes));
         world.go_on_with_job(self.job, status);
     }
 
@@ -98,6 +114,11 @@ impl<P: JobPod> JobState<P> {
     /// Source: `isPodFailed`, `onlyReplaceFailedPods`.
     pub(in crate::actors) fn find_pod(&mut self, spec: &JobSpec, found: FoundJobPod, own: P) {
         if !found.deleting {
+            if spec.index_backoff_limit.is_some()
+                && let Some(index) = self.indexes.next(spec, SimTime::ZERO)
+            {
+                self.indexes.run(index, found.id);
+            }
             self.pods.push(own);
         } else if spec.replaces_ended_only {
             self.leaving.push((found.id, true));
@@ -105,7 +126,14 @@ impl<P: JobPod> JobState<P> {
     }
 
     /// What is to be done next for a Job that runs since `started`, or is suspended.
-    pub(in crate::actors) fn step(&self, spec: &JobSpec, started: Option<SimTime>, now: SimTime) -> JobStep {
+    pub(in crate::actors) fn step(
+        &self,
+        spec: &JobSpec,
+        world: &World,
+        started: Option<SimTime>,
+        now: SimTime,
+    ) -> JobStep {
+        let restarts = self.pods.iter().map(|pod| restarts_shown(world.pod(pod.id())));
         job_step(&JobView {
             spec,
             active: self.pods.len() as u32,
@@ -113,6 +141,7 @@ impl<P: JobPod> JobState<P> {
             succeeded: self.succeeded,
             failed: self.failed,
             failed_indexes: self.failed_indexes,
+            restarts: if spec.restarts_in_place { restarts.sum() } else { 0 },
             age: started.map_or(SimDuration::ZERO, |started| now.saturating_since(started)),
             backing_off: self.not_before > now,
         })
@@ -128,21 +157,34 @@ impl<P: JobPod> JobState<P> {
         self.succeeded == 0
     }
 
-    /// Makes so many pods, as far as calls and quotas allow.
+    /// Makes so many pods, as far as calls, quotas and the waits of indexes allow, at most as many as one sync makes.
+    ///
+    /// Source: `manageJob`, `MaxPodCreateDeletePerSync`; `SyncJobBatchPeriod` until the next sync.
     pub(in crate::actors) fn make_pods(
         &mut self,
         context: &mut Context<'_>,
         now: SimTime,
         (workload, revision): (WorkloadId, u32),
-        count: u32,
+        (spec, count): (&JobSpec, u32),
     ) {
-        for _ in 0..count {
+        if count > PODS_PER_SYNC {
+            context.queue.schedule_in(SYNC_BATCH, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        }
+        for _ in 0..count.min(PODS_PER_SYNC) {
+            let by_index = spec.index_backoff_limit.is_some();
+            let index = by_index.then(|| self.indexes.next(spec, now)).flatten();
+            if by_index && index.is_none() {
+                return;
+            }
             if !may_call(context, now, workload) || !quotas::admits(context, now, workload, revision) {
                 return;
             }
             let name = context.world.next_pod_name(workload);
             let pod = context.world.create_pod_of(workload, revision, None, name, now);
             self.pods.push(P::made(pod));
+            if let Some(index) = index {
+                self.indexes.run(index, pod);
+            }
             context.world.assign_to_job(pod, self.job);
             pod_labels::label_job(context, pod, self.job);
             context.tell(now, News::PodCreated(pod));
@@ -153,34 +195,41 @@ impl<P: JobPod> JobState<P> {
     pub(in crate::actors) fn take_surplus(&mut self, spec: &JobSpec, count: u32) -> Vec<P> {
         let keep = self.pods.len() - (count as usize).min(self.pods.len());
         let surplus = self.pods.split_off(keep);
+        surplus.iter().for_each(|pod| self.indexes.stop(pod.id()));
         if spec.replaces_ended_only {
             self.leaving.extend(surplus.iter().map(|own| (own.id(), false)));
         }
         surplus
     }
 
-    /// Takes out pods that somebody else deleted or that went with their node, hands each to `gone`, and says how many count as failed now:
-    /// at once, or when they have ended.
+    /// Takes out pods that somebody else deleted or that went with their node, and hands each to `gone`. Those that have failed by `now`, at
+    /// once or when they have ended, and since when.
     ///
-    /// Source: `isPodFailed`.
-    pub(in crate::actors) fn take_lost(&mut self, spec: &JobSpec, world: &World, mut gone: impl FnMut(&P)) -> u32 {
+    /// Source: `isPodFailed`; `backoff_utils.go`, `getFinishedTime`.
+    pub(in crate::actors) fn take_lost(
+        &mut self,
+        spec: &JobSpec,
+        (world, now): (&World, SimTime),
+        mut gone: impl FnMut(&P),
+    ) -> Vec<(PodId, SimTime)> {
         let waits = spec.replaces_ended_only;
-        let (mut lost, leaving) = (0, &mut self.leaving);
+        let (mut lost, leaving) = (Vec::new(), &mut self.leaving);
         self.pods.retain(|own| {
-            let active = world.pod(own.id()).is_active();
+            let pod = world.pod(own.id());
+            let active = pod.is_active();
             if !active {
                 gone(own);
-                lost += u32::from(!waits);
+                lost.extend((!waits).then(|| (own.id(), pod.deletion_requested.unwrap_or(now))));
                 leaving.extend(waits.then_some((own.id(), true)));
             }
             active
         });
         leaving.retain(|&(pod, counts)| {
             let gone = world.pod(pod).phase == PodPhase::Gone;
-            lost += u32::from(gone && counts);
+            lost.extend((gone && counts).then_some((pod, now)));
             !gone
         });
-        if spec.ignores_disruptions { 0 } else { lost }
+        lost
     }
 
     /// Takes out the active pod at this place, which ends by itself, and remembers it where it has claims of its own.
@@ -190,19 +239,52 @@ impl<P: JobPod> JobState<P> {
         own
     }
 
-    /// A pod has done its work.
-    pub(in crate::actors) const fn succeed(&mut self) {
+    /// A pod has done its work: failures before it delay no pod any more.
+    ///
+    /// Source: `backoff_utils.go`, `newBackoffRecord`.
+    pub(in crate::actors) fn succeed(&mut self, pod: PodId) {
         self.succeeded += 1;
-        self.failures_in_row = 0;
+        (self.failures_in_row, self.not_before) = (0, SimTime::ZERO);
+        self.indexes.succeed(pod);
     }
 
-    /// So many pods have failed: how long no other is made.
-    pub(in crate::actors) fn fail(&mut self, now: SimTime, pods: u32) -> SimDuration {
-        self.failed += pods;
-        self.failures_in_row += pods;
-        let wait = retry_delay(self.failures_in_row);
-        self.not_before = now + wait;
-        wait
+    /// Pods that others deleted have failed, each since an instant: when others may be made.
+    ///
+    /// Failures that the policy ignores do not count, but delay the next pods, from Kubernetes 1.28 on.
+    ///
+    /// Source: `syncJob`; kubernetes/kubernetes#119434.
+    pub(in crate::actors) fn lose(
+        &mut self,
+        spec: &JobSpec,
+        pods: &[(PodId, SimTime)],
+        version: KubernetesVersion,
+    ) -> Option<SimTime> {
+        match spec.ignores_disruptions {
+            true if version.minor() < 28 => None,
+            ignored => self.fail_pods(spec, pods, ignored),
+        }
+    }
+
+    /// A pod has failed by itself: when others may be made.
+    pub(in crate::actors) fn fail(&mut self, spec: &JobSpec, now: SimTime, pod: PodId) -> Option<SimTime> {
+        self.fail_pods(spec, &[(pod, now)], false)
+    }
+
+    fn fail_pods(&mut self, spec: &JobSpec, pods: &[(PodId, SimTime)], ignored: bool) -> Option<SimTime> {
+        let count = u32::try_from(pods.len()).unwrap_or(u32::MAX);
+        if !ignored {
+            self.failed = self.failed.saturating_add(count);
+        }
+        if let Some(limit) = spec.index_backoff_limit {
+            let ends = pods.iter().map(|&(pod, at)| self.indexes.fail(pod, at, (limit, ignored)));
+            let ends: Vec<IndexFailure> = ends.flatten().collect();
+            self.failed_indexes += ends.iter().map(|end| u32::from(end.given_up)).sum::<u32>();
+            return ends.iter().map(|end| end.not_before).max();
+        }
+        let last = pods.iter().map(|&(_, at)| at).max()?;
+        self.failures_in_row = self.failures_in_row.saturating_add(count);
+        self.not_before = last + retry_delay(self.failures_in_row);
+        Some(self.not_before)
     }
 
     /// The Job ends, and so many of its workload's have not. Its active pods, which are to be deleted, and what is left of it then.
@@ -215,7 +297,10 @@ impl<P: JobPod> JobState<P> {
     ) -> (Vec<P>, Ending) {
         let kind = match end {
             JobEnd::Complete => JobOutcomeKind::Complete,
-            JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded | JobEnd::FailedIndexes => JobOutcomeKind::Failed,
+            JobEnd::BackoffLimitExceeded
+            | JobEnd::DeadlineExceeded
+            | JobEnd::FailedIndexes
+            | JobEnd::MaxFailedIndexesExceeded => JobOutcomeKind::Failed,
         };
         world.end_job(self.job, now, kind);
         match kind {

@@ -3,9 +3,6 @@
 //! How long a pod runs and whether it fails no manifest says; the scenario does, see
 //! [`WorkloadTimes`](crate::scenario::definition::WorkloadTimes).
 //!
-//! Deviation: a container that fails is not restarted in place (`restartPolicy: OnFailure`); its pod fails and is made again
-//! after the Job's own wait, which is as long.
-//!
 //! Source: Kubernetes 1.36.2 `pkg/controller/job`, `pkg/controller/cronjob`.
 
 use std::sync::Arc;
@@ -15,7 +12,7 @@ use jiff::Timestamp;
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::setup::InitialPlan;
-use super::super::{kubelet, volumes};
+use super::super::{kubelet, restarts, volumes};
 use super::ended_jobs::{self, History};
 use super::job_state::{FoundJobPod, JobState};
 use super::{REACTION, begin_workload, owned_template, pod_labels, refuse_edit, wake};
@@ -363,17 +360,24 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
 
 /// Pods that somebody else deleted or that went with their node count as failed.
 fn count_lost(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch) {
+    let version = context.setup.policy.versions.kubernetes;
     for job in &mut batch.running {
-        let lost = job.state.take_lost(&job.work.spec, &context.world, |_| {});
-        if lost > 0 {
-            fail(context, now, workload, job, lost);
-        }
+        let lost = job.state.take_lost(&job.work.spec, (&context.world, now), |_| {});
+        let again = job.state.lose(&job.work.spec, &lost, version);
+        reconcile_at(context, now, workload, again);
     }
 }
 
-fn fail(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &mut Running, pods: u32) {
-    let wait = job.state.fail(now, pods);
-    context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+/// The controller looks at the Jobs of a workload again when pods may be made again after a failure.
+pub(in crate::actors) fn reconcile_at(
+    context: &mut Context<'_>,
+    now: SimTime,
+    workload: WorkloadId,
+    again: Option<SimTime>,
+) {
+    if let Some(again) = again {
+        context.queue.schedule(again.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    }
 }
 
 /// Every Job takes its step; those that have ended leave.
@@ -391,8 +395,8 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
         }
         start_or_suspend(context, now, workload, job);
         let Running { work, started, state, .. } = job;
-        match state.step(&work.spec, *started, now) {
-            JobStep::Create(count) => state.make_pods(context, now, (workload, work.revision), count),
+        match state.step(&work.spec, &context.world, *started, now) {
+            JobStep::Create(count) => state.make_pods(context, now, (workload, work.revision), (&work.spec, count)),
             JobStep::Delete(count) => {
                 delete(context, now, state.take_surplus(&work.spec, count), "the Job needs fewer pods");
             }
@@ -467,13 +471,24 @@ pub(in crate::actors) fn pod_started(context: &mut Context<'_>, pod: PodId) {
     if context.controllers.batches.contains_key(&workload) {
         let time = context.times_of(workload).run_time();
         context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
+        // Its Job may have ended with the restart.
+        if context.world.pod(pod).restarts > 0 {
+            wake(context, workload);
+        }
     }
 }
 
-/// Whether a pod of a Job fails, by the share that the scenario states.
+/// Whether this start of a pod of a Job fails, by the share that the scenario states.
 pub(in crate::actors) fn fails(context: &Context<'_>, pod: PodId) -> bool {
-    let failing = context.times_of(context.world.pod(pod).workload).failures;
-    failing > 0.0 && context.streams.nth("job-fate", "", u64::from(pod.0)).uniform() < failing
+    let state = context.world.pod(pod);
+    let failing = context.times_of(state.workload).failures;
+    let restart = if state.restarts > 0 { state.restarts.to_string() } else { String::new() };
+    failing > 0.0 && context.streams.nth("job-fate", &restart, u64::from(pod.0)).uniform() < failing
+}
+
+/// The container of a Job's pod has failed and restarts where it is (`restartPolicy: OnFailure`).
+pub(in crate::actors) fn restart_in_place(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    restarts::restart(context, now, pod, SimDuration::ZERO, "its container has failed");
 }
 
 /// A pod comes to its end, well or not.
@@ -485,18 +500,26 @@ pub(in crate::actors) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: 
     }
     let Some(mut batch) = context.controllers.batches.remove(&workload) else { return };
     let fails = fails(context, pod);
+    let mut restarts = false;
     for job in &mut batch.running {
         let Some(place) = job.state.pods.iter().position(|&own| own == pod) else { continue };
+        restarts = fails && job.work.spec.restarts_in_place;
+        if restarts {
+            break;
+        }
         job.state.take_ended(place, volumes::has_ephemeral(context, pod));
         if fails {
-            fail(context, now, workload, job, 1);
+            let again = job.state.fail(&job.work.spec, now, pod);
+            reconcile_at(context, now, workload, again);
         } else {
-            job.state.succeed();
+            job.state.succeed(pod);
         }
         break;
     }
     context.controllers.batches.insert(workload, batch);
-    if fails {
+    if restarts {
+        restart_in_place(context, now, pod);
+    } else if fails {
         kubelet::failed(context, now, pod);
     } else {
         kubelet::succeeded(context, now, pod);

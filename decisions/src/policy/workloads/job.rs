@@ -26,6 +26,8 @@ pub struct JobView<'a> {
     pub failed: u32,
     /// Indexes that are given up: no pod is made for them any more.
     pub failed_indexes: u32,
+    /// Restarts of the containers of its active pods.
+    pub restarts: u32,
     /// How long it has run without being suspended.
     pub age: SimDuration,
     /// Whether the wait after its last failure is not over.
@@ -43,6 +45,8 @@ pub enum JobEnd {
     DeadlineExceeded,
     /// Each index is done, and some of them are given up.
     FailedIndexes,
+    /// More indexes are given up than `maxFailedIndexes` allows.
+    MaxFailedIndexesExceeded,
 }
 
 impl JobEnd {
@@ -53,6 +57,7 @@ impl JobEnd {
             Self::BackoffLimitExceeded => "BackoffLimitExceeded",
             Self::DeadlineExceeded => "DeadlineExceeded",
             Self::FailedIndexes => "FailedIndexes",
+            Self::MaxFailedIndexesExceeded => "MaxFailedIndexesExceeded",
         }
     }
 }
@@ -82,14 +87,25 @@ pub fn job_wants(spec: &JobSpec, active: u32, done: u32) -> u32 {
     }
 }
 
+/// Whether the containers of a Job's pods have restarted as often as `backoffLimit` says, once where that is zero.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`, `pastBackoffLimitOnFailure`.
+const fn has_too_many_restarts(job: &JobView<'_>) -> bool {
+    let limit = if job.spec.backoff_limit == 0 { 1 } else { job.spec.backoff_limit };
+    job.spec.restarts_in_place && job.restarts >= limit
+}
+
 /// What one pass of the controller does with a Job.
 pub fn job_step(job: &JobView<'_>) -> JobStep {
     let spec = job.spec;
-    if job.failed > spec.backoff_limit {
+    if job.failed > spec.backoff_limit || has_too_many_restarts(job) {
         return JobStep::End(JobEnd::BackoffLimitExceeded);
     }
     if !spec.suspended && spec.active_deadline.is_some_and(|deadline| job.age >= deadline) {
         return JobStep::End(JobEnd::DeadlineExceeded);
+    }
+    if spec.max_failed_indexes.is_some_and(|most| job.failed_indexes > most) {
+        return JobStep::End(JobEnd::MaxFailedIndexesExceeded);
     }
     let done = job.succeeded.saturating_add(job.failed_indexes);
     let is_done = match spec.completions {
@@ -173,6 +189,9 @@ mod tests {
             parallelism,
             completions,
             backoff_limit: 2,
+            index_backoff_limit: None,
+            max_failed_indexes: None,
+            restarts_in_place: false,
             active_deadline: Some(SimDuration::from_secs(100)),
             suspended: false,
             ignores_disruptions: false,
@@ -186,7 +205,7 @@ mod tests {
 
     fn view(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobView<'_> {
         let age = SimDuration::from_secs(99);
-        JobView { spec, active, terminating: 0, succeeded, failed, failed_indexes: 0, age, backing_off: false }
+        JobView { spec, active, terminating: 0, succeeded, failed, failed_indexes: 0, restarts: 0, age, backing_off: false }
     }
 
     fn step(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobStep {
@@ -214,6 +233,23 @@ mod tests {
     }
 
     #[test]
+    fn restarts_reaching_the_limit_end_the_job() {
+        let ends = |spec: &JobSpec, restarts| job_step(&JobView { restarts, ..view(spec, 1, 0, 0) });
+        let failed = JobStep::End(JobEnd::BackoffLimitExceeded);
+        let in_place = |limit| JobSpec { restarts_in_place: true, backoff_limit: limit, ..spec(1, Some(1)) };
+        assert_eq!([1, 2].map(|restarts| ends(&in_place(2), restarts)), [JobStep::Create(0), failed]);
+        assert_eq!([0, 1].map(|restarts| ends(&in_place(0), restarts)), [JobStep::Create(0), failed]);
+        assert_eq!(ends(&spec(1, Some(1)), 5), JobStep::Create(0), "another policy");
+    }
+
+    #[test]
+    fn failed_indexes_above_the_maximum_end_the_job() {
+        let job = JobSpec { max_failed_indexes: Some(1), ..spec(2, Some(5)) };
+        let step = |failed_indexes| job_step(&JobView { failed_indexes, ..view(&job, 1, 1, 0) });
+        assert_eq!([1, 2].map(step), [JobStep::Create(1), JobStep::End(JobEnd::MaxFailedIndexesExceeded)]);
+    }
+
+    #[test]
     fn without_completions_the_first_success_stops_new_pods_and_the_last_pod_ends_the_job() {
         let queue = spec(3, None);
         assert_eq!(step(&queue, 1, 0, 0), JobStep::Create(2));
@@ -233,6 +269,7 @@ mod tests {
             succeeded: 0,
             failed: 0,
             failed_indexes: 0,
+            restarts: 0,
             age: SimDuration::from_secs(100),
             backing_off: false,
         };
@@ -252,6 +289,7 @@ mod tests {
             succeeded: 0,
             failed: 1,
             failed_indexes: 0,
+            restarts: 0,
             age: SimDuration::ZERO,
             backing_off: true,
         };
@@ -269,6 +307,7 @@ mod tests {
                 succeeded: 0,
                 failed: 0,
                 failed_indexes: 0,
+                restarts: 0,
                 age,
                 backing_off: false,
             })
