@@ -70,7 +70,6 @@ pub use event::{
 };
 pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
 pub use load_steps::{LoadStep, LoadSteps, Unit as LoadUnit};
-pub(crate) use node_life::EBS_DAEMON_SET;
 pub use setup::{
     Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, Example, InitialNode, InitialPlan, JobPlan,
     KarpenterSettings, LoadPart, LoadPlan, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup,
@@ -78,6 +77,7 @@ pub use setup::{
 };
 pub use vertical::{StatedUse, container_states, namespace_limits, respecified};
 pub use volumes::AttachmentId;
+pub(crate) use volumes::EBS_DAEMON_SET;
 
 use crate::domain::SimTime;
 use node_autoscaler::NodeAutoscaler;
@@ -164,6 +164,7 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
         NodeEvent::InstanceRunning(node) => node_life::running(context, now, node),
         NodeEvent::NodeRegistered(node) => node_life::registered(context, now, node),
         NodeEvent::NodeReady(node) => node_life::ready(context, now, node),
+        NodeEvent::DriverRegistered(node) => volumes::driver_registered(context, now, node),
         NodeEvent::StartupTaintRemoved(node, key) => startup_taints::removed(context, now, node, key),
         NodeEvent::LaunchAborted(node) => node_life::aborted(context, now, node),
         NodeEvent::NodeUnreachable(node) => zone_outage::unreachable(context, now, node),

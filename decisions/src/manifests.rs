@@ -49,6 +49,7 @@ mod rollout;
 mod scheduler;
 mod security_groups;
 mod storage;
+mod user_data;
 mod vertical;
 mod workloads;
 

@@ -328,6 +328,11 @@ impl<'s> Context<'s> {
         self.images.bytes_pulled()
     }
 
+    /// Pods that were bound to nodes which do not attach their volumes, and those nodes.
+    pub fn over_attach_limits(&self) -> (usize, usize) {
+        self.volumes.over_limits()
+    }
+
     /// The EBS volumes of claims, for the bill.
     pub fn disks(&self) -> &[Disk] {
         self.volumes.disks()

@@ -51,6 +51,8 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
         }
         News::PodReady(pod) => {
             workload_controllers::pod_ready(context, now, pod);
+            // A driver reports its limit before it removes its taint.
+            volumes::pod_ready(context, now, pod);
             startup_taints::pod_ready(context, now, pod);
         }
         News::PodServesNoMore(pod) => {
@@ -97,7 +99,7 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
             scheduler_loop::node_changed(context, now, node);
             daemon_sets::node_untainted(context, now, node);
         }
-        News::NodeTainted(node) => scheduler_loop::node_changed(context, now, node),
+        News::NodeTainted(node) | News::AttachLimitReported(node) => scheduler_loop::node_changed(context, now, node),
         News::NodeRelabelled(node) => {
             scheduler_loop::node_changed(context, now, node);
             daemon_sets::node_relabelled(context, now, node);

@@ -112,6 +112,8 @@ pub enum NodeEvent {
     NodeReady(NodeId),
     /// A component removes the startup taint with a key from a node.
     StartupTaintRemoved(NodeId, Symbol),
+    /// The driver of EBS volumes of a node reports how many it attaches.
+    DriverRegistered(NodeId),
     /// EC2 gives up a launch that it had accepted.
     LaunchAborted(NodeId),
     /// A node has not been heard of for too long.

@@ -27,8 +27,7 @@ use crate::domain::pod::{OwnerKind, PodPhase};
 use crate::domain::volumes::{NodeVolume, NodeVolumes};
 use crate::domain::workload::{Job, JobMaker, ObjectName};
 use crate::domain::{
-    Labels, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, Taint, TaintEffect, WorkloadId,
-    well_known,
+    Labels, NodeId, PodId, PodSpec, ResourceName, SimTime, Symbol, Taint, TaintEffect, WorkloadId, well_known,
 };
 use crate::policy::instance_types::volumes_of_found;
 use crate::single_pass::NamedPod;
@@ -124,12 +123,12 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
     });
     context.world.describe_kubelet(id, context.setup.policy.versions.kubernetes);
     if let (Some(instance), Some(pool)) = (instance, own.pool) {
-        let boot = BootTimes { running: SimDuration::ZERO, registered: SimDuration::ZERO, ready: SimDuration::ZERO };
+        let boot = BootTimes::default();
         context.set_machine(id, Machine { instance, boot });
         if let Some(group) = own.group {
             context.groups.adopt(group, instance);
         }
-        volumes::node_registered(context, id, pool.instance_type);
+        volumes::node_found(context, id, pool.instance_type);
         context.tell(now, News::InstanceLaunched(pool));
     }
     scheduler_loop::node_changed(context, now, id);

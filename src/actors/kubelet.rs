@@ -117,7 +117,8 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let Some(node) = state.node else { return };
     let times = context.times_of(state.workload);
     let settings = Pulls::to(context, node);
-    let mut at = attached.max(now + BIND);
+    let network = if state.spec.host_network { None } else { network_ready(context, node) };
+    let mut at = attached.max(now + BIND).max(network.unwrap_or(now));
     for init in &state.spec.init_containers {
         let image = Symbol::new(&init.container.image);
         at = context.images.available(settings, node, image, at) + CONTAINER_START;
@@ -133,6 +134,18 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let pulled = state.spec.containers.iter().map(|container| Symbol::new(&container.image));
     let there = pulled.map(|image| context.images.available(settings, node, image, at)).max().unwrap_or(at);
     context.queue.schedule(there + CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
+}
+
+/// When the network plugin of a node is ready; `None` for a node without a machine. Before, the kubelet starts no pod outside the host's
+/// network, and pulls none of its images.
+///
+/// Source: Kubernetes 1.36 `pkg/kubelet/kubelet.go`, `SyncPod` (`NetworkNotReady`).
+/// Deviation: the network plugin is ready after its time among `ec2.launch_latency`, whenever the pod of its DaemonSet runs; the kubelet then looks
+/// at its pods at once, and not within 1.5s.
+fn network_ready(context: &Context<'_>, node: NodeId) -> Option<SimTime> {
+    let registered = context.world.record().nodes.get(node.index())?.registered?;
+    let boot = context.machine(node)?.boot;
+    Some(registered + (boot.network - boot.registered))
 }
 
 /// A pod is on its node as the run begins: what runs has its images and takes its share of the work.

@@ -44,6 +44,8 @@ pub(super) enum News {
     NodeUntainted(NodeId),
     /// The node has other taints; whom a `NoExecute` taint drives out is up to who sets it.
     NodeTainted(NodeId),
+    /// The driver of EBS volumes of the node has reported how many it attaches.
+    AttachLimitReported(NodeId),
     /// The node has other labels and taints.
     NodeRelabelled(NodeId),
     /// The node has become Ready and has lost the taints that come off by themselves.

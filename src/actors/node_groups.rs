@@ -153,7 +153,7 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
     let Some(instance) = context.ec2.add_running(pool, context.world.next_node(), &volumes, now) else { return };
     context.groups.adopt(group, instance);
     let node = add_node(context, now, group, instance);
-    let boot = BootTimes { running: SimDuration::ZERO, registered: SimDuration::ZERO, ready: SimDuration::ZERO };
+    let boot = BootTimes::default();
     context.set_machine(node, Machine { instance, boot });
     context.world.run_instance(node, now);
     if let Some(offer) = node_life::real_offer(context, node, pool.instance_type) {
@@ -163,7 +163,7 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
     startup_taints::settled(context, node);
     context.world.ready_node(node, now);
     context.world.initialize_node(node, now);
-    volumes::node_registered(context, node, pool.instance_type);
+    volumes::node_found(context, node, pool.instance_type);
     scheduler_loop::node_changed(context, now, node);
     metrics_server::node_registered(context, node);
     context.tell(now, News::InstanceLaunched(pool));

@@ -4,16 +4,16 @@ use super::context::{Context, Machine};
 use super::event::{NodeEvent, class};
 use super::news::News;
 use super::node_autoscaler::instance_gone;
-use super::{kubelet, node_groups, startup_taints, terminations};
+use super::{kubelet, node_groups, startup_taints, terminations, volumes};
 use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
 use crate::domain::labels::deprecated_node_labels;
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
-use crate::domain::taints::{TaintEffect, first_untolerated};
+use crate::domain::taints::TaintEffect;
 use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::policy::cluster_autoscaler::aws::promised_devices;
-use crate::policy::instance_types::{RealNode, Stated, add_extended, kubelet_of, measured_node};
+use crate::policy::instance_types::{RealNode, Stated, add_extended, kubelet_of_nodes, measured_node};
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 
@@ -48,9 +48,6 @@ pub(super) fn launch_facts(
 /// The first release of Kubernetes whose cloud controller for AWS labels nodes with the ids of their zones.
 const ZONE_IDS_SINCE: u8 = 30;
 
-/// The DaemonSet of the driver of EBS volumes, as its chart and EKS's add-on call it.
-pub(crate) const EBS_DAEMON_SET: &str = "ebs-csi-node";
-
 /// What a node is labelled with as it registers, beside what its launch has brought: the same under deprecated names, the id of its
 /// zone, and where the driver of EBS volumes runs, the zone under its name. Neither the NodeClaim nor what the Cluster Autoscaler's
 /// provider knows of a group without nodes has all of them.
@@ -68,24 +65,10 @@ pub(super) fn registration_labels(context: &Context<'_>, node: NodeId) -> Labels
     if let Some(id) = zone.filter(|_| labelled) {
         labels.set(well_known::ZONE_ID, id);
     }
-    if let Some(zone) = known.get(well_known::ZONE).filter(|_| runs_ebs_driver(context, node)) {
+    if let Some(zone) = known.get(well_known::ZONE).filter(|_| volumes::runs_ebs_driver(context, node)) {
         labels.set(well_known::EBS_ZONE, zone);
     }
     labels
-}
-
-/// Whether the driver of EBS volumes has a pod on the node: its DaemonSet is there, and the node is one that it selects and tolerates.
-fn runs_ebs_driver(context: &Context<'_>, node: NodeId) -> bool {
-    let host = context.world.node(node);
-    if matches!(host.origin, NodeOrigin::Fargate(_)) {
-        return false;
-    }
-    let daemons = &context.setup.policy.manifests.daemon_sets;
-    daemons.iter().filter(|own| own.name.name.as_str() == EBS_DAEMON_SET).any(|own| {
-        let repelling = host.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
-        own.template.selects_node(&host.labels, host.name.as_str())
-            && first_untolerated(repelling, &own.template.tolerations).is_none()
-    })
 }
 
 /// Tells the account how many pods with addresses of their own each node has; nothing where no subnet is stated.
@@ -231,7 +214,7 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
     match origin {
         NodeOrigin::NodePool(name) => {
             let (pool, class) = context.node_templates.of_node(node, name)?;
-            let kubelet = kubelet_of(&pool, &class);
+            let kubelet = &kubelet_of_nodes(&pool, &class);
             let reserved_enis = setup.policy.provider_settings().reserved_enis;
             let mut real = measured_node(facts, &class, kubelet, (measured, reserved_enis));
             let extended = extended(context, node);

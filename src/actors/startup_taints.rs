@@ -19,14 +19,13 @@ use super::event::{NodeEvent, class};
 use super::news::News;
 use super::setup::Setup;
 use super::taint_eviction;
+use super::volumes::{DRIVER_REGISTERS, EBS_DAEMON_SET};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint};
 use crate::policy::auto_mode;
 use crate::policy::cluster_autoscaler::templates::{has_startup_prefix, is_startup_taint};
 
-/// Time from the pod of a CSI driver being Ready until its CSINode names the driver, which then removes its taint.
-pub(super) const DRIVER_REGISTERS: SimDuration = SimDuration::from_millis(2_500);
 /// Time from Ready to the removal of a taint of which nothing is known.
 const ASSUMED: SimDuration = SimDuration::from_secs(5);
 
@@ -51,7 +50,7 @@ const COMPONENTS: [Component; 4] = [
     },
     Component {
         key: "ebs.csi.aws.com/agent-not-ready",
-        daemon_set: super::node_life::EBS_DAEMON_SET,
+        daemon_set: EBS_DAEMON_SET,
         after: DRIVER_REGISTERS,
         assumed: ASSUMED,
     },
@@ -173,8 +172,8 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
     let mut pending = Vec::new();
     for (taint, removal) in removals(context, node) {
         let entity = format!("{}/{}", context.world.node(node).name, taint.key);
-        let is_stuck = removal.stuck > 0.0
-            && context.streams.stream("startup-taint-stuck", &entity).uniform() < removal.stuck;
+        let is_stuck =
+            removal.stuck > 0.0 && context.streams.stream("startup-taint-stuck", &entity).uniform() < removal.stuck;
         if !is_stuck {
             pending.push(Pending { taint, removal, is_due: false });
         }
@@ -241,7 +240,8 @@ pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// A component removes its taint from the node.
 pub(super) fn removed(context: &mut Context<'_>, now: SimTime, node: NodeId, key: Symbol) {
     let Some(pending) = context.startup_taints.pending.get_mut(&node) else { return };
-    let gone: Vec<Taint> = pending.iter().filter(|own| own.is_due && own.taint.key == key).map(|own| own.taint).collect();
+    let gone: Vec<Taint> =
+        pending.iter().filter(|own| own.is_due && own.taint.key == key).map(|own| own.taint).collect();
     pending.retain(|own| !(own.is_due && own.taint.key == key));
     if gone.is_empty() || context.world.node(node).phase != NodePhase::Registered {
         return;

@@ -14,8 +14,13 @@
 //! What must not live here: where a pod may run because of its volumes (`policy::kube_scheduler`, `policy::packing`).
 
 mod applied;
+mod limits;
 
 pub(super) use applied::{apply_claim, apply_volume};
+pub(crate) use limits::EBS_DAEMON_SET;
+pub(super) use limits::{DRIVER_REGISTERS, driver_registered, node_found, node_registered, pod_ready, runs_ebs_driver};
+
+use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -30,7 +35,6 @@ use crate::domain::requirements::Operator;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Labels, NodeId, PodId, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::instance_types::ebs_attach_limit;
 use crate::policy::kube_scheduler::PodVolumes;
 use crate::world::record::EventKind;
 
@@ -75,7 +79,14 @@ pub(super) struct Volumes {
     on_node: FxHashMap<NodeId, Vec<AttachmentId>>,
     /// Pods that cannot start because a volume of theirs is attached elsewhere.
     waiting: FxHashMap<ClaimName, Vec<PodId>>,
+    /// Limits that kube-scheduler sees.
     limits: FxHashMap<NodeId, Vec<(Symbol, u32)>>,
+    /// Limits of nodes whose driver reports late.
+    unreported: FxHashMap<NodeId, u32>,
+    /// Pods that cannot start because their node attaches no more volumes.
+    over_limit: FxHashMap<NodeId, Vec<PodId>>,
+    /// All that ever were.
+    refused: BTreeSet<(NodeId, PodId)>,
     /// Every EBS volume that was there, for the bill.
     disks: Vec<Disk>,
     /// The place in the list of the volume that has a name now.
@@ -98,6 +109,9 @@ impl Volumes {
             on_node: FxHashMap::default(),
             waiting: FxHashMap::default(),
             limits: FxHashMap::default(),
+            unreported: FxHashMap::default(),
+            over_limit: FxHashMap::default(),
+            refused: BTreeSet::new(),
             disks: Vec::new(),
             disk_of: FxHashMap::default(),
             leaving: FxHashSet::default(),
@@ -301,9 +315,14 @@ pub(super) fn attach(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Opt
         }
         match attach_one(&mut context.volumes, now, (pod, node), claim) {
             Ok(at) => ready = ready.map(|ready| ready.max(at)),
-            Err(other) => {
-                let name = context.world.node(other).name;
-                let message = format!("Multi-Attach error for claim {}: attached to {name}", claim.1);
+            Err(refusal) => {
+                let message = match refusal {
+                    Refusal::AttachedTo(other) => {
+                        let name = context.world.node(other).name;
+                        format!("Multi-Attach error for claim {}: attached to {name}", claim.1)
+                    }
+                    Refusal::Full(limit) => format!("claim {}: the node attaches {limit} volumes and no more", claim.1),
+                };
                 context.world.note_pod(pod, now, EventKind::FailedAttachVolume, &message);
                 ready = None;
             }
@@ -322,13 +341,21 @@ pub(super) fn waits_for(context: &Context<'_>, pod: PodId) -> Option<Symbol> {
     claims_of(context, pod).into_iter().map(|(_, claim)| claim).find(waits).map(|claim| claim.1)
 }
 
-/// When the pod can use the volume on its node, or the other node that has it.
+/// Why a volume is not attached.
+enum Refusal {
+    /// It is attached to this node.
+    AttachedTo(NodeId),
+    /// The node attaches so many, and pods use them.
+    Full(u32),
+}
+
+/// When the pod can use the volume on its node, or why it cannot.
 fn attach_one(
     volumes: &mut Volumes,
     now: SimTime,
     (pod, node): (PodId, NodeId),
     claim: ClaimName,
-) -> Result<SimTime, NodeId> {
+) -> Result<SimTime, Refusal> {
     let there = volumes.of_claim.get(&claim).cloned().unwrap_or_default();
     if let Some(&own) = there.iter().find(|&&id| volumes.attachments[id.0 as usize].node == node) {
         let own = volumes.attachment(own);
@@ -343,7 +370,15 @@ fn attach_one(
         if !waiting.contains(&pod) {
             waiting.push(pod);
         }
-        return Err(volumes.attachment(other).node);
+        return Err(Refusal::AttachedTo(volumes.attachment(other).node));
+    }
+    if let Some(limit) = volumes.full(node) {
+        let waiting = volumes.over_limit.entry(node).or_default();
+        if !waiting.contains(&pod) {
+            waiting.push(pod);
+        }
+        volumes.refused.insert((node, pod));
+        return Err(Refusal::Full(limit));
     }
     let ready = volumes.made.get(&claim).copied().unwrap_or(now).max(now) + ATTACH;
     let id = AttachmentId(volumes.attachments.len() as u32);
@@ -515,7 +550,9 @@ pub(super) fn detached(context: &mut Context<'_>, now: SimTime, id: AttachmentId
     if let Some(own) = volumes.on_node.get_mut(&node) {
         own.retain(|&other| other != id);
     }
-    for pod in volumes.waiting.remove(&claim).unwrap_or_default() {
+    let elsewhere = volumes.waiting.remove(&claim).unwrap_or_default();
+    let here = volumes.over_limit.remove(&node).unwrap_or_default();
+    for pod in elsewhere.into_iter().chain(here) {
         let state = context.world.pod(pod);
         if state.phase == PodPhase::Starting && state.is_active() {
             kubelet::take_up(context, now, pod);
@@ -530,20 +567,11 @@ pub(super) fn holds_node(context: &Context<'_>, node: NodeId, stays: impl Fn(Pod
     attached.into_iter().any(|id| !volumes.attachments[id.0 as usize].pods.iter().any(|&pod| stays(pod)))
 }
 
-/// A node has registered: its driver tells how many volumes it can attach.
-pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId, instance_type: Symbol) {
-    if context.setup.storage.is_empty() {
-        return;
-    }
-    if let Some(kind) = context.setup.region.instance_type(instance_type) {
-        let limit = ebs_attach_limit(&kind.facts);
-        context.volumes.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
-    }
-}
-
 /// The node is gone; pods that have ended on it follow when their garbage collector finds them.
 pub(super) fn node_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.volumes.limits.remove(&node);
+    context.volumes.unreported.remove(&node);
+    context.volumes.over_limit.remove(&node);
     let ended = context.volumes.ended_on.get(&node);
     if ended.is_some_and(|pods| pods.iter().any(|pod| context.volumes.ended.contains(pod))) {
         pod_gc::node_gone(context, now, node);

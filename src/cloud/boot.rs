@@ -55,12 +55,14 @@ impl BootTraits {
 }
 
 /// When the milestones of one boot are reached, counted from the accepted request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct BootTimes {
     /// The instance enters `running`; billing begins.
     pub running: SimDuration,
     /// The node registers.
     pub registered: SimDuration,
+    /// The network plugin is ready: from then on pods outside the host's network start.
+    pub network: SimDuration,
     /// The node is Ready.
     pub ready: SimDuration,
 }
@@ -70,7 +72,12 @@ impl BootTimes {
     #[must_use]
     pub fn slowed(self, permille: u32) -> Self {
         let slow = |span: SimDuration| SimDuration::from_micros(span.as_micros() / 1_000 * i64::from(permille));
-        Self { running: slow(self.running), registered: slow(self.registered), ready: slow(self.ready) }
+        Self {
+            running: slow(self.running),
+            registered: slow(self.registered),
+            network: slow(self.network),
+            ready: slow(self.ready),
+        }
     }
 }
 
@@ -124,6 +131,7 @@ impl BootStages {
         BootTimes {
             running: SimDuration::from_secs_f64(running),
             registered: SimDuration::from_secs_f64(registered),
+            network: SimDuration::from_secs_f64(registered + cni_ready),
             ready: SimDuration::from_secs_f64(registered + cni_ready + posted),
         }
     }

@@ -21,7 +21,8 @@ use crate::domain::which::{ObjectKind, Which};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol,
+    FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime,
+    Symbol,
 };
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::fargate::Profile;

@@ -283,7 +283,8 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     Arc::make_mut(&mut scenario.ec2.cloud).faults = faults;
     checks::phases(&reading.reader, fields, &scenario)?;
     warm_up(reading, fields, &mut scenario);
-    let cluster = optional::<Cluster>(reading, fields, "cluster")?.unwrap_or(Cluster { zones: Vec::new(), startup_taints: Vec::new() });
+    let cluster = optional::<Cluster>(reading, fields, "cluster")?
+        .unwrap_or(Cluster { zones: Vec::new(), startup_taints: Vec::new() });
     scenario.zones = zones(reading, cluster.zones, &base);
     startup_taints::check(reading, fields, &cluster.startup_taints, (&policies, &timeline.actions))?;
     scenario.startup_taints = cluster.startup_taints;

@@ -484,6 +484,7 @@ pub static SECTIONS: &[&Section] = &[
     &whole::SCENARIO,
     &cluster::VERSIONS,
     &cluster::CLUSTER,
+    &cluster::STARTUP_TAINT,
     &cluster::NODE_GROUP,
     &cluster::TAINT,
     &policies::POLICY,

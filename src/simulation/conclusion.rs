@@ -39,6 +39,7 @@ pub(super) fn conclude(
     let stuck = draining::stuck(&mut context, end);
     let stalled = rollouts::stalled(&context);
     let drifted = inquiry::drifted(&mut context, end);
+    let over_limits = over_attach_limits(&context);
     crate::actors::end(&mut context, end);
     let models = context.request_models(end);
     let answered: Vec<(WorkloadId, f64)> = models.iter().map(|(id, model)| (*id, model.completed())).collect();
@@ -79,6 +80,7 @@ pub(super) fn conclude(
     no_effect::idle_faults(&record, faults, end).into_iter().for_each(|text| warnings.may_change(text));
     no_effect::jobs_of_warm_up(&record, warm_up).into_iter().for_each(|text| warnings.may_change(text));
     pressed(&record).into_iter().for_each(|text| warnings.may_change(text));
+    over_limits.into_iter().for_each(|text| warnings.changes(text));
     stuck.into_iter().chain(stalled).for_each(|text| warnings.may_change(text));
     let busy = busy_controllers(&record.controllers, context.setup.scenario.duration);
     busy.into_iter().for_each(|text| warnings.may_change(text));
@@ -90,6 +92,21 @@ pub(super) fn conclude(
         record.nodes[node.index()].image_bytes = bytes;
     }
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
+}
+
+/// A warning where pods were bound to nodes that do not attach their volumes.
+fn over_attach_limits(context: &Context<'_>) -> Option<String> {
+    let (pods, nodes) = context.over_attach_limits();
+    (pods > 0).then(|| {
+        format!(
+            "attach limit passed: kube-scheduler bound {} to {} before the EBS CSI driver there had reported the limit. Such a pod stays in \
+             ContainerCreating (FailedAttachVolume) until a volume leaves its node, and no autoscaler acts on it. Put the startup taint \
+             ebs.csi.aws.com/agent-not-ready on new nodes; `preventPodSchedulingIfMissing` of the CSIDriver (Kubernetes 1.37) helps too, and is \
+             not simulated",
+            counted(pods as u64, "pod", "pods"),
+            counted(nodes as u64, "node", "nodes")
+        )
+    })
 }
 
 /// A warning where nodes ran out of memory.

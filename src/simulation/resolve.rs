@@ -123,6 +123,7 @@ pub fn resolve<'s>(
     pools::warn_about_licences(&setup.node_classes, policy, &mut warnings);
     pools::warn_about_tenancy(&setup, &mut warnings);
     pools::warn_about_images(&setup, &mut warnings);
+    pools::warn_about_user_data(&setup, &mut warnings);
     startup_taints::warn(&setup, &mut warnings);
     auto_mode::warn(&setup, &mut warnings);
     beliefs::warn(&setup, &mut warnings);
@@ -248,7 +249,10 @@ fn acts_twice(policy: &PolicyVariant) -> bool {
 fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (version, gates) = (setup.policy.versions.karpenter, setup.policy.feature_gates);
     let behaviour = Behaviour::of(version);
-    if setup.policy.autoscaler.is_karpenter() && gates.reserved_capacity.is_some() && behaviour.reserved_capacity_gate.is_none() {
+    if setup.policy.autoscaler.is_karpenter()
+        && gates.reserved_capacity.is_some()
+        && behaviour.reserved_capacity_gate.is_none()
+    {
         warnings.may_change(format!(
             "Karpenter {version} does not have the feature gate `reserved_capacity`, which came with v1.3: it has no effect"
         ));

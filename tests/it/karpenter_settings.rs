@@ -1,11 +1,11 @@
 //! Karpenter's settings that shape instance types and its use of capacity reservations, in runs, in `pack` and as errors.
 
 use nodecast::domain::Symbol;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::Outcome;
 
 use crate::cli::Place;
 use crate::reserved_capacity::run_file;
+use crate::startup_taints::warnings;
 
 /// A pool of one instance type, On-Demand.
 fn pool(instance_type: &str, class: &str) -> String {
@@ -83,7 +83,11 @@ fn by_capacity_type(outcome: &Outcome, word: &str) -> usize {
 /// Instance-hours of the reservation that nothing used.
 fn is_unused(outcome: &Outcome) -> bool {
     use nodecast::cloud::BillItem;
-    outcome.bill.lines.iter().any(|line| line.item == BillItem::UnusedCapacityReservation && line.amount.as_f64() > 0.05)
+    outcome
+        .bill
+        .lines
+        .iter()
+        .any(|line| line.item == BillItem::UnusedCapacityReservation && line.amount.as_f64() > 0.05)
 }
 
 #[test]
@@ -129,12 +133,11 @@ fn nonsense_under_karpenter_names_its_place() {
 fn settings_without_effect_are_warned_of() {
     let warned = |karpenter: &str, settings: &str, words: &str| {
         let place = placed(&format!("{}{}", pool("c5.large", ""), deployment(1, "1m", "1Mi")), karpenter, settings, "");
-        let (_, err, _) = place.nodecast(&["validate", "scenario.yaml"]);
-        err.contains(words)
+        warnings(&place).contains(words)
     };
     assert!(warned("v1.2", "feature_gates: { reserved_capacity: true }", "which came with v1.3"));
     assert!(!warned("v1.3", "feature_gates: { reserved_capacity: true }", "which came with v1.3"));
-    assert!(Scenario::load(&placed("", "v1.3", "", "").path("scenario.yaml")).is_ok());
+    assert!(warned("v0.27", "reserved_enis: 1", "which came with v0.28"));
 }
 
 #[test]

@@ -75,6 +75,7 @@ mod migration;
 mod namespaces_later;
 mod net_bill;
 mod network_bill;
+mod new_nodes;
 mod newcomers;
 mod node_disks;
 mod node_groups;

@@ -22,7 +22,8 @@ impl FeatureGates {
     ///
     /// Source: Karpenter v1.13 `pkg/operator/options/options.go`, `FeatureGates`.
     pub fn open(self) -> Vec<&'static str> {
-        let Self { spot_to_spot, node_repair, static_capacity, node_overlay, capacity_buffer, reserved_capacity } = self;
+        let Self { spot_to_spot, node_repair, static_capacity, node_overlay, capacity_buffer, reserved_capacity } =
+            self;
         let gates = [
             ("SpotToSpotConsolidation", spot_to_spot),
             ("NodeRepair", node_repair),

@@ -213,6 +213,8 @@ pub struct NodeClass {
     pub zones: Vec<Symbol>,
     /// Kubelet settings.
     pub kubelet: KubeletConfig,
+    /// Kubelet settings in `userData`, which Karpenter does not read.
+    pub user_data: KubeletConfig,
     /// The EBS volumes that it states, root first; empty for those that Karpenter orders for the family.
     pub block_devices: Vec<BlockDevice>,
     /// Whether local disks are joined into one volume for pods (`instanceStorePolicy: RAID0`).
@@ -287,6 +289,7 @@ impl NodeClass {
             ami_architectures: Vec::new(),
             zones: Vec::new(),
             kubelet: KubeletConfig::default(),
+            user_data: KubeletConfig::default(),
             block_devices: Vec::new(),
             instance_store_raid0: false,
             public_address: None,

@@ -5,6 +5,7 @@ use super::class_hash::{self, HashedKeys};
 use super::class_refusals::{check_alias, check_family, check_kubelet, warn_of_no_images};
 use super::common::{labels, metadata, resources};
 use super::disks::{KARPENTER, ordered};
+use super::user_data::kubelet_settings;
 use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
 use crate::domain::volumes::DiskClass;
 use crate::domain::{NodeClass, Symbol, well_known};
@@ -25,13 +26,13 @@ static SPEC: Shape = Shape {
         "tags",
         "capacityReservationSelectorTerms",
         "associatePublicIPAddress",
+        "userData",
     ],
     without_effect: &[
         "subnetSelectorTerms",
         "securityGroupSelectorTerms",
         "role",
         "instanceProfile",
-        "userData",
         "metadataOptions",
         "detailedMonitoring",
         "context",
@@ -103,6 +104,9 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         }
         if let Some(node) = spec.get("kubelet") {
             class.kubelet = kubelet(reader, node)?;
+        }
+        if let Some(node) = spec.get("userData") {
+            class.user_data = kubelet_settings(reader.text(node, "userData")?);
         }
         class.block_devices = block_devices(reader, spec, class.ami_family)?;
         class.instance_store_raid0 = spec

@@ -14,6 +14,7 @@ mod pools;
 mod real_node;
 mod releases;
 mod reservations;
+mod user_data;
 mod volumes;
 mod zone_ids;
 
@@ -37,6 +38,7 @@ pub use real_node::{Measured, measured_node, node_of_group};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, has_fixed_places, price_list_of};
 pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects, type_label};
+pub use user_data::{kubelet_of_nodes, user_data_warning};
 pub use volumes::ebs_attach_limit;
 pub use zone_ids::{ways_of_pod, zone_id_doubt};
 

@@ -59,8 +59,8 @@ use std::sync::Arc;
 
 use crate::cluster::Cluster;
 use crate::domain::{
-    FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, NodeId, NodePool, PodId, Requirements, Resources, SimDuration,
-    SimTime, Symbol,
+    FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, NodeId, NodePool, PodId, Requirements, Resources,
+    SimDuration, SimTime, Symbol,
 };
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::instance_types::InstanceType;

@@ -23,6 +23,7 @@ use crate::manifests::{AttachLimits, Manifests, Namespaces, PodObject, Scheduler
 use crate::policy::auto_mode;
 use crate::policy::instance_types::{
     InstanceType, OverlayVerdict, complete_classes, complete_pools, lay_overlays, overlay_warnings, types_of_pools,
+    user_data_warning,
 };
 use crate::policy::release::{Behaviour, leave_out_unread};
 use crate::text::error::{Effect, nearest};
@@ -237,6 +238,7 @@ impl PackingQuestion {
             warnings,
             region: setting.region,
         };
+        question.warn_of_user_data();
         question.warn_of_overlays();
         Ok(question)
     }
@@ -251,6 +253,15 @@ impl PackingQuestion {
         let mut types = types_of_pools(&self.price_list, &self.region, &self.node_classes, &self.node_pools, settings);
         let verdicts = lay_overlays(self.karpenter, &self.node_overlays, &self.node_pools, &mut types);
         (types, verdicts)
+    }
+
+    /// Names `userData` that changes what nodes offer.
+    fn warn_of_user_data(&mut self) {
+        for pool in &self.node_pools {
+            let class = self.node_classes.iter().find(|class| class.name == pool.node_class);
+            let text = class.and_then(|class| user_data_warning(&self.region, class, pool, self.setup.provider));
+            self.warnings.extend(text.map(|text| Warning::new(text).with_effect(Effect::ChangesAnswer)));
+        }
     }
 
     /// Says what becomes of NodeOverlays.

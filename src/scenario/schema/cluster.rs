@@ -6,9 +6,11 @@ use super::kind::{Name, Placed, Share, Whole, kind, words};
 use super::names::{KedaRelease, Zone};
 use crate::domain::node_group::{NodeGroup, SpotStrategy};
 use crate::domain::node_pool::AmiFamily;
-use crate::domain::workload::ObjectName;
 use crate::domain::versions::ClusterAutoscalerVersion;
-use crate::domain::{KarpenterVersion, KubernetesVersion, Labels, SimDuration, Symbol, TaintEffect, VerticalPodAutoscalerVersion};
+use crate::domain::workload::ObjectName;
+use crate::domain::{
+    KarpenterVersion, KubernetesVersion, Labels, SimDuration, Symbol, TaintEffect, VerticalPodAutoscalerVersion,
+};
 use crate::manifests::AMI_FAMILIES;
 use crate::manifests::node_group::STRATEGIES;
 use crate::scenario::error::nearest;

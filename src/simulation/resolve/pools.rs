@@ -10,7 +10,7 @@ use crate::domain::{
 };
 use crate::manifests::changed_keys;
 use crate::policy::auto_mode;
-use crate::policy::instance_types::{complete_classes, complete_pools};
+use crate::policy::instance_types::{complete_classes, complete_pools, user_data_warning};
 use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
 use crate::policy::release::{self, Behaviour};
 use crate::scenario::error::listed;
@@ -66,7 +66,9 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
         ));
     }
     if options.reserved_enis > 0 && !behaviour.knows_reserved_enis {
-        warnings.may_change(format!("Karpenter {version} does not have `reserved_enis`, which came with v0.28: it has no effect"));
+        warnings.may_change(format!(
+            "Karpenter {version} does not have `reserved_enis`, which came with v0.28: it has no effect"
+        ));
     }
     complete_pools(version, &mut pools);
     if policy.auto_mode.is_some() {
@@ -94,6 +96,15 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
         }
     }
     pools
+}
+
+/// Warns of `userData` that changes what nodes offer.
+pub(super) fn warn_about_user_data(setup: &Setup<'_>, warnings: &mut Caveats) {
+    for pool in &setup.node_pools {
+        let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) else { continue };
+        let warning = user_data_warning(&setup.region, class, pool, setup.policy.provider_settings());
+        warning.into_iter().for_each(|text| warnings.changes(text));
+    }
 }
 
 /// Warns of nodes with Windows.

@@ -52,9 +52,10 @@ fn taints<'s>(setup: &'s Setup<'_>) -> impl Iterator<Item = (String, Taint, bool
         let all = group.taints.iter().chain(&group.registers.taints);
         all.map(move |taint| (format!("node group {}", group.name), *taint, is_declared(setup, taint)))
     });
-    let everywhere = setup.scenario.startup_taints.iter().filter_map(|stated| {
-        Some(("all new nodes".to_owned(), Taint::new(stated.key, stated.on_every_node?), false))
-    });
+    let everywhere =
+        setup.scenario.startup_taints.iter().filter_map(|stated| {
+            Some(("all new nodes".to_owned(), Taint::new(stated.key, stated.on_every_node?), false))
+        });
     pools.chain(groups).chain(everywhere)
 }
 

@@ -1,0 +1,104 @@
+//! How many EBS volumes a node attaches, and since when kube-scheduler can see it.
+//!
+//! A node whose CSINode does not list the driver yet counts as one without a limit. The driver's pod on the node reports the limit
+//! a moment after it is Ready; pods that were bound before may be more than the node attaches, and stay on it.
+//!
+//! Deviation: where no manifest of the start holds the DaemonSet `ebs-csi-node`, kube-scheduler sees the limit of a node from its registration on.
+//! Deviation: `preventPodSchedulingIfMissing` of a CSIDriver (Kubernetes 1.37) is not read.
+//!
+//! Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`; kubernetes issue 95911.
+
+use std::collections::BTreeSet;
+
+use super::Volumes;
+use crate::actors::context::Context;
+use crate::actors::event::{NodeEvent, class};
+use crate::actors::news::News;
+use crate::cluster::NodeOrigin;
+use crate::domain::taints::{TaintEffect, first_untolerated};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::policy::instance_types::ebs_attach_limit;
+
+/// The DaemonSet of the driver of EBS volumes, as its chart and EKS's add-on call it.
+pub(crate) const EBS_DAEMON_SET: &str = "ebs-csi-node";
+
+/// Time from the pod of a CSI driver being Ready until its CSINode names the driver, which then removes its startup taint.
+///
+/// Source: measured, aws-ebs-csi-driver issue 2447 (v1.39, 2025-04).
+pub(in crate::actors) const DRIVER_REGISTERS: SimDuration = SimDuration::from_millis(2_500);
+
+/// A node is there with all that runs on it: its driver has reported how many volumes it attaches.
+pub(in crate::actors) fn node_found(context: &mut Context<'_>, node: NodeId, instance_type: Symbol) {
+    if let Some(limit) = limit(context, instance_type) {
+        context.volumes.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
+    }
+}
+
+/// A new node has registered: its driver has yet to start, where its DaemonSet is known.
+pub(in crate::actors) fn node_registered(context: &mut Context<'_>, node: NodeId, instance_type: Symbol) {
+    if !runs_ebs_driver(context, node) {
+        return node_found(context, node, instance_type);
+    }
+    if let Some(limit) = limit(context, instance_type) {
+        context.volumes.unreported.insert(node, limit);
+    }
+}
+
+fn limit(context: &Context<'_>, instance_type: Symbol) -> Option<u32> {
+    let kind = context.setup.region.instance_type(instance_type).filter(|_| !context.setup.storage.is_empty())?;
+    Some(ebs_attach_limit(&kind.facts))
+}
+
+/// Whether the driver of EBS volumes has a pod on the node: its DaemonSet is there, and the node is one that it selects and tolerates.
+pub(in crate::actors) fn runs_ebs_driver(context: &Context<'_>, node: NodeId) -> bool {
+    let host = context.world.node(node);
+    if matches!(host.origin, NodeOrigin::Fargate(_)) {
+        return false;
+    }
+    let daemons = &context.setup.policy.manifests.daemon_sets;
+    daemons.iter().filter(|own| own.name.name.as_str() == EBS_DAEMON_SET).any(|own| {
+        let lasts =
+            |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && taint.key != well_known::TAINT_NOT_READY;
+        let repelling = host.taints.iter().filter(lasts);
+        own.template.selects_node(&host.labels, host.name.as_str())
+            && first_untolerated(repelling, &own.template.tolerations).is_none()
+    })
+}
+
+/// A pod is Ready: the driver's reports in a moment.
+pub(in crate::actors) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    let Some(node) = state.node.filter(|node| state.daemon && context.volumes.unreported.contains_key(node)) else {
+        return;
+    };
+    let is_driver = context.world.workload(state.workload).name.name.as_str() == EBS_DAEMON_SET;
+    if is_driver && context.volumes.limits(node).is_empty() {
+        context.queue.schedule(now + DRIVER_REGISTERS, class::MACHINES, NodeEvent::DriverRegistered(node));
+    }
+}
+
+/// The driver of a node has reported: kube-scheduler counts its volumes from now on.
+pub(in crate::actors) fn driver_registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if let Some(&limit) = context.volumes.unreported.get(&node) {
+        context.volumes.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
+        context.tell(now, News::AttachLimitReported(node));
+    }
+}
+
+impl Volumes {
+    /// The number of volumes that a node attaches, if pods on it use that many.
+    ///
+    /// A node whose limit has been known from the start is never given more.
+    pub(super) fn full(&self, node: NodeId) -> Option<u32> {
+        let limit = *self.unreported.get(&node)?;
+        let attached = self.on_node.get(&node).into_iter().flatten();
+        let used = attached.filter(|id| !self.attachments[id.0 as usize].pods.is_empty()).count();
+        (used >= limit as usize).then_some(limit)
+    }
+
+    /// Pods and nodes that met a limit that kube-scheduler had not seen.
+    pub(in crate::actors) fn over_limits(&self) -> (usize, usize) {
+        let nodes: BTreeSet<NodeId> = self.refused.iter().map(|(node, _)| *node).collect();
+        (self.refused.len(), nodes.len())
+    }
+}
