@@ -6,7 +6,7 @@
 //!
 //! Must not: decide what an autoscaler makes of a tainted node (`policy`).
 //!
-//! Deviation: nodes that are there when a run begins have none, but for those that a dump shows; a node of a dump keeps its own.
+//! Deviation: nodes that are there when a run begins have no startup taints; a node of a dump keeps those that the dump shows.
 //! Deviation: where no manifest holds the component's DaemonSet, the time from Ready is assumed: 10s for Cilium, 7.5s for EFS, 5s for others.
 //!
 //! Source: Cilium 1.18 `operator/watchers/node_taint.go`; aws-ebs-csi-driver v1.40 `pkg/driver/node.go`, `removeNotReadyTaint`;
