@@ -107,6 +107,7 @@ fn because(answer: &VerticalAnswer) -> String {
         (_, Verdict::Resized) => format!("the updater resizes it where it runs: {}", need(answer)),
         (_, Verdict::EvictionRefused) => "the updater would evict it, and a PodDisruptionBudget refuses".to_owned(),
         (_, Verdict::ResizeRefused) => "the updater would resize it, and the API server refuses".to_owned(),
+        (UpdateMode::InPlace, Verdict::AcceptedNoAction) => filtered(answer),
         (_, Verdict::AcceptedNoAction) => {
             "it is to change, but as many as may be missing at a time had their turn before".to_owned()
         }

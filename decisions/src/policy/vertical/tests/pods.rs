@@ -60,6 +60,19 @@ fn the_mode_in_place_and_resizes_without_budget_are_of_1_7() {
 }
 
 #[test]
+fn in_place_below_minimum_is_accepted_without_action() {
+    let one = replicas(vec![pod("a", vec![container("app", 100, 102)])]);
+    let verdicts = |mode| {
+        let settings = UpdaterSettings { in_place: true, ..UpdaterSettings::of(release(7)) };
+        let (api, verdicts) = pass(&mut Updater::new(settings), &growing(mode), &one, 60);
+        assert_eq!((api.evicted.len(), api.resized.len()), (0, 0));
+        verdicts
+    };
+    assert_eq!(verdicts(UpdateMode::InPlace), [Verdict::AcceptedNoAction]);
+    assert_eq!(verdicts(UpdateMode::InPlaceOrRecreate), [Verdict::Filtered]);
+}
+
+#[test]
 fn every_release_evicts_where_no_mode_is_stated() {
     for minor in 2..=7 {
         let mut vpa = growing(UpdateMode::Off);
