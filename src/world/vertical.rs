@@ -78,6 +78,8 @@ pub struct RecommendationSample {
     pub lower_bound: Resources,
     /// A request above it is too large.
     pub upper_bound: Resources,
+    /// The target before policies cap it.
+    pub uncapped_target: Resources,
 }
 
 /// How long Ready pods of a workload were held back by their CPU limit.

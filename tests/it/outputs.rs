@@ -103,6 +103,7 @@ fn with_recommendations() -> Outcome {
         target: amounts(3),
         lower_bound: amounts(1),
         upper_bound: amounts(9),
+        uncapped_target: amounts(4),
     };
     let name = ObjectName { namespace: Symbol::new("web"), name: Symbol::new("api") };
     outcome.record.verticals.push(VerticalFacts {

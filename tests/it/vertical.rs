@@ -72,6 +72,8 @@ fn pods_get_what_is_recommended_by_eviction_or_where_they_run() {
     }
     assert!(facts(&recreated).means.evicted >= 4 && facts(&recreated).means.resized == 0);
     assert!(facts(&in_place).means.resized >= 4 && facts(&in_place).means.evicted == 0, "{:?}", facts(&in_place).means);
+    let evicted = recreated.record.events.iter().find(|event| event.kind == EventKind::PodEvicted).unwrap();
+    assert!(evicted.message.contains("% of its requests; app: cpu 1 to 350m"), "{}", evicted.message);
     assert_eq!(count(&in_place, EventKind::PodEvicted), 0);
     assert_eq!(count(&in_place, EventKind::PodResized), facts(&in_place).means.resized as usize);
 }

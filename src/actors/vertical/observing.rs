@@ -339,6 +339,7 @@ fn write(context: &mut Context<'_>, now: SimTime, (place, target): (usize, Workl
             target: recommended.target.clone(),
             lower_bound: recommended.lower_bound.clone(),
             upper_bound: recommended.upper_bound.clone(),
+            uncapped_target: recommended.uncapped_target.clone(),
         });
     }
     for sample in samples {

@@ -310,7 +310,15 @@ fn reasons(groups: &[PodGroup], vpa: &VerticalPodAutoscaler, limits: &NamespaceL
             (!changes.is_empty()).then(|| format!("{}: {}", own.name, changes.join(", ")))
         });
         let parts: Vec<String> = parts.collect();
-        format!("VerticalPodAutoscaler {}: {}", vpa.name, parts.join("; "))
+        let asks = priority(&capped, pod);
+        let need = if asks.outside_range {
+            "a request is out of its bounds".to_owned()
+        } else if pod.terminations.iter().any(|last| last.out_of_memory) {
+            "a container was killed for memory".to_owned()
+        } else {
+            format!("the change is {:.0}% of its requests", asks.change * 100.0)
+        };
+        format!("VerticalPodAutoscaler {}: {need}; {}", vpa.name, parts.join("; "))
     };
     pods.map(|pod| (pod.name, reason(pod))).collect()
 }

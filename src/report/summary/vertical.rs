@@ -60,6 +60,9 @@ pub struct Sizes {
     pub lower_bound: f64,
     /// The upper bound at the end.
     pub upper_bound: f64,
+    /// The target at the end before policies cap it.
+    #[serde(default)]
+    pub uncapped_target: Option<f64>,
 }
 
 /// Every VerticalPodAutoscaler, in order of application.
@@ -105,6 +108,7 @@ fn container(own: &VerticalFacts, name: Symbol) -> ContainerFigures {
             target: of(&last.target)?,
             lower_bound: of(&last.lower_bound)?,
             upper_bound: of(&last.upper_bound)?,
+            uncapped_target: of(&last.uncapped_target),
         })
     };
     ContainerFigures {

@@ -28,6 +28,8 @@ pub fn recommendations(outcome: &Outcome, output: &mut Output<'_>) -> io::Result
         ("memory_target_bytes", Kind::Whole),
         ("memory_lower_bound_bytes", Kind::Whole),
         ("memory_upper_bound_bytes", Kind::Whole),
+        ("cpu_uncapped_target_milli", Kind::Whole),
+        ("memory_uncapped_target_bytes", Kind::Whole),
     ];
     let names = workload_names(outcome);
     let rows = outcome.record.verticals.iter().flat_map(|own| own.samples.iter().map(move |sample| (own, sample)));
@@ -42,6 +44,9 @@ pub fn recommendations(outcome: &Outcome, output: &mut Output<'_>) -> io::Result
             for amounts in [&sample.request, &sample.used, &sample.target, &sample.lower_bound, &sample.upper_bound] {
                 row.optional_whole(of(amounts));
             }
+        }
+        for resource in [ResourceName::CPU, ResourceName::MEMORY] {
+            row.optional_whole(sample.uncapped_target.find(resource));
         }
     })
 }

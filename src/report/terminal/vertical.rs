@@ -21,7 +21,8 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     for ((_, container), name) in all.iter().zip(apart(&names, WIDTH - 3, without_namespace)) {
         for (sizes, unit, decimals) in [(container.cpu, "CPU", 3), (container.memory, "MiB", 0)] {
-            let Some(Sizes { request_first, request_last, used_mean, target, lower_bound, upper_bound }) = sizes else {
+            let Some(Sizes { request_first, request_last, used_mean, target, lower_bound, upper_bound, .. }) = sizes
+            else {
                 continue;
             };
             let shown = |amount: Option<f64>| amount.map_or("none".to_owned(), |amount| format!("{amount:.decimals$}"));

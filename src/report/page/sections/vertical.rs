@@ -49,7 +49,7 @@ pub(in super::super) fn vertical(page: &mut Html, summary: &Summary) {
 }
 
 fn cells(sizes: Sizes, decimals: usize) -> [String; 6] {
-    let Sizes { request_first, request_last, used_mean, target, lower_bound, upper_bound } = sizes;
+    let Sizes { request_first, request_last, used_mean, target, lower_bound, upper_bound, .. } = sizes;
     [request_first, request_last, used_mean, Some(target), Some(lower_bound), Some(upper_bound)].map(|amount| {
         amount.map_or_else(
             String::new,
