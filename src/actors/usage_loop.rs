@@ -235,6 +235,13 @@ pub(super) fn memory_of_pod(
     stated
 }
 
+/// Whether the scenario says how much memory pods of a workload use.
+pub(super) fn states_memory(context: &Context<'_>, workload: WorkloadId) -> bool {
+    let mut loads = context.loads_of.of(workload).iter().map(|&load| &context.loads[load]);
+    let mut usages = context.usages_of.of(workload).iter().map(|&usage| &context.usages[usage]);
+    loads.any(|load| load.memory_of(0).is_some()) || usages.any(|usage| usage.states_memory)
+}
+
 /// The sidecar that uses what is stated, if it is one.
 fn sidecar_of<'s>(spec: &'s PodSpec, usage: &UsageLoop) -> Option<&'s Container> {
     spec.sidecar(usage.container?.as_str())

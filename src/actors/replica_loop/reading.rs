@@ -171,6 +171,9 @@ fn of_pods(context: &Context<'_>, now: SimTime, namespace: Symbol, pods: &[PodId
 
 const NO_PIPELINE: &str = "no metrics pipeline serves this metric in the simulation";
 
+/// Answer of metrics-server before its first reading of a pod.
+const NO_READING: &str = "no metrics returned from resource metrics API";
+
 const FAILS: &str = "the scenario says that reading it fails";
 
 /// The value that the scenario states for a metric.
@@ -206,7 +209,9 @@ fn read_resource(
     let is_memory = name == ResourceName::MEMORY;
     let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
     if of_target.is_none() && name != ResourceName::CPU && !(is_memory && has_memory()) {
-        return Read::Failed(NO_PIPELINE.to_owned());
+        let workload = context.workload_named(target).filter(|_| is_memory);
+        let served = workload.is_some_and(|workload| usage_loop::states_memory(context, workload));
+        return Read::Failed(if served { NO_READING } else { NO_PIPELINE }.to_owned());
     }
     let mut samples = std::mem::take(&mut room.samples);
     samples.clear();
