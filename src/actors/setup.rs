@@ -82,6 +82,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "request-arrival",
     "request-service",
     "reservation-end",
+    "restart-looks",
     "scan-phase",
     "scheduler-ties",
     "scrape-phase",

@@ -259,7 +259,8 @@ fn a_job_without_a_queue_runs_for_a_minute_and_a_warning_says_so() {
     );
     let (made, most) = jobs(&outcome);
     assert!(most == 2 && (4..=8).contains(&made), "{made} {most}");
-    let timed = run("20m", "workloads: [{name: batch, run_time: 9m}]", &format!("{}{}", cluster(1), scaled_job(cron)), &[]);
+    let timed =
+        run("20m", "workloads: [{name: batch, run_time: 9m}]", &format!("{}{}", cluster(1), scaled_job(cron)), &[]);
     assert!(timed.warnings.is_empty(), "{:?}", timed.warnings);
 }
 

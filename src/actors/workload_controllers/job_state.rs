@@ -157,7 +157,7 @@ impl<P: JobPod> JobState<P> {
         self.succeeded == 0
     }
 
-    /// Makes so many pods, as far as calls, quotas and the waits of indexes allow, at most as many as one sync makes.
+    /// Makes `count` pods as far as calls, quotas and the waits of indexes allow, and no more than one sync makes.
     ///
     /// Source: `manageJob`, `MaxPodCreateDeletePerSync`; `SyncJobBatchPeriod` until the next sync.
     pub(in crate::actors) fn make_pods(

@@ -205,7 +205,17 @@ mod tests {
 
     fn view(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobView<'_> {
         let age = SimDuration::from_secs(99);
-        JobView { spec, active, terminating: 0, succeeded, failed, failed_indexes: 0, restarts: 0, age, backing_off: false }
+        JobView {
+            spec,
+            active,
+            terminating: 0,
+            succeeded,
+            failed,
+            failed_indexes: 0,
+            restarts: 0,
+            age,
+            backing_off: false,
+        }
     }
 
     fn step(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobStep {
