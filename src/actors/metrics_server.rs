@@ -40,6 +40,11 @@ const OLDEST_READING: SimDuration = SimDuration::from_millis(12_500);
 /// A container younger than this at its first reading has no start that counts as a point.
 const FRESH_CONTAINER: SimDuration = SimDuration::from_secs(10);
 
+/// Longest time from the start of a pod's containers to the transition of its Ready condition, where no probe delays that.
+pub(super) const LONGEST_LAG: SimDuration = SimDuration::from_secs(2);
+/// Unit of time stamps in the API.
+pub(super) const STAMP: SimDuration = SimDuration::from_secs(1);
+
 /// The points kept for every pod that some autoscaler will ever ask about.
 #[derive(Debug)]
 pub(super) struct MetricsServer {

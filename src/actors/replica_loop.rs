@@ -7,7 +7,7 @@
 
 mod reading;
 mod selected;
-pub(super) mod status_times;
+mod status_times;
 
 use smallvec::SmallVec;
 

@@ -5,10 +5,9 @@
 //! pod settles when it is read, and unsettles, its points then kept again, when it loses its readiness or its node is not read
 //! any more.
 
-use super::{MetricsServer, Point, mean_use};
+use super::{LONGEST_LAG, MetricsServer, Point, STAMP, mean_use};
 use crate::actors::cpu_use::CpuUse;
 use crate::actors::load_loop::LoadLoop;
-use crate::actors::replica_loop::status_times::{LONGEST_LAG, STAMP};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
 use crate::policy::replicas::hpa::{Sample, SettledPods};
 
@@ -88,7 +87,9 @@ impl super::PodMetrics {
             return false;
         };
         // From then on each reading counts for an autoscaler.
-        since + LONGEST_LAG + STAMP <= first.at && second.at - first.at == resolution && third.at - second.at == resolution
+        since + LONGEST_LAG + STAMP <= first.at
+            && second.at - first.at == resolution
+            && third.at - second.at == resolution
     }
 }
 

@@ -3,11 +3,15 @@
 //! The first reading of a new pod covers the time since its container was created, and counts only if the pod was Ready all that time.
 //! Between the two lie tenths of a second, so the fractions that the stamps lose decide.
 //!
+//! Deviation: for everything else a pod is Ready, and serves, when its containers start or its probe succeeds; only the condition that an
+//! autoscaler on CPU reads changes later. How much later is fitted to eleven first readings.
+//!
 //! Must not: change when a pod serves or is read.
 //!
 //! Source: Kubernetes 1.36 `pkg/controller/podautoscaler/replica_calculator.go`, `groupPods`; `metav1.Time`, which is written in whole seconds;
 //! `pkg/kubelet/status/status_manager.go`, `updateLastTransitionTime`.
 
+use crate::actors::metrics_server::{LONGEST_LAG, STAMP};
 use crate::domain::{PodId, SimDuration, SimTime};
 use crate::engine::{Ordinals, Streams};
 use crate::policy::replicas::hpa::Sample;
@@ -17,10 +21,6 @@ const LEAST_LAG: SimDuration = SimDuration::from_millis(100);
 /// Mean of the exponential time on top of it. Of eleven first readings on real clusters three to five counted; with this mean it is a
 /// quarter.
 const MEAN_LAG: SimDuration = SimDuration::from_millis(200);
-/// Longest time from a container's creation to the transition of the Ready condition.
-pub(in crate::actors) const LONGEST_LAG: SimDuration = SimDuration::from_secs(2);
-/// Unit of time stamps in the API.
-pub(in crate::actors) const STAMP: SimDuration = SimDuration::from_secs(1);
 
 /// Draws of the moments at which containers are created within a second, and of the time until their pods are Ready.
 #[derive(Debug)]
