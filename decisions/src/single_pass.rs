@@ -128,8 +128,7 @@ impl<'q> SinglePass<'q> {
 
 /// What launches cost in an hour, each at its cheapest offer, in nano-units.
 fn cost(launches: &[Result<LaunchRequest, SelectionError>]) -> i64 {
-    let cheapest = |request: &LaunchRequest| request.overrides.iter().map(|own| own.price.as_nanos()).min();
-    launches.iter().flatten().filter_map(cheapest).sum()
+    launches.iter().flatten().filter_map(|request| request.cheapest()).map(|price| price.as_nanos()).sum()
 }
 
 /// Why no pass takes the pod on.

@@ -91,6 +91,8 @@ impl Effort<'_> {
     pub const THOROUGH: u64 = 300_000_000;
     /// Steps for a decision that is taken again and again.
     pub const QUICK: u64 = 30_000_000;
+    /// Steps for a bound that a plan is compared with while it is being checked.
+    pub const CHECK: u64 = 300_000;
 
     /// Spends steps; whether to go on.
     fn spend(&mut self, steps: usize) -> bool {

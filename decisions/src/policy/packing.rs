@@ -28,6 +28,7 @@ mod foresight;
 mod go_sort;
 mod hints;
 mod input;
+mod launch_cost;
 mod min_values;
 mod node_memo;
 mod node_pods;
@@ -74,7 +75,7 @@ pub use work::PassWork;
 use std::sync::Arc;
 
 use self::reservations::Reservations;
-use crate::domain::{Check, KarpenterVersion, PodSpec, SimDuration, Symbol};
+use crate::domain::{Check, HourlyRate, KarpenterVersion, PodSpec, SimDuration, Symbol};
 use crate::policy::bin_packing::Effort;
 
 /// Node pools, instance types and daemons, compiled; remembers what it has worked out from one pass to the next.
@@ -89,6 +90,7 @@ pub struct Packer<'a> {
     orders: finish::PriceOrders,
     nodes: node_memo::NodeMemo,
     lanes: foresight::KnownLanes,
+    plans: cost_aware::PlanCache,
 }
 
 /// What a [`Packer`] compiled and worked out, kept while nobody asks: see [`Packer::resume`].
@@ -130,6 +132,7 @@ impl<'a> Packer<'a> {
             mut orders,
             mut nodes,
             mut lanes,
+            plans,
         } = kept;
         let types = templates::tables_of(&setup, &templates);
         let tables = tables.into_iter().zip(types).map(|(table, types)| type_table::TypeTable::attached(table, types));
@@ -152,12 +155,12 @@ impl<'a> Packer<'a> {
                 templates = again;
             }
         }
-        Self { setup, table, resources, templates, tables, rules, shapes, orders, nodes, lanes }
+        Self { setup, table, resources, templates, tables, rules, shapes, orders, nodes, lanes, plans }
     }
 
     /// Lets go of the setup and keeps what was worked out; `None` if that is too much to keep.
     pub fn into_memory(self) -> Option<PackerMemory> {
-        let Self { setup: _, table, resources, templates, tables, rules, shapes, orders, nodes, lanes } = self;
+        let Self { setup: _, table, resources, templates, tables, rules, shapes, orders, nodes, lanes, plans } = self;
         if table.sets() > KEPT_SETS_MAX {
             return None;
         }
@@ -173,6 +176,7 @@ impl<'a> Packer<'a> {
             orders,
             nodes,
             lanes,
+            plans,
         }))
     }
 
@@ -193,6 +197,7 @@ impl<'a> Packer<'a> {
             orders: finish::PriceOrders::default(),
             nodes: node_memo::NodeMemo::default(),
             lanes: foresight::KnownLanes::default(),
+            plans: cost_aware::PlanCache::default(),
         }
     }
 
@@ -217,9 +222,31 @@ impl<'a> Packer<'a> {
         if self.setup.behaviour().packs_by_group || usual.claims.is_empty() {
             return usual;
         }
-        let cheap = self.plan(&mut cluster, &question, Some(effort));
+        let mut cheap = self.plan(&mut cluster, &question, Some(effort));
         cluster.existing.revert();
-        if cost_aware::is_better(&cheap, &usual) { cheap } else { usual }
+        cost_aware::keep_cheapest(&self.setup, &mut cheap);
+        let usual_cost = usual.launch_cost(&self.setup);
+        let plan = if cost_aware::is_better(&self.setup, &cheap, &usual) { cheap } else { usual };
+        if self.check().compares() {
+            self.check_cost(situation, &plan, usual_cost);
+        }
+        plan
+    }
+
+    /// Ends the run if a plan of the cost-aware packer costs more than Karpenter's or less than any plan can.
+    fn check_cost(&self, situation: &Situation<'_>, plan: &PackingPlan, usual: Option<HourlyRate>) {
+        let Some(cost) = plan.launch_cost(&self.setup) else { return };
+        self.check().hold(usual.is_none_or(|usual| cost <= usual), || {
+            format!("the cost-aware packer plans nodes for {cost}/h, Karpenter for {}/h", usual.unwrap_or_default())
+        });
+        let placed = (plan.claims.iter().flat_map(|claim| &claim.pods))
+            .chain(plan.existing.iter().flat_map(|placement| &placement.pods));
+        let placed: Vec<usize> = placed.copied().collect();
+        let mut effort = Effort { steps: Effort::CHECK, go_on: &mut || true };
+        let bound = lower_bound(&self.setup, situation.nodes, situation.pods, &placed, &mut effort).per_hour;
+        self.check().hold(bound <= cost, || {
+            format!("the cost-aware packer plans nodes for {cost}/h, below the lower bound of {bound}/h")
+        });
     }
 
     /// Whether what is told without packing is packed too, and compared.
@@ -314,7 +341,7 @@ impl<'a> Packer<'a> {
         }
         match effort {
             None => pass.solve(&left_out),
-            Some(effort) => pass.solve_cheaply(&left_out, effort),
+            Some(effort) => pass.solve_cheaply(&left_out, effort, &mut self.plans),
         }
         for (failure, volume) in pass.failures.iter_mut().zip(failures) {
             if volume.is_some() {

@@ -71,6 +71,21 @@ pub fn is_exotic(entry: &InstanceType) -> bool {
     size.contains("metal") || ACCELERATORS.iter().any(|&name| entry.capacity.get(ResourceName(name)) != 0)
 }
 
+/// Whether a launch leaves a type out as long as another type of the claim is not of this kind: bare metal and accelerators, before
+/// v0.24 every family that is not common.
+pub fn is_last_resort(karpenter: KarpenterVersion, entry: &InstanceType) -> bool {
+    let behaviour = Behaviour::of(karpenter);
+    match behaviour.weighs_open_types {
+        true => is_exotic(entry),
+        false => behaviour.prefers_generic && !legacy::is_generic(entry),
+    }
+}
+
+/// Whether a claim with these requirements may be launched as a [last resort](is_last_resort) while other types are left.
+pub fn keeps_last_resorts(karpenter: KarpenterVersion, requirements: &Requirements) -> bool {
+    Behaviour::of(karpenter).keeps_exotic_for_min_values && requirements.has_min_values()
+}
+
 /// What Karpenter asks EC2 for: one instance from any of the overrides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LaunchRequest {
@@ -87,6 +102,13 @@ pub struct LaunchRequest {
     /// Whether On-Demand is asked for although Spot is allowed, with fewer than five types to choose from: Karpenter
     /// warns of that.
     pub inflexible: bool,
+}
+
+impl LaunchRequest {
+    /// The lowest price that is asked for.
+    pub fn cheapest(&self) -> Option<HourlyRate> {
+        self.overrides.iter().map(|own| own.price).min()
+    }
 }
 
 /// One pool of a launch request.

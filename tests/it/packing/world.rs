@@ -275,7 +275,7 @@ impl World {
         self.with_setup(|setup| ask(&mut Packer::new(setup)))
     }
 
-    fn with_setup<R>(&self, ask: impl FnOnce(PackingSetup<'_>) -> R) -> R {
+    pub fn with_setup<R>(&self, ask: impl FnOnce(PackingSetup<'_>) -> R) -> R {
         let pools: Vec<_> = self.pools.iter().map(|pool| PoolView { pool, instance_types: &self.types }).collect();
         let namespaces: Vec<_> =
             self.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();

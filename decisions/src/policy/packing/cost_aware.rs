@@ -16,13 +16,49 @@ use std::sync::Arc;
 use super::bits;
 use super::claim::{Candidate, Claim};
 use super::errors::TopologyKind;
+use super::input::PackingSetup;
 use super::offers::{self, Ask, Origin, Way};
-use super::pass::Pass;
-use super::plan::PackingPlan;
+use super::pass::{Pass, Remaining};
+use super::plan::{PackingPlan, PricedType};
 use super::queue::sorted;
 use super::requirement_table::{Combined, RequirementId, SetId, Undefined};
-use crate::domain::ResourceName;
-use crate::policy::bin_packing::{self, Effort, PackedBin};
+use crate::policy::bin_packing::{self, Effort, PackedBin, Problem};
+use crate::policy::selection;
+
+/// Plans after one another at most, each for what the limits of pools refused to the one before.
+const PLANS_MAX: usize = 8;
+
+/// Types of a claim of a cheaper plan at most: as many as Karpenter wants for a Spot node that replaces another.
+const TYPES_KEPT: usize = 15;
+
+/// The last plans of a packer: pods for which no node can be launched are planned for in every pass.
+#[derive(Default)]
+pub(super) struct PlanCache(VecDeque<CachedPlan>);
+
+struct CachedPlan {
+    problem: Problem,
+    /// Steps that the search had, and those that it left.
+    steps: (u64, u64),
+    bins: Vec<PackedBin>,
+}
+
+impl PlanCache {
+    /// The plan for a problem.
+    fn plan(&mut self, problem: Problem, effort: &mut Effort<'_>) -> &[PackedBin] {
+        // The same steps lead to the same plan, unless somebody else ends the search.
+        let is_same = |plan: &CachedPlan| plan.steps.0 == effort.steps && plan.problem == problem;
+        let position = self.0.iter().position(is_same).unwrap_or_else(|| {
+            let before = effort.steps;
+            let bins = bin_packing::plan(&problem, effort).bins;
+            self.0.truncate(PLANS_MAX - 1);
+            self.0.push_front(CachedPlan { problem, steps: (before, effort.steps), bins });
+            0
+        });
+        let plan = &self.0[position];
+        effort.steps = plan.steps.1;
+        &plan.bins
+    }
+}
 
 /// Pods of one class that the plan may place: all of them, or those that go to one domain of a spread.
 struct Portion {
@@ -43,6 +79,10 @@ struct Slot {
     pinned: Vec<RequirementId>,
     /// Its claim, once a pod has opened it.
     claim: Option<usize>,
+    /// Whether the limits of its pool leave enough for every type that its claim may become.
+    keeps_types: bool,
+    /// Whether it could not be opened any more.
+    is_refused: bool,
 }
 
 /// What the plan must know of a class.
@@ -54,7 +94,7 @@ struct Manner {
 
 impl Pass<'_, '_> {
     /// Places every pod that can be placed, on nodes that are cheap for all of them together.
-    pub(super) fn solve_cheaply(&mut self, left_out: &[bool], effort: &mut Effort<'_>) {
+    pub(super) fn solve_cheaply(&mut self, left_out: &[bool], effort: &mut Effort<'_>, cache: &mut PlanCache) {
         let mut queue = sorted(self.asked.pods, &self.classes);
         queue.retain(|&pod| !left_out.get(pod).is_some_and(|&own| own));
         queue.retain(|&pod| !self.goes_on_existing(pod));
@@ -62,13 +102,10 @@ impl Pass<'_, '_> {
         for &pod in &queue {
             waiting[self.classes.of_pod[pod]].push_back(pod);
         }
-        let (mut portions, asks) = self.portions(&waiting);
-        if !asks.is_empty() {
-            let engine = &mut self.engine;
-            let offers = offers::state(engine.setup, engine.templates, engine.tables, engine.table, &asks);
-            let plan = bin_packing::plan(&offers.problem, effort);
-            let mut slots = slots(&plan.bins, &offers.item_of, &offers.origins, &mut portions);
-            self.follow(&mut portions, &mut slots, &mut waiting);
+        for _ in 0..PLANS_MAX {
+            if !self.follow_a_plan(&mut waiting, effort, cache) {
+                break;
+            }
         }
         self.list_claims();
         let mut is_left = vec![false; self.asked.pods.len()];
@@ -76,6 +113,46 @@ impl Pass<'_, '_> {
             is_left[pod] = true;
         }
         self.solve_queue(queue.into_iter().filter(|&pod| is_left[pod]).collect());
+    }
+
+    /// Plans nodes for the pods that wait and fills them. Whether another plan may place more: a plan buys without regard to limits of
+    /// pools, and what a limit then refused goes to other types or pools.
+    fn follow_a_plan(
+        &mut self,
+        waiting: &mut [VecDeque<usize>],
+        effort: &mut Effort<'_>,
+        cache: &mut PlanCache,
+    ) -> bool {
+        let (mut portions, asks) = self.portions(waiting);
+        if asks.is_empty() {
+            return false;
+        }
+        let Self { engine, remaining, .. } = self;
+        let offers = offers::state(engine.setup, engine.templates, remaining, engine.tables, engine.table, &asks);
+        let bins = cache.plan(offers.problem, effort);
+        let mut slots = slots(bins, &offers.item_of, &offers.origins, &mut portions);
+        let keep_types = self.keep_types(&slots);
+        for slot in &mut slots {
+            slot.keeps_types = keep_types[slot.origin.template];
+        }
+        let number = |waiting: &[VecDeque<usize>]| waiting.iter().map(VecDeque::len).sum::<usize>();
+        let before = number(waiting);
+        self.follow(&mut portions, &mut slots, waiting);
+        let after = number(waiting);
+        slots.iter().any(|slot| slot.is_refused) && after > 0 && after < before
+    }
+
+    /// Of each template, whether its limits leave enough for all of its nodes of a plan if each became the largest type that is left.
+    fn keep_types(&self, slots: &[Slot]) -> Vec<bool> {
+        let is_enough = |(position, remaining): (usize, &Remaining)| {
+            let nodes = slots.iter().filter(|slot| slot.origin.template == position).count() as i64;
+            let types = self.engine.tables[self.engine.templates.list[position].table].types;
+            remaining.limits.iter().all(|(name, left)| {
+                let largest = bits::iter(&remaining.types).map(|index| types[index].capacity.get(name)).max();
+                largest.unwrap_or(0).saturating_mul(nodes) <= left
+            })
+        };
+        self.remaining.iter().enumerate().map(is_enough).collect()
     }
 
     fn goes_on_existing(&mut self, pod: usize) -> bool {
@@ -219,7 +296,10 @@ impl Pass<'_, '_> {
 
     fn open_slot(&mut self, pod: usize, class: usize, slot: &mut Slot, in_topology: bool) -> bool {
         let template = slot.origin.template;
-        let Some(mut claim) = self.claim_of_slot(slot) else { return false };
+        let Some(mut claim) = self.claim_of_slot(slot) else {
+            slot.is_refused = true;
+            return false;
+        };
         let state = &mut self.classes.list[class].variants[0];
         let tolerates = state.tolerates(self.engine.taints[template], self.engine.topology.known_rules());
         let candidate = Candidate { class: &self.classes.list[class], class_index: class, variant: 0, in_topology };
@@ -233,23 +313,22 @@ impl Pass<'_, '_> {
     }
 
     /// A claim without pods for a node of the plan, in the domains that its pods go to. A pool's limits are charged with the
-    /// largest type that a claim may become, so a claim of a pool with limits is for the planned type alone.
+    /// largest type that a claim may become, so near its limits a claim is for types that are no larger than the planned one.
     fn claim_of_slot(&mut self, slot: &Slot) -> Option<Claim> {
         let remaining = &self.remaining[slot.origin.template];
-        if remaining.limits.find(ResourceName::NODES) == Some(0) {
+        let planned = slot.origin.instance_type;
+        if !remaining.is_open() || !bits::contains(&remaining.types, planned) {
             return None;
         }
         let mut types = remaining.types.clone();
-        if !remaining.limits.is_empty() {
-            let planned = slot.origin.instance_type;
-            let left = bits::contains(&types, planned);
-            types.fill(0);
-            if left {
-                bits::insert(&mut types, planned);
-            }
-        }
-        if !bits::any(&types) {
-            return None;
+        if !slot.keeps_types {
+            let all = self.engine.tables[self.engine.templates.list[slot.origin.template].table].types;
+            let capacity = |index: usize, name| all[index].capacity.get(name);
+            let is_larger =
+                |index: usize| remaining.limits.iter().any(|(name, _)| capacity(index, name) > capacity(planned, name));
+            bits::iter(&remaining.types)
+                .filter(|&index| is_larger(index))
+                .for_each(|index| bits::remove(&mut types, index));
         }
         let host = self.asked.nodes + self.claims.len();
         let from = &self.engine.templates.list[slot.origin.template];
@@ -265,20 +344,29 @@ impl Pass<'_, '_> {
     }
 }
 
-/// Whether a plan costs less than another and places every pod that the other places. What a node costs is the price of its
-/// cheapest type.
-pub(super) fn is_better(plan: &PackingPlan, other: &PackingPlan) -> bool {
-    let placed_by_other = |pod: usize| other.unschedulable.iter().all(|own| own.pod != pod);
-    let lost = plan.unschedulable.iter().any(|own| placed_by_other(own.pod));
-    match (cost(plan), cost(other)) {
-        (Some(own), Some(others)) => !lost && own < others,
-        _ => false,
+/// Cuts the types of each claim to the cheapest, as Karpenter does where it replaces a Spot node by another: of all types EC2
+/// chooses deep pools, whose nodes are often larger and more expensive than the planned ones. A claim with `minValues` keeps all.
+pub(super) fn keep_cheapest(setup: &PackingSetup<'_>, plan: &mut PackingPlan) {
+    for claim in plan.claims.iter_mut().filter(|claim| !claim.requirements.has_min_values()) {
+        let types = setup.pools[claim.pool].instance_types;
+        let is_ordinary = |kind: &&PricedType| !selection::is_last_resort(setup.karpenter, &types[kind.index as usize]);
+        let ordinary = claim.instance_types.iter().filter(is_ordinary).take(TYPES_KEPT).copied();
+        let mut kept: Vec<PricedType> = ordinary.collect();
+        if kept.is_empty() {
+            kept.extend(claim.instance_types.iter().take(TYPES_KEPT));
+        }
+        claim.instance_types = kept.into();
     }
 }
 
-/// What the new nodes of a plan cost in an hour, in nano-units; `None` if a price is not known.
-fn cost(plan: &PackingPlan) -> Option<i64> {
-    plan.claims.iter().map(|claim| claim.instance_types.first()?.price.map(|price| price.as_nanos())).sum()
+/// Whether the launches of a plan cost less than those of another and it places every pod that the other places.
+pub(super) fn is_better(setup: &PackingSetup<'_>, plan: &PackingPlan, other: &PackingPlan) -> bool {
+    let placed_by_other = |pod: usize| other.unschedulable.iter().all(|own| own.pod != pod);
+    let lost = plan.unschedulable.iter().any(|own| placed_by_other(own.pod));
+    match (plan.launch_cost(setup), other.launch_cost(setup)) {
+        (Some(own), Some(others)) => !lost && own < others,
+        _ => false,
+    }
 }
 
 /// The nodes of a plan; each portion learns where its pods go.
@@ -290,7 +378,8 @@ fn slots(bins: &[PackedBin], item_of: &[usize], origins: &[Origin], portions: &m
     }
     let mut slots: Vec<Slot> = Vec::with_capacity(bins.len());
     for bin in bins {
-        let mut slot = Slot { origin: origins[bin.bin], pinned: Vec::new(), claim: None };
+        let origin = origins[bin.bin];
+        let mut slot = Slot { origin, pinned: Vec::new(), claim: None, keeps_types: true, is_refused: false };
         for &(item, number) in &bin.content {
             let mut number = number;
             while let Some(&portion) = of_item[item as usize].front().filter(|_| number > 0) {

@@ -3,7 +3,7 @@
 //! A bin is an instance type of a NodePool with the zone and capacity type in which it is bought, less what the daemons
 //! take. Which pods go into which bins follows from taints, selectors and required affinity; how many of one kind share a
 //! node, from anti-affinity and spreads over host names. The rest of the topology is left out, which can only make
-//! a bound lower.
+//! a bound lower. A type that no launch asks for, and a type that is larger than what a pool's limits leave, make no bin.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::bits;
 use super::input::{NamespaceView, NodeView, PackingSetup, PendingPod};
+use super::pass::Remaining;
 use super::relaxation;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
@@ -22,6 +23,7 @@ use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::topology::{PodAffinityTerm, WhenUnsatisfiable};
 use crate::domain::{PodSpec, ResourceName, Resources, Symbol};
 use crate::policy::bin_packing::{self, Bin, Effort, FreeBin, Item, Problem};
+use crate::policy::selection;
 
 /// One way in which pods may be placed: what they require and the specification whose tolerations count.
 pub(super) struct Way {
@@ -68,9 +70,9 @@ pub struct LowerBound {
 /// A price below which no plan can place the pods at `placed` (positions in `pods`), whatever it does with nodes and pods
 /// within the constraints named below; the linear relaxation of [`bin_packing::bound()`].
 ///
-/// Counted are resources, daemons, taints, node selectors, required node affinity, and for each kind of pod how many may
-/// share a node. Preferences, limits, `minValues`, volumes, host ports, spreads over zones and affinity between different pods
-/// are not: they only make plans dearer.
+/// Counted are resources, daemons, taints, node selectors, required node affinity, for each kind of pod how many may share a
+/// node, and that a limit leaves no node that is larger. Preferences, the rest of limits, `minValues`, volumes, host ports, spreads
+/// over zones and affinity between different pods are not: they only make plans dearer.
 pub fn lower_bound(
     setup: &PackingSetup<'_>,
     nodes: &[NodeView<'_>],
@@ -84,10 +86,29 @@ pub fn lower_bound(
     let templates = templates::compile(setup, &mut tables, &mut table, &mut resources);
     let chosen: Vec<&PendingPod<'_>> = placed.iter().map(|&pod| &pods[pod]).collect();
     let asks = asks(setup, &templates, &chosen);
-    let mut offers = state(setup, &templates, &mut tables, &mut table, &asks);
+    let remaining: Vec<Remaining> = templates
+        .list
+        .iter()
+        .map(|template| Remaining::new(limits_left(setup, template, nodes), template, tables[template.table].types))
+        .collect();
+    let mut offers = state(setup, &templates, &remaining, &mut tables, &mut table, &asks);
     add_nodes(&mut offers, setup, nodes, &asks);
     let bound = bin_packing::bound(&offers.problem, effort);
     LowerBound { per_hour: crate::domain::HourlyRate::from_nanos(bound.amount), finished: bound.finished }
+}
+
+/// What the nodes leave of the limits of a template's pool.
+fn limits_left(setup: &PackingSetup<'_>, template: &Template, nodes: &[NodeView<'_>]) -> Resources {
+    let pool = setup.pools[template.pool].pool;
+    let mut left = pool.limits.clone();
+    let is_of_pool = |view: &&NodeView<'_>| view.offered && view.labels.get(well_known::NODEPOOL) == Some(pool.name);
+    for view in nodes.iter().filter(is_of_pool) {
+        for (name, _) in pool.limits.iter() {
+            let amount = if name == ResourceName::NODES { 1 } else { view.capacity.get(name) };
+            left.set(name, left.get(name).saturating_sub(amount));
+        }
+    }
+    left
 }
 
 /// The pods by specification, each with every way in which relaxing may lead to place it.
@@ -160,10 +181,11 @@ fn repels_itself(setup: &PackingSetup<'_>, term: &PodAffinityTerm, spec: &PodSpe
 /// For a kind of pods, the requirements that nodes of each template would have with them.
 type Signature = Vec<(usize, SetId)>;
 
-/// States the problem.
+/// States the problem with the types that limits leave of each template.
 pub(super) fn state(
     setup: &PackingSetup<'_>,
     templates: &Templates,
+    remaining: &[Remaining],
     tables: &mut [TypeTable<'_>],
     table: &mut RequirementTable,
     asks: &[Ask],
@@ -190,7 +212,7 @@ pub(super) fn state(
         items[item].count += ask.count;
         item_of.push(item);
     }
-    let (bins, origins) = bins(templates, tables, table, &signatures, &names);
+    let (bins, origins) = bins(setup, (templates, remaining), tables, table, &signatures, &names);
     let problem = Problem { resources: names.len(), items, bins, free: Vec::new() };
     Offers { problem, item_of, origins }
 }
@@ -233,9 +255,18 @@ fn signature(setup: &PackingSetup<'_>, templates: &Templates, table: &mut Requir
     signature
 }
 
+/// A bin of which it is not yet known whether it is of use.
+struct Found {
+    bin: Bin,
+    origin: Origin,
+    /// Whether a launch leaves the type out as long as another is left.
+    last_resort: bool,
+}
+
 /// A bin for every way to buy a type of every template that some group accepts, without those that another makes useless.
 fn bins(
-    templates: &Templates,
+    setup: &PackingSetup<'_>,
+    (templates, remaining): (&Templates, &[Remaining]),
     tables: &mut [TypeTable<'_>],
     table: &mut RequirementTable,
     signatures: &[Signature],
@@ -244,18 +275,47 @@ fn bins(
     for (template, set) in signatures.iter().flatten() {
         tables[templates.list[*template].table].prepare(*set, table);
     }
-    let mut found: Vec<(Bin, Origin)> = Vec::new();
-    for (position, template) in templates.list.iter().enumerate() {
+    let mut found: Vec<Found> = Vec::new();
+    for (position, (template, remaining)) in templates.list.iter().zip(remaining).enumerate() {
+        if !remaining.is_open() {
+            continue;
+        }
         let types = &tables[template.table];
-        for index in bits::iter(&template.types) {
+        let keeps_last_resorts = selection::keeps_last_resorts(setup.karpenter, table.set(template.set));
+        let mut own: Vec<Found> = Vec::new();
+        for index in bits::iter(&remaining.types) {
             let Some(capacity) = room(template, types, index, names) else { continue };
+            let last_resort = !keeps_last_resorts && selection::is_last_resort(setup.karpenter, &types.types[index]);
             for (price, accepts) in ways_to_buy(types, position, index, signatures) {
                 let origin = Origin { template: position, instance_type: index };
-                found.push((Bin { capacity: capacity.clone(), price, accepts }, origin));
+                own.push(Found { bin: Bin { capacity: capacity.clone(), price, accepts }, origin, last_resort });
             }
         }
+        found.extend(without_last_resorts(own, &remaining.limits, types));
     }
-    without_useless(found).into_iter().unzip()
+    without_useless(found).into_iter().map(|own| (own.bin, own.origin)).unzip()
+}
+
+/// Leaves out bins of a template that no launch buys: those of last resorts if another type, of which nothing is left out, holds whatever
+/// they hold. It must not be larger in what the pool's limits name: the limits might leave only the last resort.
+fn without_last_resorts(found: Vec<Found>, limits: &Resources, types: &TypeTable<'_>) -> Vec<Found> {
+    let capacity = |own: &Found, name| types.types[own.origin.instance_type].capacity.get(name);
+    let gives_way = |own: &Found| {
+        let takes_place = |other: &&Found| {
+            !other.last_resort
+                && covers(&other.bin, &own.bin)
+                && limits.iter().all(|(name, _)| capacity(other, name) <= capacity(own, name))
+        };
+        own.last_resort && found.iter().any(|other| takes_place(&other))
+    };
+    let useless: Vec<bool> = found.iter().map(gives_way).collect();
+    found.into_iter().zip(useless).filter(|(_, useless)| !useless).map(|(own, _)| own).collect()
+}
+
+/// Whether whatever goes into `bin` goes into `other` too.
+fn covers(other: &Bin, bin: &Bin) -> bool {
+    other.capacity.iter().zip(&bin.capacity).all(|(own, wanted)| own >= wanted)
+        && other.accepts.iter().zip(&bin.accepts).all(|(own, wanted)| own >= wanted)
 }
 
 /// What a type offers beside the daemons; `None` if the daemons do not fit.
@@ -294,16 +354,12 @@ fn ways_to_buy(
 }
 
 /// Leaves out bins that are nowhere better than another that costs no more.
-fn without_useless(mut found: Vec<(Bin, Origin)>) -> Vec<(Bin, Origin)> {
-    found.sort_by(|(a, _), (b, _)| a.price.cmp(&b.price).then_with(|| b.capacity.cmp(&a.capacity)));
-    let mut kept: Vec<(Bin, Origin)> = Vec::new();
-    for (bin, origin) in found {
-        let covers = |(other, _): &(Bin, Origin)| {
-            other.capacity.iter().zip(&bin.capacity).all(|(own, wanted)| own >= wanted)
-                && other.accepts.iter().zip(&bin.accepts).all(|(own, wanted)| own >= wanted)
-        };
-        if !kept.iter().any(covers) {
-            kept.push((bin, origin));
+fn without_useless(mut found: Vec<Found>) -> Vec<Found> {
+    found.sort_by(|a, b| a.bin.price.cmp(&b.bin.price).then_with(|| b.bin.capacity.cmp(&a.bin.capacity)));
+    let mut kept: Vec<Found> = Vec::new();
+    for own in found {
+        if !kept.iter().any(|other| covers(&other.bin, &own.bin)) {
+            kept.push(own);
         }
     }
     kept

@@ -21,10 +21,12 @@ use super::queue::{place_in_queue, sorted};
 use super::requirement_table::{Combined, SetId, Undefined};
 use super::resource_table::ResourceTable;
 use super::shapes::Shapes;
+use super::templates::Template;
 use super::volumes::PodVolumes;
 use super::work::PassWork;
 use crate::domain::{ResourceName, Resources, SimDuration};
 use crate::policy::controller_time::karpenter;
+use crate::policy::instance_types::InstanceType;
 
 /// The state of a pass.
 pub(super) struct Pass<'p, 'a> {
@@ -94,6 +96,34 @@ pub(super) struct Remaining {
     pub(super) types: Bits,
 }
 
+impl Remaining {
+    /// What these limits leave of the types of a template.
+    pub(super) fn new(limits: Resources, template: &Template, types: &[InstanceType]) -> Self {
+        let mut remaining = Self { limits, types: Bits::default() };
+        remaining.limit_types(template, types);
+        remaining
+    }
+
+    /// Finds the types that the limits leave: those whose capacity is nowhere larger than what is left.
+    fn limit_types(&mut self, template: &Template, types: &[InstanceType]) {
+        if self.limits.is_empty() {
+            self.types = template.types.clone();
+            return;
+        }
+        self.types = bits::empty(types.len());
+        for index in bits::iter(&template.types) {
+            if self.limits.iter().all(|(name, left)| types[index].capacity.get(name) <= left) {
+                bits::insert(&mut self.types, index);
+            }
+        }
+    }
+
+    /// Whether a claim can be opened.
+    pub(super) fn is_open(&self) -> bool {
+        self.limits.find(ResourceName::NODES) != Some(0) && bits::any(&self.types)
+    }
+}
+
 impl<'p, 'a> Pass<'p, 'a> {
     /// A pass before its first pod. `limits` is what the nodes leave of the limits of each template's pool.
     pub(super) fn new(
@@ -124,28 +154,10 @@ impl<'p, 'a> Pass<'p, 'a> {
             unreached: Vec::new(),
             work: PassWork { cluster: existing_nodes, ..PassWork::default() },
         };
-        for (template, limits) in limits.into_iter().enumerate() {
-            pass.remaining.push(Remaining { limits, types: Bits::default() });
-            pass.limit_types(template);
+        for (own, limits) in pass.engine.templates.list.iter().zip(limits) {
+            pass.remaining.push(Remaining::new(limits, own, pass.engine.tables[own.table].types));
         }
         pass
-    }
-
-    /// Finds the types that the limits leave: those whose capacity is nowhere larger than what is left.
-    fn limit_types(&mut self, template: usize) {
-        let own = &self.engine.templates.list[template];
-        let types = self.engine.tables[own.table].types;
-        let remaining = &mut self.remaining[template];
-        if remaining.limits.is_empty() {
-            remaining.types = own.types.clone();
-            return;
-        }
-        remaining.types = bits::empty(types.len());
-        for index in bits::iter(&own.types) {
-            if remaining.limits.iter().all(|(name, left)| types[index].capacity.get(name) <= left) {
-                bits::insert(&mut remaining.types, index);
-            }
-        }
     }
 
     /// Places every pod of the situation that can be placed in time.
@@ -537,12 +549,13 @@ impl<'p, 'a> Pass<'p, 'a> {
         if remaining.limits.is_empty() {
             return;
         }
-        let all = self.engine.tables[self.engine.templates.list[template].table].types;
+        let own = &self.engine.templates.list[template];
+        let all = self.engine.tables[own.table].types;
         let names: Vec<ResourceName> = remaining.limits.iter().map(|(name, _)| name).collect();
         for name in names {
             let largest = bits::iter(types).map(|index| all[index].capacity.get(name)).max().unwrap_or(0);
             remaining.limits.set(name, remaining.limits.get(name).saturating_sub(largest));
         }
-        self.limit_types(template);
+        remaining.limit_types(own, all);
     }
 }

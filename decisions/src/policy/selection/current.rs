@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use super::open_types::{Asked, Lowest, OpenTypes, Row};
 use super::price::Terms;
 use super::{
-    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError, note,
-    overrides, preferred_capacity_type, truncate,
+    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError,
+    keeps_last_resorts, note, overrides, preferred_capacity_type, truncate,
 };
 use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, Symbol};
@@ -210,7 +210,7 @@ fn emptiest_reservations(offerings: &[Offering], kind: Reserved) -> SmallVec<[&O
 /// Leaves bare metal and accelerators out, unless nothing else is left or (from v0.35 on) a requirement has `minValues`.
 fn leave_out_exotic(view: &LaunchView<'_>, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) {
     let before = rated.len();
-    let kept = view.behaviour().keeps_exotic_for_min_values && view.requirements.has_min_values();
+    let kept = keeps_last_resorts(view.karpenter, view.requirements);
     if !kept && rated.iter().any(|own| !own.row.exotic) {
         rated.retain(|own| !own.row.exotic);
     }

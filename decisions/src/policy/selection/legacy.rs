@@ -44,7 +44,7 @@ fn prefer_generic(candidates: &mut Vec<Candidate<'_>>, left_out: &mut Vec<LeftOu
     note(left_out, Filter::Exotic, before - candidates.len());
 }
 
-fn is_generic(entry: &InstanceType) -> bool {
+pub(super) fn is_generic(entry: &InstanceType) -> bool {
     let name = entry.name.as_str();
     name.starts_with(['m', 'c', 'r', 'a', 't', 'i']) && !name.contains("metal") && accelerators(entry) == 0
 }
