@@ -126,7 +126,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let set = edits::texts(&edits::setting(&edits));
     let other_duration_seconds = (lengths[0] != lengths[1]).then(|| lengths[1].as_secs_f64());
     let of_first = about(&question, &before.scenario, old, &points);
-    let about = About { scenario: titled(&before, &after), set, other_duration_seconds, ..of_first };
+    let about =
+        About { scenario: titled(&before, &after), set, other_duration_seconds, cost_aware: Vec::new(), ..of_first };
     let run = std::slice::from_ref(&after.policy);
     let path = arguments.after.as_ref().unwrap_or(&arguments.before);
     warnings.precede(edits::idle(path, &edits, (&after.scenario, false), run, catalog));

@@ -81,6 +81,9 @@ pub struct About {
     pub set: Vec<String>,
     /// What the scenario's author assumed.
     pub assumptions: Vec<String>,
+    /// Policies with `packer: cost-aware`; absent if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cost_aware: Vec<String>,
 }
 
 #[cfg(test)]
@@ -102,6 +105,7 @@ impl About {
             inputs: Vec::new(),
             set: Vec::new(),
             assumptions: Vec::new(),
+            cost_aware: Vec::new(),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::experiment::question::Kind;
 use crate::experiment::sequential::{self, Sequential};
 use crate::experiment::uneven::{Footing, weigh};
 use crate::experiment::{Cell, Point, Question, points};
+use crate::policy::packing::PackerKind;
 use crate::report::directory::{check_written, is_report};
 use crate::report::open_metrics::{self, Extent};
 use crate::report::{self, OutputDirectory, OutputError, Summary};
@@ -302,6 +303,13 @@ pub(super) fn assumed_of_prices(draws: bool, points: &[Point]) -> Option<String>
     (draws && points.iter().any(|point| point.spot)).then(|| DRAWS_PRICE_ERRORS.to_owned())
 }
 
+/// The compared policies with the cost-aware packer.
+fn cost_aware(question: &Question, scenario: &Scenario) -> Vec<String> {
+    let is_asked = |name: &str| question.policies.iter().any(|policy| policy == name);
+    let policies = scenario.policies.iter().filter(|policy| policy.packer == PackerKind::CostAware);
+    policies.map(|policy| policy.name.to_string()).filter(|name| is_asked(name)).collect()
+}
+
 /// What an experiment was about.
 pub fn about(question: &Question, scenario: &Scenario, currency: &str, points: &[Point]) -> About {
     About {
@@ -319,6 +327,7 @@ pub fn about(question: &Question, scenario: &Scenario, currency: &str, points: &
         inputs: question.inputs.clone(),
         set: question.settings.first().map(edits::texts).unwrap_or_default(),
         assumptions: scenario.assumptions.iter().map(|assumption| assumption.text.clone()).collect(),
+        cost_aware: cost_aware(question, scenario),
     }
 }
 

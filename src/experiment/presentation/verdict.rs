@@ -26,6 +26,7 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
         let by = if comparison.about.other_duration_seconds.is_some() { " by the month" } else { "" };
         sentences.push(format!("{} {} than {}{by}{waits}.", policy.name, cost_words(paired), first.name));
     }
+    sentences.extend(cost_aware(comparison));
     sentences.extend((1..comparison.policies.len()).filter_map(|position| causes::unchanged(comparison, position)));
     sentences.extend((1..comparison.policies.len()).filter_map(|position| availability(comparison, position)));
     sentences.extend(causes::workloads_at_zero(comparison));
@@ -48,6 +49,27 @@ fn sequential(comparison: &Comparison) -> Option<String> {
     } else {
         format!("After {run} not every cost difference is {known}.")
     })
+}
+
+/// That a policy with the cost-aware packer costs clearly more than one without, and which costs that packer leaves out.
+fn cost_aware(comparison: &Comparison) -> Vec<String> {
+    let Some((first, others)) = comparison.policies.split_first() else { return Vec::new() };
+    let is_cost_aware = |name: &String| comparison.about.cost_aware.contains(name);
+    let mut sentences = Vec::new();
+    for (position, policy) in (1..).zip(others) {
+        let paired = against_first(comparison, position, comparison.cost_figure());
+        let Some(relative) = paired.and_then(|paired| paired.relative.as_ref()) else { continue };
+        let (more, less) = if relative.mean > 0.0 { (policy, first) } else { (first, policy) };
+        let is_clear = relative.excludes_zero() && incomparable(comparison, position).is_none();
+        if is_clear && is_cost_aware(&more.name) && !is_cost_aware(&less.name) {
+            sentences.push(format!(
+                "{} uses the cost-aware packer but costs more than {}. The packer minimises the price of the nodes for each batch of \
+                 pods. It ignores later pods, consolidation, volumes, and image pulls.",
+                more.name, less.name
+            ));
+        }
+    }
+    sentences
 }
 
 fn against_first<'c>(comparison: &'c Comparison, position: usize, figure: &str) -> Option<&'c Paired> {

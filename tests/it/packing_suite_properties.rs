@@ -1,0 +1,126 @@
+//! Directions of plans and bounds on the packing suite: a requirement more must not make the same pods cheaper, and a pool that can
+//! launch nothing must change nothing.
+
+use std::path::{Path, PathBuf};
+
+use nodecast::policy::bin_packing::Effort;
+use nodecast::policy::packing::PackerKind;
+use nodecast::program::Prices;
+use nodecast::program::pack::pass;
+use nodecast::scenario::{Circumstances, packing_question};
+use rand::rngs::ChaCha8Rng;
+use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
+
+use crate::cli::Place;
+
+/// Set to ask every instance of the suite with more requirements.
+const WHOLE: &str = "NODECAST_WHOLE_RUNS";
+/// Instances that take a second or so as tests are compiled.
+const SMALL: [&str; 3] = ["social-network", "mixed-sizes-500", "anti-affinity-1000"];
+const ALL: [&str; 10] = [
+    "social-network",
+    "mixed-sizes-500",
+    "anti-affinity-1000",
+    "gpu-600",
+    "azure-2000",
+    "zone-spread-2000",
+    "constrained-3000",
+    "mixed-sizes-5000",
+    "azure-10000",
+    "azure-50000",
+];
+
+/// Requirements that take instance types away, and none of which leaves bare metal alone.
+const REQUIREMENTS: [&str; 12] = [
+    "{ key: karpenter.k8s.aws/instance-hypervisor, operator: In, values: [nitro] }",
+    "{ key: karpenter.k8s.aws/instance-category, operator: In, values: [c, m] }",
+    "{ key: karpenter.k8s.aws/instance-category, operator: In, values: [m, r] }",
+    "{ key: karpenter.k8s.aws/instance-generation, operator: Gt, values: [\"5\"] }",
+    "{ key: karpenter.k8s.aws/instance-generation, operator: Lt, values: [\"7\"] }",
+    "{ key: karpenter.k8s.aws/instance-cpu, operator: Lt, values: [\"65\"] }",
+    "{ key: karpenter.k8s.aws/instance-cpu, operator: Gt, values: [\"3\"] }",
+    "{ key: karpenter.k8s.aws/instance-family, operator: NotIn, values: [c6g, c7g, m6g] }",
+    "{ key: karpenter.k8s.aws/instance-size, operator: NotIn, values: [large, 16xlarge] }",
+    "{ key: karpenter.sh/capacity-type, operator: In, values: [on-demand] }",
+    "{ key: kubernetes.io/arch, operator: In, values: [arm64] }",
+    "{ key: kubernetes.io/arch, operator: In, values: [amd64] }",
+];
+
+/// A pool of every type of the suite with no room left, which stands before the suite's own pool.
+const UNUSED: &str = "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: { name: zero }\nspec:\n  weight: 10\n  limits: { cpu: \"0\" }\n  template:\n    spec:\n      nodeClassRef: { group: karpenter.k8s.aws, kind: EC2NodeClass, name: default }\n      requirements:\n        - { key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand] }\n";
+
+/// An answer for an instance: price of the plan and bound on it for an hour, and pods without a place.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Answer {
+    plan: i64,
+    bound: i64,
+    pending: usize,
+}
+
+fn instances() -> &'static [&'static str] {
+    if std::env::var_os(WHOLE).is_some() { &ALL } else { &SMALL }
+}
+
+/// The instance packed by the cost-aware packer, with more requirements in the suite's NodePool and another file.
+fn answer(prices: &Prices, instance: &str, requirements: &[&str], more: Option<&str>) -> Answer {
+    let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/packing");
+    let place = Place::new();
+    let pool = std::fs::read_to_string(suite.join("nodepool.yaml")).unwrap();
+    let lines: String = requirements.iter().map(|line| format!("        - {line}\n")).collect();
+    place.put("nodepool.yaml", &pool.replacen("      requirements:\n", &format!("      requirements:\n{lines}"), 1));
+    let mut files = vec![suite.join("cluster.yaml"), place.path("nodepool.yaml"), suite.join("daemonset.yaml")];
+    if let Some(text) = more {
+        place.put("more.yaml", text);
+        files.push(place.path("more.yaml"));
+    }
+    let own = std::fs::read_dir(suite.join(instance)).unwrap().map(|entry| entry.unwrap().path());
+    let mut own: Vec<PathBuf> = own.collect();
+    own.sort();
+    files.extend(own);
+    let question = packing_question::load(&files, &Circumstances::default(), prices.catalog()).unwrap();
+    let steps = if std::env::var_os(WHOLE).is_some() { Effort::THOROUGH } else { Effort::QUICK };
+    let packed = pass(PackerKind::CostAware, &question, &mut Effort { steps, go_on: &mut || true });
+    let packed = packed.with_bound(&mut Effort { steps, go_on: &mut || true });
+    let launches = packed.launches.iter().map(|launch| launch.as_ref().unwrap().cheapest().unwrap().as_nanos());
+    Answer {
+        plan: launches.sum(),
+        bound: packed.bound.unwrap().per_hour.as_nanos(),
+        pending: packed.plan.unschedulable.len(),
+    }
+}
+
+#[test]
+fn requirement_more_makes_no_instance_cheaper() {
+    let prices = Prices::open(None).unwrap();
+    let mut random = ChaCha8Rng::seed_from_u64(11);
+    let mut compared = 0;
+    for instance in instances() {
+        let plain = answer(&prices, instance, &[], None);
+        assert!(plain.bound <= plain.plan, "{instance}: {plain:?}");
+        for _ in 0..if std::env::var_os(WHOLE).is_some() { 8 } else { 3 } {
+            let number = random.random_range(1..=2);
+            let more: Vec<&str> = REQUIREMENTS.sample(&mut random, number).copied().collect();
+            let narrow = answer(&prices, instance, &more, None);
+            let shown = format!("{instance} {more:?}: {plain:?}, then {narrow:?}");
+            assert!(narrow.bound <= narrow.plan, "{shown}");
+            if narrow.pending != plain.pending {
+                continue;
+            }
+            compared += 1;
+            // Column generation stops a thousandth below the best bound.
+            assert!(narrow.bound as f64 >= plain.bound as f64 * 0.999, "the bound became lower: {shown}");
+            assert!(narrow.plan as f64 >= plain.plan as f64 * 0.99, "the plan became cheaper: {shown}");
+        }
+    }
+    assert!(compared > instances().len(), "only {compared} comparisons");
+}
+
+#[test]
+fn pool_without_room_changes_no_instance() {
+    let prices = Prices::open(None).unwrap();
+    for instance in instances() {
+        let plain = answer(&prices, instance, &[], None);
+        assert_eq!(answer(&prices, instance, &[], Some(UNUSED)), plain, "{instance}");
+    }
+}
