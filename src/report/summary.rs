@@ -281,8 +281,11 @@ pub struct NodeSummary {
     pub at_end: u64,
     /// Instances launched during the run.
     pub launches: u64,
-    /// Launches that EC2 refused.
+    /// Launches that failed: EC2 refused them, or Karpenter without a call.
     pub failed_launches: u64,
+    /// Failed launches for which Karpenter did not call EC2, since it knew no available offering.
+    #[serde(default, skip_serializing_if = "lives::is_zero")]
+    pub failed_without_call: u64,
     /// Spot instances that EC2 gave notice to.
     pub interruptions: u64,
     /// Spot instances that EC2 took when the notice was over.

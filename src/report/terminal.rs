@@ -282,8 +282,7 @@ fn nodes(summary: &Summary, lines: &mut Vec<String>) {
     let mean = nodes.mean_ready.map_or_else(String::new, |mean| format!(", {mean:.2} on average"));
     lines.push(format!("{:<LABEL$}{} at most{mean}", "nodes Ready", format::count(nodes.max_ready)));
     let launches = format::counted(nodes.launches, "launch", "launches");
-    let failed = format::count(nodes.failed_launches);
-    lines.push(format!("{:<LABEL$}{launches}, {failed} refused by EC2, {}", "nodes moved", nodes.departures()));
+    lines.push(format!("{:<LABEL$}{launches}, {}, {}", "nodes moved", nodes.failures(), nodes.departures()));
     if nodes.interruptions > 0 || nodes.on_demand_fallbacks > 0 {
         let notices = format::counted(nodes.interruptions, "instance interrupted", "instances interrupted");
         let fallbacks = format::counted(nodes.on_demand_fallbacks, "fallback", "fallbacks");

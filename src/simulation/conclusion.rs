@@ -19,7 +19,7 @@ use crate::cluster::NodeOrigin;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Currency, NodeId, Quantity, SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{Currency, NodeId, Quantity, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::release::Behaviour;
 use crate::scenario::definition::{Calibrated, QueueKind};
@@ -70,6 +70,8 @@ pub(super) fn conclude(
     unknown_load::traffic(&context, in_cores.len(), end).into_iter().for_each(|text| warnings.changes(text));
     unknown_load::smooth(scenario).into_iter().for_each(|text| warnings.may_change(text));
     let about = about(&context, scenario, policy);
+    let static_pools: Vec<Symbol> =
+        context.setup.node_pools.iter().filter(|pool| pool.replicas.is_some()).map(|pool| pool.name).collect();
     let objects = Objects { loads_in_cores: in_cores, ..objects(&context, policy) };
     let limits = context.client_limits();
     let mut record = context.world.into_record(end);
@@ -81,6 +83,7 @@ pub(super) fn conclude(
     no_effect::jobs_of_warm_up(&record, warm_up).into_iter().for_each(|text| warnings.may_change(text));
     pressed(&record).into_iter().for_each(|text| warnings.may_change(text));
     over_limits.into_iter().for_each(|text| warnings.changes(text));
+    no_effect::refused_claims(&record, &static_pools).into_iter().for_each(|text| warnings.may_change(text));
     stuck.into_iter().chain(stalled).for_each(|text| warnings.may_change(text));
     let busy = busy_controllers(&record.controllers, context.setup.scenario.duration);
     busy.into_iter().for_each(|text| warnings.may_change(text));

@@ -1,13 +1,14 @@
-//! Warnings about input that had no effect on a run or on its figures: faults that met nothing, and Jobs of the warm-up.
+//! Warnings about what had no effect on a run or on its figures: faults that met nothing, Jobs of the warm-up, and claims that static
+//! pools made in vain.
 //!
 //! Must not warn of steps that found nothing to act on: their actors do.
 
 use std::collections::BTreeMap;
 
 use crate::cloud::faults::{Fault, FaultKind};
-use crate::domain::words::some_of;
-use crate::domain::{SimDuration, SimTime, WorkloadId, well_known};
-use crate::world::record::{EventKind, JobFacts, Record, WorkloadKind};
+use crate::domain::words::{counted, some_of};
+use crate::domain::{SimDuration, SimTime, Symbol, WorkloadId, well_known};
+use crate::world::record::{EventKind, JobFacts, NodeOrigin, Record, WorkloadKind};
 
 /// A sentence for each fault during which nothing came that it could have changed.
 ///
@@ -71,6 +72,22 @@ fn missing(record: &Record, kind: FaultKind, span: (SimTime, SimTime)) -> Option
         | FaultKind::ApiError { .. }
         | FaultKind::ApiLatency { .. } => None,
     }
+}
+
+/// A sentence for each static NodePool whose claims Karpenter refused without a call to EC2.
+pub(super) fn refused_claims(record: &Record, static_pools: &[Symbol]) -> Vec<String> {
+    let sentence = |pool: &Symbol| {
+        let refused = record.failed_without_call().filter(|node| node.origin == NodeOrigin::NodePool(*pool)).count();
+        (refused > 0).then(|| {
+            format!(
+                "NodePool {pool}: static, and for a time no offering was available: Karpenter created {} that it refused without a call to EC2, \
+                 one after the other. Meanwhile it launches nothing for pods and disrupts nothing; a cluster has gaps of milliseconds between \
+                 two claims, this run has none, so the waits of other pods may be too long",
+                counted(refused as u64, "claim", "claims")
+            )
+        })
+    };
+    static_pools.iter().filter_map(sentence).collect()
 }
 
 /// A sentence on the Jobs and CronJobs all of whose work was over by the end of the warm-up.

@@ -19,6 +19,7 @@ pub use super::vertical::{
 pub use crate::cluster::{NodeEnd, NodeOrigin, WorkloadKind};
 pub use crate::domain::CommandId;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::domain::workload::ObjectName;
@@ -212,6 +213,19 @@ impl PodFacts {
         });
         let cut = spans.map(move |(start, end, requests)| (start.max(from), end.min(until), requests));
         cut.filter(|(start, end, _)| start < end)
+    }
+}
+
+impl Record {
+    /// Claims of Karpenter whose launch failed without a call to EC2.
+    pub fn failed_without_call(&self) -> impl Iterator<Item = &NodeFacts> {
+        let requests = self.events.iter().filter(|event| event.kind == EventKind::LaunchRequested);
+        let called: BTreeSet<usize> = requests.filter_map(|event| Some(event.node?.index())).collect();
+        let is_refused = move |(id, node): &(usize, &NodeFacts)| {
+            let failed = node.end == Some(NodeEnd::LaunchFailed) && matches!(node.origin, NodeOrigin::NodePool(_));
+            failed && !called.contains(id)
+        };
+        self.nodes.iter().enumerate().filter(is_refused).map(|(_, node)| node)
     }
 }
 

@@ -128,6 +128,7 @@ mod standing;
 mod standing_groups;
 mod startup;
 mod startup_taints;
+mod static_pools;
 mod studio;
 mod sweeps;
 mod synthetic;

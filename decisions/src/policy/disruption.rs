@@ -41,7 +41,7 @@ pub use offerings::has_lost_its_type;
 pub use pods::PodView;
 pub use repair::{ConditionStatus, NodeCondition, is_unhealthy, repair_due, too_many_unhealthy};
 pub use replacement::{Decision, Evaluation, NoOp, evaluate};
-pub use static_pools::{StaticCount, against_static_drift, one_for_one, removal_order, static_drift, template_claim};
+pub use static_pools::{StaticCount, against_static_drift, one_for_one, removal_order, static_drift};
 pub use validation::{Rejection, validate, validate_empty};
 pub use view::{ClusterView, NodeFacts, PodBudget};
 pub use what_if::{Failure, PodPlace, Simulation, WhatIf};

@@ -43,6 +43,7 @@ mod requirement_table;
 mod reservations;
 mod resource_table;
 mod shapes;
+mod static_claim;
 mod templates;
 mod topology;
 mod type_table;
@@ -68,6 +69,7 @@ pub use plan::{
 };
 pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
 pub use queue::QueuedPods;
+pub use static_claim::static_claim;
 pub use type_table::{OffersChanged, TypeVerdict, TypesChanged, judge_types};
 pub use validation::{LeftOut, takes_on, takes_on_in};
 pub use work::PassWork;

@@ -411,13 +411,13 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     let nodes = &summary.nodes;
     let ends: Vec<String> =
         nodes.terminations.iter().map(|end| format!("{} {}", format::count(end.count), end.name)).collect();
+    let failed = nodes.failures();
     let removed = if ends.is_empty() { "none removed".to_owned() } else { format!("removed: {}", ends.join(", ")) };
     let sentence = format!(
-        "{} Ready at the start, {} at the end. {} launched, {} refused by EC2; {removed}{}.",
+        "{} Ready at the start, {} at the end. {} launched, {failed}; {removed}{}.",
         format::count(nodes.at_start),
         format::count(nodes.at_end),
         format::count(nodes.launches),
-        format::count(nodes.failed_launches),
         nodes.still_draining(),
     );
     page.element("p", &sentence);

@@ -128,6 +128,7 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
     let counts_from = outcome.about.counts_from();
     let became_ready = |node: &&NodeFacts| node.ready.is_some_and(|ready| ready >= counts_from);
     let launched = |node: &&NodeFacts| node.launched.is_some_and(|launched| launched >= counts_from);
+    let failed_without_call = outcome.record.failed_without_call().filter(|node| ended(node, end) >= counts_from);
     let ended = || nodes.iter().filter(|node| ended(node, end) >= counts_from);
     let to_ready = nodes.iter().filter(during).filter(became_ready);
     let to_ready = to_ready.filter_map(|node| Some(node.ready? - node.launched?)).collect();
@@ -157,6 +158,7 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
         launches: nodes.iter().filter(during).filter(launched).count() as u64,
         failed_launches: ended().filter(|node| node.end == Some(NodeEnd::LaunchFailed)).count() as u64
             + failed_activities,
+        failed_without_call: failed_without_call.count() as u64,
         interruptions,
         reclaimed,
         rebalance_recommendations,
@@ -174,6 +176,15 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
 }
 
 impl NodeSummary {
+    /// How many launches failed, and why.
+    pub fn failures(&self) -> String {
+        let failed = format::count(self.failed_launches);
+        match self.failed_without_call {
+            0 => format!("{failed} refused by EC2"),
+            without => format!("{failed} failed ({} without a call to EC2)", format::count(without)),
+        }
+    }
+
     /// How many nodes are gone, and how many still drain if any do: words for the end of a list.
     pub fn departures(&self) -> String {
         let removed: u64 = self.terminations.iter().map(|end| end.count).sum();

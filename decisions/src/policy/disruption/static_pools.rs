@@ -2,8 +2,6 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/static`, `pkg/controllers/disruption/staticdrift.go`.
 
-use std::sync::Arc;
-
 use super::Command;
 use super::budgets::Allowance;
 use super::candidates::Candidate;
@@ -11,10 +9,8 @@ use super::cost::node_cost;
 use super::obstacles::Obstacle;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::pod::OwnerKind;
-use crate::domain::{HourlyRate, NodePool, PodSpec, ResourceName, Resources, SimTime, Toleration, well_known};
-use crate::policy::packing::{
-    Packer, PackingSetup, PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak,
-};
+use crate::domain::{HourlyRate, NodePool, ResourceName, SimTime};
+use crate::policy::packing::PlannedClaim;
 
 /// The claims of a static pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -110,21 +106,6 @@ pub fn removal_order(nodes: &mut [(usize, NodeFacts<'_>)], now: SimTime) {
         let costs = || node_cost(a, now).total_cmp(&node_cost(b, now));
         key(a).cmp(&key(b)).then_with(costs).then_with(|| (a.created, a.view.name).cmp(&(b.created, b.view.name)))
     });
-}
-
-/// The claim that a static pool makes for each of its nodes: whatever its template allows, with room for daemons.
-pub fn template_claim(setup: PackingSetup<'_>, pool: usize, ties: TieBreak) -> Option<PlannedClaim> {
-    let own = setup.pools.get(pool)?;
-    let open = NodePool { replicas: None, limits: Resources::new(), ..own.pool.clone() };
-    let pools = [PoolView { pool: &open, instance_types: own.instance_types }];
-    // A pod that asks for nothing and bears everything goes on whatever the template gives.
-    let spec = Arc::new(PodSpec { tolerations: vec![Toleration::EVERYTHING], ..PodSpec::default() });
-    let pod = PendingPod { namespace: well_known::DEFAULT, name: "", spec: &spec, created: SimTime::ZERO, uid_rank: 0 };
-    let situation = Situation { nodes: &[], pods: &[pod], reserved: ReservedMode::Strict, ties };
-    let plan = Packer::new(PackingSetup { pools: &pools, ..setup }).pack(&situation);
-    let claim = plan.claims.into_iter().next()?;
-    // The claim itself asks for nothing: what its daemons need matters to its types alone.
-    Some(PlannedClaim { pool, pods: Vec::new(), requests: Resources::new(), ..claim })
 }
 
 #[cfg(test)]

@@ -19,9 +19,9 @@ use crate::policy::controller_time::karpenter::{self as model, SearchWork};
 use crate::policy::controller_time::{at_speed, work_within};
 use crate::policy::disruption::{
     Allowance, Candidate, ClusterView, Command, Found, Memory, Method, NodeCount, Obstacle, Rejection, Survey, WhatIf,
-    candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift, template_claim,
+    candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift,
 };
-use crate::policy::packing::PackingSetup;
+use crate::policy::packing::{PackingSetup, static_claim};
 use crate::policy::release::CommandQueue;
 
 /// Between two passes that find nothing.
@@ -427,7 +427,7 @@ impl Inquiry<'_, '_> {
         let allowances = view.allowances(Method::StaticDrift.reason(), self.unix_seconds);
         let replaced = |node: usize| {
             let pool = view.nodes[node].pool(view.pools)?;
-            Some(one_for_one(node, template_claim(self.setup, pool, view.ties)?))
+            Some(one_for_one(node, static_claim(&self.setup, pool)?))
         };
         static_drift(view, &candidates, &allowances).into_iter().filter_map(replaced).collect()
     }

@@ -45,6 +45,12 @@ const NO_ADDRESSES: &str = "InsufficientFreeAddressesInSubnet";
 pub(super) fn request(step: &mut Step<'_>, now: SimTime, node: NodeId, claim: Claim) {
     let (begins, called) = match step.own.settings.provider {
         Provider::Plain => (now, now),
+        Provider::Aws if is_known_unavailable(step, &claim) => {
+            // The provider refuses it without a call.
+            let begins = pace::launch_begins(step, now);
+            step.own.launching.insert(node, claim);
+            return step.wake(begins, Timer::Launch(node));
+        }
         Provider::Aws => {
             let begins = pace::launch_begins(step, now);
             (begins, templates_ready(step, begins, &claim) + MERGE)
@@ -52,6 +58,15 @@ pub(super) fn request(step: &mut Step<'_>, now: SimTime, node: NodeId, claim: Cl
     };
     step.own.launching.insert(node, claim);
     step.act(Action::Launch { claim: node, begins, called });
+}
+
+/// Whether none of the claim's types has an offering that is available as far as Karpenter knows. Only claims that are made without
+/// regard to availability are refused like that: those of static pools.
+fn is_known_unavailable(step: &Step<'_>, claim: &Claim) -> bool {
+    let types = &step.own.instance_types[claim.pool];
+    let terms = Terms::new(&claim.requirements, capacity_type_key(step.own.settings.release));
+    let open = |&at: &u32| types[at as usize].offerings.iter().any(|own| own.available && terms.allow(own));
+    !claim.types.iter().any(open)
 }
 
 /// When the templates of a claim's launch exist. One claim at a time sees to its own, so that others wait while some are made.

@@ -4,14 +4,15 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/static/provisioning`, `pkg/controllers/static/deprovisioning`.
 
 use super::claims::is_marked;
-use super::cluster_view::{ties, with_packing_setup, with_view};
+use super::cluster_view::{with_packing_setup, with_view};
 use super::io::Timer;
 use super::provisioning::Purpose;
 use super::step::Step;
 use super::{provisioning, termination};
 use crate::cluster::{NodeEnd, NodePhase};
 use crate::domain::{NodeId, SimDuration, SimTime};
-use crate::policy::disruption::{NodeFacts, StaticCount, removal_order, template_claim};
+use crate::policy::disruption::{NodeFacts, StaticCount, removal_order};
+use crate::policy::packing::static_claim;
 
 /// Between two looks if nothing changes.
 const POLL: SimDuration = SimDuration::from_secs(60);
@@ -71,13 +72,15 @@ fn count(step: &Step<'_>, claims: &[NodeId]) -> StaticCount {
     count
 }
 
+/// Makes the claims that a pool lacks, whether or not capacity is known to be unavailable: the launch is then refused without a call, and
+/// the next claim follows as soon as the refused one is gone.
 fn fill(step: &mut Step<'_>, now: SimTime, pool: usize) {
     let missing = count(step, &claims_of(step, pool)).missing(&step.own.pools[pool]);
     if missing == 0 || !step.own.pools[pool].ready {
         return;
     }
     provisioning::refresh(step, now);
-    let claim = with_packing_setup(step, |setup| template_claim(setup, pool, ties(step)));
+    let claim = with_packing_setup(step, |setup| static_claim(&setup, pool));
     let Some(claim) = claim else { return };
     for _ in 0..missing {
         provisioning::make_claim(step, claim.clone(), Purpose::Fill);

@@ -309,7 +309,7 @@ fn on_demand_price(instance_type: &InstanceType) -> Option<HourlyRate> {
 /// are such a label: a node has the one that was asked for, wherever it is.
 ///
 /// Deviation: upstream draws the value at random, also for labels that are only excluded; those get none here.
-fn labels_of(setup: &PackingSetup<'_>, pool: usize, requirements: &Requirements) -> Labels {
+pub(super) fn labels_of(setup: &PackingSetup<'_>, pool: usize, requirements: &Requirements) -> Labels {
     let mut labels = pool_labels(setup, pool);
     let labels_zone_ids = setup.behaviour().labels_zone_ids;
     let of_auto_mode = labels.get(well_known::EKS_COMPUTE_TYPE) == Some(well_known::AUTO);
