@@ -135,10 +135,10 @@ pub struct Behaviour {
     pub launch_rank: LaunchRank,
     /// Spot is asked for by price and depth; before, by depth and priority.
     pub spot_by_price: bool,
-    /// I1, I9 (A#3292, A#8731): which Spot offerings are too dear beside On-Demand.
+    /// I1, I11, I9 (A#3292, A#8016, A#8731): which Spot offerings are too expensive next to On-Demand.
     pub spot_filter: SpotFilter,
-    /// A#5640: nothing is left out as exotic where a requirement has `minValues`.
-    pub keeps_exotic_for_min_values: bool,
+    /// Up to v0.34: exotic types and expensive Spot are left out also where a requirement has `minValues` (A#5640).
+    pub filters_all_for_min_values: bool,
     /// P7 (A#6182): how many types CreateFleet is given.
     pub launch_types: usize,
     /// P15 (#2356, A#7726): default of the feature gate ReservedCapacity; `None` in releases without it.
@@ -362,10 +362,27 @@ pub enum LaunchRank {
 pub enum SpotFilter {
     /// None.
     Nothing,
-    /// All of a type whose cheapest offering costs more than the cheapest On-Demand one.
-    ByType,
-    /// Each that costs more than the cheapest On-Demand one; none with `minValues`.
+    /// All of a type whose cheapest available offering of any capacity type and zone costs more than the cheapest On-Demand one.
+    ByCheapestOffering,
+    /// All of a type whose cheapest Spot offering costs more than the cheapest On-Demand one; a type without Spot stays.
+    ByCheapestSpot,
+    /// Each that costs more than the cheapest On-Demand one.
     ByOffering,
+}
+
+/// Where a limit on the `nodes` of a pool that is not static applies.
+///
+/// Source: Karpenter core `pkg/controllers/provisioning/provisioner.go` (`Create`) and `pkg/apis/v1/nodepool.go` (`Limits.ExceededBy`) of
+/// v0.37.0, v1.0.0 and v1.4.0 to v1.13.0, which count nodes since v1.0 (`pkg/controllers/nodepool/counter/controller.go`, from v1.4 on
+/// `pkg/controllers/state/cluster.go`); `pkg/controllers/provisioning/scheduling/scheduler.go` of v1.10.0 and v1.11.0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeLimit {
+    /// Nowhere: nodes are not counted.
+    NoEffect,
+    /// When a claim is created: none is, once the pool has more launched nodes than the limit.
+    AtCreation,
+    /// Also in a pass, which opens no claim once the pool's nodes have reached the limit. What the pass opens itself is not counted.
+    InPasses,
 }
 
 /// What follows a validation that fails.

@@ -83,7 +83,7 @@ pub fn is_last_resort(karpenter: KarpenterVersion, entry: &InstanceType) -> bool
 
 /// Whether a claim with these requirements may be launched as a [last resort](is_last_resort) while other types are left.
 pub fn keeps_last_resorts(karpenter: KarpenterVersion, requirements: &Requirements) -> bool {
-    Behaviour::of(karpenter).keeps_exotic_for_min_values && requirements.has_min_values()
+    requirements.has_min_values() && !Behaviour::of(karpenter).filters_all_for_min_values
 }
 
 /// What Karpenter asks EC2 for: one instance from any of the overrides.
@@ -246,6 +246,11 @@ impl LaunchView<'_> {
     /// Whether the requirements allow `capacity_type`.
     fn allows(&self, capacity_type: Symbol) -> bool {
         self.requirements.get(self.capacity_type_key()).is_none_or(|requirement| requirement.has(capacity_type))
+    }
+
+    /// Whether exotic types and expensive Spot are left out.
+    fn filters_all(&self) -> bool {
+        !keeps_last_resorts(self.karpenter, self.requirements)
     }
 
     /// Whether a type meets the requirements and holds the requests.

@@ -211,14 +211,13 @@ const fn behaviour(own: Version) -> Behaviour {
             _ => LaunchRank::Cheapest,
         },
         spot_by_price: own.is_since(0, 22),
-        spot_filter: if own.is_since(1, 9) {
-            SpotFilter::ByOffering
-        } else if own.is_since(0, 24) {
-            SpotFilter::ByType
-        } else {
-            SpotFilter::Nothing
+        spot_filter: match own.release() {
+            (0, ..=23) => SpotFilter::Nothing,
+            (0, _) | (1, ..=5) => SpotFilter::ByCheapestOffering,
+            (1, ..=8) => SpotFilter::ByCheapestSpot,
+            _ => SpotFilter::ByOffering,
         },
-        keeps_exotic_for_min_values: own.is_since(0, 35),
+        filters_all_for_min_values: !own.is_since(0, 35),
         launch_types: launch_types(own),
         reserved_capacity_gate: if own.is_since(1, 3) { Some(own.is_since(1, 6)) } else { None },
         leaves_out_ending_blocks: own.is_since(1, 7),

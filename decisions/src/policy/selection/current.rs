@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use super::open_types::{Asked, Lowest, OpenTypes, Row};
 use super::price::Terms;
 use super::{
-    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError,
-    keeps_last_resorts, note, overrides, preferred_capacity_type, truncate,
+    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError, note,
+    overrides, preferred_capacity_type, truncate,
 };
 use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, Symbol};
@@ -210,43 +210,54 @@ fn emptiest_reservations(offerings: &[Offering], kind: Reserved) -> SmallVec<[&O
 /// Leaves bare metal and accelerators out, unless nothing else is left or (from v0.35 on) a requirement has `minValues`.
 fn leave_out_exotic(view: &LaunchView<'_>, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) {
     let before = rated.len();
-    let kept = keeps_last_resorts(view.karpenter, view.requirements);
-    if !kept && rated.iter().any(|own| !own.row.exotic) {
+    if view.filters_all() && rated.iter().any(|own| !own.row.exotic) {
         rated.retain(|own| !own.row.exotic);
     }
     note(left_out, Filter::Exotic, before - rated.len());
 }
 
-/// Where both Spot and On-Demand are allowed, drops the Spot offerings that cost more than the cheapest On-Demand one, and
-/// gives back what that costs. A type leaves with its last offering. Skipped if a requirement has `minValues`. Up to v1.8 the
-/// whole of a type goes or stays, by the cheapest of its offerings.
+/// Where both Spot and On-Demand are allowed and open, drops Spot that costs more than the cheapest On-Demand offering, as the
+/// [release](SpotFilter) tells them apart; gives back that price where dear offerings leave types that stay. Skipped if (from v0.35 on)
+/// a requirement has `minValues`.
+///
+/// Source: AWS provider v1.5.0 `pkg/providers/instance/instance.go` (`isMixedCapacityLaunch`, `filterRejectUnwantedSpot`), v1.6.0 and
+/// v1.9.0 `pkg/providers/instance/filter/filter.go` (`spotInstanceFilter`, `spotOfferingFilter`).
 fn leave_out_dear_spot(
     view: &LaunchView<'_>,
     rated: &mut Vec<Rated<'_>>,
     left_out: &mut Vec<LeftOut>,
 ) -> Option<HourlyRate> {
     let mixed = view.allows(well_known::ON_DEMAND) && view.allows(well_known::SPOT);
-    let by_offering = view.behaviour().spot_filter == SpotFilter::ByOffering;
-    if (by_offering && view.requirements.has_min_values()) || !mixed {
-        return None;
-    }
+    let has_spot = rated.iter().any(|own| own.row.lowest.spot.is_some());
     let cheapest = rated.iter().filter_map(|own| own.row.lowest.on_demand).min()?;
-    let before = rated.len();
-    if !by_offering {
-        if rated.iter().any(|own| own.row.lowest.spot.is_some()) {
-            rated.retain(|own| own.price <= cheapest);
-        }
-        note(left_out, Filter::SpotOffering, before - rated.len());
+    if !mixed || !has_spot || !view.filters_all() {
         return None;
     }
-    rated.retain_mut(|own| {
-        let Lowest { spot, on_demand, .. } = own.row.lowest;
-        let left = spot.filter(|&price| price <= cheapest).into_iter().chain(on_demand).min();
-        own.price = left.unwrap_or(own.price);
-        left.is_some()
-    });
+    let before = rated.len();
+    let spot_up_to = match view.behaviour().spot_filter {
+        SpotFilter::Nothing => None,
+        SpotFilter::ByCheapestOffering => {
+            // Neither side minds the zones of the claim.
+            let cheapest = rated.iter().filter_map(|own| own.row.anywhere.on_demand).min()?;
+            rated.retain(|own| own.row.anywhere.of_all().is_none_or(|price| price <= cheapest));
+            None
+        }
+        SpotFilter::ByCheapestSpot => {
+            rated.retain(|own| own.row.lowest.spot.is_none_or(|price| price <= cheapest));
+            None
+        }
+        SpotFilter::ByOffering => {
+            rated.retain_mut(|own| {
+                let Lowest { spot, on_demand, .. } = own.row.lowest;
+                let left = spot.filter(|&price| price <= cheapest).into_iter().chain(on_demand).min();
+                own.price = left.unwrap_or(own.price);
+                left.is_some()
+            });
+            Some(cheapest)
+        }
+    };
     note(left_out, Filter::SpotOffering, before - rated.len());
-    Some(cheapest)
+    spot_up_to
 }
 
 /// Whether Spot is offered at a higher price than this.
@@ -379,18 +390,75 @@ mod tests {
         text.parse().unwrap()
     }
 
+    /// What each release asks for of these types, in the order of [`names`]; the error where it asks for nothing.
+    fn asked(version: &str, text: &str, types: &[Shape]) -> String {
+        match launch(release(version), text, 1_000, types) {
+            Ok(request) => names(&request).join(", "),
+            Err(error) => error.to_string(),
+        }
+    }
+
     #[test]
     fn up_to_v1_8_a_type_keeps_all_of_its_spot_offerings_or_none() {
         let types = [
             shape("m5.large", 2).on_demand("a", 1_000).spot("a", 300),
             shape("m5.xlarge", 4).on_demand("a", 2_000).spot("a", 1_200),
         ];
-        for (version, asked) in [("v0.23", 2), ("v0.24", 1), ("v1.8", 1), ("v1.9", 1)] {
-            assert_eq!(launch(release(version), "", 1_000, &types).unwrap().overrides.len(), asked, "{version}");
+        for (version, many) in [("v0.23", 2), ("v0.24", 1), ("v1.5", 1), ("v1.6", 1), ("v1.8", 1), ("v1.9", 1)] {
+            assert_eq!(launch(release(version), "", 1_000, &types).unwrap().overrides.len(), many, "{version}");
         }
         let types = [shape("m5.large", 2).on_demand("a", 1_000), shape("c5.large", 2).spot("a", 600).spot("b", 1_100)];
-        for (version, asked) in [("v0.24", 2), ("v1.8.6", 2), ("v1.9.0", 1), ("v1.14", 1)] {
-            assert_eq!(launch(release(version), "", 1_000, &types).unwrap().overrides.len(), asked, "{version}");
+        for (version, many) in [("v0.24", 2), ("v1.5", 2), ("v1.6", 2), ("v1.8.6", 2), ("v1.9.0", 1), ("v1.14", 1)] {
+            assert_eq!(launch(release(version), "", 1_000, &types).unwrap().overrides.len(), many, "{version}");
+        }
+    }
+
+    #[test]
+    fn from_v1_6_to_v1_8_spot_alone_keeps_a_type() {
+        let discounted = [
+            shape("m6i.large", 2).on_demand("a", 40).spot("a", 55).spot("b", 60),
+            shape("r6i.large", 2).on_demand("a", 50).spot("a", 45),
+        ];
+        let none = "no instance type is left after spot-offering-filter";
+        for (version, expected) in [
+            ("v0.34", "m6i.large a, m6i.large b"),
+            ("v1.5", "m6i.large a, m6i.large b"),
+            ("v1.6", none),
+            ("v1.8", none),
+            ("v1.9", "m6i.large a, r6i.large a"),
+        ] {
+            assert_eq!(asked(version, "", &discounted), expected, "{version}");
+        }
+        // A type without Spot stays, so the claim is launched On-Demand.
+        let with_another = [discounted[0].clone(), shape("c6i.large", 2).on_demand("a", 42)];
+        assert_eq!(asked("v1.7", "", &with_another), "c6i.large a");
+        assert_eq!(asked("v1.7", "capacity=on-demand", &with_another), "m6i.large a, c6i.large a");
+    }
+
+    #[test]
+    fn up_to_v1_5_offerings_outside_the_claims_zones_keep_a_type() {
+        let types = [
+            shape("m6i.large", 2).on_demand("a", 90).spot("a", 95).spot("b", 30),
+            shape("m5.large", 2).on_demand("a", 80),
+        ];
+        for (version, expected) in
+            [("v1.5", "m6i.large a"), ("v1.6", "m5.large a"), ("v1.9", "m5.large a, m6i.large a")]
+        {
+            assert_eq!(asked(version, "zone=a", &types), expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn min_values_leave_expensive_spot_in_from_v0_35_on() {
+        let types = [
+            shape("m5.large", 2).on_demand("a", 1_000).spot("a", 300),
+            shape("m5.xlarge", 4).on_demand("a", 2_000).spot("a", 1_200),
+        ];
+        let any_type = Requirement::new(well_known::INSTANCE_TYPE, Operator::Exists, []).with_min_values(Some(2));
+        let requirements = [any_type].into_iter().collect();
+        for version in ["v0.35", "v1.5", "v1.8", "v1.9", "v1.14"] {
+            let request = launch_with(release(version), &requirements, &Resources::new(), &types).unwrap();
+            assert_eq!(request.overrides.len(), 2, "{version}");
         }
     }
 

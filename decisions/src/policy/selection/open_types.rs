@@ -34,7 +34,9 @@ pub(super) struct Row {
     memory_bytes: i64,
     pods: i64,
     pub(super) lowest: Lowest,
-    /// The lowest of these; `None` without an open offering, as every type is that does not meet the requirements.
+    /// The same of all available offerings, whatever the terms.
+    pub(super) anywhere: Lowest,
+    /// The lowest of `lowest`; `None` without an open offering, as every type is that does not meet the requirements.
     price: Option<HourlyRate>,
     first: u32,
     end: u32,
@@ -51,7 +53,7 @@ pub(super) struct Lowest {
 }
 
 impl Lowest {
-    fn of(offerings: &[Offering]) -> Self {
+    fn of<'o>(offerings: impl IntoIterator<Item = &'o Offering>) -> Self {
         let mut own = Self::default();
         for offering in offerings {
             let lowest = match offering.capacity_type {
@@ -65,7 +67,7 @@ impl Lowest {
     }
 
     /// The lowest of all.
-    fn of_all(&self) -> Option<HourlyRate> {
+    pub(super) fn of_all(&self) -> Option<HourlyRate> {
         [self.reserved, self.spot, self.on_demand].into_iter().flatten().min()
     }
 }
@@ -150,6 +152,7 @@ impl OpenTypes {
             memory_bytes: entry.allocatable.memory_bytes(),
             pods: entry.allocatable.pods(),
             lowest,
+            anywhere: Lowest::of(entry.offerings.iter().filter(|offering| offering.available)),
             price: lowest.of_all(),
             first: first as u32,
             end: end as u32,
