@@ -267,8 +267,8 @@ pub struct Behaviour {
     pub knows_capacity_buffers: bool,
 
     // The API.
-    /// P19 (#2526): `limits.nodes` counts.
-    pub knows_node_limit: bool,
+    /// P19 (#1365, #2526): where `limits.nodes` applies.
+    pub node_limit: NodeLimit,
     /// P7: `minValues` is known.
     pub knows_min_values: bool,
     /// D8: NodePools have budgets.

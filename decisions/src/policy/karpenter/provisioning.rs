@@ -334,9 +334,10 @@ fn note_limit(step: &mut Step<'_>, node_pool: Symbol, is_on_nodes: bool, pods: V
     step.act(Action::LimitReached { node_pool, limits, pods });
 }
 
-/// Whether the nodes of a pool are more than its limits allow; just as much is not more.
+/// Whether the launched nodes of a pool that stay are more than its limits allow; just as much is not more.
 ///
-/// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, `Limits.ExceededBy`.
+/// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, `Limits.ExceededBy`; `pkg/controllers/state/cluster.go`,
+/// `updateNodePoolResources`.
 pub(super) fn exceeds_limits(step: &Step<'_>, pool: usize) -> bool {
     let pool = &step.own.pools[pool];
     if pool.limits.is_empty() {
@@ -344,7 +345,8 @@ pub(super) fn exceeds_limits(step: &Step<'_>, pool: usize) -> bool {
     }
     let launched = |&&node: &&NodeId| {
         let state = step.cluster.node(node);
-        state.phase != NodePhase::Claimed && state.origin.name() == pool.name && step.is_managed(node)
+        let counts = state.phase != NodePhase::Claimed && !is_marked(step, node);
+        counts && state.origin.name() == pool.name && step.is_managed(node)
     };
     let nodes: Vec<NodeId> = step.cluster.live_nodes().iter().filter(launched).copied().collect();
     pool.limits.iter().any(|(name, limit)| {

@@ -8,6 +8,7 @@ use super::templates::Templates;
 use super::topology::{ClusterTopology, Rules, TopologyNode};
 use super::{PackingSetup, requirement_table::RequirementTable, resource_table::ResourceTable};
 use crate::domain::{ResourceName, Resources, SimDuration, Symbol};
+use crate::policy::release::NodeLimit;
 
 /// The nodes of a cluster and their pods, compiled by [`Packer::cluster`](super::Packer::cluster) for that packer. Every
 /// question leaves it as it was.
@@ -86,6 +87,15 @@ impl<'q> WhatIf<'q> {
     }
 }
 
+/// The limits of a pool that a pass of the release applies.
+fn limits_of(setup: &PackingSetup<'_>, pool: usize) -> Resources {
+    let mut limits = setup.pools[pool].pool.limits.clone();
+    if setup.behaviour().node_limit != NodeLimit::InPasses {
+        limits.remove(ResourceName::NODES);
+    }
+    limits
+}
+
 impl ClusterView {
     /// Compiles the nodes.
     pub(super) fn new(
@@ -110,7 +120,7 @@ impl ClusterView {
         let topology = ClusterTopology::new(nodes, pods, rules, setup, &templates.spanning, table);
         let mut cluster = Self { nodes: facts, existing, topology, limits: Vec::new() };
         for template in &templates.list {
-            cluster.limits.push(setup.pools[template.pool].pool.limits.clone());
+            cluster.limits.push(limits_of(setup, template.pool));
         }
         let mut limits = std::mem::take(&mut cluster.limits);
         for node in (0..views.len()).filter(|&node| views[node].offered) {
@@ -136,7 +146,7 @@ impl ClusterView {
             if pool.name != name {
                 continue;
             }
-            for (name, _) in pool.limits.iter() {
+            for (name, _) in limits_of(setup, template.pool).iter() {
                 let own = if name == ResourceName::NODES { 1 } else { facts.capacity.get(name) };
                 left.set(name, how(left.get(name), own));
             }

@@ -2,7 +2,7 @@
 //!
 //! Source: the CRDs of Karpenter core v0.31, v0.37 and v1.0; section 2 of docs/karpenter-releases.md.
 
-use super::{Behaviour, LabelSet, caveats};
+use super::{Behaviour, LabelSet, NodeLimit, caveats};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{KarpenterVersion, NodePool, ResourceName, SimDuration, Symbol, well_known};
 
@@ -35,7 +35,7 @@ pub fn apply_api(release: KarpenterVersion, pool: &mut NodePool) {
     if is_without_replicas(behaviour) {
         pool.replicas = None;
     }
-    if !behaviour.knows_node_limit && pool.replicas.is_none() {
+    if behaviour.node_limit == NodeLimit::NoEffect && pool.replicas.is_none() {
         pool.limits.remove(ResourceName::NODES);
     }
 }
@@ -146,7 +146,15 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
             has_no_delay(behaviour, pool) && delays,
             "refuses `consolidateAfter` beside `WhenUnderutilized` (v1.0 takes it): consolidation does not wait",
         ),
-        (!behaviour.knows_node_limit && limits_nodes, "heeds no limit on `nodes`, which counts from v1.11 on"),
+        (
+            behaviour.node_limit == NodeLimit::NoEffect && limits_nodes,
+            "counts no nodes, which came with v1.0: the limit on `nodes` has no effect",
+        ),
+        (
+            behaviour.node_limit == NodeLimit::AtCreation && limits_nodes,
+            "checks the limit on `nodes` only when it creates a claim, and stops at more than the limit: the pool gets at least one node \
+             more, and as many as one pass asks for; v1.11 stops at the limit",
+        ),
         (
             is_without_replicas(behaviour) && pool.replicas.is_some(),
             "does not know `replicas`, which came with v1.8: the pool is not static",
@@ -195,8 +203,8 @@ mod tests {
             ("v0.33", [false, false, false, false, false, false], 5),
             ("v0.34", [false, true, false, false, false, false], 5),
             ("v0.35", [true, true, false, false, false, false], 4),
-            ("v1.0", [true, true, true, true, true, false], 1),
-            ("v1.10.3", [true, true, true, true, true, false], 1),
+            ("v1.0", [true, true, true, true, true, true], 1),
+            ("v1.10.3", [true, true, true, true, true, true], 1),
             ("v1.11", [true, true, true, true, true, true], 0),
         ] {
             assert_eq!(left(release), expected, "{release}");

@@ -2,7 +2,7 @@
 
 use super::{
     Behaviour, CommandQueue, Consolidation, EmptyDrifted, FailedValidation, FullSubnets, HostPorts, LabelSet,
-    LaunchRank, LeavingMark, ListedTypes, PoolDefaults, SpotFilter, StatusChecks, TypeDrift,
+    LaunchRank, LeavingMark, ListedTypes, NodeLimit, PoolDefaults, SpotFilter, StatusChecks, TypeDrift,
 };
 use crate::domain::{KarpenterVersion as Version, SimDuration};
 use crate::policy::disruption::Method;
@@ -327,7 +327,11 @@ const fn behaviour(own: Version) -> Behaviour {
         last_overlay_states_capacity: !own.is_since(1, 9),
         knows_capacity_buffers: own.is_since(1, 14),
 
-        knows_node_limit: own.is_since(1, 11) || old,
+        node_limit: match own.release() {
+            (0, _) => NodeLimit::NoEffect,
+            (1, ..=10) => NodeLimit::AtCreation,
+            _ => NodeLimit::InPasses,
+        },
         knows_min_values: own.is_since(0, 35) || old,
         knows_budgets: own.is_since(0, 34) || old,
         v1_api: own.is_since(1, 0) || old,
