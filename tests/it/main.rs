@@ -32,6 +32,7 @@ mod commitments;
 mod consolidation_tuning;
 mod cost_aware_verdict;
 mod cpu_credits;
+mod daemon_admission;
 mod determinism;
 mod disruption_cases;
 mod disruption_properties;

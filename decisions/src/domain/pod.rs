@@ -1,6 +1,7 @@
 //! What a pod asks for.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::labels::{LabelSelector, Labels};
 use super::requirements::{Operator, Requirement, Requirements};
@@ -273,6 +274,8 @@ pub struct PodSpec {
     pub resource_claims: bool,
     /// Why a LimitRange admits no pod of the template, if one does not.
     pub refused: Option<Symbol>,
+    /// The template of a DaemonSet as its object has it, where admission gives its pods more.
+    pub as_written: Option<Arc<PodSpec>>,
     /// `nodeName`, if the manifest pins the pod.
     pub node_name: Option<Symbol>,
     /// Time between SIGTERM and SIGKILL (30 s unless given).

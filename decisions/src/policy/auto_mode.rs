@@ -252,13 +252,19 @@ pub fn keep_off(set: &mut DaemonSet) {
         values: vec![well_known::AUTO],
     };
     let mut spec = PodSpec::clone(&set.template);
+    spec.as_written = spec.as_written.map(|written| Arc::new(kept_off(PodSpec::clone(&written), &expression)));
+    set.template = Arc::new(kept_off(spec, &expression));
+}
+
+/// A specification with this expression in every term of its required node affinity.
+fn kept_off(mut spec: PodSpec, expression: &NodeSelectorExpression) -> PodSpec {
     if spec.node_affinity.required.is_empty() {
         spec.node_affinity.required.push(NodeSelectorTerm { expressions: Vec::new(), fields: Vec::new() });
     }
     for term in &mut spec.node_affinity.required {
         term.expressions.push(expression.clone());
     }
-    set.template = Arc::new(spec);
+    spec
 }
 
 #[cfg(test)]

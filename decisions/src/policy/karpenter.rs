@@ -23,6 +23,7 @@ mod buffers;
 mod claims;
 mod cluster_view;
 mod consolidation;
+mod daemons;
 mod disruption;
 mod emptiness;
 mod eviction;
@@ -81,6 +82,7 @@ pub struct Karpenter {
     /// The least memory that a node of a pool and type has reported.
     learned_memory: BTreeMap<(Symbol, Symbol), i64>,
     kept_pods: kept_pods::KeptPods,
+    daemons: daemons::KnownDaemons,
     batch: batching::Batch,
     passes: u64,
     /// A pass whose time is not over.
@@ -151,6 +153,7 @@ impl Karpenter {
             open_types: launch::KeptOpenTypes::default(),
             learned_memory: BTreeMap::new(),
             kept_pods: kept_pods::KeptPods::default(),
+            daemons: daemons::KnownDaemons::default(),
             batch: batching::Batch::default(),
             passes: 0,
             passing: None,

@@ -68,7 +68,7 @@ pub struct Behaviour {
     /// P21 (#2975, #2161): a daemon counts on types that it can run on, and those that select `karpenter.sh/initialized` or
     /// `karpenter.sh/registered` count.
     pub daemons_by_type: bool,
-    /// The pod that stands for a DaemonSet is its newest, as admission left it; before v0.32 its template.
+    /// #169: the newest pod of a DaemonSet represents it, as admission left it, or its template while no pod is known; before, its template.
     pub reads_daemon_pods: bool,
     /// AWS v1.11.0 and v1.11.2 (core v1.11.0, #2671, #2957): domains count only where the pool that has them fits the pod.
     pub filters_domains_by_pool: bool,

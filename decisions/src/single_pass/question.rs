@@ -371,8 +371,8 @@ fn whose(
     KarpenterSetup { kubernetes, ..KarpenterSetup::of_release(KarpenterVersion::AUTO_MODE, "EKS Auto Mode") }
 }
 
-/// One pod for each DaemonSet. Since v1 the newest of its pods stands for it, as admission left it, with the required node
-/// affinity of the template; where there is no pod, or before v1, the template does. A DaemonSet that is in no file is
+/// One pod for each DaemonSet. Since v0.25 the newest of its pods represents it, as admission left it, with the required node
+/// affinity of the template; where there is no pod, or before v0.25, the template as its object has it does. A DaemonSet that is in no file is
 /// known by its pods.
 ///
 /// Source: Karpenter core v1.13 `pkg/controllers/state/cluster.go`, `UpdateDaemonSet`;
@@ -391,7 +391,8 @@ fn daemons(objects: &Manifests, karpenter: KarpenterVersion) -> Vec<(ObjectName,
     };
     let representative = |set: &DaemonSet| {
         let live = if Behaviour::of(karpenter).reads_daemon_pods { live(set) } else { None };
-        (set.name, live.unwrap_or_else(|| Arc::clone(&set.template)))
+        let template = set.template.as_written.as_ref().unwrap_or(&set.template);
+        (set.name, live.unwrap_or_else(|| Arc::clone(template)))
     };
     let mut daemons: Vec<(ObjectName, Arc<PodSpec>)> = objects.daemon_sets.iter().map(representative).collect();
     let mut seen: BTreeMap<ObjectName, ()> = objects.daemon_sets.iter().map(|set| (set.name, ())).collect();

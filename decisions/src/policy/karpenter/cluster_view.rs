@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::claims::{Condition, age_limit};
-use super::kept_pods;
 use super::settings::Ties;
 use super::step::Step;
+use super::{daemons, kept_pods};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{NodeId, PodId, PodSpec, SimTime};
@@ -48,7 +48,7 @@ pub(super) fn with_packing_setup<R>(step: &Step<'_>, ask: impl FnOnce(PackingSet
         .zip(karpenter.instance_types.iter())
         .map(|(pool, instance_types)| PoolView { pool, instance_types })
         .collect();
-    let daemons: Vec<Arc<PodSpec>> = step.daemon_templates();
+    let daemons: Vec<Arc<PodSpec>> = daemons::representatives(step);
     let namespaces: Vec<NamespaceView<'_>> =
         step.own.settings.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
     ask(PackingSetup {

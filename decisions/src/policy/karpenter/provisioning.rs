@@ -12,7 +12,7 @@ use super::cluster_view::{known_nodes, pending_pod, ties, unnamed_pod_view, view
 use super::io::{Action, Busy, Fact, NewClaim, Timer};
 use super::step::Step;
 use super::unavailable::OfferingKey;
-use super::{Claim, assignment, batching, disruption, kept_pods, launch, reservations};
+use super::{Claim, assignment, batching, daemons, disruption, kept_pods, launch, reservations};
 use crate::cluster::{NewNode, NodeOrigin, NodePhase};
 use crate::domain::words::counted;
 use crate::domain::{
@@ -185,6 +185,7 @@ fn is_fully_blocked(step: &Step<'_>, pod: PodId) -> bool {
 /// find all of these as the last one left them, and nothing is to be done.
 pub(super) fn refresh(step: &mut Step<'_>, now: SimTime) {
     reservations::refresh(step, now);
+    daemons::learn(step, now);
     let karpenter = &mut *step.own;
     karpenter.unavailable.expire(now);
     let stale = std::mem::take(&mut karpenter.offerings_stale);

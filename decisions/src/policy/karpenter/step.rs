@@ -9,9 +9,7 @@ use super::{
     pace, provisioning, queue, repair, reservations, static_pools, termination, validation,
 };
 use crate::cluster::{Cluster, NodeEnd, NodeOrigin, NodePhase};
-use crate::domain::{
-    CommandId, Labels, NodeClass, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known,
-};
+use crate::domain::{CommandId, Labels, NodeClass, NodeId, NodePool, PodId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{InstanceType, learn_memory};
 use crate::policy::release::apply_api;
 
@@ -81,11 +79,6 @@ impl<'a> Step<'a> {
     /// Whether the node holds a pod that would have to go elsewhere, or that terminates.
     pub(super) fn holds_pods(&self, node: NodeId) -> bool {
         self.cluster.node(node).pods.iter().any(|&pod| !self.cluster.pod(pod).daemon)
-    }
-
-    /// The templates of all DaemonSets, for those who reckon with daemons on nodes to come.
-    pub(super) fn daemon_templates(&self) -> Vec<Arc<PodSpec>> {
-        self.cluster.daemon_sets().map(|(_, workload)| Arc::clone(&workload.template)).collect()
     }
 
     /// Something has changed that could change a decision of consolidation.

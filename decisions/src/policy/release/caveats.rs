@@ -1,7 +1,7 @@
 //! What of a release is not reproduced and could change an answer.
 //!
-//! Deviation: of v0.23 to v0.37 the sidecars among init containers count as kube-scheduler counts them, also before v0.34, and the
-//! limits of a DaemonSet's template without requests count as its requests, also before v1.8.
+//! Deviation: of v0.23 to v0.37 the sidecars among init containers count as kube-scheduler counts them, also before v0.34, and
+//! pod-level `resources` count, also before v1.8.
 //! Deviation: pods can be bound as soon as a node is Ready, whether or not Karpenter has seen it (from v1.0 on it has to have).
 //! Deviation: back-ports to late patch levels are not known: a rule that began with a minor release may be in the last patches of the
 //! one before.

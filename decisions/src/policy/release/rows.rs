@@ -159,7 +159,7 @@ const fn behaviour(own: Version) -> Behaviour {
         keeps_volumes_from_spread: own.is_since(1, 9) || old,
         tries_all_volume_places: own.is_since(1, 13) || old,
         daemons_by_type: own.is_since(1, 14),
-        reads_daemon_pods: own.is_since(0, 32),
+        reads_daemon_pods: own.is_since(0, 25),
         filters_domains_by_pool: matches!((own.release(), own.patch()), ((1, 11), Some(0 | 2))),
         filters_domains_by_node: matches!((own.release(), own.patch()), ((1, 8), Some(4))),
 
