@@ -219,13 +219,19 @@ impl PodFacts {
 impl Record {
     /// Claims of Karpenter whose launch failed without a call to EC2.
     pub fn failed_without_call(&self) -> impl Iterator<Item = &NodeFacts> {
-        let requests = self.events.iter().filter(|event| event.kind == EventKind::LaunchRequested);
-        let called: BTreeSet<usize> = requests.filter_map(|event| Some(event.node?.index())).collect();
-        let is_refused = move |(id, node): &(usize, &NodeFacts)| {
-            let failed = node.end == Some(NodeEnd::LaunchFailed) && matches!(node.origin, NodeOrigin::NodePool(_));
-            failed && !called.contains(id)
+        let (mut called, mut failed) = (BTreeSet::new(), BTreeSet::new());
+        for event in self.events.iter() {
+            match event.kind {
+                EventKind::LaunchRequested => called.extend(event.node),
+                EventKind::LaunchFailed => failed.extend(event.node.filter(|node| !called.contains(node))),
+                _ => {}
+            }
+        }
+        let nodes = failed.into_iter().filter_map(|node| self.nodes.get(node.index()));
+        let is_refused = |node: &&NodeFacts| {
+            node.end == Some(NodeEnd::LaunchFailed) && matches!(node.origin, NodeOrigin::NodePool(_))
         };
-        self.nodes.iter().enumerate().filter(is_refused).map(|(_, node)| node)
+        nodes.filter(is_refused)
     }
 }
 
