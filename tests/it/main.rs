@@ -36,6 +36,7 @@ mod daemon_admission;
 mod determinism;
 mod disruption_cases;
 mod disruption_properties;
+mod double_bookings;
 mod drifted;
 mod dump_questions;
 mod edits;

@@ -82,11 +82,14 @@ fn count(outcome: &Outcome, kind: EventKind) -> usize {
     outcome.record.events.iter().filter(|event| event.kind == kind).count()
 }
 
-/// The most nodes that were on their way out at one instant.
+/// The most nodes that were on their way out at one instant, from the taint of their command on.
 fn most_leaving(outcome: &Outcome) -> usize {
+    let tainted = outcome.record.events.iter().filter(|event| event.kind == EventKind::NodeTainted);
     // A claim may be gone while its instance shuts down.
-    let spans = || outcome.record.nodes.iter().filter_map(|node| Some((node.deletion_requested?, node.terminating?)));
-    spans().map(|(from, _)| spans().filter(|&(begin, end)| begin <= from && from < end).count()).max().unwrap_or(0)
+    let span = |at: SimTime, node: usize| Some((at, outcome.record.nodes[node].terminating?));
+    let spans: Vec<_> = tainted.filter_map(|event| span(event.at, event.node?.index())).collect();
+    let together = |from: SimTime| spans.iter().filter(|&&(begin, end)| begin <= from && from < end).count();
+    spans.iter().map(|&(from, _)| together(from)).max().unwrap_or(0)
 }
 
 #[test]

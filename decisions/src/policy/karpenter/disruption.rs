@@ -11,7 +11,7 @@ use super::last_look::{Answer, LastLook, Seen, can_be_kept};
 use super::queue::{self, Proposal};
 use super::step::Step;
 use super::type_lists::LazyPacker;
-use super::{claims, provisioning, validation};
+use super::{claims, pace, provisioning, validation};
 use crate::cluster::{NodeEnd, NodePhase};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{CommandId, NodeId, PodId, SimDuration, SimTime};
@@ -206,12 +206,13 @@ fn nothing_found(step: &mut Step<'_>, now: SimTime, took: SimDuration) {
 
 /// A command was started, and the loop goes on at once; or one could not be, and it waits ever longer.
 pub(super) fn next_pass(step: &mut Step<'_>, now: SimTime, failed: bool) {
+    let marking = pace::marking(step);
     let failures = &mut step.own.disruption.failures;
     let wait = if failed {
         // Doubled eighteen times it is beyond the most.
         (BACKOFF * i64::from(1_u32 << (*failures).min(18))).min(BACKOFF_MAX)
     } else {
-        SimDuration::ZERO
+        marking
     };
     *failures = if failed { *failures + 1 } else { 0 };
     step.wake(now + wait, Timer::DisruptionPass);

@@ -126,6 +126,8 @@ pub enum Timer {
     InitializationSeen(NodeId),
     /// A claim whose launch failed is gone.
     ClaimGone(NodeId),
+    /// A node that was deleted begins to drain.
+    DrainBegins(NodeId),
     /// A node may be empty (before v1).
     EmptinessCheck(NodeId),
     /// A node may have been empty for long enough (before v1).

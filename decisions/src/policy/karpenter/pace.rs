@@ -14,6 +14,11 @@ use crate::policy::controller_time::call_limit::CallLimit;
 const FIRST_CLAIM: SimDuration = SimDuration::from_millis(150);
 /// From the launch call of one claim of a pass to that of the next.
 const NEXT_CLAIM: SimDuration = SimDuration::from_micros(16_700);
+/// From the deletion of an object to the end of what its controller does about it first: the call, the watch event, and the controller's
+/// own call (assumed; a claim's first launch call, with one call more, takes [three times as long](FIRST_CLAIM)).
+const DELETION: SimDuration = SimDuration::from_millis(50);
+/// Marking the nodes of a command: a patch of the node, then one of the claim's status (assumed).
+const MARKING: SimDuration = SimDuration::from_millis(20);
 /// From a Ready node to an initialized one: the median in seconds, and the standard deviation of the logarithm.
 const INITIALIZATION: (f64, f64) = (1.3, 0.75);
 
@@ -48,6 +53,27 @@ pub(super) fn launch_begins(step: &mut Step<'_>, now: SimTime) -> SimTime {
 /// When an eviction is asked for that is due now.
 pub(super) fn eviction_at(step: &mut Step<'_>, now: SimTime) -> SimTime {
     step.own.pace.as_mut().map_or(now, |pace| pace.limit.reserve(now))
+}
+
+/// How long after the deletion of a node's claim its pods are first evicted: the claim's controller deletes the node, the node's
+/// controller puts its pods into the eviction queue, which evicts them. Before v0.28 the node is deleted at once. Until then the pods are
+/// active on a node that is on its way out, and hold their new places in every simulation.
+///
+/// Source: Karpenter core v1.13.0 `pkg/controllers/disruption/queue.go` (`waitOrTerminate`), `pkg/controllers/nodeclaim/lifecycle/controller.go`
+/// (`finalize`), `pkg/controllers/node/termination/controller.go` (`awaitDrain`), `pkg/controllers/node/termination/terminator/eviction.go`.
+pub(super) fn until_eviction(step: &Step<'_>) -> SimDuration {
+    match (&step.own.pace, step.own.behaviour.makes_claims) {
+        (None, _) => SimDuration::ZERO,
+        (Some(_), false) => DELETION,
+        (Some(_), true) => DELETION * 2,
+    }
+}
+
+/// How long the disruption loop waits for the nodes of a command to be marked, before it looks again.
+///
+/// Source: Karpenter core v1.13.0 `pkg/controllers/disruption/queue.go`, `markDisrupted`.
+pub(super) fn marking(step: &Step<'_>) -> SimDuration {
+    if step.own.pace.is_some() { MARKING } else { SimDuration::ZERO }
 }
 
 /// A node that Karpenter launched may be initialized: it is looked at in a moment, or at once where that takes no time.

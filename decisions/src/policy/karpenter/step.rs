@@ -143,6 +143,7 @@ impl<'a> Step<'a> {
             Timer::DisruptionValidation if self.has_disruption_loop() => validation::due(self, now),
             Timer::DisruptionValidation => consolidation::validated(self, now),
             Timer::CommandPoll(command) => queue::look(self, now, command),
+            Timer::DrainBegins(node) => termination::drain_begins(self, now, node),
             Timer::DrainPoll(node) => termination::drain_poll(self, now, node),
             Timer::EvictionRetry(pod) => eviction::attempt(self, pod),
             Timer::InstancePoll(node) => termination::instance_poll(self, now, node),

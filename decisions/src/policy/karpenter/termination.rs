@@ -6,7 +6,7 @@
 use super::cluster_view::unnamed_pod_view;
 use super::io::{Action, Draw, Fact, Slip, Stage, Timer};
 use super::step::Step;
-use super::{batching, claims, eviction, queue, static_pools};
+use super::{batching, claims, eviction, pace, queue, static_pools};
 use crate::cluster::{NodeEnd, NodePhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 
@@ -41,9 +41,19 @@ pub(super) fn begin(step: &mut Step<'_>, now: SimTime, node: NodeId, end: NodeEn
         NodePhase::Registered if is_lost(step, node) && !step.cluster.node(node).ready => {
             step.act(Action::Remove { node, unannounced: true });
         }
-        NodePhase::Registered => step.next(Stage::Drain(node)),
+        NodePhase::Registered => match pace::until_eviction(step) {
+            SimDuration::ZERO => step.next(Stage::Drain(node)),
+            wait => step.wake(now + wait, Timer::DrainBegins(node)),
+        },
         NodePhase::Launched => terminate(step, now, node),
         NodePhase::Claimed | NodePhase::Terminating | NodePhase::Gone => {}
+    }
+}
+
+/// The controllers have come as far as the drain of a node that was deleted a moment ago.
+pub(super) fn drain_begins(step: &mut Step<'_>, now: SimTime, node: NodeId) {
+    if step.cluster.node(node).phase == NodePhase::Registered {
+        drain(step, now, node);
     }
 }
 
