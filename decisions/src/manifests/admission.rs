@@ -236,12 +236,12 @@ impl Rules<'_> {
             }
             changed = Some(own);
         }
-        let changed = changed.filter(|own| own != template);
+        let changed = changed.filter(|spec| spec != template);
         if kind != "DaemonSet" {
             return changed;
         }
         let as_written = || template.as_written.clone().or_else(|| Some(Arc::new(template.clone())));
-        changed.map(|own| PodSpec { as_written: as_written(), ..own })
+        changed.map(|spec| PodSpec { as_written: as_written(), ..spec })
     }
 }
 

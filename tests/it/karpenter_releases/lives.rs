@@ -92,7 +92,7 @@ fn a_pod_that_may_not_leave_keeps_its_node_up_to_v0_37_and_gets_a_place_that_idl
     }
 }
 
-/// Claims where each of these passes, a minute apart, wants so many nodes of a pool with this limit.
+/// Claims where each of these passes, a minute apart, wants this number of nodes of a pool with this limit.
 fn claims_within(karpenter: &str, limit: u32, passes: &[u32]) -> usize {
     let mut story = story(karpenter).pool(json!({"limits": {"nodes": limit.to_string()}}));
     for (number, &pods) in passes.iter().enumerate() {

@@ -65,7 +65,8 @@ pub(super) fn request(step: &mut Step<'_>, now: SimTime, node: NodeId, claim: Cl
 fn is_known_unavailable(step: &Step<'_>, claim: &Claim) -> bool {
     let types = &step.own.instance_types[claim.pool];
     let terms = Terms::new(&claim.requirements, capacity_type_key(step.own.settings.release));
-    let open = |&at: &u32| types[at as usize].offerings.iter().any(|own| own.available && terms.allow(own));
+    let open =
+        |&at: &u32| types[at as usize].offerings.iter().any(|offering| offering.available && terms.allow(offering));
     !claim.types.iter().any(open)
 }
 

@@ -32,7 +32,7 @@ pub fn static_claim(setup: &PackingSetup<'_>, pool: usize) -> Option<PlannedClai
     let priced = allowed.map(|(entry, index)| PricedType { index, name: entry.name, price: price(entry) });
     let mut types: Vec<PricedType> = priced.collect();
     types.sort_by(|one, other| {
-        let key = |own: &PricedType| (own.price.is_none(), own.price);
+        let key = |priced: &PricedType| (priced.price.is_none(), priced.price);
         key(one).cmp(&key(other)).then_with(|| one.name.cmp(&other.name))
     });
     Some(PlannedClaim {

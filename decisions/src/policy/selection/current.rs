@@ -210,8 +210,8 @@ fn emptiest_reservations(offerings: &[Offering], kind: Reserved) -> SmallVec<[&O
 /// Leaves bare metal and accelerators out, unless nothing else is left or (from v0.35 on) a requirement has `minValues`.
 fn leave_out_exotic(view: &LaunchView<'_>, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) {
     let before = rated.len();
-    if view.filters_all() && rated.iter().any(|own| !own.row.exotic) {
-        rated.retain(|own| !own.row.exotic);
+    if view.filters_all() && rated.iter().any(|entry| !entry.row.exotic) {
+        rated.retain(|entry| !entry.row.exotic);
     }
     note(left_out, Filter::Exotic, before - rated.len());
 }
@@ -228,8 +228,8 @@ fn leave_out_dear_spot(
     left_out: &mut Vec<LeftOut>,
 ) -> Option<HourlyRate> {
     let mixed = view.allows(well_known::ON_DEMAND) && view.allows(well_known::SPOT);
-    let has_spot = rated.iter().any(|own| own.row.lowest.spot.is_some());
-    let cheapest = rated.iter().filter_map(|own| own.row.lowest.on_demand).min()?;
+    let has_spot = rated.iter().any(|entry| entry.row.lowest.spot.is_some());
+    let cheapest = rated.iter().filter_map(|entry| entry.row.lowest.on_demand).min()?;
     if !mixed || !has_spot || !view.filters_all() {
         return None;
     }
@@ -238,19 +238,19 @@ fn leave_out_dear_spot(
         SpotFilter::Nothing => None,
         SpotFilter::ByCheapestOffering => {
             // Neither side minds the zones of the claim.
-            let cheapest = rated.iter().filter_map(|own| own.row.anywhere.on_demand).min()?;
-            rated.retain(|own| own.row.anywhere.of_all().is_none_or(|price| price <= cheapest));
+            let cheapest = rated.iter().filter_map(|entry| entry.row.anywhere.on_demand).min()?;
+            rated.retain(|entry| entry.row.anywhere.of_all().is_none_or(|price| price <= cheapest));
             None
         }
         SpotFilter::ByCheapestSpot => {
-            rated.retain(|own| own.row.lowest.spot.is_none_or(|price| price <= cheapest));
+            rated.retain(|entry| entry.row.lowest.spot.is_none_or(|price| price <= cheapest));
             None
         }
         SpotFilter::ByOffering => {
-            rated.retain_mut(|own| {
-                let Lowest { spot, on_demand, .. } = own.row.lowest;
+            rated.retain_mut(|entry| {
+                let Lowest { spot, on_demand, .. } = entry.row.lowest;
                 let left = spot.filter(|&price| price <= cheapest).into_iter().chain(on_demand).min();
-                own.price = left.unwrap_or(own.price);
+                entry.price = left.unwrap_or(entry.price);
                 left.is_some()
             });
             Some(cheapest)

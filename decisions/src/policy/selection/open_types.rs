@@ -53,7 +53,7 @@ pub(super) struct Lowest {
 }
 
 impl Lowest {
-    fn of<'o>(offerings: impl IntoIterator<Item = &'o Offering>) -> Self {
+    fn from_offerings<'o>(offerings: impl IntoIterator<Item = &'o Offering>) -> Self {
         let mut own = Self::default();
         for offering in offerings {
             let lowest = match offering.capacity_type {
@@ -143,7 +143,7 @@ impl OpenTypes {
                 end += 1;
             }
         }
-        let lowest = Lowest::of(&self.offerings[first..end]);
+        let lowest = Lowest::from_offerings(&self.offerings[first..end]);
         let row = Row {
             name: entry.name,
             exotic,
@@ -152,7 +152,7 @@ impl OpenTypes {
             memory_bytes: entry.allocatable.memory_bytes(),
             pods: entry.allocatable.pods(),
             lowest,
-            anywhere: Lowest::of(entry.offerings.iter().filter(|offering| offering.available)),
+            anywhere: Lowest::from_offerings(entry.offerings.iter().filter(|offering| offering.available)),
             price: lowest.of_all(),
             first: first as u32,
             end: end as u32,
