@@ -47,7 +47,7 @@ fn placed(objects: &str) -> Place {
     place.put(
         "scenario.yaml",
         "name: nodes\nregion: eu-west-1\nduration: 20m\nseed: 3\ncluster: { zones: [eu-west-1a] }\nmanifests: [objects.yaml]\n\
-         ec2: { failures: none, capacity: infinite, spot: { interruptions: none } }\n",
+         ec2: { failures: none, capacity: infinite, spot: { interruptions: none }, launch_latency: { status: 1s } }\n",
     );
     place
 }
@@ -87,7 +87,7 @@ fn pods_outside_host_network_wait_for_the_plugin() {
 fn pods_bound_before_the_driver_reports_pass_the_attach_limit() {
     // m5.large attaches 25 volumes besides its root volume, and takes 29 pods.
     let pool = |template: &str| pool("m5.large", template, AL2023);
-    let driver = daemon_set("ebs-csi-node", true);
+    let driver = daemon_set("ebs-csi-node", false);
     let outcome = run(&format!("{}{}{driver}", pool(""), databases(27)));
     let databases_of = |outcome: &Outcome| pods(outcome, "db");
     let waiting = databases_of(&outcome).iter().filter(|pod| pod.scheduled.is_some() && pod.ready.is_none()).count();
