@@ -87,7 +87,7 @@ pub fn is_known_key(setup: &Setup<'_>, key: Symbol) -> bool {
         || setup.scenario.startup_taints.iter().any(|stated| stated.key == key)
 }
 
-/// Whether the taint of a node group is a startup taint by what Cluster Autoscaler is told, or by its name.
+/// Whether the taint of a node group is a startup taint by Cluster Autoscaler's flags, or by its name.
 pub fn is_declared(setup: &Setup<'_>, taint: &Taint) -> bool {
     match &setup.policy.flags {
         Some(flags) => is_startup_taint(flags, taint),
@@ -103,7 +103,7 @@ pub fn removal(setup: &Setup<'_>, key: Symbol, is_declared: bool) -> Option<Tain
         return None;
     }
     let since_ready = stated.is_some_and(|stated| stated.after.is_some());
-    let of_component = || component.filter(|_| !since_ready).and_then(|own| daemon_set_called(setup, own.daemon_set));
+    let of_component = || component.filter(|_| !since_ready).and_then(|component| daemon_set_called(setup, component.daemon_set));
     let daemon_set = stated.and_then(|stated| stated.removed_by).or_else(of_component);
     let usual = match (daemon_set, component) {
         (Some(_), component) => component.map_or(SimDuration::ZERO, |component| component.after),
@@ -124,7 +124,7 @@ fn daemon_set_called(setup: &Setup<'_>, name: &str) -> Option<ObjectName> {
     let of_nodes = setup.policy.auto_mode.is_some();
     all.filter(|set| !(of_nodes && auto_mode::is_part_of_nodes(set)))
         .map(|set| set.name)
-        .find(|own| own.name.as_str() == name)
+        .find(|found| found.name.as_str() == name)
 }
 
 /// Startup taints of the nodes of a run.
@@ -212,7 +212,7 @@ pub(super) fn check(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         Some(name) => has_ready_daemon(context, node, name),
         None => context.world.node(node).ready,
     };
-    let due: Vec<bool> = pending.iter().map(|own| !own.is_due && is_ready(own)).collect();
+    let due: Vec<bool> = pending.iter().map(|taint| !taint.is_due && is_ready(taint)).collect();
     let Some(pending) = context.startup_taints.pending.get_mut(&node) else { return };
     for (own, _) in pending.iter_mut().zip(due).filter(|(_, is_due)| *is_due) {
         own.is_due = true;
@@ -241,8 +241,8 @@ pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 pub(super) fn removed(context: &mut Context<'_>, now: SimTime, node: NodeId, key: Symbol) {
     let Some(pending) = context.startup_taints.pending.get_mut(&node) else { return };
     let gone: Vec<Taint> =
-        pending.iter().filter(|own| own.is_due && own.taint.key == key).map(|own| own.taint).collect();
-    pending.retain(|own| !(own.is_due && own.taint.key == key));
+        pending.iter().filter(|taint| taint.is_due && taint.taint.key == key).map(|taint| taint.taint).collect();
+    pending.retain(|taint| !(taint.is_due && taint.taint.key == key));
     if gone.is_empty() || context.world.node(node).phase != NodePhase::Registered {
         return;
     }

@@ -345,7 +345,7 @@ pub(super) fn waits_for(context: &Context<'_>, pod: PodId) -> Option<Symbol> {
 enum Refusal {
     /// It is attached to this node.
     AttachedTo(NodeId),
-    /// The node attaches so many, and pods use them.
+    /// The node attaches this number, and pods use all.
     Full(u32),
 }
 

@@ -92,8 +92,8 @@ fn pods_bound_before_the_driver_reports_pass_the_attach_limit() {
     let databases_of = |outcome: &Outcome| pods(outcome, "db");
     let waiting = databases_of(&outcome).iter().filter(|pod| pod.scheduled.is_some() && pod.ready.is_none()).count();
     assert_eq!((outcome.record.nodes.len(), waiting), (1, 2));
-    let told = outcome.warnings.texts().join("\n");
-    assert!(told.contains("attach limit passed: kube-scheduler bound 2 pods to 1 node"), "{told}");
+    let texts = outcome.warnings.texts().join("\n");
+    assert!(texts.contains("attach limit passed: kube-scheduler bound 2 pods to 1 node"), "{texts}");
 
     let taint = "startupTaints: [{ key: ebs.csi.aws.com/agent-not-ready, effect: NoExecute }]";
     for (objects, why) in [
@@ -122,10 +122,10 @@ fn kubelet_settings_in_user_data_shrink_nodes() {
     let toml = "  userData: |\n    [settings.kubernetes.system-reserved]\n    memory = \"1536Mi\"\n";
     let objects = |class: &str| format!("{}{pod}", pool("c6i.xlarge", "", class));
     let place = placed(&objects(&bottlerocket(toml)));
-    let told = warnings(&place);
+    let texts = warnings(&place);
     assert!(
-        told.contains("EC2NodeClass blue: its `userData` sets kubelet settings") && told.contains("c6i.xlarge"),
-        "{told}"
+        texts.contains("EC2NodeClass blue: its `userData` sets kubelet settings") && texts.contains("c6i.xlarge"),
+        "{texts}"
     );
     let outcome = run_file(&place.path("scenario.yaml"));
     assert!(outcome.record.nodes.len() > 1 && pods(&outcome, "web")[0].scheduled.is_none());

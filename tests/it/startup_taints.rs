@@ -23,7 +23,7 @@ fn daemon_set(name: &str) -> String {
     )
 }
 
-/// A scenario with a group of c5.large that has so many nodes, and with these further lines.
+/// A scenario with a group of c5.large with this number of nodes, and with these further lines.
 fn with_group(desired: u32, taint: &str, objects: &str, more: &str) -> Place {
     let place = Place::new();
     place.put("objects.yaml", objects);
@@ -120,8 +120,8 @@ fn declared_taint_of_a_new_node_goes_with_its_daemon_pod() {
 fn undeclared_taint_of_an_empty_group_stops_scale_up() {
     let place = with_group(0, "efs.csi.aws.com/agent-not-ready", WEB, &cluster_autoscaler(""));
     assert_eq!(run(&place).record.nodes.len(), 0);
-    let told = warnings(&place);
-    assert!(told.contains("is not declared to Cluster Autoscaler") && told.contains("efs.csi.aws.com"), "{told}");
+    let texts = warnings(&place);
+    assert!(texts.contains("is not declared to Cluster Autoscaler") && texts.contains("efs.csi.aws.com"), "{texts}");
     let tolerating = WEB.replace(
         "    spec:\n      containers",
         "    spec:\n      tolerations: [{ operator: Exists }]\n      containers",

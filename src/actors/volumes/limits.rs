@@ -56,12 +56,12 @@ pub(in crate::actors) fn runs_ebs_driver(context: &Context<'_>, node: NodeId) ->
         return false;
     }
     let daemons = &context.setup.policy.manifests.daemon_sets;
-    daemons.iter().filter(|own| own.name.name.as_str() == EBS_DAEMON_SET).any(|own| {
+    daemons.iter().filter(|set| set.name.name.as_str() == EBS_DAEMON_SET).any(|set| {
         let lasts =
             |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && taint.key != well_known::TAINT_NOT_READY;
         let repelling = host.taints.iter().filter(lasts);
-        own.template.selects_node(&host.labels, host.name.as_str())
-            && first_untolerated(repelling, &own.template.tolerations).is_none()
+        set.template.selects_node(&host.labels, host.name.as_str())
+            && first_untolerated(repelling, &set.template.tolerations).is_none()
     })
 }
 
