@@ -25,7 +25,6 @@ pub fn bound(problem: &Problem, effort: &mut Effort<'_>) -> Bound {
     let compiled = Compiled::new(problem);
     let mut generation = Generation::new(&compiled, effort);
     generation.run(effort);
-    generation.deepen(effort);
     Bound { amount: generation.bound, finished: generation.finished }
 }
 

@@ -25,24 +25,6 @@ pub(super) struct Generation<'c, 'p> {
     pub(super) prices: Vec<f64>,
     /// Whether nothing more can be gained.
     pub(super) finished: bool,
-    /// How far the contents of a bin are searched.
-    depth: Depth,
-}
-
-/// Limits of the search for the content of a bin that is worth most.
-#[derive(Clone, Copy)]
-struct Depth {
-    /// Kinds in a bin up to which its contents are searched one by one.
-    kinds: usize,
-    /// Partial contents looked at.
-    contents: usize,
-}
-
-impl Depth {
-    /// The depth of the first rounds.
-    const FIRST: Self = Self { kinds: 64, contents: 1_500 };
-    /// The depth of the last rounds of a bound.
-    const LAST: Self = Self { kinds: usize::MAX, contents: 24_000 };
 }
 
 /// Rounds of column generation at most.
@@ -51,6 +33,10 @@ const ROUNDS: usize = 400;
 const ROWS_MAX: usize = 2_200;
 /// The bound is good enough within this share of what the master costs.
 const GOOD_ENOUGH: f64 = 0.001;
+/// Kinds in a bin up to which its contents are searched one by one.
+const KINDS_SEARCHED: usize = 64;
+/// Partial contents looked at for one bin.
+const CONTENTS_SEARCHED: usize = 1_500;
 /// Steps of effort that one partial content counts as.
 const STEPS_OF_CONTENT: usize = 8;
 /// Steps of effort for each kind in a bin whose worth is limited by the fractional knapsack.
@@ -90,7 +76,6 @@ impl<'c, 'p> Generation<'c, 'p> {
             bound: 0,
             prices: vec![0.0; items],
             finished: false,
-            depth: Depth::FIRST,
         };
         generation.judge(&first.prices, effort);
         if generation.bound == 0 {
@@ -99,26 +84,12 @@ impl<'c, 'p> Generation<'c, 'p> {
         generation
     }
 
-    /// Searches the contents of bins further where [`Self::run`] ended above what it could prove, and goes on.
-    pub(super) fn deepen(&mut self, effort: &mut Effort<'_>) {
-        let cost = self.master.as_ref().map_or(0.0, Master::cost) * self.unit;
-        if self.finished && (self.bound as f64) < cost * (1.0 - GOOD_ENOUGH) {
-            self.depth = Depth::LAST;
-            self.finished = false;
-            self.generate_columns(effort);
-        }
-    }
-
     /// Generates columns until the bound is good enough.
     pub(super) fn run(&mut self, effort: &mut Effort<'_>) {
         if self.item_of.len() + self.compiled.free.len() > ROWS_MAX || self.item_of.is_empty() {
             return;
         }
         self.start();
-        self.generate_columns(effort);
-    }
-
-    fn generate_columns(&mut self, effort: &mut Effort<'_>) {
         let mut weight = 0.5;
         for _ in 0..ROUNDS {
             let Some(master) = self.master.as_mut() else { return };
@@ -275,15 +246,8 @@ impl<'c, 'p> Generation<'c, 'p> {
         for (bin, shelf) in self.compiled.shelves.iter().enumerate() {
             let price = problem.bins[bin].price;
             let capacity = &problem.bins[bin].capacity;
-            let (limit, content, searched) = most_worth(
-                self.compiled,
-                capacity,
-                shelf,
-                &whole,
-                &doubles,
-                &mut self.rates[bin],
-                (Some(price), self.depth),
-            );
+            let (limit, content, searched) =
+                most_worth(self.compiled, capacity, shelf, &whole, &doubles, &mut self.rates[bin], Some(price));
             steps += shelf.items.len() * STEPS_OF_LIMIT + searched;
             if i128::from(limit) * worst.1 > worst.0 * i128::from(price) {
                 worst = (i128::from(limit), i128::from(price));
@@ -297,8 +261,7 @@ impl<'c, 'p> Generation<'c, 'p> {
         for (position, shelf) in self.compiled.free.iter().enumerate() {
             let bin = &problem.free[position];
             let rates = &mut self.free_rates[position];
-            let (limit, _, searched) =
-                most_worth(self.compiled, &bin.capacity, shelf, &whole, &doubles, rates, (None, self.depth));
+            let (limit, _, searched) = most_worth(self.compiled, &bin.capacity, shelf, &whole, &doubles, rates, None);
             steps += shelf.items.len() * STEPS_OF_LIMIT + searched;
             total -= i128::from(limit) * i128::from(bin.count);
         }
@@ -330,16 +293,16 @@ fn most_worth(
     whole: &[i64],
     doubles: &[f64],
     rates: &mut Vec<f64>,
-    (price, depth): (Option<i64>, Depth),
+    price: Option<i64>,
 ) -> (i64, Content, usize) {
     if shelf.items.is_empty() {
         return (0, Content::new(), 0);
     }
     improve_rates(compiled, shelf, doubles, rates);
     let fractional = i64::try_from(rounded_up(proved(compiled, capacity, shelf, whole, rates))).unwrap_or(i64::MAX);
-    if price.is_some_and(|price| fractional <= price) || shelf.items.len() > depth.kinds {
+    if price.is_some_and(|price| fractional <= price) || shelf.items.len() > KINDS_SEARCHED {
         return (fractional, Content::new(), 0);
     }
-    let (searched, content) = branching::most_worth(compiled, shelf, whole, rates, depth.contents);
-    (fractional.min(searched), content, depth.contents * STEPS_OF_CONTENT)
+    let (searched, content) = branching::most_worth(compiled, shelf, whole, rates, CONTENTS_SEARCHED);
+    (fractional.min(searched), content, CONTENTS_SEARCHED * STEPS_OF_CONTENT)
 }
