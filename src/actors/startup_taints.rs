@@ -103,7 +103,8 @@ pub fn removal(setup: &Setup<'_>, key: Symbol, is_declared: bool) -> Option<Tain
         return None;
     }
     let since_ready = stated.is_some_and(|stated| stated.after.is_some());
-    let of_component = || component.filter(|_| !since_ready).and_then(|component| daemon_set_called(setup, component.daemon_set));
+    let of_component =
+        || component.filter(|_| !since_ready).and_then(|component| daemon_set_called(setup, component.daemon_set));
     let daemon_set = stated.and_then(|stated| stated.removed_by).or_else(of_component);
     let usual = match (daemon_set, component) {
         (Some(_), component) => component.map_or(SimDuration::ZERO, |component| component.after),

@@ -195,7 +195,8 @@ mod tests {
             assert_eq!(kubelet.max_pods, Some(40), "{text}");
             let reserved = (kubelet.kube_reserved.cpu_milli(), kubelet.kube_reserved.get(ResourceName::MEMORY));
             assert_eq!(reserved, (120, 1 << 30), "{text}");
-            let hard: Vec<(&str, &str)> = kubelet.eviction_hard.iter().map(|(signal, text)| (signal.as_str(), &**text)).collect();
+            let hard: Vec<(&str, &str)> =
+                kubelet.eviction_hard.iter().map(|(signal, text)| (signal.as_str(), &**text)).collect();
             assert_eq!(hard, [("memory.available", "15%")], "{text}");
         }
     }
