@@ -256,6 +256,7 @@ impl Ledger {
             node_classes: std::mem::take(&mut self.node_classes),
             ..History::default()
         };
+        let mut ready: BTreeMap<(usize, String), Instant> = BTreeMap::new();
         for ((scope, name), draft) in drafts {
             let window = if scope == 0 { own } else { self.windows.get(&scope).copied().or(own) };
             let Some(window) = window else { continue };
@@ -266,6 +267,7 @@ impl Ledger {
                     source.notes.push(text);
                 }
             }
+            ready.extend(life.ready().map(|at| ((scope, life.name.clone()), at)));
             history.lives.push(life);
             history.disagreements.extend(disagreements);
         }
@@ -285,7 +287,7 @@ impl Ledger {
             pull.node = pull.node.take().or_else(|| pod.and_then(|pod| pod.node.clone()));
         }
         self.shortages.sort_by_key(|shortage| shortage.at);
-        history.pods = self.pods.into_iter().map(|((scope, _), pod)| of_its_run(scope, pod)).collect();
+        history.pods = self.pods.into_iter().map(|((scope, _), pod)| of_its_run(scope, pod, &ready)).collect();
         (history.pulls, history.shortages, history.loads) = (self.pulls, self.shortages, self.loads);
         (history.stages, history.sources, history.sampled) = (self.stages, self.sources, self.sampled);
         history.ends_told = !self.all_ends.is_empty() || self.ends.values().any(|own| own.of_nodes);
@@ -329,9 +331,10 @@ impl Ledger {
 }
 
 /// A pod whose node is told apart from nodes of the same name in other runs.
-fn of_its_run(scope: usize, mut pod: PodLife) -> PodLife {
+fn of_its_run(scope: usize, mut pod: PodLife, ready: &BTreeMap<(usize, String), Instant>) -> PodLife {
     pod.of_tables = scope > 0;
     if scope > 0 {
+        pod.node_ready = pod.node.as_ref().and_then(|node| ready.get(&(scope, node.clone()))).copied();
         pod.node = pod.node.map(|node| format!("{node} of run {scope}"));
     }
     pod

@@ -177,6 +177,8 @@ pub struct PodLife {
     pub workload: Option<String>,
     /// The node.
     pub node: Option<String>,
+    /// When its node was Ready, where tables of a run or an observation tell of both.
+    pub node_ready: Option<Instant>,
     /// Whether tables of a run or an observation tell of it, in which each of its node's pods is.
     pub of_tables: bool,
     /// Whether a DaemonSet made it.
