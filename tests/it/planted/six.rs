@@ -43,7 +43,7 @@ pub const CONSOLIDATION: Planted = Planted {
         "NodePool[spot].spec.disruption.consolidateAfter=Never",
         "NodePool[on-demand].spec.disruption.consolidateAfter=Never",
     ],
-    simulations: 250,
+    simulations: 400,
     asked: &[],
     lever: "consolidate-after",
 };
