@@ -94,8 +94,8 @@ fn of_run(fit: &Fit<'_>) -> Vec<Sample> {
             let bytes: f64 = new.iter().map(|image| fit.scenario.images.size_of(Symbol::new(image)) as f64).sum();
             let sample = Sample { bytes, seconds: until.seconds_since(from), images: new.len() };
             // Init containers run in between, volumes are waited for, and what takes no time was there already. A pod outside the host's
-            // network that is bound before its node is Ready waits for the network plugin.
-            let has_network = spec.host_network || pod.node_ready.is_none_or(|ready| ready <= *scheduled);
+            // network that is bound before its node is Ready waits for the network plugin, as one of a DaemonSet does on a new node.
+            let has_network = spec.host_network || pod.node_ready.map_or(!pod.daemon, |ready| ready <= *scheduled);
             let is_plain = spec.init_containers.is_empty() && spec.volumes.is_empty() && has_network;
             let is_pull = sample.seconds > PULL_OVERHEAD.as_secs_f64() && bytes >= BYTES_MIN * new.len() as f64;
             if is_plain && is_pull {

@@ -365,7 +365,7 @@ fn look(
         }
         (answers, found, can_be_kept(step, view).then_some(counted))
     });
-    // A search that ran out of time goes on with pools that it has not come to: where these are the same as before, it does the same again.
+    // A search that ran out of time continues with the pools that it missed: if they are the same as before, it gives the same answer.
     let goes_on =
         memory.unseen != unseen_before && answers.iter().any(|(method, answer)| is_cut(step, *method, answer));
     step.own.disruption.memory = memory;
