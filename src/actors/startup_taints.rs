@@ -206,7 +206,7 @@ fn removals(context: &Context<'_>, node: NodeId) -> Vec<(Taint, TaintRemoval)> {
     state.taints.iter().filter_map(of_taint).collect()
 }
 
-/// Puts removals on the queue whose time has come to be known: what they wait for is Ready.
+/// Schedules the removals whose time is known now, because what they wait for is Ready.
 pub(super) fn check(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some(pending) = context.startup_taints.pending.get(&node) else { return };
     let is_ready = |own: &Pending| match own.removal.daemon_set {

@@ -311,7 +311,7 @@ fn ignored_failures_delay_the_next_pods_from_1_28() {
 }
 
 #[test]
-fn indexes_back_off_and_are_given_up_each_by_itself() {
+fn indexes_back_off_and_fail_separately() {
     let spec = |more: &str| {
         format!("  completionMode: Indexed\n  parallelism: 3\n  completions: 3\n  backoffLimitPerIndex: 1\n{more}")
     };

@@ -107,7 +107,7 @@ pub struct LaunchRequest {
 impl LaunchRequest {
     /// The lowest price that is asked for.
     pub fn cheapest(&self) -> Option<HourlyRate> {
-        self.overrides.iter().map(|own| own.price).min()
+        self.overrides.iter().map(|offer| offer.price).min()
     }
 }
 

@@ -159,7 +159,7 @@ fn world_with_bargain(large: &str) -> World {
 fn bare_metal_that_no_launch_asks_for_makes_no_bin() {
     let without = {
         let mut world = world_with_bargain("big.metal");
-        world.types.retain(|own| own.name.as_str() != "big.metal");
+        world.types.retain(|kind| kind.name.as_str() != "big.metal");
         world
     };
     let (plan, bound) = (without.cheap_plan(), without.bound(&without.plan()).per_hour);
@@ -268,7 +268,7 @@ fn pool_near_its_limit_is_used_up_first() {
 fn limits_far_away_take_no_types_from_claims() {
     let mut world = world_of_two_pools();
     let types =
-        |world: &World| world.cheap_plan().claims.iter().map(|own| own.instance_types.len()).collect::<Vec<_>>();
+        |world: &World| world.cheap_plan().claims.iter().map(|claim| claim.instance_types.len()).collect::<Vec<_>>();
     let before = types(&world);
     world.pools.iter_mut().for_each(|pool| pool.limits = Resources::cpu_memory(1_000_000_000, 1 << 50));
     assert_eq!(types(&world), before);

@@ -72,7 +72,7 @@ pub struct LowerBound {
 ///
 /// Counted are resources, daemons, taints, node selectors, required node affinity, for each kind of pod how many may share a
 /// node, and that a limit leaves no node that is larger. Preferences, the rest of limits, `minValues`, volumes, host ports, spreads
-/// over zones and affinity between different pods are not: they only make plans dearer.
+/// over zones and affinity between different pods are not: they only make plans more expensive.
 pub fn lower_bound(
     setup: &PackingSetup<'_>,
     nodes: &[NodeView<'_>],
@@ -293,7 +293,7 @@ fn bins(
         }
         found.extend(without_last_resorts(own, &remaining.limits, types));
     }
-    without_useless(found).into_iter().map(|own| (own.bin, own.origin)).unzip()
+    without_useless(found).into_iter().map(|planned| (planned.bin, planned.origin)).unzip()
 }
 
 /// Leaves out bins of a template that no launch buys: those of last resorts if another type, of which nothing is left out, holds whatever

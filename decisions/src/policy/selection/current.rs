@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn from_v1_6_to_v1_8_spot_alone_keeps_a_type() {
+    fn v1_6_keeps_types_by_spot_price() {
         let discounted = [
             shape("m6i.large", 2).on_demand("a", 40).spot("a", 55).spot("b", 60),
             shape("r6i.large", 2).on_demand("a", 50).spot("a", 45),
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn up_to_v1_5_offerings_outside_the_claims_zones_keep_a_type() {
+    fn v1_5_counts_offerings_of_other_zones() {
         let types = [
             shape("m6i.large", 2).on_demand("a", 90).spot("a", 95).spot("b", 30),
             shape("m5.large", 2).on_demand("a", 80),
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn min_values_leave_expensive_spot_in_from_v0_35_on() {
+    fn min_values_keep_expensive_spot() {
         let types = [
             shape("m5.large", 2).on_demand("a", 1_000).spot("a", 300),
             shape("m5.xlarge", 4).on_demand("a", 2_000).spot("a", 1_200),
