@@ -17,12 +17,11 @@ pub struct KarpenterVersion {
 
 /// Minor releases of v0 from the first to the last that are reproduced one by one.
 const V0_MINORS: (u8, u8) = (23, 37);
-/// The newest minor release of v1.
-const NEWEST_V1: u8 = 14;
 /// The releases of which a recorded tutorial was made, and which stand alone.
 const TUTORIALS: usize = 5;
 /// How many releases are known, patch levels aside.
-const KNOWN: usize = TUTORIALS + (V0_MINORS.1 - V0_MINORS.0 + 1) as usize + (NEWEST_V1 + 1) as usize;
+const KNOWN: usize =
+    TUTORIALS + (V0_MINORS.1 - V0_MINORS.0 + 1) as usize + (KarpenterVersion::NEWEST.minor + 1) as usize;
 
 impl KarpenterVersion {
     /// v0.4.1.
@@ -38,15 +37,17 @@ impl KarpenterVersion {
     /// v1.13.
     pub const V1_13: Self = Self::minor_release(1, 13);
     /// v1.14.
-    pub const V1_14: Self = Self::minor_release(1, NEWEST_V1);
+    pub const V1_14: Self = Self::minor_release(1, 14);
+    /// The newest release that is reproduced, which stands for later ones.
+    pub const NEWEST: Self = Self::V1_14;
 
     /// The one that AWS runs as EKS Auto Mode. AWS does not publish which release that is: what Auto Mode is known to do needs v1.9 at
     /// least, and the newest known one stands in.
-    pub const AUTO_MODE: Self = Self { managed: true, ..Self::V1_14 };
+    pub const AUTO_MODE: Self = Self { managed: true, ..Self::NEWEST };
 
     /// Every release known, oldest first.
     pub const ALL: [Self; KNOWN] = {
-        let mut all = [Self::V1_14; KNOWN];
+        let mut all = [Self::NEWEST; KNOWN];
         let oldest = [Self::V0_4, Self::V0_6, Self::V0_16, Self::V0_18, Self::V0_22];
         let mut at = 0;
         while at < KNOWN {
@@ -124,15 +125,16 @@ impl KarpenterVersion {
             (0, ..=22) => Self::V0_22,
             (0, minor) if minor <= V0_MINORS.1 => Self::minor_release(0, minor),
             (0, _) => Self::minor_release(1, 0),
-            (1, minor) if minor <= NEWEST_V1 => Self::minor_release(1, minor),
-            _ => Self::V1_14,
+            (1, minor) if minor <= Self::NEWEST.minor => Self::minor_release(1, minor),
+            _ => Self::NEWEST,
         }
     }
 
     /// The releases that are known, in words.
     pub fn known() -> String {
         let oldest: Vec<String> = Self::ALL[..TUTORIALS].iter().map(Self::to_string).collect();
-        format!("{}, v0.{} to v0.{}, v1.0 to v1.{NEWEST_V1}", oldest.join(", "), V0_MINORS.0, V0_MINORS.1)
+        let (oldest, newest) = (oldest.join(", "), Self::NEWEST.minor);
+        format!("{oldest}, v0.{} to v0.{}, v1.0 to v1.{newest}", V0_MINORS.0, V0_MINORS.1)
     }
 }
 
@@ -202,11 +204,24 @@ mod tests {
     use super::KarpenterVersion;
 
     #[test]
+    fn a_constant_is_the_release_of_its_name() {
+        let named = [
+            (KarpenterVersion::V1_13, "v1.13"),
+            (KarpenterVersion::V1_14, "v1.14"),
+            (KarpenterVersion::V0_18, "v0.18.1"),
+        ];
+        for (release, name) in named {
+            assert_eq!(release.to_string(), name);
+        }
+        assert_eq!(KarpenterVersion::ALL.last(), Some(&KarpenterVersion::NEWEST));
+    }
+
+    #[test]
     fn each_release_knows_its_position() {
         for (position, release) in KarpenterVersion::ALL.into_iter().enumerate() {
             assert_eq!(release.position(), position, "{release}");
         }
-        assert_eq!(KarpenterVersion::exact(1, 99, 0).position(), KarpenterVersion::V1_14.position());
+        assert_eq!(KarpenterVersion::exact(1, 99, 0).position(), KarpenterVersion::NEWEST.position());
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl fmt::Display for LeftOut {
 /// # Errors
 /// The first thing that stands against it.
 pub fn takes_on(spec: &PodSpec) -> Result<(), LeftOut> {
-    takes_on_in(spec, KarpenterVersion::V1_14)
+    takes_on_in(spec, KarpenterVersion::NEWEST)
 }
 
 /// Whether a pass of a release takes the pod on: up to v1.4 preferred terms, too, are held against restricted labels.

@@ -21,7 +21,7 @@ const PATCHES: [Version; 6] = [
 const MINORS: usize = Version::ALL.len();
 
 static ROWS: [Behaviour; MINORS + PATCHES.len()] = {
-    let mut rows = [behaviour(Version::V1_14); MINORS + PATCHES.len()];
+    let mut rows = [behaviour(Version::NEWEST); MINORS + PATCHES.len()];
     let mut at = 0;
     while at < rows.len() {
         rows[at] = behaviour(if at < MINORS { Version::ALL[at] } else { PATCHES[at - MINORS] });
