@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use nodecast::domain::GroupRanks;
 use nodecast::domain::labels::deprecated_node_labels;
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, Symbol, Taint, TaintEffect};
-use nodecast::policy::cluster_autoscaler::expander::{GroupRanks, PodPrice};
+use nodecast::policy::cluster_autoscaler::expander::PodPrice;
 use nodecast::policy::cluster_autoscaler::templates::kube_proxy;
 use nodecast::policy::cluster_autoscaler::view::{
     BudgetView, Controller, ControllerKind, DaemonSetView, GroupView, InstanceError, InstanceView, NodeTemplate,

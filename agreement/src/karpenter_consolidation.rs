@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use nodecast::control_plane::eviction::Protections;
 use nodecast::domain::node_pool::DisruptionReason;
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{HourlyRate, KarpenterVersion, NodeObject, PodSpec, SimTime};
-use nodecast::policy::budgets::Protections;
 use nodecast::policy::disruption::{
     Candidate, ClusterView, Command, Decision, Found, Method, NodeFacts, PodBudget, PodPlace, PodView, PodsDigest,
     WhatIf, candidates, emptiness, evaluate, multi_node,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use nodecast::domain::cron::CronWindow;
 use nodecast::domain::hpa::{Behavior, MetricTarget, ScaleTargetRef};
 use nodecast::domain::keda::{
     Fallback, FallbackBehavior, JobStrategy, ScaledJob, ScaledObject, ScalingAnnotations, ScalingModifiers, Trigger,
@@ -14,9 +15,9 @@ use nodecast::domain::pod::{PodPhase, PodSpec};
 use nodecast::domain::workload::JobSpec;
 use nodecast::domain::{Quantity, SimDuration, Symbol};
 use nodecast::policy::replicas::keda::{
-    Composite, CronWindow, FallbackCounts, FallbackRead, Formula, JobDemand, JobPodView, JobTrigger, Partition,
-    PollView, QueryResult, QueueFigures, SourceReading, TriggerState, combine, composite, horizontal_pod_autoscaler,
-    is_active, is_pending, plan_jobs, poll, read_with_fallback, target_of, trigger_value,
+    Composite, FallbackCounts, FallbackRead, Formula, JobDemand, JobPodView, JobTrigger, Partition, PollView,
+    QueryResult, QueueFigures, SourceReading, TriggerState, combine, composite, horizontal_pod_autoscaler, is_active,
+    is_pending, plan_jobs, poll, read_with_fallback, target_of, trigger_value,
 };
 use serde_json::Value;
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use nodecast::actors::class;
 use nodecast::cluster::{Cluster, Derived, PodPhase};
 use nodecast::control_plane::budgets::{ProtectedByBudgets, eviction_answer};
+use nodecast::control_plane::eviction::{BudgetStatus, EvictionAnswer, Protections};
 use nodecast::domain::pod::PodDisruptionBudget;
 use nodecast::domain::workload::DaemonSet;
 use nodecast::domain::{
@@ -20,7 +21,6 @@ use nodecast::domain::{
     WorkloadId,
 };
 use nodecast::engine::{EventQueue, PriorityClass, TimerId};
-use nodecast::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
 use nodecast::policy::disruption::ConditionStatus;
 use nodecast::policy::instance_types::{InstanceType, Offering, position};
 use nodecast::policy::interruption::Notice;

@@ -4,4 +4,6 @@
 //! What must not live here: when controllers run (`actors`), what autoscalers decide (`policy`).
 
 pub mod budgets;
+pub mod call_limit;
+pub mod eviction;
 pub mod scales;

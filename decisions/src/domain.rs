@@ -5,11 +5,17 @@
 //!
 //! What must not: any behaviour over time, any decision, any randomness, any file access.
 
+pub mod allocation_strategy;
+pub mod balancer;
 pub mod capacity_buffer;
 pub mod check;
 pub mod controller_time;
+pub mod cron;
+pub mod durations;
 pub mod external_metrics;
 pub mod feature_gates;
+pub mod fit_scoring;
+pub mod group_ranks;
 pub mod hpa;
 pub mod ids;
 pub mod keda;
@@ -21,6 +27,7 @@ pub mod node_group;
 pub mod node_overlay;
 pub mod node_pool;
 pub mod pod;
+pub mod pod_addresses;
 pub mod quantity;
 pub mod quota;
 pub mod requirements;
@@ -38,10 +45,13 @@ pub mod which;
 pub mod words;
 pub mod workload;
 
+pub use allocation_strategy::AllocationStrategy;
+pub use balancer::BalancerKind;
 pub use capacity_buffer::{CapacityBuffer, PodTemplate};
 pub use check::{Check, Disagreement};
 pub use controller_time::ControllerTime;
 pub use feature_gates::FeatureGates;
+pub use group_ranks::GroupRanks;
 pub use hpa::HorizontalPodAutoscaler;
 pub use ids::{CommandId, NodeId, PodId, WorkloadId};
 pub use keda::{ScaledJob, ScaledObject};
@@ -52,6 +62,7 @@ pub use node_group::NodeGroup;
 pub use node_overlay::{NodeOverlay, PriceOverlay};
 pub use node_pool::{NodeClass, NodePool};
 pub use pod::{Container, NodeAffinity, PodSpec};
+pub use pod_addresses::PodAddresses;
 pub use quantity::Quantity;
 pub use requirements::{Requirement, Requirements};
 pub use resources::{ResourceName, Resources};

@@ -54,7 +54,7 @@ mod vertical;
 mod workloads;
 
 pub use admission::LimitRange;
-pub use balancers::{BalancerKind, BalancerRequest, Ingress, IngressClass};
+pub use balancers::{BalancerRequest, Ingress, IngressClass};
 pub use config_map::{StatedRanks, schedulers_of};
 pub use eksctl::{FAMILIES as AMI_FAMILIES, changed_keys};
 pub use fargate::{check_profile_label, check_profile_name, check_profile_namespace};

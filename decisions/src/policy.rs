@@ -5,7 +5,6 @@
 
 pub mod auto_mode;
 pub mod bin_packing;
-pub mod budgets;
 pub mod cluster_autoscaler;
 pub mod controller_time;
 pub mod disruption;

@@ -14,11 +14,11 @@ pub use question::{Inventory, NamedPod, NodeWithPods, PackingQuestion, Setting};
 pub(crate) use question::{LAST, last_heard_of};
 pub use setup::KarpenterSetup;
 
+use crate::control_plane::eviction::Protections;
 use crate::domain::symbol::well_known;
 use crate::domain::{KarpenterVersion, NodeOverlay, SimTime};
 use crate::manifests::SchedulerVerdict;
 use crate::policy::bin_packing::Effort;
-use crate::policy::budgets::Protections;
 use crate::policy::disruption::{ClusterView, PodBudget, PodView};
 use crate::policy::instance_types::{InstanceType, lay_overlays, types_of_pools};
 use crate::policy::packing::{

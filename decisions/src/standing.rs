@@ -15,6 +15,7 @@ use std::sync::Arc;
 use crate::catalog::Region;
 use crate::cluster::{Cluster, Follow, NewNode, NewWorkload, NodeOrigin, WorkloadKind};
 use crate::control_plane::budgets::{ProtectedByBudgets, eviction_answer};
+use crate::control_plane::eviction::{BudgetStatus, EvictionAnswer, Protections};
 use crate::domain::node_group::is_spot_node;
 use crate::domain::pod::{OwnerKind, PodPhase};
 use crate::domain::symbol::well_known;
@@ -24,7 +25,6 @@ use crate::domain::{
     HourlyRate, KarpenterVersion, KubernetesVersion, LabelSelector, Labels, NodeClaimObject, NodeClass, NodeId,
     NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId,
 };
-use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
 use crate::policy::instance_types::{Offering, labels_of_node};
 use crate::policy::karpenter::inquiry::NodeAnswer;
 use crate::policy::karpenter::{Input, Karpenter, Outside, Settings, Written};

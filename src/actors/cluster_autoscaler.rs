@@ -30,13 +30,14 @@ use super::news::News;
 use super::setup::{Autoscaler, Setup};
 use super::sight::Sight;
 use crate::cluster::{NodePhase, Position};
+use crate::control_plane::call_limit::CallLimit;
+use crate::domain::GroupRanks;
+use crate::domain::controller_time::at_speed;
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
 use crate::engine::Streams;
 use crate::policy::cluster_autoscaler::cluster_state::ClusterState;
-use crate::policy::cluster_autoscaler::expander::GroupRanks;
 use crate::policy::cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
-use crate::policy::controller_time::call_limit::CallLimit;
-use crate::policy::controller_time::{at_speed, cluster_autoscaler as model};
+use crate::policy::controller_time::cluster_autoscaler as model;
 use crate::policy::kube_scheduler::PodVolumes;
 use crate::world::record::{ControllerLoop, EventKind};
 

@@ -3,10 +3,10 @@
 use super::context::Context;
 use super::kubelet;
 use crate::control_plane::budgets::eviction_answer;
+use crate::control_plane::eviction::{BudgetStatus, EvictionAnswer, Protections};
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, SimDuration, SimTime};
-use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
 use crate::policy::kube_scheduler::BudgetState;
 use crate::world::record::EventKind;
 

@@ -14,9 +14,9 @@ use super::setup::{Autoscaler, KarpenterSettings, Setup};
 use super::sight::Sight;
 use super::{eviction, kubelet, names, node_life};
 use crate::cluster::{NodeOrigin, NodePhase};
+use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{HourlyRate, NodeClass, NodeId, NodeOverlay, NodePool, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::{PriorityClass, TimerId};
-use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::{
     InstanceType, KnownReservation, Offering, add_reservations, lay_overlays, types_of_pools,

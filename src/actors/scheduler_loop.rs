@@ -20,9 +20,9 @@ use super::news::News;
 use super::setup::Setup;
 use super::{eviction, kubelet, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
+use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
-use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
 use crate::policy::kube_scheduler::queue::{
     BACKOFF_FLUSH_PERIOD, QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry,

@@ -9,9 +9,10 @@ use super::context::Context;
 use super::prometheus;
 use super::setup::{TriggerReader, TriggerSources};
 use crate::cluster::PodPhase;
+use crate::domain::cron::CronWindow;
 use crate::domain::keda::TriggerSource;
 use crate::domain::{LabelSelector, NodeId, SimDuration, SimTime, Symbol};
-use crate::policy::replicas::keda::{CronWindow, Partition, QueueFigures, SourceReading, TriggerValue, trigger_value};
+use crate::policy::replicas::keda::{Partition, QueueFigures, SourceReading, TriggerValue, trigger_value};
 
 /// What is remembered of one trigger between reads.
 #[derive(Clone, Debug, Default)]

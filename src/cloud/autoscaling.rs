@@ -384,8 +384,7 @@ fn member(spec: &GroupSpec, held: &Held, ec2: &mut Ec2, now: SimTime) -> Member 
     let spot = instance.pool.capacity_type == well_known::SPOT;
     let by_price = matches!(
         spec.strategy(spot).0,
-        crate::policy::selection::AllocationStrategy::LowestPrice
-            | crate::policy::selection::AllocationStrategy::PriceCapacityOptimized
+        crate::domain::AllocationStrategy::LowestPrice | crate::domain::AllocationStrategy::PriceCapacityOptimized
     );
     let misfit = if by_price {
         let rate = ec2.market().price(instance.pool, now).map_or(HourlyRate::ZERO, |(rate, _)| rate);

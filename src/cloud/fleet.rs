@@ -2,8 +2,8 @@
 
 use super::ec2::{InstanceId, Pool};
 use super::faults::ServerError;
+use crate::domain::AllocationStrategy;
 use crate::domain::{HourlyRate, Symbol};
-use crate::policy::selection::AllocationStrategy;
 
 /// What CreateFleet is asked.
 #[derive(Clone, PartialEq, Debug)]
@@ -198,8 +198,8 @@ fn spread(granted: &mut [u32], mut wanted: u32, candidates: &[Candidate], pools:
 mod tests {
     use super::{Candidate, allocate};
     use crate::cloud::Pool;
+    use crate::domain::AllocationStrategy::{self, *};
     use crate::domain::{HourlyRate, Symbol, well_known};
-    use crate::policy::selection::AllocationStrategy::{self, *};
 
     fn candidates(pools: &[(u32, i64)]) -> Vec<Candidate> {
         pools

@@ -3,10 +3,11 @@
 //!
 //! What must not live here: what they cost (`cloud`), what a manifest calls for (`manifests`).
 
+use crate::domain::BalancerKind;
 use crate::domain::SimTime;
 use crate::domain::which::{By, Which};
 use crate::domain::workload::ObjectName;
-use crate::manifests::{BalancerCaller, BalancerKind, LoadBalancer, Manifests, Service, StandingBalancers};
+use crate::manifests::{BalancerCaller, LoadBalancer, Manifests, Service, StandingBalancers};
 use crate::scenario::{Action, PolicyVariant, Scenario, TimedAction};
 
 /// A load balancer of a run.
@@ -125,10 +126,11 @@ fn change(all: &mut Vec<Balancer>, at: SimTime, called_for: Vec<LoadBalancer>, s
 #[cfg(test)]
 mod tests {
     use super::{Balancer, change};
+    use crate::domain::BalancerKind;
+    use crate::domain::BalancerKind::{Application, Classic, Network};
     use crate::domain::workload::ObjectName;
     use crate::domain::{Labels, SimDuration, SimTime, Symbol};
-    use crate::manifests::BalancerKind::{Application, Classic, Network};
-    use crate::manifests::{BalancerCaller, BalancerKind, BalancerMaker, LoadBalancer, Service};
+    use crate::manifests::{BalancerCaller, BalancerMaker, LoadBalancer, Service};
 
     fn name(text: &str) -> ObjectName {
         ObjectName { namespace: Symbol::new("shop"), name: Symbol::new(text) }

@@ -34,13 +34,13 @@ use crate::actors::{
     QueuePlan, Setup, Step,
 };
 use crate::catalog::{Catalog, CatalogError};
+use crate::domain::GroupRanks;
 use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Check, SimDuration, SimTime, Symbol};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
-use crate::policy::cluster_autoscaler::expander::GroupRanks;
 use crate::policy::instance_types::{complete_classes, price_list_of};
 use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::packing::PackerKind;

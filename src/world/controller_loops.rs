@@ -1,9 +1,9 @@
 //! How long the loops of controllers took: sums, which cost the same however long the run is.
 
 use super::World;
+use crate::control_plane::call_limit::Used;
 use crate::domain::SimDuration;
 use crate::domain::controller_time::CallRate;
-use crate::policy::controller_time::call_limit::Used;
 
 /// A loop whose time is modelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use nodecast::catalog::{Catalog, Region};
+use nodecast::domain::AllocationStrategy;
 use nodecast::domain::requirements::Operator;
 use nodecast::domain::symbol::well_known;
 use nodecast::domain::{
@@ -12,7 +13,7 @@ use nodecast::policy::instance_types::{
     InstanceType, ProviderSettings, default_requirements, instance_types, instance_types_priced_by, price_list_of,
 };
 use nodecast::policy::packing::MinValuesPolicy;
-use nodecast::policy::selection::{AllocationStrategy, Choice, LaunchRequest, LaunchView, select};
+use nodecast::policy::selection::{Choice, LaunchRequest, LaunchView, select};
 
 /// Cases of the upstream suites that this file pins, see `packing`.
 pub const ROWS: &[u16] = &[133, 134, 135, 157, 158];

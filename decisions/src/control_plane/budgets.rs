@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::cluster::{Change, Cluster, Follow, Pod, PodPhase, WorkloadKind};
-use crate::domain::pod::PodPhase as ReportedPhase;
-use crate::domain::{PodId, WorkloadId};
-use crate::policy::budgets::{
+use crate::control_plane::eviction::{
     BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, Protectors, budget_status, eviction,
     protectors, selectors,
 };
+use crate::domain::pod::PodPhase as ReportedPhase;
+use crate::domain::{PodId, WorkloadId};
 
 /// What each budget protects: the pods that it selects, and what their controllers want.
 ///

@@ -15,17 +15,6 @@ use crate::text::InputError;
 use crate::text::reader::Reader;
 use crate::text::tree::{Node, NodeKind};
 
-/// A kind of load balancer; they have their own prices.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum BalancerKind {
-    /// An Application Load Balancer.
-    Application,
-    /// A Network Load Balancer.
-    Network,
-    /// A Classic Load Balancer.
-    Classic,
-}
-
 /// What a Service of type LoadBalancer says of its load balancer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BalancerRequest {
@@ -208,8 +197,9 @@ pub(super) fn ingress_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> R
 
 #[cfg(test)]
 mod tests {
-    use crate::manifests::BalancerKind::{Application, Classic, Network};
-    use crate::manifests::{BalancerKind, LoadBalancer, read_manifests};
+    use crate::domain::BalancerKind;
+    use crate::domain::BalancerKind::{Application, Classic, Network};
+    use crate::manifests::{LoadBalancer, read_manifests};
     use crate::text::Source;
 
     fn called_for(text: &str) -> Vec<(BalancerKind, Vec<String>)> {

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::common::metadata;
+use crate::domain::GroupRanks;
 use crate::domain::Symbol;
-use crate::policy::cluster_autoscaler::expander::GroupRanks;
 use crate::text::InputError;
 use crate::text::error::{Effect, listed};
 use crate::text::reader::Reader;

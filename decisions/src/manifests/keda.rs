@@ -10,6 +10,7 @@ use super::hpa::{behavior, int32};
 use super::keda_keys::METADATA_KEYS;
 use super::pod::OBJECT;
 use super::rollout::scaled_kind;
+use crate::domain::cron::CronWindow;
 use crate::domain::hpa::ScaleTargetRef;
 use crate::domain::keda::{
     Fallback, FallbackBehavior, OutsideTrigger, ScaledObject, ScalingAnnotations, ScalingModifiers, Trigger,
@@ -17,7 +18,7 @@ use crate::domain::keda::{
 };
 use crate::domain::selector_text::parse_selector;
 use crate::domain::{Labels, Quantity, Symbol};
-use crate::policy::replicas::keda::{CronWindow, Formula, valid_fallback};
+use crate::policy::replicas::keda::{Formula, valid_fallback};
 use crate::policy::replicas::promql::{Query, SUPPORTED};
 use crate::text::InputError;
 use crate::text::error::{Effect, nearest};
@@ -516,7 +517,7 @@ fn check_source(reader: &mut Reader<'_>, metadata: &Node<'_>, source: &TriggerSo
     let at = |key: &str| metadata.get(key).map_or(metadata.at, |node| node.at);
     match source {
         TriggerSource::Cron(cron) => CronWindow::new(cron).map(|_| ()).map_err(|problem| {
-            use crate::policy::replicas::keda::CronProblem;
+            use crate::domain::cron::CronProblem;
             let key = match &problem {
                 CronProblem::TimeZone(_) => "timezone",
                 CronProblem::Fields(text) | CronProblem::Never(text) if *text == cron.end => "end",

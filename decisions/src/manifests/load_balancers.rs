@@ -12,10 +12,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{BalancerKind, BalancerRequest, Ingress, Manifests, Service};
-use crate::domain::Symbol;
+use super::{BalancerRequest, Ingress, Manifests, Service};
 use crate::domain::which::ObjectKind;
 use crate::domain::workload::{Deployment, ObjectName};
+use crate::domain::{BalancerKind, Symbol};
 
 /// What calls for a load balancer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -292,8 +292,8 @@ impl Manifests {
 
 #[cfg(test)]
 mod tests {
-    use super::BalancerKind::{self, Application, Classic, Network};
     use super::{BalancerMaker, LoadBalancer, StandingBalancers};
+    use crate::domain::BalancerKind::{self, Application, Classic, Network};
     use crate::domain::which::ObjectKind;
     use crate::manifests::{Manifests, read_manifests};
     use crate::text::Source;

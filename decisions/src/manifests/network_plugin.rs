@@ -3,7 +3,7 @@
 //! Source: amazon-vpc-cni-k8s v1.20 `README.md`, `ENABLE_POD_ENI`, `ENABLE_PREFIX_DELEGATION`, `ENABLE_IPv6` and
 //! `AWS_VPC_K8S_CNI_CUSTOM_NETWORK_CFG`.
 
-use crate::policy::instance_types::PodAddresses;
+use crate::domain::PodAddresses;
 use crate::text::tree::Node;
 
 /// The plugin's DaemonSet, and its add-on in EKS.
@@ -77,8 +77,8 @@ fn told(value: impl Fn(&str) -> Option<String>) -> NetworkPlugin {
 #[cfg(test)]
 mod tests {
     use super::NetworkPlugin;
+    use crate::domain::PodAddresses;
     use crate::manifests::read_manifests;
-    use crate::policy::instance_types::PodAddresses;
     use crate::text::Source;
 
     fn plugin(text: &str) -> NetworkPlugin {

@@ -257,10 +257,11 @@ pub fn sizes(
 #[cfg(test)]
 mod tests {
     use crate::catalog::testing::facts;
+    use crate::domain::PodAddresses;
     use crate::domain::ResourceName;
     use crate::domain::node_pool::AmiFamily;
     use crate::manifests::{Manifests, read_manifests};
-    use crate::policy::instance_types::{Measured, PodAddresses, node_of_group, pods_by_eks};
+    use crate::policy::instance_types::{Measured, node_of_group, pods_by_eks};
     use crate::text::{InputError, Source};
 
     fn groups(kind: &str, rest: &str) -> Result<Manifests, InputError> {

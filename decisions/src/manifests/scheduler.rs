@@ -2,8 +2,8 @@
 //!
 //! Source: Kubernetes 1.36 `staging/src/k8s.io/kube-scheduler/config/v1/types.go`, `types_pluginargs.go`.
 
+use crate::domain::fit_scoring::{FitScoring, FitStrategy};
 use crate::domain::{ResourceName, Symbol};
-use crate::policy::kube_scheduler::{FitScoring, FitStrategy};
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;

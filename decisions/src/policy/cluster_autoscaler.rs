@@ -38,7 +38,7 @@ pub use view::{GroupActions, Observation, ResizeError};
 
 use std::sync::Arc;
 
-use crate::domain::{NodeId, PodId, ResourceName, SimDuration, SimTime};
+use crate::domain::{GroupRanks, NodeId, PodId, ResourceName, SimDuration, SimTime};
 use cluster_state::ClusterState;
 use pods::{Hints, WaitingPod};
 use quotas::{Left, Limited};
@@ -159,7 +159,7 @@ impl ClusterAutoscaler {
     /// The ranks of groups that the expander `priority` goes by from now on.
     ///
     /// Source: Cluster Autoscaler 1.36 `expander/priority/priority.go`, `BestOptions`, which reads its ConfigMap each time.
-    pub fn replace_ranks(&mut self, ranks: expander::GroupRanks) {
+    pub fn replace_ranks(&mut self, ranks: GroupRanks) {
         self.inputs.ranks = Some(ranks);
     }
 

@@ -32,7 +32,7 @@ pub use labels::of_node as labels_of_node;
 pub(in crate::policy) use labels::{is_stated, of_launched as labels_of_launched};
 pub use offerings::{refresh_offering, refresh_offerings};
 pub use overlays::{OverlayVerdict, add_extended, lay_overlays, overlay_warnings};
-pub use pod_addresses::{PodAddresses, pods_by_eks};
+pub use pod_addresses::pods_by_eks;
 pub use pools::{complete_classes, complete_pools, refused_in_auto_mode, types_of_pools};
 pub use real_node::{Measured, measured_node, node_of_group};
 pub use real_node::{RealNode, real_node};

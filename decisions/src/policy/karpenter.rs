@@ -59,11 +59,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::cluster::Cluster;
+use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{
     FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, NodeId, NodePool, PodId, Requirements, Resources,
     SimDuration, SimTime, Symbol,
 };
-use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::instance_types::InstanceType;
 use crate::policy::release::Behaviour;
 use crate::policy::selection::LaunchRequest;

@@ -40,11 +40,11 @@ pub use node::{NodeImage, SchedulerNode};
 pub use plugins::{Plugin, PluginSet, Reason, Rejection, Unschedulable};
 pub use predicates::{Predicates, Room};
 pub use preemption::{BudgetState, NoPreemption, Preemption};
-pub use resources::{FitScoring, FitStrategy};
 pub use shape::{PodShape, ShapeId};
 pub use topology_state::HARD_POD_AFFINITY_WEIGHT;
 pub use volumes::PodVolumes;
 
+use crate::domain::fit_scoring::FitScoring;
 use crate::domain::{Check, KubernetesVersion, NodeId, PodId};
 use cluster_view::Slot;
 use evaluation::{named_nothing, named_slots, rivals};

@@ -7,18 +7,16 @@ mod current;
 mod legacy;
 mod open_types;
 pub mod price;
-pub mod strategy;
 
 use smallvec::SmallVec;
 
 use crate::domain::symbol::well_known;
-use crate::domain::{HourlyRate, KarpenterVersion, Requirements, ResourceName, Resources, Symbol};
+use crate::domain::{AllocationStrategy, HourlyRate, KarpenterVersion, Requirements, ResourceName, Resources, Symbol};
 use crate::policy::instance_types::{InstanceType, Offering, capacity_type_key};
 use crate::policy::packing::MinValuesPolicy;
 use crate::policy::release::Behaviour;
 
 pub use open_types::OpenTypes;
-pub use strategy::AllocationStrategy;
 
 /// What is to be launched.
 #[derive(Clone, Copy, Debug)]

@@ -4,9 +4,9 @@ use crate::actors::context::{Context, Jitter};
 use crate::actors::workload_controllers::pod_uid;
 use crate::actors::{eviction, scheduler_loop, volumes};
 use crate::cluster::Cluster;
+use crate::control_plane::eviction::{BudgetStatus, Protections};
 use crate::domain::volumes::Storage;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol};
-use crate::policy::budgets::{BudgetStatus, Protections};
 use crate::policy::karpenter::{Draw, Outside, Slip};
 
 impl Outside for Context<'_> {

@@ -9,11 +9,11 @@ use crate::actors::{
     workload_controllers,
 };
 use crate::cluster::{Node, NodeOrigin, NodePhase, PodPhase, WorkloadKind};
+use crate::control_plane::eviction::Protections;
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
 use crate::manifests::Manifests;
-use crate::policy::budgets::Protections;
 use crate::scenario;
 use crate::world::record::EventKind;
 

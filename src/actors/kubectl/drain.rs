@@ -11,10 +11,10 @@ use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::eviction;
 use crate::cluster::{NodePhase, PodPhase};
+use crate::control_plane::eviction::EvictionAnswer;
 use crate::domain::pod::OwnerKind;
 use crate::domain::which::Which;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
-use crate::policy::budgets::EvictionAnswer;
 use crate::world::record::EventKind;
 
 /// From an eviction that was refused to the next attempt.

@@ -17,8 +17,8 @@ use super::{conclude_binding, conclude_condition};
 use crate::actors::context::Context;
 use crate::actors::event::{SchedulerEvent, class};
 use crate::actors::setup::Setup;
+use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{NodeId, PodId, SimTime};
-use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::kube_scheduler::Unschedulable;
 
 /// Calls that wait for a token.
@@ -146,9 +146,9 @@ mod tests {
     use rustc_hash::FxHashMap;
 
     use super::{Call, Calls};
+    use crate::control_plane::call_limit::CallLimit;
     use crate::domain::controller_time::CallRate;
     use crate::domain::{NodeId, PodId, SimDuration, SimTime};
-    use crate::policy::controller_time::call_limit::CallLimit;
     use crate::policy::kube_scheduler::Unschedulable;
 
     #[test]

@@ -16,9 +16,9 @@ use super::{deployments, surplus};
 use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{WorkloadEvent, class};
 use crate::actors::kubelet;
+use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::ControllerManagerTime;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
-use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::workloads::{PodChange, pod_change, slow_start_batches};
 
 /// From the last call of a batch to its answer: at least so long, and up to so much longer, as beside a busy control plane.

@@ -1,10 +1,10 @@
 //! What an Auto Scaling group is told.
 
 use crate::catalog::Region;
+use crate::domain::AllocationStrategy;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup, OnDemandStrategy, SpotStrategy};
 use crate::domain::volumes::NodeVolumes;
 use crate::domain::{Labels, Symbol};
-use crate::policy::selection::AllocationStrategy;
 
 /// An Auto Scaling group as it was created: launch template, mixed instances policy, zones and limits.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use super::network::{GB, LoadBalancers};
 use super::{BillItem, BillLine, Listed, blank, charge};
 use crate::catalog::PriceQuality;
+use crate::domain::BalancerKind;
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime};
-use crate::manifests::BalancerKind;
 
 /// A load balancer that the manifests call for, and the requests that came through it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

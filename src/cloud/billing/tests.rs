@@ -453,7 +453,7 @@ fn extended_support_costs_half_a_dollar_more_while_it_lasts_and_nothing_beside_a
 #[test]
 fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried() {
     use crate::cloud::billing::balancers::BalancerUse;
-    use crate::manifests::BalancerKind::{Application, Classic, Network};
+    use crate::domain::BalancerKind::{Application, Classic, Network};
     let used = |kind, requests| BalancerUse { kind, requests, from: at(0), to: at(36_000) };
     let balancers =
         vec![used(Network, 1_000_000), used(Application, 500_000), used(Application, 0), used(Classic, 100_000)];
@@ -483,7 +483,7 @@ fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried()
 #[test]
 fn a_load_balancer_is_billed_while_it_is_there_by_begun_hours_if_it_goes() {
     use crate::cloud::billing::balancers::BalancerUse;
-    use crate::manifests::BalancerKind::Network;
+    use crate::domain::BalancerKind::Network;
     let used = |from, to| BalancerUse { kind: Network, requests: 0, from: at(from), to: at(to) };
     let traffic = Traffic {
         balancers: vec![used(18_000, 36_000), used(0, 36_000), used(0, 3_601), used(0, 3_600)],

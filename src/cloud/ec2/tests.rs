@@ -10,10 +10,10 @@ use crate::cloud::fleet::{FleetErrorCode, FleetOverride, FleetReply, FleetReques
 use crate::cloud::quotas::QuotaClass;
 use crate::cloud::reservations::{CapacityReservation, ReservationUse};
 use crate::cloud::settings::{ApiLimits, BucketSize, CloudSettings, Failures, Interruptions, Quotas};
+use crate::domain::AllocationStrategy;
 use crate::domain::volumes::NodeVolumes;
 use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
-use crate::policy::selection::AllocationStrategy;
 
 /// An account without interruptions, so that a pool's capacity is what it was at the start.
 fn account() -> Ec2 {

@@ -6,12 +6,13 @@ use super::replicas;
 use crate::actors::{
     Action, AdapterPlan, JobPlan, PrometheusPlan, ScalingPlan, SeriesPlan, Setup, TriggerReader, TriggerSources,
 };
+use crate::domain::cron::CronWindow;
 use crate::domain::external_metrics::ExternalSubject;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger, TriggerSource};
 use crate::domain::selector_text::parse_selector;
 use crate::domain::workload::ObjectName;
 use crate::domain::{ResourceName, SimDuration, Symbol};
-use crate::policy::replicas::keda::{CronWindow, Formula, horizontal_pod_autoscaler, trigger_metric_name};
+use crate::policy::replicas::keda::{Formula, horizontal_pod_autoscaler, trigger_metric_name};
 use crate::policy::replicas::promql::{LOOKBACK, Query};
 use crate::scenario::definition::{QueueKind, QueueSpec};
 use crate::scenario::manifests::{Manifests, Monitor};

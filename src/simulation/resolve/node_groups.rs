@@ -1,11 +1,12 @@
 //! What is to be said of node groups under the Cluster Autoscaler: those that it does not find, tags that it does not see, and ranks of the
 //! expander `priority` that rank nothing.
 
+use crate::domain::GroupRanks;
 use crate::domain::words::{counted, some_of};
 use crate::domain::{Labels, NodeGroup};
 use crate::manifests::node_group::propagate;
 use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::cluster_autoscaler::expander::{Expander, GroupRanks};
+use crate::policy::cluster_autoscaler::expander::Expander;
 use crate::scenario::Caveats;
 use crate::scenario::manifests::{Manifests, StatedRanks};
 

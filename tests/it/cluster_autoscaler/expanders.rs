@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use nodecast::domain::GroupRanks;
 use nodecast::domain::{Resources, Symbol};
 use nodecast::policy::cluster_autoscaler::expander::{
-    ExpanderChain, ExpanderContext, ExpansionOption, GroupFacts, GroupRanks, PodPrice, preferred_cpu, remaining,
+    ExpanderChain, ExpanderContext, ExpansionOption, GroupFacts, PodPrice, preferred_cpu, remaining,
 };
 use nodecast::policy::cluster_autoscaler::view::NodeTemplate;
 

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use nodecast::control_plane::eviction::Protections;
 use nodecast::domain::node_pool::{Budget, DisruptionReason, NodePool};
 use nodecast::domain::pod::{IntOrPercent, PodDisruptionBudget, PodPhase};
 use nodecast::domain::requirements::Requirement;
@@ -10,7 +11,6 @@ use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage
 use nodecast::domain::{
     HourlyRate, KarpenterVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
-use nodecast::policy::budgets::Protections;
 use nodecast::policy::controller_time::karpenter::SearchWork;
 use nodecast::policy::disruption::{
     Blocker, Candidate, ClusterView, Command, Decision, Evaluation, Found, Memory, Method, NodeFacts, PodBudget,

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use super::flags::duration;
 use super::templates::kube_proxy;
 use super::view::{GroupOptions, NodeTemplate, ResizeError};
+use crate::domain::durations::duration;
 use crate::domain::quantity::Quantity;
 use crate::domain::symbol::well_known;
 use crate::domain::{Labels, ResourceName, Resources, SimTime, Symbol, Taint, TaintEffect};

@@ -7,7 +7,6 @@ mod names;
 mod values;
 
 pub use names::{NAMES, NOT_REPRODUCED, WITHOUT_EFFECT};
-pub use values::duration;
 
 use super::discovery::Discovery;
 use super::expander::{Expander, ExpanderChain};
@@ -374,7 +373,8 @@ impl Flags {
 
 #[cfg(test)]
 mod tests {
-    use super::{Flags, NAMES, duration};
+    use super::{Flags, NAMES};
+    use crate::domain::durations::duration;
     use crate::domain::{KubernetesVersion, SimDuration};
 
     #[test]

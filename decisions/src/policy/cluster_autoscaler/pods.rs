@@ -6,9 +6,10 @@
 use rustc_hash::FxHashMap;
 
 use super::equivalence::SimilarPods;
-use super::flags::{Flags, duration};
+use super::flags::Flags;
 use super::snapshot::{NodeAt, PodAt, Snapshot, SnapshotNode};
 use super::view::{Deletions, PodPlace, PodTraits, PodView};
+use crate::domain::durations::duration;
 use crate::domain::{NodeId, PodId, PodSpec, SimTime};
 
 /// The observed pods by what the autoscaler makes of them, as places in the list.

@@ -18,9 +18,10 @@ use super::quotas::{Left, Limited, amount};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
 use super::utilization::{LeftOut, PodOnNode, Utilization, has_gpu, utilization};
 use super::view::{GroupActions, NodeView, Observation, PodPlace};
+use crate::domain::controller_time::work_within;
 use crate::domain::symbol::well_known;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
-use crate::policy::controller_time::{cluster_autoscaler as model, work_within};
+use crate::policy::controller_time::cluster_autoscaler as model;
 
 /// How long a deletion may take before its taint no longer counts.
 pub(super) const DELETION_TAKES: SimDuration = SimDuration::from_secs(300);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::cluster_state::{ClusterState, FailureReason};
 use super::equivalence::{PodGroup, pod_groups};
 use super::estimator::{NodeLimit, PackingGroup, estimate_within};
-use super::expander::{ExpanderContext, ExpansionOption, GroupFacts, GroupRanks, PodPrice, Round, rounds};
+use super::expander::{ExpanderContext, ExpansionOption, GroupFacts, PodPrice, Round, rounds};
 use super::flags::Flags;
 use super::pods::WaitingPod;
 use super::quotas::{Left, Limited, amount};
@@ -18,8 +18,9 @@ use super::similar::{Growth, balance};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
 use super::utilization::has_gpu;
 use super::view::{GroupActions, GroupView, NodeTemplate};
-use crate::domain::{Resources, SimDuration, SimTime};
-use crate::policy::controller_time::{cluster_autoscaler as model, work_within};
+use crate::domain::controller_time::work_within;
+use crate::domain::{GroupRanks, Resources, SimDuration, SimTime};
+use crate::policy::controller_time::cluster_autoscaler as model;
 use crate::policy::kube_scheduler::Reason;
 
 /// How a scale-up ended.

@@ -4,8 +4,8 @@
 //! ten groups, which took about a tenth of a millisecond for each pod and group. What pods with constraints between pods take
 //! is known by its order of magnitude alone.
 
-use super::of_nanos;
 use crate::domain::SimDuration;
+use crate::domain::controller_time::of_nanos;
 
 /// For each pod that is held against a group, in nanoseconds as all that follow.
 const POD: u128 = 90_000;

@@ -4,8 +4,8 @@
 //! to 50,000 pods, and simulations of consolidation at up to 1,000 nodes. `cargo run --release --example controller_time`
 //! prints each row beside what the model says; the measurements scatter by 30 percent.
 
-use super::of_nanos;
 use crate::domain::SimDuration;
+use crate::domain::controller_time::of_nanos;
 use crate::policy::packing::PassWork;
 
 /// A pass stops after this time and keeps what it has; pods that it did not come to wait for the next one, without an event.

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::domain::NodePool;
+use crate::domain::cron::CronSchedule;
 use crate::domain::node_pool::{Budget, DisruptionReason};
-use crate::policy::replicas::keda::CronSchedule;
 
 /// What a budget that does not apply allows.
 const UNLIMITED: i64 = i32::MAX as i64;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::control_plane::eviction::{Protections, Protectors, is_fully_blocked};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
-use crate::policy::budgets::{Protections, Protectors, is_fully_blocked};
 use crate::policy::packing::{NodeView, PendingPod, PoolView, TieBreak};
 use crate::policy::release::Behaviour;
 

@@ -1,7 +1,7 @@
 //! How many pods EKS lets the nodes of a managed group take, which goes by the addresses that the network plugin has for them.
 
 use crate::catalog::InstanceFacts;
-use crate::domain::NodeGroup;
+use crate::domain::{NodeGroup, PodAddresses};
 
 /// Addresses in a prefix.
 const PREFIX: i64 = 16;
@@ -12,36 +12,13 @@ const LARGE: u32 = 30;
 const MOST_PODS: i64 = 110;
 const MOST_PODS_OF_LARGE: i64 = 250;
 
-/// What addresses the network plugin has for pods.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PodAddresses {
-    /// Whether it takes them in prefixes of 16 (`ENABLE_PREFIX_DELEGATION`).
-    pub prefixes: bool,
-    /// Whether they are of IPv6, which always come in prefixes.
-    pub ipv6: bool,
-    /// Whether they are of other subnets than the node's (custom networking), so that the first interface has none for pods.
-    pub of_other_subnets: bool,
-}
-
-impl PodAddresses {
-    /// What this or `other` says.
-    #[must_use]
-    pub const fn and(self, other: Self) -> Self {
-        Self {
-            prefixes: self.prefixes || other.prefixes,
-            ipv6: self.ipv6 || other.ipv6,
-            of_other_subnets: self.of_other_subnets || other.of_other_subnets,
-        }
-    }
-
-    /// Pods that a node of this type has addresses for.
-    fn pods_on(self, facts: &InstanceFacts) -> i64 {
-        let interfaces = i64::from(facts.enis) - i64::from(self.of_other_subnets);
-        // Machines of Xen have no prefixes.
-        let xen = facts.hypervisor.is_some_and(|own| own.as_str() == "xen");
-        let each = if (self.prefixes || self.ipv6) && !xen { PREFIX } else { 1 };
-        interfaces.max(0) * (i64::from(facts.ipv4_per_eni) - 1) * each + WITHOUT_ADDRESS
-    }
+/// Pods that a node of this type has addresses for.
+fn pods_on(addresses: PodAddresses, facts: &InstanceFacts) -> i64 {
+    let interfaces = i64::from(facts.enis) - i64::from(addresses.of_other_subnets);
+    // Machines of Xen have no prefixes.
+    let xen = facts.hypervisor.is_some_and(|own| own.as_str() == "xen");
+    let each = if (addresses.prefixes || addresses.ipv6) && !xen { PREFIX } else { 1 };
+    interfaces.max(0) * (i64::from(facts.ipv4_per_eni) - 1) * each + WITHOUT_ADDRESS
 }
 
 /// Pods that EKS lets the kubelets of the group's nodes take, whose `types` are these; `None` where it leaves that to the machine image. All nodes of
@@ -58,5 +35,5 @@ pub fn pods_by_eks<'f>(
         return None;
     }
     let most = |facts: &InstanceFacts| if facts.vcpus < LARGE { MOST_PODS } else { MOST_PODS_OF_LARGE };
-    types.into_iter().map(|facts| addresses.pods_on(facts).min(most(facts))).min()
+    types.into_iter().map(|facts| pods_on(addresses, facts).min(most(facts))).min()
 }

@@ -13,10 +13,10 @@ use super::step::Step;
 use super::type_lists::LazyPacker;
 use super::{claims, pace, provisioning, validation};
 use crate::cluster::{NodeEnd, NodePhase};
+use crate::domain::controller_time::{at_speed, work_within};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{CommandId, NodeId, PodId, SimDuration, SimTime};
 use crate::policy::controller_time::karpenter::{self as model, SearchWork};
-use crate::policy::controller_time::{at_speed, work_within};
 use crate::policy::disruption::{
     Allowance, Candidate, ClusterView, Command, Found, Memory, Method, NodeCount, Obstacle, Rejection, Survey, WhatIf,
     candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift,

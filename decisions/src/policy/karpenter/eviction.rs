@@ -10,8 +10,8 @@ use super::claims::is_marked;
 use super::io::{Action, Timer};
 use super::pace;
 use super::step::Step;
+use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{PodId, SimDuration, SimTime};
-use crate::policy::controller_time::call_limit::CallLimit;
 
 /// Between the first try and the second; it doubles with every further one.
 const BACKOFF: SimDuration = SimDuration::from_millis(100);

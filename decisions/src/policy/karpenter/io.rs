@@ -5,13 +5,13 @@ use std::sync::{Arc, LazyLock};
 
 use super::settings::Buffer;
 use crate::cluster::{Cluster, NewNode, NodeEnd};
+use crate::control_plane::eviction::{BudgetStatus, Protections};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::volumes::{NodeVolumes, Storage};
 use crate::domain::{
     CommandId, HourlyRate, KubernetesVersion, Labels, NodeClass, NodeId, NodePool, PodId, Requirements, Resources,
     SimDuration, SimTime, Symbol, Taint,
 };
-use crate::policy::budgets::{BudgetStatus, Protections};
 use crate::policy::disruption::{ConditionStatus, Obstacle};
 use crate::policy::instance_types::InstanceType;
 use crate::policy::interruption::Notice;

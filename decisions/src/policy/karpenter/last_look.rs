@@ -15,9 +15,9 @@ use super::cluster_view::{known_nodes, telling_ties};
 use super::step::Step;
 use super::type_lists::same;
 use crate::cluster::Position;
+use crate::control_plane::eviction::BudgetStatus;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, NodePool, PodId, SimTime};
-use crate::policy::budgets::BudgetStatus;
 use crate::policy::controller_time::karpenter::SearchWork;
 use crate::policy::disruption::{
     Allowance, Candidate, ClusterView, Disturbance, Method, NodeCount, Obstacle, PodsDigest, allowed, compare_by_cost,

@@ -6,9 +6,9 @@
 
 use super::io::{Draw, Timer};
 use super::step::Step;
+use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::AutoscalerTime;
 use crate::domain::{NodeId, SimDuration, SimTime};
-use crate::policy::controller_time::call_limit::CallLimit;
 
 /// From a claim to its launch call.
 const FIRST_CLAIM: SimDuration = SimDuration::from_millis(150);

@@ -14,13 +14,14 @@ use super::step::Step;
 use super::unavailable::OfferingKey;
 use super::{Claim, assignment, batching, daemons, disruption, kept_pods, launch, reservations};
 use crate::cluster::{NewNode, NodeOrigin, NodePhase};
+use crate::control_plane::eviction;
+use crate::domain::controller_time::{at_speed, work_within};
 use crate::domain::words::counted;
 use crate::domain::{
     CommandId, HourlyRate, NodeId, NodePool, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
 };
 use crate::policy::bin_packing::Effort;
-use crate::policy::budgets;
-use crate::policy::controller_time::{at_speed, karpenter as model, work_within};
+use crate::policy::controller_time::karpenter as model;
 use crate::policy::instance_types::{InstanceType, Offering, has_fixed_places, refresh_offering, refresh_offerings};
 use crate::policy::packing::{
     BoundPod, LeftOut, NodePods, NodeView, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation,
@@ -175,7 +176,7 @@ impl PriceBook {
 fn is_fully_blocked(step: &Step<'_>, pod: PodId) -> bool {
     let (cluster, pod) = (step.cluster, step.cluster.pod(pod));
     let protectors = step.outside.protections().of_pod(cluster, pod);
-    budgets::is_fully_blocked(&protectors, pod.is_ready(), |only| {
+    eviction::is_fully_blocked(&protectors, pod.is_ready(), |only| {
         let only = &cluster.budgets()[only];
         (only.rule.allows_nothing(), only.always_allow_unhealthy)
     })

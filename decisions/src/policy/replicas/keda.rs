@@ -3,7 +3,6 @@
 //! KEDA itself moves a count between zero (or idle) and the minimum, at polls; everything above is done by the
 //! HorizontalPodAutoscaler that it owns, see [`horizontal_pod_autoscaler`] and [`super::hpa`].
 
-mod cron;
 mod fallback;
 mod formula;
 mod jobs;
@@ -11,7 +10,6 @@ mod mapping;
 mod poll;
 mod values;
 
-pub use cron::{CronProblem, CronSchedule, CronState, CronWindow};
 pub use fallback::{FallbackCounts, FallbackRead, fallback_goal, read_with_fallback, valid_fallback};
 pub use formula::{Composite, Formula, FormulaError, composite};
 pub use jobs::{JobDemand, JobPlan, JobPodView, JobTrigger, combine, is_pending, plan_jobs, trigger_maximum};

@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 use super::open_types::{Asked, Lowest, OpenTypes, Row};
 use super::price::Terms;
 use super::{
-    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError, note,
-    overrides, preferred_capacity_type, truncate,
+    Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError, note, overrides,
+    preferred_capacity_type, truncate,
 };
 use crate::domain::symbol::well_known;
-use crate::domain::{HourlyRate, Symbol};
+use crate::domain::{AllocationStrategy, HourlyRate, Symbol};
 use crate::policy::instance_types::{InstanceType, Offering};
 use crate::policy::packing::MinValuesPolicy;
 use crate::policy::release::SpotFilter;
@@ -307,7 +307,8 @@ fn tenancy(view: &LaunchView<'_>) -> Symbol {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{Shape, launch, launch_with, names, shape};
-    use super::super::{AllocationStrategy, Filter, SelectionError};
+    use super::super::{Filter, SelectionError};
+    use crate::domain::AllocationStrategy;
     use crate::domain::requirements::Operator;
     use crate::domain::symbol::well_known;
     use crate::domain::{KarpenterVersion, Requirement, Resources, Symbol};

@@ -1,11 +1,11 @@
 //! The launch requests of v0.4 to v0.22.
 
 use super::{
-    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides,
-    preferred_capacity_type, truncate,
+    Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides, preferred_capacity_type,
+    truncate,
 };
 use crate::domain::symbol::well_known;
-use crate::domain::{HourlyRate, ResourceName, Symbol};
+use crate::domain::{AllocationStrategy, HourlyRate, ResourceName, Symbol};
 use crate::policy::instance_types::InstanceType;
 use crate::policy::release::LaunchRank;
 
@@ -96,8 +96,8 @@ fn capacity_type(view: &LaunchView<'_>, candidates: &[Candidate<'_>]) -> Symbol 
 
 #[cfg(test)]
 mod tests {
-    use super::super::AllocationStrategy;
     use super::super::fixture::{Shape, launch, names, shape};
+    use crate::domain::AllocationStrategy;
     use crate::domain::KarpenterVersion;
     use crate::domain::symbol::well_known;
 

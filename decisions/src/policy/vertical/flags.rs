@@ -3,8 +3,8 @@
 //! Source: Vertical Pod Autoscaler 1.7 `docs/flags.md`, `pkg/recommender/config`, `pkg/updater/config`.
 
 use super::settings::{RecommenderSettings, UpdaterSettings};
+use crate::domain::durations::duration;
 use crate::domain::{Quantity, ResourceName, SimDuration, VerticalPodAutoscalerVersion};
-use crate::policy::cluster_autoscaler::flags::duration;
 
 /// Which program a flag is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
 use crate::domain::SimDuration;
+use crate::domain::cron::{CronProblem, CronSchedule};
 use crate::domain::workload::{Concurrency, CronJob};
-use crate::policy::replicas::keda::{CronProblem, CronSchedule};
 
 /// When a CronJob's Jobs are to start.
 #[derive(Clone, Debug)]

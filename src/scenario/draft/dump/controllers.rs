@@ -8,7 +8,7 @@ use super::cluster::stated_by;
 use super::objects::Object;
 use super::{Dump, Notes};
 use crate::domain::SimDuration;
-use crate::policy::cluster_autoscaler::flags::duration;
+use crate::domain::durations::duration;
 use crate::scenario::schema::metrics::MetricsServer;
 use crate::scenario::tree::Node;
 
