@@ -8,12 +8,12 @@ use std::sync::Arc;
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{Container, KubernetesVersion, Labels, PodId, PodSpec, Resources, SimDuration, SimTime, Symbol};
-use nodecast::policy::cluster_autoscaler::estimator::{NodeLimit, PackingGroup, estimate};
-use nodecast::policy::cluster_autoscaler::snapshot::{PodAt, Snapshot};
-use nodecast::policy::cluster_autoscaler::view::{
+use nodecast_cluster_autoscaler::estimator::{NodeLimit, PackingGroup, estimate};
+use nodecast_cluster_autoscaler::snapshot::{PodAt, Snapshot};
+use nodecast_cluster_autoscaler::view::{
     Controller, ControllerKind, Deletions, GroupOptions, GroupView, NodeTemplate, PodPlace, PodTraits, PodView,
 };
-use nodecast::policy::cluster_autoscaler::{
+use nodecast_cluster_autoscaler::{
     ClusterAutoscaler, ExpanderInputs, Flags, GroupActions, Observation, ResizeError, ScaleUpResult,
 };
 

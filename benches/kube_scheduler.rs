@@ -11,7 +11,7 @@ use nodecast::domain::topology::{
     NodeInclusionPolicy, PodAffinity, PodAffinityTerm, TopologySpread, WeightedPodAffinityTerm, WhenUnsatisfiable,
 };
 use nodecast::domain::{Container, LabelSelector, Labels, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
-use nodecast::policy::kube_scheduler::{
+use nodecast_scheduler::{
     ClusterView, PendingPod, Placement, Scheduler, SchedulerConfig, SchedulerNode, ShapeId, TieBreak,
 };
 

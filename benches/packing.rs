@@ -11,8 +11,8 @@ use agreement::karpenter_case::{Case, Catalogs};
 use agreement::karpenter_consolidation::{multi, with_cluster};
 use agreement::tally::read_json;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use nodecast::policy::disruption::{Candidate, Method, WhatIf, candidates};
-use nodecast::policy::packing::pack;
+use nodecast_karpenter::disruption::{Candidate, Method, WhatIf, candidates};
+use nodecast_karpenter::packing::pack;
 use serde_json::Value;
 
 fn case(name: &str) -> (Case, Value) {

@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 
 use agreement::passes;
-use nodecast::policy::controller_time::karpenter;
+use nodecast_karpenter::controller_time;
 
 #[allow(clippy::print_stdout, clippy::print_stderr)]
 fn main() -> ExitCode {
@@ -16,7 +16,7 @@ fn main() -> ExitCode {
     for row in passes::ROWS.iter().filter(chosen) {
         match row.work() {
             Ok(work) => {
-                let modelled = karpenter::solve(&work).as_secs_f64();
+                let modelled = controller_time::solve(&work).as_secs_f64();
                 let ratio = modelled / row.measured;
                 let within = (1.0 / row.within..=row.within).contains(&ratio);
                 failed |= !within;

@@ -109,15 +109,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use nodecast_decisions::{cluster, control_plane, domain, manifests, policy, single_pass, standing};
+pub use nodecast_ec2 as cloud;
+pub use nodecast_engine as engine;
+pub use nodecast_load as load;
+pub use nodecast_manifests as manifests;
+pub use nodecast_model::{cluster, control_plane, domain};
+pub use nodecast_prices as catalog;
+pub use nodecast_single_pass as single_pass;
+pub use nodecast_single_pass::standing;
 
 pub mod actors;
-pub mod catalog;
 pub mod cli;
-pub mod cloud;
-pub mod engine;
 pub mod experiment;
-pub mod load;
 pub mod program;
 pub mod report;
 pub mod scenario;

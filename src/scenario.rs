@@ -18,7 +18,7 @@ pub mod schema;
 pub mod source;
 
 pub use crate::manifests;
-pub use nodecast_decisions::text::{reader, tree};
+pub use nodecast_model::text::{reader, tree};
 
 pub use caveat::{Caveat, Caveats};
 pub use definition::{

@@ -32,7 +32,7 @@ use crate::cluster::Cluster;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Check, PodId, SimDuration, SimTime, WorkloadId};
-use crate::policy::karpenter::{Fact, Subject};
+use nodecast_karpenter::machine::{Fact, Subject};
 use record::{Event, EventKind};
 
 /// One simulated cluster, and what happened to it. Whoever holds it reads the cluster through it.

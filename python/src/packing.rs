@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use nodecast::domain::KarpenterVersion;
-use nodecast::policy::packing::PackerKind;
 use nodecast::program::pack::{self as program, Options, Packed};
 use nodecast::program::simulations::warning_lines;
 use nodecast::program::{Failure, Prices};
 use nodecast::report::tables::{Cell, Kind, Sink};
+use nodecast_karpenter::packing::PackerKind;
 use pyo3::prelude::*;
 
 use crate::attended::attended;

@@ -35,11 +35,11 @@ use crate::domain::GroupRanks;
 use crate::domain::controller_time::at_speed;
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
 use crate::engine::Streams;
-use crate::policy::cluster_autoscaler::cluster_state::ClusterState;
-use crate::policy::cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
-use crate::policy::controller_time::cluster_autoscaler as model;
-use crate::policy::kube_scheduler::PodVolumes;
 use crate::world::record::{ControllerLoop, EventKind};
+use nodecast_cluster_autoscaler::cluster_state::ClusterState;
+use nodecast_cluster_autoscaler::controller_time as model;
+use nodecast_cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
+use nodecast_scheduler::PodVolumes;
 
 /// How long an iteration takes.
 const ITERATION: SimDuration = SimDuration::from_millis(100);

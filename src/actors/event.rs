@@ -2,7 +2,7 @@
 
 use super::volumes::AttachmentId;
 use crate::domain::{NodeId, PodId, Symbol, WorkloadId};
-use crate::policy::karpenter::Timer;
+use nodecast_karpenter::machine::Timer;
 
 /// Something that happens at an instant: small and `Copy`, naming what it concerns by id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

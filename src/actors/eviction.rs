@@ -7,8 +7,8 @@ use crate::control_plane::eviction::{BudgetStatus, EvictionAnswer, Protections};
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, SimDuration, SimTime};
-use crate::policy::kube_scheduler::BudgetState;
 use crate::world::record::EventKind;
+use nodecast_scheduler::BudgetState;
 
 /// Evicts the pod if its budgets allow it now; whether they did.
 pub(super) fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) -> bool {

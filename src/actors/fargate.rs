@@ -25,10 +25,10 @@ use crate::domain::{
     Labels, NodeId, PodId, ResourceName, Resources, SimDuration, SimTime, Symbol, Taint, WorkloadId, well_known,
 };
 use crate::manifests::Manifests;
-use crate::policy::fargate::{self, Billed, LaunchRate};
 use crate::scenario::definition::FargateSettings;
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::{EventKind, NodeEnd, WorkloadKind};
+use nodecast_model::fargate::{self, Billed, LaunchRate};
 
 /// How far start times spread, and between which they lie, in seconds.
 const SPREAD: f64 = 0.30;

@@ -29,10 +29,10 @@ use crate::domain::workload::{Job, JobMaker, ObjectName};
 use crate::domain::{
     Labels, NodeId, PodId, PodSpec, ResourceName, SimTime, Symbol, Taint, TaintEffect, WorkloadId, well_known,
 };
-use crate::policy::instance_types::volumes_of_found;
 use crate::single_pass::NamedPod;
 use crate::world::found::{FoundNode, FoundPod};
 use crate::world::record::NodeOrigin;
+use nodecast_karpenter::instance_types::volumes_of_found;
 
 /// Bytes of a gibibyte.
 const GIB: i64 = 1 << 30;

@@ -8,4 +8,4 @@ pub use super::karpenter::inquiry::{Keeper, drifted, kept, node, pod, removal};
 pub use super::scheduler_loop::inquire as kube_scheduler;
 pub use super::vertical::inquiry::{ContainerAnswer, VerticalAnswer, vertical};
 pub use super::workload_controllers::deployments::stalled as stalled_rollouts;
-pub use crate::policy::karpenter::inquiry::{Destination, Launch, NodeAnswer, PodAnswer, Removal};
+pub use nodecast_karpenter::machine::inquiry::{Destination, Launch, NodeAnswer, PodAnswer, Removal};

@@ -24,12 +24,12 @@ use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::workload::{self, JobSpec, ObjectName};
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::engine::TimerId;
-use crate::policy::replicas::keda::{
-    JobPodView, JobTrigger, combine, is_pending, plan_jobs, target_of, trigger_maximum, trigger_metric_name,
-};
-use crate::policy::workloads::{JobEnd, JobStep};
 use crate::world::World;
 use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
+use nodecast_replicas::keda::{
+    JobPodView, JobTrigger, combine, is_pending, plan_jobs, target_of, trigger_maximum, trigger_metric_name,
+};
+use nodecast_replicas::workloads::{JobEnd, JobStep};
 
 /// How long a pod runs that finds nothing to take.
 const NOTHING_TO_DO: SimDuration = SimDuration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Karpenter in the simulation: what happens is told to the machine ([`crate::policy::karpenter`]), and what it does about it is
+//! Karpenter in the simulation: what happens is told to the machine ([`nodecast_karpenter::machine`]), and what it does about it is
 //! carried out here, action by action.
 //!
 //! What must not live here: anything that Karpenter decides or remembers.
@@ -17,16 +17,16 @@ use crate::cluster::{NodeOrigin, NodePhase};
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{HourlyRate, NodeClass, NodeId, NodeOverlay, NodePool, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::{PriorityClass, TimerId};
-use crate::policy::disruption::ConditionStatus;
-use crate::policy::instance_types::{
+use crate::world::record::ClaimFacts;
+use nodecast_karpenter::disruption::ConditionStatus;
+use nodecast_karpenter::instance_types::{
     InstanceType, KnownReservation, Offering, add_reservations, lay_overlays, types_of_pools,
 };
-use crate::policy::interruption::Notice;
-use crate::policy::karpenter::{
+use nodecast_karpenter::interruption::Notice;
+use nodecast_karpenter::machine::{
     Action, Buffer, ImageReleases, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written,
     uses_reservations,
 };
-use crate::world::record::ClaimFacts;
 
 /// Time from the notice of an interruption to Karpenter reading it: median in seconds and spread; and the share of notices that
 /// get lost.

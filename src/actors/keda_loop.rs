@@ -15,11 +15,11 @@ use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::engine::TimerId;
-use crate::policy::replicas::keda::{
+use crate::world::record::EventKind;
+use nodecast_replicas::keda::{
     FallbackCounts, FallbackRead, PollDecision, PollView, TriggerState, composite, external_metric_name, fallback_goal,
     is_active, poll as poll_decision, read_with_fallback, valid_fallback,
 };
-use crate::world::record::EventKind;
 
 /// One ScaledObject and what KEDA remembers of it.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::engine::Streams;
-use crate::policy::replicas::hpa::{Sample, pod_request_milli};
+use nodecast_replicas::hpa::{Sample, pod_request_milli};
 
 /// Time between two readings of a node as the manifest ships it.
 const SHIPPED_RESOLUTION: SimDuration = SimDuration::from_secs(15);

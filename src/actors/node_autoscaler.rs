@@ -13,9 +13,9 @@ use crate::control_plane::call_limit::CallLimit;
 use crate::domain::GroupRanks;
 use crate::domain::controller_time::CallRate;
 use crate::domain::{NodeClass, NodeId, NodeOverlay, NodePool, SimTime, Symbol};
-use crate::policy::karpenter::{Buffer, Written};
 use crate::world::controller_loops::LimitFacts;
 use crate::world::record::EventKind;
+use nodecast_karpenter::machine::{Buffer, Written};
 
 /// Who adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,10 +12,10 @@ use crate::domain::labels::deprecated_node_labels;
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
-use crate::policy::cluster_autoscaler::aws::promised_devices;
-use crate::policy::instance_types::{RealNode, Stated, add_extended, kubelet_of_nodes, measured_node};
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
+use nodecast_cluster_autoscaler::aws::promised_devices;
+use nodecast_karpenter::instance_types::{RealNode, Stated, add_extended, kubelet_of_nodes, measured_node};
 
 /// What a launched instance adds to its node: place, type, price. Its system is that of the family of its images.
 pub(super) fn launch_facts(

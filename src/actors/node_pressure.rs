@@ -10,7 +10,7 @@ use super::event::{LoadEvent, class};
 use super::{kubelet, metrics_server, usage_loop};
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, ResourceName, SimTime};
-use crate::policy::node_pressure::{GRACE, LOOK, PodMemory, first_to_go};
+use nodecast_model::node_pressure::{GRACE, LOOK, PodMemory, first_to_go};
 
 const MEBIBYTE: i64 = 1 << 20;
 

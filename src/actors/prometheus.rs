@@ -17,9 +17,9 @@ use super::setup::{PrometheusPlan, SeriesPlan};
 use crate::cluster::PodPhase;
 use crate::domain::labels::{LabelSelector, Labels};
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
-use crate::policy::replicas::keda::QueryResult;
-use crate::policy::replicas::promql::{Element, LOOKBACK, Point, Query, QueryValue, SeriesSource, SeriesView};
 use crate::scenario::definition::{SeriesKind, SeriesOwner};
+use nodecast_replicas::keda::QueryResult;
+use nodecast_replicas::promql::{Element, LOOKBACK, Point, Query, QueryValue, SeriesSource, SeriesView};
 
 pub(super) use counters::RequestCounters;
 

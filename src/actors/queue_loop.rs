@@ -10,9 +10,9 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use crate::engine::TimerId;
 use crate::load::WorkQueue;
-use crate::policy::replicas::keda::{Partition, QueueFigures};
 use crate::scenario::definition::QueueKind;
 use crate::world::record::{QueueSample, WorkloadKind};
+use nodecast_replicas::keda::{Partition, QueueFigures};
 
 /// One queue and its workers.
 #[derive(Debug)]

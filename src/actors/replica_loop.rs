@@ -21,11 +21,11 @@ use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, ResourceName, SimDuration, SimTime, WorkloadId};
-use crate::policy::replicas::hpa::{
+use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
+use nodecast_replicas::hpa::{
     self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodView, Proposal,
     ReadyCondition, Reported, SelectorProblem, SettledPods, effective_metrics,
 };
-use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
 
 use reading::{Read, Reading, read_metrics};
 use selected::find_rivals;

@@ -23,16 +23,16 @@ use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
-use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
-use crate::policy::kube_scheduler::queue::{
+use crate::world::record::WorkloadKind;
+use nodecast_scheduler::events::{ClusterEvent, may_help};
+use nodecast_scheduler::queue::{
     BACKOFF_FLUSH_PERIOD, QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry,
     next_backoff_flush, pops_from_backoff,
 };
-use crate::policy::kube_scheduler::{
+use nodecast_scheduler::{
     ClusterView, Evaluation, PendingPod, Placement, PluginSet, PodVolumes, Scheduler, SchedulerNode, Service, ShapeId,
     TieBreak, Unschedulable, evaluate,
 };
-use crate::world::record::WorkloadKind;
 
 /// What one attempt costs: a thousand in a second, of which the client lets far fewer through (assumed).
 const CYCLE: SimDuration = SimDuration::from_millis(1);

@@ -23,16 +23,16 @@ use crate::domain::{
     SimDuration, SimTime, Symbol, VerticalPodAutoscaler,
 };
 use crate::load::{Service, Spacing};
-use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::instance_types::{RealNode, node_of_group, pods_by_eks};
-pub use crate::policy::karpenter::KarpenterSettings;
-use crate::policy::karpenter::{Buffer, Written};
-use crate::policy::kube_scheduler::SchedulerConfig;
-use crate::policy::replicas::keda::Formula;
-use crate::policy::replicas::promql::Query;
 use crate::scenario::definition::{PolicyVariant, PrometheusSettings, QueueSpec, Scenario, SeriesSpec};
 use crate::scenario::manifests::{Namespaces, PodObject};
 use crate::single_pass::{NamedPod, NodeWithPods};
+use nodecast_cluster_autoscaler::Flags;
+use nodecast_karpenter::instance_types::{RealNode, node_of_group, pods_by_eks};
+pub use nodecast_karpenter::machine::KarpenterSettings;
+use nodecast_karpenter::machine::{Buffer, Written};
+use nodecast_replicas::keda::Formula;
+use nodecast_replicas::promql::Query;
+use nodecast_scheduler::SchedulerConfig;
 
 /// Names of the random streams that a simulation draws from.
 pub const STREAM_NAMES: &[&str] = &[

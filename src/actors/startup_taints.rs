@@ -23,8 +23,8 @@ use super::volumes::{DRIVER_REGISTERS, EBS_DAEMON_SET};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint};
-use crate::policy::auto_mode;
-use crate::policy::cluster_autoscaler::templates::{has_startup_prefix, is_startup_taint};
+use nodecast_cluster_autoscaler::templates::{has_startup_prefix, is_startup_taint};
+use nodecast_model::auto_mode;
 
 /// Time from Ready to the removal of a taint of which nothing is known.
 const ASSUMED: SimDuration = SimDuration::from_secs(5);

@@ -12,8 +12,8 @@ use super::{kubelet, node_life};
 use crate::cloud::{ApiError, InstanceFilter, InstanceId};
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, SimDuration, SimTime};
-use crate::policy::release::Behaviour;
 use crate::world::record::{EventKind, NodeOrigin};
+use nodecast_karpenter::release::Behaviour;
 
 /// Instances of one call.
 const CALL_SIZE: usize = 500;

@@ -12,7 +12,7 @@ use crate::cluster::PodPhase;
 use crate::domain::cron::CronWindow;
 use crate::domain::keda::TriggerSource;
 use crate::domain::{LabelSelector, NodeId, SimDuration, SimTime, Symbol};
-use crate::policy::replicas::keda::{Partition, QueueFigures, SourceReading, TriggerValue, trigger_value};
+use nodecast_replicas::keda::{Partition, QueueFigures, SourceReading, TriggerValue, trigger_value};
 
 /// What is remembered of one trigger between reads.
 #[derive(Clone, Debug, Default)]

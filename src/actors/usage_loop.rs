@@ -17,8 +17,8 @@ use super::setup::UsagePlan;
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Container, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
-use crate::policy::node_pressure;
 use crate::world::record::ThrottledFacts;
+use nodecast_model::node_pressure;
 
 /// From when a container needs more memory than its limit to its end.
 const LOOK: SimDuration = SimDuration::from_secs(10);

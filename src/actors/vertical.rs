@@ -36,13 +36,13 @@ use crate::cluster::{Position, SpecId, WorkloadKind};
 use crate::domain::vertical::{UpdateMode, VerticalPodAutoscaler};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Container, LabelSelector, PodId, PodSpec, Resources, SimDuration, SimTime, Symbol, WorkloadId};
-use crate::policy::vertical::{
-    AdmittedContainer, Bounds, ContainerSlot, ContainerState, Estimates, LastTermination, NamespaceLimits, OutOfMemory,
-    Recommender, RecommenderSettings, Updater, UpdaterSettings, admit as admission,
-};
 use crate::scenario::definition::VerticalSettings;
 use crate::scenario::manifests::Manifests;
 use crate::world::record::EventKind;
+use nodecast_vpa::{
+    AdmittedContainer, Bounds, ContainerSlot, ContainerState, Estimates, LastTermination, NamespaceLimits, OutOfMemory,
+    Recommender, RecommenderSettings, Updater, UpdaterSettings, admit as admission,
+};
 
 use resizing::Resizes;
 

@@ -35,8 +35,8 @@ use crate::domain::requirements::Operator;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Labels, NodeId, PodId, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::kube_scheduler::PodVolumes;
 use crate::world::record::EventKind;
+use nodecast_scheduler::PodVolumes;
 
 /// From a claim's first pod being placed to its volume being made: assumed.
 const PROVISION: SimDuration = SimDuration::from_secs(3);

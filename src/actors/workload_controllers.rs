@@ -31,9 +31,9 @@ use crate::domain::controller_time::{CallRate, ControllerManagerTime};
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
-use crate::policy::workloads::{VictimView, slow_start_batches, victims};
 use crate::world::controller_loops::LimitFacts;
 use crate::world::record::WorkloadKind;
+use nodecast_replicas::workloads::{VictimView, slow_start_batches, victims};
 
 /// From a change to the controller's answer, in the mean; each lies within a half of it.
 const REACTION: SimDuration = SimDuration::from_millis(100);

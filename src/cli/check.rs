@@ -17,10 +17,10 @@ use crate::experiment::model::{MODEL, changes_since};
 use crate::experiment::points::{Plan, seeds};
 use crate::experiment::presentation::movements;
 use crate::experiment::{Cell, Point, points};
-use crate::policy::packing::PackerKind;
 use crate::program::{Failure, Prices, edits, prices};
 use crate::report::pack::PackedInstance;
 use crate::scenario::{Edit, Scenario};
+use nodecast_karpenter::packing::PackerKind;
 
 /// Hold scenarios and suites to a committed baseline: exit code 1 if they got worse
 ///

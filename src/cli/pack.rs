@@ -9,10 +9,10 @@ use clap::ValueEnum;
 
 use super::{Console, Format};
 use crate::domain::KarpenterVersion;
-use crate::policy::packing::PackerKind;
 use crate::program::pack::{Options, pack, warning_line};
 use crate::program::{Failure, Prices};
 use crate::scenario::draft::FeatureGateWords;
+use nodecast_karpenter::packing::PackerKind;
 
 /// Show which nodes Karpenter would launch right now for the pods of some files
 ///

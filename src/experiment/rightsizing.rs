@@ -24,11 +24,11 @@ use crate::domain::hpa::ScaleTargetRef;
 use crate::domain::vertical::UpdateMode;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Container, PodSpec, ResourceName, Resources, Symbol, VerticalPodAutoscaler, WorkloadId};
-use crate::policy::vertical::{AdmittedContainer, ContainerState, NamespaceLimits, admit, proportional_limit};
 use crate::scenario::Scenario;
 use crate::scenario::manifests::Manifests;
 use crate::simulation::Outcome;
 use crate::world::record::{EventKind, MetricUnit};
+use nodecast_vpa::{AdmittedContainer, ContainerState, NamespaceLimits, admit, proportional_limit};
 
 /// What workloads request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -18,12 +18,12 @@ use crate::experiment::question::Kind;
 use crate::experiment::sequential::{self, Sequential};
 use crate::experiment::uneven::{Footing, weigh};
 use crate::experiment::{Cell, Point, Question, points};
-use crate::policy::packing::PackerKind;
 use crate::report::directory::{check_written, is_report};
 use crate::report::open_metrics::{self, Extent};
 use crate::report::{self, OutputDirectory, OutputError, Summary};
 use crate::scenario::{Caveats, Edit, Scenario, Warning};
 use crate::simulation::{self, Outcome};
+use nodecast_karpenter::packing::PackerKind;
 
 /// What a run has to be told to draw errors of Spot prices as a comparison does.
 const DRAWN: &str = "ec2.spot.price_errors=drawn";

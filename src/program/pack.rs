@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 
 use super::{Failure, Prices};
 use crate::domain::{KarpenterVersion, Symbol};
-use crate::policy::bin_packing::Effort;
-use crate::policy::packing::PackerKind;
 use crate::report::pack::{PackAnswer, Repacked};
 use crate::scenario::draft::FeatureGateWords;
 use crate::scenario::{Circumstances, Warning, packing_question};
 use crate::single_pass::{PackingQuestion, SinglePass};
+use nodecast_karpenter::bin_packing::Effort;
+use nodecast_karpenter::packing::PackerKind;
 
 /// How to pack.
 #[derive(Clone, Debug)]
@@ -124,11 +124,11 @@ mod tests {
     use std::time::Duration;
 
     use super::{Options, pack};
-    use crate::policy::packing::PackerKind;
     use crate::program::Prices;
     use crate::report::pack::PackAnswer;
     use crate::scenario::packing_question;
     use crate::single_pass::Constraint;
+    use nodecast_karpenter::packing::PackerKind;
 
     #[test]
     fn what_a_constraint_costs_is_told_by_the_packer_that_was_asked() {

@@ -13,9 +13,9 @@ use crate::cluster::{Node, NodeOrigin};
 use crate::control_plane::eviction::EvictionAnswer;
 use crate::domain::pod::OwnerKind;
 use crate::domain::{Currency, HourlyRate, NodeId, NodeObject, Symbol, well_known};
-use crate::policy::release::Behaviour;
 use crate::single_pass::{PackingQuestion, PodOutcome, SinglePass};
 use crate::standing::{Standing, rate_of_node};
+use nodecast_karpenter::release::Behaviour;
 
 /// The version of the layout of the JSON.
 pub const SCHEMA_VERSION: u32 = 1;

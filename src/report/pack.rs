@@ -15,10 +15,10 @@ use serde::Serialize;
 use crate::catalog::PriceQuality;
 use crate::domain::symbol::well_known;
 use crate::domain::{Currency, HourlyRate, Resources};
-use crate::policy::instance_types::position;
-use crate::policy::packing::PlannedClaim;
-use crate::policy::selection::{LaunchRequest, Override};
 use crate::single_pass::SinglePass;
+use nodecast_karpenter::instance_types::position;
+use nodecast_karpenter::packing::PlannedClaim;
+use nodecast_karpenter::selection::{LaunchRequest, Override};
 
 pub use explain::{NodeExplanation, PodExplanation, PoolExplanation, RefusedTypes, ShortOf};
 pub use repacked::{ConstraintCost, Repacked};

@@ -25,12 +25,12 @@ use crate::domain::{
     Symbol,
 };
 use crate::load::{Curve, Service, Uncertainty, Work};
-use crate::policy::fargate::Profile;
-use crate::policy::instance_types::{Measured, ProviderSettings};
-use crate::policy::karpenter::{ImageReleases, KarpenterSettings};
-use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
-use crate::policy::release::Behaviour;
-use crate::policy::vertical::{RecommenderSettings, UpdaterSettings};
+use nodecast_karpenter::instance_types::{Measured, ProviderSettings};
+use nodecast_karpenter::machine::{ImageReleases, KarpenterSettings};
+use nodecast_karpenter::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
+use nodecast_karpenter::release::Behaviour;
+use nodecast_model::fargate::Profile;
+use nodecast_vpa::{RecommenderSettings, UpdaterSettings};
 
 /// What adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -5,8 +5,8 @@ use std::fmt;
 use miette::{
     Diagnostic, LabeledSpan, MietteError, MietteSpanContents, Severity, SourceCode, SourceSpan, SpanContents,
 };
-use nodecast_decisions::domain::words::printable;
-pub use nodecast_decisions::text::error::{Effect, InputError as ScenarioError, Place, Warning, listed, nearest};
+use nodecast_model::domain::words::printable;
+pub use nodecast_model::text::error::{Effect, InputError as ScenarioError, Place, Warning, listed, nearest};
 
 /// A problem that miette can draw.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ mod table;
 use std::path::Path;
 use std::sync::Arc;
 
-use nodecast_decisions::text::dump as dump_text;
+use nodecast_model::text::dump as dump_text;
 
 use super::draft::{FeatureGateWords, dump};
 use super::error::ScenarioError;
@@ -15,8 +15,8 @@ use super::tree::Variables;
 use crate::catalog::{Catalog, CatalogError, Region};
 use crate::domain::symbol::well_known;
 use crate::domain::{KarpenterVersion, NodeObject, Symbol};
-use crate::policy::instance_types::price_list_of;
 use crate::single_pass::{PackingQuestion, Setting};
+use nodecast_karpenter::instance_types::price_list_of;
 
 /// What the files do not say.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub use nodecast_decisions::text::source::{Limits, Source};
+pub use nodecast_model::text::source::{Limits, Source};
 use sha2::{Digest, Sha256};
 
 use super::error::{Place, ScenarioError};

@@ -21,10 +21,10 @@ use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Currency, NodeId, Quantity, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
-use crate::policy::release::Behaviour;
 use crate::scenario::definition::{Calibrated, QueueKind};
 use crate::scenario::{Caveats, PolicyVariant, Scenario};
 use crate::world::record::{ControllerLoop, ControllerLoops, Record};
+use nodecast_karpenter::release::Behaviour;
 
 /// Brings everything up to the end of the run and gathers the outcome.
 pub(super) fn conclude(

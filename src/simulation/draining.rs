@@ -7,7 +7,7 @@ use crate::actors::inquiry::{self, Keeper};
 use crate::cluster::NodeOrigin;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
-use crate::policy::release::Behaviour;
+use nodecast_karpenter::release::Behaviour;
 
 /// A node that has been draining for so long at the end of a run is told of.
 const LONG: SimDuration = SimDuration::from_secs(15 * 60);

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::domain::SimDuration;
 use crate::domain::words::counted;
-use crate::policy::workloads::CronCalendar;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Action, PolicyVariant, Scenario};
+use nodecast_replicas::workloads::CronCalendar;
 
 /// What a run is expected to come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

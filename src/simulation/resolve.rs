@@ -41,12 +41,12 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{Check, SimDuration, SimTime, Symbol};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
-use crate::policy::instance_types::{complete_classes, price_list_of};
-use crate::policy::kube_scheduler::SchedulerConfig;
-use crate::policy::packing::PackerKind;
-use crate::policy::release::Behaviour;
 use crate::scenario::manifests::{Manifests, PodObject};
 use crate::scenario::{self, Caveats, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
+use nodecast_karpenter::instance_types::{complete_classes, price_list_of};
+use nodecast_karpenter::packing::PackerKind;
+use nodecast_karpenter::release::Behaviour;
+use nodecast_scheduler::SchedulerConfig;
 
 /// A simulation's setup, and what could make its answer differ from the real cluster's.
 #[derive(Clone, Debug)]

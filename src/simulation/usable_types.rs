@@ -7,7 +7,7 @@ use crate::catalog::{Region, RegionType};
 use crate::domain::node_pool::NodePool;
 use crate::domain::requirements::Requirements;
 use crate::domain::{NodeClass, Resources, Symbol};
-use crate::policy::instance_types::{InstanceType, instance_types};
+use nodecast_karpenter::instance_types::{InstanceType, instance_types};
 
 /// The types that the NodePools of `setup` admit, and those of its node groups, in order of name; without a price too.
 pub fn usable_types(setup: &Setup<'_>) -> BTreeSet<Symbol> {

@@ -3,7 +3,7 @@
 use super::World;
 use super::record::{CapacityLimit, CommandFacts, ControllerLoop};
 use crate::domain::{Currency, SimTime};
-use crate::policy::karpenter::{Action, Busy};
+use nodecast_karpenter::machine::{Action, Busy};
 
 impl World {
     /// Carries out an action that concerns nothing but the cluster and its record; any other comes back.

@@ -5,7 +5,7 @@ use super::record::{Event, EventKind};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::words::counted;
 use crate::domain::{CommandId, Currency, HourlyRate, NodeId, SimTime, Symbol};
-use crate::policy::karpenter::ProposedCommand;
+use nodecast_karpenter::machine::ProposedCommand;
 
 /// A command; an instant that never came is `None`.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::domain::NodeId;
-use crate::policy::disruption::Obstacle;
+use nodecast_karpenter::disruption::Obstacle;
 
 /// How often each obstacle was met, and by which nodes.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -26,7 +26,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{
     HourlyRate, KubernetesVersion, Money, NodeId, ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId,
 };
-use crate::policy::disruption::Obstacle;
+use nodecast_karpenter::disruption::Obstacle;
 
 /// Everything recorded about one run.
 #[derive(Clone, Debug, Default)]

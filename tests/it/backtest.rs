@@ -254,12 +254,12 @@ fn tables_of_a_run_tell_what_the_run_knows() {
 fn the_bill_of_the_day_stands_beside_the_simulated_one_link_by_link() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("observed/tests/data/bill/cur2-2026-10-13.csv.gz");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/observed/tests/data/bill/cur2-2026-10-13.csv.gz");
     let words = ["--bill", file.to_str().unwrap(), "--cluster", "shop-prod"];
     let (answer, _) = judged_by(place.path(), &record, "2", &words);
     let bill = &answer["bill"];
     let amount = |key: &str| bill[key].as_f64().unwrap();
-    // The figures of the made-up day: see observed/tests/data/bill.
+    // The figures of the made-up day: see crates/observed/tests/data/bill.
     assert!((amount("amortised") - 13.27).abs() < 0.005, "{bill:#}");
     assert!((amount("unblended") - 13.89).abs() < 0.005, "{bill:#}");
     assert!(amount("others") > 0.0);
@@ -298,7 +298,7 @@ fn the_bill_of_the_day_stands_beside_the_simulated_one_link_by_link() {
 fn bills_that_cannot_be_compared_are_refused_and_gaps_are_told() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("observed/tests/data/bill");
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/observed/tests/data/bill");
     let text = |name: &str| {
         let mut text = String::new();
         let bytes = std::fs::read(data.join(name)).unwrap();

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use nodecast::domain::node_pool::DisruptionReason;
 use nodecast::domain::{Currency, HourlyRate, NodeId, PodId, SimDuration, SimTime, Symbol};
-use nodecast::policy::disruption::Obstacle;
 use nodecast::report::{Summary, page, plots::Plots, terminal};
 use nodecast::simulation::Outcome;
 use nodecast::world::World;
 use nodecast::world::record::{CommandFacts, CommandId, NodeEnd, NodeFacts, PodFacts, ReplacementFacts};
+use nodecast_karpenter::disruption::Obstacle;
 
 use crate::{outputs, synthetic};
 

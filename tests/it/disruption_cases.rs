@@ -59,15 +59,15 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("D17", BUDGETS, "a_window_begins_at_its_hit_and_ends_when_its_duration_has_passed"),
     ("D18", BUDGETS, "a_window_begins_at_its_hit_and_ends_when_its_duration_has_passed"),
     ("D19", BUDGETS, "a_schedule_that_cannot_be_read_closes_the_pool"),
-    ("H6", "decisions/src/policy/karpenter/queue.rs", "a_command_may_take_longer_the_more_nodes_are_in_the_queue"),
+    ("H6", "crates/karpenter/src/machine/queue.rs", "a_command_may_take_longer_the_more_nodes_are_in_the_queue"),
     ("K14", "tests/it/volumes.rs", "an_instance_is_terminated_when_its_volumes_are_detached_or_its_time_is_up"),
     ("L13", RESERVED, "a_capacity_block_is_left_ten_minutes_before_ec2_takes_it_back_and_costs_its_own_price"),
     ("J12", RUNS, "a_node_that_has_not_registered_in_fifteen_minutes_is_replaced_and_one_that_is_never_ready_is_not"),
 ];
 const RESERVED: &str = "tests/it/reserved_capacity.rs";
 const RUNS: &str = "tests/it/karpenter_runs.rs";
-const COST: &str = "decisions/src/policy/disruption/cost.rs";
-const BUDGETS: &str = "decisions/src/policy/disruption/budgets.rs";
+const COST: &str = "crates/karpenter/src/disruption/cost.rs";
+const BUDGETS: &str = "crates/karpenter/src/disruption/budgets.rs";
 
 /// Cases that a recorded timeline shows, which the simulator's controllers have to follow to a tenth of a second.
 const TIMELINES: &[(&str, &str)] = &[

@@ -39,7 +39,7 @@ fn deviations(text: &str) -> Vec<String> {
 
 fn generated(root: &Path) -> String {
     let mut files = Vec::new();
-    for folder in ["decisions/src", "observed/src", "src"] {
+    for folder in ["crates", "src"] {
         rust_files(&root.join(folder), &mut files);
     }
     files.sort();

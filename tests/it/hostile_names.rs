@@ -218,7 +218,7 @@ status: {{phase: Pending}}
 #[test]
 fn terminal_text_of_observations_obeys_no_label() {
     let place = Place::new();
-    let saved = Path::new(env!("CARGO_MANIFEST_DIR")).join("observed/tests/data/shop-prod");
+    let saved = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/observed/tests/data/shop-prod");
     for entry in std::fs::read_dir(saved).unwrap() {
         let path = entry.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();

@@ -11,10 +11,10 @@ use nodecast::domain::symbol::well_known;
 use nodecast::domain::{
     KarpenterVersion, Labels, NodeClass, NodePool, PodSpec, Requirement, ResourceName, Resources, SimTime, Symbol,
 };
-use nodecast::policy::instance_types::{
+use nodecast_karpenter::instance_types::{
     InstanceType, ProviderSettings, instance_types, learn_memory, refresh_offerings,
 };
-use nodecast::policy::packing::{
+use nodecast_karpenter::packing::{
     PackingOptions, PackingSetup, PendingPod, PoolView, ReservedMode, Situation, TieBreak, Volumes, pack,
 };
 

@@ -4,12 +4,12 @@ use nodecast::catalog::{Catalog, Region};
 use nodecast::cluster::{Cluster, NewWorkload, WorkloadKind};
 use nodecast::domain::workload::ObjectName;
 use nodecast::domain::{KarpenterVersion, KubernetesVersion, LabelSelector, NodeClass, NodePool, SimTime, Symbol};
-use nodecast::policy::instance_types::{ProviderSettings, types_of_pools};
-use nodecast::policy::karpenter::{
+use nodecast::scenario::manifests::pod_from_json;
+use nodecast_karpenter::instance_types::{ProviderSettings, types_of_pools};
+use nodecast_karpenter::machine::{
     Action, Bare, Input, Karpenter, LaunchAnswer, LaunchedInstance, OfferingError, Settings, Timer,
 };
-use nodecast::policy::selection::LaunchRequest;
-use nodecast::scenario::manifests::pod_from_json;
+use nodecast_karpenter::selection::LaunchRequest;
 use serde_json::json;
 use std::sync::Arc;
 

@@ -12,8 +12,8 @@ use nodecast::domain::KarpenterVersion;
 
 /// The document with the rules.
 const DOCUMENT: &str = include_str!("../../docs/karpenter-releases.md");
-/// Rules of which cases are beside the code: launches in `decisions/src/policy/selection/current.rs`, the time that a command may take in
-/// `decisions/src/policy/karpenter/queue.rs`; or in `tests/it/node_overlays.rs`,
+/// Rules of which cases are beside the code: launches in `crates/karpenter/src/selection/current.rs`, the time that a command may take in
+/// `crates/karpenter/src/machine/queue.rs`; or in `tests/it/node_overlays.rs`,
 /// `tests/it/capacity_buffers.rs` and `tests/it/daemon_admission.rs`.
 const BESIDE_THE_CODE: [&str; 7] = ["I1", "I9", "I11", "D20", "P22", "P23", "P24"];
 /// Rules that are reproduced and that no case shows.

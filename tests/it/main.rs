@@ -102,7 +102,6 @@ mod pods_under_load;
 mod pool_changes;
 mod pricing;
 mod probes;
-mod public_surface;
 mod queues;
 mod quotas;
 mod random_streams;

@@ -64,7 +64,7 @@ impl Edition {
 
     /// All that the program is made of.
     fn sources(&self) -> String {
-        let (mut folders, mut text) = (vec![self.root.join("src"), self.root.join("decisions/src")], String::new());
+        let (mut folders, mut text) = (vec![self.root.join("src"), self.root.join("crates")], String::new());
         while let Some(folder) = folders.pop() {
             for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
                 if path.is_dir() {

@@ -13,7 +13,7 @@ use crate::cli::{Place, assert_fits};
 
 /// The answers of a Prometheus of one day, carried with the crate that reads them.
 fn answers() -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("observed/tests/data/shop-prod").display().to_string()
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/observed/tests/data/shop-prod").display().to_string()
 }
 
 /// The manifests of that cluster, without nodes.

@@ -5,10 +5,10 @@ use std::process::Command;
 use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
 
-use nodecast::policy::packing::PackerKind;
 use nodecast::program::Prices;
 use nodecast::program::pack::Options;
 use nodecast::report::pack::{PackedInstance, SuiteAnswer};
+use nodecast_karpenter::packing::PackerKind;
 
 use crate::cli::{Place, assert_fits};
 

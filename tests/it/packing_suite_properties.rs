@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use nodecast::policy::bin_packing::Effort;
-use nodecast::policy::packing::PackerKind;
 use nodecast::program::Prices;
 use nodecast::program::pack::pass;
 use nodecast::scenario::{Circumstances, packing_question};
+use nodecast_karpenter::bin_packing::Effort;
+use nodecast_karpenter::packing::PackerKind;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};

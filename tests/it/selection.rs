@@ -9,11 +9,11 @@ use nodecast::domain::symbol::well_known;
 use nodecast::domain::{
     HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirement, Requirements, ResourceName, Resources, Symbol,
 };
-use nodecast::policy::instance_types::{
+use nodecast_karpenter::instance_types::{
     InstanceType, ProviderSettings, default_requirements, instance_types, instance_types_priced_by, price_list_of,
 };
-use nodecast::policy::packing::MinValuesPolicy;
-use nodecast::policy::selection::{Choice, LaunchRequest, LaunchView, select};
+use nodecast_karpenter::packing::MinValuesPolicy;
+use nodecast_karpenter::selection::{Choice, LaunchRequest, LaunchView, select};
 
 /// Cases of the upstream suites that this file pins, see `packing`.
 pub const ROWS: &[u16] = &[133, 134, 135, 157, 158];

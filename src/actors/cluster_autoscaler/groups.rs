@@ -16,11 +16,9 @@ use crate::cloud::{ApiError, InstanceId};
 use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::cluster_autoscaler::aws::{
-    self, Activity, DoomedInstance, GroupDescription, ManagedGroup, TemplateType,
-};
-use crate::policy::cluster_autoscaler::view::{GroupOptions, InstanceError, NodeTemplate};
-use crate::policy::cluster_autoscaler::{ClusterAutoscaler, Flags, GroupActions, ResizeError};
+use nodecast_cluster_autoscaler::aws::{self, Activity, DoomedInstance, GroupDescription, ManagedGroup, TemplateType};
+use nodecast_cluster_autoscaler::view::{GroupOptions, InstanceError, NodeTemplate};
+use nodecast_cluster_autoscaler::{ClusterAutoscaler, Flags, GroupActions, ResizeError};
 
 /// Groups are read again when the last reading is so old.
 const REFRESH_AFTER: SimDuration = SimDuration::from_secs(60);

@@ -5,10 +5,10 @@ use super::groups;
 use super::observation::Seen;
 use crate::actors::context::Context;
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
-use crate::policy::cluster_autoscaler::aws;
-use crate::policy::cluster_autoscaler::utilization::Utilization;
-use crate::policy::cluster_autoscaler::{ClusterAutoscaler, GroupActions, Iteration, ResizeError, ScaleDownResult};
-use crate::policy::kube_scheduler::Reason;
+use nodecast_cluster_autoscaler::aws;
+use nodecast_cluster_autoscaler::utilization::Utilization;
+use nodecast_cluster_autoscaler::{ClusterAutoscaler, GroupActions, Iteration, ResizeError, ScaleDownResult};
+use nodecast_scheduler::Reason;
 
 /// What a scale-up would do now.
 #[derive(Clone, PartialEq, Debug)]
@@ -198,7 +198,7 @@ fn option(iteration: &Iteration, group: usize, asked: Option<usize>) -> Option<O
     let report = &iteration.scale_up;
     let position = report.options.iter().position(|option| option.group == group)?;
     let own = &report.options[position];
-    let of_round = |round: &crate::policy::cluster_autoscaler::expander::Round| {
+    let of_round = |round: &nodecast_cluster_autoscaler::expander::Round| {
         let (_, figure) = round.figures.iter().find(|(at, _)| *at == position)?;
         Some((round.filter.to_string(), *figure, round.left.contains(&position)))
     };

@@ -9,14 +9,13 @@ use crate::actors::context::Context;
 use crate::domain::taints::first_untolerated;
 use crate::domain::words::counted;
 use crate::domain::{NodeId, PodId, SimTime};
-use crate::policy::cluster_autoscaler::cluster_state::{FailureReason, ScaleUpFailure};
-use crate::policy::cluster_autoscaler::scale_down::{NodeFinding, UnremovableReason};
-use crate::policy::cluster_autoscaler::scale_up::SkipReason;
-use crate::policy::cluster_autoscaler::view::InstanceError;
-use crate::policy::cluster_autoscaler::{
-    ClusterAutoscaler, EarlyEnd, Iteration, ScaleUpReport, ScaleUpResult, templates::is_ready,
-};
 use crate::world::record::{CapacityLimit, EventKind, ScaleUpFacts};
+use nodecast_cluster_autoscaler::cluster_state::{FailureReason, ScaleUpFailure};
+use nodecast_cluster_autoscaler::scale_down::{NodeFinding, UnremovableReason};
+use nodecast_cluster_autoscaler::scale_up::SkipReason;
+use nodecast_cluster_autoscaler::templates::is_ready;
+use nodecast_cluster_autoscaler::view::InstanceError;
+use nodecast_cluster_autoscaler::{ClusterAutoscaler, EarlyEnd, Iteration, ScaleUpReport, ScaleUpResult};
 
 /// Why nothing grows in a cluster of so many nodes.
 const CLUSTER_IS_FULL: &str = "the cluster has as many nodes as max-nodes-total allows";

@@ -11,13 +11,13 @@ use crate::actors::{eviction, scheduler_loop, volumes};
 use crate::cluster::{Change, NodePhase, PodPhase, Position};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
-use crate::policy::cluster_autoscaler::view::{
+use crate::world::record::WorkloadKind;
+use nodecast_cluster_autoscaler::view::{
     BudgetView, Controller, ControllerKind, DaemonSetView, Deletions, GroupView, InstanceView, NodeView, PodPlace,
     PodTraits, PodView, RestartPolicy,
 };
-use crate::policy::cluster_autoscaler::{Flags, Observation, TO_BE_DELETED};
-use crate::policy::kube_scheduler::PodVolumes;
-use crate::world::record::WorkloadKind;
+use nodecast_cluster_autoscaler::{Flags, Observation, TO_BE_DELETED};
+use nodecast_scheduler::PodVolumes;
 
 /// How long nodes that are there from the start have been there, at least.
 const BEFORE_START: SimDuration = SimDuration::from_secs(3_600);

@@ -11,11 +11,11 @@ use crate::actors::eviction;
 use crate::actors::news::News;
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};
-use crate::policy::cluster_autoscaler::budgets::RemainingBudgets;
-use crate::policy::cluster_autoscaler::drainability::{Drainability, drainability};
-use crate::policy::cluster_autoscaler::pods::is_low_priority;
-use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
 use crate::world::record::{EventKind, NodeEnd, NodeOrigin};
+use nodecast_cluster_autoscaler::budgets::RemainingBudgets;
+use nodecast_cluster_autoscaler::drainability::{Drainability, drainability};
+use nodecast_cluster_autoscaler::pods::is_low_priority;
+use nodecast_cluster_autoscaler::{Flags, TO_BE_DELETED};
 
 /// Between two attempts to evict a pod.
 const EVICTION_RETRY: SimDuration = SimDuration::from_secs(10);

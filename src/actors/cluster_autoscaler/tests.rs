@@ -9,10 +9,10 @@ use crate::catalog::Catalog;
 use crate::cluster::NodePhase;
 use crate::domain::volumes::Storage;
 use crate::domain::{Check, NodeId, SimDuration, SimTime, Symbol};
-use crate::policy::cluster_autoscaler::TO_BE_DELETED;
-use crate::policy::cluster_autoscaler::discovery::ENABLED_TAG;
-use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::scenario::Scenario;
+use nodecast_cluster_autoscaler::TO_BE_DELETED;
+use nodecast_cluster_autoscaler::discovery::ENABLED_TAG;
+use nodecast_scheduler::SchedulerConfig;
 
 /// A cluster of three empty nodes; `flags` are over the defaults.
 fn scenario(flags: &str) -> Scenario {

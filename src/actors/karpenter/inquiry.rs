@@ -6,8 +6,8 @@ use crate::actors::eviction;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimTime};
-use crate::policy::disruption::Obstacle;
-use crate::policy::karpenter::inquiry::{NodeAnswer, PodAnswer, Removal};
+use nodecast_karpenter::disruption::Obstacle;
+use nodecast_karpenter::machine::inquiry::{NodeAnswer, PodAnswer, Removal};
 
 /// What keeps a pod on a node that drains.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

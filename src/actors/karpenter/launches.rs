@@ -9,12 +9,12 @@ use crate::cloud::{
 };
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::{NodeId, SimTime, Symbol, well_known};
-use crate::policy::instance_types::volumes_beside_local_disks;
-use crate::policy::karpenter::{
+use crate::world::record::NodeOrigin;
+use nodecast_karpenter::instance_types::volumes_beside_local_disks;
+use nodecast_karpenter::machine::{
     CallRefused, FleetCall, Input, LaunchAnswer, LaunchedInstance, LaunchedNode, OfferingError, Timer,
 };
-use crate::policy::selection::LaunchRequest;
-use crate::world::record::NodeOrigin;
+use nodecast_karpenter::selection::LaunchRequest;
 
 /// A launch begins: its answer comes later.
 pub(super) fn begin(context: &mut Context<'_>, claim: NodeId, begins: SimTime, called: SimTime) {

@@ -7,7 +7,7 @@ use crate::cluster::Cluster;
 use crate::control_plane::eviction::{BudgetStatus, Protections};
 use crate::domain::volumes::Storage;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol};
-use crate::policy::karpenter::{Draw, Outside, Slip};
+use nodecast_karpenter::machine::{Draw, Outside, Slip};
 
 impl Outside for Context<'_> {
     fn unschedulable_pods(&self, _cluster: &Cluster) -> Vec<PodId> {

@@ -9,7 +9,7 @@ use super::{LONGEST_LAG, MetricsServer, Point, STAMP, mean_use};
 use crate::actors::cpu_use::CpuUse;
 use crate::actors::load_loop::LoadLoop;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
-use crate::policy::replicas::hpa::{Sample, SettledPods};
+use nodecast_replicas::hpa::{Sample, SettledPods};
 
 /// The settled pods of a workload.
 #[derive(Debug, Default)]

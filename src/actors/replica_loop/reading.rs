@@ -14,8 +14,8 @@ use crate::domain::external_metrics::{ExternalMetric, ExternalSubject, stated_fo
 use crate::domain::hpa::MetricSource;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol};
-use crate::policy::replicas::hpa::{HpaView, MetricReading, PodSample, Sample, effective_metrics, pod_request_milli};
-use crate::policy::replicas::promql::Element;
+use nodecast_replicas::hpa::{HpaView, MetricReading, PodSample, Sample, effective_metrics, pod_request_milli};
+use nodecast_replicas::promql::Element;
 
 /// What reading a resource needs anew at every pass, or nearly so.
 #[derive(Debug, Default)]

@@ -14,7 +14,7 @@
 use crate::actors::metrics_server::{LONGEST_LAG, STAMP};
 use crate::domain::{PodId, SimDuration, SimTime};
 use crate::engine::{Ordinals, Streams};
-use crate::policy::replicas::hpa::Sample;
+use nodecast_replicas::hpa::Sample;
 
 /// Least time from a container's creation to the transition of the Ready condition.
 const LEAST_LAG: SimDuration = SimDuration::from_millis(100);

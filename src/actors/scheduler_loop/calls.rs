@@ -19,7 +19,7 @@ use crate::actors::event::{SchedulerEvent, class};
 use crate::actors::setup::Setup;
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{NodeId, PodId, SimTime};
-use crate::policy::kube_scheduler::Unschedulable;
+use nodecast_scheduler::Unschedulable;
 
 /// Calls that wait for a token.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ mod tests {
     use crate::control_plane::call_limit::CallLimit;
     use crate::domain::controller_time::CallRate;
     use crate::domain::{NodeId, PodId, SimDuration, SimTime};
-    use crate::policy::kube_scheduler::Unschedulable;
+    use nodecast_scheduler::Unschedulable;
 
     #[test]
     fn a_condition_holds_the_loop_up_until_its_turn_and_a_binding_does_not() {

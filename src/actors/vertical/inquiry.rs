@@ -6,7 +6,7 @@ use crate::actors::eviction;
 use crate::domain::vertical::{ContainerRecommendation, UpdateMode};
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, ResourceName, Resources, SimTime, Symbol, VerticalPodAutoscaler};
-use crate::policy::vertical::{Answers, Cap, Priority, Resize, ResizeCondition, UpdaterView, Verdict, cap};
+use nodecast_vpa::{Answers, Cap, Priority, Resize, ResizeCondition, UpdaterView, Verdict, cap};
 
 /// What a VerticalPodAutoscaler makes of one of its pods.
 #[derive(Clone, PartialEq, Debug)]

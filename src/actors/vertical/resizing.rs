@@ -14,8 +14,8 @@ use crate::actors::context::Context;
 use crate::actors::{cpu_shares, load_loop, metrics_server, quotas, scheduler_loop, usage_loop};
 use crate::cluster::PodPhase;
 use crate::domain::{KubernetesVersion, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
-use crate::policy::vertical::{AdmittedContainer, ResizeCondition};
 use crate::world::record::{EventKind, VerticalMeans};
+use nodecast_vpa::{AdmittedContainer, ResizeCondition};
 
 /// The first release in which running pods can be resized without a feature gate.
 const RESIZES_FROM: u8 = 33;

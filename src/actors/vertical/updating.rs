@@ -11,10 +11,10 @@ use crate::cluster::{PodPhase, SpecId, WorkloadKind};
 use crate::domain::vertical::ContainerRecommendation;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, VerticalPodAutoscaler, WorkloadId};
-use crate::policy::vertical::{
+use crate::world::record::VerticalMeans;
+use nodecast_vpa::{
     Answers, ControllerKind, NamespaceLimits, PodGroup, PodToUpdate, Resize, Updater, UpdaterView, cap, priority,
 };
-use crate::world::record::VerticalMeans;
 
 /// One pass over the pods of every VerticalPodAutoscaler.
 pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {

@@ -17,7 +17,7 @@ use crate::actors::news::News;
 use crate::cluster::NodeOrigin;
 use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
-use crate::policy::instance_types::ebs_attach_limit;
+use nodecast_karpenter::instance_types::ebs_attach_limit;
 
 /// The DaemonSet of the driver of EBS volumes, as its chart and EKS's add-on call it.
 pub(crate) const EBS_DAEMON_SET: &str = "ebs-csi-node";

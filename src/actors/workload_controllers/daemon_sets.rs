@@ -10,11 +10,11 @@ use super::super::news::News;
 use super::super::{kubelet, quotas};
 use super::{REACTION, begin_workload, is_available, refuse_edit, wake, wake_after};
 use crate::cluster::{NodeOrigin, NodePhase};
+use crate::domain::daemon_tolerations::daemon_tolerations;
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::workload::DaemonSet;
 use crate::domain::{NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId};
-use crate::policy::workloads::daemon_tolerations;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// What the controller remembers of a DaemonSet.

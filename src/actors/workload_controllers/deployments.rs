@@ -14,11 +14,11 @@ use super::{begin_workload, create_pods, is_available, pod_labels, refuse_edit, 
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::workload::{Deployment, ObjectName};
 use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
-use crate::policy::workloads::replica_set::BURST;
-use crate::policy::workloads::{
+use crate::world::record::{EventKind, WorkloadKind};
+use nodecast_replicas::workloads::replica_set::BURST;
+use nodecast_replicas::workloads::{
     PodChange, ReplicaSetView, RollingLimits, Rollout, pod_change, roll, scale_replica_sets,
 };
-use crate::world::record::{EventKind, WorkloadKind};
 
 /// What the controller remembers of a Deployment.
 #[derive(Clone, Debug)]

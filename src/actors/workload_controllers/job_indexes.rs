@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::workload::JobSpec;
 use crate::domain::{PodId, SimTime};
-use crate::policy::workloads::retry_delay;
+use nodecast_replicas::workloads::retry_delay;
 
 /// State of the indexes that a pod was ever made for.
 #[derive(Clone, Debug, Default)]

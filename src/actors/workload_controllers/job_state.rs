@@ -14,9 +14,9 @@ use super::{may_call, pod_labels};
 use crate::cluster::{Pod, PodPhase};
 use crate::domain::workload::{JobSpec, JobStatus};
 use crate::domain::{KubernetesVersion, PodId, SimDuration, SimTime, WorkloadId};
-use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, job_wants, retry_delay};
 use crate::world::World;
 use crate::world::record::JobOutcomeKind;
+use nodecast_replicas::workloads::{JobEnd, JobStep, JobView, job_step, job_wants, retry_delay};
 
 /// Pods that one sync of the controller makes at most.
 const PODS_PER_SYNC: u32 = 500;

@@ -19,10 +19,10 @@ use super::{REACTION, begin_workload, owned_template, pod_labels, refuse_edit, w
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{Concurrency, CronJob, Job, JobSpec, JobStatus};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
-use crate::policy::workloads::{
+use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
+use nodecast_replicas::workloads::{
     CronCalendar, CronStep, CronView, JobStep, cron_step, fixed_of_job, may_change_template,
 };
-use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
 
 /// What the controllers remember of a Job, or of a CronJob and its Jobs.
 #[derive(Clone, Debug)]

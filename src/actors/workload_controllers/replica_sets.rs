@@ -19,7 +19,7 @@ use crate::actors::kubelet;
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::ControllerManagerTime;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
-use crate::policy::workloads::{PodChange, pod_change, slow_start_batches};
+use nodecast_replicas::workloads::{PodChange, pod_change, slow_start_batches};
 
 /// From the last call of a batch to its answer: at least so long, and up to so much longer, as beside a busy control plane.
 const CALL: SimDuration = SimDuration::from_millis(40);

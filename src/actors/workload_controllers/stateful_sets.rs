@@ -12,8 +12,8 @@ use crate::cluster::PodPhase;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::StatefulSet;
 use crate::domain::{PodId, PodSpec, SimTime, WorkloadId};
-use crate::policy::workloads::{OrdinalStep, OrdinalView, StatefulSetView, fixed_of_stateful_set, ordinal_steps};
 use crate::world::record::{EventKind, WorkloadKind};
+use nodecast_replicas::workloads::{OrdinalStep, OrdinalView, StatefulSetView, fixed_of_stateful_set, ordinal_steps};
 
 /// What the controller remembers of a StatefulSet.
 #[derive(Clone, Debug)]

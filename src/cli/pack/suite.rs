@@ -9,8 +9,6 @@ use super::{Arguments, Format, Unwritable};
 use crate::catalog::Catalog;
 use crate::cli::Console;
 use crate::domain::words::refusal;
-use crate::policy::bin_packing::Effort;
-use crate::policy::packing::PackerKind;
 use crate::program::pack::{pass, warning_line};
 use crate::program::simulations::on_threads;
 use crate::program::{Failure, Prices};
@@ -18,6 +16,8 @@ use crate::report::pack::{Baseline, PackAnswer, PackedInstance, SuiteAnswer};
 use crate::scenario::error::ScenarioError;
 use crate::scenario::{Circumstances, packing_question};
 use crate::single_pass::PackingQuestion;
+use nodecast_karpenter::bin_packing::Effort;
+use nodecast_karpenter::packing::PackerKind;
 
 /// A folder that is no suite, or a file that is no baseline.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]

@@ -5,8 +5,8 @@ use serde::Serialize;
 use super::{DecisionExplanation, EventFigures, Inquiry};
 use crate::actors::inquiry::{self, GroupAnswer, ScaleDownAnswer, ScaleUpAnswer, Standing};
 use crate::domain::{NodeId, PodId, SimTime};
-use crate::policy::cluster_autoscaler::TO_BE_DELETED;
 use crate::world::record::{Event, EventKind};
+use nodecast_cluster_autoscaler::TO_BE_DELETED;
 
 /// What a scale-up of the Cluster Autoscaler weighed, or would now.
 #[derive(Clone, PartialEq, Debug, Serialize)]

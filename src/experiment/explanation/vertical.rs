@@ -6,7 +6,7 @@ use super::Inquiry;
 use crate::actors::inquiry::{self, ContainerAnswer, VerticalAnswer};
 use crate::domain::vertical::UpdateMode;
 use crate::domain::{PodId, ResourceName, SimDuration, SimTime};
-use crate::policy::vertical::{Cap, ResizeCondition, Verdict};
+use nodecast_vpa::{Cap, ResizeCondition, Verdict};
 
 /// What a VerticalPodAutoscaler makes of a pod.
 #[derive(Clone, PartialEq, Debug, Serialize)]

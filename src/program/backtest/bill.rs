@@ -8,7 +8,7 @@ use nodecast_observed::bill::{
     ReadOptions, Rule, Share, Totals, chain, price_held, read_file,
 };
 
-use nodecast_decisions::text::InputError;
+use nodecast_model::text::InputError;
 use nodecast_observed::observation::{ABOUT_FILE, cluster_name};
 use serde::Deserialize;
 

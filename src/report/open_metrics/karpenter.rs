@@ -15,9 +15,9 @@ use super::lives::{Lives, amounts, earliest, pool_of, scale, value};
 use super::owners::Owners;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, NodePool, ResourceName, SimTime, well_known};
-use crate::policy::disruption::{NodeCount, allowed};
-use crate::policy::release::Behaviour;
 use crate::world::record::{EventKind, NodeFacts, NodeOrigin, ReplacementFacts};
+use nodecast_karpenter::disruption::{NodeCount, allowed};
+use nodecast_karpenter::release::Behaviour;
 
 /// Series of each node, for the size of the text.
 pub(super) const NODE_SERIES: u64 = 6;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Amounts;
-use crate::policy::packing::{PoolVerdict, Refusal, TypeGroup, Unschedulable};
 use crate::report::format::counted;
 use crate::single_pass::{PodOutcome, SinglePass};
+use nodecast_karpenter::packing::{PoolVerdict, Refusal, TypeGroup, Unschedulable};
 
 /// What became of one pod, and what each NodePool says to it.
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{LaunchedNode, PackAnswer};
-use crate::policy::packing::PackerKind;
 use crate::report::columns::{Align, Columns, fitted};
 use crate::report::format::{counted, karpenter_label, money, percent};
 use crate::single_pass::SinglePass;
+use nodecast_karpenter::packing::PackerKind;
 
 /// Workloads that are named before the rest is counted.
 const WORKLOADS_SHOWN: usize = 4;

@@ -11,10 +11,10 @@ use crate::domain::symbol::well_known;
 use crate::domain::{
     Currency, HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirement, ResourceName, Resources,
 };
-use crate::policy::instance_types::{ProviderSettings, instance_types, real_node};
 use crate::report::columns::{Align, Columns, printed};
 use crate::report::format::{self, money, percent};
 use crate::report::summary::{HOURS_PER_MONTH, PROGRAM};
+use nodecast_karpenter::instance_types::{ProviderSettings, instance_types, real_node};
 
 /// Width of the first column.
 const LABEL: usize = 22;

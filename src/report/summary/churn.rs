@@ -289,7 +289,7 @@ fn drifted_at_end(outcome: &Outcome) -> Option<DriftedFigures> {
 }
 
 fn blocked(outcome: &Outcome) -> Vec<BlockedFigures> {
-    let figures = |(kind, looks, nodes): (crate::policy::disruption::Obstacle, u64, u64)| BlockedFigures {
+    let figures = |(kind, looks, nodes): (nodecast_karpenter::disruption::Obstacle, u64, u64)| BlockedFigures {
         reason: kind.as_str().to_owned(),
         nodes,
         looks,

@@ -48,7 +48,7 @@ pub(in crate::scenario) use setup::setup;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nodecast_decisions::text::dump;
+use nodecast_model::text::dump;
 
 use super::{Draft, DraftFile, Observed, RANKS, SCENARIO_FILE, Wishes};
 use crate::catalog::{Catalog, Region};

@@ -6,13 +6,13 @@ use super::overlays::Overlay;
 use super::{Reading, ScenarioError};
 use crate::cloud::billing::FeeShares;
 use crate::domain::{FeatureGates, KarpenterVersion, PodSpec, SimDuration, Symbol};
-use crate::policy::auto_mode::{self, Blocker, BuiltIn};
-use crate::policy::karpenter::ImageReleases;
 use crate::scenario::definition::{AutoMode, Autoscaler, KarpenterOptions};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::schema::policies::AutoModeKeys;
 use crate::scenario::tree::Location;
+use nodecast_karpenter::machine::ImageReleases;
+use nodecast_model::auto_mode::{self, Blocker, BuiltIn};
 
 const WEEK: SimDuration = SimDuration::from_secs(7 * 86_400);
 

@@ -17,7 +17,7 @@ use crate::domain::keda::Trigger;
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::{Job, ObjectName};
 use crate::domain::{NodeGroup, NodePool, SimDuration, Symbol};
-use crate::policy::release::unread_kind;
+use nodecast_karpenter::release::unread_kind;
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);

@@ -9,11 +9,11 @@ use crate::cloud::Consistency;
 use crate::cloud::faults::matches_pattern;
 use crate::cloud::settings::{ApiLimits, CloudSettings, SpotPrices};
 use crate::domain::Symbol;
-use crate::policy::instance_types::Measured;
 use crate::scenario::definition::Ec2Settings;
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::ec2::{CatalogError, Ec2, PriceSource, Reads, Spot, SpotMarket};
 use crate::scenario::schema::kind::Kind;
+use nodecast_karpenter::instance_types::Measured;
 
 /// The settings of the simulated EC2; faults come later.
 pub(in crate::scenario) fn settings(

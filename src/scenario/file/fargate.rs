@@ -3,13 +3,13 @@
 use super::overlays::lay;
 use super::{Reading, ScenarioError};
 use crate::domain::Currency;
-use crate::policy::fargate::{Profile, SELECTORS_MOST};
 use crate::scenario::definition::FargateSettings;
 use crate::scenario::error::{Effect, Warning};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::fargate::{FargateKeys, ProfileKeys};
 use crate::scenario::tree::{Location, NodeKind};
+use nodecast_model::fargate::{Profile, SELECTORS_MOST};
 
 /// Lays what is stated over what holds, and beside it the profiles that ClusterConfigs bring.
 ///

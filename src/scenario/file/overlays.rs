@@ -8,9 +8,6 @@ use crate::catalog::Region;
 use crate::domain::controller_time::CallRate;
 use crate::domain::node_pool::ClusterInfo;
 use crate::domain::{ControllerTime, FeatureGates, KarpenterVersion, KubernetesVersion, TerminationHandler, Versions};
-use crate::policy::fargate::Profile;
-use crate::policy::karpenter::KarpenterSettings;
-use crate::policy::packing::PackerKind;
 use crate::scenario::definition::{FargateSettings, KarpenterOptions};
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::manifests::Manifests;
@@ -24,6 +21,9 @@ use crate::scenario::schema::vertical::VerticalKeys;
 use crate::scenario::schema::whole::SCENARIO;
 use crate::scenario::source::{Limits, Source};
 use crate::scenario::tree::{self, Location, Variables};
+use nodecast_karpenter::machine::KarpenterSettings;
+use nodecast_karpenter::packing::PackerKind;
+use nodecast_model::fargate::Profile;
 
 /// What is stated for all policies, or holds under one.
 #[derive(Clone)]

@@ -6,10 +6,6 @@ use super::overlays::Overlay;
 use super::{Placed, Reading, auto_mode, fargate, node_groups};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Symbol, Versions};
-use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::cluster_autoscaler::expander::Expander;
-use crate::policy::packing::PackerKind;
-use crate::policy::release::leave_out_unread;
 use crate::scenario::ScenarioError;
 use crate::scenario::definition::{Autoscaler, PolicyVariant};
 use crate::scenario::error::{Effect, Warning};
@@ -18,6 +14,10 @@ use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::schema::kind::Kind;
 use crate::scenario::schema::policies::POLICY;
 use crate::scenario::tree::Node;
+use nodecast_cluster_autoscaler::Flags;
+use nodecast_cluster_autoscaler::expander::Expander;
+use nodecast_karpenter::packing::PackerKind;
+use nodecast_karpenter::release::leave_out_unread;
 
 /// Files of a comparison's directory, in which each policy has a folder.
 const OF_COMPARISON: [&str; 4] = ["comparison.json", "comparison.html", "replications.csv", "written.json"];

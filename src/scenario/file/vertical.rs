@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{Reading, ScenarioError};
 use crate::domain::{Symbol, VerticalPodAutoscalerVersion};
-use crate::policy::vertical::flags::VerticalFlagError;
-use crate::policy::vertical::{RecommenderSettings, UpdaterSettings};
 use crate::scenario::definition::VerticalSettings;
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::vertical::VerticalKeys;
+use nodecast_vpa::flags::VerticalFlagError;
+use nodecast_vpa::{RecommenderSettings, UpdaterSettings};
 
 /// The flags that are stated.
 #[derive(Clone, Default)]

@@ -4,10 +4,10 @@ use super::Form;
 use super::kind::{Amount, Bytes, Memory, Name, Positive, Text, Whole, kind, words};
 use crate::domain::HourlyRate;
 use crate::manifests::{check_profile_label, check_profile_name, check_profile_namespace};
-use crate::policy::fargate::{Profile, Selector};
 use crate::scenario::definition::FargateSettings;
 use crate::scenario::file::fargate;
 use crate::scenario::tree::Entry;
+use nodecast_model::fargate::{Profile, Selector};
 
 section! {
     /// A pod that a profile takes when it is created runs on a machine of its own, is billed by its size and is nobody else's business.

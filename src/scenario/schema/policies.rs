@@ -14,13 +14,13 @@ use super::vertical::VerticalKeys;
 use crate::domain::controller_time::ControllerTime;
 use crate::domain::workload::ObjectName;
 use crate::domain::{FeatureGates, RebalanceReaction, Symbol, TerminationHandler, Versions};
-use crate::policy::auto_mode::BuiltIn;
-use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
 use crate::scenario::definition::{AutoMode, Autoscaler, FargateSettings, KarpenterOptions, VerticalSettings};
 use crate::scenario::file::Reading;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::tree::Node;
+use nodecast_cluster_autoscaler::Flags;
+use nodecast_karpenter::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
+use nodecast_model::auto_mode::BuiltIn;
 
 section! {
     /// Each policy is the scenario with its own settings laid over it. All meet the same load, prices, capacity and

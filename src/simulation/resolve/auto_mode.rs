@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use crate::actors::Setup;
 use crate::domain::Symbol;
-use crate::policy::auto_mode::{Refusal, is_part_of_nodes, keep_off};
-use crate::policy::instance_types::refused_in_auto_mode;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Caveats, PolicyVariant};
 use crate::simulation::usable_types::of_pool;
+use nodecast_karpenter::instance_types::refused_in_auto_mode;
+use nodecast_model::auto_mode::{Refusal, is_part_of_nodes, keep_off};
 
 /// Says which DaemonSets and NodePools are left out, and which pools no instance can be launched for.
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {

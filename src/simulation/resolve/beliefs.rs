@@ -5,11 +5,11 @@
 use crate::actors::{Action, Setup, Step};
 use crate::domain::capacity_buffer::{BufferShape, CapacityBuffer};
 use crate::domain::{NodeOverlay, PodTemplate, SimTime};
-use crate::policy::instance_types::{lay_overlays, overlay_warnings, types_of_pools};
-use crate::policy::karpenter::Buffer;
-use crate::policy::release::Behaviour;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, Caveats, PolicyVariant, Scenario};
+use nodecast_karpenter::instance_types::{lay_overlays, overlay_warnings, types_of_pools};
+use nodecast_karpenter::machine::Buffer;
+use nodecast_karpenter::release::Behaviour;
 
 /// What the policy has from the start and what the timeline has applied up to `at`, the newest of each name.
 fn applied<T: Clone, K: PartialEq>(

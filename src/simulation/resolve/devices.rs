@@ -7,8 +7,8 @@ use crate::actors::Setup;
 use crate::domain::ResourceName;
 use crate::domain::words::some_of;
 use crate::domain::workload::ObjectName;
-use crate::policy::cluster_autoscaler::aws::promised_devices;
 use crate::scenario::{Action, Caveats};
+use nodecast_cluster_autoscaler::aws::promised_devices;
 
 /// Warns of extended resources that pods request and that no node offers which NodePools and node groups admit: they wait for ever. Devices of
 /// a dump's nodes and of what the timeline applies are not known here, so nothing is said of such a run.

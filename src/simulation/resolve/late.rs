@@ -6,9 +6,9 @@ use super::{group_ranks, node_groups, storage};
 use crate::actors::{Action, Step};
 use crate::domain::SimTime;
 use crate::domain::which::{ObjectKind, Which};
-use crate::policy::cluster_autoscaler::expander::Expander;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, Caveats, PolicyVariant, Scenario};
+use nodecast_cluster_autoscaler::expander::Expander;
 
 /// The steps by which they come to be or change at `at`.
 pub(super) fn applied(

@@ -12,11 +12,11 @@ use crate::domain::keda::{ScaledJob, ScaledObject, Trigger, TriggerSource};
 use crate::domain::selector_text::parse_selector;
 use crate::domain::workload::ObjectName;
 use crate::domain::{ResourceName, SimDuration, Symbol};
-use crate::policy::replicas::keda::{Formula, horizontal_pod_autoscaler, trigger_metric_name};
-use crate::policy::replicas::promql::{LOOKBACK, Query};
 use crate::scenario::definition::{QueueKind, QueueSpec};
 use crate::scenario::manifests::{Manifests, Monitor};
 use crate::scenario::{Caveats, Scenario};
+use nodecast_replicas::keda::{Formula, horizontal_pod_autoscaler, trigger_metric_name};
+use nodecast_replicas::promql::{LOOKBACK, Query};
 
 /// A ScaledObject with its autoscaler and the source of each trigger.
 pub(super) fn scaling_plan(object: &ScaledObject, scenario: &Scenario) -> ScalingPlan {

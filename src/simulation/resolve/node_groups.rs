@@ -5,10 +5,10 @@ use crate::domain::GroupRanks;
 use crate::domain::words::{counted, some_of};
 use crate::domain::{Labels, NodeGroup};
 use crate::manifests::node_group::propagate;
-use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::cluster_autoscaler::expander::Expander;
 use crate::scenario::Caveats;
 use crate::scenario::manifests::{Manifests, StatedRanks};
+use nodecast_cluster_autoscaler::Flags;
+use nodecast_cluster_autoscaler::expander::Expander;
 
 /// What tags begin with that Cluster Autoscaler reads.
 const TAGS: &str = "k8s.io/cluster-autoscaler/";

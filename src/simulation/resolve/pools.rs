@@ -9,13 +9,13 @@ use crate::domain::{
     KarpenterVersion, NodeClass, NodeGroup, NodePool, PodSpec, Requirement, SimDuration, SimTime, well_known,
 };
 use crate::manifests::changed_keys;
-use crate::policy::auto_mode;
-use crate::policy::instance_types::{complete_classes, complete_pools, user_data_warning};
-use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
-use crate::policy::release::{self, Behaviour};
 use crate::scenario::error::listed;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Caveats, PolicyVariant, Scenario};
+use nodecast_karpenter::instance_types::{complete_classes, complete_pools, user_data_warning};
+use nodecast_karpenter::packing::{MinValuesPolicy, PreferencePolicy};
+use nodecast_karpenter::release::{self, Behaviour};
+use nodecast_model::auto_mode;
 
 /// What the timeline applies.
 fn applied(scenario: &Scenario) -> impl Iterator<Item = &Manifests> {

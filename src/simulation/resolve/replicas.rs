@@ -9,8 +9,8 @@ use crate::domain::vertical::UpdateMode;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, LabelSelector, PodSpec, ResourceName, Symbol};
-use crate::policy::replicas::hpa::{effective_metrics, pod_request_milli};
 use crate::scenario::Caveats;
+use nodecast_replicas::hpa::{effective_metrics, pod_request_milli};
 
 /// What makes a metric known that is not of the pods.
 const OUTSIDE: &str = "`external_metrics` states it, or a rule of `prometheus.adapter` serves it";

@@ -7,9 +7,9 @@ use crate::catalog::{Region, RegionType};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodSpec, Resources};
-use crate::policy::fargate;
 use crate::scenario::{Action, Caveats};
 use crate::simulation::usable_types::offers_of_pool;
+use nodecast_model::fargate;
 
 /// Requests that any machine worth asking about holds: they are not looked at.
 const SMALL_CPU: i64 = 900;

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use super::storage;
 use crate::actors::Setup;
 use crate::actors::startup_taints::{TaintRemoval, is_declared, is_known_key, removal};
+use crate::domain::daemon_tolerations::daemon_tolerations;
 use crate::domain::taints::first_untolerated;
 use crate::domain::words::some_of;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodSpec, Symbol, Taint, TaintEffect};
-use crate::policy::cluster_autoscaler::templates::is_left_out;
-use crate::policy::workloads::daemon_tolerations;
 use crate::scenario::Caveats;
 use crate::scenario::manifests::Manifests;
+use nodecast_cluster_autoscaler::templates::is_left_out;
 
 /// Warns of them.
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {

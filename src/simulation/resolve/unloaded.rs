@@ -11,10 +11,10 @@ use crate::domain::keda::TriggerSource;
 use crate::domain::words::some_of;
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, PodSpec, ResourceName, SimDuration, Symbol};
-use crate::policy::replicas::hpa::effective_metrics;
-use crate::policy::replicas::promql::Query;
 use crate::scenario::Caveats;
 use crate::scenario::definition::{Requests, SeriesKind};
+use nodecast_replicas::hpa::effective_metrics;
+use nodecast_replicas::promql::Query;
 
 /// What an autoscaler gets from one of its metrics.
 enum MetricValue {

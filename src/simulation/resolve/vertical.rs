@@ -5,8 +5,8 @@ use crate::domain::hpa::{MetricSource, MetricTarget};
 use crate::domain::vertical::{ContainerPolicy, UpdateMode};
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, PodSpec, ResourceName, Symbol, VerticalPodAutoscaler};
-use crate::policy::replicas::hpa::effective_metrics;
 use crate::scenario::Caveats;
+use nodecast_replicas::hpa::effective_metrics;
 
 /// The first release in which running pods can be resized.
 const RESIZES_FROM: u8 = 33;

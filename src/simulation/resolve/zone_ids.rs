@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use crate::actors::Setup;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodSpec, Requirements};
-use crate::policy::instance_types::{ways_of_pod, zone_id_doubt};
 use crate::scenario::Caveats;
 use crate::scenario::manifests::Manifests;
+use nodecast_karpenter::instance_types::{ways_of_pod, zone_id_doubt};
 
 /// Workloads that have a warning of their own.
 const NAMED_MAX: usize = 5;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::{ROOMS, room_of, rooms_named, sources};
+use super::{CRATES, ROOMS, room_of, rooms_named, sources};
 
 /// Something and what it imports.
 pub type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -47,7 +47,7 @@ impl House {
         let is_test = |name: &str| name.split(['/', '.']).any(|part| part == "tests");
         let files = sources().into_iter().filter(|(name, _)| !is_test(name));
         let files = files.map(|(name, text)| File { name, code: code_of(&text) });
-        Self { files: files.filter(|file| file.name != "lib.rs" && file.name != "main.rs").collect() }
+        Self { files: files.filter(|file| !["lib.rs", "main.rs"].contains(&file.name.as_str())).collect() }
     }
 
     pub fn lines(&self) -> usize {
@@ -61,7 +61,10 @@ impl House {
             let room = rooms.entry(name.to_owned()).or_default();
             room.lines += file.code.lines().count();
             room.is_folder = true;
-            room.imports.extend(rooms_named(&file.code).into_iter().map(|(_, room)| room.to_owned()));
+            room.imports.extend(rooms_named(&file.code, &ROOMS).into_iter().map(|(_, room)| room.to_owned()));
+            let crates =
+                CRATES.into_iter().filter(|name| file.code.contains(&format!("nodecast_{}", name.replace('-', "_"))));
+            room.imports.extend(crates.map(str::to_owned));
             room.imports.remove(name);
         }
         rooms
@@ -71,7 +74,8 @@ impl House {
     pub fn parts(&self, room: &str) -> Parts {
         let of_room = |file: &&File| room_of(&file.name) == room;
         let names: BTreeSet<&str> = self.files.iter().filter(of_room).filter_map(File::part).collect();
-        let lobby = self.files.iter().find(|file| file.name == format!("{room}.rs"));
+        let is_lobby = |name: &str| [format!("{room}.rs"), format!("{room}/lib.rs")].iter().any(|lobby| lobby == name);
+        let lobby = self.files.iter().find(|file| is_lobby(&file.name));
         let handed_on = lobby.map(|file| handed_on(&file.code)).unwrap_or_default();
         let mut parts = Parts::new();
         for (file, name) in self.files.iter().filter(of_room).filter_map(|file| Some((file, file.part()?))) {
@@ -89,9 +93,10 @@ impl House {
     pub fn text(&self) -> String {
         let (rooms, all) = (self.rooms(), self.lines());
         let mut text = format!("{all} lines of code, without empty lines, comments and tests\n");
-        for name in ROOMS {
+        for name in CRATES.into_iter().chain(ROOMS) {
             let room = &rooms[name];
-            let imports: Vec<&str> = ROOMS.into_iter().filter(|room_| room.imports.contains(*room_)).collect();
+            let below = CRATES.into_iter().chain(ROOMS);
+            let imports: Vec<&str> = below.filter(|other| room.imports.contains(*other)).collect();
             let _ = writeln!(text, "{}", line(name, room.lines, all, &imports));
             let parts = self.parts(name);
             for (part, own) in parts.iter().filter(|(_, part)| part.is_folder) {
@@ -136,7 +141,8 @@ fn handed_on(code: &str) -> BTreeMap<String, String> {
 
 /// The first words of the paths into `room` that a file at this depth of it names.
 pub fn named_in_room(code: &str, room: &str, depth: usize) -> Vec<String> {
-    let (up, down) = ("super::".repeat(depth + 1), format!("crate::{room}::"));
+    let down = if CRATES.contains(&room) { "crate::".to_owned() } else { format!("crate::{room}::") };
+    let up = "super::".repeat(depth + 1);
     let mut named = Vec::new();
     for (at, _) in code.match_indices(&up) {
         let is_whole = !code[..at].ends_with("super::") && !code[at + up.len()..].starts_with("super::");

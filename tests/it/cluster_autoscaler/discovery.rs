@@ -1,10 +1,10 @@
 //! Which groups the Cluster Autoscaler finds, by tags and by names.
 
 use nodecast::domain::{KubernetesVersion, Labels, NodeGroup};
-use nodecast::policy::cluster_autoscaler::Flags;
-use nodecast::policy::cluster_autoscaler::discovery::{Discovery, ENABLED_TAG};
 use nodecast::scenario::Source;
 use nodecast::scenario::manifests::read_manifests;
+use nodecast_cluster_autoscaler::Flags;
+use nodecast_cluster_autoscaler::discovery::{Discovery, ENABLED_TAG};
 
 /// A group of eksctl that has these tags, and no others.
 fn group(kind: &str, name: &str, tags: &Labels) -> NodeGroup {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use nodecast::domain::Symbol;
 use nodecast::domain::pod::HostPort;
-use nodecast::policy::cluster_autoscaler::estimator::{Estimate, NodeLimit, PackingGroup, estimate};
-use nodecast::policy::cluster_autoscaler::snapshot::{PodAt, Snapshot};
-use nodecast::policy::cluster_autoscaler::view::{NodeTemplate, PodTraits};
+use nodecast_cluster_autoscaler::estimator::{Estimate, NodeLimit, PackingGroup, estimate};
+use nodecast_cluster_autoscaler::snapshot::{PodAt, Snapshot};
+use nodecast_cluster_autoscaler::view::{NodeTemplate, PodTraits};
 
 use super::lab::{Lab, spec, spread, template, traits};
 

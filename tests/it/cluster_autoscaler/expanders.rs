@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use nodecast::domain::GroupRanks;
 use nodecast::domain::{Resources, Symbol};
-use nodecast::policy::cluster_autoscaler::expander::{
+use nodecast_cluster_autoscaler::expander::{
     ExpanderChain, ExpanderContext, ExpansionOption, GroupFacts, PodPrice, preferred_cpu, remaining,
 };
-use nodecast::policy::cluster_autoscaler::view::NodeTemplate;
+use nodecast_cluster_autoscaler::view::NodeTemplate;
 
 use super::lab::template;
 

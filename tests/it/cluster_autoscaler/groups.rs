@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use nodecast::domain::{ResourceName, Resources, Symbol};
-use nodecast::policy::cluster_autoscaler::similar::{Growth, Similarity, balance};
-use nodecast::policy::cluster_autoscaler::templates::{TemplateCache, from_example, from_provider};
-use nodecast::policy::cluster_autoscaler::view::{DaemonSetView, NodeTemplate, NodeView, PodTraits};
+use nodecast_cluster_autoscaler::similar::{Growth, Similarity, balance};
+use nodecast_cluster_autoscaler::templates::{TemplateCache, from_example, from_provider};
+use nodecast_cluster_autoscaler::view::{DaemonSetView, NodeTemplate, NodeView, PodTraits};
 
 use super::lab::{Lab, START, daemon, flags, label, minutes, offered, seconds, taint, template};
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use nodecast::domain::{Labels, NodeId, PodSpec, Symbol};
-use nodecast::policy::cluster_autoscaler::view::{InstanceError, PodPlace};
-use nodecast::policy::cluster_autoscaler::{EarlyEnd, Iteration, ScaleDownResult, ScaleUpResult};
+use nodecast_cluster_autoscaler::view::{InstanceError, PodPlace};
+use nodecast_cluster_autoscaler::{EarlyEnd, Iteration, ScaleDownResult, ScaleUpResult};
 
 use super::lab::{Lab, daemon, minutes, program, seconds, spec, taint, traits};
 
@@ -184,7 +184,7 @@ fn pods_that_a_bypassed_scheduler_has_not_looked_at_count() {
 
 #[test]
 fn delays_of_one_group_leave_the_others_alone() {
-    let run = |change: fn(&mut nodecast::policy::cluster_autoscaler::cluster_state::ClusterState)| {
+    let run = |change: fn(&mut nodecast_cluster_autoscaler::cluster_state::ClusterState)| {
         let mut lab = Lab::default();
         for id in ["ng1", "ng2"] {
             let group = lab.group(id, (0, 10, 1), 1_000, 1_000);

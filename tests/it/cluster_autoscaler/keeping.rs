@@ -1,8 +1,8 @@
 //! What outlives an iteration makes no difference to the next.
 
 use nodecast::domain::{NodeId, PodId};
-use nodecast::policy::cluster_autoscaler::view::{PodPlace, PodTraits};
-use nodecast::policy::cluster_autoscaler::{ClusterAutoscaler, Iteration};
+use nodecast_cluster_autoscaler::view::{PodPlace, PodTraits};
+use nodecast_cluster_autoscaler::{ClusterAutoscaler, Iteration};
 use std::sync::Arc;
 
 use super::lab::{Cloud, Lab, label, program, seconds, spec, spread, taint, traits};

@@ -8,11 +8,11 @@ use nodecast::domain::{
     Container, KubernetesVersion, LabelSelector, Labels, NodeId, PodId, ResourceName, Resources, SimDuration, SimTime,
     Symbol, Taint, TaintEffect,
 };
-use nodecast::policy::cluster_autoscaler::view::{
+use nodecast_cluster_autoscaler::view::{
     BudgetView, Controller, ControllerKind, DaemonSetView, Deletions, GroupOptions, GroupView, InstanceError,
     InstanceView, NodeTemplate, NodeView, PodPlace, PodTraits, PodView,
 };
-use nodecast::policy::cluster_autoscaler::{
+use nodecast_cluster_autoscaler::{
     ClusterAutoscaler, ExpanderInputs, Flags, GroupActions, Iteration, Observation, ResizeError,
 };
 

@@ -1,8 +1,8 @@
 //! Limits of time of an iteration, by the time that upstream would take.
 
 use nodecast::domain::SimDuration;
-use nodecast::policy::cluster_autoscaler::estimator::{NodeLimit, PackingGroup, estimate_within};
-use nodecast::policy::cluster_autoscaler::snapshot::{PodAt, Snapshot};
+use nodecast_cluster_autoscaler::estimator::{NodeLimit, PackingGroup, estimate_within};
+use nodecast_cluster_autoscaler::snapshot::{PodAt, Snapshot};
 
 use super::lab::{Lab, program, seconds, spec, template, traits};
 

@@ -1,10 +1,10 @@
 //! Scale-up as a whole.
 
 use nodecast::domain::{ResourceName, Symbol};
-use nodecast::policy::cluster_autoscaler::ScaleUpResult;
-use nodecast::policy::cluster_autoscaler::quotas::Limited;
-use nodecast::policy::cluster_autoscaler::scale_up::SkipReason;
-use nodecast::policy::cluster_autoscaler::view::PodPlace;
+use nodecast_cluster_autoscaler::ScaleUpResult;
+use nodecast_cluster_autoscaler::quotas::Limited;
+use nodecast_cluster_autoscaler::scale_up::SkipReason;
+use nodecast_cluster_autoscaler::view::PodPlace;
 
 use super::lab::{Lab, app, label, minutes, program, seconds, spec, traits};
 
@@ -40,7 +40,7 @@ fn pods_of_another_option_wait_and_pods_of_none_stay() {
 }
 
 /// Two groups of two and of four cores with a full node each, and pods for two nodes of the first.
-fn with_limit(limit: &str, second_is_managed: bool) -> (Lab, nodecast::policy::cluster_autoscaler::ScaleUpReport) {
+fn with_limit(limit: &str, second_is_managed: bool) -> (Lab, nodecast_cluster_autoscaler::ScaleUpReport) {
     let mut lab = Lab::default();
     let first = lab.group("ng1", (0, 10, 1), 2_000, 1_000);
     let n1 = lab.node(first);

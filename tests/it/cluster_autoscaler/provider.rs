@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use nodecast::domain::{ResourceName, SimDuration, Symbol, Taint, TaintEffect};
-use nodecast::policy::cluster_autoscaler::aws::{
+use nodecast_cluster_autoscaler::aws::{
     self, Activity, DeleteCalls, DoomedInstance, GroupDescription, ManagedGroup, TemplateType,
 };
-use nodecast::policy::cluster_autoscaler::view::{GroupOptions, InstanceError, NodeTemplate};
+use nodecast_cluster_autoscaler::view::{GroupOptions, InstanceError, NodeTemplate};
 
 use super::lab::{Lab, START, label, minutes, program, seconds};
 
@@ -189,8 +189,8 @@ fn the_replacement_of_an_interrupted_instance_is_not_counted_on() {
     lab.instance(group, "i-replacement", None);
     lab.pending("displaced", 1, 900, 500);
     let older = nodecast::domain::KubernetesVersion::from_minor(35).unwrap();
-    let flags = nodecast::policy::cluster_autoscaler::Flags::defaults(older);
-    let mut before = nodecast::policy::cluster_autoscaler::ClusterAutoscaler::new(flags, Default::default(), START);
+    let flags = nodecast_cluster_autoscaler::Flags::defaults(older);
+    let mut before = nodecast_cluster_autoscaler::ClusterAutoscaler::new(flags, Default::default(), START);
     lab.run(&mut before);
     assert_eq!(lab.cloud.targets, [2], "up to 1.35 it was");
     lab.run(&mut program(&[]));

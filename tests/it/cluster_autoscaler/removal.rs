@@ -3,10 +3,10 @@
 use nodecast::domain::pod::InitContainer;
 use nodecast::domain::topology::NodeInclusionPolicy;
 use nodecast::domain::{Container, Labels, ResourceName, Resources, Symbol};
-use nodecast::policy::cluster_autoscaler::ScaleDownReport;
-use nodecast::policy::cluster_autoscaler::scale_down::{Planner, UnremovableReason as Reason};
-use nodecast::policy::cluster_autoscaler::utilization::{LeftOut, PodOnNode, utilization};
-use nodecast::policy::cluster_autoscaler::view::PodPlace;
+use nodecast_cluster_autoscaler::ScaleDownReport;
+use nodecast_cluster_autoscaler::scale_down::{Planner, UnremovableReason as Reason};
+use nodecast_cluster_autoscaler::utilization::{LeftOut, PodOnNode, utilization};
+use nodecast_cluster_autoscaler::view::PodPlace;
 
 use super::lab::{Lab, START, daemon, flags, minutes, offered, program, seconds, spec, spread, taint, traits};
 
@@ -36,7 +36,7 @@ fn utilisation_leaves_out_what_it_is_told_to_together_with_its_room() {
     mirrored.annotations = Labels::new().with("kubernetes.io/config.mirror", "");
     let mirror = traits("static", mirrored);
     let node = offered(2_000, 2_000_000, 10);
-    let share = |pods: &[&nodecast::policy::cluster_autoscaler::view::PodTraits], daemons, mirrors| {
+    let share = |pods: &[&nodecast_cluster_autoscaler::view::PodTraits], daemons, mirrors| {
         let requests: Vec<Resources> = pods.iter().map(|pod| pod.spec.requests()).collect();
         let pods: Vec<PodOnNode<'_>> =
             pods.iter().zip(&requests).map(|(traits, requests)| PodOnNode { traits, requests, view: None }).collect();
@@ -230,7 +230,7 @@ fn pods_evicted_a_moment_ago_still_need_their_room() {
         let mut own = spec("static", 800, 0);
         own.annotations = Labels::new().with(annotation, "file");
         let pods = traits("static", own);
-        assert!(!nodecast::policy::cluster_autoscaler::pods::is_recreatable(&pods));
+        assert!(!nodecast_cluster_autoscaler::pods::is_recreatable(&pods));
     }
 }
 

@@ -2,9 +2,9 @@
 
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{Labels, NodeId, Symbol};
-use nodecast::policy::cluster_autoscaler::budgets::{RemainingBudgets, crop};
-use nodecast::policy::cluster_autoscaler::drainability::{BlockingReason as Because, Drainability, drainability};
-use nodecast::policy::cluster_autoscaler::view::{ControllerKind, Deletions, PodPlace, PodTraits, RestartPolicy};
+use nodecast_cluster_autoscaler::budgets::{RemainingBudgets, crop};
+use nodecast_cluster_autoscaler::drainability::{BlockingReason as Because, Drainability, drainability};
+use nodecast_cluster_autoscaler::view::{ControllerKind, Deletions, PodPlace, PodTraits, RestartPolicy};
 
 use super::lab::{Lab, START, controller, flags, minutes, spec, traits};
 

@@ -1,9 +1,9 @@
 //! What the autoscaler remembers of its groups.
 
 use nodecast::domain::{SimDuration, SimTime, Symbol};
-use nodecast::policy::cluster_autoscaler::backoff::{Backoff, BackoffTimes};
-use nodecast::policy::cluster_autoscaler::cluster_state::{ClusterState, FailureReason};
-use nodecast::policy::cluster_autoscaler::templates::is_ready;
+use nodecast_cluster_autoscaler::backoff::{Backoff, BackoffTimes};
+use nodecast_cluster_autoscaler::cluster_state::{ClusterState, FailureReason};
+use nodecast_cluster_autoscaler::templates::is_ready;
 
 use super::lab::{Cloud, Lab, START, flags, minutes, seconds, taint};
 

@@ -3,8 +3,8 @@
 use nodecast::domain::node_pool::{Budget, DisruptionReason};
 use nodecast::domain::pod::IntOrPercent::{Count, Percent};
 use nodecast::domain::{SimDuration, well_known};
-use nodecast::policy::disruption::{Found, Method, allowed_nodes, is_active};
 use nodecast::scenario::manifests::node_pool_from_json;
+use nodecast_karpenter::disruption::{Found, Method, allowed_nodes, is_active};
 use serde_json::{Value, json};
 
 use super::lab::{CONSOLIDATION, Lab, Node, free_pool, nodes_budget, plain};

@@ -2,7 +2,7 @@
 
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{SimDuration, well_known};
-use nodecast::policy::disruption::{Blocker, Method, NotEligible};
+use nodecast_karpenter::disruption::{Blocker, Method, NotEligible};
 use serde_json::{Value, json};
 
 use super::lab::{CONSOLIDATION, Lab, Pod, ago, now, plain, pod, protected};

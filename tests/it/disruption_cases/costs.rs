@@ -1,7 +1,7 @@
 //! What the removal of a node disturbs, and the order that follows from it (C).
 
 use nodecast::domain::SimDuration;
-use nodecast::policy::disruption::{Found, Memory, Method};
+use nodecast_karpenter::disruption::{Found, Memory, Method};
 use serde_json::json;
 
 use super::lab::{Lab, Pod, ago, free_pool, plain, pod};

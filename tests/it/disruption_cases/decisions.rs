@@ -2,9 +2,9 @@
 
 use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim};
 use nodecast::domain::{HourlyRate, Symbol, well_known};
-use nodecast::policy::disruption::{Decision, Failure, Method, NoOp};
-use nodecast::policy::instance_types::{Offering, Reservation};
-use nodecast::policy::packing::{MinValuesPolicy, PreferencePolicy};
+use nodecast_karpenter::disruption::{Decision, Failure, Method, NoOp};
+use nodecast_karpenter::instance_types::{Offering, Reservation};
+use nodecast_karpenter::packing::{MinValuesPolicy, PreferencePolicy};
 use serde_json::{Value, json};
 
 use super::lab::{Lab, Node, Pod, ZONES, demanding_pool, free_pool, plain, pod, requires};

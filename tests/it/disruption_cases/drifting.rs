@@ -1,7 +1,7 @@
 //! What makes a claim drift, and which drifted node goes first (I).
 
-use nodecast::policy::disruption::{Method, has_lost_its_type};
 use nodecast::world::record::EventKind;
+use nodecast_karpenter::disruption::{Method, has_lost_its_type};
 use serde_json::{Value, json};
 
 use super::lab::{Lab, ago, plain as lab_plain, pod as lab_pod};

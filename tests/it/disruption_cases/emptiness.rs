@@ -1,7 +1,7 @@
 //! Which nodes count as empty (E), and what becomes of their removal during the wait.
 
 use nodecast::domain::node_pool::ConsolidationPolicy;
-use nodecast::policy::disruption::{Blocker, Method, NotEligible, Rejection, candidates, validate_empty};
+use nodecast_karpenter::disruption::{Blocker, Method, NotEligible, Rejection, candidates, validate_empty};
 use serde_json::json;
 
 use super::lab::{CONSOLIDATION, Lab, Pod, now, plain, pod};

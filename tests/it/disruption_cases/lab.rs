@@ -11,17 +11,17 @@ use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage
 use nodecast::domain::{
     HourlyRate, KarpenterVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
-use nodecast::policy::controller_time::karpenter::SearchWork;
-use nodecast::policy::disruption::{
+use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
+use nodecast_karpenter::controller_time::SearchWork;
+use nodecast_karpenter::disruption::{
     Blocker, Candidate, ClusterView, Command, Decision, Evaluation, Found, Memory, Method, NodeFacts, PodBudget,
     PodList, PodView, PodsDigest, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate, multi_node,
     single_node, validate,
 };
-use nodecast::policy::instance_types::InstanceType;
-use nodecast::policy::packing::{
+use nodecast_karpenter::instance_types::InstanceType;
+use nodecast_karpenter::packing::{
     NodeView, Packer, PackingOptions, PackingSetup, PendingPod, PlannedClaim, PoolView, TieBreak, Volumes,
 };
-use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
 use serde_json::{Value, json};
 
 pub use crate::packing::world::{ZONES, instance_type};

@@ -1,7 +1,7 @@
 //! Spot replaced by Spot (S), and several nodes at once (M).
 
 use nodecast::domain::well_known;
-use nodecast::policy::disruption::{Decision, Memory, Method, NoOp};
+use nodecast_karpenter::disruption::{Decision, Memory, Method, NoOp};
 use serde_json::json;
 
 use super::lab::{Lab, Pod, demanding_pool, plain};
@@ -135,7 +135,7 @@ fn crowd(count: usize) -> Lab {
 fn nodes(lab: &Lab, evaluations: Option<usize>) -> usize {
     let found = lab.found_within(Method::MultiNode, evaluations, &mut Memory::default());
     match found {
-        nodecast::policy::disruption::Found::Command(command) => command.nodes.len(),
+        nodecast_karpenter::disruption::Found::Command(command) => command.nodes.len(),
         _ => 0,
     }
 }

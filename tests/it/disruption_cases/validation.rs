@@ -1,6 +1,6 @@
 //! The second look after the wait, in a cluster that has changed (G).
 
-use nodecast::policy::disruption::{Method, Rejection};
+use nodecast_karpenter::disruption::{Method, Rejection};
 
 use super::lab::{CONSOLIDATION, Lab, plain, pod, protected};
 use serde_json::json;

@@ -3,11 +3,11 @@
 use nodecast::catalog::Catalog;
 use nodecast::domain::symbol::well_known;
 use nodecast::domain::{NodeClass, NodePool, Requirement, Requirements, Resources};
-use nodecast::policy::instance_types::{ProviderSettings, instance_types};
-use nodecast::policy::packing::MinValuesPolicy;
-use nodecast::policy::selection::{Choice, LaunchView, select};
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, NodeEnd};
+use nodecast_karpenter::instance_types::{ProviderSettings, instance_types};
+use nodecast_karpenter::packing::MinValuesPolicy;
+use nodecast_karpenter::selection::{Choice, LaunchView, select};
 use serde_json::json;
 
 use super::release;

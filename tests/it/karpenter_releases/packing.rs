@@ -3,8 +3,8 @@
 use nodecast::catalog::Catalog;
 use nodecast::domain::requirements::{Operator, Requirement};
 use nodecast::domain::{NodeClass, NodePool, ResourceName, Symbol, well_known};
-use nodecast::policy::instance_types::{InstanceType, ProviderSettings, instance_types};
-use nodecast::policy::packing::takes_on_in;
+use nodecast_karpenter::instance_types::{InstanceType, ProviderSettings, instance_types};
+use nodecast_karpenter::packing::takes_on_in;
 use serde_json::json;
 
 use super::release;

@@ -1,7 +1,7 @@
 //! What disruption removes under neighbouring releases, and in which order.
 
-use nodecast::policy::disruption::Method;
 use nodecast::world::record::NodeEnd;
+use nodecast_karpenter::disruption::Method;
 use serde_json::{Value, json};
 
 use super::release;

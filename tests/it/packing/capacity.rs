@@ -1,7 +1,7 @@
 //! How much goes on a node, and on how many.
 
 use nodecast::domain::{ResourceName, Resources, Symbol};
-use nodecast::policy::packing::{CriteriaMissed, Refusal, Unschedulable, judge_types};
+use nodecast_karpenter::packing::{CriteriaMissed, Refusal, Unschedulable, judge_types};
 use serde_json::{Value, json};
 
 use super::world::{GI, World, instance_type};

@@ -8,7 +8,7 @@ use nodecast::domain::symbol::well_known;
 use nodecast::domain::taints::first_untolerated;
 use nodecast::domain::topology::{PodAffinityTerm, WhenUnsatisfiable};
 use nodecast::domain::{PodSpec, Requirements, ResourceName, Resources, Symbol};
-use nodecast::policy::packing::{PackingPlan, PlannedClaim};
+use nodecast_karpenter::packing::{PackingPlan, PlannedClaim};
 use serde_json::{Value, json};
 
 use super::world::{World, ZONES, instance_type};
@@ -75,7 +75,7 @@ fn cluster(kinds: &[Value]) -> World {
     world
 }
 
-fn types() -> Vec<nodecast::policy::instance_types::InstanceType> {
+fn types() -> Vec<nodecast_karpenter::instance_types::InstanceType> {
     let of = |cpu: i64, gib: i64, arch: &str| instance_type(&format!("{arch}-{cpu}-{gib}"), cpu, gib, arch);
     vec![of(2, 4, "amd64"), of(4, 32, "amd64"), of(8, 16, "amd64"), of(2, 8, "arm64"), of(16, 32, "arm64")]
 }

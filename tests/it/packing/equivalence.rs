@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodecast::domain::{HourlyRate, PodSpec, Resources};
-use nodecast::policy::packing::{GivenUp, MinValuesPolicy, PackingPlan, PreferencePolicy};
+use nodecast_karpenter::packing::{GivenUp, MinValuesPolicy, PackingPlan, PreferencePolicy};
 use serde_json::{Value, json};
 
 use super::reference::{self, Answer, Claim};

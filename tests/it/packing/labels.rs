@@ -2,7 +2,7 @@
 
 use nodecast::domain::requirements::{Operator, Requirement};
 use nodecast::domain::symbol::{Symbol, well_known};
-use nodecast::policy::packing::{LeftOut, takes_on};
+use nodecast_karpenter::packing::{LeftOut, takes_on};
 use serde_json::{Value, json};
 
 use super::world::{World, pod_spec};

@@ -3,8 +3,8 @@
 use nodecast::domain::requirements::{Operator, Requirement};
 use nodecast::domain::symbol::well_known;
 use nodecast::domain::{HourlyRate, Symbol};
-use nodecast::policy::instance_types::{Offering, Reservation};
-use nodecast::policy::packing::{MinValuesPolicy, PreferencePolicy, ReservedMode, Unschedulable};
+use nodecast_karpenter::instance_types::{Offering, Reservation};
+use nodecast_karpenter::packing::{MinValuesPolicy, PreferencePolicy, ReservedMode, Unschedulable};
 use serde_json::{Value, json};
 
 use super::world::{World, pod_spec};

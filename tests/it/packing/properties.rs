@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodecast::domain::requirements::{Operator, Requirement};
 use nodecast::domain::taints::first_untolerated;
 use nodecast::domain::{HourlyRate, PodSpec, ResourceName, Resources, Symbol};
-use nodecast::policy::packing::{PackingPlan, PlannedClaim, TieBreak};
+use nodecast_karpenter::packing::{PackingPlan, PlannedClaim, TieBreak};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
 use serde_json::{Value, json};

@@ -15,8 +15,8 @@ use nodecast::domain::topology::WhenUnsatisfiable;
 use nodecast::domain::{
     HourlyRate, Labels, PodSpec, Requirements, ResourceName, Resources, Symbol, Taint, TaintEffect,
 };
-use nodecast::policy::instance_types::{InstanceType, Offering};
-use nodecast::policy::packing::{MinValuesPolicy, PreferencePolicy};
+use nodecast_karpenter::instance_types::{InstanceType, Offering};
+use nodecast_karpenter::packing::{MinValuesPolicy, PreferencePolicy};
 
 use super::reference_topology::{Groups, Host};
 use super::world::World;

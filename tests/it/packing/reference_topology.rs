@@ -8,7 +8,7 @@ use nodecast::domain::symbol::well_known;
 use nodecast::domain::taints::{Toleration, first_untolerated};
 use nodecast::domain::topology::{NodeInclusionPolicy, PodAffinityTerm, WhenUnsatisfiable};
 use nodecast::domain::{PodSpec, Requirements, Symbol, Taint};
-use nodecast::policy::packing::PreferencePolicy;
+use nodecast_karpenter::packing::PreferencePolicy;
 
 use super::world::World;
 

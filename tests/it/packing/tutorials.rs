@@ -9,8 +9,8 @@ use nodecast::domain::symbol::well_known;
 use nodecast::domain::{
     KarpenterVersion, Labels, NodeClass, NodePool, PodSpec, ResourceName, SimTime, Symbol, Taint, TaintEffect,
 };
-use nodecast::policy::instance_types::{InstanceType, ProviderSettings, default_requirements, instance_types};
-use nodecast::policy::packing::{
+use nodecast_karpenter::instance_types::{InstanceType, ProviderSettings, default_requirements, instance_types};
+use nodecast_karpenter::packing::{
     PackingOptions, PackingPlan, PackingSetup, PendingPod, PoolView, ReservedMode, Situation, TieBreak, Volumes, pack,
 };
 use serde_json::json;

@@ -3,7 +3,7 @@
 use nodecast::domain::Symbol;
 use nodecast::domain::pod::NodeSelectorTerm;
 use nodecast::domain::volumes::{DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
-use nodecast::policy::packing::{Unschedulable, VolumeRefusal};
+use nodecast_karpenter::packing::{Unschedulable, VolumeRefusal};
 use serde_json::{Value, json};
 
 use super::world::{World, pod_spec};

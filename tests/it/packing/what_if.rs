@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nodecast::domain::{KarpenterVersion, PodSpec, SimTime, Symbol};
-use nodecast::policy::packing::{
+use nodecast_karpenter::packing::{
     BoundPod, NodeView, Packer, PackingPlan, PendingPod, ReservedMode, Situation, TieBreak, WhatIf,
 };
 use proptest::prelude::{prop, proptest};

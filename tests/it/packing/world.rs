@@ -10,14 +10,14 @@ use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage
 use nodecast::domain::{
     HourlyRate, KarpenterVersion, Labels, NodePool, PodSpec, ResourceName, Resources, SimTime, Symbol, Taint,
 };
-use nodecast::policy::bin_packing::Effort;
-use nodecast::policy::instance_types::{InstanceType, Offering};
-use nodecast::policy::packing::{
+use nodecast::scenario::manifests::{node_pool_from_json, pod_from_json};
+use nodecast_karpenter::bin_packing::Effort;
+use nodecast_karpenter::instance_types::{InstanceType, Offering};
+use nodecast_karpenter::packing::{
     BoundPod, GivenUp, LowerBound, NamespaceView, NodeView, OffersChanged, Outline, Packer, PackingOptions,
     PackingPlan, PackingSetup, PendingPod, PoolView, QueuedPods, ReservedMode, Situation, TieBreak, TypesChanged,
     Volumes, WhatIf, lower_bound,
 };
-use nodecast::scenario::manifests::{node_pool_from_json, pod_from_json};
 use serde_json::{Value, json};
 
 pub const ZONES: [&str; 3] = ["zone-1", "zone-2", "zone-3"];
@@ -384,7 +384,7 @@ impl World {
 /// The cheapest type and offering of a claim.
 pub fn cheapest<'t>(
     types: &'t [InstanceType],
-    claim: &nodecast::policy::packing::PlannedClaim,
+    claim: &nodecast_karpenter::packing::PlannedClaim,
 ) -> (&'t InstanceType, &'t Offering) {
     let allowed = |offering: &&Offering| {
         let own = [

@@ -4,8 +4,8 @@ use super::{Kind, Known, Level, Lever, OBJECTS_MAX, dearest};
 use crate::catalog::InstanceFacts;
 use crate::domain::Symbol;
 use crate::domain::node_group::NodeGroup;
-use crate::policy::cluster_autoscaler::Flags;
 use crate::scenario::definition::Autoscaler;
+use nodecast_cluster_autoscaler::Flags;
 
 /// Levers of the flags, if the Cluster Autoscaler is there, and of the groups that cost most.
 pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {

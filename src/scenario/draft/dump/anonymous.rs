@@ -20,10 +20,10 @@ use super::objects::{Object, scalar};
 use super::{CARRIED, CONFIGURATIONS, Notes, yaml};
 use crate::domain::KubernetesVersion;
 use crate::domain::words::counted;
-use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::cluster_autoscaler::flags::WITHOUT_EFFECT;
 use crate::scenario::draft::DraftFile;
 use crate::scenario::tree::{Entry, Location, Node, NodeKind};
+use nodecast_cluster_autoscaler::Flags;
+use nodecast_cluster_autoscaler::flags::WITHOUT_EFFECT;
 
 /// The file of the dump under other names.
 pub(super) const FILE: &str = "anonymous.yaml";

@@ -16,9 +16,9 @@ use super::yaml::{document, word};
 use super::{DraftFile, Dump, Notes};
 use crate::domain::labels::{auto_mode_label, is_of_karpenters_types, karpenter_label};
 use crate::domain::{KubernetesVersion, Symbol};
-use crate::policy::auto_mode::{EXPIRE_AFTER, GRACE_PERIOD, LONGEST_LIFE, STORAGE_GIB};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::tree::{Node, NodeKind};
+use nodecast_model::auto_mode::{EXPIRE_AFTER, GRACE_PERIOD, LONGEST_LIFE, STORAGE_GIB};
 
 /// The file of Auto Mode's objects.
 pub(super) const FILE: &str = "auto-mode.yaml";

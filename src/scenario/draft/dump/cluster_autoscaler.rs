@@ -14,8 +14,8 @@ use crate::domain::KubernetesVersion;
 use crate::domain::node_group::{group_of_node, is_group_called};
 use crate::domain::versions::{ClusterAutoscalerVersion, major_and_minor};
 use crate::domain::words::{counted, some_of};
-use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::cluster_autoscaler::flags::WITHOUT_EFFECT;
+use nodecast_cluster_autoscaler::Flags;
+use nodecast_cluster_autoscaler::flags::WITHOUT_EFFECT;
 
 /// The flag that names groups with their limits.
 const NODES: &str = "nodes";

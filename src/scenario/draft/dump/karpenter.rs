@@ -12,10 +12,10 @@ use super::Notes;
 use super::cluster::{containers, stated_by};
 use super::objects::Object;
 use crate::domain::{KarpenterVersion, SimDuration};
-use crate::policy::release::Behaviour;
 use crate::scenario::definition::KarpenterOptions;
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::tree::Node;
+use nodecast_karpenter::release::Behaviour;
 
 /// Variables that are looked at, each with its flag.
 const SETTINGS: [(&str, &str); 9] = [

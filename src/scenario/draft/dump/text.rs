@@ -19,8 +19,8 @@ use super::usages::{self, Used};
 use super::yaml::{quoted, word};
 use super::{Notes, Trace};
 use crate::domain::words::{counted, some_of};
-use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, ObservedLoad, Wishes};
+use nodecast_karpenter::packing::PackerKind;
 
 /// The share of a day's peak that is left at night (assumed).
 const NIGHT: f64 = 0.4;

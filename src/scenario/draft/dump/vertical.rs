@@ -7,8 +7,8 @@ use super::objects::Object;
 use super::yaml::{quoted, word};
 use super::{Dump, Notes};
 use crate::domain::VerticalPodAutoscalerVersion;
-use crate::policy::vertical::flags::WITHOUT_EFFECT;
-use crate::policy::vertical::{RecommenderSettings, UpdaterSettings};
+use nodecast_vpa::flags::WITHOUT_EFFECT;
+use nodecast_vpa::{RecommenderSettings, UpdaterSettings};
 
 /// The programs, by how their images end.
 const RECOMMENDER: &str = "vpa-recommender";

@@ -6,7 +6,7 @@ use crate::actors::{Example, InitialNode};
 use crate::cluster::NodeOrigin;
 use crate::domain::node::NodeObject;
 use crate::domain::{ResourceName, SimTime};
-use crate::policy::instance_types::RealNode;
+use nodecast_karpenter::instance_types::RealNode;
 
 /// A node of each group and NodePool for each of its types: one that is Ready and stays, with the most kinds of devices (of one that has just come
 /// the device plugins may not have registered yet), among those the youngest.

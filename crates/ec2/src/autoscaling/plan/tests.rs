@@ -1,0 +1,126 @@
+use super::{LaunchBatch, Member, Plan, plan};
+use crate::InstanceId;
+use crate::autoscaling::GroupSpec;
+use nodecast_model::domain::node_group::InstancesDistribution;
+use nodecast_model::domain::volumes::NodeVolumes;
+use nodecast_model::domain::{Labels, SimDuration, Symbol};
+
+fn spec(distribution: InstancesDistribution) -> GroupSpec {
+    GroupSpec {
+        name: Symbol::new("g"),
+        zones: ["a", "b", "c"].map(Symbol::new).to_vec(),
+        min: 0,
+        max: 100,
+        instance_types: vec![Symbol::new("m5.large")],
+        distribution,
+        capacity_rebalance: false,
+        zone_rebalance: true,
+        volumes: NodeVolumes::gp3(20),
+        tags: Labels::new(),
+    }
+}
+
+/// Members that serve, On-Demand, numbered in order, one for each letter's zone.
+fn members(zones: &str) -> Vec<Member> {
+    let member = |(number, zone): (usize, char)| Member {
+        id: InstanceId(number as u32),
+        zone: Symbol::new(&zone.to_string()),
+        spot: false,
+        serves: true,
+        protected: false,
+        outgoing: false,
+        misfit: 0,
+        into_hour: SimDuration::ZERO,
+    };
+    zones.chars().enumerate().map(member).collect()
+}
+
+fn launches(plan: &Plan) -> Vec<(&'static str, bool, u32)> {
+    plan.launches.iter().map(|&LaunchBatch { zone, spot, count }| (zone.as_str(), spot, count)).collect()
+}
+
+fn never(_: Symbol, _: bool) -> bool {
+    false
+}
+
+#[test]
+fn each_instance_goes_to_the_zone_with_the_fewest_and_ties_go_by_name() {
+    let plan = plan(&spec(InstancesDistribution::ON_DEMAND), 7, &members("aab"), &never);
+    assert_eq!(launches(&plan), [("c", false, 2), ("b", false, 1), ("a", false, 1)]);
+}
+
+#[test]
+fn a_zone_that_refuses_is_left_out_for_the_kind_that_it_refused() {
+    let refuses = |zone: Symbol, spot: bool| spot && zone.as_str() != "b";
+    let plan = plan(&spec(InstancesDistribution::SPOT), 2, &[], &refuses);
+    assert_eq!((launches(&plan), plan.blocked), (vec![("b", true, 2)], false));
+}
+
+#[test]
+fn what_every_zone_refuses_blocks_only_its_kind() {
+    let mixed = InstancesDistribution { on_demand_base: 1, ..InstancesDistribution::SPOT };
+    let plan = plan(&spec(mixed), 3, &[], &|_, spot| spot);
+    assert_eq!((launches(&plan), plan.blocked), (vec![("a", false, 1)], true));
+}
+
+#[test]
+fn scale_in_takes_the_kind_of_which_there_is_too_much() {
+    let mixed = InstancesDistribution { on_demand_base: 1, ..InstancesDistribution::SPOT };
+    let mut members = members("aabb");
+    members[1].spot = true;
+    members[2].spot = true;
+    // Two On-Demand where one is wanted: of zone a, first by name, the On-Demand one.
+    assert_eq!(plan(&spec(mixed), 3, &members, &never).surplus, [InstanceId(0)]);
+    members[3].spot = true;
+    assert_eq!(
+        plan(&spec(mixed), 3, &members, &never).surplus,
+        [InstanceId(1)],
+        "now Spot is what there is too much of"
+    );
+}
+
+#[test]
+fn among_equals_the_misfit_goes_then_the_one_closest_to_its_next_hour_then_the_oldest() {
+    let on_demand = spec(InstancesDistribution::ON_DEMAND);
+    let mut members = members("aaa");
+    assert_eq!(plan(&on_demand, 2, &members, &never).surplus, [InstanceId(0)]);
+    members[1].into_hour = SimDuration::from_secs(3_000);
+    assert_eq!(plan(&on_demand, 2, &members, &never).surplus, [InstanceId(1)]);
+    members[2].misfit = 1;
+    assert_eq!(plan(&on_demand, 1, &members, &never).surplus, [InstanceId(2), InstanceId(1)]);
+}
+
+#[test]
+fn a_zone_whose_instances_are_all_protected_is_passed_over() {
+    let mut members = members("aaabb");
+    members[..3].iter_mut().for_each(|member| member.protected = true);
+    let plan = plan(&spec(InstancesDistribution::ON_DEMAND), 1, &members, &never);
+    assert_eq!(plan.surplus, [InstanceId(3), InstanceId(4)], "nobody ends protected instances");
+}
+
+#[test]
+fn an_imbalance_of_one_is_left_and_one_of_two_is_mended() {
+    let on_demand = spec(InstancesDistribution::ON_DEMAND);
+    assert_eq!(plan(&on_demand, 4, &members("aabc"), &never), Plan::default());
+    assert_eq!(plan(&on_demand, 4, &members("aabb"), &never).misplaced, Some(InstanceId(0)));
+    let suspended = GroupSpec { zone_rebalance: false, ..spec(InstancesDistribution::ON_DEMAND) };
+    assert_eq!(plan(&suspended, 4, &members("aabb"), &never), Plan::default(), "`AZRebalance` is suspended");
+    let refused = plan(&on_demand, 4, &members("aabb"), &|zone, _| zone.as_str() == "c");
+    assert_eq!((refused.misplaced, refused.blocked), (None, true));
+    let mut starting = members("aabb");
+    starting[3].serves = false;
+    assert_eq!(plan(&on_demand, 4, &starting, &never), Plan::default(), "not while instances start");
+}
+
+#[test]
+fn outgoing_instances_end_one_for_each_replacement_that_serves() {
+    let mut members = members("abca");
+    members[0].outgoing = true;
+    members[1].outgoing = true;
+    let on_demand = spec(InstancesDistribution::ON_DEMAND);
+    let plan_now = plan(&on_demand, 3, &members, &never);
+    assert_eq!(plan_now.replaced, [InstanceId(0)], "two of three serve beside the outgoing");
+    assert_eq!(launches(&plan_now), [("b", false, 1)]);
+    let tight = GroupSpec { max: 3, ..on_demand };
+    assert_eq!(launches(&plan(&tight, 3, &members, &never)), [], "a tenth, at least one, above the largest size");
+}

@@ -1,0 +1,86 @@
+//! What an Auto Scaling group is told.
+
+use nodecast_model::catalog::Region;
+use nodecast_model::domain::AllocationStrategy;
+use nodecast_model::domain::node_group::{InstancesDistribution, NodeGroup, OnDemandStrategy, SpotStrategy};
+use nodecast_model::domain::volumes::NodeVolumes;
+use nodecast_model::domain::{Labels, Symbol};
+
+/// An Auto Scaling group as it was created: launch template, mixed instances policy, zones and limits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupSpec {
+    /// Name.
+    pub name: Symbol,
+    /// Zones, each with a subnet.
+    pub zones: Vec<Symbol>,
+    /// Least size.
+    pub min: u32,
+    /// Largest size.
+    pub max: u32,
+    /// Instance types, the preferred one first.
+    pub instance_types: Vec<Symbol>,
+    /// On-Demand and Spot, and how pools are chosen.
+    pub distribution: InstancesDistribution,
+    /// Capacity Rebalancing: a Spot instance at risk is replaced before it is interrupted.
+    pub capacity_rebalance: bool,
+    /// The process `AZRebalance`: an instance of a crowded zone is replaced by one in an emptier zone.
+    pub zone_rebalance: bool,
+    /// The EBS volumes of each instance.
+    pub volumes: NodeVolumes,
+    /// Tags.
+    pub tags: Labels,
+}
+
+impl GroupSpec {
+    /// The group behind a node group; `zones` are the cluster's, of which a group that states none has those that offer
+    /// one of its types.
+    pub fn of(group: &NodeGroup, zones: &[Symbol], region: &Region) -> Self {
+        let offers = |zone: &Symbol| {
+            let kinds = group.instance_types.iter().filter_map(|&kind| region.instance_type(kind));
+            region.zone_index(*zone).is_some_and(|index| kinds.into_iter().any(|kind| kind.offered_in(index)))
+        };
+        let mut own = if group.zones.is_empty() { zones.to_vec() } else { group.zones.clone() };
+        if group.zones.is_empty() && own.iter().any(offers) {
+            own.retain(offers);
+        }
+        Self {
+            name: group.name,
+            zones: own,
+            min: group.min_size,
+            max: group.max_size,
+            instance_types: group.instance_types.clone(),
+            distribution: group.distribution,
+            capacity_rebalance: group.capacity_rebalance,
+            zone_rebalance: group.zone_rebalance,
+            volumes: group.volumes(),
+            tags: group.tags.clone(),
+        }
+    }
+
+    /// Whether it launches by RunInstances: its launch template alone says what to launch. A mixed instances policy makes
+    /// it CreateFleet.
+    pub(super) fn launches_by_run_instances(&self) -> bool {
+        self.instance_types.len() == 1 && self.distribution.is_on_demand()
+    }
+
+    /// How EC2 is asked to choose among the pools of a zone, and among how many at lowest price.
+    pub(super) fn strategy(&self, spot: bool) -> (AllocationStrategy, u32) {
+        if !spot {
+            return match self.distribution.on_demand_strategy {
+                OnDemandStrategy::Prioritized => (AllocationStrategy::Prioritized, 1),
+                OnDemandStrategy::LowestPrice => (AllocationStrategy::LowestPrice, 1),
+            };
+        }
+        match self.distribution.spot_strategy {
+            SpotStrategy::LowestPrice { pools } => (AllocationStrategy::LowestPrice, pools),
+            SpotStrategy::CapacityOptimized => (AllocationStrategy::CapacityOptimized, 1),
+            SpotStrategy::CapacityOptimizedPrioritized => (AllocationStrategy::CapacityOptimizedPrioritized, 1),
+            SpotStrategy::PriceCapacityOptimized => (AllocationStrategy::PriceCapacityOptimized, 1),
+        }
+    }
+
+    /// By how much it may exceed its largest size while it replaces instances: a tenth, at least one.
+    pub(super) fn margin(&self) -> u32 {
+        (self.max / 10).max(1)
+    }
+}

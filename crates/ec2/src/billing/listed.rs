@@ -1,0 +1,70 @@
+//! Prices of what is billed beside instances: those that the user states, else AWS's, as far as they are known in the region's currency.
+
+use std::collections::BTreeSet;
+
+use crate::bill::BillItem;
+use nodecast_model::catalog::{PriceQuality, Region};
+use nodecast_model::domain::Currency;
+
+/// The region whose prices are known.
+const KNOWN_REGION: &str = "us-east-1";
+
+/// Which of AWS's prices are known in a region.
+///
+/// Deviation: the network is billed at the us-east-1 price in every USD region. In CNY regions only what the user states is billed beside
+/// instances: AWS's prices there are not known, and a warning names what is left out.
+#[derive(Debug)]
+pub(super) struct Listed {
+    /// How far prices of us-east-1 can be trusted; `None` in regions of another currency.
+    regional: Option<PriceQuality>,
+    /// What had to be left out of the bill, as nobody knows its price.
+    unpriced: BTreeSet<BillItem>,
+}
+
+impl Listed {
+    /// Those of a region.
+    pub(super) fn of(region: &Region) -> Self {
+        let quality =
+            if region.name.as_str() == KNOWN_REGION { PriceQuality::Published } else { PriceQuality::Assumed };
+        Self { regional: (region.currency == Currency::Usd).then_some(quality), unpriced: BTreeSet::new() }
+    }
+
+    /// Whether AWS's prices are known in the region's currency.
+    pub(super) const fn is_known(&self) -> bool {
+        self.regional.is_some()
+    }
+
+    /// The stated price, else the one that AWS asks for in all regions of its currency, with how far it can be trusted. Where there is
+    /// none, the item is noted as left out.
+    pub(super) fn everywhere<T>(&mut self, item: BillItem, stated: Option<T>, usd: T) -> Option<(T, PriceQuality)> {
+        self.price(item, stated, self.regional.map(|_| (usd, PriceQuality::Published)))
+    }
+
+    /// The stated price, else that of us-east-1, likewise.
+    pub(super) fn regional<T>(&mut self, item: BillItem, stated: Option<T>, us_east: T) -> Option<(T, PriceQuality)> {
+        self.price(item, stated, self.regional.map(|quality| (us_east, quality)))
+    }
+
+    fn price<T>(
+        &mut self,
+        item: BillItem,
+        stated: Option<T>,
+        listed: Option<(T, PriceQuality)>,
+    ) -> Option<(T, PriceQuality)> {
+        let price = stated.map(|own| (own, PriceQuality::Own)).or(listed);
+        if price.is_none() {
+            self.leave_out(item);
+        }
+        price
+    }
+
+    /// Notes an item that is not billed, or not all of it, as its price is not known.
+    pub(super) fn leave_out(&mut self, item: BillItem) {
+        self.unpriced.insert(item);
+    }
+
+    /// The items that were left out, in order.
+    pub(super) fn into_unpriced(self) -> Vec<BillItem> {
+        self.unpriced.into_iter().collect()
+    }
+}

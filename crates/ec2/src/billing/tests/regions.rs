@@ -1,0 +1,153 @@
+//! What is billed beside instances where AWS's prices are those of another region, or not known at all.
+
+use std::sync::Arc;
+
+use super::{account, at, of_item, pool};
+use crate::bill::BillItem;
+use crate::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
+use crate::billing::{Beside, bill};
+use crate::settings::{BillingSettings, CloudSettings};
+use crate::{Bill, Ec2, Pool};
+use nodecast_engine::Streams;
+use nodecast_model::catalog::PriceQuality;
+use nodecast_model::domain::volumes::{DiskClass, NodeVolume, NodeVolumes};
+use nodecast_model::domain::{HourlyRate, Money, NodeId, Symbol};
+use nodecast_prices::Catalog;
+
+/// An account with a node of 20 GiB in a region's zone.
+fn account_in(region: &str, zone: &str, billing: BillingSettings) -> Ec2 {
+    let catalog = Catalog::embedded().and_then(|catalog| catalog.region(region)).unwrap();
+    let settings = CloudSettings { billing, ..CloudSettings::default() };
+    let mut ec2 = Ec2::new(catalog, Streams::new(5), Arc::new(settings), at(86_400));
+    let pool = Pool { zone: Symbol::new(zone), ..pool("m5.large", false) };
+    ec2.add_running(pool, NodeId(0), &NodeVolumes::gp3(20), at(0)).unwrap();
+    ec2
+}
+
+/// Ten hours of traffic: 10 GB of images, ten million requests of which half cross zones.
+fn traffic(zone: &str) -> Traffic {
+    let zones = [zone, "other"].map(Symbol::new).to_vec();
+    Traffic { zones, pulled: vec![(NodeId(0), 10_000_000_000)], requests: 10_000_000, ..Traffic::default() }
+}
+
+fn ten_hours(mut ec2: Ec2, zone: &str) -> Bill {
+    bill(&mut ec2, at(36_000), &Beside { traffic: traffic(zone), ..Beside::default() })
+}
+
+/// Everything stated.
+fn stated() -> BillingSettings {
+    let rate = |text: &str| HourlyRate::parse(text);
+    let gateways = NatGateways { count: 2, per_hour: rate("0.4"), per_gb: Some(Money::from_nanos(400_000_000)) };
+    let balancers = LoadBalancers {
+        count: Some(1),
+        per_hour: rate("0.2"),
+        per_unit_hour: rate("0.05"),
+        ..LoadBalancers::default()
+    };
+    BillingSettings {
+        public_ipv4: rate("0.03"),
+        control_plane: rate("0.7"),
+        volume_per_month: rate("0.73"),
+        network: NetworkPrices {
+            load_balancers: Some(balancers),
+            nat_gateways: Some(gateways),
+            cross_zone: Some(CrossZone {
+                per_gb: Some(Money::from_nanos(100_000_000)),
+                bytes_per_request: Some(1_000),
+                permille: None,
+            }),
+        },
+        ..BillingSettings::default()
+    }
+}
+
+const STATED: [(BillItem, &str); 8] = [
+    (BillItem::RootVolume, "0.200000000"),
+    (BillItem::PublicIpv4, "0.300000000"),
+    (BillItem::ControlPlane, "7.000000000"),
+    (BillItem::LoadBalancer, "2.000000000"),
+    (BillItem::LoadBalancerCapacity, "0.500000000"),
+    (BillItem::NatGateway, "8.000000000"),
+    (BillItem::NatTransfer, "4.000000000"),
+    (BillItem::CrossZoneTransfer, "0.500000000"),
+];
+
+#[test]
+fn stated_prices_are_billed_in_every_region_and_are_the_users_own() {
+    for (region, zone) in [("cn-north-1", "cn-north-1a"), ("us-west-2", "us-west-2a"), ("us-east-1", "us-east-1a")] {
+        let bill = ten_hours(account_in(region, zone, stated()), zone);
+        for (item, amount) in STATED {
+            assert_eq!(of_item(&bill, item), amount, "{region}: {item:?}");
+            let mut own = bill.lines.iter().filter(|line| line.item == item);
+            assert!(own.all(|line| line.quality == PriceQuality::Own), "{region}: {item:?}");
+        }
+        assert_eq!(bill.unpriced, [], "{region}");
+    }
+}
+
+#[test]
+fn what_nobody_states_and_has_no_known_price_is_named() {
+    let network = NetworkPrices {
+        load_balancers: Some(LoadBalancers { count: Some(1), ..LoadBalancers::default() }),
+        nat_gateways: Some(NatGateways { count: 1, per_hour: HourlyRate::parse("0.4"), per_gb: None }),
+        cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(1_000), permille: None }),
+    };
+    let zone = "cn-north-1a";
+    let billing = BillingSettings { network, ..BillingSettings::default() };
+    let surplus = vec![(NodeId(0), 1_000_000)];
+    let mut ec2 = account_in("cn-north-1", zone, billing);
+    let bill = bill(&mut ec2, at(36_000), &Beside { traffic: traffic(zone), surplus, ..Beside::default() });
+    let items: Vec<BillItem> = bill.lines.iter().map(|line| line.item).collect();
+    assert_eq!(items, [BillItem::Instance, BillItem::NatGateway]);
+    assert_eq!(
+        bill.unpriced,
+        [
+            BillItem::RootVolume,
+            BillItem::ControlPlane,
+            BillItem::LoadBalancer,
+            BillItem::LoadBalancerCapacity,
+            BillItem::NatTransfer,
+            BillItem::CrossZoneTransfer,
+            BillItem::CpuCredits
+        ]
+    );
+}
+
+#[test]
+fn beside_a_stated_gp3_other_volumes_and_faster_ones_have_no_price_in_another_currency() {
+    let zone = "cn-north-1a";
+    let billing = BillingSettings { volume_per_month: HourlyRate::parse("0.73"), ..BillingSettings::default() };
+    let with = |class| {
+        let mut ec2 = account_in("cn-north-1", zone, billing.clone());
+        let volumes: NodeVolumes = [NodeVolume { gib: 100, class }].into_iter().collect();
+        let pool = Pool { zone: Symbol::new(zone), ..pool("m5.large", false) };
+        ec2.add_running(pool, NodeId(1), &volumes, at(0)).unwrap();
+        let bill = ten_hours(ec2, zone);
+        (of_item(&bill, BillItem::RootVolume), bill.unpriced.contains(&BillItem::RootVolume))
+    };
+    let gp3 = DiskClass::of_type("gp3");
+    assert_eq!(with(gp3), ("1.200000000".to_owned(), false), "120 GiB at a thousandth an hour");
+    let fast = DiskClass { throughput_mib: 500, ..gp3 };
+    assert_eq!(with(fast), ("1.200000000".to_owned(), true), "its size alone");
+    assert_eq!(with(DiskClass::of_type("gp2")), ("0.200000000".to_owned(), true), "the other node's alone");
+}
+
+#[test]
+fn in_other_dollar_regions_the_network_is_billed_at_assumed_prices_and_the_control_plane_is_not() {
+    let nat_gateways = Some(NatGateways { count: 1, per_hour: None, per_gb: None });
+    let network = NetworkPrices { nat_gateways, ..NetworkPrices::default() };
+    let zone = "us-west-2a";
+    let billing = BillingSettings { network, ..BillingSettings::default() };
+    let bill = ten_hours(account_in("us-west-2", zone, billing), zone);
+    let quality = |item| bill.lines.iter().find(|line| line.item == item).unwrap().quality;
+    assert_eq!(of_item(&bill, BillItem::NatGateway), "0.450000000");
+    assert_eq!(quality(BillItem::NatGateway), PriceQuality::Assumed);
+    assert_eq!(quality(BillItem::NatTransfer), PriceQuality::Assumed);
+    assert_eq!(quality(BillItem::ControlPlane), PriceQuality::Published);
+    let node_fee = HourlyRate::parse("0.02").unwrap();
+    let mut ec2 = account(BillingSettings { node_fee, ..BillingSettings::default() });
+    ec2.add_running(pool("m5.large", false), NodeId(0), &NodeVolumes::gp3(20), at(0)).unwrap();
+    let bill = super::bill(&mut ec2, at(3_600), nodecast_model::domain::SimDuration::ZERO);
+    let fee = bill.lines.iter().find(|line| line.item == BillItem::NodeFee).unwrap();
+    assert_eq!(fee.quality, PriceQuality::Own);
+}

@@ -1,0 +1,452 @@
+//! The account: pools of free instances, and the instances launched from them.
+
+mod addresses;
+mod quota;
+mod requests;
+mod reserved;
+mod trouble;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use self::quota::{QuotaLeft, beyond_quota};
+pub use self::requests::{InstanceFilter, LaunchError, RunRequest};
+pub use self::trouble::BootFate;
+
+use rustc_hash::FxHashMap;
+
+use super::api::{ApiAction, ApiCalls};
+use super::boot::{BootStages, BootTimes, BootTraits, fleet_call_time, shutdown_time};
+use super::fleet::{CallError, Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, Throttled, allocate};
+use super::market::Market;
+use super::quotas::QuotaClass;
+use super::reservations::ReservationUse;
+use super::settings::{CapacityModel, CloudSettings};
+use nodecast_engine::Streams;
+use nodecast_model::catalog::Region;
+use nodecast_model::domain::volumes::NodeVolumes;
+use nodecast_model::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
+
+/// An instance, numbered in order of launch.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct InstanceId(pub u32);
+
+/// Where an instance comes from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Pool {
+    /// Instance type.
+    pub instance_type: Symbol,
+    /// Zone.
+    pub zone: Symbol,
+    /// `spot` or `on-demand`.
+    pub capacity_type: Symbol,
+}
+
+impl Pool {
+    /// The name under which the pool's random streams are drawn.
+    pub fn stream_name(self) -> String {
+        // There are thousands of pools, and formatting takes several times as long.
+        [self.instance_type, self.zone, self.capacity_type].map(Symbol::as_str).join("/")
+    }
+}
+
+/// An instance and what is billed for it.
+#[derive(Clone, Debug)]
+pub struct Instance {
+    /// Where it comes from.
+    pub pool: Pool,
+    /// The node that it became.
+    pub node: NodeId,
+    /// Price per hour at launch.
+    pub rate: HourlyRate,
+    /// The EBS volumes that it was launched with.
+    pub volumes: NodeVolumes,
+    /// Whether it was launched with a public address, or without one; `None` where that is the subnet's to say.
+    pub public_address: Option<bool>,
+    /// When the request was accepted.
+    pub accepted: SimTime,
+    /// When it entered `running`.
+    pub running: Option<SimTime>,
+    /// When it left `running`.
+    pub terminating: Option<SimTime>,
+    /// Who ended it, once it has left `running`.
+    pub ended_by: Option<EndedBy>,
+    /// When it was gone.
+    pub terminated: Option<SimTime>,
+    /// Its number among the instances of its pool.
+    pub ordinal: u64,
+    /// What its launch said of capacity reservations.
+    pub how: ReservationUse,
+    /// The account's reservation that it was launched into, or runs in since, by position.
+    pub reservation: Option<u32>,
+    /// The subnet that it lives in, by position; `None` where no subnet is stated.
+    pub subnet: Option<u32>,
+    /// Addresses of the subnet that it keeps.
+    pub addresses: u32,
+}
+
+/// Who ended an instance: it decides what the first hour of a Spot instance costs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum EndedBy {
+    /// We did, by TerminateInstances.
+    User,
+    /// EC2 reclaimed it.
+    Ec2,
+}
+
+/// The account in one region.
+#[derive(Debug)]
+pub struct Ec2 {
+    region: Arc<Region>,
+    streams: Streams,
+    settings: Arc<CloudSettings>,
+    market: Market,
+    pools: FxHashMap<Pool, PoolState>,
+    /// The free instances at the start of those that were asked about: each launch looks at a hundred pools.
+    free_at_start: RefCell<FxHashMap<Pool, u32>>,
+    instances: Vec<Instance>,
+    vcpus_in_use: FxHashMap<(QuotaClass, bool), u32>,
+    api: ApiCalls,
+    calls: u64,
+    reads: u64,
+    /// Launch calls that reached EC2, those that it refused included.
+    arrived: u64,
+    /// How often each pool has been asked for instances.
+    requests: FxHashMap<Pool, u64>,
+    /// Addresses taken of each subnet.
+    addresses_taken: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PoolState {
+    free: u32,
+    launched: u64,
+}
+
+/// Free instances of a pool without limit: more than any scenario takes.
+const UNLIMITED: u32 = 1_000_000;
+
+impl Ec2 {
+    /// An account without instances, in a run until `end`.
+    pub fn new(region: Arc<Region>, streams: Streams, settings: Arc<CloudSettings>, end: SimTime) -> Self {
+        Self {
+            market: Market::new(Arc::clone(&region), streams, Arc::clone(&settings), end),
+            region,
+            streams,
+            api: ApiCalls::new(&settings.api),
+            settings,
+            pools: FxHashMap::default(),
+            free_at_start: RefCell::default(),
+            instances: Vec::new(),
+            vcpus_in_use: FxHashMap::default(),
+            calls: 0,
+            reads: 0,
+            arrived: 0,
+            requests: FxHashMap::default(),
+            addresses_taken: Vec::new(),
+        }
+    }
+
+    /// What the account is told.
+    pub fn settings(&self) -> &CloudSettings {
+        &self.settings
+    }
+
+    /// The market: prices and shortages.
+    pub fn market(&mut self) -> &mut Market {
+        &mut self.market
+    }
+
+    /// The region.
+    pub fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// The instance `id`.
+    pub fn instance(&self, id: InstanceId) -> &Instance {
+        &self.instances[id.0 as usize]
+    }
+
+    /// Every instance ever launched, in order of launch.
+    pub fn instances(&self) -> &[Instance] {
+        &self.instances
+    }
+
+    /// How long the next CreateFleet call for one instance takes. Calls are numbered, so the n-th takes the same time whoever makes it.
+    pub fn next_fleet_call_time(&mut self, now: SimTime) -> SimDuration {
+        self.calls += 1;
+        let times = self.settings.times;
+        let drawn =
+            || fleet_call_time(times.fleet_call_median, &mut self.streams.nth("api", "CreateFleet", self.calls));
+        let own = times.fleet_call.unwrap_or_else(drawn);
+        self.with_api_latency(own, now)
+    }
+
+    /// [`Ec2::create_fleet_using`] open capacity reservations, as launches do that say nothing of them.
+    ///
+    /// # Errors
+    /// As [`Ec2::create_fleet_using`].
+    pub fn create_fleet(
+        &mut self,
+        request: &FleetRequest,
+        nodes: &[NodeId],
+        volumes: &NodeVolumes,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError> {
+        self.create_fleet_using(request, ReservationUse::Open, nodes, volumes, now)
+    }
+
+    /// CreateFleet of type instant, answered for the nodes in `nodes` in order; each instance gets
+    /// `volumes`. Pools that were wanted and could not deliver are among the errors even when others could.
+    ///
+    /// # Errors
+    /// If there have been too many calls, or if EC2 fails: nothing is launched.
+    pub fn create_fleet_using(
+        &mut self,
+        request: &FleetRequest,
+        how: ReservationUse,
+        nodes: &[NodeId],
+        volumes: &NodeVolumes,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError> {
+        self.arrived += 1;
+        self.take_tokens(ApiAction::CreateFleet, request.target, now)?;
+        self.server_error(ApiAction::CreateFleet, self.arrived, now)?;
+        self.settle(now);
+        let mut reply = FleetReply::default();
+        let mut candidates = Vec::with_capacity(request.overrides.len());
+        let mut quotas = QuotaLeft::default();
+        let mut quota = (None, 0);
+        for wanted in &request.overrides {
+            let pool =
+                Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
+            // The pools of a type stand together, and share its quota.
+            if quota.0 != Some(pool.instance_type) {
+                quota = (Some(pool.instance_type), quotas.instances(self, pool, now));
+            }
+            match self.candidate_within(quota.1, (pool, how), wanted.priority, now) {
+                Ok(candidate) => candidates.push(candidate),
+                Err(code) => {
+                    reply.errors.push(FleetError { code, instance_type: pool.instance_type, zone: pool.zone });
+                }
+            }
+        }
+        let granted = allocate(request.strategy, request.pools_to_use, request.target, &candidates);
+        let undone = request.target - granted.iter().sum::<u32>();
+        let mut waiting = nodes.iter();
+        for (candidate, count) in candidates.iter().zip(&granted) {
+            let Pool { instance_type, zone, .. } = candidate.pool;
+            for _ in 0..*count {
+                // Pools of one zone share its subnets.
+                if self.free_addresses(zone, now) == 0 {
+                    let code = FleetErrorCode::InsufficientFreeAddressesInSubnet;
+                    reply.errors.push(FleetError { code, instance_type, zone });
+                    break;
+                }
+                // So do all pools of one class its quota, in which what is reserved counts already.
+                let over = self.over_quota(candidate.pool, now);
+                if let Some(code) = over.filter(|_| self.room_in_open(candidate.pool, how, now) == 0) {
+                    reply.errors.push(FleetError { code, instance_type, zone });
+                    break;
+                }
+                let Some(&node) = waiting.next() else { break };
+                reply.instances.push(self.launch_with(candidate.pool, node, volumes, how, now));
+            }
+            if undone > 0 {
+                let code = FleetErrorCode::InsufficientInstanceCapacity;
+                reply.errors.push(FleetError { code, instance_type, zone });
+            }
+        }
+        Ok(reply)
+    }
+
+    /// Takes the tokens of one call, under the limits that hold now.
+    pub(super) fn take_tokens(&mut self, action: ApiAction, instances: u32, now: SimTime) -> Result<(), Throttled> {
+        let injected = self.call_limit(action, now);
+        self.api.take(action, instances, &self.settings.api, injected, now)
+    }
+
+    /// What `pool` can deliver to a launch that says nothing of capacity reservations, or why it cannot.
+    fn candidate(&mut self, pool: Pool, priority: u32, now: SimTime) -> Result<Candidate, FleetErrorCode> {
+        self.candidate_within(self.left_of_quota(pool, now), (pool, ReservationUse::Open), priority, now)
+    }
+
+    /// The same where the vCPU quota leaves room for so many instances, for a launch that says so of capacity reservations.
+    fn candidate_within(
+        &mut self,
+        within_quota: u32,
+        (pool, how): (Pool, ReservationUse),
+        priority: u32,
+        now: SimTime,
+    ) -> Result<Candidate, FleetErrorCode> {
+        let Some((price, _)) = self.market.price(pool, now) else { return Err(FleetErrorCode::Unsupported) };
+        let reserved = self.room_in_open(pool, how, now);
+        if within_quota == 0 && reserved == 0 {
+            return Err(beyond_quota(pool));
+        }
+        let addresses = self.free_addresses(pool.zone, now);
+        if addresses == 0 {
+            return Err(FleetErrorCode::InsufficientFreeAddressesInSubnet);
+        }
+        match self.free(pool, now).min(within_quota).saturating_add(reserved).min(addresses) {
+            0 => Err(FleetErrorCode::InsufficientInstanceCapacity),
+            free => Ok(Candidate { pool, free, price, priority }),
+        }
+    }
+
+    /// An instance has these volumes, since it was launched.
+    pub fn set_volumes(&mut self, id: InstanceId, volumes: NodeVolumes) {
+        self.instances[id.0 as usize].volumes = volumes;
+    }
+
+    /// An instance was launched with a public address, or without one, whatever its subnet says.
+    pub fn set_public_address(&mut self, id: InstanceId, has_one: bool) {
+        self.instances[id.0 as usize].public_address = Some(has_one);
+    }
+
+    /// Instances that the pool has to give beside what is reserved.
+    fn free(&mut self, pool: Pool, now: SimTime) -> u32 {
+        if self.is_withheld(pool, now) {
+            return 0;
+        }
+        if let Some(recorded) = self.market.recorded(pool, now) {
+            let ours = |instance: &&Instance| instance.pool == pool && instance.terminated.is_none();
+            return recorded.saturating_sub(self.instances.iter().filter(ours).count() as u32);
+        }
+        match self.settings.capacity {
+            CapacityModel::Infinite => UNLIMITED,
+            CapacityModel::Static | CapacityModel::UpDown => {
+                if self.market.is_short(pool, now) {
+                    0
+                } else {
+                    self.pool_state(pool).free
+                }
+            }
+        }
+    }
+
+    /// Adds an instance that has been running since before the simulation began; `None` if the pool does not exist.
+    pub fn add_running(&mut self, pool: Pool, node: NodeId, volumes: &NodeVolumes, now: SimTime) -> Option<InstanceId> {
+        self.market.listed(pool)?;
+        let id = self.launch(pool, node, volumes, now);
+        self.mark_running(id, now);
+        Some(id)
+    }
+
+    /// Draws how long the instance takes to run and to become a node.
+    pub fn boot(&self, id: InstanceId, stages: &BootStages) -> BootTimes {
+        let instance = self.instance(id);
+        let mut stream = self.streams.nth("boot", &instance.pool.stream_name(), instance.ordinal);
+        let boot = stages.draw(self.boot_traits(instance.pool.instance_type), &mut stream);
+        self.slowed(boot, instance.accepted)
+    }
+
+    /// The instance enters `running`.
+    pub fn mark_running(&mut self, id: InstanceId, now: SimTime) {
+        self.instances[id.0 as usize].running = Some(now);
+    }
+
+    /// TerminateInstances: the instance leaves `running` at once; returns how long it takes to be gone.
+    pub fn terminate(&mut self, id: InstanceId, now: SimTime) -> SimDuration {
+        self.end(id, EndedBy::User, now)
+    }
+
+    /// EC2 reclaims the instance: it leaves `running` at once; returns how long it takes to be gone.
+    pub fn reclaim(&mut self, id: InstanceId, now: SimTime) -> SimDuration {
+        self.end(id, EndedBy::Ec2, now)
+    }
+
+    fn end(&mut self, id: InstanceId, by: EndedBy, now: SimTime) -> SimDuration {
+        let instance = &mut self.instances[id.0 as usize];
+        instance.terminating = Some(now);
+        instance.ended_by = Some(by);
+        let (pool, ordinal) = (instance.pool, instance.ordinal);
+        let metal = self.boot_traits(pool.instance_type).metal;
+        let drawn = || shutdown_time(metal, &mut self.streams.nth("shutdown", &pool.stream_name(), ordinal));
+        self.settings.times.shutdown.unwrap_or_else(drawn)
+    }
+
+    /// The instance is gone; its place in the pool is free again.
+    pub fn mark_terminated(&mut self, id: InstanceId, now: SimTime) {
+        let instance = &mut self.instances[id.0 as usize];
+        instance.terminated = Some(now);
+        let pool = instance.pool;
+        if let Some(state) = self.pools.get_mut(&pool) {
+            state.free += 1;
+        }
+        self.count_vcpus(pool, |used, vcpus| used.saturating_sub(vcpus));
+        self.take_addresses(id, 0);
+        self.settle(now);
+    }
+
+    fn launch(&mut self, pool: Pool, node: NodeId, volumes: &NodeVolumes, now: SimTime) -> InstanceId {
+        self.launch_with(pool, node, volumes, ReservationUse::Open, now)
+    }
+
+    fn launch_with(
+        &mut self,
+        pool: Pool,
+        node: NodeId,
+        volumes: &NodeVolumes,
+        how: ReservationUse,
+        now: SimTime,
+    ) -> InstanceId {
+        let id = InstanceId(u32::try_from(self.instances.len()).unwrap_or(u32::MAX));
+        let rate = self.market.price(pool, now).map_or(HourlyRate::ZERO, |(rate, _)| rate);
+        self.count_vcpus(pool, u32::saturating_add);
+        let state = self.pool_state(pool);
+        let ordinal = state.launched;
+        self.pools.insert(pool, PoolState { free: state.free.saturating_sub(1), launched: ordinal + 1 });
+        self.instances.push(Instance {
+            pool,
+            node,
+            rate,
+            volumes: volumes.clone(),
+            public_address: None,
+            accepted: now,
+            running: None,
+            terminating: None,
+            ended_by: None,
+            terminated: None,
+            ordinal,
+            how,
+            reservation: self.reservation_for(pool, how, now),
+            subnet: self.roomiest_subnet(pool.zone).map(|(number, _)| number),
+            addresses: 0,
+        });
+        self.take_addresses(id, 1);
+        id
+    }
+
+    /// The pool's state. Its free instances at the start depend on the seed and the pool alone, never on who looks first.
+    fn pool_state(&self, pool: Pool) -> PoolState {
+        let free = || *self.free_at_start.borrow_mut().entry(pool).or_insert_with(|| self.initial_free(pool));
+        self.pools.get(&pool).copied().unwrap_or_else(|| PoolState { free: free(), launched: 0 })
+    }
+
+    /// Deviation: capacity is a fixed number for each pool: unlimited On-Demand, and for Spot a seeded draw that is
+    /// smaller for large types and for types that the Spot Advisor reports as often interrupted.
+    fn initial_free(&self, pool: Pool) -> u32 {
+        if pool.capacity_type != well_known::SPOT {
+            return UNLIMITED;
+        }
+        let Some(kind) = self.region.instance_type(pool.instance_type) else { return 0 };
+        let by_band = match kind.advisor.map_or(2, |advice| advice.band) {
+            0 => 400.0,
+            1 => 250.0,
+            2 => 150.0,
+            3 => 100.0,
+            _ => 60.0,
+        };
+        let by_size = 8.0 / f64::from(kind.facts.vcpus.max(8));
+        let drawn = self.streams.stream("capacity", &pool.stream_name()).lognormal(by_band * by_size, 0.6);
+        (libm::round(drawn) as u32).max(1)
+    }
+
+    fn boot_traits(&self, instance_type: Symbol) -> BootTraits {
+        self.region.instance_type(instance_type).map_or_else(BootTraits::default, |kind| BootTraits::of(&kind.facts))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! A ClusterConfig's orders next to nodes: NAT gateways, the tier of the control plane, and eksctl's installation of Karpenter.
+
+use nodecast_model::domain::node_pool::{ClusterInfo, NatGateways};
+use nodecast_model::text::InputError;
+use nodecast_model::text::reader::{Fields, Reader, Shape};
+use nodecast_model::text::tree::Node;
+
+static KARPENTER: Shape = Shape {
+    name: "a ClusterConfig's Karpenter",
+    keys: &["version", "withSpotInterruptionQueue"],
+    without_effect: &["createServiceAccount", "defaultInstanceProfile"],
+    unsupported: &[],
+    strict: false,
+};
+
+/// The words of `vpc.nat.gateway`.
+const NAT: &[(&str, NatGateways)] = &[
+    ("Disable", NatGateways::Disable),
+    ("Single", NatGateways::Single),
+    ("HighlyAvailable", NatGateways::HighlyAvailable),
+];
+
+/// The tier of a control plane that EKS scales by itself, at its usual price.
+const STANDARD: &str = "standard";
+
+/// Reads the NAT gateways, Karpenter's release and the control plane's tier into `cluster`.
+///
+/// # Errors
+/// If a value is not of its kind.
+pub(super) fn read<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    cluster: &mut ClusterInfo,
+) -> Result<(), InputError> {
+    cluster.nat_gateways = nat_gateways(reader, fields)?;
+    cluster.private_nodes = has_private_groups_alone(fields);
+    if let Some(node) = fields.get("karpenter") {
+        let karpenter = reader.fields(node, &KARPENTER)?;
+        cluster.karpenter_version = karpenter.optional("version", |n, what| reader.text(n, what))?.map(str::to_owned);
+        cluster.karpenter_queue =
+            Some(karpenter.optional("withSpotInterruptionQueue", |n, what| reader.truth(n, what))?.unwrap_or(false));
+    }
+    warn_of_tier(reader, fields);
+    Ok(())
+}
+
+/// The NAT gateways that eksctl creates; `None` in a VPC that exists already, where it creates none and others may stand.
+///
+/// Source: eksctl 0.229 `pkg/apis/eksctl.io/v1alpha5/vpc.go` and `pkg/cfn/builder/vpc_ipv4.go`: `Single` by default, with IPv6 too; none in
+/// a fully private cluster.
+fn nat_gateways<'s>(reader: &Reader<'s>, fields: Fields<'_, 's>) -> Result<Option<NatGateways>, InputError> {
+    let is_private = fields.get("privateCluster").and_then(|cluster| cluster.get("enabled")).and_then(Node::as_text);
+    if is_private == Some("true") {
+        return Ok(Some(NatGateways::Disable));
+    }
+    let vpc = fields.get("vpc");
+    if vpc.is_some_and(|vpc| vpc.get("id").is_some() || vpc.get("subnets").is_some()) {
+        return Ok(None);
+    }
+    let gateway = vpc.and_then(|vpc| vpc.get("nat")).and_then(|nat| nat.get("gateway"));
+    let stated = gateway.map(|node| reader.choice(node, "gateway", NAT)).transpose()?;
+    Ok(Some(stated.unwrap_or(NatGateways::Single)))
+}
+
+/// Whether there are node groups, and all of them are in private subnets.
+fn has_private_groups_alone(fields: Fields<'_, '_>) -> bool {
+    let groups = ["managedNodeGroups", "nodeGroups"].into_iter().filter_map(|key| fields.get(key));
+    let mut groups = groups.flat_map(Node::items).peekable();
+    let is_private = |group: &Node<'_>| group.get("privateNetworking").and_then(Node::as_text) == Some("true");
+    groups.peek().is_some() && groups.all(is_private)
+}
+
+/// Warns of a group whose unhealthy nodes EKS replaces.
+pub(super) fn warn_of_repair(reader: &mut Reader<'_>, group: Fields<'_, '_>) {
+    let Some(node) = group.get("nodeRepairConfig") else { return };
+    if node.get("enabled").and_then(Node::as_text) == Some("true") {
+        let message = "`nodeRepairConfig`: EKS's node auto repair is not simulated; after hardware faults the group's nodes stay not \
+                       Ready for longer than really, so waits are too long";
+        reader.left_out(node.at, message, "");
+    }
+}
+
+/// Warns of a Provisioned Control Plane, which costs more than the standard one.
+fn warn_of_tier(reader: &mut Reader<'_>, fields: Fields<'_, '_>) {
+    let Some(node) = fields.get("controlPlaneScalingConfig") else { return };
+    let tier = node.get("tier").and_then(Node::as_text).unwrap_or_default();
+    if !tier.is_empty() && tier != STANDARD {
+        let shown: String = tier.chars().take(80).collect();
+        let message = format!(
+            "`controlPlaneScalingConfig` orders a Provisioned Control Plane (`{shown}`), whose price per hour is not known here: \
+             the bill has the standard price, so the cost is too low"
+        );
+        reader.left_out(node.at, message, "set `ec2.billing.control_plane` to the price per hour of the tier");
+    }
+}

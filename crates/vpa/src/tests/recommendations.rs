@@ -1,0 +1,192 @@
+use super::{START, after, app, autoscaler, named, release};
+use crate::{Estimates, NotTaken, OutOfMemory, Recommender, RecommenderSettings};
+use nodecast_model::domain::vertical::{ContainerPolicy, ContainerRecommendation, VerticalPodAutoscaler};
+use nodecast_model::domain::{LabelSelector, Labels, Quantity, ResourceName, Resources, Symbol};
+
+const HOUR: i64 = 3_600;
+const DAY: i64 = 24 * HOUR;
+
+fn revision(name: &str) -> Labels {
+    Labels::new().with("pod-template-hash", name)
+}
+
+/// A recommender of a pod `a` that requests so much CPU.
+fn recommender(settings: RecommenderSettings, request_milli: i64) -> Recommender {
+    let mut recommender = Recommender::new(settings);
+    recommender.add_pod(named("a"), &revision("1"), [(app(), request_milli)], START);
+    recommender
+}
+
+/// So many minutes of use by pod `a`, from a second on.
+fn use_of(recommender: &mut Recommender, from: i64, minutes: i64, milli: i64, bytes: i64) {
+    for minute in 0..minutes {
+        let now = after(from + minute * 60);
+        recommender.cpu_sample((named("a"), app()), now, milli, now).unwrap();
+        recommender.memory_sample((named("a"), app()), now, bytes, now).unwrap();
+    }
+}
+
+fn only(recommender: &mut Recommender, vpa: &VerticalPodAutoscaler) -> ContainerRecommendation {
+    let all = recommender.recommend(vpa, &LabelSelector::default());
+    assert_eq!(all.len(), 1);
+    all[0].clone()
+}
+
+#[test]
+fn up_to_1_3_a_sample_weighs_by_what_is_requested() {
+    let target = |minor| {
+        let mut recommender = recommender(RecommenderSettings::of(release(minor)), 4_000);
+        use_of(&mut recommender, 0, 30, 100, 1);
+        recommender.add_pod(named("a"), &revision("1"), [(app(), 100)], after(HOUR));
+        use_of(&mut recommender, HOUR, 30, 1_000, 1);
+        only(&mut recommender, &autoscaler(None)).target.cpu_milli()
+    };
+    assert!(target(3) < 200, "the thirty samples with a large request outweigh the others forty to one");
+    assert!(target(4) > 1_000);
+}
+
+#[test]
+fn what_a_release_does_not_know_is_not_looked_at() {
+    let target = |minor| {
+        let mut settings = RecommenderSettings::of(release(minor));
+        settings.round_milli = 500;
+        settings.round_bytes = 1_000_000_000;
+        settings.max_allowed = Resources::cpu_memory(800, 0);
+        let mut recommender = recommender(settings, 100);
+        use_of(&mut recommender, 0, 60, 600, 400_000_000);
+        only(&mut recommender, &autoscaler(None))
+    };
+    assert_eq!((target(3).target.cpu_milli(), target(3).uncapped_target.cpu_milli()), (716, 716));
+    assert_eq!((target(4).target.cpu_milli(), target(4).uncapped_target.cpu_milli()), (800, 1_000));
+    assert!(target(4).target.memory_bytes() < 600_000_000);
+    assert_eq!(target(5).target.memory_bytes(), 1_000_000_000);
+}
+
+#[test]
+fn a_policy_changes_what_a_kill_asks_for_only_behind_its_gate() {
+    let mut policy = ContainerPolicy::of(app());
+    policy.oom_bump_up_ratio = Some(Quantity::from_nanos(3_000_000_000));
+    let target = |minor, per_vpa_config| {
+        let mut recommender =
+            recommender(RecommenderSettings { per_vpa_config, ..RecommenderSettings::of(release(minor)) }, 0);
+        let kill = OutOfMemory { at: START, request_bytes: 1_000_000_000 };
+        recommender.out_of_memory((named("a"), app()), kill, Some(&policy), START).unwrap();
+        only(&mut recommender, &autoscaler(None)).target.memory_bytes()
+    };
+    assert!(target(5, true) > 3_000_000_000);
+    assert!(target(5, false) < 1_600_000_000);
+    assert_eq!(target(4, true), target(5, false));
+}
+
+#[test]
+fn samples_of_nobody_and_of_the_past_are_refused() {
+    let mut recommender = recommender(RecommenderSettings::default(), 0);
+    let of = (named("a"), app());
+    assert_eq!(recommender.cpu_sample((named("b"), app()), START, 1, START), Err(NotTaken::UnknownContainer));
+    assert_eq!(
+        recommender.cpu_sample((named("a"), Symbol::new("x")), START, 1, START),
+        Err(NotTaken::UnknownContainer)
+    );
+    assert_eq!(recommender.cpu_sample(of, after(60), 1, after(60)), Ok(()));
+    assert_eq!(recommender.cpu_sample(of, after(60), 1, after(60)), Err(NotTaken::Outdated));
+    assert_eq!(recommender.memory_sample(of, after(60), 1, after(60)), Ok(()));
+    assert_eq!(recommender.memory_sample(of, after(60), 2, after(60)), Ok(()), "of the same instant counts");
+    assert_eq!(recommender.memory_sample(of, after(59), 1, after(60)), Err(NotTaken::Outdated));
+}
+
+#[test]
+fn what_is_over_eight_days_old_is_forgotten_though_its_pod_lives() {
+    let mut recommender = recommender(RecommenderSettings::default(), 0);
+    use_of(&mut recommender, 0, 1, 500, 1);
+    recommender.forget(after(8 * DAY - HOUR));
+    assert_eq!(recommender.recommend(&autoscaler(None), &LabelSelector::default()).len(), 1);
+    recommender.forget(after(8 * DAY - 1));
+    assert_eq!(recommender.recommend(&autoscaler(None), &LabelSelector::default()).len(), 1, "once an hour");
+    recommender.forget(after(8 * DAY));
+    assert_eq!(recommender.recommend(&autoscaler(None), &LabelSelector::default()), []);
+    use_of(&mut recommender, 9 * DAY, 1, 500, 1);
+    assert_eq!(recommender.recommend(&autoscaler(None), &LabelSelector::default()).len(), 1, "and begins anew");
+}
+
+#[test]
+fn other_namespaces_and_other_labels_are_of_no_concern() {
+    let mut recommender = recommender(RecommenderSettings::default(), 0);
+    let mut elsewhere = named("a");
+    elsewhere.namespace = Symbol::new("elsewhere");
+    recommender.add_pod(elsewhere, &revision("1"), [(Symbol::new("other"), 0)], START);
+    recommender.add_pod(named("b"), &revision("2"), [(Symbol::new("side"), 0)], START);
+    let mut names = |selector: &LabelSelector| -> Vec<&str> {
+        let all = recommender.recommend(&autoscaler(None), selector);
+        all.into_iter().map(|own| own.container.as_str()).collect()
+    };
+    assert_eq!(names(&LabelSelector::default()), ["app", "side"]);
+    assert_eq!(names(&LabelSelector { match_labels: revision("2"), expressions: Vec::new() }), ["side"]);
+}
+
+#[test]
+fn a_policy_that_names_a_container_inherits_nothing_from_that_of_all_others() {
+    let mut all = ContainerPolicy::of(Symbol::new("*"));
+    all.min_allowed = Resources::cpu_memory(2_000, 0);
+    let mut vpa = autoscaler(None);
+    vpa.containers.push(all);
+    let mut recommender = recommender(RecommenderSettings::default(), 0);
+    assert_eq!(only(&mut recommender, &vpa).target.cpu_milli(), 2_000);
+    let mut own = ContainerPolicy::of(app());
+    own.controlled_resources = Some(vec![ResourceName::CPU]);
+    vpa.containers.push(own);
+    let recommended = only(&mut recommender, &vpa);
+    assert_eq!((recommended.target.cpu_milli(), recommended.target.find(ResourceName::MEMORY)), (25, None));
+}
+
+#[test]
+fn a_pod_with_other_labels_is_of_another_history() {
+    let mut recommender = recommender(RecommenderSettings::default(), 0);
+    use_of(&mut recommender, 0, 10, 2_000, 1);
+    recommender.add_pod(named("a"), &revision("2"), [], after(HOUR));
+    let mut of = |name: &str| {
+        let selector = LabelSelector { match_labels: revision(name), expressions: Vec::new() };
+        recommender.recommend(&autoscaler(None), &selector)[0].target.cpu_milli()
+    };
+    assert!(of("1") > 2_000);
+    assert_eq!(of("2"), 25);
+}
+
+/// A day has a night, every replica another share, and a new revision begins in the middle of the week.
+#[test]
+fn what_is_kept_of_percentiles_is_what_comes_out_anew_and_is_seldom_looked_for() {
+    let mut recommender = recommender(RecommenderSettings::default(), 100);
+    recommender.add_pod(named("b"), &revision("2"), [(app(), 100)], START);
+    let vpa = autoscaler(None);
+    let mut kept = Estimates::default();
+    let (mut held, minutes) = (0, 7 * 24 * 60);
+    let mut before = Vec::new();
+    for minute in 0..minutes {
+        let now = after(minute * 60);
+        let of_day = (minute % 1_440 - 720).abs();
+        let (milli, mebibytes) = (100 + of_day - of_day % 15, 300 + of_day / 15);
+        for (pod, share, from) in [("a", 1, 0), ("b", 2, minutes / 2)] {
+            if minute >= from {
+                recommender.cpu_sample((named(pod), app()), now, milli / share, now).unwrap();
+                recommender.memory_sample((named(pod), app()), now, mebibytes << 20, now).unwrap();
+            }
+        }
+        let holds = recommender.holds(&kept, &vpa);
+        let again = recommender.recommend_again(&mut kept, &vpa, &LabelSelector::default());
+        assert_eq!(again, recommender.clone().recommend(&vpa, &LabelSelector::default()), "after {minute} minutes");
+        if holds {
+            held += 1;
+            let targets =
+                |all: &[ContainerRecommendation]| all.iter().map(|own| own.target.clone()).collect::<Vec<_>>();
+            assert_eq!(targets(&again), targets(&before));
+        }
+        for (narrow, own) in recommender.narrowest(&kept, &vpa, None).iter().zip(&again) {
+            for name in [ResourceName::CPU, ResourceName::MEMORY] {
+                assert!(own.lower_bound.get(name) <= narrow.lower_bound.get(name));
+                assert!(own.upper_bound.get(name) >= narrow.upper_bound.get(name));
+            }
+        }
+        before = again;
+    }
+    assert!(held * 10 > minutes * 8, "{held} of {minutes}");
+    assert!(kept.searched() * 10 < 2 * minutes as u64, "{} of {}", kept.searched(), 2 * minutes);
+}
