@@ -1,10 +1,10 @@
 //! The event handlers: each collects a view, calls a decision and applies its plan through the world.
 //!
-//! A handler is a function of (context, now, event). It reads the [`World`](crate::world::World), asks `policy` what to
+//! A handler is a function of (context, now, event). It reads the [`World`](crate::world::World), asks a deciding crate what to
 //! do, and changes the world through named operations, giving the reason that the decision gave. What it wants done later
 //! it puts on the event queue.
 //!
-//! What must not live here: arithmetic that a real controller could use (`policy`), and the reading of files
+//! What must not live here: arithmetic that a real controller could use (the deciding crates), and the reading of files
 //! (`scenario`).
 
 mod cluster_autoscaler;

@@ -2,19 +2,13 @@
 //! wait, under an autoscaling policy. It is a discrete-event simulator; the decisions inside it (packing, instance
 //! selection, replica counts, scheduling) are plain functions that a real controller could call.
 //!
-//! The crate is a house of rooms. A room may import only the rooms listed above it; a test enforces that.
+//! The decisions stand in crates of their own ([`nodecast_karpenter`], [`nodecast_scheduler`], [`nodecast_cluster_autoscaler`],
+//! [`nodecast_replicas`], [`nodecast_vpa`]), and so do [`domain`], [`manifests`], [`catalog`], [`cloud`], [`load`], [`engine`] and
+//! [`single_pass`], which this crate hands on. Its rooms may import only the rooms listed above them; a test enforces that.
 //!
 //! | room | holds |
 //! | --- | --- |
-//! | [`domain`] | vocabulary as plain data |
-//! | [`catalog`] | EC2 instance types, offerings and prices |
-//! | [`cluster`] | specifications, pods, nodes and workloads as they are, and the one journal of what has changed |
-//! | [`policy`] | the decisions; they know no clock, no event and no randomness of their own |
-//! | [`engine`] | event queue, clock, random streams; no Kubernetes word in it |
 //! | [`world`] | the simulated cluster, changed through named operations, and the record of what happened to it |
-//! | [`control_plane`] | what API server and controller-manager know and answer: the status of disruption budgets, evictions |
-//! | [`cloud`] | the simulated EC2 and its bill |
-//! | [`load`] | load curves and the request model |
 //! | [`scenario`] | scenario files and Kubernetes manifests, resolved and validated |
 //! | [`actors`] | event handlers: controllers, scheduler loop, autoscalers, node life |
 //! | [`simulation`] | one runnable simulation from a scenario, a policy and a seed |

@@ -3,7 +3,7 @@
 //! Every change goes through an operation that changes the [cluster](crate::cluster) and appends to the [`record`]. Actors read
 //! the cluster freely; nobody but an operation writes it.
 //!
-//! What must not live here: when something happens (`actors`), what ought to happen (`policy`), money (`cloud`).
+//! What must not live here: when something happens (`actors`), what ought to happen (the deciding crates), money (`ec2`).
 
 mod actions;
 pub mod availability;

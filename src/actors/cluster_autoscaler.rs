@@ -1,7 +1,7 @@
 //! The Cluster Autoscaler: its main loop on the Auto Scaling groups of the setup.
 //!
 //! Each iteration reads the groups if it is time ([`groups`]), looks at the cluster ([`observation`]) and lets
-//! `policy::cluster_autoscaler` decide. Growth is a call at once; nodes that go are tainted, drained and ended ([`removal`]);
+//! `nodecast-cluster-autoscaler` decide. Growth is a call at once; nodes that go are tainted, drained and ended ([`removal`]);
 //! what was decided and why goes to the record ([`notes`]).
 //!
 //! Source: Cluster Autoscaler 1.36 `main.go`, `loop/trigger.go`.

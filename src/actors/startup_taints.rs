@@ -4,7 +4,7 @@
 //! `startupTaints` of a NodePool, and what Cluster Autoscaler's flags and prefixes declare. A NodePool, a node group, or something
 //! else puts the taint on a node, and the component removes it once its pod there is Ready.
 //!
-//! Must not: decide what an autoscaler makes of a tainted node (`policy`).
+//! Must not: decide what an autoscaler makes of a tainted node (the deciding crates).
 //!
 //! Deviation: nodes that are there when a run begins have no startup taints; a node of a dump keeps those that the dump shows.
 //! Deviation: where no manifest holds the component's DaemonSet, the time from Ready is assumed: 10s for Cilium, 7.5s for EFS, 5s for others.

@@ -1,7 +1,7 @@
 //! The values of KEDA's triggers in the simulation: the calendar, pods, Prometheus, queues, and what the
 //! scenario states.
 //!
-//! What must not live here: what KEDA does with a value (`keda_loop`, `policy`).
+//! What must not live here: what KEDA does with a value (`keda_loop`, the deciding crates).
 
 use std::collections::BTreeSet;
 

@@ -11,7 +11,7 @@
 //!
 //! Source: Kubernetes 1.36 `pkg/controller/volume/attachdetach`, `pkg/scheduler/framework/plugins/volumebinding`.
 //!
-//! What must not live here: where a pod may run because of its volumes (`policy::kube_scheduler`, `policy::packing`).
+//! What must not live here: where a pod may run because of its volumes (`nodecast-scheduler`, `karpenter::packing`).
 
 mod applied;
 mod limits;

@@ -1,7 +1,7 @@
 //! The load balancers that Services and Ingresses call for: those of the manifests from the start, those that the timeline applies from
 //! then on, and each until what called for it does not any more. What is taken away and applied back in one instant was never away.
 //!
-//! What must not live here: what they cost (`cloud`), what a manifest calls for (`manifests`).
+//! What must not live here: what they cost (`ec2`), what a manifest calls for (`manifests`).
 
 use crate::domain::BalancerKind;
 use crate::domain::SimTime;

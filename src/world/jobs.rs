@@ -1,6 +1,6 @@
 //! Jobs as they came and went, those of CronJobs and ScaledJobs among them.
 //!
-//! What must not live here: when a Job makes pods or has ended (`policy`), and when that is looked at (`actors`).
+//! What must not live here: when a Job makes pods or has ended (the deciding crates), and when that is looked at (`actors`).
 
 use super::World;
 use crate::domain::workload::{JobSpec, JobStatus};

@@ -1,6 +1,6 @@
 //! What VerticalPodAutoscalers recommended and did, and what limits held back.
 //!
-//! What must not live here: what ought to be recommended (`policy`).
+//! What must not live here: what ought to be recommended (the deciding crates).
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //!
 //! Source: AWS documentation of capacity reservations as of 2026.
 //!
-//! What must not live here: which reservations an autoscaler knows (`policy`, actors), what they cost (`billing`).
+//! What must not live here: which reservations an autoscaler knows (the deciding crates, actors), what they cost (`billing`).
 
 use super::Pool;
 use nodecast_model::domain::{HourlyRate, Labels, SimDuration, SimTime, Symbol, well_known};

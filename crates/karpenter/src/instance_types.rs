@@ -1,7 +1,7 @@
 //! What a node of each EC2 instance type offers to pods, as Karpenter's AWS provider computes it: capacity, overhead,
 //! allocatable, labels and offerings, by release; and what the kubelet of a real node reports.
 //!
-//! What must not live here: which type is chosen (`packing` narrows, `selection` chooses), how prices move (`cloud`).
+//! What must not live here: which type is chosen (`packing` narrows, `selection` chooses), how prices move (`ec2`).
 
 #[cfg(test)]
 mod auto_mode_tests;

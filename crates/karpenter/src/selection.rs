@@ -1,7 +1,7 @@
 //! From the instance types that a node claim may have to the launch request that Karpenter sends: filters, price order,
 //! truncation, allocation strategy.
 //!
-//! What must not live here: how EC2 answers the request (`cloud`), what a failed launch leads to (actors).
+//! What must not live here: how EC2 answers the request (`ec2`), what a failed launch leads to (actors).
 
 mod current;
 mod legacy;

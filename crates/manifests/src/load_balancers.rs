@@ -8,7 +8,7 @@
 //! `plugin/pkg/admission/network/defaultingressclass/admission.go`; AWS Load Balancer Controller v2.13 `webhooks/core/service_mutator.go`,
 //! `pkg/service/service_utils.go` and `pkg/ingress/group_loader.go`, `classifyIngress`; EKS user guide, `automode/auto-configure-nlb` (2026).
 //!
-//! What must not live here: how Services and Ingresses are written (`balancers`), what load balancers cost (`cloud`).
+//! What must not live here: how Services and Ingresses are written (`balancers`), what load balancers cost (`ec2`).
 
 use std::collections::BTreeMap;
 

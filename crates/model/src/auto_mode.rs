@@ -4,7 +4,7 @@
 //! Source: EKS user guide, `automode/` (2026): `set-builtin-node-pools`, `create-node-pool`, `create-node-class`,
 //! `automode-learn-instances`; the whole objects of the built-in pools as clusters show them (2025-12).
 //!
-//! What must not live here: what it costs beside its instances (`cloud`), which release of Karpenter it is like (`release`).
+//! What must not live here: what it costs beside its instances (`ec2`), which release of Karpenter it is like (`release`).
 
 mod allowed;
 

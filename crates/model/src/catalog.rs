@@ -1,6 +1,6 @@
 //! EC2 as a price list: instance types, which zones offer them, what they cost.
 //!
-//! What must not live here: any Kubernetes rule (what a node offers to pods is `policy::instance_types`), any change over
+//! What must not live here: any Kubernetes rule (what a node offers to pods is `karpenter::instance_types`), any change over
 //! time, and the price data themselves, which whoever decides has to bring.
 
 mod cells;

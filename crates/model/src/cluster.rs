@@ -5,7 +5,7 @@
 //! measure of staleness: of everything ([`Cluster::changed`]), of what is placed where ([`Cluster::placement_changed`]), of a
 //! node's pods ([`Node::pods_changed`](state::Node::pods_changed)).
 //!
-//! What must not live here: when something happens (`actors`), what ought to happen (`policy`), what is told of it afterwards
+//! What must not live here: when something happens (`actors`), what ought to happen (the deciding crates), what is told of it afterwards
 //! (`world`), what a component believes of the cluster (its own memory).
 
 pub mod derived;

@@ -3,7 +3,7 @@
 //! Source: EKS user guide, `fargate-profile`, `fargate-pod-configuration`, `fargate` (considerations), 2024-12 and later; ECS developer
 //! guide, Fargate throttling quotas.
 //!
-//! What must not live here: how long a pod takes to start, what it costs (`cloud`), when anything happens.
+//! What must not live here: how long a pod takes to start, what it costs (`ec2`), when anything happens.
 
 mod profile;
 mod rate;

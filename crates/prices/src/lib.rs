@@ -1,8 +1,8 @@
 //! EC2 as a price list: instance types, which zones offer them, what they cost. Read from pricing-data/, which is
 //! embedded in the program; a region is parsed when it is first asked for.
 //!
-//! What must not live here: any Kubernetes rule (what a node offers to pods is `policy::instance_types`), any change
-//! over time (that is `cloud`).
+//! What must not live here: any Kubernetes rule (what a node offers to pods is `karpenter::instance_types`), any change
+//! over time (that is `ec2`).
 
 mod embedded;
 mod extras;

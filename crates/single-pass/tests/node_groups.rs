@@ -1,5 +1,7 @@
 //! What nodes of node groups offer, from the text of a ClusterConfig and real instance types.
 
+#![allow(clippy::unwrap_used)]
+
 use nodecast_karpenter::instance_types::{Measured, node_of_group, pods_by_eks};
 use nodecast_manifests::{Manifests, read_manifests};
 use nodecast_model::catalog::InstanceFacts;

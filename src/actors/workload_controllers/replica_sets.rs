@@ -1,7 +1,7 @@
 //! The ReplicaSet controller where its calls take time: a few ReplicaSets are worked on at once, each makes its pods in batches
 //! that double, and every call waits for a token of the controller's one client.
 //!
-//! What must not live here: how many pods a ReplicaSet wants (`deployments`), and which are deleted first (`policy`).
+//! What must not live here: how many pods a ReplicaSet wants (`deployments`), and which are deleted first (the deciding crates).
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/replicaset/replica_set.go`, `syncReplicaSet`, `manageReplicas`, `slowStartBatch`.
 //!

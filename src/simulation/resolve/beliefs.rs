@@ -1,6 +1,6 @@
 //! NodeOverlays and CapacityBuffers of a policy, from the start and as the timeline changes them.
 //!
-//! What must not live here: what Karpenter makes of them (`policy`).
+//! What must not live here: what Karpenter makes of them (the deciding crates).
 
 use crate::actors::{Action, Setup, Step};
 use crate::domain::capacity_buffer::{BufferShape, CapacityBuffer};

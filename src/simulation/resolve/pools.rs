@@ -1,6 +1,6 @@
 //! The NodePools that a policy's Karpenter knows, from the start and as the timeline changes them.
 //!
-//! What must not live here: what Karpenter does about a changed NodePool (`policy`).
+//! What must not live here: what Karpenter does about a changed NodePool (the deciding crates).
 
 use super::storage;
 use crate::actors::{Action, Setup, Step};

@@ -1,6 +1,6 @@
 //! The EBS volumes that Karpenter's nodes are launched with, and the disk that pods have of them.
 //!
-//! What must not live here: what volumes cost (`cloud`), how manifests state them (`manifests`).
+//! What must not live here: what volumes cost (`ec2`), how manifests state them (`manifests`).
 
 use crate::release::Behaviour;
 use nodecast_model::catalog::InstanceFacts;

@@ -1,6 +1,6 @@
 //! What a bill has beside nodes and no object of a dump states: NAT gateways, public addresses, traffic between zones.
 //!
-//! What must not live here: prices (`cloud`).
+//! What must not live here: prices (`ec2`).
 
 use std::fmt::Write as _;
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::{UnknownVersion, major_and_minor};
 
-/// A Karpenter release as a user names it. What it does is a matter of `policy::release`.
+/// A Karpenter release as a user names it. What it does is a matter of `karpenter::release`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct KarpenterVersion {
     major: u8,
