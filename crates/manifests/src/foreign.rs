@@ -3,7 +3,7 @@
 //! A kind is known by its group, for several projects have a `Job`, a `Service` or a `Cluster`. What must not live here:
 //! kinds that are read (`kinds`).
 
-use super::kinds::API_VERSIONS;
+use super::known_kinds::API_VERSIONS;
 use nodecast_model::text::error::nearest;
 
 /// What a kind of another project comes to.

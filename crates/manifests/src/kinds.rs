@@ -2,6 +2,7 @@
 
 use super::common::metadata;
 use super::foreign::{Foreign, foreign, group_of, is_namesake, renderer};
+use super::known_kinds::{API_VERSIONS, READ};
 use super::pod::OBJECT;
 use super::{
     Manifests, Namespace, admission, balancers, batch, capacity_buffer, config_map, eksctl, helm, hpa, keda, keda_jobs,
@@ -12,98 +13,6 @@ use nodecast_model::text::InputError;
 use nodecast_model::text::error::{Effect, listed, nearest};
 use nodecast_model::text::reader::Reader;
 use nodecast_model::text::tree::{Node, NodeKind};
-
-/// Kinds that are read.
-pub const READ: &[&str] = &[
-    "Deployment",
-    "ReplicaSet",
-    "ReplicationController",
-    "StatefulSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "Pod",
-    "Node",
-    "NodeClaim",
-    "HorizontalPodAutoscaler",
-    "VerticalPodAutoscaler",
-    "ScaledObject",
-    "ScaledJob",
-    "PodDisruptionBudget",
-    "PriorityClass",
-    "Service",
-    "Ingress",
-    "IngressClass",
-    "Namespace",
-    "NodePool",
-    "EC2NodeClass",
-    "NodeClass",
-    "Provisioner",
-    "AWSNodeTemplate",
-    "ClusterConfig",
-    "ServiceMonitor",
-    "PodMonitor",
-    "StorageClass",
-    "VolumeAttributesClass",
-    "PersistentVolume",
-    "PersistentVolumeClaim",
-    "CSINode",
-    "ConfigMap",
-    "KubeSchedulerConfiguration",
-    "LimitRange",
-    "ResourceQuota",
-    "Rollout",
-    "NodeOverlay",
-    "CapacityBuffer",
-    "PodTemplate",
-    "SecurityGroupPolicy",
-];
-
-/// API versions whose form is read, by kind, the one to write first.
-pub const API_VERSIONS: &[(&str, &[&str])] = &[
-    ("Deployment", &["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"]),
-    ("ReplicaSet", &["apps/v1", "apps/v1beta2", "extensions/v1beta1"]),
-    ("ReplicationController", &["v1"]),
-    ("StatefulSet", &["apps/v1", "apps/v1beta1", "apps/v1beta2"]),
-    ("DaemonSet", &["apps/v1", "apps/v1beta2", "extensions/v1beta1"]),
-    ("Job", &["batch/v1", "batch/v1beta1"]),
-    ("CronJob", &["batch/v1", "batch/v1beta1"]),
-    ("Pod", &["v1"]),
-    ("Node", &["v1"]),
-    ("NodeClaim", &["karpenter.sh/v1", "karpenter.sh/v1beta1"]),
-    ("Service", &["v1"]),
-    ("Ingress", &["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"]),
-    ("IngressClass", &["networking.k8s.io/v1", "networking.k8s.io/v1beta1"]),
-    ("Namespace", &["v1"]),
-    ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v1", "autoscaling/v2beta1"]),
-    ("VerticalPodAutoscaler", &["autoscaling.k8s.io/v1", "autoscaling.k8s.io/v1beta2"]),
-    ("PodDisruptionBudget", &["policy/v1", "policy/v1beta1"]),
-    ("PriorityClass", &["scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"]),
-    ("KubeSchedulerConfiguration", &["kubescheduler.config.k8s.io/v1", "kubescheduler.config.k8s.io/v1beta3"]),
-    ("NodePool", &["karpenter.sh/v1", "karpenter.sh/v1beta1"]),
-    ("EC2NodeClass", &["karpenter.k8s.aws/v1", "karpenter.k8s.aws/v1beta1"]),
-    ("NodeClass", &["eks.amazonaws.com/v1"]),
-    ("Provisioner", &["karpenter.sh/v1alpha5", "karpenter.sh/v1alpha4"]),
-    ("AWSNodeTemplate", &["karpenter.k8s.aws/v1alpha1"]),
-    ("ScaledObject", &["keda.sh/v1alpha1"]),
-    ("ScaledJob", &["keda.sh/v1alpha1"]),
-    ("ClusterConfig", &["eksctl.io/v1alpha5", "eksctl.io/v1alpha4"]),
-    ("ServiceMonitor", &["monitoring.coreos.com/v1"]),
-    ("PodMonitor", &["monitoring.coreos.com/v1"]),
-    ("StorageClass", &["storage.k8s.io/v1", "storage.k8s.io/v1beta1"]),
-    ("VolumeAttributesClass", &["storage.k8s.io/v1", "storage.k8s.io/v1beta1", "storage.k8s.io/v1alpha1"]),
-    ("CSINode", &["storage.k8s.io/v1", "storage.k8s.io/v1beta1"]),
-    ("PersistentVolume", &["v1"]),
-    ("PersistentVolumeClaim", &["v1"]),
-    ("ConfigMap", &["v1"]),
-    ("LimitRange", &["v1"]),
-    ("ResourceQuota", &["v1"]),
-    ("Rollout", &["argoproj.io/v1alpha1"]),
-    ("NodeOverlay", &["karpenter.sh/v1alpha1"]),
-    ("CapacityBuffer", &["autoscaling.x-k8s.io/v1beta1", "autoscaling.x-k8s.io/v1alpha1"]),
-    ("PodTemplate", &["v1"]),
-    ("SecurityGroupPolicy", &["vpcresources.k8s.aws/v1beta1"]),
-];
 
 /// Kinds that change neither capacity, nor cost, nor latency.
 pub const WITHOUT_EFFECT: &[&str] = &[

@@ -26,6 +26,7 @@ mod keda;
 mod keda_jobs;
 mod keda_keys;
 mod kinds;
+mod known_kinds;
 mod legacy;
 mod load_balancers;
 mod monitor;
@@ -61,7 +62,8 @@ pub use fargate::{check_profile_label, check_profile_name, check_profile_namespa
 pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_group};
 pub use generated::Generated;
 pub use keda::check_query;
-pub use kinds::{API_VERSIONS, NOT_SIMULATED, READ, UNKNOWN_KIND, WITHOUT_EFFECT};
+pub use kinds::{NOT_SIMULATED, UNKNOWN_KIND, WITHOUT_EFFECT};
+pub use known_kinds::{API_VERSIONS, READ};
 pub use load_balancers::{BalancerCaller, BalancerMaker, LoadBalancer, StandingBalancers};
 pub use monitor::Monitor;
 pub use namespaces::Namespaces;

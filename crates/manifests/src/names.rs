@@ -5,7 +5,7 @@
 //! `pkg/apis/batch/validation/validation.go` (a CronJob leaves room for what its Jobs are called), and for objects of custom
 //! resources `apiextensions-apiserver/pkg/apiserver/validation`, which takes subdomains.
 
-use super::kinds::READ;
+use super::known_kinds::READ;
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::Reader;
 use nodecast_model::text::tree::{Entry, Node};
