@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use agreement::{
-    cluster_autoscaler, fields, hpa, karpenter, karpenter_consolidation, karpenter_timeline, keda, kube_scheduler,
-    tally, vpa,
+    cluster_autoscaler, fields, hpa, karpenter, karpenter_consolidation, keda, kube_scheduler, tally, vpa,
 };
+use agreement_timelines::karpenter_timeline;
 
 type Suite = fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String>;
 

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --example generate-packing-suite -- scenarios/packing
 //!
-//! What they hold is said in `agreement/src/packing_suite.rs`; a test compares it with what is here.
+//! What they hold is said in `crates/agreement/src/packing_suite.rs`; a test compares it with what is here.
 
 use std::path::Path;
 

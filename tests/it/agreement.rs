@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use agreement::{
-    cluster_autoscaler, fields, hpa, karpenter, karpenter_consolidation, karpenter_timeline, keda, kube_scheduler,
-    tally, vpa,
+    cluster_autoscaler, fields, hpa, karpenter, karpenter_consolidation, keda, kube_scheduler, tally, vpa,
 };
+use agreement_timelines::karpenter_timeline;
 
 /// Fails with every disagreement, or if a case is not compared at all.
 fn all_agree(suite: fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String>, files: &[&str], cases: usize) {

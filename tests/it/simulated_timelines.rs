@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use agreement::karpenter_timeline_scenario::{Simulated, run};
+use agreement_timelines::karpenter_timeline_scenario::{Simulated, run};
 
 /// Timelines that a scenario states and that come out otherwise, with the reason.
 const OTHERWISE: [(&str, &str); 11] = [

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use nodecast::domain::{SimDuration, SimTime};
 use nodecast_cluster_autoscaler::view::{NodeView, PodPlace};
 use nodecast_cluster_autoscaler::{
     ClusterAutoscaler, GroupActions, Iteration, Observation, ResizeError, ScaleUpReport, ScaleUpResult,
 };
+use nodecast_model::domain::{SimDuration, SimTime};
 use serde_json::{Value, json};
 
 use crate::cluster_autoscaler_case::Cluster;

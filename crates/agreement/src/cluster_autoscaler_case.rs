@@ -3,13 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nodecast::domain::GroupRanks;
-use nodecast::domain::labels::deprecated_node_labels;
-use nodecast::domain::pod::PodPhase;
-use nodecast::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, Symbol, Taint, TaintEffect};
-use nodecast::scenario::manifests::{
-    daemon_set_from_json, node_from_json, pod_disruption_budget_from_json, pod_from_json,
-};
 use nodecast_cluster_autoscaler::expander::PodPrice;
 use nodecast_cluster_autoscaler::templates::kube_proxy;
 use nodecast_cluster_autoscaler::view::{
@@ -17,6 +10,11 @@ use nodecast_cluster_autoscaler::view::{
     NodeView, PodPlace, PodTraits, PodView, RestartPolicy,
 };
 use nodecast_cluster_autoscaler::{ExpanderInputs, Flags, aws};
+use nodecast_manifests::{daemon_set_from_json, node_from_json, pod_disruption_budget_from_json, pod_from_json};
+use nodecast_model::domain::GroupRanks;
+use nodecast_model::domain::labels::deprecated_node_labels;
+use nodecast_model::domain::pod::PodPhase;
+use nodecast_model::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, Symbol, Taint, TaintEffect};
 use serde_json::{Value, json};
 
 use crate::fields::{NOW, count, integer, list, number_or, text};
@@ -296,7 +294,7 @@ fn read_ranks(text: &str) -> Result<GroupRanks, String> {
 }
 
 /// What a node has of its own, read as a Node object.
-fn read_shell(name: &str, labelled: &Value, offered: &Value) -> Result<nodecast::domain::NodeObject, String> {
+fn read_shell(name: &str, labelled: &Value, offered: &Value) -> Result<nodecast_model::domain::NodeObject, String> {
     let or_empty = |value: &Value| if value.is_null() { json!({}) } else { value.clone() };
     let allocatable = or_empty(&offered["allocatable"]);
     let capacity = if offered["capacity"].is_null() { allocatable.clone() } else { offered["capacity"].clone() };
@@ -339,7 +337,7 @@ fn read_controller(owner: &Value) -> Controller {
 
 fn read_traits(
     namespace: Symbol,
-    spec: Arc<nodecast::domain::PodSpec>,
+    spec: Arc<nodecast_model::domain::PodSpec>,
     controller: Option<Controller>,
     raw: &Value,
 ) -> Result<PodTraits, String> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use nodecast::domain::{SimDuration, SimTime};
+use nodecast_model::domain::{SimDuration, SimTime};
 use serde_json::Value;
 
 /// The instant at which every case decides; ages are subtracted from it.

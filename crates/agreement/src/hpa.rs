@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use nodecast::domain::hpa::{
+use nodecast_model::domain::hpa::{
     Behavior, HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget, ScaleTargetRef, ScalingPolicy,
     ScalingPolicyKind, ScalingRules, SelectPolicy,
 };
-use nodecast::domain::pod::PodPhase;
-use nodecast::domain::resources::ResourceName;
-use nodecast::domain::{KubernetesVersion, Quantity, SimDuration, SimTime, Symbol};
+use nodecast_model::domain::pod::PodPhase;
+use nodecast_model::domain::resources::ResourceName;
+use nodecast_model::domain::{KubernetesVersion, Quantity, SimDuration, SimTime, Symbol};
 use nodecast_replicas::hpa::{
     BehaviorBounds, ConditionReason, HpaParameters, HpaState, HpaView, MetricReading, PodSample, PodView,
     ReadyCondition, Recommendation, Reported, Sample, ScaleEvent, SettledPods, clamp_without_behavior, group_pods,

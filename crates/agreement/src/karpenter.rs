@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use nodecast::domain::labels::is_well_known;
-use nodecast::domain::requirements::{Operator, Requirement, Requirements};
-use nodecast::domain::symbol::well_known;
-use nodecast::domain::{HourlyRate, Symbol};
 use nodecast_karpenter::instance_types::{InstanceType, Offering};
 use nodecast_karpenter::packing::{PackingPlan, PlannedClaim, TieBreak, pack};
+use nodecast_model::domain::labels::is_well_known;
+use nodecast_model::domain::requirements::{Operator, Requirement, Requirements};
+use nodecast_model::domain::symbol::well_known;
+use nodecast_model::domain::{HourlyRate, Symbol};
 use serde_json::{Value, json};
 
 use crate::fields::{list, same};

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nodecast::domain::requirements::{Operator, Requirement};
-use nodecast::domain::symbol::well_known;
-use nodecast::domain::{
-    HourlyRate, KarpenterVersion, Labels, NodeObject, NodePool, PodSpec, Quantity, ResourceName, Resources, SimTime,
-    Symbol,
-};
-use nodecast::scenario::manifests::{node_from_json, node_pool_from_json, pod_from_json};
 use nodecast_karpenter::instance_types::{InstanceType, Offering, Reservation};
 use nodecast_karpenter::packing::{
     BoundPod, MinValuesPolicy, NamespaceView, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView,
     PreferencePolicy, ReservedMode, Situation, TieBreak, Volumes,
+};
+use nodecast_manifests::{node_from_json, node_pool_from_json, pod_from_json};
+use nodecast_model::domain::requirements::{Operator, Requirement};
+use nodecast_model::domain::symbol::well_known;
+use nodecast_model::domain::{
+    HourlyRate, KarpenterVersion, Labels, NodeObject, NodePool, PodSpec, Quantity, ResourceName, Resources, SimTime,
+    Symbol,
 };
 use serde_json::Value;
 
@@ -98,7 +98,7 @@ impl Catalogs {
 impl Case {
     /// Reads a case against its catalog.
     pub fn read(case: &Value, catalog: &Value) -> Result<Self, String> {
-        let named = |error: nodecast::scenario::ScenarioError| error.to_string();
+        let named = |error: nodecast_model::text::InputError| error.to_string();
         let mut types = read_catalog(catalog)?;
         change_offerings(case, &mut types)?;
         let mut nodes = Vec::new();

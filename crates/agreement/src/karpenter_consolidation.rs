@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use nodecast::control_plane::eviction::Protections;
-use nodecast::domain::node_pool::DisruptionReason;
-use nodecast::domain::pod::PodPhase;
-use nodecast::domain::{HourlyRate, KarpenterVersion, NodeObject, PodSpec, SimTime};
-use nodecast::scenario::manifests::pod_disruption_budget_from_json;
 use nodecast_karpenter::disruption::{
     Candidate, ClusterView, Command, Decision, Found, Method, NodeFacts, PodBudget, PodPlace, PodView, PodsDigest,
     WhatIf, candidates, emptiness, evaluate, multi_node,
 };
 use nodecast_karpenter::packing::{NodeView, Packer, PackingSetup, PendingPod, PlannedClaim, PoolView, Situation};
+use nodecast_manifests::pod_disruption_budget_from_json;
+use nodecast_model::control_plane::eviction::Protections;
+use nodecast_model::domain::node_pool::DisruptionReason;
+use nodecast_model::domain::pod::PodPhase;
+use nodecast_model::domain::{HourlyRate, KarpenterVersion, NodeObject, PodSpec, SimTime};
 use serde_json::{Value, json};
 
 use crate::fields::{list, note_unread, same};
@@ -74,7 +74,7 @@ pub fn with_cluster<R>(
     value: &Value,
     ask: impl FnOnce(&mut Packer<'_>, &ClusterView<'_>) -> R,
 ) -> Result<R, String> {
-    let named = |error: nodecast::scenario::ScenarioError| error.to_string();
+    let named = |error: nodecast_model::text::InputError| error.to_string();
     let mut budgets = Vec::new();
     for budget in list(value, "podDisruptionBudgets")? {
         let allowed = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0);

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use nodecast::domain::cron::CronWindow;
-use nodecast::domain::hpa::{Behavior, MetricTarget, ScaleTargetRef};
-use nodecast::domain::keda::{
+use nodecast_model::domain::cron::CronWindow;
+use nodecast_model::domain::hpa::{Behavior, MetricTarget, ScaleTargetRef};
+use nodecast_model::domain::keda::{
     Fallback, FallbackBehavior, JobStrategy, ScaledJob, ScaledObject, ScalingAnnotations, ScalingModifiers, Trigger,
     TriggerCalculation, TriggerMetricType, TriggerSource,
 };
-use nodecast::domain::labels::Labels;
-use nodecast::domain::pod::{PodPhase, PodSpec};
-use nodecast::domain::workload::JobSpec;
-use nodecast::domain::{Quantity, SimDuration, Symbol};
+use nodecast_model::domain::labels::Labels;
+use nodecast_model::domain::pod::{PodPhase, PodSpec};
+use nodecast_model::domain::workload::JobSpec;
+use nodecast_model::domain::{Quantity, SimDuration, Symbol};
 use nodecast_replicas::keda::{
     Composite, FallbackCounts, FallbackRead, Formula, JobDemand, JobPodView, JobTrigger, Partition, PollView,
     QueryResult, QueueFigures, SourceReading, TriggerState, combine, composite, horizontal_pod_autoscaler, is_active,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nodecast::domain::{LabelSelector, Labels, NodeId, PodId, ResourceName, SimTime, Symbol};
-use nodecast::scenario::manifests::{deployment_from_json, node_from_json, pod_from_json};
+use nodecast_manifests::{deployment_from_json, node_from_json, pod_from_json};
+use nodecast_model::domain::{LabelSelector, Labels, NodeId, PodId, ResourceName, SimTime, Symbol};
 use nodecast_scheduler::{
     ClusterView, NodeEvaluation, NodeImage, PendingPod, Placement, Plugin, Reason, Scheduler, SchedulerConfig,
     SchedulerNode, Service, ShapeId, TieBreak, evaluate,

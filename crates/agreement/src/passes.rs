@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use nodecast::domain::SimDuration;
 use nodecast_karpenter::packing::{Packer, PackingPlan, PassWork};
+use nodecast_model::domain::SimDuration;
 use serde_json::{Value, json};
 
 use crate::karpenter_case::{Case, Catalogs};

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use nodecast::domain::vertical::{ContainerRecommendation, VerticalPodAutoscaler};
-use nodecast::domain::workload::ObjectName;
-use nodecast::domain::{Quantity, ResourceName, Resources, SimDuration, Symbol};
-use nodecast::scenario::manifests::vertical_pod_autoscaler_from_json;
+use nodecast_manifests::vertical_pod_autoscaler_from_json;
+use nodecast_model::domain::vertical::{ContainerRecommendation, VerticalPodAutoscaler};
+use nodecast_model::domain::workload::ObjectName;
+use nodecast_model::domain::{Quantity, ResourceName, Resources, SimDuration, Symbol};
 use nodecast_vpa::{AdmittedContainer, Bounds, ContainerState, NamespaceLimits};
 use serde_json::{Map, Value, json};
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use nodecast::domain::vertical::ContainerRecommendation;
-use nodecast::domain::workload::ObjectName;
-use nodecast::domain::{SimTime, Symbol};
+use nodecast_model::domain::vertical::ContainerRecommendation;
+use nodecast_model::domain::workload::ObjectName;
+use nodecast_model::domain::{SimTime, Symbol};
 use nodecast_vpa::{
     Admission, Answers, Cap, ControllerKind, LastTermination, NamespaceLimits, NotAdmitted, PodGroup, PodToUpdate,
     RankedPod, Resize, ResizeCondition, Updater, UpdaterSettings, UpdaterView, Verdict, Written, admit, cap,

@@ -1,8 +1,8 @@
 //! Cases of the Vertical Pod Autoscaler's recommender: samples of containers one after the other, and what it makes of them.
 
 use jiff::Timestamp;
-use nodecast::domain::vertical::VerticalPodAutoscaler;
-use nodecast::domain::{LabelSelector, Labels, ResourceName, SimDuration, SimTime, Symbol};
+use nodecast_model::domain::vertical::VerticalPodAutoscaler;
+use nodecast_model::domain::{LabelSelector, Labels, ResourceName, SimDuration, SimTime, Symbol};
 use nodecast_vpa::{NotTaken, OutOfMemory, Recommender, RecommenderSettings};
 use serde_json::{Map, Value, json};
 

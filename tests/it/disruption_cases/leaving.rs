@@ -46,7 +46,7 @@ fn with_grace(period: &str) -> impl FnOnce(Story) -> Story {
 fn four_groups_leave_one_after_the_other() {
     let slow = |more: Value| {
         let mut own = pod("100m", json!({"annotations": {"sim/shutdown-seconds": "10"}}));
-        agreement::karpenter_timeline::merge(&mut own["spec"], &more);
+        agreement_timelines::karpenter_timeline::merge(&mut own["spec"], &more);
         own
     };
     let critical = || slow(json!({"priorityClassName": "system-cluster-critical"}));

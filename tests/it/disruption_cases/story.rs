@@ -6,8 +6,8 @@ use nodecast::world::Record;
 use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, PodFacts};
 use serde_json::{Value, json};
 
-use agreement::karpenter_timeline::{ZERO, merge, read};
-use agreement::replay::Run;
+use agreement_timelines::karpenter_timeline::{ZERO, merge, read};
+use agreement_timelines::replay::Run;
 
 /// A case of the karpenter-timeline suite in the making, without expectations. Times are seconds; the disruption loop passes
 /// at 0.37 and every ten seconds from then on, as long as nothing holds it up.

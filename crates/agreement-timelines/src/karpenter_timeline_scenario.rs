@@ -6,16 +6,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use nodecast::catalog::{Catalog, CatalogError};
 use nodecast::scenario::Scenario;
 use nodecast::simulation;
+use nodecast_prices::{Catalog, CatalogError};
 use serde_json::{Value, json};
 
-use crate::fields::{list, number_or};
-use crate::karpenter_case::Catalogs;
 use crate::karpenter_timeline::merge;
 use crate::karpenter_timeline_events::{Likeness, compare_likeness};
-use crate::tally::each_case;
+use agreement::fields::{list, number_or};
+use agreement::karpenter_case::Catalogs;
+use agreement::tally::each_case;
 
 /// Seconds of the simulation at the instant that a case calls zero: whole periods of the disruption loop and of the search for vanished
 /// instances before it, so that it is the start of the controllers that decides where in them a case begins.

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use nodecast::actors::class;
 
 use super::{Happening, NodeChange, PodChange, ReplayAction, Run, cluster};
-use nodecast::cluster::NewWorkload;
-use nodecast::domain::pod::OwnerKind;
-use nodecast::domain::workload::ObjectName;
-use nodecast::domain::{
-    LabelSelector, Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known,
-};
 use nodecast::world::record::{EventKind, WorkloadKind};
 use nodecast_karpenter::disruption::ConditionStatus;
 use nodecast_karpenter::machine::Input;
+use nodecast_model::cluster::NewWorkload;
+use nodecast_model::domain::pod::OwnerKind;
+use nodecast_model::domain::workload::ObjectName;
+use nodecast_model::domain::{
+    LabelSelector, Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known,
+};
 
 /// From the loss of an instance to its node's Ready condition being unknown.
 const NOTICED_AFTER: SimDuration = SimDuration::from_millis(40_200);

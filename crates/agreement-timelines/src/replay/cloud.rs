@@ -2,18 +2,18 @@
 
 use super::{Happening, LaunchFaultKind, Run};
 use nodecast::actors::class;
-use nodecast::cloud::InstanceId;
-use nodecast::cloud::api::instance_name;
-use nodecast::cluster::NodePhase;
-use nodecast::domain::taints::TaintEffect;
-use nodecast::domain::{Currency, HourlyRate, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known};
 use nodecast::world::node_operations::LaunchFacts;
+use nodecast_ec2::InstanceId;
+use nodecast_ec2::api::instance_name;
 use nodecast_karpenter::disruption::ConditionStatus;
 use nodecast_karpenter::instance_types::{Offering, position};
 use nodecast_karpenter::machine::{
     CallRefused, ClaimRequest, Input, LaunchAnswer, LaunchedInstance, LaunchedNode, OfferingError,
 };
 use nodecast_karpenter::selection::price::Terms;
+use nodecast_model::cluster::NodePhase;
+use nodecast_model::domain::taints::TaintEffect;
+use nodecast_model::domain::{Currency, HourlyRate, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known};
 
 /// The instance behind a node.
 #[derive(Clone, Debug)]

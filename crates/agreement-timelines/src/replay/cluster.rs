@@ -1,11 +1,11 @@
 //! The scheduler and the workload controllers of a replay, which act together in steps.
 
 use super::Run;
-use nodecast::cluster::{NodePhase, PodPhase};
-use nodecast::domain::taints::first_untolerated;
-use nodecast::domain::{NodeId, PodId, SimTime, TaintEffect, WorkloadId};
 use nodecast::world::record::WorkloadKind;
 use nodecast_karpenter::machine::Input;
+use nodecast_model::cluster::{NodePhase, PodPhase};
+use nodecast_model::domain::taints::first_untolerated;
+use nodecast_model::domain::{NodeId, PodId, SimTime, TaintEffect, WorkloadId};
 
 /// One step: missing replicas are made, daemons placed, pending pods bound, pods of vanished nodes removed, budgets counted.
 pub(super) fn step(run: &mut Run, now: SimTime) {
@@ -62,7 +62,7 @@ fn takes_pods(run: &Run, node: NodeId) -> bool {
     state.phase == NodePhase::Registered && state.ready && state.deletion_requested.is_none()
 }
 
-fn accepts(run: &Run, node: NodeId, spec: &nodecast::domain::PodSpec) -> bool {
+fn accepts(run: &Run, node: NodeId, spec: &nodecast_model::domain::PodSpec) -> bool {
     let state = run.world.node(node);
     let repelling = state.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
     first_untolerated(repelling, &spec.tolerations).is_none() && spec.selects_node(&state.labels, state.name.as_str())

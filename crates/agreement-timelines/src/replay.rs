@@ -11,22 +11,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nodecast::actors::class;
-use nodecast::cluster::{Cluster, Derived, PodPhase};
-use nodecast::control_plane::budgets::{ProtectedByBudgets, eviction_answer};
-use nodecast::control_plane::eviction::{BudgetStatus, EvictionAnswer, Protections};
-use nodecast::domain::pod::PodDisruptionBudget;
-use nodecast::domain::workload::DaemonSet;
-use nodecast::domain::{
-    Currency, HourlyRate, KubernetesVersion, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, Taint,
-    WorkloadId,
-};
-use nodecast::engine::{EventQueue, PriorityClass, TimerId};
 use nodecast::world::World;
 use nodecast::world::record::ClaimFacts;
+use nodecast_engine::{EventQueue, PriorityClass, TimerId};
 use nodecast_karpenter::disruption::ConditionStatus;
 use nodecast_karpenter::instance_types::{InstanceType, Offering, position};
 use nodecast_karpenter::interruption::Notice;
 use nodecast_karpenter::machine::{Action, Input, Karpenter, NewClaim, Outside, Settings, Timer};
+use nodecast_model::cluster::{Cluster, Derived, PodPhase};
+use nodecast_model::control_plane::budgets::{ProtectedByBudgets, eviction_answer};
+use nodecast_model::control_plane::eviction::{BudgetStatus, EvictionAnswer, Protections};
+use nodecast_model::domain::pod::PodDisruptionBudget;
+use nodecast_model::domain::workload::DaemonSet;
+use nodecast_model::domain::{
+    Currency, HourlyRate, KubernetesVersion, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, Taint,
+    WorkloadId,
+};
 
 /// From a change of a pod, node or budget to the step that takes it up.
 const STEP: SimDuration = SimDuration::from_millis(50);

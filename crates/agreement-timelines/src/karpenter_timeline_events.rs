@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use nodecast::domain::node_pool::DisruptionReason;
-use nodecast::domain::{NodeId, SimDuration, SimTime};
 use nodecast::world::Record;
 use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, ReplacementFacts, WorkloadKind};
+use nodecast_model::domain::node_pool::DisruptionReason;
+use nodecast_model::domain::{NodeId, SimDuration, SimTime};
 use serde_json::{Map, Value, json};
 
-use crate::fields::list;
 use crate::karpenter_timeline::ZERO;
+use agreement::fields::list;
 
 /// Times agree if they are this close, in seconds.
 const CLOSE: f64 = 0.11;

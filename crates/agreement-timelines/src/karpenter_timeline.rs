@@ -3,26 +3,26 @@
 use std::path::{Path, PathBuf};
 
 use crate::replay::{LaunchFault, LaunchFaultKind, NodeChange, PodChange, Replay, ReplayAction, Run};
-use nodecast::domain::pod::IntOrPercent;
-use nodecast::domain::workload::{DaemonSet, ObjectName};
-use nodecast::domain::{
-    FeatureGates, LabelSelector, NodePool, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, TaintEffect,
-    Versions, well_known,
-};
-use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
 use nodecast_karpenter::disruption::ConditionStatus;
 use nodecast_karpenter::instance_types::complete_pools;
 use nodecast_karpenter::interruption::{InstanceState, Notice};
 use nodecast_karpenter::machine::{KarpenterSettings, Provider, Settings, Ties};
 use nodecast_karpenter::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
+use nodecast_manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
+use nodecast_model::domain::pod::IntOrPercent;
+use nodecast_model::domain::workload::{DaemonSet, ObjectName};
+use nodecast_model::domain::{
+    FeatureGates, LabelSelector, NodePool, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, TaintEffect,
+    Versions, well_known,
+};
 
 use serde_json::Value;
 use std::sync::Arc;
 
-use crate::fields::{list, note_unread, number_or, text};
-use crate::karpenter_case::{Catalogs, change_offerings, read_catalog};
 use crate::karpenter_timeline_events::compare;
-use crate::tally::{Tally, each_case, guarded};
+use agreement::fields::{list, note_unread, number_or, text};
+use agreement::karpenter_case::{Catalogs, change_offerings, read_catalog};
+use agreement::tally::{Tally, each_case, guarded};
 
 /// Seconds of simulated time at the instant that a case calls zero: its controllers start 9.63 seconds before.
 pub const ZERO: f64 = 10.0;
@@ -127,7 +127,7 @@ fn instant(seconds: f64) -> SimTime {
 
 /// A case as it is replayed.
 pub fn read(case: &Value, types: &Value) -> Result<Replay, String> {
-    let named = |error: nodecast::scenario::ScenarioError| error.to_string();
+    let named = |error: nodecast_model::text::InputError| error.to_string();
     let model = &case["model"];
     let span = |key: &str| number_or(model, key, 0.0).map(SimDuration::from_secs_f64);
     let mut instance_types = read_catalog(types)?;
@@ -241,7 +241,7 @@ fn actions(case: &Value) -> Result<Vec<(SimTime, ReplayAction)>, String> {
 }
 
 fn read_action(action: &Value, objects: &mut Objects) -> Result<ReplayAction, String> {
-    let named = |error: nodecast::scenario::ScenarioError| error.to_string();
+    let named = |error: nodecast_model::text::InputError| error.to_string();
     let count = |key: &str| action[key].as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
     let node_of = symbol(action, "onNodeOf");
     Ok(match action["op"].as_str().unwrap_or_default() {
