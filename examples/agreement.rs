@@ -3,7 +3,7 @@
 //! `cargo run --release --example agreement -- SUITE PATH...` runs every case file in the given folders and prints one
 //! line for each disagreement, then `agreement: N/M`. Exit code 0 only when all agree.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use agreement::{
@@ -11,9 +11,7 @@ use agreement::{
 };
 use agreement_timelines::karpenter_timeline;
 
-type Suite = fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String>;
-
-const SUITES: &[(&str, Suite)] = &[
+const SUITES: &[(&str, tally::Suite)] = &[
     ("cluster-autoscaler", cluster_autoscaler::run),
     ("hpa", hpa::run),
     ("karpenter", karpenter::run),

@@ -1,5 +1,5 @@
 //! The Cluster Autoscaler in a running cluster: when groups grow and shrink, what happens when EC2 has nothing to give, and
-//! how a node ends.
+//! how a node ends. `crates/cluster-autoscaler/tests/cluster_autoscaler/main.rs` lists the cases that this file pins.
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimTime;
@@ -9,10 +9,6 @@ use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{Event, EventKind, NodeEnd, NodeFacts};
 
 use crate::node_groups::{minutes, ready, run, times, web};
-
-/// Cases of the program's own suite that this file pins, see `cluster_autoscaler`; K7 and K9, which no scenario can bring
-/// about, have their tests beside the actor.
-pub const ROWS: &[&str] = &["K6", "K7", "K8", "K9"];
 
 /// A scenario of an hour under the Cluster Autoscaler; `groups` and `flags` are the inside of a list and of a map, `more` are
 /// further keys.

@@ -1,5 +1,6 @@
 //! What Karpenter's controllers do in a running cluster, case by case: when a pass begins, and what follows when EC2 has
-//! nothing to give or is slow.
+//! nothing to give or is slow. `crates/karpenter/tests/karpenter/packing.rs` lists the cases of the upstream suites that this
+//! file pins.
 
 use std::fmt::Write;
 
@@ -11,9 +12,6 @@ use nodecast::report::{Summary, terminal};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd};
-
-/// Cases of the upstream suites that this file pins, see `packing`.
-pub const ROWS: &[u16] = &[1, 3, 8, 9, 11, 139, 140, 141, 142, 143, 147, 153, 155, 156];
 
 /// A cluster in the making. Its pool is On-Demand and has one type unless a test says otherwise.
 struct Cluster {

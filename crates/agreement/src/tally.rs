@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::fields::list;
+use crate::fields::{self, list};
 
 /// What a suite found.
 #[derive(Default, Debug)]
@@ -89,4 +89,17 @@ pub fn run_cases(paths: &[PathBuf], check: fn(&Value) -> Result<(), String>) -> 
         tally.count(&name, guarded(|| check(case)));
     })?;
     Ok(tally)
+}
+
+/// A suite: compares the cases of files, with catalogs of instance types from a folder if one is given.
+pub type Suite = fn(&[PathBuf], Option<&Path>) -> Result<Tally, String>;
+
+/// Runs a suite on files of `tests/cases`. Panics with every disagreement, or if a case is not compared at all.
+pub fn assert_all_agree(suite: Suite, files: &[&str], cases: usize) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
+    let paths: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
+    let tally = suite(&paths, None).unwrap_or_else(|problem| panic!("{problem}"));
+    assert!(tally.disagreements.is_empty(), "{}", tally.disagreements.join("\n"));
+    assert_eq!((tally.agreed, tally.compared), (cases, cases));
+    assert_eq!(fields::unread(), Vec::<String>::new(), "fields of the cases that nothing reads");
 }

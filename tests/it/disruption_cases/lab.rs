@@ -24,7 +24,10 @@ use nodecast_karpenter::packing::{
 };
 use serde_json::{Value, json};
 
-pub use crate::packing::world::{ZONES, instance_type};
+#[path = "../../../crates/karpenter/tests/karpenter/packing/types.rs"]
+mod types;
+
+pub use types::{ZONES, instance_type};
 
 /// The instant of every question; nodes and pods are ten hours old then.
 pub fn now() -> SimTime {

@@ -1,0 +1,9 @@
+//! Agreement with the real program: recorded answers in tests/cases, counted by the same code as `examples/agreement.rs`.
+
+use agreement::kube_scheduler;
+use agreement::tally::assert_all_agree;
+
+#[test]
+fn filters_scores_and_the_best_nodes_agree_with_kube_scheduler() {
+    assert_all_agree(kube_scheduler::run, &["kube-scheduler"], 64);
+}
