@@ -2,7 +2,7 @@
 FROM rust:1.95-slim AS build
 WORKDIR /nodecast
 COPY . .
-RUN CARGO_PROFILE_RELEASE_STRIP=true cargo build --release --locked -p nodecast
+RUN cargo build --release --locked -p nodecast
 
 # A C library and nothing else: no shell, no package manager, and a user that may write nothing.
 FROM gcr.io/distroless/cc-debian13:nonroot
