@@ -177,7 +177,7 @@ fn run(cluster: &Cluster) -> usize {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 16, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(Config { cases: Config::default().cases / 16, failure_persistence: None, ..Config::default() })]
 
     #[test]
     fn disruption_keeps_every_budget_loses_no_pod_ends_and_saves(cluster in clusters()) {

@@ -396,7 +396,7 @@ fn what_a_scenario_cannot_carry_is_said_in_a_warning_and_in_the_file() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 3 / 5, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_damaged_dump_never_panics(

@@ -134,7 +134,7 @@ fn bought() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(proptest::test_runner::Config { cases: 40, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(proptest::test_runner::Config { cases: proptest::test_runner::Config::default().cases / 6, failure_persistence: None, ..Default::default() })]
 
     #[test]
     fn shares_lie_between_0_and_1_and_sums_are_the_bill_whatever_is_bought(replicas in 0_u32..40, ec2 in bought()) {

@@ -426,7 +426,7 @@ fn even_arrivals_at_row_ends_are_not_lost() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 4 / 5, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn even_arrivals_equal_integral_of_rate(

@@ -174,7 +174,7 @@ fn slopes_of_pulls_and_the_cpu_of_requests() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 4 / 5, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_estimate_lies_in_its_interval(

@@ -337,7 +337,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(128))]
+        #![proptest_config(ProptestConfig::with_cases(ProptestConfig::default().cases / 2))]
 
         #[test]
         fn no_json_makes_it_panic_and_what_it_makes_can_be_read(one in any_json(), other in nearly_good()) {

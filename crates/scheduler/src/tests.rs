@@ -407,7 +407,7 @@ impl Story {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 3 / 4, ..ProptestConfig::default() })]
 
     #[test]
     fn remembering_nodes_changes_no_decision(

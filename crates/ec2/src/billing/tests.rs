@@ -398,7 +398,7 @@ fn integral(ec2: &mut Ec2, pool: Pool, from: i64, to: i64) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(proptest::test_runner::Config { cases: 100, ..Default::default() })]
+    #![proptest_config(proptest::test_runner::Config { cases: proptest::test_runner::Config::default().cases * 2 / 5, ..Default::default() })]
 
     /// A thousand lives: a hundred accounts of ten.
     #[test]

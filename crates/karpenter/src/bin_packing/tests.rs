@@ -113,7 +113,7 @@ fn check_plan(problem: &Problem) -> i64 {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 400, ..Config::default() })]
+    #![proptest_config(Config { cases: Config::default().cases * 8 / 5, ..Config::default() })]
 
     #[test]
     fn the_bound_never_exceeds_the_optimum_nor_the_optimum_the_plan(problem in problem(), steps in 1..2_000_000_u64) {

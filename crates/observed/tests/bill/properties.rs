@@ -80,7 +80,7 @@ fn lines() -> impl Strategy<Value = Vec<BillLine>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 4 / 5, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_bytes_make_a_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
@@ -143,7 +143,7 @@ fn a_file_that_contradicts_itself_is_an_error() {
 
 #[cfg(feature = "parquet")]
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases * 2 / 5, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_spoilt_parquet_makes_a_reader_panic(changes in changes(), cut in any::<usize>()) {

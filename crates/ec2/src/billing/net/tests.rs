@@ -94,7 +94,7 @@ fn sum<'a>(lines: impl IntoIterator<Item = &'a crate::BillLine>) -> Money {
 }
 
 proptest! {
-    #![proptest_config(proptest::test_runner::Config { cases: 300, ..Default::default() })]
+    #![proptest_config(proptest::test_runner::Config { cases: proptest::test_runner::Config::default().cases * 6 / 5, ..Default::default() })]
 
     #[test]
     fn whatever_is_bought_the_net_bill_has_no_negative_part_and_is_the_bill(

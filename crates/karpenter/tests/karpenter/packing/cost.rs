@@ -276,7 +276,7 @@ fn limits_far_away_take_no_types_from_claims() {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 64, ..Config::default() })]
+    #![proptest_config(Config { cases: Config::default().cases / 4, ..Config::default() })]
 
     #[test]
     fn no_plan_of_a_random_cluster_costs_less_than_its_bound(

@@ -219,7 +219,7 @@ fn allowed(requirement: &Requirement) -> Vec<bool> {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 96, ..Config::default() })]
+    #![proptest_config(Config { cases: Config::default().cases * 3 / 8, ..Config::default() })]
 
     #[test]
     fn every_plan_is_sound(

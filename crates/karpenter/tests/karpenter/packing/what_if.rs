@@ -106,7 +106,7 @@ fn ask(world: &World, packer: &mut Packer<'_>, questions: &[Vec<usize>]) -> Vec<
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 64, ..Config::default() })]
+    #![proptest_config(Config { cases: Config::default().cases / 4, ..Config::default() })]
 
     #[test]
     fn a_compiled_cluster_answers_every_question_like_one_built_for_it(
