@@ -2,10 +2,7 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/batcher.go` and `controller.go`.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use super::io::{Slip, Timer};
 use super::provisioning;
@@ -27,24 +24,43 @@ enum Trigger {
 /// The batching window.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// What has triggered since the last window ended; a second trigger by the same counts for nothing.
-    seen: FxHashSet<Trigger>,
+    /// When each trigger came and when it comes next. Thousands of pods trigger every few seconds, so one look-up has to do.
+    triggers: FxHashMap<Trigger, TriggerState>,
+    /// Number of triggers above which those without a next time are forgotten.
+    full: usize,
+    /// Number of windows that have ended.
+    windows: u64,
     window: Option<Window>,
     /// Whether a pass is going on, so that no window opens.
     busy: bool,
     /// Whether something has triggered meanwhile.
     armed: bool,
-    /// What triggers again, and when next: one chain for each, whatever else makes it trigger in between.
-    again: BTreeMap<Trigger, SimTime>,
+}
+
+/// When a pod, node or buffer triggers.
+#[derive(Clone, Copy, Debug, Default)]
+struct TriggerState {
+    /// The next time: one chain for each, whatever else makes it trigger in between.
+    next: Option<SimTime>,
+    /// The window of its last trigger, counted from 1: a second trigger within a window has no effect.
+    window: u64,
 }
 
 impl Batch {
     /// The next trigger of `by` is planned no longer, if its time has come.
     fn came(&mut self, by: Trigger, now: SimTime) {
-        if let Entry::Occupied(next) = self.again.entry(by)
-            && *next.get() <= now
-        {
-            next.remove();
+        if let Some(state) = self.triggers.get_mut(&by) {
+            state.next = state.next.filter(|&next| next > now);
+        }
+    }
+
+    /// Forgets triggers of an ended window that do not come again, once there are many.
+    fn forget(&mut self) {
+        /// Number of triggers that may always stay.
+        const FEW: usize = 1_024;
+        if self.triggers.len() > self.full.max(FEW) {
+            self.triggers.retain(|_, state| state.next.is_some());
+            self.full = 2 * self.triggers.len();
         }
     }
 }
@@ -99,20 +115,20 @@ fn trigger_again(step: &mut Step<'_>, now: SimTime, by: Trigger, timer: Timer) {
         Trigger::Buffers => return,
     };
     let at = now + RETRIGGER + step.slip(Slip::Trigger, entity, now);
-    match step.own.batch.again.entry(by) {
-        Entry::Occupied(next) if *next.get() > now => return,
-        Entry::Occupied(mut next) => *next.get_mut() = at,
-        Entry::Vacant(next) => {
-            next.insert(at);
-        }
+    let state = step.own.batch.triggers.entry(by).or_default();
+    if state.next.is_some_and(|next| next > now) {
+        return;
     }
+    state.next = Some(at);
     step.wake(at, timer);
 }
 
 fn trigger(step: &mut Step<'_>, now: SimTime, by: Trigger) {
     let batch = &mut step.own.batch;
     // Before v1.2 whoever triggers again prolongs the window again.
-    if !batch.seen.insert(by) && step.own.behaviour.counts_triggers_once {
+    let window = batch.windows + 1;
+    let before = std::mem::replace(&mut batch.triggers.entry(by).or_default().window, window);
+    if before == window && step.own.behaviour.counts_triggers_once {
         return;
     }
     if batch.busy {
@@ -151,7 +167,8 @@ pub(super) fn pass_ends(step: &mut Step<'_>, now: SimTime) {
 /// The window ends: one scheduling pass for whatever is pending.
 pub(super) fn batch_closed(step: &mut Step<'_>, now: SimTime) {
     let batch = &mut step.own.batch;
-    batch.seen.clear();
+    batch.windows += 1;
+    batch.forget();
     batch.window = None;
     provisioning::pass(step, now);
 }
