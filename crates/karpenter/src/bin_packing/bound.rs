@@ -25,7 +25,7 @@ pub fn bound(problem: &Problem, effort: &mut Effort<'_>) -> Bound {
     let compiled = Compiled::new(problem);
     let mut generation = Generation::new(&compiled, effort);
     generation.run(effort);
-    Bound { amount: generation.bound, finished: generation.finished }
+    Bound { amount: generation.proved, finished: generation.finished }
 }
 
 /// The problem without the bins that cost nothing and without the items that fit into one.

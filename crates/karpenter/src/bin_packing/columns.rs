@@ -23,6 +23,8 @@ pub(super) struct Generation<'c, 'p> {
     /// The best bound so far, in money, and the prices that prove it.
     pub(super) bound: i64,
     pub(super) prices: Vec<f64>,
+    /// The best bound proved, at least `bound`. The search does not follow it, so that plans stay as they are.
+    pub(super) proved: i64,
     /// Whether nothing more can be gained.
     pub(super) finished: bool,
 }
@@ -75,6 +77,7 @@ impl<'c, 'p> Generation<'c, 'p> {
             free_rates: first.free_rates,
             bound: 0,
             prices: vec![0.0; items],
+            proved: 0,
             finished: false,
         };
         generation.judge(&first.prices, effort);
@@ -241,7 +244,9 @@ impl<'c, 'p> Generation<'c, 'p> {
         let doubles: Vec<f64> = whole.iter().map(|&price| price as f64).collect();
         let mut learned: Vec<(Option<usize>, usize, Content)> = Vec::new();
         // The bin whose content may be worth most for its price: worth and price.
-        let mut worst: (i128, i128) = (1, 1);
+        let mut worst: Ratio = (1, 1);
+        // The same of the bins that can hold each item.
+        let mut worst_of = vec![worst; problem.items.len()];
         let mut steps = 0;
         for (bin, shelf) in self.compiled.shelves.iter().enumerate() {
             let price = problem.bins[bin].price;
@@ -249,23 +254,39 @@ impl<'c, 'p> Generation<'c, 'p> {
             let (limit, content, searched) =
                 most_worth(self.compiled, capacity, shelf, &whole, &doubles, &mut self.rates[bin], Some(price));
             steps += shelf.items.len() * STEPS_OF_LIMIT + searched;
-            if i128::from(limit) * worst.1 > worst.0 * i128::from(price) {
-                worst = (i128::from(limit), i128::from(price));
+            let ratio = (i128::from(limit), i128::from(price));
+            if exceeds(ratio, worst) {
+                worst = ratio;
+            }
+            for &item in &shelf.items {
+                let worst = &mut worst_of[item as usize];
+                if exceeds(ratio, *worst) {
+                    *worst = ratio;
+                }
             }
             if worth(&content, &doubles) > price as f64 * (1.0 + 1e-7) {
                 learned.push((Some(bin), bin, content));
             }
         }
-        let mut total: i128 =
-            problem.items.iter().zip(&whole).map(|(item, &price)| i128::from(item.count) * i128::from(price)).sum();
+        let items = problem.items.iter().zip(&whole);
+        let amounts: Vec<i128> = items.map(|(item, &price)| i128::from(item.count) * i128::from(price)).collect();
+        let mut total: i128 = amounts.iter().sum();
+        // Each item's price lowered by the worst bin that can hold it alone: no content of any bin is worth more than the bin costs then, and
+        // what is in the way of some items does not lower the prices of all.
+        let mut apart: i128 = amounts.iter().zip(&worst_of).map(|(&amount, &worst)| lowered(amount, worst)).sum();
         for (position, shelf) in self.compiled.free.iter().enumerate() {
             let bin = &problem.free[position];
             let rates = &mut self.free_rates[position];
             let (limit, _, searched) = most_worth(self.compiled, &bin.capacity, shelf, &whole, &doubles, rates, None);
             steps += shelf.items.len() * STEPS_OF_LIMIT + searched;
-            total -= i128::from(limit) * i128::from(bin.count);
+            let amount = i128::from(limit) * i128::from(bin.count);
+            let least = shelf.items.iter().map(|&item| worst_of[item as usize]);
+            let least = least.reduce(|least, own| if exceeds(least, own) { own } else { least });
+            total -= amount;
+            apart -= lowered(amount, least.unwrap_or((1, 1))) + 1;
         }
         let bound = i64::try_from(total.max(0) * worst.1 / worst.0).unwrap_or(0);
+        self.proved = self.proved.max(bound).max(i64::try_from(apart).unwrap_or(0));
         if bound > self.bound {
             self.bound = bound;
             let scale = worst.1 as f64 / worst.0 as f64;
@@ -278,6 +299,18 @@ impl<'c, 'p> Generation<'c, 'p> {
         effort.spend(steps);
         found
     }
+}
+
+/// What a bin's content may be worth, and what the bin costs.
+type Ratio = (i128, i128);
+
+fn exceeds(one: Ratio, other: Ratio) -> bool {
+    one.0 * other.1 > other.0 * one.1
+}
+
+/// The amount at prices lowered so that the content of a bin with this ratio is worth what the bin costs, rounded down.
+fn lowered(amount: i128, ratio: Ratio) -> i128 {
+    amount.saturating_mul(ratio.1) / ratio.0
 }
 
 fn worth(content: &Content, prices: &[f64]) -> f64 {

@@ -62,7 +62,7 @@ pub fn plan(problem: &Problem, effort: &mut Effort<'_>) -> Plan {
     Plan {
         bins: best.bins,
         price: best.price,
-        bound: Bound { amount: generation.bound, finished: generation.finished },
+        bound: Bound { amount: generation.proved, finished: generation.finished },
     }
 }
 

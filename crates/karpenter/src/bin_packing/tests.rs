@@ -189,3 +189,22 @@ fn who_says_stop_gets_the_best_bound_so_far() {
     assert!(early.amount > 0 && !early.finished);
     assert!(late.amount >= early.amount);
 }
+
+#[test]
+fn bins_of_one_group_leave_other_prices_alone() {
+    // Of 70 kinds one fits into a bin, which the fractional knapsack takes for almost two. The other group's bins are searched.
+    let mut items: Vec<Item> = (0..70).map(|kind| Item { size: vec![51, kind], ..kind_of(0, 1) }).collect();
+    items.push(Item { size: vec![51, 1], ..kind_of(1, 10) });
+    let bin =
+        |price: i64, group: usize| Bin { capacity: vec![100, 5_000], price, accepts: vec![group == 0, group == 1] };
+    let problem = Problem { resources: 2, items, bins: vec![bin(100, 0), bin(1_000, 1)], free: Vec::new() };
+    thorough(|effort| {
+        let amount = bound(&problem, effort).amount;
+        assert!((10_000 + 70 * 51 - 100..=17_000).contains(&amount), "{amount}");
+    });
+}
+
+/// A number of items of a group that take nothing.
+fn kind_of(group: u32, count: u32) -> Item {
+    Item { size: Vec::new(), count, most_per_bin: u32::MAX, group }
+}
