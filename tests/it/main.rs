@@ -107,6 +107,7 @@ mod relabelled;
 mod report;
 mod report_page;
 mod reserved_capacity;
+mod resource_claims;
 mod rightsizing;
 mod rollouts;
 mod schema;

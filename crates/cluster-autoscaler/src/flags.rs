@@ -132,6 +132,8 @@ pub struct Flags {
     pub daemonset_eviction_for_occupied_nodes: bool,
     /// `force-ds`.
     pub force_ds: bool,
+    /// `enable-dynamic-resource-allocation`.
+    pub dynamic_resources: bool,
     /// `bypassed-scheduler-names`.
     pub bypassed_scheduler_names: Vec<Symbol>,
     /// `allowed-scheduler-names`; empty for all.
@@ -231,6 +233,7 @@ impl Flags {
             daemonset_eviction_for_empty_nodes: false,
             daemonset_eviction_for_occupied_nodes: true,
             force_ds: false,
+            dynamic_resources: since(35),
             bypassed_scheduler_names: Vec::new(),
             allowed_scheduler_names: Vec::new(),
             node_info_cache_expire_time: minutes(87_600 * 60),
@@ -265,6 +268,11 @@ impl Flags {
                 return Err(error(reason, names::most_alike(name), true));
             };
             slot.set(value).map_err(|reason| error(reason, None, false))?;
+        }
+        if flags.version.minor() >= 35 && !flags.dynamic_resources {
+            let flag = "enable-dynamic-resource-allocation".to_owned();
+            let reason = format!("the Cluster Autoscaler {version} starts only with `true`");
+            return Err(FlagError { flag, reason, names_no_flag: false, similar: None });
         }
         if flags.version.minor() < 35 {
             // Before it had a flag of its own, this was the provision time.
@@ -358,6 +366,7 @@ impl Flags {
         use Slot::{Duration, Symbols, Truth};
         Some(match name {
             "force-ds" => Truth(&mut self.force_ds),
+            "enable-dynamic-resource-allocation" => Truth(&mut self.dynamic_resources),
             "bypassed-scheduler-names" => Symbols(&mut self.bypassed_scheduler_names),
             "allowed-scheduler-names" => Symbols(&mut self.allowed_scheduler_names),
             "node-info-cache-expire-time" => Duration(&mut self.node_info_cache_expire_time),

@@ -490,6 +490,7 @@ impl ClusterAutoscaler {
 fn fill(flags: &Flags, snapshot: &mut Snapshot, next: usize, seen: &Observation<'_>) -> Vec<usize> {
     let mut split = pods::split(flags, seen.pods);
     split.placed.retain(|&(at, _)| !pods::is_expendable(flags, &seen.pods[at].traits));
+    snapshot.set_ignores_claims(!flags.dynamic_resources);
     snapshot.observe(next, seen, &split.placed);
     split.waiting
 }

@@ -101,12 +101,24 @@ pub struct Snapshot {
     /// Where in the order the next search begins.
     next: usize,
     imagined: u32,
+    /// Whether resource claims of pods have no effect.
+    ignores_claims: bool,
 }
 
 impl Snapshot {
     /// An empty cluster whose first search begins at `next`.
     pub fn new(next: usize) -> Self {
         Self { next, ..Self::default() }
+    }
+
+    /// Sets whether resource claims of pods have no effect. A change empties the cluster.
+    ///
+    /// Source: Cluster Autoscaler 1.33.0, 1.34.1 and 1.35.0 `main.go` and `config/flags/flags.go`: the scheduler's DynamicResources runs only with
+    /// `enable-dynamic-resource-allocation`, which is false before 1.35 and true from then on.
+    pub fn set_ignores_claims(&mut self, ignores_claims: bool) {
+        if self.ignores_claims != ignores_claims {
+            *self = Self { next: self.next, ignores_claims, ..Self::default() };
+        }
     }
 
     /// An empty cluster with these namespaces.
@@ -136,7 +148,7 @@ impl Snapshot {
             || wasteful(self.kinds.len(), placed.len())
             || self.namespaces != seen.namespaces
         {
-            *self = Self::of(seen.namespaces);
+            *self = Self { ignores_claims: self.ignores_claims, ..Self::of(seen.namespaces) };
         }
         self.go_back(Mark(0));
         self.nodes.truncate(self.real.0);
@@ -301,13 +313,15 @@ impl Snapshot {
 
     /// The scheduler's shape of such pods.
     pub fn shape(&mut self, traits: &PodTraits) -> ShapeId {
-        let view = &mut self.view;
+        let (view, ignores_claims) = (&mut self.view, self.ignores_claims);
         let key = (traits.namespace, Arc::as_ptr(&traits.spec).addr(), traits.volumes.clone());
         let of_spec = || {
             let mut spec = Arc::clone(&traits.spec);
             // A bound pod's node stands in its specification; here it may go anywhere.
-            if spec.node_name.is_some() {
-                spec = Arc::new(nodecast_model::domain::PodSpec { node_name: None, ..(*spec).clone() });
+            let resource_claims = spec.resource_claims && !ignores_claims;
+            if spec.node_name.is_some() || spec.resource_claims != resource_claims {
+                spec =
+                    Arc::new(nodecast_model::domain::PodSpec { node_name: None, resource_claims, ..(*spec).clone() });
             }
             let shape = view.shape_with_volumes(traits.namespace, &spec, None, traits.volumes.clone());
             (shape, Arc::clone(&traits.spec))

@@ -83,6 +83,8 @@ pub const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 const PODS: &str = "its pods are left out";
+const NO_DEVICES: &str = "no node has devices, so pods with resource claims stay Pending (since Kubernetes 1.33); waits may be too long \
+    and the cost too low";
 /// How the warning of a kind that is in no list begins.
 pub const UNKNOWN_KIND: &str = "unknown kind";
 
@@ -93,10 +95,10 @@ pub const NOT_SIMULATED: &[(&str, &str)] = &[
     ("RuntimeClass", "it adds no overhead"),
     ("ENIConfig", "pods use the nodes' own subnets"),
     ("Machine", "state the Node objects instead"),
-    ("ResourceClaim", "no device is allocated"),
-    ("ResourceClaimTemplate", "no device is allocated"),
-    ("DeviceClass", "no device is allocated"),
-    ("ResourceSlice", "no device is allocated"),
+    ("ResourceClaim", NO_DEVICES),
+    ("ResourceClaimTemplate", NO_DEVICES),
+    ("DeviceClass", NO_DEVICES),
+    ("ResourceSlice", NO_DEVICES),
     ("ProvisioningRequest", "no capacity is reserved"),
 ];
 

@@ -90,6 +90,7 @@ fn new_node_helps(plugin: Plugin, pod: &PendingPod, shape: &PodShape, entry: &No
         | Plugin::NodeVolumeLimits
         | Plugin::VolumeBinding
         | Plugin::VolumeRestrictions
+        | Plugin::DynamicResources
         | Plugin::InterPodAffinity => true,
         Plugin::NodeResourcesBalancedAllocation | Plugin::ImageLocality => false,
     }
@@ -126,7 +127,7 @@ fn changed_node_helps(
             let mut keys = terms.map(|term| view.key_name(term.key));
             keys.any(|key| before.labels.get(key) != now.labels.get(key))
         }
-        Plugin::VolumeBinding => before.labels != now.labels,
+        Plugin::VolumeBinding | Plugin::DynamicResources => before.labels != now.labels,
         Plugin::NodeVolumeLimits => before.volume_limits != now.volume_limits,
         Plugin::NodeName | Plugin::NodePorts | Plugin::VolumeRestrictions => false,
         Plugin::NodeResourcesBalancedAllocation | Plugin::ImageLocality => false,

@@ -10,8 +10,8 @@ use nodecast_model::domain::pod::HostPort;
 use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::{NodeId, Symbol, TaintEffect};
 
-/// Runs what VolumeBinding says of a pod beforehand, NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, NodeVolumeLimits and
-/// VolumeBinding.
+/// Runs what VolumeBinding says of a pod beforehand, NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, NodeVolumeLimits,
+/// VolumeBinding and DynamicResources.
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/runtime/framework.go`, `RunFilterPlugins`, and the plugins' `Filter`.
 pub(super) fn check_node(shape: &PodShape, entry: &NodeEntry) -> Result<(), Rejection> {
@@ -23,13 +23,16 @@ pub(super) fn check_node(shape: &PodShape, entry: &NodeEntry) -> Result<(), Reje
     check_host_ports(shape, entry)?;
     resources::fits(shape, entry)?;
     volumes::check_limits(shape, entry)?;
-    volumes::check_places(shape, entry)
+    volumes::check_places(shape, entry)?;
+    check_devices(shape)?;
+    Ok(())
 }
 
 /// Whether [`check_node`] would accept the node; says no more, and costs no allocation where it refuses.
 pub(super) fn passes_node(shape: &PodShape, entry: &NodeEntry) -> bool {
     // What refuses most often comes first: the answer does not depend on the order.
-    resources::has_room(shape, entry)
+    check_devices(shape).is_ok()
+        && resources::has_room(shape, entry)
         && volumes::check_claims(shape).is_ok()
         && check_unschedulable(shape, entry).is_ok()
         && check_node_name(shape, entry).is_ok()
@@ -97,6 +100,14 @@ fn check_node_affinity(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusa
     }
 }
 
+/// Without ResourceSlices no node has a device to allocate. Evicting pods frees none.
+///
+/// Source: Kubernetes near 1.34 and near 1.36 `plugins/dynamicresources/dynamicresources.go`, `Filter` (the files read are not provably those
+/// of a tag).
+fn check_devices(shape: &PodShape) -> Result<(), Refusal> {
+    if shape.spec.resource_claims { Err(Refusal::unresolvable(Reason::NoDevices)) } else { Ok(()) }
+}
+
 /// Source: Kubernetes 1.36 `plugins/nodeports/node_ports.go`.
 fn check_host_ports(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
     let taken = |wanted: &HostPort| entry.host_ports.iter().any(|(used, _)| ports_conflict(wanted, used));
@@ -114,9 +125,29 @@ pub(super) fn ports_conflict(one: &HostPort, other: &HostPort) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::ports_conflict;
-    use nodecast_model::domain::Symbol;
+    use crate::{ClusterView, Plugin, Predicates, Reason, Rejection, SchedulerNode};
     use nodecast_model::domain::pod::HostPort;
+    use nodecast_model::domain::symbol::well_known;
+    use nodecast_model::domain::{NodeId, PodSpec, ResourceName, Resources, Symbol};
+
+    #[test]
+    fn pods_with_resource_claims_find_no_node() {
+        let mut view = ClusterView::default();
+        let allocatable = Resources::cpu_memory(4_000, 1 << 33).with(ResourceName::PODS, 20);
+        view.add_node(NodeId(7), SchedulerNode { allocatable, ..SchedulerNode::default() });
+        for resource_claims in [true, false] {
+            let spec = Arc::new(PodSpec { resource_claims, ..PodSpec::default() });
+            let shape = view.shape(well_known::DEFAULT, &spec, None);
+            let mut predicates = Predicates::default();
+            assert_eq!(predicates.passes(&view, shape, NodeId(7)), !resource_claims);
+            let refused = predicates.check(&view, shape, NodeId(7)).err();
+            assert_eq!(refused, resource_claims.then(|| Rejection::unresolvable(Reason::NoDevices)));
+            assert!(refused.is_none_or(|refused| refused.plugin() == Plugin::DynamicResources));
+        }
+    }
 
     #[test]
     fn a_port_on_all_addresses_conflicts_with_the_same_port_on_any() {

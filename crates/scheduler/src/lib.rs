@@ -6,7 +6,7 @@
 //!
 //! Reproduced: the default profile of Kubernetes 1.36, and where placements differ, earlier releases by version.
 //!
-//! Deviation: dynamic resource claims, extenders and the filters' parallelism are left out; nodes are searched one after
+//! Deviation: devices of resource claims, extenders and the filters' parallelism are left out; nodes are searched one after
 //! the other.
 //!
 //! What must not live here: time, the queue's state, binding, events of the simulation.

@@ -8,8 +8,9 @@ use nodecast_model::domain::{KubernetesVersion, ResourceName, Symbol, Taint};
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`.
 ///
-/// Deviation: VolumeZone, DynamicResources and NodeDeclaredFeatures are left out: they accept every node. VolumeRestrictions heeds claims that
-/// one pod may use at a time, and no disks that a pod names without a claim.
+/// Deviation: VolumeZone and NodeDeclaredFeatures are left out: they accept every node. DynamicResources reads no ResourceSlice, so it accepts no
+/// node for a pod with resource claims, and its turn is before PodTopologySpread. VolumeRestrictions applies to claims that one pod may use at
+/// a time, and not to disks that a pod names without a claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Plugin {
     /// Turns down cordoned nodes.
@@ -30,6 +31,8 @@ pub enum Plugin {
     VolumeBinding,
     /// Claims that one pod may use at a time.
     VolumeRestrictions,
+    /// Devices of resource claims.
+    DynamicResources,
     /// Topology spread constraints.
     PodTopologySpread,
     /// Pod affinity and anti-affinity.
@@ -42,7 +45,7 @@ pub enum Plugin {
 
 impl Plugin {
     /// Every plugin: first those that filter, in the order in which they do.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NodeUnschedulable,
         Self::NodeName,
         Self::TaintToleration,
@@ -52,6 +55,7 @@ impl Plugin {
         Self::NodeVolumeLimits,
         Self::VolumeBinding,
         Self::VolumeRestrictions,
+        Self::DynamicResources,
         Self::PodTopologySpread,
         Self::InterPodAffinity,
         Self::NodeResourcesBalancedAllocation,
@@ -81,6 +85,7 @@ impl Plugin {
             Self::NodeVolumeLimits => "NodeVolumeLimits",
             Self::VolumeBinding => "VolumeBinding",
             Self::VolumeRestrictions => "VolumeRestrictions",
+            Self::DynamicResources => "DynamicResources",
             Self::PodTopologySpread => "PodTopologySpread",
             Self::InterPodAffinity => "InterPodAffinity",
             Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
@@ -99,7 +104,8 @@ impl Plugin {
             | Self::NodePorts
             | Self::NodeVolumeLimits
             | Self::VolumeBinding
-            | Self::VolumeRestrictions => 0,
+            | Self::VolumeRestrictions
+            | Self::DynamicResources => 0,
         }
     }
 }
@@ -182,6 +188,8 @@ pub enum Reason {
     ClaimMissing(Symbol),
     /// Another pod uses a claim that one pod may use at a time.
     ClaimInUse,
+    /// The node has no devices for the pod's resource claims.
+    NoDevices,
     /// A hard spread constraint would be broken.
     TopologySpread,
     /// The node lacks the label that a hard spread constraint is about.
@@ -209,6 +217,7 @@ impl Reason {
             Self::VolumeCount => Plugin::NodeVolumeLimits,
             Self::VolumeBinding | Self::VolumeNodeAffinity | Self::ClaimMissing(_) => Plugin::VolumeBinding,
             Self::ClaimInUse => Plugin::VolumeRestrictions,
+            Self::NoDevices => Plugin::DynamicResources,
             Self::TopologySpread | Self::TopologySpreadMissingLabel => Plugin::PodTopologySpread,
             Self::PodAffinity | Self::PodAntiAffinity | Self::ExistingPodAntiAffinity => Plugin::InterPodAffinity,
         }
@@ -236,6 +245,7 @@ impl Reason {
             Self::ClaimInUse => {
                 "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"
             }
+            Self::NoDevices => "cannot allocate all claims",
             Self::TopologySpread => "node(s) didn't match pod topology spread constraints",
             Self::TopologySpreadMissingLabel => {
                 "node(s) didn't match pod topology spread constraints (missing required label)"

@@ -1,15 +1,17 @@
 //! Fields of workloads, autoscalers and budgets that the stated release of Kubernetes does not know, or not unless a feature gate is opened:
 //! its API server drops them, so that they have no effect.
 //!
-//! What must not live here: fields of pods (`fields`), which count whatever the release.
+//! Must not hold fields of pods that apply whatever the release (`fields`).
 
-use super::storage::parts;
+use std::sync::Arc;
+
+use super::storage::{parts, pods, templates};
 use crate::actors::{Action, Setup, Step};
-use crate::domain::KubernetesVersion;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource};
 use crate::domain::pod::IntOrPercent;
 use crate::domain::words::counted;
 use crate::domain::workload::{JobSpec, StatefulSet, StatefulUpdate};
+use crate::domain::{KubernetesVersion, PodSpec};
 use crate::scenario::Caveats;
 use crate::scenario::manifests::Manifests;
 
@@ -28,8 +30,8 @@ const JOBS: [&str; 2] = ["Job, CronJob or ScaledJob states", "Jobs, CronJobs or 
 
 /// Source: Kubernetes 1.37 `pkg/features/kube_features.go`, `HPAScaleToZero` (on since 1.37), `HPAConfigurableTolerance` and `MaxUnavailableStatefulSet` (on since 1.35),
 /// `JobPodReplacementPolicy` (1.29), `StatefulSetAutoDeletePVC`, `StatefulSetStartOrdinal`, `PDBUnhealthyPodEvictionPolicy` and
-/// `HPAContainerMetrics` (1.27), `JobPodFailurePolicy` (1.26) and `CronJobTimeZone` (1.25).
-const FIELDS: [Since; 10] = [
+/// `HPAContainerMetrics` (1.27), `JobPodFailurePolicy` (1.26) and `CronJobTimeZone` (1.25). [`KubernetesVersion::has_resource_claims`].
+const FIELDS: [Since; 11] = [
     Since {
         minor: 37,
         kinds: AUTOSCALERS,
@@ -50,6 +52,13 @@ const FIELDS: [Since; 10] = [
         field: "`maxUnavailable`",
         otherwise: "drops: an update replaces one pod after the other",
         stating: |own| own.stateful_sets.iter().filter(|own| takes_several(own)).count(),
+    },
+    Since {
+        minor: 33,
+        kinds: ["pod template states", "pod templates state"],
+        field: "`resourceClaims`",
+        otherwise: "drops: the pods get no devices",
+        stating: |own| templates(own).filter(|(_, spec)| spec.resource_claims).count(),
     },
     Since {
         minor: 29,
@@ -126,6 +135,9 @@ fn jobs(own: &Manifests) -> impl Iterator<Item = &JobSpec> {
 ///
 /// What the release's own controllers pass over is left to them.
 pub(super) fn take_out(step: &mut Step, release: KubernetesVersion) {
+    if !release.has_resource_claims() {
+        drop_claims(&mut step.action);
+    }
     match &mut step.action {
         Action::RunJob(job) => job.spec.drop_unknown(release),
         Action::ScaleJobs(plan) => plan.job.job.drop_unknown(release),
@@ -141,6 +153,31 @@ pub(super) fn take_out(step: &mut Step, release: KubernetesVersion) {
         }
         _ => {}
     }
+}
+
+/// Takes resource claims out of the pod template of what is applied.
+fn drop_claims(action: &mut Action) {
+    let template = match action {
+        Action::Deploy(deployment) => &mut deployment.template,
+        Action::DeployStateful(set) => &mut set.template,
+        Action::RunDaemon(daemon) => &mut daemon.template,
+        Action::RunJob(job) => &mut job.spec.template,
+        Action::RunCronJob(cron) => &mut cron.job.template,
+        Action::ScaleJobs(plan) => &mut plan.job.job.template,
+        Action::RunPod(pod) => {
+            pod.spec.resource_claims = false;
+            return;
+        }
+        _ => return,
+    };
+    if template.resource_claims {
+        let as_written = template.as_written.as_ref().map(|written| Arc::new(without_claims(written)));
+        *template = Arc::new(PodSpec { as_written, ..without_claims(template) });
+    }
+}
+
+fn without_claims(spec: &PodSpec) -> PodSpec {
+    PodSpec { resource_claims: false, ..spec.clone() }
 }
 
 /// Warns of such fields, and of Jobs that another controller than Kubernetes' own manages.
@@ -162,7 +199,23 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
             ));
         }
     }
+    warn_of_claims(setup, warnings);
     warn_of_managed(setup, warnings);
+}
+
+fn warn_of_claims(setup: &Setup<'_>, warnings: &mut Caveats) {
+    if !setup.policy.versions.kubernetes.has_resource_claims() {
+        return;
+    }
+    let pods = pods(setup.scenario, &setup.policy.manifests);
+    let claiming = pods.iter().filter(|(_, spec)| spec.resource_claims).count() as u64;
+    if claiming > 0 {
+        warnings.changes(format!(
+            "{} `resourceClaims`. No ResourceSlice is read, so no node has devices and these pods stay Pending; where a driver \
+             publishes devices, the real waits are shorter and the real cost is higher",
+            counted(claiming, "pod template states", "pod templates state")
+        ));
+    }
 }
 
 fn warn_of_managed(setup: &Setup<'_>, warnings: &mut Caveats) {

@@ -186,18 +186,24 @@ pub(super) fn parts<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> imp
 pub(super) fn pods<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> Vec<(Symbol, &'a PodSpec)> {
     let mut pods: Vec<(Symbol, &PodSpec)> = Vec::new();
     for part in parts(scenario, manifests) {
-        pods.extend(part.deployments.iter().map(|own| (own.name.namespace, &*own.template)));
-        pods.extend(part.stateful_sets.iter().map(|own| (own.name.namespace, &*own.template)));
-        pods.extend(part.jobs.iter().map(|own| (own.name.namespace, &*own.spec.template)));
-        pods.extend(part.cron_jobs.iter().map(|own| (own.name.namespace, &*own.job.template)));
-        pods.extend(part.daemon_sets.iter().map(|own| (own.name.namespace, &*own.template)));
-        pods.extend(part.scaled_jobs.iter().map(|own| (own.namespace, &*own.job.template)));
-        pods.extend(part.pods.iter().filter(|pod| super::is_bare(pod)).map(|own| (own.name.namespace, &own.spec)));
+        pods.extend(templates(part));
     }
     if let Some(trace) = &scenario.pods {
         pods.extend(trace.templates.iter().map(|template| (trace.namespace, &**template)));
     }
     pods
+}
+
+/// Specifications in one part of the manifests that pods are made from, with their namespaces.
+pub(super) fn templates(part: &Manifests) -> impl Iterator<Item = (Symbol, &PodSpec)> {
+    let deployments = part.deployments.iter().map(|own| (own.name.namespace, &*own.template));
+    let stateful_sets = part.stateful_sets.iter().map(|own| (own.name.namespace, &*own.template));
+    let jobs = part.jobs.iter().map(|own| (own.name.namespace, &*own.spec.template));
+    let cron_jobs = part.cron_jobs.iter().map(|own| (own.name.namespace, &*own.job.template));
+    let daemon_sets = part.daemon_sets.iter().map(|own| (own.name.namespace, &*own.template));
+    let scaled_jobs = part.scaled_jobs.iter().map(|own| (own.namespace, &*own.job.template));
+    let pods = part.pods.iter().filter(|pod| super::is_bare(pod)).map(|own| (own.name.namespace, &own.spec));
+    deployments.chain(stateful_sets).chain(jobs).chain(cron_jobs).chain(daemon_sets).chain(scaled_jobs).chain(pods)
 }
 
 /// What pods need of storage, and what of it is in no file.

@@ -59,6 +59,15 @@ impl KubernetesVersion {
     pub const fn minor(self) -> u8 {
         self.0
     }
+
+    /// Whether pods have resource claims (dynamic resource allocation). The API server of an earlier release drops them.
+    ///
+    /// Source: Kubernetes near 1.37 `pkg/features/kube_features.go`, `DynamicResourceAllocation` (on since 1.34), and `pkg/api/pod/util.go`,
+    /// `dropDisabledDynamicResourceAllocationFields`; Amazon EKS user guide, release notes of 1.33, and amazon-eks-ami #2285 (EKS turns the
+    /// gate on since 1.33).
+    pub const fn has_resource_claims(self) -> bool {
+        self.0 >= 33
+    }
 }
 
 impl Default for KubernetesVersion {
