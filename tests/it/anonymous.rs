@@ -284,6 +284,7 @@ fn figures(place: &Place, policy: &str) -> Value {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_run_has_the_same_figures_under_other_names() {
     for (dump, policy) in [(SMALL, "today"), (SMALL, "karpenter"), (DUMP, "today")] {
         let [own, other] = [&[][..], &["--anonymise"]].map(|more| figures(&init(dump, more), policy));

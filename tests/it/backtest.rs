@@ -71,6 +71,7 @@ fn workload<'v>(answer: &'v Value, name: &str) -> &'v Value {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn with_true_parameters_figures_agree_and_replicas_lie_over_each_other() {
     let place = tempfile::tempdir().unwrap();
     let (answer, _) = judged(place.path(), &record(place.path()), &[]);
@@ -92,6 +93,7 @@ fn with_true_parameters_figures_agree_and_replicas_lie_over_each_other() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn each_wrong_parameter_is_found_by_the_figure_that_shows_it() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -115,6 +117,7 @@ fn each_wrong_parameter_is_found_by_the_figure_that_shows_it() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn recorded_prices_and_reclaims_take_the_place_of_the_market() {
     let place = tempfile::tempdir().unwrap();
     let (answer, _) = judged(place.path(), &record(place.path()), &["--ablation"]);
@@ -140,6 +143,7 @@ fn recorded_prices_and_reclaims_take_the_place_of_the_market() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn an_ablation_says_what_the_calibration_and_start_up_times_are_worth() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -168,6 +172,7 @@ fn an_ablation_says_what_the_calibration_and_start_up_times_are_worth() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_forecast_knows_only_what_came_before_the_split() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -251,6 +256,7 @@ fn tables_of_a_run_tell_what_the_run_knows() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn the_bill_of_the_day_stands_beside_the_simulated_one_link_by_link() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -295,6 +301,7 @@ fn the_bill_of_the_day_stands_beside_the_simulated_one_link_by_link() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn bills_that_cannot_be_compared_are_refused_and_gaps_are_told() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -345,6 +352,7 @@ fn bills_that_cannot_be_compared_are_refused_and_gaps_are_told() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn an_observation_says_when_it_is_and_what_spot_cost_where() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -369,6 +377,7 @@ fn an_observation_says_when_it_is_and_what_spot_cost_where() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn nodes_that_were_only_counted_are_judged_by_their_number() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -448,6 +457,7 @@ fn nodes_without_any_price_leave_cost_unjudged() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn record_without_nodes_is_not_zero_nodes() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -477,6 +487,7 @@ fn blanked(table: &Path, columns: &[&str]) {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn what_nobody_recorded_is_not_judged() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());
@@ -501,6 +512,7 @@ fn what_nobody_recorded_is_not_judged() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn one_thread_and_eight_judge_alike_and_the_page_stands_alone() {
     let place = tempfile::tempdir().unwrap();
     let record = record(place.path());

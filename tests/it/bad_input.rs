@@ -135,6 +135,7 @@ fn fifty_megabytes_of_punctuation_are_refused_as_no_yaml() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_manifest_of_tens_of_megabytes_reads_in_the_time_of_its_size() {
     let pod = r#"{"metadata":{"name":"p","labels":{"app":"p"}},"spec":{"containers":[{"name":"c","image":"i",
         "resources":{"requests":{"cpu":"100m","memory":"128Mi"}}}]}}"#;

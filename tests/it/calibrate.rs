@@ -371,6 +371,7 @@ fn load(place: &Place) -> Scenario {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
     let place = place();
     run(&place, &MOVED, "run");

@@ -163,6 +163,7 @@ fn maximum_that_load_asks_for_is_named_beside_calendar() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn fault_that_strikes_nothing_warns() {
     let said = |faults: &str| {
         let (summary, _) = summary(&karpenter(&limited("cpu: 100", 2), &format!("faults: [{faults}]\n")));
@@ -189,6 +190,7 @@ fn fault_that_strikes_nothing_warns() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn diff_without_any_difference_says_so() {
     let place = karpenter(&limited("cpu: 100", 2), "replications: 2\n");
     let text = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
@@ -277,6 +279,7 @@ spec:
 ";
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn rightsize_names_autoscalers_that_make_it_more_expensive() {
     let usage = "usage:\n  - { workload: shop/api, per: workload, cpu: { constant: 4 } }\n  - { workload: shop/api, memory: { constant: 6000 } }\n";
     let answer = |target: &str| {

@@ -55,6 +55,7 @@ fn variance(values: &[f64]) -> f64 {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 #[allow(clippy::print_stdout)]
 fn the_same_seeds_make_a_small_difference_visible() {
     let names = ["cost", "evictions"];
@@ -80,6 +81,7 @@ fn sweep(place: &Place, out: &str) -> Child {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_sweep_of_sixty_four_settings_survives_a_kill_half_way() {
     let place = Place::new();
     assert!(sweep(&place, "whole").wait().unwrap().success());

@@ -163,6 +163,7 @@ fn unambiguous_short_node_name_is_accepted() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn streams_of_json_are_read_as_dumps() {
     let place = Place::new();
     let list: Value = serde_json::from_str(&cluster::dump()).unwrap();
@@ -200,6 +201,7 @@ fn streams_of_json_are_read_as_dumps() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn every_command_answers_about_a_whole_cluster() {
     let place = Place::new();
     place.put("cluster.json", &cluster::dump());

@@ -112,6 +112,7 @@ fn a_pod_trace_that_begins_after_a_shortened_run_is_a_warning() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
     let place = Place::new();
     let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
@@ -164,6 +165,7 @@ fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn every_command_that_simulates_takes_a_duration_and_either_name_of_policies() {
     let place = Place::new();
     let ask = |words: &[&str]| {

@@ -71,6 +71,7 @@ fn json(place: &Place, name: &str) -> serde_json::Value {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_comparison_has_the_same_bytes_on_one_thread_and_eight() {
     let place = place();
     for threads in ["1", "8"] {
@@ -107,6 +108,7 @@ fn a_policy_against_itself_differs_by_exactly_nothing_and_spot_is_cheaper() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn three_shards_merged_are_the_whole() {
     let place = place();
     for shard in ["1/3", "2/3", "3/3"] {
@@ -130,6 +132,7 @@ fn three_shards_merged_are_the_whole() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_precision_is_reached_by_more_replications() {
     let place = place();
     let run = |precision: &str, most: &str| {
@@ -151,6 +154,7 @@ fn a_precision_is_reached_by_more_replications() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn that_errors_of_spot_prices_are_drawn_is_said_where_there_is_spot() {
     let place = place();
     let said = |policies: &str, more: &[&str]| {
@@ -188,6 +192,7 @@ fn names_that_cannot_stand_where_they_are_needed_are_refused() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_comparison_ends_when_its_differences_are_sure() {
     let place = place();
     let run = |out: &str, policies: &str, more: &[&str]| {
@@ -214,6 +219,7 @@ fn a_comparison_ends_when_its_differences_are_sure() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_sweep_gives_no_more_seeds_to_what_is_clearly_worse() {
     let place = place();
     let sweep = |out: &str, more: &[&str]| {
@@ -256,6 +262,7 @@ const SWEEP: [&str; 8] = [
 ];
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_sweep_that_is_killed_goes_on_where_it_stopped_and_ends_with_the_same_bytes() {
     let place = place();
     let sweep = |more: &[&str]| {
@@ -315,6 +322,7 @@ fn a_sweep_does_not_mix_with_another_and_bad_values_are_found_first() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn shards_of_a_sweep_merge_too() {
     let place = place();
     for shard in ["1/2", "2/2"] {
@@ -330,6 +338,7 @@ fn shards_of_a_sweep_merge_too() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_difference_is_that_of_the_edit() {
     let place = place();
     let edit =
@@ -353,6 +362,7 @@ fn a_difference_is_that_of_the_edit() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_guard_lets_equals_pass_and_stops_what_is_worse() {
     let place = place();
     let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
@@ -449,6 +459,7 @@ fn settings_of_two_currencies_are_refused() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn parts_at_other_prices_do_not_merge() {
     let place = place();
     let ebs = include_str!("../../pricing-data/ebs.csv");

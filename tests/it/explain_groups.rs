@@ -155,6 +155,7 @@ fn what_the_least_size_keeps_and_what_is_no_decision_say_so() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn groups_drawn_by_lot_are_those_that_grew() {
     let path = std::path::Path::new("scenarios/karpenter-vs-cas/scenario.yaml");
     let scenario = Scenario::load(path).unwrap().0;

@@ -179,6 +179,7 @@ fn a_smaller_quota_refuses_launches_by_its_own_code() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn an_exhausted_subnet_sends_launches_to_other_zones() {
     let outcome = shop_with("20m", "  - { at: 0s, subnet_exhausted: { zone: us-east-1b } }");
     assert!(launched(&outcome).count() > 5);

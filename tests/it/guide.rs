@@ -61,6 +61,7 @@ fn put_traffic_in(place: &Place, entry: &str) {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn the_commands_of_the_guide_do_what_it_says() {
     let guide = guide();
     let place = Place::new();

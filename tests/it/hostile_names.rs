@@ -129,6 +129,7 @@ fn name() -> String {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn terminal_text_of_runs_obeys_no_name() {
     let place = place();
     let run = said(&place, &["run", "scenario.yaml", "--policy", "one", "--out", "report"], &[0]);

@@ -143,6 +143,7 @@ fn every_pod_is_where_it_was(outcome: &Outcome, objects: &[Value]) {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_large_cluster_goes_on_as_it_was_at_the_end_of_a_day() {
     let place = Place::new();
     large_cluster(&place);

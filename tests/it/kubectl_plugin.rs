@@ -79,6 +79,7 @@ fn a_scenario_is_made_of_the_cluster_that_kubectl_shows() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn questions_about_the_cluster_as_it_stands_are_handed_on() {
     let place = Place::new();
     let (out, err, code, _) = plugin(&place, &["pack", "--format", "json"]);

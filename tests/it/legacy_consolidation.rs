@@ -140,6 +140,7 @@ fn all_empty_nodes_go_in_one_command() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn nothing_else_is_removed_before_the_last_node_is_gone() {
     // Four nodes of two pods each, of which one each is left: two nodes can go. Where the pods left share nodes, empty ones go.
     const STEPS: &[(u32, &str, u32)] = &[(5, "web", 1), (5, "b", 1), (5, "c", 1), (5, "d", 1)];

@@ -280,6 +280,7 @@ fn missing<'r>(record: &'r str, names: &Names) -> Vec<&'r str> {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn every_name_on_record_is_still_there() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(RECORD);
     if let Some(root) = std::env::var_os(UPDATE) {

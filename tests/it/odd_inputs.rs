@@ -80,6 +80,7 @@ fn record_of_another_time_tells_both_times() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn set_appends_to_lists_in_every_command() {
     let place = scenario("pool.yaml, web.yaml", "");
     let requirement = "NodePool[burst].spec.template.spec.requirements[+]={key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}";

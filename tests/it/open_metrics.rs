@@ -123,6 +123,7 @@ fn a_run_checked_by_hand() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn under_karpenter_the_numbers_are_those_of_the_summary() {
     let (outcome, summary) = spot_market::storm("flexible");
     let found = metrics(outcome, 60);
@@ -233,6 +234,7 @@ fn where_a_sample_each_minute_is_too_much_there_is_one_every_four() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn the_estimate_of_samples_is_no_less_than_half_and_no_more_than_twice_what_is_written() {
     let (outcome, _) = spot_market::storm("flexible");
     let (extent, found) = (Extent::of(outcome, every(60)), format::read(&text(outcome, every(60))).unwrap());

@@ -38,6 +38,7 @@ fn synthetic_instances_are_what_the_generator_writes() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn packing_is_no_worse_than_the_committed_baseline() {
     let place = Place::new();
     let (folder, baseline) = (suite(""), suite("baseline.json"));
@@ -188,6 +189,7 @@ fn the_suites_json_has_the_keys_that_the_documentation_lists() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn the_guard_of_scenarios_guards_suites_too() {
     let place = small_suite();
     let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());

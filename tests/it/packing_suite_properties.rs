@@ -103,6 +103,7 @@ fn answer(prices: &Prices, instance: &str, requirements: &[&str], more: Option<&
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn requirement_more_makes_no_instance_cheaper() {
     let prices = Prices::open(None).unwrap();
     let mut random = ChaCha8Rng::seed_from_u64(11);
@@ -129,6 +130,7 @@ fn requirement_more_makes_no_instance_cheaper() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn pool_without_room_changes_no_instance() {
     let prices = Prices::open(None).unwrap();
     for instance in instances() {

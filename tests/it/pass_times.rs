@@ -7,6 +7,7 @@ use crate::reserved_capacity::run_file;
 /// Ninety full nodes, and three thousand pods that no instance type is large enough for: each question about one node packs all of them, which
 /// takes the real program several seconds.
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn search_ends_after_three_minutes_where_controllers_take_no_time() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();

@@ -34,37 +34,44 @@ fn is_found(own: &Planted) -> Result<()> {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn nodes_that_are_never_consolidated_are_found() -> Result<()> {
     is_found(&CONSOLIDATION)
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn families_that_exclude_the_cheap_ones_are_found() -> Result<()> {
     // A third less of the day, so that it is quick without optimisation.
     is_found(&Planted { before: &["duration=8h", "objectives={pending_p99: 3m, request_p99: 1s}"], ..FAMILIES })
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn requests_of_three_times_the_use_are_found() -> Result<()> {
     is_found(&REQUESTS)
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_needless_pin_to_on_demand_is_found() -> Result<()> {
     is_found(&PIN)
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn an_absent_commitment_is_found() -> Result<()> {
     is_found(&COMMITMENT)
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn an_autoscaler_that_aims_at_less_than_a_third_is_found() -> Result<()> {
     is_found(&Planted { before: &["duration=4h"], ..TARGET })
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn what_is_recommended_leaves_no_commitment_to_recommend() -> Result<()> {
     assert_eq!(COMMITMENT.again(program(), None, 2)?, []);
     Ok(())

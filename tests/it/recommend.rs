@@ -78,6 +78,7 @@ fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() 
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn what_no_policy_can_state_is_written_as_a_scenario_and_not_as_a_policy() {
     let place = Place::new();
     let pods = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  \
@@ -103,6 +104,7 @@ fn what_no_policy_can_state_is_written_as_a_scenario_and_not_as_a_policy() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn any_number_of_threads_gives_the_same_bytes_and_no_lever_gives_no_change() {
     let one = recommended("budgets", &[], &["--threads", "1"]);
     assert_eq!(one, recommended("budgets", &[], &["--threads", "8"]));

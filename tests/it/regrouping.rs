@@ -97,6 +97,7 @@ fn where_pods_are_bound_to_zones_each_zone_has_a_group() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_comparison_with_node_groups_places_every_pod_of_a_big_cluster() {
     let place = Place::new();
     let (_, err, code) = place.nodecast(&["init", "own", "--from", DUMP]);

@@ -355,6 +355,7 @@ fn a_day_of_fifty_services_fits_into_a_megabyte() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_run_of_any_size_fits_into_a_megabyte() {
     let mut outcome = large();
     let record = &mut outcome.record;
@@ -438,6 +439,7 @@ fn more_nodes_than_drawn() -> Outcome {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn counts_are_of_all_nodes_however_few_are_drawn() {
     let outcome = more_nodes_than_drawn();
     let page = html(&outcome);
@@ -471,6 +473,7 @@ fn counts_are_of_all_nodes_however_few_are_drawn() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn nodes_of_the_opening_instant_and_long_lives_are_drawn() {
     let outcome = more_nodes_than_drawn();
     let data = data(&html(&outcome));

@@ -40,6 +40,7 @@ fn edit(patch: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn patches_applied_cost_what_the_table_promises() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("patches");
@@ -153,6 +154,7 @@ spec:
 ";
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_container_of_which_nothing_is_stated_is_left_alone_beside_one_that_is_sized() {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("all.yaml"), TWO_CONTAINERS).unwrap();

@@ -433,6 +433,7 @@ fn kept_fields(description: &str) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn no_key_is_read_from_the_file_and_then_forgotten() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (described, others): (Vec<_>, Vec<_>) =

@@ -81,6 +81,7 @@ fn without_capacity(settings: &str, replicas: u32) -> Outcome {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn refused_static_claim_is_followed_by_next_claim() {
     for (settings, replicas) in [("", 1), ("", 3), ("controller_time: none\n", 2)] {
         let outcome = without_capacity(settings, replicas);

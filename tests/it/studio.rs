@@ -144,6 +144,7 @@ fn another(about: &Value, id: &str) -> String {
 const AFTER: &str = "consolidate-after.NodePool-spot";
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn nobody_is_let_in_but_the_page_itself() {
     let studio = Studio::of(&[&[SCENARIO][..], &SHORT].concat());
     let own = format!("/{}/", studio.token);
@@ -178,6 +179,7 @@ fn nobody_is_let_in_but_the_page_itself() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn hostile_input_is_refused_and_harms_nobody() {
     let studio = Studio::of(&[&[SCENARIO][..], &SHORT].concat());
     let status = |method: &str, path: &str, body: &str| studio.ask(method, path, body).status;
@@ -227,6 +229,7 @@ fn hostile_input_is_refused_and_harms_nobody() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn what_is_shown_is_what_run_says_of_the_same_values() {
     let studio = Studio::of(&[&[SCENARIO][..], &SHORT].concat());
     let about = studio.about();
@@ -272,6 +275,7 @@ fn what_is_shown_is_what_run_says_of_the_same_values() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_later_move_ends_the_one_before() {
     let studio = Studio::of(&[SCENARIO, "--replications", "200", "--threads", "1"]);
     let begin = |after: &str| {
@@ -300,6 +304,7 @@ const LETS_GO_WITHIN: Duration =
     if cfg!(debug_assertions) { Duration::from_secs(5) } else { Duration::from_millis(100) };
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 #[expect(clippy::print_stdout, reason = "the time that is measured is for people, too")]
 fn what_is_no_longer_wanted_is_let_go_of() {
     // One thread, so that the state that is asked for next waits for the one before to let go.
@@ -323,6 +328,7 @@ fn what_is_no_longer_wanted_is_let_go_of() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn what_is_written_is_a_scenario_that_compares() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("kept");
@@ -381,6 +387,7 @@ fn what_is_written_is_a_scenario_that_compares() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn what_cannot_be_served_is_told() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

@@ -23,12 +23,14 @@ fn read(file: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn designed_scenarios_write_the_bytes_on_record() {
     let (runs, written) = designed::simulated();
     record::compare("designed.txt", runs, |at| Arc::clone(&written[at]));
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn shipped_scenarios_write_the_bytes_on_record() {
     let whole = std::env::var_os(WHOLE).is_some();
     let runs = shipped::runs(!whole);
@@ -107,6 +109,7 @@ fn events_by_kind(run: &Run, written: &Written) -> BTreeMap<String, usize> {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn designed_scenarios_meet_what_they_are_made_to_meet() {
     let (runs, written) = designed::simulated();
     assert_eq!(runs.len(), 60);

@@ -218,6 +218,7 @@ fn slips_in_manifests_are_warnings_that_say_what_was_meant() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn every_scenario_of_the_gallery_can_be_run() {
     let scenarios = scenarios();
     assert!(scenarios.len() > 10);

@@ -40,6 +40,7 @@ fn row<'t>(table: &'t str, label: &str) -> Vec<&'t str> {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_policy_that_leaves_pods_without_a_node_is_not_called_cheaper() {
     let (out, page) = compared(&place(POLICIES), &[]);
     let sentence = "capped leaves 2 pods without a node (small: 0): its cost is not comparable.";
@@ -81,6 +82,7 @@ fn a_policy_that_leaves_messages_waiting_is_not_called_cheaper() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_comparison_says_how_much_rests_on_estimated_prices_and_that_no_spot_node_was_interrupted() {
     let (out, page) = compared(&place(POLICIES), &["--policies", "small,spot"]);
     assert!(out.starts_with("two-pods: small and spot, 6 replications, seeds 7 to 12\n"), "{out}");

@@ -46,6 +46,7 @@ fn warnings(name: &str, cluster: &str, more: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn what_thirty_projects_publish_loads_with_warnings_and_no_error() {
     let clusters = clusters();
     assert!(clusters.len() >= 30);

@@ -102,6 +102,7 @@ fn requests_one_by_one_match_the_closed_form_at_medium_load() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn ten_million_requests_one_by_one_match_the_closed_form_at_heavy_load() {
     check_against_closed_form(0.9, 1e7);
 }

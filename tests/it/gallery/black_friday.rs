@@ -13,6 +13,7 @@ fn slowest_within(run: &Run, from: i64, to: i64) -> f64 {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn a_steep_crowd_is_followed_a_sudden_one_is_not_and_an_entry_in_the_calendar_is_the_cheapest_answer() {
     let all @ [plain, pause, larger, calendar, cautious] = &runs::<5>("black-friday");
     has_rows("black-friday", all, |run| {

@@ -9,6 +9,7 @@ use super::{Run, has_rows, runs};
 const FARGATE: [BillItem; 3] = [BillItem::FargateCpu, BillItem::FargateMemory, BillItem::FargateStorage];
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn jobs_fill_room_that_is_there_anyway_and_without_nodes_there_is_none() {
     let all @ [nodes, jobs, everything] = &runs::<3>("fargate");
     let wait = |run: &Run| run.longest_wait(&["reports/hourly"], 10);

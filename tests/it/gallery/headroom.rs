@@ -8,6 +8,7 @@ use super::{Run, has_rows, runs};
 const SERVICES: [&str; 3] = ["shop/checkout", "shop/search", "shop/login"];
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn room_held_free_takes_the_wait_for_nodes_and_leaves_that_for_the_autoscaler() {
     let all @ [none, pause, larger] = &runs::<3>("headroom");
     has_rows("headroom", all, |run: &Run| {
@@ -35,6 +36,7 @@ fn room_held_free_takes_the_wait_for_nodes_and_leaves_that_for_the_autoscaler() 
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn the_more_room_is_held_the_fewer_pods_of_services_wait_and_the_shorter() {
     let place = crate::cli::Place::new();
     let scenario = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/headroom/scenario.yaml");

@@ -5,6 +5,7 @@ use nodecast::report::format;
 use super::{Run, edited_runs, has_rows};
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn both_autoscalers_cost_a_tenth_of_fixed_nodes_and_karpenter_is_cheaper_and_sooner() {
     let all @ [karpenter, cas, fixed] = &edited_runs::<3>("karpenter-vs-cas", &["duration=1d"]);
     let wait = |run: &Run| run.summary.pods.wait_for_node.unwrap().p99_seconds;

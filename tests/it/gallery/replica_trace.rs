@@ -9,6 +9,7 @@ fn pending(run: &Run) -> f64 {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn controllers_time_makes_pods_wait_longer_and_loops_tell_what_they_took() {
     let none = &edited_runs::<2>("replica-trace", &["controller_time=none"]);
     assert!(none.iter().all(|run| run.summary.controllers.is_empty()));

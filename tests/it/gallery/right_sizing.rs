@@ -12,6 +12,7 @@ fn deeds(run: &Run) -> (u64, u64) {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn in_place_evicts_less_and_ends_with_the_same_requests() {
     let all: [Run; 3] = runs("right-sizing");
     has_rows("right-sizing", &all, |run| {

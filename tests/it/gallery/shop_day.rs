@@ -6,6 +6,7 @@ use nodecast::report::format;
 use super::{Run, has_rows, runs};
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn spot_saves_a_third_and_on_demand_is_the_restless_one() {
     let all @ [spot, demand] = &runs::<2>("shop-day");
     let missing = |run: &Run| run.summary.availability.unavailable_pod_minutes;

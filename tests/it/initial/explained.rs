@@ -61,6 +61,7 @@ fn told(place: &Place, policy: &str, name: &str, minutes: Option<i64>) -> Explan
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn pods_of_a_dump_are_explained() {
     let place = mixed();
     for policy in ["karpenter", "groups"] {
@@ -104,6 +105,7 @@ fn evicted_pod_of_a_dump_names_its_successor() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn every_pod_node_and_decision_can_be_explained() {
     let place = mixed();
     let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();

@@ -55,6 +55,7 @@ fn no_plan_of_a_recorded_case_costs_less_than_its_bound() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn the_cost_aware_packer_is_never_dearer_in_a_recorded_case_and_places_as_many_pods() {
     let mut cheaper = 0;
     for case in cases() {
@@ -87,6 +88,7 @@ fn the_cost_aware_packer_is_never_dearer_in_a_recorded_case_and_places_as_many_p
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn on_large_inputs_the_cost_aware_packer_comes_within_ten_percent_of_the_bound() {
     for name in ["plain-5k-l", "plain-20k-l"] {
         let path = format!("../../tests/cases/karpenter-large/{name}.json.gz");

@@ -81,6 +81,7 @@ fn types() -> Vec<nodecast_karpenter::instance_types::InstanceType> {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn every_small_multiset_over_three_kinds_of_pods_has_a_valid_plan() {
     let kinds = kinds();
     let mut world = cluster(&kinds);

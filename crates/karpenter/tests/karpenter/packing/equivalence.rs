@@ -316,6 +316,7 @@ fn in_plain_words(plan: &PackingPlan) -> Answer {
 const INPUTS: u64 = 10_000;
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 #[allow(clippy::print_stdout)]
 fn the_packer_answers_like_the_plain_pass_on_ten_thousand_random_clusters() {
     let mut exercised: BTreeMap<&str, usize> = BTreeMap::new();
@@ -342,6 +343,7 @@ fn the_packer_answers_like_the_plain_pass_on_ten_thousand_random_clusters() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn what_is_foreseen_is_what_a_pass_finds() {
     let (mut waits, mut dearer, mut neither) = (0, 0, 0);
     for seed in 0..2_000 {
