@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use self::graph::{House, Imports, circle};
 
 /// The crates of the product, lowest first. Cargo keeps their order; here they are rooms among others.
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
+    "bin-packing",
     "model",
     "engine",
     "prices",
@@ -31,8 +32,17 @@ const ROOMS: [&str; 8] = ["world", "scenario", "actors", "simulation", "report",
 const MODEL: [&str; 8] =
     ["domain", "catalog", "text", "cluster", "control_plane", "node_pressure", "fargate", "auto_mode"];
 /// Crates that decide: given the same, they answer the same.
-const DECIDING: [&str; 8] =
-    ["model", "scheduler", "replicas", "vpa", "manifests", "karpenter", "cluster-autoscaler", "single-pass"];
+const DECIDING: [&str; 9] = [
+    "bin-packing",
+    "model",
+    "scheduler",
+    "replicas",
+    "vpa",
+    "manifests",
+    "karpenter",
+    "cluster-autoscaler",
+    "single-pass",
+];
 /// Lines beyond which a file is too long to read at a sitting.
 const LONGEST_FILE: usize = 700;
 

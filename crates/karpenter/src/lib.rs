@@ -4,7 +4,8 @@
 //! What must not live here: a clock (time is an argument), an event, randomness (ties go through an argument), the simulated EC2,
 //! file access, manifests. A real controller could link this crate as it is.
 
-pub mod bin_packing;
+pub use nodecast_bin_packing as bin_packing;
+
 pub mod controller_time;
 pub mod disruption;
 pub mod instance_types;
