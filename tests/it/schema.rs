@@ -440,7 +440,8 @@ fn no_key_is_read_from_the_file_and_then_forgotten() {
         sources(&source).into_iter().partition(|(path, _)| path.starts_with(source.join("scenario/schema")));
     let fields: BTreeSet<String> = described.iter().flat_map(|(_, text)| kept_fields(text)).collect();
     assert!(fields.len() > 30 && fields.contains("warm_up"), "{fields:?}");
-    let uses: String = others.iter().map(|(_, text)| text.as_str()).collect();
+    let crates = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("crates"));
+    let uses: String = others.iter().chain(&crates).map(|(_, text)| text.as_str()).collect();
     let is_used = |field: &str| {
         regex_lite::Regex::new(&format!(r"(\.{field}\b[^(]|\bScenario \{{[^}}]*\b{field}\b)")).unwrap().is_match(&uses)
     };
