@@ -11,7 +11,7 @@
 //!
 //! # Pack pods onto a NodePool
 //!
-//! A [`Region`](catalog::Region) says what EC2 offers and at what price (`nodecast::catalog` has the real ones), manifests say what
+//! A [`Region`](catalog::Region) says what EC2 offers and at what price (`nodecast-prices` has the real ones), manifests say what
 //! is asked of it, and a [`SinglePass`](single_pass::SinglePass) what Karpenter would launch now.
 //!
 //! ```

@@ -7,8 +7,8 @@
 //! What must not live here: any word of Kubernetes or EC2.
 //!
 //! ```
-//! use nodecast::domain::{SimDuration, SimTime};
-//! use nodecast::engine::{EventQueue, PriorityClass};
+//! use nodecast_model::domain::{SimDuration, SimTime};
+//! use nodecast_engine::{EventQueue, PriorityClass};
 //!
 //! let mut queue = EventQueue::<&str>::new();
 //! queue.schedule(SimTime::ZERO + SimDuration::from_secs(5), PriorityClass::NORMAL, "late");
