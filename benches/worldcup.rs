@@ -6,7 +6,6 @@ use std::path::Path;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use nodecast::catalog::Catalog;
-use nodecast::scenario::Scenario;
 use nodecast::simulation;
 
 // As in the program.
@@ -15,7 +14,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn week(c: &mut Criterion) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/worldcup-week/scenario.yaml");
-    let (scenario, _) = Scenario::load(&path).expect("the scenario can be read");
+    let (scenario, _) = nodecast::scenario::load(&path).expect("the scenario can be read");
     let catalog = Catalog::embedded().expect("the built-in prices can be read");
     let policy = scenario.for_policy(None).expect("it has a policy");
     let mut group = c.benchmark_group("worldcup");

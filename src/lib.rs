@@ -27,10 +27,9 @@
 //!
 //! use nodecast::catalog::Catalog;
 //! use nodecast::report::Summary;
-//! use nodecast::scenario::Scenario;
-//! use nodecast::simulation;
+//! use nodecast::{scenario, simulation};
 //!
-//! let (scenario, warnings) = Scenario::load(Path::new("scenarios/eks-101/scenario.yaml"))?;
+//! let (scenario, warnings) = scenario::load(Path::new("scenarios/eks-101/scenario.yaml"))?;
 //! let policy = scenario.for_policy(None)?;
 //! let outcome = simulation::run(&scenario, policy, Catalog::embedded()?, scenario.seed, &mut |_| {})?;
 //!
@@ -50,12 +49,12 @@
 //! ```
 //! # use std::path::Path;
 //! # use nodecast::catalog::Catalog;
-//! # use nodecast::scenario::Scenario;
+//! # use nodecast::scenario;
 //! use nodecast::experiment::statistics::Paired;
 //! use nodecast::experiment::{Plan, figures, points};
 //!
 //! # let catalog = Catalog::embedded()?;
-//! # let (scenario, _) = Scenario::load(Path::new("scenarios/spot-interruption/scenario.yaml"))?;
+//! # let (scenario, _) = scenario::load(Path::new("scenarios/spot-interruption/scenario.yaml"))?;
 //! let policies: Vec<String> = scenario.policies.iter().take(2).map(|policy| policy.name.clone()).collect();
 //! let plan = Plan { settings: 1, policies, seeds: points::seeds(scenario.seed, 2) };
 //! let answers: Result<Vec<_>, _> = plan.cells().map(|cell| points::simulate(&scenario, catalog, cell)).collect();

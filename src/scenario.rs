@@ -6,8 +6,6 @@
 //!
 //! What must not: any decision, any simulated time passing, any printing. Warnings are returned, never shown.
 
-mod caveat;
-pub mod definition;
 pub mod document;
 pub mod draft;
 pub mod edits;
@@ -20,13 +18,15 @@ pub mod source;
 pub use crate::manifests;
 pub use nodecast_model::text::{reader, tree};
 
-pub use caveat::{Caveat, Caveats};
-pub use definition::{
-    Action, Autoscaler, Detail, Ec2Settings, InputFile, LoadSpec, Objectives, OpenRequests, OutputSettings,
-    PolicyVariant, Requests, Scenario, TimedAction,
-};
 pub use draft::{Draft, DraftFile};
 pub use edits::Edit;
 pub use error::{Effect, ScenarioError, Warning};
+pub use file::{documents, load, load_edited, load_with, of_texts, stated};
+pub use nodecast_settings as definition;
+pub use nodecast_settings::{
+    Action, Autoscaler, Detail, Ec2Settings, InputFile, LoadSpec, Objectives, OpenRequests, OutputSettings,
+    PolicyVariant, Requests, Scenario, TimedAction,
+};
+pub use nodecast_settings::{Caveat, Caveats};
 pub use packing_question::Circumstances;
 pub use source::{Limits, Source};

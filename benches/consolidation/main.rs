@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use nodecast::catalog::Catalog;
-use nodecast::scenario::Scenario;
 use nodecast::simulation;
 
 use scenarios::{Files, Services};
@@ -63,7 +62,7 @@ fn runs(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("consolidation");
     group.sample_size(10).warm_up_time(Duration::from_millis(1));
     for of in all() {
-        let (scenario, _) = Scenario::load(&write(folder.path(), &of)).expect("the scenario can be read");
+        let (scenario, _) = nodecast::scenario::load(&write(folder.path(), &of)).expect("the scenario can be read");
         let policy = scenario.for_policy(None).expect("it has a policy");
         group.bench_function(of.folder, |bencher| {
             bencher.iter(|| black_box(simulation::run(&scenario, policy, catalog, 1, &mut |_| {})));

@@ -13,7 +13,7 @@ use crate::program::simulations::{shell_line, warning_lines};
 use crate::program::{Failure, Prices};
 use crate::report::columns::fitted;
 use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
-use crate::scenario::{Limits, Scenario, ScenarioError, source};
+use crate::scenario::{Limits, ScenarioError, source};
 use nodecast_observed::observation::Observation;
 
 /// Write a first scenario: an explained example, or the cluster of a kubectl dump
@@ -123,7 +123,7 @@ fn scenario_name(directory: &Path) -> String {
 
 /// What is written has to run; a draft that would not is refused before anything is in place.
 fn read_back(scenario: &Path, catalog: &Catalog) -> Result<(), Failure> {
-    let read = Scenario::load_with(scenario, catalog, &Limits::default());
+    let read = crate::scenario::load_with(scenario, catalog, &Limits::default());
     let refused = |error: ScenarioError| error.within("the scenario that this makes cannot be read");
     read.map(|_| ()).map_err(|error| refused(error).into())
 }

@@ -11,8 +11,8 @@ use crate::experiment::presentation::inspection::table;
 use crate::program::{Failure, Prices, Remark, prices};
 use crate::report::columns::fitted;
 use crate::report::format::counted;
+use crate::scenario::Limits;
 use crate::scenario::error::Shown;
-use crate::scenario::{Limits, Scenario};
 
 /// Check scenarios and everything that they name, without simulating them
 ///
@@ -77,7 +77,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 fn look(path: &Path, catalog: &Catalog) -> (Finding, Option<Failure>) {
     let file = path.display().to_string();
     let unusable = |error| Finding { file: file.clone(), usable: false, error, warnings: Vec::new(), holds: None };
-    let (scenario, warnings) = match Scenario::load_with(path, catalog, &Limits::default()) {
+    let (scenario, warnings) = match crate::scenario::load_with(path, catalog, &Limits::default()) {
         Ok(loaded) => loaded,
         Err(error) => return (unusable(Some(Remark::of(&Shown::from(&error)))), Some(error.into())),
     };

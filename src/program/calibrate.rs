@@ -71,7 +71,7 @@ impl Calibrate {
     /// If anything of it cannot be used.
     pub fn load(request: &Request) -> Result<Self, Failure> {
         let prices = Prices::open(request.pricing_data.as_deref())?;
-        let stated = Scenario::stated(&request.scenario, &Limits::default())?;
+        let stated = crate::scenario::stated(&request.scenario, &Limits::default())?;
         // A value that was fitted before is not what is assumed.
         let without = stated.contains("calibration").then(|| Edit::new("calibration", "null")).transpose()?;
         let (scenario, _) = edits::load(&request.scenario, prices.catalog(), without.as_slice())?;

@@ -145,7 +145,7 @@ pub fn idle(
         let others: Vec<Edit> =
             edits.iter().enumerate().filter(|(other, _)| other != place).map(|(_, edit)| edit.clone()).collect();
         // Where the others mean nothing without it, it changes something.
-        let without = Scenario::load_edited(path, catalog, &Limits::default(), &others);
+        let without = crate::scenario::load_edited(path, catalog, &Limits::default(), &others);
         without.is_ok_and(|(mut without, _)| {
             if draws && scenario.ec2.cloud.price_errors == Some(true) {
                 without.draw_price_errors();
@@ -184,5 +184,5 @@ pub fn idle_caveat(what: &str, policies: &[String]) -> Caveat {
 /// # Errors
 /// If it cannot be read, or a change cannot be made.
 pub fn load(path: &Path, catalog: &Catalog, edits: &[Edit]) -> Result<(Scenario, Vec<Warning>), Failure> {
-    Ok(Scenario::load_edited(path, catalog, &Limits::default(), edits)?)
+    Ok(crate::scenario::load_edited(path, catalog, &Limits::default(), edits)?)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::catalog::Catalog;
 use crate::domain::{Currency, HourlyRate, SimTime};
-use crate::scenario::{Edit, Limits, Scenario};
+use crate::scenario::{Edit, Limits};
 use crate::simulation;
 
 /// The shortest run that AWS bills by the second: its minimum is a minute.
@@ -14,7 +14,7 @@ const SHORTEST: [&str; 2] = ["duration=1m", "warm_up=0s"];
 /// addresses. `None` where there are none, or where the scenario cannot be run so.
 pub fn per_hour(scenario: &Path, catalog: &Catalog) -> Option<(Currency, HourlyRate)> {
     let edits: Vec<Edit> = SHORTEST.into_iter().map(Edit::parse).collect::<Result<_, _>>().ok()?;
-    let (scenario, _) = Scenario::load_edited(scenario, catalog, &Limits::default(), &edits).ok()?;
+    let (scenario, _) = crate::scenario::load_edited(scenario, catalog, &Limits::default(), &edits).ok()?;
     let policy = scenario.for_policy(None).ok()?;
     let outcome = simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).ok()?;
     // A price that changes makes another line, which begins later; so does a node that is launched.

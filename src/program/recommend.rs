@@ -187,7 +187,8 @@ impl Recommend {
         let summary = Summary::of(first);
         let by_workload = summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
         let file = Path::new(&self.request.scenario);
-        let documents = Scenario::documents(file, self.prices.catalog(), &Limits::default(), &self.request.edits)?;
+        let documents =
+            crate::scenario::documents(file, self.prices.catalog(), &Limits::default(), &self.request.edits)?;
         let known = Known {
             objects: &objects(&seen_by(&self.policy, documents)),
             scenario: &self.scenario,
@@ -241,7 +242,7 @@ impl Recommend {
         let mut all = self.request.edits.clone();
         let read = edits::of_setting(setting).and_then(|own| {
             all.extend(own);
-            Scenario::load_edited(&self.request.scenario, self.prices.catalog(), &Limits::default(), &all)
+            crate::scenario::load_edited(&self.request.scenario, self.prices.catalog(), &Limits::default(), &all)
         });
         read.err().map(|error| error.message().to_owned())
     }

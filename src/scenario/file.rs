@@ -42,7 +42,7 @@ use super::edits::Edit;
 use super::error::{ScenarioError, Warning};
 use super::manifests::Manifests;
 use super::reader::{Fields, Reader};
-use super::source::{Held, Limits, Source, load, sha256_hex};
+use super::source::{self, Held, Limits, Source, sha256_hex};
 use super::tree::{self, Location, Node, NodeKind, Variables};
 use crate::catalog::{Catalog, OwnFile, Region};
 use crate::domain::{SimDuration, SimTime, Symbol};
@@ -53,147 +53,147 @@ use crate::scenario::schema::whole::{RunLength, SCENARIO, START};
 use overlays::Overlay;
 pub(in crate::scenario) use overlays::karpenter_settings;
 
-impl Scenario {
-    /// Reads the scenario at `path` with everything that it names, against the built-in prices.
-    ///
-    /// # Errors
-    /// At the first thing that is wrong.
-    pub fn load(path: &Path) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        let catalog = Catalog::embedded().map_err(|error| ScenarioError::new(error.to_string()))?;
-        Self::load_with(path, catalog, &Limits::default())
-    }
+/// Reads the scenario at `path` with everything that it names, against the built-in prices.
+///
+/// # Errors
+/// At the first thing that is wrong.
+pub fn load(path: &Path) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
+    let catalog = Catalog::embedded().map_err(|error| ScenarioError::new(error.to_string()))?;
+    load_with(path, catalog, &Limits::default())
+}
 
-    /// As [`Scenario::load`], with other prices and limits.
-    ///
-    /// # Errors
-    /// As [`Scenario::load`].
-    pub fn load_with(path: &Path, catalog: &Catalog, limits: &Limits) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        Self::load_edited(path, catalog, limits, &[])
-    }
+/// As [`load`], with other prices and limits.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_with(path: &Path, catalog: &Catalog, limits: &Limits) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
+    load_edited(path, catalog, limits, &[])
+}
 
-    /// As [`Scenario::load_with`], with some values of the scenario and its manifests changed.
-    ///
-    /// # Errors
-    /// As [`Scenario::load`], and if an edit finds no place.
-    pub fn load_edited(
-        path: &Path,
-        catalog: &Catalog,
-        limits: &Limits,
-        edits: &[Edit],
-    ) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        let loaded = Self::load_whole(path, catalog, limits, (edits, None), None);
-        if edits.is_empty() {
-            return loaded;
+/// As [`load_with`], with some values of the scenario and its manifests changed.
+///
+/// # Errors
+/// As [`load`], and if an edit finds no place.
+pub fn load_edited(
+    path: &Path,
+    catalog: &Catalog,
+    limits: &Limits,
+    edits: &[Edit],
+) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
+    let loaded = load_whole(path, catalog, limits, (edits, None), None);
+    if edits.is_empty() {
+        return loaded;
+    }
+    let set: Vec<String> = edits.iter().map(|edit| format!("`{}`", edit.text())).collect();
+    loaded.map_err(|error| error.within(&format!("with {} set", set.join(" and "))))
+}
+
+/// The paths of all values that the scenario at `path` states itself, as `ec2.launch_latency.vm_init` or
+/// `workloads[shop/web].start_time`.
+///
+/// # Errors
+/// If it cannot be read, or is not YAML.
+pub fn stated(path: &Path, limits: &Limits) -> Result<BTreeSet<String>, ScenarioError> {
+    calibration::stated(path, limits)
+}
+
+/// The scenario of texts that stand in no files; it is the one called `name`.
+///
+/// # Errors
+/// As [`load`].
+pub fn of_texts(name: &str, held: &Held, catalog: &Catalog) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
+    load_whole(Path::new(name), catalog, &Limits::default(), (&[], Some(held)), None)
+}
+
+/// The documents of the scenario at `path` and of all manifests that it names, after `edits`: the scenario itself first.
+///
+/// # Errors
+/// As [`load_edited`].
+pub fn documents(
+    path: &Path,
+    catalog: &Catalog,
+    limits: &Limits,
+    edits: &[Edit],
+) -> Result<Vec<Document>, ScenarioError> {
+    let mut kept = Vec::new();
+    load_whole(path, catalog, limits, (edits, None), Some(&mut kept))?;
+    Ok(kept)
+}
+
+fn load_whole(
+    path: &Path,
+    catalog: &Catalog,
+    limits: &Limits,
+    (edits, held): (&[Edit], Option<&Held>),
+    kept: Option<&mut Vec<Document>>,
+) -> Result<(Scenario, Vec<Warning>), ScenarioError> {
+    let source = match held {
+        Some(held) => held.source(path)?,
+        None => source::load(path, path.display().to_string(), limits)?,
+    };
+    let source = source.with_edits(edits.iter().map(Edit::text));
+    let calibration = calibration_of(path, &source, limits, (edits, held))?;
+    let source = match &calibration {
+        Some((_, calibration)) => source.with_appended(calibration),
+        None => source,
+    };
+    let mut documents = edited(&source, limits, edits)?;
+    let mut calibrated = None;
+    if let (Some((name, values)), [root]) = (&calibration, documents.as_mut_slice()) {
+        let laid = tree::parse(values, &Variables::new(), limits)?;
+        calibrated = Some(calibration::lay_under(root, laid, (name, values, source.appended_offset()))?);
+    }
+    let root = match documents.as_slice() {
+        [first, ..] if first.get("apiVersion").is_some() && first.get("kind").is_some() => {
+            return Err(ScenarioError::new("this file holds Kubernetes objects, not a scenario")
+                .at(first.get("kind").and_then(|kind| source.place(kind.at)))
+                .because("an object of Kubernetes")
+                .help(
+                    "name the scenario file that has this one under `manifests`; `nodecast init` writes a first one",
+                ));
         }
-        let set: Vec<String> = edits.iter().map(|edit| format!("`{}`", edit.text())).collect();
-        loaded.map_err(|error| error.within(&format!("with {} set", set.join(" and "))))
-    }
-
-    /// The paths of all values that the scenario at `path` states itself, as `ec2.launch_latency.vm_init` or
-    /// `workloads[shop/web].start_time`.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is not YAML.
-    pub fn stated(path: &Path, limits: &Limits) -> Result<BTreeSet<String>, ScenarioError> {
-        calibration::stated(path, limits)
-    }
-
-    /// The scenario of texts that stand in no files; it is the one called `name`.
-    ///
-    /// # Errors
-    /// As [`Scenario::load`].
-    pub fn of_texts(name: &str, held: &Held, catalog: &Catalog) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        Self::load_whole(Path::new(name), catalog, &Limits::default(), (&[], Some(held)), None)
-    }
-
-    /// The documents of the scenario at `path` and of all manifests that it names, after `edits`: the scenario itself first.
-    ///
-    /// # Errors
-    /// As [`Scenario::load_edited`].
-    pub fn documents(
-        path: &Path,
-        catalog: &Catalog,
-        limits: &Limits,
-        edits: &[Edit],
-    ) -> Result<Vec<Document>, ScenarioError> {
-        let mut kept = Vec::new();
-        Self::load_whole(path, catalog, limits, (edits, None), Some(&mut kept))?;
-        Ok(kept)
-    }
-
-    fn load_whole(
-        path: &Path,
-        catalog: &Catalog,
-        limits: &Limits,
-        (edits, held): (&[Edit], Option<&Held>),
-        kept: Option<&mut Vec<Document>>,
-    ) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        let source = match held {
-            Some(held) => held.source(path)?,
-            None => load(path, path.display().to_string(), limits)?,
-        };
-        let source = source.with_edits(edits.iter().map(Edit::text));
-        let calibration = calibration_of(path, &source, limits, (edits, held))?;
-        let source = match &calibration {
-            Some((_, calibration)) => source.with_appended(calibration),
-            None => source,
-        };
-        let mut documents = edited(&source, limits, edits)?;
-        let mut calibrated = None;
-        if let (Some((name, values)), [root]) = (&calibration, documents.as_mut_slice()) {
-            let laid = tree::parse(values, &Variables::new(), limits)?;
-            calibrated = Some(calibration::lay_under(root, laid, (name, values, source.appended_offset()))?);
+        [] => {
+            return Err(ScenarioError::new(format!("`{}` is empty", source.name))
+                .help("a scenario needs at least `name`, `region`, `duration` and `manifests`"));
         }
-        let root = match documents.as_slice() {
-            [first, ..] if first.get("apiVersion").is_some() && first.get("kind").is_some() => {
-                return Err(ScenarioError::new("this file holds Kubernetes objects, not a scenario")
-                    .at(first.get("kind").and_then(|kind| source.place(kind.at)))
-                    .because("an object of Kubernetes")
-                    .help("name the scenario file that has this one under `manifests`; `nodecast init` writes a first one"));
-            }
-            [] => {
-                return Err(ScenarioError::new(format!("`{}` is empty", source.name))
-                    .help("a scenario needs at least `name`, `region`, `duration` and `manifests`"));
-            }
-            [root] => root,
-            [_, second, ..] => {
-                return Err(ScenarioError::new("a scenario is one YAML document")
-                    .at(source.place(second.at))
-                    .because("a second one begins here")
-                    .help("name Kubernetes objects in `manifests`, in files of their own"));
-            }
-        };
-        let mut reader = Reader::new(Some(&source));
-        let fields = reader.fields(root, &SCENARIO.shape)?;
-        let region = region(&reader, fields, catalog)?;
-        let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
-        let files = Files {
-            inputs: std::iter::once((&source.name, &source))
-                .chain(calibration.iter().map(|(name, values)| (name, values)))
-                .map(|(name, read)| InputFile { path: name.clone(), sha256: sha256_hex(read.text.as_bytes()) })
-                .collect(),
-            held,
-            edits,
-            edited: vec![false; edits.len()],
-            kept: kept.is_some().then(|| vec![Document { file: None, content: Content::of(root) }]),
-            ..Files::new(directory, variables(&reader, fields)?, limits, &region)
-        };
-        let mut reading = Reading::new(reader, files);
-        let mut scenario = scenario(&mut reading, root).map_err(|error| reading.files.with_unknown(error))?;
-        scenario.calibrated = calibrated;
-        let price_file = |own: &OwnFile| InputFile { path: own.path.clone(), sha256: own.sha256.clone() };
-        scenario.prices = catalog.own_files().iter().map(price_file).collect();
-        let Reading { reader, mut files, .. } = reading;
-        files.check_objects()?;
-        files.check_edits()?;
-        if let Some(kept) = kept {
-            *kept = files.kept.take().unwrap_or_default();
+        [root] => root,
+        [_, second, ..] => {
+            return Err(ScenarioError::new("a scenario is one YAML document")
+                .at(source.place(second.at))
+                .because("a second one begins here")
+                .help("name Kubernetes objects in `manifests`, in files of their own"));
         }
-        let mut warnings = reader.into_warnings();
-        warnings.append(&mut files.warnings);
-        checks::warn(&scenario, &mut warnings, &|manifests, kind, name| files.place(manifests, kind, name));
-        Ok((scenario, warnings))
+    };
+    let mut reader = Reader::new(Some(&source));
+    let fields = reader.fields(root, &SCENARIO.shape)?;
+    let region = region(&reader, fields, catalog)?;
+    let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let files = Files {
+        inputs: std::iter::once((&source.name, &source))
+            .chain(calibration.iter().map(|(name, values)| (name, values)))
+            .map(|(name, read)| InputFile { path: name.clone(), sha256: sha256_hex(read.text.as_bytes()) })
+            .collect(),
+        held,
+        edits,
+        edited: vec![false; edits.len()],
+        kept: kept.is_some().then(|| vec![Document { file: None, content: Content::of(root) }]),
+        ..Files::new(directory, variables(&reader, fields)?, limits, &region)
+    };
+    let mut reading = Reading::new(reader, files);
+    let mut scenario = scenario(&mut reading, root).map_err(|error| reading.files.with_unknown(error))?;
+    scenario.calibrated = calibrated;
+    let price_file = |own: &OwnFile| InputFile { path: own.path.clone(), sha256: own.sha256.clone() };
+    scenario.prices = catalog.own_files().iter().map(price_file).collect();
+    let Reading { reader, mut files, .. } = reading;
+    files.check_objects()?;
+    files.check_edits()?;
+    if let Some(kept) = kept {
+        *kept = files.kept.take().unwrap_or_default();
     }
+    let mut warnings = reader.into_warnings();
+    warnings.append(&mut files.warnings);
+    checks::warn(&scenario, &mut warnings, &|manifests, kind, name| files.place(manifests, kind, name));
+    Ok((scenario, warnings))
 }
 
 /// The documents of a scenario with its edits made.
@@ -220,7 +220,7 @@ fn calibration_of(
     let file = path.parent().map_or_else(|| name.into(), |directory| directory.join(name));
     let read = match held {
         Some(held) => held.source(&file),
-        None => load(&file, file.display().to_string(), limits),
+        None => source::load(&file, file.display().to_string(), limits),
     };
     // A file that cannot be opened is the scenario's mistake: the error shows where it is named.
     read.map(|read| Some((name.to_owned(), read))).map_err(|error| match error.place() {

@@ -37,16 +37,6 @@ macro_rules! value_type {
     };
 }
 
-/// What a field is where its key is not stated; an error of the compiler if the key has to be there.
-macro_rules! field_default {
-    ($kind:ty, $(or $words:literal,)? default $default:expr) => {
-        $default
-    };
-    ($kind:ty, $($optional:tt)+) => {
-        None
-    };
-}
-
 /// The value of a field, read from `$fields`.
 macro_rules! field_value {
     ($reading:ident, $fields:ident, $key:expr, $kind:ty) => {
@@ -94,8 +84,8 @@ macro_rules! presence {
 /// - `key: K, or "words";` is `None` without it; `key: K = value, or "words";` is this value, for which words say more;
 /// - `key: K, over value;` is `None` without it too, for what is laid over something else, in the end over this value.
 ///
-/// `struct S { keys }` makes a struct with a reader, `default struct` one with `Default` too, and `impl T { keys }` a reader for a
-/// struct of another room, whose other fields are as in `rest`. `becomes T, function;` checks the struct or makes something else
+/// `struct S { keys }` makes a struct with a reader, and `impl T { keys }` a reader for a struct of another crate, whose other fields are
+/// as in `rest`. `becomes T, function;` checks the struct or makes something else
 /// of it once it is read. Of a section that is read by hand all keys are `aside` (below).
 ///
 /// Keys may be in groups, `struct S: { keys } aside { keys } one field: T, error { keys } { keys }`: those `aside` are read by
@@ -110,23 +100,6 @@ macro_rules! section {
              [$($value, $convert)?] [struct Debug] [] $target]
             $($groups)+
         }
-    };
-    ($(#[doc = $about:literal])* $name:ident: $called:literal, $title:literal; $(example $example:literal;)?
-     $(becomes $value:ty, $convert:expr;)? $(#[derive($($derive:ident),+)])? pub struct $target:ident $($groups:tt)+) => {
-        section_of! {
-            [[$($about)*] $name: $called, $title, [$($example)?] [] [] [$($value, $convert)?]
-             [pub Clone PartialEq Debug $($($derive)+)?] [] $target]
-            $($groups)+
-        }
-    };
-    ($(#[doc = $about:literal])* $name:ident: $called:literal, $title:literal; $(example $example:literal;)?
-     $(#[derive($($derive:ident),+)])? pub default struct $target:ident $($groups:tt)+) => {
-        section_of! {
-            [[$($about)*] $name: $called, $title, [$($example)?] [] [] []
-             [pub Clone PartialEq Debug $($($derive)+)?] [] $target]
-            $($groups)+
-        }
-        section_default! { $target $($groups)+ }
     };
     ($(#[doc = $about:literal])* $name:ident: $called:literal, $title:literal; $(example $example:literal;)?
      $(becomes $value:ty, $convert:expr;)? $(rest $rest:expr;)? impl $target:ident $($groups:tt)+) => {
@@ -166,7 +139,7 @@ macro_rules! section_table {
     };
 }
 
-/// The struct of a section: of the rooms that read scenarios, or of everybody's; none for a section of another room's struct.
+/// The struct of a section; none for a section of another crate's struct.
 macro_rules! section_struct {
     (struct [$($derive:ident)*] $(#[$about:meta])* $target:ident { $($(#[$meaning:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$about])*
@@ -175,33 +148,7 @@ macro_rules! section_struct {
             $($(#[$meaning])* pub(in crate::scenario) $field: $type,)*
         }
     };
-    (pub [$($derive:ident)*] $(#[$about:meta])* $target:ident { $($(#[$meaning:meta])* $field:ident: $type:ty,)* }) => {
-        $(#[$about])*
-        #[derive($($derive),*)]
-        pub struct $target {
-            $($(#[$meaning])* pub $field: $type,)*
-        }
-    };
     (impl $($nothing:tt)*) => {};
-}
-
-/// What a section is under which nothing is stated: what its keys are by default.
-macro_rules! section_default {
-    ($target:ident { $($keys:tt)* }) => {
-        section_default! { $target: { $($keys)* } }
-    };
-    ($target:ident: $({
-        $($(#[doc = $meaning:literal])+ $($key:literal as)? $field:ident $([$label:literal])?: $kind:ty
-          $(= $default:expr)? $(, or $words:literal)? $(, over $over:expr)?;)*
-    } $(aside { $($aside:tt)* })?)+) => {
-        impl Default for $target {
-            fn default() -> Self {
-                Self {
-                    $($($field: field_default!($kind $(, or $words)? $(, over $over)? $(, default $default)?),)*)+
-                }
-            }
-        }
-    };
 }
 
 /// The table, the struct and the reader of a section.

@@ -241,7 +241,7 @@ spec:
         let objects = (0..10_000).map(deployment).collect::<Vec<_>>().join("---\n");
         let scenario = "name: many\nregion: us-east-1\nduration: 1d\nmanifests: [objects.yaml]\npolicies: [{ name: only, autoscaler: static }]\n";
         let held = Held::of([("scenario.yaml", scenario), ("objects.yaml", objects.as_str())]);
-        let (scenario, _) = Scenario::of_texts("scenario.yaml", &held, Catalog::embedded()?)?;
+        let (scenario, _) = crate::scenario::of_texts("scenario.yaml", &held, Catalog::embedded()?)?;
         let policy = &scenario.policies[0];
         let (interval, note) = sample_interval(&scenario, policy);
         assert_eq!(interval, SimDuration::from_secs(864));
@@ -265,7 +265,7 @@ spec:
 ";
         let scenario = "name: huge\nregion: us-east-1\nduration: 1d\nmanifests: [objects.yaml]\npolicies: [{ name: only, autoscaler: static }]\n";
         let held = Held::of([("scenario.yaml", scenario), ("objects.yaml", objects)]);
-        let (scenario, _) = Scenario::of_texts("scenario.yaml", &held, Catalog::embedded()?)?;
+        let (scenario, _) = crate::scenario::of_texts("scenario.yaml", &held, Catalog::embedded()?)?;
         assert_eq!(Forecast::of(&scenario, &scenario.policies[0], SimDuration::from_secs(60)).nodes, 5);
         Ok(())
     }

@@ -3,7 +3,6 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimTime;
-use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
 use nodecast::simulation::{Outcome, run};
 use nodecast::world::record::EventKind;
@@ -49,7 +48,7 @@ fn simulate(manifests: &str, later: &str, more: &str) -> Outcome {
     let text = "name: later\nregion: us-east-1\nduration: 1h\ncluster: { zones: [us-east-1a, us-east-1b] }\n\
                 manifests: [cluster.yaml]\nec2: { capacity: infinite }\n";
     place.put("scenario.yaml", &format!("{text}{more}"));
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).map_err(|error| error.render()).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).map_err(|error| error.render()).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 

@@ -52,7 +52,7 @@ policies:
     nodeGroups: [{name: group, instanceType: m5.large, min: 0, max: 3, desired: 0}]
 ";
     place.put("scenario.yaml", &format!("{head}versions: {{karpenter: {release}}}\n{rest}"));
-    Scenario::load(&place.path("scenario.yaml")).unwrap().0
+    nodecast::scenario::load(&place.path("scenario.yaml")).unwrap().0
 }
 
 fn simulate(scenario: &Scenario) -> Outcome {

@@ -42,7 +42,9 @@ fn load(head: &str, manifests: &str) -> Result<Scenario, String> {
     let policies =
         if head.contains("policies:") { "" } else { "policies: [{ name: auto, autoscaler: eks-auto-mode }]\n" };
     write("scenario.yaml", &format!("name: auto\n{region}{zones}manifests: [objects.yaml]\n{policies}{head}\n"));
-    Scenario::load(&directory.path().join("scenario.yaml")).map(|(own, _)| own).map_err(|error| error.to_string())
+    nodecast::scenario::load(&directory.path().join("scenario.yaml"))
+        .map(|(own, _)| own)
+        .map_err(|error| error.to_string())
 }
 
 fn run(head: &str, manifests: &str) -> Outcome {

@@ -7,8 +7,8 @@ use nodecast::domain::{SimDuration, SimTime};
 use nodecast::experiment::backtest::figures::Window;
 use nodecast::experiment::backtest::{History, Verdict, replay, tables};
 use nodecast::report;
+use nodecast::scenario::Limits;
 use nodecast::scenario::definition::Requests;
-use nodecast::scenario::{Limits, Scenario};
 use nodecast::simulation;
 use serde_json::Value;
 
@@ -209,7 +209,7 @@ fn a_forecast_repeats_whatever_demand_is_stated_in_and_says_what_it_cannot() {
     ];
     let edits = edits.map(|edit| nodecast::scenario::Edit::parse(&edit).unwrap());
     let catalog = Catalog::embedded().unwrap();
-    let (scenario, _) = Scenario::load_edited(&scenario(), catalog, &Limits::default(), &edits).unwrap();
+    let (scenario, _) = nodecast::scenario::load_edited(&scenario(), catalog, &Limits::default(), &edits).unwrap();
     let hour = |hours: i64| SimTime::ZERO + SimDuration::from_secs(hours * 3_600);
     let training = Window { from: hour(2), until: hour(26) };
     let known = replay::forecast(&scenario, training).unwrap();
@@ -230,7 +230,7 @@ fn tables_of_a_run_tell_what_the_run_knows() {
     let place = tempfile::tempdir().unwrap();
     let catalog = Catalog::embedded().unwrap();
     let edits = [nodecast::scenario::Edit::parse("duration=6h").unwrap()];
-    let (scenario, _) = Scenario::load_edited(&scenario(), catalog, &Limits::default(), &edits).unwrap();
+    let (scenario, _) = nodecast::scenario::load_edited(&scenario(), catalog, &Limits::default(), &edits).unwrap();
     let policy = scenario.for_policy(None).unwrap();
     let outcome = simulation::run(&scenario, policy, catalog, 7, &mut |_| {}).unwrap();
     let out = place.path().join("out");

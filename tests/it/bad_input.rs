@@ -9,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use nodecast::scenario::error::Render;
 use nodecast::scenario::manifests::{pod_from_json, read_manifests, read_manifests_with};
-use nodecast::scenario::{Limits, Scenario, ScenarioError, Source};
+use nodecast::scenario::{Limits, ScenarioError, Source};
 use proptest::prelude::*;
 
 /// Relative to the package, which is where tests run, so that the texts are the same on every machine.
 const FOLDER: &str = "tests/data/bad-input";
 
 fn refused(path: &Path) -> ScenarioError {
-    match Scenario::load(path) {
+    match nodecast::scenario::load(path) {
         Ok(_) => panic!("{} is accepted", path.display()),
         Err(error) => error,
     }
@@ -39,7 +39,7 @@ fn every_mistake_is_shown_with_its_line_and_a_way_out() {
 
 #[test]
 fn an_unknown_policy_is_answered_with_those_there_are() {
-    let (scenario, _) = Scenario::load(Path::new("scenarios/eks-101/scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(Path::new("scenarios/eks-101/scenario.yaml")).unwrap();
     assert_eq!(scenario.for_policy(None).map(|policy| policy.name.as_str()), Ok("karpenter-v0.16"));
     assert_eq!(scenario.for_policy(Some("karpenter-v1.13")).map(|p| p.name.as_str()), Ok("karpenter-v1.13"));
     let error = scenario.for_policy(Some("karpenter-v1.14")).unwrap_err();
@@ -207,7 +207,7 @@ proptest! {
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), &bytes).unwrap();
-        if let Err(error) = Scenario::load(file.path()) {
+        if let Err(error) = nodecast::scenario::load(file.path()) {
             prop_assert!(!error.render().is_empty());
         }
     }
@@ -234,7 +234,7 @@ proptest! {
         for (name, text) in &files {
             std::fs::write(folder.path().join(name), text).unwrap();
         }
-        if let Err(error) = Scenario::load(&folder.path().join("scenario.yaml")) {
+        if let Err(error) = nodecast::scenario::load(&folder.path().join("scenario.yaml")) {
             prop_assert!(!error.render().is_empty());
         }
     }

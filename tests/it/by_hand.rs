@@ -49,7 +49,7 @@ fn load(manifests: &str, more: &str) -> Result<Scenario, String> {
     let text = "name: hand\nregion: us-east-1\nduration: 1h\ncluster: { zones: [us-east-1a, us-east-1b] }\n\
                 manifests: [cluster.yaml]\nec2: { capacity: infinite }\n";
     place.put("scenario.yaml", &format!("{text}{more}"));
-    Scenario::load(&place.path("scenario.yaml")).map(|(scenario, _)| scenario).map_err(|error| error.render())
+    nodecast::scenario::load(&place.path("scenario.yaml")).map(|(scenario, _)| scenario).map_err(|error| error.render())
 }
 
 fn simulate(manifests: &str, more: &str) -> Outcome {
@@ -192,7 +192,7 @@ fn a_deleted_deployment_goes_with_its_pods_and_may_come_back() {
   - { at: 40m, manifests: [again.yaml] }
 ",
     );
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     let outcome = run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
     let deleted =
         outcome.record.pods.iter().filter(|pod| pod.deletion_requested == Some(minutes(20)) && !pod.evicted).count();

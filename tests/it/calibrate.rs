@@ -366,7 +366,7 @@ fn what_was_not_moved_is_found_as_it_is_assumed() {
 
 fn load(place: &Place) -> Scenario {
     let catalog = nodecast::catalog::Catalog::embedded().unwrap();
-    let loaded = Scenario::load_with(&place.path("scenario.yaml"), catalog, &Limits::default());
+    let loaded = nodecast::scenario::load_with(&place.path("scenario.yaml"), catalog, &Limits::default());
     loaded.unwrap_or_else(|error| panic!("{}", error.render())).0
 }
 

@@ -2,7 +2,6 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimTime;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 
 /// Deployments, StatefulSets and the like of pods with room for all on one node group, simulated for three minutes.
@@ -37,7 +36,7 @@ fn run_on(nodes: u32, kind: &str, names: &[&str], replicas: u32, more: &str) -> 
     );
     std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
     std::fs::write(directory.path().join("objects.yaml"), manifests).unwrap();
-    let scenario = Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
+    let scenario = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
     let policy = scenario.for_policy(None).unwrap();
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }

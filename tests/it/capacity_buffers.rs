@@ -2,7 +2,6 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{Outcome, resolve, run};
 
 use crate::cli::Place;
@@ -42,13 +41,13 @@ spec: {amiSelectorTerms: [{alias: al2023@latest}], role: nodes}
 
 fn simulate(manifests: &str, settings: &str, timeline: &str) -> Outcome {
     let place = place(manifests, settings, timeline);
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 
 fn warnings(manifests: &str, settings: &str) -> Vec<String> {
     let place = place(manifests, settings, "");
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     resolve(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1).unwrap().warnings.texts()
 }
 

@@ -12,7 +12,7 @@ use crate::cli::{Place, nodecast};
 fn scenario(name: &str, duration: &str) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name).join("scenario.yaml");
     let edits = [Edit::new("duration", duration).unwrap()];
-    Scenario::load_edited(&path, Catalog::embedded().unwrap(), &Limits::default(), &edits).unwrap().0
+    nodecast::scenario::load_edited(&path, Catalog::embedded().unwrap(), &Limits::default(), &edits).unwrap().0
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::outputs;
 fn scenario(name: &str, edits: &[&str]) -> Scenario {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("scenarios/churn").join(name).join("scenario.yaml");
     let edits: Vec<Edit> = edits.iter().map(|edit| Edit::parse(edit).expect("an edit")).collect();
-    Scenario::load_edited(&path, Catalog::embedded().unwrap(), &Limits::default(), &edits).unwrap().0
+    nodecast::scenario::load_edited(&path, Catalog::embedded().unwrap(), &Limits::default(), &edits).unwrap().0
 }
 
 fn summary(scenario: &Scenario, policy: &str) -> Summary {

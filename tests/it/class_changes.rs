@@ -2,7 +2,6 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimTime;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{Outcome, run};
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
 
@@ -33,7 +32,7 @@ fn simulate(manifests: &str, later: &str, more: &str) -> Outcome {
          ec2: {{ capacity: infinite, failures: none }}\ntimeline:\n  - {{ at: 30m, manifests: [later.yaml] }}\n{more}"
     );
     place.put("scenario.yaml", &text);
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 

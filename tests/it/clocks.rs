@@ -177,7 +177,7 @@ fn mistakes_in_phases_and_stated_use_are_shown_with_their_place_and_a_way_out() 
     ] {
         let text = format!("name: test\nregion: us-east-1\nduration: 1h\nmanifests: [manifests.yaml]\n{mistake}\n");
         std::fs::write(&path, text).unwrap();
-        let error = Scenario::load(&path).unwrap_err().render();
+        let error = nodecast::scenario::load(&path).unwrap_err().render();
         let error = error.replace(&format!("{}/", directory.path().display()), "");
         assert!(error.contains("help:") && error.contains("scenario.yaml:5:"), "{mistake}: {error}");
         report.push_str(&error);

@@ -4,7 +4,6 @@
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimTime;
 use nodecast::report::Summary;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{Event, EventKind, NodeEnd, NodeFacts};
 
@@ -120,7 +119,7 @@ fn ranks_in_a_namespace_that_is_not_read_are_told_to_who_asks_for_ranks() {
         policy("other", "bad.yaml", "least-waste")
     );
     std::fs::write(place.path().join("scenario.yaml"), text).unwrap();
-    let (scenario, warnings) = Scenario::load(&place.path().join("scenario.yaml")).unwrap();
+    let (scenario, warnings) = nodecast::scenario::load(&place.path().join("scenario.yaml")).unwrap();
     assert!(!warnings.iter().any(|own| own.message().contains("priority-expander")), "{warnings:?}");
     let told = |name: &str| {
         let policy = scenario.for_policy(Some(name)).unwrap();

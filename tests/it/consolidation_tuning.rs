@@ -11,7 +11,7 @@ use assert_cmd::cargo::cargo_bin;
 use nodecast::catalog::Catalog;
 use nodecast::experiment::figures::find;
 use nodecast::experiment::{Cell, Point, points};
-use nodecast::scenario::{Edit, Limits, Scenario};
+use nodecast::scenario::{Edit, Limits};
 use rayon::prelude::*;
 
 use crate::cli::Place;
@@ -35,7 +35,8 @@ fn scenario() -> PathBuf {
 fn figures<const N: usize>(policy: &str, names: [&str; N]) -> [Vec<f64>; N] {
     let catalog = Catalog::embedded().unwrap();
     let edits = [Edit::parse("duration=2h").unwrap()];
-    let (scenario, warnings) = Scenario::load_edited(&scenario(), catalog, &Limits::default(), &edits).unwrap();
+    let (scenario, warnings) =
+        nodecast::scenario::load_edited(&scenario(), catalog, &Limits::default(), &edits).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     let one = |seed| points::simulate(&scenario, catalog, Cell { index: 0, setting: 0, policy, seed }).unwrap();
     let points: Vec<Point> = (1..=SEEDS).into_par_iter().map(one).collect();

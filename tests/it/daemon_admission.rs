@@ -1,7 +1,6 @@
 //! DaemonSets whose pods request more than their templates say, since admission adds to them.
 
 use nodecast::catalog::Catalog;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{Outcome, run};
 
 use crate::cli::Place;
@@ -60,7 +59,7 @@ fn simulate(release: &str, resources: &str, more: &str) -> Outcome {
     place.put("cluster.yaml", &(CLASS.replace("RESOURCES", &format!("resources: {resources}")) + more));
     let head = "name: admission\nregion: us-east-1\nduration: 10m\nmanifests: [cluster.yaml]\n";
     place.put("scenario.yaml", &format!("{head}versions: {{karpenter: {release}, kubernetes: v1.30}}\n"));
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 

@@ -98,7 +98,7 @@ impl Cluster {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("scenario.yaml"), text).unwrap();
         std::fs::write(directory.path().join("manifests.yaml"), self.manifests()).unwrap();
-        Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0
+        nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap().0
     }
 
     /// Nodes on their way out that count for the budget: here nothing but disruption removes a node.

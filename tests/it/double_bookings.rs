@@ -1,7 +1,6 @@
 //! Commands of drift that count on the same free node.
 
 use nodecast::catalog::Catalog;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{Outcome, run};
 
 use crate::cli::Place;
@@ -55,7 +54,7 @@ fn simulate(seed: u64, settings: &str) -> Outcome {
     let head = "name: booked\nregion: us-east-1\nduration: 25m\nmanifests: [cluster.yaml]\n";
     let change = "timeline:\n  - { at: 5m, manifests: [later.yaml] }\n";
     place.put("scenario.yaml", &format!("{head}{settings}{change}"));
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), seed, &mut |_| {}).unwrap()
 }
 

@@ -1,7 +1,6 @@
 //! Orders of an eksctl ClusterConfig next to its nodes: NAT gateways, the control plane's tier, node repair, and Karpenter.
 
 use nodecast::report::Summary;
-use nodecast::scenario::Scenario;
 
 use crate::reserved_capacity::run_file;
 
@@ -43,7 +42,7 @@ fn nat_per_hour(cluster: &str, more: &str) -> f64 {
 /// Warnings of a scenario, one text.
 fn warnings(cluster: &str, more: &str) -> String {
     let folder = folder(cluster, more);
-    let (_, warnings) = Scenario::load(&folder.path().join("scenario.yaml")).unwrap();
+    let (_, warnings) = nodecast::scenario::load(&folder.path().join("scenario.yaml")).unwrap();
     warnings.iter().map(|warning| format!("{}\n", warning.message())).collect()
 }
 
@@ -99,7 +98,7 @@ fn karpenter_of_a_cluster_config_is_used() {
         let path = folder.path().join("scenario.yaml");
         let text = std::fs::read_to_string(&path).unwrap().replace("autoscaler: static", "autoscaler: karpenter");
         std::fs::write(&path, text).unwrap();
-        let (scenario, warnings) = Scenario::load(&path).unwrap();
+        let (scenario, warnings) = nodecast::scenario::load(&path).unwrap();
         let policy = &scenario.policies[0];
         let disagrees = warnings.iter().any(|warning| warning.message().contains("installs Karpenter"));
         (policy.versions.karpenter.to_string(), policy.interruption_queue, disagrees)

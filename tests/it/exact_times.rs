@@ -23,7 +23,7 @@ fn load(manifests: &str, more: &str) -> Result<Scenario, String> {
     let text =
         "name: exact\nregion: us-east-1\nduration: 1h\ncluster: { zones: [us-east-1a] }\nmanifests: [cluster.yaml]\n";
     place.put("scenario.yaml", &format!("{text}{more}"));
-    Scenario::load(&place.path("scenario.yaml")).map(|(scenario, _)| scenario).map_err(|error| error.render())
+    nodecast::scenario::load(&place.path("scenario.yaml")).map(|(scenario, _)| scenario).map_err(|error| error.render())
 }
 
 fn simulate(manifests: &str, more: &str) -> Outcome {
@@ -145,7 +145,7 @@ fn an_ami_selector_leaves_the_architectures_that_it_spells_out() {
     let warned = |term: &str| {
         let place = Place::new();
         place.put("cluster.yaml", &class(term));
-        let (_, warnings) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+        let (_, warnings) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
         warnings.iter().any(|warning| warning.message().contains("the images that an AMI selector finds are not known"))
     };
     assert!(warned("{id: ami-0123456789}"));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use nodecast::catalog::Catalog;
 use nodecast::experiment::axes::{self, Axis};
-use nodecast::scenario::{Edit, Limits, Scenario};
+use nodecast::scenario::{Edit, Limits};
 
 use crate::cli::Place;
 
@@ -490,7 +490,8 @@ fn the_sweeps_that_the_documentation_shows_can_be_run() {
                 command.split("--set '").skip(1).map(|rest| Axis::parse(rest.split('\'').next().unwrap()).unwrap());
             let settings = axes::grid(&axes.collect::<Vec<_>>()).unwrap();
             let edits: Vec<Edit> = settings[0].iter().map(|(path, value)| Edit::new(path, value).unwrap()).collect();
-            let loaded = Scenario::load_edited(&scenario, Catalog::embedded().unwrap(), &Limits::default(), &edits);
+            let loaded =
+                nodecast::scenario::load_edited(&scenario, Catalog::embedded().unwrap(), &Limits::default(), &edits);
             assert!(loaded.is_ok(), "{file}: {command}: {}", loaded.unwrap_err());
             shown += 1;
         }

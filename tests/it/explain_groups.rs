@@ -34,7 +34,7 @@ impl Place {
         let text = scenario(GROUPS, "", &scaled(&[(5, 8), (20, 2)])) + "controller_time: none\n";
         std::fs::write(directory.path().join("scenario.yaml"), text).unwrap();
         std::fs::write(directory.path().join("manifests.yaml"), format!("{}{HUGE}", web(2))).unwrap();
-        let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+        let loaded = nodecast::scenario::load(&directory.path().join("scenario.yaml"));
         Self { scenario: loaded.unwrap_or_else(|error| panic!("{}", error.render())).0 }
     }
 
@@ -158,7 +158,7 @@ fn what_the_least_size_keeps_and_what_is_no_decision_say_so() {
 #[ignore = "slow: .ci/run slow-tests"]
 fn groups_drawn_by_lot_are_those_that_grew() {
     let path = std::path::Path::new("scenarios/karpenter-vs-cas/scenario.yaml");
-    let scenario = Scenario::load(path).unwrap().0;
+    let scenario = nodecast::scenario::load(path).unwrap().0;
     let policy = scenario.for_policy(Some("cluster-autoscaler")).unwrap();
     let catalog = Catalog::embedded().unwrap();
     let subject = Subject::Decision { id: "up1".to_owned() };

@@ -4,7 +4,6 @@ use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::experiment::explanation::{Explanation, PodExplanation, Subject, explain};
 use nodecast::experiment::presentation::explanation::{text, text_within};
-use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
 
 use crate::cli::assert_fits;
@@ -39,7 +38,7 @@ fn explained(pod: &str, at: Option<i64>) -> (Explanation, PodExplanation) {
     .concat();
     std::fs::write(directory.path().join("scenario.yaml"), SCENARIO).unwrap();
     std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
-    let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+    let loaded = nodecast::scenario::load(&directory.path().join("scenario.yaml"));
     let scenario = loaded.unwrap_or_else(|error| panic!("{}", error.render())).0;
     let policy = scenario.for_policy(None).unwrap();
     let at = at.map(|seconds| SimTime::ZERO + SimDuration::from_secs(seconds));
@@ -107,7 +106,7 @@ fn a_name_that_was_given_again_means_the_pod_that_there_was_at_the_moment() {
     let types = pool("first", 9, "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}", "");
     std::fs::write(directory.path().join("scenario.yaml"), format!("{SCENARIO}{steps}")).unwrap();
     std::fs::write(directory.path().join("manifests.yaml"), format!("{set}{types}")).unwrap();
-    let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+    let loaded = nodecast::scenario::load(&directory.path().join("scenario.yaml"));
     let scenario = loaded.unwrap_or_else(|error| panic!("{}", error.render())).0;
     let policy = scenario.for_policy(None).unwrap();
     let ask = |seconds: Option<i64>| {
@@ -133,7 +132,7 @@ fn a_name_that_pods_of_several_namespaces_have_needs_its_namespace() {
     let manifests = [pool("first", 9, types, ""), of("blue"), of("red")].concat();
     std::fs::write(directory.path().join("scenario.yaml"), SCENARIO).unwrap();
     std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
-    let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+    let loaded = nodecast::scenario::load(&directory.path().join("scenario.yaml"));
     let scenario = loaded.unwrap_or_else(|error| panic!("{}", error.render())).0;
     let policy = scenario.for_policy(None).unwrap();
     let asked = |name: &str| {

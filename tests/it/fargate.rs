@@ -38,7 +38,9 @@ fn load(fargate: &str, rest: &str, manifests: &str) -> Result<Scenario, String> 
          fargate: {{ {fargate} }}\n{policies}{rest}\n"
     );
     write("scenario.yaml", &text);
-    Scenario::load(&directory.path().join("scenario.yaml")).map(|(own, _)| own).map_err(|error| error.to_string())
+    nodecast::scenario::load(&directory.path().join("scenario.yaml"))
+        .map(|(own, _)| own)
+        .map_err(|error| error.to_string())
 }
 
 fn run(fargate: &str, rest: &str, manifests: &str) -> Outcome {
@@ -307,7 +309,7 @@ fn a_profile_that_a_timeline_applies_takes_no_pod_and_is_named() {
         "name: later\nregion: us-east-1\nduration: 1h\nmanifests: [objects.yaml]\n\
          policies: [{ name: own, autoscaler: static }]\ntimeline: [{ at: 30m, manifests: [later.yaml] }]\n",
     );
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     let outcome = run_policy(&scenario, None);
     assert_eq!(profiles_used(&outcome), Vec::<&str>::new());
     let warnings = outcome.warnings.texts().join("\n");

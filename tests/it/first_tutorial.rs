@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime, Symbol};
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{Event, EventKind, NodeEnd, NodeOrigin};
 
@@ -14,7 +13,7 @@ const ON_DEMAND_DEMO: &str = "demo-nginx-on-demand";
 
 fn run(policy: &str) -> Outcome {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/eks-101/scenario.yaml");
-    let (scenario, _) = Scenario::load(&path).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&path).unwrap();
     let catalog = Catalog::embedded().unwrap();
     let policy = scenario.for_policy(Some(policy)).unwrap();
     simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap()

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::report::{Summary, format};
-use nodecast::scenario::{Edit, Limits, Scenario};
+use nodecast::scenario::{Edit, Limits};
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, PodFacts};
 use rayon::prelude::*;
@@ -86,7 +86,7 @@ fn edited_runs<const N: usize>(name: &str, edits: &[&str]) -> [Run; N] {
     let catalog = Catalog::embedded().unwrap();
     let edits: Vec<Edit> = edits.iter().map(|edit| Edit::parse(edit).unwrap()).collect();
     let path = folder().join(name).join("scenario.yaml");
-    let (scenario, warnings) = Scenario::load_edited(&path, catalog, &Limits::default(), &edits).unwrap();
+    let (scenario, warnings) = nodecast::scenario::load_edited(&path, catalog, &Limits::default(), &edits).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     let run = |policy| {
         let outcome = simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap();
@@ -169,7 +169,8 @@ fn every_scenario_loads_without_a_warning_is_in_the_index_and_has_a_readme_with_
     let index = fs::read_to_string(folder().join("README.md")).unwrap();
     for name in found {
         let path = folder().join(&name).join("scenario.yaml");
-        let (_, warnings) = Scenario::load(&path).unwrap_or_else(|error| panic!("{}: {error}", name.display()));
+        let (_, warnings) =
+            nodecast::scenario::load(&path).unwrap_or_else(|error| panic!("{}: {error}", name.display()));
         assert!(warnings.is_empty(), "{}: {warnings:?}", name.display());
         // Scenarios that belong together share one README.
         let own = name.ancestors().find(|place| folder().join(place).join("README.md").exists()).unwrap();

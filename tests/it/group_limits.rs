@@ -4,7 +4,7 @@ use nodecast::catalog::Catalog;
 use nodecast::domain::node_group::{NodeGroup, SpotStrategy};
 use nodecast::scenario::draft::Wishes;
 use nodecast::scenario::error::Render;
-use nodecast::scenario::{Draft, Scenario, ScenarioError, Source};
+use nodecast::scenario::{Draft, ScenarioError, Source};
 use nodecast::simulation::run;
 
 use crate::cli::Place;
@@ -56,7 +56,7 @@ fn groups(place: &Place, more: &[&str]) -> Vec<NodeGroup> {
     words.extend(more.iter().flat_map(|file| ["--from", file]));
     let (_, err, code) = place.nodecast(&words);
     assert_eq!((err.as_str(), code), ("", Some(0)));
-    let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     scenario.policies[0].manifests.node_groups.clone()
 }
 
@@ -136,7 +136,7 @@ fn nodes_without_a_label_of_their_group_are_of_the_one_whose_instances_they_are(
     assert_eq!(mixed.distribution.spot_strategy, SpotStrategy::LowestPrice { pools: 3 });
     assert_eq!(mixed.instance_types.iter().map(|own| own.as_str()).collect::<Vec<_>>(), ["m5.xlarge", "c5.xlarge"]);
     // The run finds the nodes as those of the group.
-    let (mut scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     scenario.duration = nodecast::domain::SimDuration::from_secs(300);
     let outcome = run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
     assert_eq!(origins(&outcome), ["group shop-workers", "group system"]);

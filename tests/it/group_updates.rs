@@ -30,7 +30,7 @@ fn load(policy: &str, more: &str, files: &[(&str, &str)]) -> Result<(Scenario, V
     );
     let file = place.path().join("scenario.yaml");
     std::fs::write(&file, text).unwrap();
-    let (scenario, warnings) = Scenario::load(&file).map_err(|error| error.to_string())?;
+    let (scenario, warnings) = nodecast::scenario::load(&file).map_err(|error| error.to_string())?;
     Ok((scenario, warnings.iter().map(|own| (own.effect(), own.message().to_owned())).collect()))
 }
 

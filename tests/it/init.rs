@@ -6,7 +6,7 @@ use std::path::Path;
 use nodecast::catalog::Catalog;
 use nodecast::scenario::draft::Wishes;
 use nodecast::scenario::error::Render;
-use nodecast::scenario::{Draft, Scenario, Source};
+use nodecast::scenario::{Draft, Source};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -176,7 +176,7 @@ fn the_scenario_of_a_dump_runs_and_begins_as_the_dump_was() {
     }
     assert_eq!(summary["pods"]["pending_at_end"], 0);
     // Every Deployment has the replicas that it had, and those under load keep them, but for while one of few has been evicted.
-    let (manifests, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (manifests, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let deployments = &manifests.policies[0].manifests.deployments;
     assert_eq!(deployments.len(), 30);
     let wanted: u32 = deployments.iter().map(|own| own.replicas.unwrap()).sum();
@@ -299,7 +299,7 @@ fn what_eksctl_and_kube_scheduler_are_told_is_carried_where_there_are_no_nodes()
     place.put("cluster.yaml", &format!("{config}{}", deployment("web", "image: web")));
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
     assert_eq!(code, Some(0), "{err}");
-    let (scenario, warnings) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (scenario, warnings) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let disagrees = |own: &nodecast::scenario::error::Warning| own.message().contains("ClusterConfig says");
     assert!(!warnings.iter().any(disagrees), "{warnings:?}");
     let manifests = &scenario.policies[0].manifests;
@@ -321,7 +321,7 @@ fn fargate_profiles_of_a_cluster_config_are_kept_beside_the_nodes_of_a_dump() {
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "all.yaml"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(err.contains("the ClusterConfig is left out but for its Fargate profiles"), "{err}");
-    let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let manifests = &scenario.policies[0].manifests;
     let profiles: Vec<&str> = manifests.fargate_profiles.iter().map(|own| own.name.as_str()).collect();
     assert_eq!(profiles, ["jobs"]);
@@ -413,7 +413,7 @@ proptest! {
                 for file in &draft.files {
                     fs::write(folder.path().join(&*file.name), &file.text).unwrap();
                 }
-                let read = Scenario::load(&folder.path().join("scenario.yaml"));
+                let read = nodecast::scenario::load(&folder.path().join("scenario.yaml"));
                 prop_assert!(read.is_ok(), "{}", read.unwrap_err().render());
             }
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimDuration;
 use nodecast::scenario::draft::{Observed, ObservedLoad, Wishes};
-use nodecast::scenario::{Draft, Scenario, Source};
+use nodecast::scenario::{Draft, Source};
 use nodecast::simulation::{Outcome, run};
 
 use crate::cli::Place;
@@ -59,7 +59,7 @@ fn words_of(place: &Place) -> String {
 }
 
 fn outcome(place: &Place, file: &str) -> Outcome {
-    let (scenario, _) = Scenario::load(&place.path(file)).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path(file)).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
 }
 
@@ -197,7 +197,7 @@ spec:
 
 /// Limits and desired size of the node groups of the first policy.
 fn sizes(place: &Place) -> Vec<(String, u32, u32, u32)> {
-    let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let groups = scenario.policies[0].manifests.node_groups.iter();
     let mut all: Vec<_> =
         groups.map(|own| (own.name.to_string(), own.min_size, own.desired_size, own.max_size)).collect();
@@ -462,13 +462,13 @@ fn controllers_of_a_dump_are_used_or_named() {
         "{}",
         words_of(&place)
     );
-    let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let manifests = &scenario.policies[0].manifests;
     assert!(manifests.network_plugin.addresses.prefixes && !read(&place, "own/cluster.yaml").contains("hidden"));
     assert!(manifests.vertical_autoscalers[0].recommendation.is_some());
     for (more, resolution) in [("args: [--metric-resolution=15s]", 15), ("args: [x]", 60), ("tty: false", 15)] {
         let (place, err) = drafted(&[("cluster.yaml", &(base.clone() + &metrics(more)))]);
-        let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+        let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
         assert_eq!(scenario.metrics_server.resolution, SimDuration::from_secs(resolution), "{more}: {err}");
     }
 }

@@ -13,7 +13,6 @@ use std::fmt::Write as _;
 use nodecast::catalog::Catalog;
 use nodecast::cloud::BillItem;
 use nodecast::domain::{NodeId, SimDuration, SimTime};
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{Outcome, Simulation, resolve, run};
 use nodecast::world::record::{EventKind, JobOutcomeKind};
 use serde_json::Value;
@@ -86,7 +85,7 @@ spec: {{maxUnavailable: 10%, selector: {{matchLabels: {{app: {name}}}}}}}
 }
 
 fn outcome(place: &Place, file: &str) -> Outcome {
-    let (scenario, _) = Scenario::load(&place.path(file)).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path(file)).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
 }
 
@@ -147,7 +146,7 @@ fn every_pod_is_where_it_was(outcome: &Outcome, objects: &[Value]) {
 fn a_large_cluster_goes_on_as_it_was_at_the_end_of_a_day() {
     let place = Place::new();
     large_cluster(&place);
-    let (scenario, _) = Scenario::load(&place.path("day/scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("day/scenario.yaml")).unwrap();
     let setup = resolve(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1).unwrap().setup;
     let mut simulation = Simulation::new(&setup);
     let midnight = SimTime::ZERO + SimDuration::from_secs(86_400);
@@ -374,7 +373,7 @@ fn what_nobody_here_has_stays_and_what_another_policy_has_is_gone() {
     let policies = "policies:\n  - { name: karpenter, autoscaler: karpenter, manifests: [pools.yaml] }\n  - { name: without, autoscaler: static }\n";
     let place = cluster(&manifests, &dump, policies);
     place.put("pools.yaml", POOL);
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     let run = |policy: usize| {
         run(&scenario, &scenario.policies[policy], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
     };

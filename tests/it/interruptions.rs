@@ -4,7 +4,6 @@ use std::path::Path;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
 
@@ -32,7 +31,7 @@ fn run(policy: &str, daemon_set: &str) -> Outcome {
         file("provisioner.yaml")
     );
     std::fs::write(directory.path().join("scenario.yaml"), text).unwrap();
-    let (scenario, _) = Scenario::load(&directory.path().join("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap();
     let policy = scenario.for_policy(None).unwrap();
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
 }
@@ -113,7 +112,7 @@ fn a_recommendation_comes_when_its_event_is_foreseen_however_long_the_run_is() {
              ec2: {{spot: {{interruptions: {{exposure: 1h, stress: 100}}}}}}\npolicies: [{{name: only, autoscaler: none}}]\n"
         );
         std::fs::write(&path, text).unwrap();
-        let (scenario, _) = Scenario::load(&path).unwrap();
+        let (scenario, _) = nodecast::scenario::load(&path).unwrap();
         let policy = scenario.for_policy(None).unwrap();
         let run = simulation::run(&scenario, policy, Catalog::embedded().unwrap(), seed, &mut |_| {}).unwrap();
         let events = all(&run, EventKind::RebalanceRecommended);
@@ -152,7 +151,7 @@ fn a_node_whose_instance_ec2_took_ended_by_that_whoever_clears_it_away() {
              ec2: {{failures: none, spot: {{interruptions: none}}}}\n"
         );
         std::fs::write(&path, text).unwrap();
-        let (scenario, _) = Scenario::load(&path).unwrap();
+        let (scenario, _) = nodecast::scenario::load(&path).unwrap();
         let policy = scenario.for_policy(None).unwrap();
         simulation::run(&scenario, policy, Catalog::embedded().unwrap(), 3, &mut |_| {}).unwrap()
     };

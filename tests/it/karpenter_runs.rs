@@ -85,7 +85,7 @@ impl Cluster {
         );
         std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
         std::fs::write(directory.path().join("manifests.yaml"), format!("{pool}{manifests}")).unwrap();
-        Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0
+        nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap().0
     }
 }
 

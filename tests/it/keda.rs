@@ -26,7 +26,7 @@ pub fn load(duration: &str, rest: &str, manifests: &str, others: &[(&str, &str)]
     for (name, text) in others {
         std::fs::write(directory.path().join(name), text).unwrap();
     }
-    let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+    let loaded = nodecast::scenario::load(&directory.path().join("scenario.yaml"));
     loaded.unwrap_or_else(|error| panic!("{}", error.render())).0
 }
 

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime, Symbol};
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
 
@@ -68,7 +67,7 @@ impl Cluster {
         }
         std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
         std::fs::write(directory.path().join("objects.yaml"), objects).unwrap();
-        let scenario = Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
+        let scenario = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
         let policy = scenario.for_policy(None).unwrap();
         simulation::run(&scenario, policy, Catalog::embedded().unwrap(), seed, &mut |_| {}).unwrap()
     }

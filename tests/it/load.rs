@@ -5,7 +5,6 @@ use std::path::Path;
 use nodecast::actors::LoadPlan;
 use nodecast::catalog::Catalog;
 use nodecast::load::Source;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, resolve};
 
 const MANIFESTS: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  \
@@ -41,7 +40,7 @@ fn warned_plan(requests: &str, service: &str, duration: &str, seed: u64) -> (Loa
          service: {{cpu_per_request: 10ms, concurrency: 4{service}}}\n"
     );
     write("scenario.yaml", &text);
-    let (scenario, warnings) = Scenario::load(&directory.path().join("scenario.yaml")).unwrap();
+    let (scenario, warnings) = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap();
     // Records of other days are moved to the load's start, which is said.
     let others = warnings.iter().filter(|warning| !warning.message().contains("is moved to the start of the load"));
     assert_eq!(others.count(), 0, "{warnings:?}");
@@ -180,7 +179,7 @@ fn an_autoscaler_on_memory_follows_the_requests_in_flight() {
         requests: {constant: 100}\n    service: {cpu_per_request: 1ms, concurrency: 1000, base_latency: 1999ms, \
         memory: {idle: 0, per_request: 2Mi}}\n";
     write("scenario.yaml", text);
-    let (scenario, _) = Scenario::load(&directory.path().join("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap();
     let policy = scenario.for_policy(None).unwrap();
     let outcome = simulation::run(&scenario, policy, Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
     assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
@@ -198,7 +197,7 @@ fn warnings_of(requests: &str, more: &str, duration: &str, files: &[(&str, &str)
          load:\n  - workload: web\n    requests: {requests}\n{more}    service: {{cpu_per_request: 10ms, concurrency: 4}}\n"
     );
     write("scenario.yaml", &text);
-    let (_, warnings) = Scenario::load(&directory.path().join("scenario.yaml")).unwrap();
+    let (_, warnings) = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap();
     warnings.iter().map(|own| own.message().to_owned()).collect()
 }
 

@@ -90,7 +90,7 @@ fn load(files: &[(&str, &str)]) -> (Scenario, Vec<String>) {
     for (name, text) in files {
         std::fs::write(folder.path().join(name), text).unwrap();
     }
-    match Scenario::load(&folder.path().join(files[0].0)) {
+    match nodecast::scenario::load(&folder.path().join(files[0].0)) {
         Ok((scenario, warnings)) => (scenario, warnings.iter().map(ToString::to_string).collect()),
         Err(error) => panic!("{}", error.render()),
     }

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use nodecast::catalog::Catalog;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{Outcome, run};
 use nodecast::world::record::NodeOrigin;
 
@@ -123,7 +122,7 @@ fn karpenter_takes_the_place_of_the_groups_without_an_edit() {
     place.put("cluster.yaml", &dump());
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
-    let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let names: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
     assert_eq!(names, ["today", "fixed", "karpenter"]);
     let mut shortened = scenario.clone();
@@ -178,7 +177,7 @@ fn new_nodes_have_the_labels_that_pods_select_by_whoever_gave_them() {
     place.put("cluster.yaml", &selecting());
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
-    let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let shown = |labels: &nodecast::domain::Labels| -> Vec<String> {
         labels.iter().map(|(key, value)| format!("{key}={value}")).collect()
     };

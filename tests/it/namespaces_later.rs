@@ -1,7 +1,6 @@
 //! Labels of namespaces that a timeline changes: terms of pod affinity select by them as they are then.
 
 use nodecast::catalog::Catalog;
-use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
 use nodecast::simulation::{Outcome, run};
 
@@ -51,7 +50,7 @@ fn simulate(first: &str, later: &str, more: &str) -> Outcome {
                 - { at: 10m, manifests: [later.yaml] }\n\
                 - { at: 20m, scale: { workload: shop/web, replicas: 5 } }\n";
     place.put("scenario.yaml", &format!("{text}{more}\n"));
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).map_err(|error| error.render()).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).map_err(|error| error.render()).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 

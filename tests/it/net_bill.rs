@@ -4,7 +4,6 @@ use nodecast::catalog::Catalog;
 use nodecast::cloud::BillItem;
 use nodecast::domain::Money;
 use nodecast::report::{Summary, tables};
-use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
 use nodecast::simulation::{self, Outcome};
 use proptest::prelude::{Strategy, prop, proptest};
@@ -27,7 +26,7 @@ fn run(replicas: u32, ec2: &str) -> Outcome {
              policies: [{{name: only, autoscaler: none}}]\nec2: {{failures: none, {ec2}}}\n"
         ),
     );
-    let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+    let loaded = nodecast::scenario::load(&directory.path().join("scenario.yaml"));
     let scenario = loaded.unwrap_or_else(|error| panic!("{}", error.render())).0;
     let policy = scenario.for_policy(None).unwrap();
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()

@@ -1,7 +1,6 @@
 //! What manifests and dates call for in the bill beside nodes: load balancers, extended support, public addresses.
 
 use nodecast::report::Summary;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::Outcome;
 
 use crate::reserved_capacity::run_file;
@@ -177,7 +176,7 @@ fn a_step_that_changes_the_class_of_a_load_balancer_is_refused() {
         "name: shop\nregion: us-east-1\nduration: 10h\ncluster: { zones: [us-east-1a, us-east-1b] }\nmanifests: [shop.yaml]\n\
          policies: [{ name: fixed, autoscaler: none }]\ntimeline: [{ at: 4h, manifests: [later.yaml] }]\n",
     );
-    let error = Scenario::load(&directory.path().join("scenario.yaml")).unwrap_err();
+    let error = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap_err();
     let said = "the Service shop/web cannot change its `loadBalancerClass` from `service.k8s.aws/nlb` to `tailscale`";
     assert!(error.to_string().contains(said), "{error}");
     let place = error.place().unwrap();

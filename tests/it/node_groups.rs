@@ -13,7 +13,7 @@ pub(crate) fn try_load(text: &str, manifests: &str) -> Result<Scenario, String> 
     let file = directory.path().join("scenario.yaml");
     std::fs::write(&file, text).unwrap();
     std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
-    Scenario::load(&file).map(|(scenario, _)| scenario).map_err(|error| error.to_string())
+    nodecast::scenario::load(&file).map(|(scenario, _)| scenario).map_err(|error| error.to_string())
 }
 
 fn run_seed(text: &str, manifests: &str, seed: u64) -> Outcome {

@@ -42,7 +42,7 @@ fn load(objects: &str, later: &str, more: &str) -> Scenario {
          ec2: {{ capacity: infinite }}\n{timeline}{POLICIES}{more}"
     );
     write("scenario.yaml", &text);
-    Scenario::load(&directory.path().join("scenario.yaml")).map(|(own, _)| own).unwrap()
+    nodecast::scenario::load(&directory.path().join("scenario.yaml")).map(|(own, _)| own).unwrap()
 }
 
 fn run(scenario: &Scenario, policy: &str) -> Outcome {

@@ -1,7 +1,6 @@
 //! NodeOverlays in a running simulation: what Karpenter believes decides, and what EC2 asks is billed.
 
 use nodecast::catalog::Catalog;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{Outcome, resolve, run};
 
 use crate::cli::Place;
@@ -44,13 +43,13 @@ const GATE: &str = "karpenter: { feature_gates: { node_overlay: true } }";
 
 fn simulate(manifests: &str, later: Option<&str>, settings: &str) -> Outcome {
     let place = place(manifests, later, settings);
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 
 fn warnings(manifests: &str, settings: &str) -> Vec<String> {
     let place = place(manifests, None, settings);
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     resolve(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1).unwrap().warnings.texts()
 }
 
@@ -148,7 +147,7 @@ fn what_the_api_server_refuses_is_an_error_with_its_place() {
         ("weight: 0", "weight"),
     ] {
         let place = place(&(shop() + &overlay("x", "m5", spec)), None, GATE);
-        let error = Scenario::load(&place.path("scenario.yaml")).unwrap_err().to_string();
+        let error = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
 }

@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use nodecast::scenario::Scenario;
-
 const FOLDER: &str = "tests/data/nonsense";
 
 /// Scenarios, each with one text of one of its files in another's place: the error's place, and what it says.
@@ -18,7 +16,7 @@ fn with(file: &str, from: &str, to: &str) -> Result<(), (String, String)> {
         }
         fs::write(place.path().join(name), text).unwrap();
     }
-    let Err(error) = Scenario::load(&place.path().join("scenario.yaml")) else { return Ok(()) };
+    let Err(error) = nodecast::scenario::load(&place.path().join("scenario.yaml")) else { return Ok(()) };
     assert!(error.way_out().is_some(), "{error} shows no way out");
     let at = error.place().map(|place| {
         let name = Path::new(&place.file).file_name().map(|name| name.to_string_lossy().into_owned());

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use nodecast::catalog::Catalog;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast_observed::observation::Observation;
 use serde_json::Value;
@@ -223,7 +222,7 @@ fn under_cores(set: &[&str]) -> (Outcome, Vec<(i64, u32, f64)>) {
     let catalog = Catalog::embedded().unwrap();
     let limits = nodecast::scenario::Limits::default();
     let path = folder.path().join("scenario.yaml");
-    let (scenario, warnings) = Scenario::load_edited(&path, catalog, &limits, &edits).unwrap();
+    let (scenario, warnings) = nodecast::scenario::load_edited(&path, catalog, &limits, &edits).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     let policy = scenario.for_policy(None).unwrap();
     let outcome = simulation::run(&scenario, policy, catalog, 1, &mut |_| {}).unwrap();

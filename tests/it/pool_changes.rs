@@ -66,7 +66,7 @@ spec: {amiSelectorTerms: [{alias: al2023@latest}], role: nodes}
             "name: change\nregion: us-east-1\nduration: {duration}\nmanifests: [cluster.yaml]\ntimeline:\n  - {{ at: {at}, manifests: [later.yaml] }}\n"
         ),
     );
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 
@@ -151,7 +151,7 @@ fn a_step_that_makes_a_pool_static_or_takes_that_from_it_is_refused() {
              timeline:\n{steps}  - {{ at: 30m, manifests: [later.yaml] }}\n"
         );
         place.put("scenario.yaml", &text);
-        Scenario::load(&place.path("scenario.yaml")).err().map(|error| error.to_string())
+        nodecast::scenario::load(&place.path("scenario.yaml")).err().map(|error| error.to_string())
     };
     assert!(load(&plain, &fixed, "").unwrap().contains("is given `replicas`"));
     assert!(load(&fixed, &plain, "").unwrap().contains("loses its `replicas`"));
@@ -170,7 +170,9 @@ fn with_late_pool(policies: &str, pool: &str) -> Result<Scenario, String> {
         "scenario.yaml",
         &format!("name: late\nregion: us-east-1\nduration: 30m\nmanifests: [cluster.yaml]\n{steps}{policies}"),
     );
-    Scenario::load(&place.path("scenario.yaml")).map(|(scenario, _)| scenario).map_err(|error| error.to_string())
+    nodecast::scenario::load(&place.path("scenario.yaml"))
+        .map(|(scenario, _)| scenario)
+        .map_err(|error| error.to_string())
 }
 
 #[test]

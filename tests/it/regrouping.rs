@@ -51,7 +51,7 @@ fn node_groups_take_the_place_of_karpenter_without_an_edit() {
     place.put("cluster.yaml", &dump(false));
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
     assert_eq!(code, Some(0), "{err}");
-    let (mut scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let names: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
     assert_eq!(names, ["today", "cost-aware", "cluster-autoscaler", "auto-mode"]);
     let groups = &scenario.policies[2].manifests.node_groups;
@@ -88,7 +88,7 @@ fn where_pods_are_bound_to_zones_each_zone_has_a_group() {
     place.put("cluster.yaml", &dump(true));
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
     assert_eq!(code, Some(0), "{err}");
-    let (mut scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let groups = &scenario.policies[2].manifests.node_groups;
     assert!(groups.iter().any(|own| own.name.as_str() == "general-spot-4cpu-16gib-us-east-1b"), "{groups:?}");
     assert!(groups.iter().filter(|own| own.name.as_str() != "system").all(|own| own.zones.len() == 1));
@@ -136,7 +136,7 @@ fn auto_mode_takes_the_place_of_karpenter_without_an_edit() {
     place.put("cluster.yaml", &demanding());
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
     assert_eq!(code, Some(0), "{err}");
-    let (mut scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let policy = scenario.policies.iter().find(|own| own.name == "auto-mode").unwrap();
     let general = policy.manifests.node_pools.iter().find(|own| own.name.as_str() == "general").unwrap();
     assert!(general.auto_mode && general.taints[0].key.as_str() == "shared");
@@ -175,7 +175,7 @@ fn karpenter_of_ones_own_takes_the_place_of_auto_mode_without_an_edit() {
     );
     let (_, err, code) = place.nodecast(&["init", "own", "--from", "cluster.yaml"]);
     assert_eq!(code, Some(0), "{err}");
-    let (mut scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (mut scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let names: Vec<&str> = scenario.policies.iter().map(|policy| policy.name.as_str()).collect();
     assert_eq!(names, ["today", "karpenter"]);
     let general = scenario.policies[1].manifests.node_pools.iter().find(|own| own.name.as_str() == "general").unwrap();

@@ -6,7 +6,6 @@ use nodecast::catalog::Catalog;
 use nodecast::cloud::BillItem;
 use nodecast::domain::{Money, Symbol};
 use nodecast::report::Summary;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeFacts};
 
@@ -84,7 +83,7 @@ pub(crate) fn run_of(objects: &str) -> Outcome {
 }
 
 pub(crate) fn run_file(path: &Path) -> Outcome {
-    let (scenario, _) = Scenario::load(path).unwrap();
+    let (scenario, _) = nodecast::scenario::load(path).unwrap();
     let policy = scenario.for_policy(None).unwrap();
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
 }

@@ -59,7 +59,7 @@ impl Folder {
     fn load(&self, scenario: &Json) -> Result<Scenario, ScenarioError> {
         let path = self.directory.path().join("scenario.yaml");
         fs::write(&path, scenario.to_string()).unwrap();
-        let (mut scenario, _) = Scenario::load_with(&path, Catalog::embedded().unwrap(), &Limits::default())?;
+        let (mut scenario, _) = nodecast::scenario::load_with(&path, Catalog::embedded().unwrap(), &Limits::default())?;
         scenario.inputs.clear();
         Ok(scenario)
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::SimTime;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::EventKind;
 
@@ -12,7 +11,7 @@ fn run(scenario: &str, objects: &str, seed: u64) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
     std::fs::write(directory.path().join("objects.yaml"), objects).unwrap();
-    let scenario = Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
+    let scenario = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
     let policy = scenario.for_policy(None).unwrap();
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), seed, &mut |_| {}).unwrap()
 }

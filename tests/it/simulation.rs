@@ -17,7 +17,7 @@ use nodecast::world::record::{EventKind, NodeEnd};
 fn load(directory: &Path, scenario: &str, manifests: &str) -> Scenario {
     std::fs::write(directory.join("scenario.yaml"), scenario).unwrap();
     std::fs::write(directory.join("manifests.yaml"), manifests).unwrap();
-    Scenario::load(&directory.join("scenario.yaml")).unwrap().0
+    nodecast::scenario::load(&directory.join("scenario.yaml")).unwrap().0
 }
 
 fn run(scenario: &str, manifests: &str) -> Outcome {

@@ -7,7 +7,6 @@ use nodecast::catalog::Catalog;
 use nodecast::cloud::BillItem;
 use nodecast::domain::{SimDuration, SimTime, Symbol};
 use nodecast::report::Summary;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd};
 
@@ -16,7 +15,7 @@ fn storm_directory() -> std::path::PathBuf {
 }
 
 fn run_file(path: &Path, policy: Option<&str>) -> Outcome {
-    let (scenario, _) = Scenario::load(path).unwrap();
+    let (scenario, _) = nodecast::scenario::load(path).unwrap();
     let policy = scenario.for_policy(policy).unwrap();
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
 }

@@ -2,7 +2,6 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::NodeFacts;
 
@@ -79,7 +78,7 @@ fn ready_nodes(outcome: &Outcome) -> Vec<&NodeFacts> {
 }
 
 pub(crate) fn warnings(place: &Place) -> String {
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     let policy = scenario.for_policy(None).unwrap();
     let resolved = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed).unwrap();
     resolved.warnings.texts().join("\n")

@@ -2,7 +2,6 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::report::Summary;
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{Outcome, run};
 use nodecast::world::record::EventKind;
 
@@ -58,7 +57,7 @@ spec: {amiSelectorTerms: [{alias: al2023@latest}], role: nodes}
     place.put("cluster.yaml", &(class.to_owned() + manifests));
     let head = "name: fixed\nregion: us-east-1\nduration: 15m\nmanifests: [cluster.yaml]\n";
     place.put("scenario.yaml", &format!("{head}{GATE}{settings}"));
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
 }
 

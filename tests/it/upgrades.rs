@@ -2,7 +2,6 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{Event, EventKind, NodeEnd, NodeFacts};
 
@@ -29,7 +28,7 @@ fn run(karpenter: &str, images: &str) -> Outcome {
     );
     std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
     std::fs::write(directory.path().join("objects.yaml"), objects).unwrap();
-    let scenario = Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
+    let scenario = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
     let policy = scenario.for_policy(None).unwrap();
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
 }

@@ -7,7 +7,6 @@ use serde_json::Value;
 use nodecast::catalog::Catalog;
 use nodecast::experiment::inspection::inspect;
 use nodecast::experiment::presentation::inspection::table;
-use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
 
 use crate::cli::{Place, assert_fits};
@@ -266,7 +265,7 @@ fn pods_that_no_admitted_type_holds_are_warned_of_before_anything_runs() {
 #[test]
 fn no_line_is_wider_than_the_terminal() {
     let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/black-friday/scenario.yaml");
-    let (scenario, _) = Scenario::load(&scenario).unwrap_or_else(|error| panic!("{}", error.render()));
+    let (scenario, _) = nodecast::scenario::load(&scenario).unwrap_or_else(|error| panic!("{}", error.render()));
     let (holds, _) = inspect(&scenario, Catalog::embedded().unwrap()).unwrap();
     for width in [100, 79, 60] {
         assert_fits(&table(&holds, None), &table(&holds, Some(width)), width);

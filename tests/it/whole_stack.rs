@@ -6,7 +6,6 @@ use std::path::Path;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::WorkloadKind;
 use rayon::prelude::*;
@@ -225,7 +224,7 @@ fn compare(table: &mut Table, entry: &Value, real: &[Run], ours: &[Run]) {
 
 /// Simulates a scenario with the seeds.
 fn simulate(name: &str, duration: f64) -> Vec<Run> {
-    let scenario = Scenario::load(&Path::new(FOLDER).join(name).join("scenario.yaml")).unwrap().0;
+    let scenario = nodecast::scenario::load(&Path::new(FOLDER).join(name).join("scenario.yaml")).unwrap().0;
     assert_eq!(scenario.duration, SimDuration::from_secs_f64(duration));
     let policy = scenario.for_policy(None).unwrap();
     let catalog = Catalog::embedded().unwrap();

@@ -374,7 +374,7 @@ fn refused(rows: &str) -> String {
     std::fs::write(directory.path().join("s.yaml"), scenario).unwrap();
     std::fs::write(directory.path().join("m.yaml"), cluster(0)).unwrap();
     std::fs::write(directory.path().join("t.csv"), rows).unwrap();
-    let error = nodecast::scenario::Scenario::load(&directory.path().join("s.yaml")).unwrap_err();
+    let error = nodecast::scenario::load(&directory.path().join("s.yaml")).unwrap_err();
     let place = error.place().map(|place| format!("{}:{}", place.line, place.column));
     format!("{} {}", place.unwrap_or_default(), error.message())
 }
@@ -487,7 +487,7 @@ fn a_pod_stops_when_its_hook_and_its_application_have_ended_or_its_grace_period_
 #[test]
 fn the_shipped_trace_replays_and_pods_that_are_moved_end_when_they_were_to() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/pod-trace/scenario.yaml");
-    let (scenario, warnings) = nodecast::scenario::Scenario::load(&path).unwrap();
+    let (scenario, warnings) = nodecast::scenario::load(&path).unwrap();
     assert_eq!(warnings, []);
     let trace = scenario.pods.clone().unwrap();
     let run = |policy: &str, minutes: i64| {

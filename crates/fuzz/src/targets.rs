@@ -8,7 +8,7 @@ use nodecast::experiment::baseline::Baseline;
 use nodecast::experiment::question::{Part, Shard, merge};
 use nodecast::program::compare::{self, Compare};
 use nodecast::scenario::source::Held;
-use nodecast::scenario::{Draft, Edit, Limits, Scenario, Source};
+use nodecast::scenario::{Draft, Edit, Limits, Source};
 use nodecast_manifests::read_manifests;
 use nodecast_observed::bill::{ReadOptions, read_bytes};
 use nodecast_observed::claims::{Sources, read};
@@ -62,7 +62,7 @@ fn catalog() -> Option<&'static Catalog> {
 fn scenario(seed: &Seed, text: &str, _: &Path) -> bool {
     let beside = seed.beside.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     let held = Held::of(beside.chain([(seed.name.as_str(), text)]));
-    catalog().is_some_and(|catalog| Scenario::of_texts(&seed.name, &held, catalog).is_ok())
+    catalog().is_some_and(|catalog| nodecast::scenario::of_texts(&seed.name, &held, catalog).is_ok())
 }
 
 /// What stands first beside a load is the scenario that reads it.
@@ -70,7 +70,7 @@ fn load(seed: &Seed, text: &str, _: &Path) -> bool {
     let Some((main, _)) = seed.beside.first() else { return false };
     let beside = seed.beside.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     let held = Held::of(beside.chain([(seed.name.as_str(), text)]));
-    catalog().is_some_and(|catalog| Scenario::of_texts(main, &held, catalog).is_ok())
+    catalog().is_some_and(|catalog| nodecast::scenario::of_texts(main, &held, catalog).is_ok())
 }
 
 fn manifest_files(root: &Path) -> Vec<Seed> {
@@ -147,7 +147,8 @@ fn small_scenario(folder: &Path) -> Option<PathBuf> {
 fn edit(_: &Seed, text: &str, folder: &Path) -> bool {
     let Ok(edit) = Edit::parse(text) else { return false };
     let Some(path) = small_scenario(folder) else { return false };
-    catalog().is_some_and(|catalog| Scenario::load_edited(&path, catalog, &Limits::default(), &[edit]).is_ok())
+    catalog()
+        .is_some_and(|catalog| nodecast::scenario::load_edited(&path, catalog, &Limits::default(), &[edit]).is_ok())
 }
 
 fn baselines(root: &Path) -> Vec<Seed> {

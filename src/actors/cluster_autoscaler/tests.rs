@@ -24,7 +24,7 @@ fn scenario(flags: &str) -> Scenario {
          policies:\n  - {{ name: own, autoscaler: cluster-autoscaler, flags: {{ {flags} }} }}\n"
     );
     std::fs::write(&path, text).unwrap();
-    Scenario::load(&path).unwrap().0
+    crate::scenario::load(&path).unwrap().0
 }
 
 fn setup(scenario: &Scenario) -> Setup<'_> {

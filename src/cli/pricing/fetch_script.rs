@@ -8,7 +8,7 @@ use crate::catalog::Catalog;
 use crate::domain::Symbol;
 use crate::program::{Failure, prices};
 use crate::report::pricing::FetchScript;
-use crate::scenario::{Limits, Scenario};
+use crate::scenario::Limits;
 use crate::simulation::{resolve, usable_types};
 
 /// Print the AWS CLI commands that fetch AWS's prices for the types that a scenario can use
@@ -48,7 +48,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 
 /// The scenario's region, and the types that it can use there.
 fn of_scenario(path: &Path, given: Option<&str>, catalog: &Catalog) -> Result<(Symbol, BTreeSet<Symbol>), Failure> {
-    let (scenario, _) = Scenario::load_with(path, catalog, &Limits::default())?;
+    let (scenario, _) = crate::scenario::load_with(path, catalog, &Limits::default())?;
     if let Some(given) = given.filter(|given| *given != scenario.region.as_str()) {
         let scenario_path = path.display().to_string();
         let its = scenario.region.as_str();

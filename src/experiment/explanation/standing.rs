@@ -13,7 +13,7 @@ use crate::report::drain::GroupRoom;
 use crate::report::summary::PROGRAM;
 use crate::scenario::draft::{Draft, Wishes};
 use crate::scenario::source::{Held, Source};
-use crate::scenario::{Autoscaler, Scenario, ScenarioError};
+use crate::scenario::{Autoscaler, ScenarioError};
 use crate::single_pass::PackingQuestion;
 use crate::standing::{Standing, rate_of_node};
 
@@ -157,7 +157,7 @@ pub fn by_cluster_autoscaler(
     let draft = Draft::of_dump(dump, &wishes, catalog)?;
     let held = Held::of(draft.files.iter().map(|file| (&*file.name, &*file.text)));
     let Some(first) = draft.files.first() else { return Ok(None) };
-    let (mut scenario, _) = Scenario::of_texts(&first.name, &held, catalog)?;
+    let (mut scenario, _) = crate::scenario::of_texts(&first.name, &held, catalog)?;
     scenario.duration = UNTIL_LOOKED;
     let policy = scenario.policies.iter().find(|own| own.autoscaler == Autoscaler::ClusterAutoscaler);
     // Only what runs today is asked.

@@ -147,7 +147,7 @@ mod tests {
         std::fs::write(&file, QUEUE).unwrap();
         std::fs::write(folder.path().join("cluster.yaml"), WORKER).unwrap();
         let catalog = Catalog::embedded().unwrap();
-        let (scenario, _) = Scenario::load_edited(&file, catalog, &Limits::default(), &[]).unwrap();
+        let (scenario, _) = crate::scenario::load_edited(&file, catalog, &Limits::default(), &[]).unwrap();
         assert!(Stress::of(&scenario, None).contains(&Stress::Load(1.5)), "a scenario with a queue alone has a load");
         let own = Stress::Load(1.5).applied(&scenario);
         let curve = |scenario: &Scenario| (*scenario.queues[0].messages.as_ref().unwrap().curve).clone();

@@ -18,7 +18,7 @@ use crate::program::edits;
 use crate::program::simulations::shell_line;
 use crate::report::summary::PROGRAM;
 use crate::scenario::document::{Content, Document, paired};
-use crate::scenario::{Caveats, Limits, Scenario};
+use crate::scenario::{Caveats, Limits};
 
 /// Settings that are told of those that were tried: the cheapest.
 const TRIED_MAX: usize = 200;
@@ -144,7 +144,7 @@ impl Assembly<'_> {
         let mut all = asked.request.edits.clone();
         all.extend(edits::of_setting(setting)?);
         let file = Path::new(&asked.request.scenario);
-        let documents = Scenario::documents(file, self.catalog, &Limits::default(), &all)?;
+        let documents = crate::scenario::documents(file, self.catalog, &Limits::default(), &all)?;
         Ok(super::files::seen_by(&asked.policy, documents))
     }
 

@@ -157,7 +157,7 @@ impl Origin<'_> {
     fn documents(&self, setting: &Setting) -> Result<Vec<Document>, Failure> {
         let mut all = self.edits.to_vec();
         all.extend(edits::of_setting(setting)?);
-        let documents = Scenario::documents(self.file, self.catalog, &Limits::default(), &all)?;
+        let documents = crate::scenario::documents(self.file, self.catalog, &Limits::default(), &all)?;
         Ok(seen_by(self.policy, documents))
     }
 

@@ -272,7 +272,7 @@ impl Session {
     fn documents(&self, setting: &Setting) -> Result<Vec<Document>, Failure> {
         let edits = self.edits(setting)?;
         let catalog = self.prices.catalog();
-        let documents = Scenario::documents(&self.request.scenario, catalog, &Limits::default(), &edits)?;
+        let documents = crate::scenario::documents(&self.request.scenario, catalog, &Limits::default(), &edits)?;
         Ok(seen_by(&self.policy, documents))
     }
 

@@ -13,7 +13,7 @@ use crate::program::recommend::{Change, Origin};
 use crate::report::directory::check_written;
 use crate::report::summary::PROGRAM;
 use crate::report::{OutputDirectory, OutputError};
-use crate::scenario::{Limits, Scenario};
+use crate::scenario::Limits;
 
 /// The file that says whose the folder is.
 const MARKER: &str = "studio.json";
@@ -88,7 +88,7 @@ impl Session {
         let marker = serde_json::to_string_pretty(&marker).map_err(Failure::of_report)? + "\n";
         let written = origin.write((directory, &folder), (MARKER, &marker), changes)?;
         // What is there now is read as anybody would read it.
-        Scenario::load_with(&folder.join("scenario.yaml"), self.prices.catalog(), &Limits::default())?;
+        crate::scenario::load_with(&folder.join("scenario.yaml"), self.prices.catalog(), &Limits::default())?;
         Ok(json!({
             "folder": folder.display().to_string(), "objects": written.objects, "commands": written.confirm,
             "policies": changes.iter().map(|own| own.policy.as_str()).collect::<Vec<_>>(),

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::checks;
 use super::{Placed, Reading, ScenarioError};
 use crate::scenario::definition::PolicyVariant;
+use crate::scenario::definition::StartupTaint;
 use crate::scenario::error::nearest;
 use crate::scenario::reader::Fields;
-use crate::scenario::schema::cluster::StartupTaint;
 use crate::scenario::tree::Location;
 
 /// Checks the entries against each other and against the objects of all policies and of the timeline.

@@ -4,7 +4,7 @@ use super::Form;
 use super::kind::{Or, Text, kind, words};
 use super::names::{AnyWorkload, NodePoolName};
 use crate::cloud::BillItem;
-use crate::scenario::definition::Assumption;
+use crate::scenario::definition::{Assumption, CostOf};
 
 /// A sentence, or a sentence with the part of the bill that rests on it.
 pub type Assumed = Or<Sentence, SizedAssumption>;
@@ -36,7 +36,7 @@ section! {
   - text: The load of the shop doubles within a year.
     cost_of: { workloads: [shop/web], node_pools: [default], items: [NAT gateways, NAT transfer] }
 ";
-    pub default struct CostOf {
+    impl CostOf {
         /// Workloads: their share of the nodes, as in `cost.by_workload`.
         workloads: Vec<AnyWorkload> = Vec::new(), or "none";
         /// NodePools and node groups: their nodes, as in `cost.by_node_origin`.

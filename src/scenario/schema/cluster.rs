@@ -13,6 +13,7 @@ use crate::domain::{
 };
 use crate::manifests::AMI_FAMILIES;
 use crate::manifests::node_group::STRATEGIES;
+use crate::scenario::definition::StartupTaint;
 use crate::scenario::error::nearest;
 use crate::scenario::file::node_groups;
 
@@ -60,7 +61,7 @@ section! {
     /// NodePools, node groups, or `on_every_node` put the taint on new nodes. Nodes that are there when the run begins do not
     /// have it any more.
     STARTUP_TAINT: "a startup taint", "`cluster.startup_taints[]`";
-    pub struct StartupTaint {
+    impl StartupTaint {
         /// Its key.
         key["key"]: Name;
         /// The DaemonSet whose pod on the node has to be Ready before the taint is removed.

@@ -7,7 +7,10 @@ use crate::domain::external_metrics::{ExternalMetric, ExternalValue};
 use crate::domain::selector_text::parse_selector;
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, Labels, ResourceName, SimDuration};
-use crate::scenario::definition::{AdapterRule, OpenRequests, Outage, QueueSpec, SeriesKind, SeriesOwner, SeriesSpec};
+use crate::scenario::definition::{
+    AdapterRule, MetricsServer, OpenRequests, Outage, Phases, PrometheusSettings, QueueSpec, SeriesKind, SeriesOwner,
+    SeriesSpec,
+};
 use crate::scenario::file::{external_metrics, load, queues};
 
 section! {
@@ -22,7 +25,7 @@ section! {
   relist_interval: 10m
   outages: [{ at: 2h, for: 10m }]
 ";
-    pub struct PrometheusSettings {
+    impl PrometheusSettings {
         /// How often pods are scraped that no PodMonitor or ServiceMonitor selects; at least 1s.
         scrape_interval: Interval, or "`1m`, Prometheus's own";
         /// Workloads whose requests `istio_requests_total` counts.
@@ -153,8 +156,7 @@ section! {
     example "metrics_server:
   resolution: 60s
 ";
-    #[derive(Copy, Eq)]
-    pub struct MetricsServer {
+    impl MetricsServer {
         /// `--metric-resolution`: how often all nodes are read; from 10s to 10m. `15s` is that of the published
         /// manifests and of the EKS add-on, `60s` that of minikube's.
         resolution: Resolution = MetricsServer::PUBLISHED.resolution;
@@ -175,8 +177,7 @@ section! {
   disruption: 4s
   garbage_collection: 1m
 ";
-    #[derive(Copy, Eq)]
-    pub default struct Phases {
+    impl Phases {
         /// The first tick at which metrics-server reads the nodes, then every `resolution`; shorter than that.
         metrics_server: SimDuration, or "drawn from the seed";
         /// The first look at all HorizontalPodAutoscalers that exist at the start, those of ScaledObjects among them,
@@ -342,11 +343,6 @@ kind! {
             .because(if resolution < shortest { "shorter than 10s" } else { "longer than 10m" })
             .help("write a time from 10s to 10m, for example `15s`"))
     }
-}
-
-impl MetricsServer {
-    /// As it is published.
-    pub const PUBLISHED: Self = Self { resolution: SimDuration::from_secs(15) };
 }
 
 kind! {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use super::Form;
 use super::cluster::{NodeGroups, VersionsKeys};
@@ -13,12 +12,10 @@ use super::kind::{
 use super::vertical::VerticalKeys;
 use crate::domain::controller_time::ControllerTime;
 use crate::domain::workload::ObjectName;
-use crate::domain::{FeatureGates, RebalanceReaction, Symbol, TerminationHandler, Versions};
-use crate::scenario::definition::{AutoMode, Autoscaler, FargateSettings, KarpenterOptions, VerticalSettings};
+use crate::domain::{RebalanceReaction, Symbol};
+use crate::scenario::definition::{Autoscaler, KarpenterOptions, PolicyVariant};
 use crate::scenario::file::Reading;
-use crate::scenario::manifests::Manifests;
 use crate::scenario::tree::Node;
-use nodecast_cluster_autoscaler::Flags;
 use nodecast_karpenter::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
 use nodecast_model::auto_mode::BuiltIn;
 
@@ -58,7 +55,7 @@ section! {
     vertical_pod_autoscaler: { updater: { in-recommendation-bounds-eviction-lifetime-threshold: 1h } }
   - { name: fixed, autoscaler: static }
 ";
-    pub struct PolicyVariant: {
+    impl PolicyVariant: {
         /// Its name; a comparison keeps its report in a folder of that name.
         name: FolderName;
         /// Who adds and removes nodes. Under `static` (or `none`) nobody does: the groups keep their sizes.

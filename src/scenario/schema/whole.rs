@@ -7,13 +7,13 @@ use jiff::Timestamp;
 
 use super::Form;
 use super::assumptions::Assumed;
-use super::cluster::{Cluster, NodeGroups, StartupTaint, VersionsKeys};
+use super::cluster::{Cluster, NodeGroups, VersionsKeys};
 use super::ec2::Ec2;
 use super::fargate::FargateKeys;
 use super::faults::FaultEntry;
 use super::kind::{Bytes, Cost, File, FolderName, Name, NotNegative, Placed, Scalar, Text, Whole, kind};
 use super::load::LoadEntry;
-use super::metrics::{ExternalMetrics, MetricsServer, Phases, Queues};
+use super::metrics::{ExternalMetrics, Queues};
 use super::names::AnyWorkload;
 use super::policies::{AutoModeKeys, ControllerTimes, Handler, KarpenterKeys, Policies, Stated};
 use super::timeline::StepEntry;
@@ -22,7 +22,8 @@ use super::vertical::VerticalKeys;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
 use crate::scenario::definition::{
-    Calibrated, Ec2Settings, InputFile, PodTrace, PolicyVariant, PrometheusSettings, TimedAction, WaitLimit, Waiting,
+    Ec2Settings, ImageSettings, MetricsServer, Objectives, OutputSettings, Phases, PodTrace, PrometheusSettings,
+    Scenario, WaitLimit, Waiting, WorkloadTimes,
 };
 use crate::scenario::file::{initial, objectives, pod_trace};
 use crate::single_pass::Inventory;
@@ -46,7 +47,7 @@ controller_time: measured
 assumptions:
   - Clients never give up.
 ";
-    pub struct Scenario: {
+    impl Scenario: {
         /// Its name; the report goes to `reports/<name>`, unless `output` or `--out` say otherwise.
         name: FolderName;
         /// Where the cluster runs. `nodecast pricing show` names the regions that there are prices for.
@@ -209,8 +210,7 @@ section! {
   - { name: shop/web, init_time: 3s, start_time: 20s, shutdown_time: 5s }
   - { name: shop/worker, part_of: shop/orders }
 ";
-    #[derive(Copy)]
-    pub default struct WorkloadTimes: {} aside {
+    impl WorkloadTimes: {} aside {
         /// A Deployment, StatefulSet, DaemonSet, Job, CronJob or ScaledJob of the manifests.
         name: AnyWorkload;
     } {
@@ -272,8 +272,7 @@ section! {
   pull_rate: 80M
   unpack_rate: 180M
 ";
-    #[derive(Eq)]
-    pub default struct ImageSettings {
+    impl ImageSettings {
         /// Compressed size of an image that `sizes` does not name.
         size["bytes"]: Bytes = 100_000_000;
         /// Compressed sizes.
@@ -300,8 +299,7 @@ section! {
   request_p99: 250ms
   cost: 400
 ";
-    #[derive(Eq)]
-    pub default struct Objectives {
+    impl Objectives {
         /// Replicas of Deployments and StatefulSets that are wanted and not Ready, times the minutes for which they
         /// are not, summed. A pod whose node dies is missing from that instant on. Placeholders are left out.
         unavailable_pod_minutes["pod-minutes"]: NotNegative, or "no limit";
@@ -372,8 +370,7 @@ section! {
     OUTPUT: "`output`", "`output`";
     example "output: { directory: results/black-friday, open_metrics: 30s, sample_every: 10s }
 ";
-    #[derive(Eq)]
-    pub default struct OutputSettings {
+    impl OutputSettings {
         /// The directory for the report, relative to where the program runs. `--out` takes another.
         directory["path"]: Text, or "`reports/<name>`";
         /// Whether reports of `run` and `compare` have a `metrics.om` for Prometheus ([metrics.md](metrics.md)), or
@@ -383,13 +380,6 @@ section! {
         /// at least `1s`.
         sample_every: SampleEvery, or "at most some 2,000 samples and a million lines of workloads.csv";
     }
-}
-
-impl OutputSettings {
-    /// Time between samples of `metrics.om` unless given: the default of Prometheus for scrapes.
-    pub const STEP: SimDuration = SimDuration::from_secs(60);
-    /// The least and the most time between samples. Prometheus forgets a series five minutes after its last sample.
-    pub const STEPS: (SimDuration, SimDuration) = (SimDuration::from_secs(1), SimDuration::from_secs(240));
 }
 
 kind! {

@@ -2,7 +2,6 @@
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
 use serde_json::{Value, json};
@@ -185,7 +184,7 @@ fn spot_cluster(before: &str, more: &str) -> Outcome {
     );
     std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
     std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
-    let scenario = Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
+    let scenario = nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
     let policy = scenario.for_policy(None).unwrap();
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
 }

@@ -4,7 +4,6 @@ use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::experiment::explanation::{ExplainError, Explanation, Subject, explain};
 use nodecast::experiment::presentation::explanation::text;
-use nodecast::scenario::Scenario;
 
 use super::{DAEMONS, NODE_GROUP, OF_GROUP, OF_POOL, POOL, cluster, deployment, node, pod};
 use crate::cli::Place;
@@ -50,7 +49,7 @@ fn mixed() -> Place {
 }
 
 fn ask(place: &Place, policy: &str, subject: &Subject) -> Result<Explanation, ExplainError> {
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     let policy = scenario.for_policy(Some(policy)).unwrap();
     explain(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, subject)
 }
@@ -108,7 +107,7 @@ fn evicted_pod_of_a_dump_names_its_successor() {
 #[ignore = "slow: .ci/run slow-tests"]
 fn every_pod_node_and_decision_can_be_explained() {
     let place = mixed();
-    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
     for policy in ["karpenter", "groups"] {
         let own = scenario.for_policy(Some(policy)).unwrap();
         let outcome =

@@ -1,7 +1,6 @@
 //! Jobs that are half done when a run begins with a dump of them, whoever made them.
 
 use nodecast::domain::{SimDuration, SimTime};
-use nodecast::scenario::Scenario;
 use nodecast::scenario::error::Render;
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, JobOutcomeKind};
@@ -277,7 +276,7 @@ fn a_begin_that_is_missing_or_still_to_come_is_told() {
 fn a_begin_that_is_no_time_is_an_error_with_its_place() {
     let objects = job("odd", "completions: 1", "startTime: yesterday");
     let place = cluster(&objects, &node("s1", OF_GROUP, 20), NODE_GROUP);
-    let error = Scenario::load(&place.path("scenario.yaml")).unwrap_err().render();
+    let error = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap_err().render();
     assert!(error.contains("`startTime` is not a point in time: `yesterday`"), "{error}");
     assert!(error.contains("cluster.yaml:6") && error.contains("help:"), "{error}");
 }
@@ -306,7 +305,7 @@ fn init_carries_how_far_jobs_are_and_whose_they_are() {
     assert!(!err.contains("pods of Jobs are left out"), "{err}");
     let text = std::fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
     place.put("own/scenario.yaml", &text.replace("duration: 24h", "duration: 1h"));
-    let (scenario, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let (scenario, _) = nodecast::scenario::load(&place.path("own/scenario.yaml")).unwrap();
     let manifests = &scenario.policies[0].manifests;
     let names: Vec<&str> = manifests.jobs.iter().map(|job| job.name.name.as_str()).collect();
     assert_eq!(names, ["half", "report-29000000", "batch-aaaaa"]);

@@ -9,7 +9,7 @@ use nodecast::scenario::{Action, Autoscaler, Requests, Scenario};
 
 pub fn eks_101() -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/eks-101/scenario.yaml");
-    match Scenario::load(&path) {
+    match nodecast::scenario::load(&path) {
         Ok((scenario, warnings)) => {
             assert_eq!(warnings, [], "the tutorial's scenario gives no warning");
             scenario

@@ -12,7 +12,7 @@ use nodecast::experiment::figures::find;
 use nodecast::experiment::points::{Cell, simulate};
 use nodecast::experiment::recommendation::Recommendation;
 use nodecast::experiment::statistics::mean;
-use nodecast::scenario::{Edit, Limits, Scenario};
+use nodecast::scenario::{Edit, Limits};
 use rayon::prelude::*;
 
 /// What comes of it, or why nothing does.
@@ -207,7 +207,7 @@ impl Planted {
 fn cost(scenario: &Path, set: &[&str], policy: &str, seeds: u64) -> Result<f64> {
     let catalog = Catalog::embedded()?;
     let edits = set.iter().map(|own| Edit::parse(own)).collect::<std::result::Result<Vec<Edit>, _>>()?;
-    let (mut scenario, _) = Scenario::load_edited(scenario, catalog, &Limits::default(), &edits)?;
+    let (mut scenario, _) = nodecast::scenario::load_edited(scenario, catalog, &Limits::default(), &edits)?;
     scenario.draw_price_errors();
     let (figure, _) = find("cost_per_month").ok_or("there is no such figure")?;
     let cost = |ordinal: u64| {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use nodecast::catalog::Catalog;
 use nodecast::report::tables;
-use nodecast::scenario::{Edit, Limits, Scenario};
+use nodecast::scenario::{Edit, Limits};
 use nodecast::simulation::{self, Outcome};
 
 /// The files that are held to the byte.
@@ -32,7 +32,7 @@ impl Run {
     pub fn simulate(&self) -> Outcome {
         let catalog = Catalog::embedded().unwrap();
         let edits: Vec<Edit> = self.duration.iter().map(|duration| Edit::new("duration", duration).unwrap()).collect();
-        let (scenario, _) = Scenario::load_edited(&self.scenario, catalog, &Limits::default(), &edits)
+        let (scenario, _) = nodecast::scenario::load_edited(&self.scenario, catalog, &Limits::default(), &edits)
             .unwrap_or_else(|error| panic!("{}: {error:?}", self.name));
         let policy = scenario.for_policy(Some(&self.policy)).unwrap();
         simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap()

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use nodecast::scenario::Scenario;
-
 use super::outputs::Run;
 use super::read;
 
@@ -35,7 +33,7 @@ pub fn runs(cut: bool) -> Vec<Run> {
     assert_eq!(names, listed, "shipped.txt names every scenario with the duration that it is cut to");
     let mut runs = Vec::new();
     for (name, path) in &found {
-        let (scenario, _) = Scenario::load(path).unwrap();
+        let (scenario, _) = nodecast::scenario::load(path).unwrap();
         for policy in &scenario.policies {
             runs.push(Run {
                 name: format!("{name}/{}", policy.name),

@@ -9,7 +9,7 @@ use super::objects::Object;
 use super::{Dump, Notes};
 use crate::domain::SimDuration;
 use crate::domain::durations::duration;
-use crate::scenario::schema::metrics::MetricsServer;
+use crate::scenario::definition::MetricsServer;
 use crate::scenario::tree::Node;
 
 /// What metrics-server reads nodes by, and how often it does unless it is told.

@@ -1,36 +1,43 @@
-//! A resolved scenario: plain data, every reference checked.
+//! What a scenario says, as plain data with every reference checked: the cluster, what happens to it, and the policies to try.
+//!
+//! What lives here: the types that readers fill in and simulations take ([`Scenario`], [`PolicyVariant`] and their parts), and what an answer
+//! leaves out or assumes ([`Caveats`]). What must not: how a file says it (`nodecast-scenario`), and what comes of it (`nodecast-sim`).
 
-pub mod objectives;
+mod caveat;
+mod objectives;
+mod stated;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-pub use super::schema::assumptions::CostOf;
-pub use super::schema::metrics::{Phases, PrometheusSettings};
-pub use super::schema::policies::PolicyVariant;
-pub use super::schema::whole::{ImageSettings, Objectives, OutputSettings, Scenario, WorkloadTimes};
-pub use objectives::{WaitLimit, WaitMeasure, Waiting};
-
-use super::error::{ScenarioError, listed, nearest};
-use super::manifests::Manifests;
-use crate::cloud::billing::FeeShares;
-use crate::cloud::{BootStages, CloudSettings};
-use crate::domain::which::{ObjectKind, Which};
-use crate::domain::words::counted;
-use crate::domain::workload::ObjectName;
-use crate::domain::{
-    FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime,
-    Symbol,
-};
-use crate::load::{Curve, Service, Uncertainty, Work};
+use nodecast_cluster_autoscaler::Flags;
+use nodecast_ec2::billing::FeeShares;
+use nodecast_ec2::{BootStages, CloudSettings};
 use nodecast_karpenter::instance_types::{Measured, ProviderSettings};
 use nodecast_karpenter::machine::{ImageReleases, KarpenterSettings};
 use nodecast_karpenter::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
 use nodecast_karpenter::release::Behaviour;
+use nodecast_load::{Curve, Service, Uncertainty, Work};
+use nodecast_manifests::Manifests;
+use nodecast_model::domain::controller_time::ControllerTime;
+use nodecast_model::domain::which::{ObjectKind, Which};
+use nodecast_model::domain::words::counted;
+use nodecast_model::domain::workload::ObjectName;
+use nodecast_model::domain::{
+    FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime,
+    Symbol, TerminationHandler, Versions,
+};
 use nodecast_model::fargate::Profile;
+use nodecast_model::text::error::{InputError, listed, nearest};
 use nodecast_vpa::{RecommenderSettings, UpdaterSettings};
+use serde::{Deserialize, Serialize};
+
+pub use caveat::{Caveat, Caveats};
+pub use objectives::{WaitLimit, WaitMeasure, Waiting};
+pub use stated::{
+    CostOf, ImageSettings, MetricsServer, Objectives, OutputSettings, Phases, PrometheusSettings, Scenario,
+    StartupTaint, WorkloadTimes,
+};
 
 /// What adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -152,6 +159,39 @@ pub struct KarpenterOptions {
     pub vm_memory_overhead_millionths: u32,
     /// Network interfaces that give pods no addresses.
     pub reserved_enis: u32,
+}
+
+/// A policy: who adds and removes nodes, and how it is set up.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PolicyVariant {
+    /// Its name.
+    pub name: String,
+    /// Who adds and removes nodes.
+    pub autoscaler: Autoscaler,
+    /// Who packs pods for Karpenter.
+    pub packer: PackerKind,
+    /// Releases reproduced.
+    pub versions: Versions,
+    /// Whether Karpenter has an interruption queue to read notices from.
+    pub interruption_queue: bool,
+    /// How Karpenter waits for pods, and what it makes of preferences and `minValues`.
+    pub karpenter_options: KarpenterOptions,
+    /// Karpenter's feature gates.
+    pub feature_gates: FeatureGates,
+    /// AWS Node Termination Handler, if it is installed.
+    pub termination_handler: Option<TerminationHandler>,
+    /// How long controllers take.
+    pub controller_time: ControllerTime,
+    /// EKS Auto Mode, if that is the autoscaler.
+    pub auto_mode: Option<AutoMode>,
+    /// EKS on Fargate, if there is a profile.
+    pub fargate: Option<Arc<FargateSettings>>,
+    /// How the Vertical Pod Autoscaler's programs are set up.
+    pub vertical: Arc<VerticalSettings>,
+    /// The flags of the Cluster Autoscaler, if that is the autoscaler.
+    pub flags: Option<Arc<Flags>>,
+    /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.
+    pub manifests: Arc<Manifests>,
 }
 
 impl PolicyVariant {
@@ -447,14 +487,14 @@ impl Scenario {
     ///
     /// # Errors
     /// If there is none of that name.
-    pub fn for_policy(&self, name: Option<&str>) -> Result<&PolicyVariant, ScenarioError> {
+    pub fn for_policy(&self, name: Option<&str>) -> Result<&PolicyVariant, InputError> {
         let names = || self.policies.iter().map(|policy| policy.name.as_str());
         let wanted = name.or_else(|| names().next()).unwrap_or_default();
         self.policies.iter().find(|policy| policy.name == wanted).ok_or_else(|| {
             let known = listed(names());
             let help = nearest(wanted, names())
                 .map_or_else(|| format!("it has {known}"), |near| format!("did you mean `{near}`? it has {known}"));
-            ScenarioError::new(format!("the scenario has no policy `{wanted}`")).help(help)
+            InputError::new(format!("the scenario has no policy `{wanted}`")).help(help)
         })
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{Effect, Warning};
+use nodecast_model::text::error::{Effect, Warning};
 
 /// A sentence on what is left out or assumed, and what that can do to the answer. It is used as the sentence.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::domain::SimDuration;
-use crate::domain::workload::ObjectName;
+use nodecast_model::domain::SimDuration;
+use nodecast_model::domain::workload::ObjectName;
 
 /// A limit on the time that some pods wait for a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
