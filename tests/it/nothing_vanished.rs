@@ -101,7 +101,7 @@ impl Edition {
         names.extend(documented(&self.text("docs/outputs.md")));
         let sources = self.sources();
         let happens = |name: &str| has_word(&sources, &format!("EventKind::{name}"));
-        names.extend(events(&self.text("src/world/event_kind.rs"), happens));
+        names.extend(events(&self.text("crates/world/src/event_kind.rs"), happens));
         names
     }
 }

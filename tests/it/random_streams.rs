@@ -27,7 +27,7 @@ fn the_first_thousand_draws_of_each_stream_stay_what_they_are() {
 #[test]
 fn every_stream_that_is_drawn_from_is_in_the_list() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    for room in ["crates/ec2/src", "src/actors"] {
+    for room in ["crates/ec2/src", "crates/sim/src/actors"] {
         let mut folders = vec![root.join(room)];
         while let Some(folder) = folders.pop() {
             for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {

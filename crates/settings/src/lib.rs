@@ -28,6 +28,7 @@ use nodecast_model::domain::{
     Symbol, TerminationHandler, Versions,
 };
 use nodecast_model::fargate::Profile;
+pub use nodecast_model::text::error::Effect;
 use nodecast_model::text::error::{InputError, listed, nearest};
 use nodecast_vpa::{RecommenderSettings, UpdaterSettings};
 use serde::{Deserialize, Serialize};

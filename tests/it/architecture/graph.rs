@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use super::{CRATES, ROOMS, room_of, rooms_named, sources};
+use super::{CRATES, ROOMS, SIM, room_of, rooms_named, sources};
 
 /// Something and what it imports.
 pub type Imports = BTreeMap<String, BTreeSet<String>>;
@@ -61,7 +61,8 @@ impl House {
             let room = rooms.entry(name.to_owned()).or_default();
             room.lines += file.code.lines().count();
             room.is_folder = true;
-            room.imports.extend(rooms_named(&file.code, &ROOMS).into_iter().map(|(_, room)| room.to_owned()));
+            let rooms_here = [&SIM[..], &ROOMS].concat();
+            room.imports.extend(rooms_named(&file.code, &rooms_here).into_iter().map(|(_, room)| room.to_owned()));
             let crates =
                 CRATES.into_iter().filter(|name| file.code.contains(&format!("nodecast_{}", name.replace('-', "_"))));
             room.imports.extend(crates.map(str::to_owned));
@@ -93,10 +94,10 @@ impl House {
     pub fn text(&self) -> String {
         let (rooms, all) = (self.rooms(), self.lines());
         let mut text = format!("{all} lines of code, without empty lines, comments and tests\n");
-        for name in CRATES.into_iter().chain(ROOMS) {
+        let names = || CRATES.into_iter().filter(|name| *name != "sim").chain(SIM).chain(ROOMS);
+        for name in names() {
             let room = &rooms[name];
-            let below = CRATES.into_iter().chain(ROOMS);
-            let imports: Vec<&str> = below.filter(|other| room.imports.contains(*other)).collect();
+            let imports: Vec<&str> = names().chain(["sim"]).filter(|other| room.imports.contains(*other)).collect();
             let _ = writeln!(text, "{}", line(name, room.lines, all, &imports));
             let parts = self.parts(name);
             for (part, own) in parts.iter().filter(|(_, part)| part.is_folder) {

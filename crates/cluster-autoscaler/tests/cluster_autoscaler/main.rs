@@ -21,7 +21,7 @@ use std::path::Path;
 
 const DOCUMENT: &str = include_str!("../../../../docs/cluster-autoscaler-cases.md");
 /// Cases that tests of whole runs pin, with their file; K7 and K9, which no scenario can bring about, have their tests in
-/// `src/actors/cluster_autoscaler/tests.rs`.
+/// `crates/sim/src/actors/cluster_autoscaler/tests.rs`.
 const ELSEWHERE: (&str, &[&str]) = ("tests/it/cluster_autoscaler_runs.rs", &["K6", "K7", "K8", "K9"]);
 /// The cases of each part.
 const PARTS: [(char, u16); 12] = [

@@ -1,0 +1,190 @@
+//! `report.html`: one page that needs nothing else, the answers first.
+
+mod answers;
+mod churn;
+pub mod data;
+mod html;
+mod policy;
+mod sections;
+mod short;
+
+use super::plots::Plots;
+use super::summary::Summary;
+pub use html::{Column, Html, sentence, text};
+use nodecast_world::Outcome;
+
+/// Colours and shapes that every page shares.
+pub const STYLE: &str = include_str!("page/style.css");
+/// The look of charts, of the replay and of what moves them.
+pub const CHART_STYLE: &str = include_str!("page/charts.css");
+/// What every page with charts runs.
+pub const CHART_SCRIPT: [&str; 2] = [include_str!("page/core.js"), include_str!("page/charts.js")];
+/// What the page of a run has beside its charts.
+const RUN_SCRIPT: [&str; 4] = [
+    include_str!("page/replay.js"),
+    include_str!("page/strips.js"),
+    include_str!("page/decisions.js"),
+    include_str!("page/folds.js"),
+];
+
+/// The page of a run. `command` is the command line that repeats it.
+pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str) -> String {
+    let about = &summary.about;
+    let mut page = Html::new();
+    let scripts = [&CHART_SCRIPT[..], &RUN_SCRIPT[..]].concat();
+    begin(&mut page, &format!("{}, policy {}", about.scenario, about.policy), "", &scripts);
+    sections::heading(&mut page, summary);
+    answers::answers(&mut page, summary);
+    sections::timeline(&mut page, outcome, plots);
+    fold(&mut page, ("cost", "Cost", short::cost(summary)), |page| {
+        sections::cost(page, summary);
+        sections::bill(page, outcome);
+    });
+    fold(&mut page, ("waiting", "Waiting and availability", short::waiting(summary)), |page| {
+        sections::waiting(page, summary);
+        sections::reached_limits(page, summary);
+        sections::replicas(page, summary);
+        sections::requests(page, summary);
+        sections::queues(page, summary);
+    });
+    fold(&mut page, ("nodes", "Nodes and churn", short::nodes(summary)), |page| {
+        sections::nodes(page, outcome, summary);
+        churn::section(page, summary);
+    });
+    fold(&mut page, ("scaling", "Scaling", short::scaling(summary)), |page| {
+        sections::scaling(page, summary);
+        sections::vertical(page, summary);
+    });
+    fold(&mut page, ("rests-on", "What it rests on", short::rests_on(summary)), |page| {
+        sections::warnings(page, summary);
+        sections::assumptions(page, summary);
+    });
+    page.raw("</main>\n");
+    sections::footer(&mut page, summary, command);
+    let others = page.bytes() + script_text(&scripts).len();
+    script(&mut page, &data::of(outcome, others), &scripts);
+    page.raw("</body>\n</html>\n");
+    page.finish()
+}
+
+/// A part that is folded: its id, its question and its answer in short, and what is in it.
+fn fold(page: &mut Html, (id, question, answer): (&str, &str, String), part: impl FnOnce(&mut Html)) {
+    page.fold(id, question, &answer);
+    part(page);
+    page.end_fold();
+}
+
+/// The head of a page with charts, up to the beginning of its content; `scripts` are all that it may run.
+pub fn begin(page: &mut Html, title: &str, own_style: &str, scripts: &[&str]) {
+    head(page, title, &[STYLE, CHART_STYLE, own_style], scripts);
+}
+
+/// The head of a page with these styles, up to the beginning of its content. Its policy lets the browser apply them and run `scripts`,
+/// and nothing else, whatever else the page may come to hold.
+pub fn head(page: &mut Html, title: &str, styles: &[&str], scripts: &[&str]) {
+    head_of(page, title, (styles, scripts), false);
+}
+
+/// The same for a page that this program serves: it may ask for more where it came from.
+pub fn served_head(page: &mut Html, title: &str, styles: &[&str], scripts: &[&str]) {
+    head_of(page, title, (styles, scripts), true);
+}
+
+fn head_of(page: &mut Html, title: &str, (styles, scripts): (&[&str], &[&str]), served: bool) {
+    let style = format!("\n{}", styles.concat());
+    let policy = policy::of(&style, (!scripts.is_empty()).then(|| script_text(scripts)).as_deref(), served);
+    page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
+    page.raw(&format!("<meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\"/>\n"));
+    page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
+    page.raw("<meta name=\"color-scheme\" content=\"light dark\"/>\n");
+    page.raw(&format!("<title>{} \u{2013} nodecast</title>\n", text(title)));
+    page.raw(&format!("<style>{style}</style>\n</head>\n<body>\n<main>\n"));
+}
+
+/// The data of a page and what is done with it.
+pub fn script(page: &mut Html, data: &str, parts: &[&str]) {
+    page.raw(&format!("<script type=\"application/json\" id=\"data\">{data}</script>\n"));
+    page.raw(&format!("<script>{}</script>\n", script_text(parts)));
+}
+
+/// What stands in the page's one script.
+fn script_text(parts: &[&str]) -> String {
+    // A function of its own keeps the script's names out of the page's.
+    format!("\n(() => {{\n\"use strict\";\n{}}})();\n", parts.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHART_SCRIPT, CHART_STYLE, STYLE};
+
+    /// A colour as numbers from 0 to 1.
+    type Color = [f64; 3];
+
+    fn color(hex: &str) -> Color {
+        let part = |from: usize| f64::from(u8::from_str_radix(&hex[from..from + 2], 16).unwrap()) / 255.0;
+        [part(1), part(3), part(5)]
+    }
+
+    /// The contrast of two colours as WCAG 2.2 defines it, from 1 to 21.
+    fn contrast(one: Color, other: Color) -> f64 {
+        let linear = |part: f64| if part <= 0.04045 { part / 12.92 } else { libm::pow((part + 0.055) / 1.055, 2.4) };
+        let light = |[red, green, blue]: Color| 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+        let (one, other) = (light(one), light(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// A variable of the style, in light or in dark.
+    fn shade(name: &str, dark: bool) -> Color {
+        let style = [STYLE, CHART_STYLE].concat();
+        let start = format!("--{name}: ");
+        let found: Vec<&str> = style.match_indices(&start).map(|(at, _)| &style[at + start.len()..][..7]).collect();
+        assert_eq!(found.len(), 2, "{name} is stated for light and for dark");
+        color(found[usize::from(dark)])
+    }
+
+    /// Every colour that a curve, a layer or a pod may have, up to those that are worked out.
+    fn series() -> Vec<&'static str> {
+        let script = CHART_SCRIPT[0];
+        let of = |name: &str| {
+            let start = script.find(name).unwrap();
+            script[start..].lines().next().unwrap()
+        };
+        let lines = [of("const PALETTE"), of("const NO_COLOR")];
+        lines.iter().flat_map(|line| line.split('"').filter(|part| part.starts_with('#'))).collect()
+    }
+
+    #[test]
+    fn series_and_marks_stand_out_in_light_and_in_dark() {
+        assert_eq!(series().len(), 11);
+        for dark in [false, true] {
+            let grounds = ["page", "card"].map(|ground| shade(ground, dark));
+            for ground in grounds {
+                for own in series() {
+                    assert!(contrast(color(own), ground) >= 3.0, "{own}, dark: {dark}");
+                }
+                for mark in ["bad", "warn"] {
+                    assert!(contrast(shade(mark, dark), ground) >= 3.0, "{mark}, dark: {dark}");
+                }
+            }
+            // Boxes and strips stand on the page itself.
+            for mark in ["spot", "demand", "frame", "waits", "heat-high"] {
+                assert!(contrast(shade(mark, dark), grounds[0]) >= 3.0, "{mark}, dark: {dark}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_is_legible_in_light_and_in_dark() {
+        for dark in [false, true] {
+            for ground in ["page", "card"].map(|ground| shade(ground, dark)) {
+                for ink in ["ink", "faint", "good", "bad", "link"] {
+                    assert!(contrast(shade(ink, dark), ground) >= 4.5, "{ink}, dark: {dark}");
+                }
+            }
+            // The head of a node's box.
+            for ground in ["spot", "demand"] {
+                assert!(contrast([1.0; 3], shade(ground, dark)) >= 4.5, "{ground}, dark: {dark}");
+            }
+        }
+    }
+}

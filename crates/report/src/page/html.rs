@@ -1,0 +1,206 @@
+//! Writes HTML: escaping and tables.
+
+/// Rows that a table of the page holds.
+const ROWS_MAX: usize = 200;
+/// Rows of it that are seen before the reader asks for others.
+pub const ROWS_SEEN: usize = 12;
+
+/// How a column of a table is set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Column {
+    /// Text, to the left.
+    Text(&'static str),
+    /// A figure, to the right.
+    Figure(&'static str),
+}
+
+/// A page under construction.
+#[derive(Debug, Default)]
+pub struct Html {
+    page: String,
+}
+
+/// `plain` with the characters that mean something in HTML replaced; safe as content and within quoted attributes.
+pub fn text(plain: &str) -> String {
+    let mut escaped = String::with_capacity(plain.len());
+    for character in plain.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            // HTML allows no control characters but these white spaces.
+            control if control.is_control() && !matches!(control, '\n' | '\t') => escaped.push('\u{fffd}'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// `words` with a capital at the beginning, but for `p50` and the like.
+pub fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    match (rest.next(), words.chars().nth(1)) {
+        (Some(first), second) if !second.is_some_and(|second| second.is_ascii_digit()) => {
+            first.to_uppercase().chain(rest).collect()
+        }
+        _ => words.to_owned(),
+    }
+}
+
+/// Units that stay with the number before them.
+const UNITS: [&str; 13] = ["s", "ms", "h", "%", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "USD", "CNY"];
+
+/// `words` with a space that does not break between each number and its unit, and within a span like `1m 05s`. For text and
+/// for markup; not for what a reader may copy into a shell.
+pub fn unbroken(words: &str) -> String {
+    let mut joined = String::with_capacity(words.len() + 16);
+    let mut before = "";
+    for (position, word) in words.split(' ').enumerate() {
+        if position > 0 {
+            joined.push(if belong_together(before, word) { '\u{a0}' } else { ' ' });
+        }
+        joined.push_str(word);
+        before = word;
+    }
+    joined
+}
+
+fn belong_together(before: &str, after: &str) -> bool {
+    let inner = |character: char| character.is_ascii_alphanumeric() || character == '%';
+    let last = before.rsplit(|character| !inner(character)).next().unwrap_or_default();
+    let first = after.split(|character| !inner(character)).next().unwrap_or_default();
+    let is_part = |part: &str| {
+        part.strip_suffix(['d', 'h', 'm', 's'])
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|own| own.is_ascii_digit()))
+    };
+    (last.ends_with(|own: char| own.is_ascii_digit()) && UNITS.contains(&first)) || (is_part(last) && is_part(first))
+}
+
+impl Html {
+    /// An empty page.
+    pub const fn new() -> Self {
+        Self { page: String::new() }
+    }
+
+    /// Adds markup as it is.
+    pub fn raw(&mut self, markup: &str) {
+        self.page.push_str(markup);
+    }
+
+    /// Adds an element with escaped content, in which numbers keep their units. `tag` may carry attributes: `p class="note"`.
+    pub fn element(&mut self, tag: &str, content: &str) {
+        self.verbatim(tag, &unbroken(content));
+    }
+
+    /// Adds an element with escaped content that keeps every space as it is: a command, a hash.
+    pub fn verbatim(&mut self, tag: &str, content: &str) {
+        let name = tag.split(' ').next().unwrap_or(tag);
+        self.page.push_str(&format!("<{tag}>{}</{name}>\n", text(content)));
+    }
+
+    /// Begins a part that is folded: a question, and in short what the answer is, as markup.
+    pub fn fold(&mut self, id: &str, question: &str, answer: &str) {
+        self.raw(&format!(
+            "<details class=\"fold\" id=\"{id}\">\n<summary><h2>{}</h2> <span class=\"short\">{}</span></summary>\n",
+            text(question),
+            unbroken(answer)
+        ));
+    }
+
+    /// Ends it.
+    pub fn end_fold(&mut self) {
+        self.raw("</details>\n");
+    }
+
+    /// Adds a table that scrolls sideways where the screen is narrow. Without rows nothing is added; of many rows the
+    /// first are seen, further ones are looked for or asked for, and `whole` is named as the file that has all.
+    pub fn table(&mut self, columns: &[Column], rows: &[Vec<String>], whole: &str) {
+        if rows.is_empty() {
+            return;
+        }
+        self.raw("<div class=\"scroll\"><table>\n<thead><tr>");
+        for column in columns {
+            match column {
+                Column::Text(name) => self.raw(&format!("<th>{}</th>", text(&sentence(name)))),
+                Column::Figure(name) => self.raw(&format!("<th class=\"figure\">{}</th>", text(&sentence(name)))),
+            }
+        }
+        self.raw("</tr></thead>\n<tbody>\n");
+        for (position, row) in rows.iter().take(ROWS_MAX).enumerate() {
+            self.raw(if position < ROWS_SEEN { "<tr>" } else { "<tr class=\"rest\">" });
+            for (column, cell) in columns.iter().zip(row) {
+                match column {
+                    Column::Text(_) => self.raw(&format!("<td>{}</td>", text(cell))),
+                    Column::Figure(_) => self.raw(&format!("<td class=\"figure\">{}</td>", text(cell))),
+                }
+            }
+            self.raw("</tr>\n");
+        }
+        self.raw("</tbody>\n</table></div>\n");
+        if rows.len() > ROWS_MAX {
+            let note = format!("The first {ROWS_MAX} of {}; {whole} has all.", rows.len());
+            self.element("p class=\"note\"", &note);
+        } else if rows.len() > ROWS_SEEN {
+            // Without a script nothing shows the others.
+            self.raw("<noscript>");
+            self.element("p class=\"note\"", &format!("{ROWS_SEEN} of {}; {whole} has all.", rows.len()));
+            self.raw("</noscript>\n");
+        }
+    }
+
+    /// Adds a list of escaped items. Without items nothing is added.
+    pub fn list<T: AsRef<str>>(&mut self, items: impl IntoIterator<Item = T>) {
+        let mut items = items.into_iter().peekable();
+        if items.peek().is_none() {
+            return;
+        }
+        self.raw("<ul>\n");
+        for item in items {
+            self.element("li", item.as_ref());
+        }
+        self.raw("</ul>\n");
+    }
+
+    /// Bytes so far.
+    pub fn bytes(&self) -> usize {
+        self.page.len()
+    }
+
+    /// The page.
+    pub fn finish(self) -> String {
+        self.page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Html, sentence, text, unbroken};
+
+    #[test]
+    fn nothing_in_a_text_can_become_markup() {
+        assert_eq!(text("<a href='x'>\"&\u{0}\n"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;\u{fffd}\n");
+        let mut page = Html::new();
+        page.element("p class=\"note\"", "1 < 2");
+        assert_eq!(page.finish(), "<p class=\"note\">1 &lt; 2</p>\n");
+    }
+
+    #[test]
+    fn headings_begin_with_a_capital_and_percentiles_do_not() {
+        assert_eq!(["to Ready", "p50", "CPU requested", ""].map(sentence), ["To Ready", "p50", "CPU requested", ""]);
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit_in_text_and_in_markup() {
+        let cases = [
+            ("p50 0 s, p95 38.9 s", "p50 0~s, p95 38.9~s"),
+            ("44.2 % of CPU for 1m 05s (2d 04h)", "44.2~% of CPU for 1m~05s (2d~04h)"),
+            ("<b data-value=\"59\">59.0 s</b> in 730 h", "<b data-value=\"59\">59.0~s</b> in 730~h"),
+            ("5 launched, 4 services, m5.large spot", "5 launched, 4 services, m5.large spot"),
+        ];
+        for (words, joined) in cases {
+            assert_eq!(unbroken(words).replace('\u{a0}', "~"), joined);
+        }
+    }
+}

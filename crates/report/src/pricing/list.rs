@@ -1,0 +1,241 @@
+//! Many instance types, a line each.
+
+use serde::Serialize;
+
+use super::{AdvisorFigure, GpuFigure, PriceFigure, SCHEMA_VERSION, gib, hourly, saving};
+use crate::catalog::{Price, Region, RegionType};
+use crate::columns::{Align, Columns, printed};
+use crate::domain::{Currency, HourlyRate, Symbol};
+use crate::format::percent;
+use crate::summary::PROGRAM;
+
+/// Which types are wanted. The default leaves none out.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Selection {
+    /// Only this family.
+    pub family: Option<Symbol>,
+    /// Only this architecture.
+    pub arch: Option<Symbol>,
+    /// At least so many vCPUs.
+    pub min_vcpus: Option<u32>,
+    /// At most so many vCPUs.
+    pub max_vcpus: Option<u32>,
+    /// At least so many bytes of memory.
+    pub min_memory_bytes: Option<i64>,
+    /// Only types with graphics processors.
+    pub with_gpu: bool,
+}
+
+impl Selection {
+    /// Whether the type is wanted.
+    pub fn keeps(&self, entry: &RegionType) -> bool {
+        let facts = &entry.facts;
+        self.family.is_none_or(|family| family == facts.family)
+            && self.arch.is_none_or(|arch| arch == facts.arch)
+            && self.min_vcpus.is_none_or(|least| least <= facts.vcpus)
+            && self.max_vcpus.is_none_or(|most| facts.vcpus <= most)
+            && self.min_memory_bytes.is_none_or(|least| least <= i64::from(facts.memory_mib) << 20)
+            && (!self.with_gpu || facts.gpu.is_some())
+    }
+}
+
+/// The order of a list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SortBy {
+    /// By family, within it from small to large.
+    Name,
+    /// By On-Demand price, the cheapest first, those without one last.
+    OnDemandPrice,
+    /// By the cheapest Spot price, the cheapest first, those without one last.
+    SpotPrice,
+}
+
+/// Instance types of one region with their prices.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PriceList {
+    /// The version of this layout.
+    pub schema_version: u32,
+    /// The program that wrote it.
+    pub program: &'static str,
+    /// Its version.
+    pub program_version: &'static str,
+    /// The region.
+    pub region: &'static str,
+    /// The currency of every amount.
+    pub currency: Currency,
+    /// Types that were asked for, also those beyond the limit.
+    pub matching: usize,
+    /// The types.
+    pub types: Vec<ListedType>,
+}
+
+/// An instance type in a list.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ListedType {
+    /// Name.
+    pub instance_type: &'static str,
+    /// vCPUs.
+    pub vcpus: u32,
+    /// Memory in MiB, as EC2 reports it.
+    pub memory_mib: u32,
+    /// `amd64` or `arm64`.
+    pub arch: &'static str,
+    /// Graphics processors.
+    pub gpu: Option<GpuFigure>,
+    /// Zones that offer it.
+    pub zones_offered: usize,
+    /// The On-Demand price for Linux.
+    pub on_demand: Option<PriceFigure>,
+    /// Spot where it is cheapest.
+    pub cheapest_spot: Option<CheapestSpot>,
+    /// What the Spot Instance Advisor says.
+    pub spot_advisor: Option<AdvisorFigure>,
+}
+
+/// Spot where it is cheapest.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CheapestSpot {
+    /// The zones that share the lowest price, in order of name.
+    pub zones: Vec<&'static str>,
+    /// The price; of equal prices the one best known.
+    #[serde(flatten)]
+    pub price: PriceFigure,
+    /// What it saves against On-Demand, as a share.
+    pub saving_share: Option<f64>,
+}
+
+impl PriceList {
+    /// The types of `region` that `selection` keeps, sorted, the first `limit` of them.
+    pub fn of(region: &Region, selection: &Selection, sort: SortBy, limit: Option<usize>) -> Self {
+        let mut entries: Vec<&RegionType> = region.types.iter().filter(|entry| selection.keeps(entry)).collect();
+        let by_name =
+            |entry: &RegionType| (entry.facts.family, entry.facts.vcpus, entry.facts.memory_mib, entry.facts.name);
+        let after_all = HourlyRate::from_nanos(i64::MAX);
+        entries.sort_by_cached_key(|entry| {
+            let price = match sort {
+                SortBy::Name => None,
+                SortBy::OnDemandPrice => Some(entry.on_demand.map_or(after_all, |price| price.rate)),
+                SortBy::SpotPrice => Some(lowest(entry).map_or(after_all, |price| price.rate)),
+            };
+            (price, by_name(entry))
+        });
+        let shown = entries.iter().take(limit.unwrap_or(usize::MAX));
+        Self {
+            schema_version: SCHEMA_VERSION,
+            program: PROGRAM,
+            program_version: env!("CARGO_PKG_VERSION"),
+            region: region.name.as_str(),
+            currency: region.currency,
+            matching: entries.len(),
+            types: shown.map(|entry| listed(region, entry)).collect(),
+        }
+    }
+
+    /// The list as JSON.
+    ///
+    /// # Errors
+    /// Never for a list made by [`of`](Self::of): its keys are strings and its numbers finite.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|json| json + "\n")
+    }
+
+    /// The list for people, with columns below one another where lines have no more than `width` characters. An estimate, one
+    /// that is neither published nor observed, is marked `~`.
+    pub fn table(&self, width: Option<usize>) -> String {
+        let with_gpu = self.types.iter().any(|entry| entry.gpu.is_some());
+        let mut heading =
+            ["type", "vCPU", "memory", "arch", "On-Demand/h", "Spot/h", "in zone", "saving", "interrupted"]
+                .map(str::to_owned)
+                .to_vec();
+        use Align::{Left, Right};
+        let mut align = vec![Left, Right, Right, Left, Right, Right, Left, Right, Left];
+        if with_gpu {
+            heading.push("GPU".to_owned());
+            align.push(Left);
+        }
+        let mut rows = vec![heading];
+        rows.extend(self.types.iter().map(|entry| self.row(entry, with_gpu)));
+        let intro = format!(
+            "{}, {} per hour, Linux; ~ marks an estimate; interrupted: share of Spot instances in 30 days",
+            self.region,
+            self.currency.code()
+        );
+        let mut lines = vec![intro];
+        lines.extend(Columns { align: &align, gap: 2, labels: 1 }.lines(&rows, width));
+        printed(&lines, width)
+    }
+
+    fn row(&self, entry: &ListedType, with_gpu: bool) -> Vec<String> {
+        let unknown = || "-".to_owned();
+        let price = |price: &PriceFigure| {
+            let mark = if price.quality.is_fact() { "" } else { "~" };
+            format!("{mark}{}", hourly(self.currency, price.per_hour))
+        };
+        let spot = entry.cheapest_spot.as_ref();
+        let mut row = vec![
+            entry.instance_type.to_owned(),
+            entry.vcpus.to_string(),
+            gib(entry.memory_mib),
+            entry.arch.to_owned(),
+            entry.on_demand.as_ref().map_or_else(unknown, price),
+            spot.map_or_else(unknown, |spot| price(&spot.price)),
+            spot.map_or_else(unknown, |spot| zones_in_words(&spot.zones, entry.zones_offered)),
+            spot.and_then(|spot| spot.saving_share).map_or_else(unknown, percent),
+            entry.spot_advisor.as_ref().map_or_else(unknown, |own| own.interrupted.to_owned()),
+        ];
+        if with_gpu {
+            row.push(entry.gpu.as_ref().map_or_else(unknown, GpuFigure::in_words));
+        }
+        row
+    }
+}
+
+/// The lowest Spot price; of equal prices the one best known.
+fn lowest(entry: &RegionType) -> Option<Price> {
+    entry.zones_offered().filter_map(|zone| entry.spot(zone)).min_by_key(|price| (price.rate, price.quality))
+}
+
+fn listed(region: &Region, entry: &RegionType) -> ListedType {
+    let facts = &entry.facts;
+    let cheapest_spot = lowest(entry).map(|price| {
+        let is_lowest = |zone: &usize| entry.spot(*zone).is_some_and(|own| own.rate == price.rate);
+        CheapestSpot {
+            zones: entry.zones_offered().filter(is_lowest).map(|zone| region.zones[zone].name.as_str()).collect(),
+            price: price.into(),
+            saving_share: entry.on_demand.and_then(|on_demand| saving(price.rate, on_demand.rate)),
+        }
+    });
+    ListedType {
+        instance_type: facts.name.as_str(),
+        vcpus: facts.vcpus,
+        memory_mib: facts.memory_mib,
+        arch: facts.arch.as_str(),
+        gpu: facts.gpu.map(GpuFigure::from),
+        zones_offered: entry.zones_offered().count(),
+        on_demand: entry.on_demand.map(PriceFigure::from),
+        cheapest_spot,
+        spot_advisor: entry.advisor.map(AdvisorFigure::from),
+    }
+}
+
+/// The zones of the lowest price: `us-east-1d`, `all 5`, `us-east-1a, 2 more`.
+fn zones_in_words(zones: &[&str], offered: usize) -> String {
+    match zones {
+        [only] => (*only).to_owned(),
+        all if all.len() == offered => format!("all {offered}"),
+        [first, others @ ..] => format!("{first}, {} more", others.len()),
+        [] => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::zones_in_words;
+
+    #[test]
+    fn zones_of_one_price_are_told_briefly() {
+        assert_eq!(zones_in_words(&["a"], 1), "a");
+        assert_eq!(zones_in_words(&["a", "b"], 2), "all 2");
+        assert_eq!(zones_in_words(&["a", "b", "c"], 5), "a, 2 more");
+    }
+}

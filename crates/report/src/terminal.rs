@@ -1,0 +1,335 @@
+//! The table that `run` prints: the answers, in about forty lines, plain text without colour.
+
+mod assumptions;
+mod availability;
+mod churn;
+mod reached_limits;
+mod vertical;
+
+use super::answers::unknown_response;
+use super::columns::printed;
+use super::format::{self, Known, Measure, money, money_among, percent, span};
+use super::short_names::{apart, without_namespace};
+use super::sparklines;
+use super::summary::{Distribution, Part, Summary, WorkloadWaits};
+use nodecast_world::Outcome;
+
+/// Workloads whose requests are printed; the page has all.
+const WORKLOADS_MAX: usize = 4;
+/// Warnings that are printed; the page has all.
+const WARNINGS_MAX: usize = 3;
+/// Changes of replica counts that are printed; the page has more, `events.jsonl` all.
+const CHANGES_SHOWN: usize = 8;
+/// Characters of a change's reason that are printed.
+const BECAUSE_WIDTH: usize = 54;
+/// Width of the first column.
+const LABEL: usize = 22;
+
+/// The table of `summary`, with lines that show `outcome` over time.
+pub fn table_over_time(summary: &Summary, outcome: &Outcome) -> String {
+    table_over_time_within(summary, outcome, None)
+}
+
+/// The same in lines of no more than `width` characters, if that is known.
+pub fn table_over_time_within(summary: &Summary, outcome: &Outcome, width: Option<usize>) -> String {
+    lines_of(summary, sparklines::lines(outcome), width)
+}
+
+/// The table of `summary`.
+pub fn table(summary: &Summary) -> String {
+    lines_of(summary, Vec::new(), None)
+}
+
+fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> String {
+    let mut lines = Vec::new();
+    heading(summary, &mut lines);
+    availability::lines(summary, &mut lines);
+    reached_limits::lines(summary, &mut lines);
+    cost(summary, &mut lines);
+    pods(summary, &mut lines);
+    requests(summary, &mut lines);
+    queues(summary, &mut lines);
+    changes(summary, &mut lines);
+    vertical::lines(summary, &mut lines);
+    nodes(summary, &mut lines);
+    churn::lines(summary, &mut lines);
+    objectives(summary, &mut lines);
+    if !over_time.is_empty() {
+        lines.push(String::new());
+        lines.extend(over_time);
+    }
+    if let Some(hint) = summary.hint_on_daemons() {
+        lines.push(format!("\nhint: {hint}"));
+    }
+    assumptions::lines(summary, &mut lines);
+    warnings(summary, &mut lines);
+    printed(&lines, width)
+}
+
+fn heading(summary: &Summary, lines: &mut Vec<String>) {
+    let about = &summary.about;
+    lines.push(format!("{}, policy {} ({})", about.scenario, about.policy, about.autoscaler));
+    lines.push(format!(
+        "{} from {} in {}, seed {}, prices of {}",
+        span(about.duration_seconds),
+        about.start,
+        about.region,
+        about.seed,
+        about.price_date
+    ));
+    lines.extend(format::warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
+    lines.extend(about.calibration.as_ref().map(|calibration| format!("rests on {}", calibration.in_short())));
+    lines.push(String::new());
+}
+
+fn cost(summary: &Summary, lines: &mut Vec<String>) {
+    let cost = &summary.cost;
+    let currency = &summary.about.currency;
+    let part = |amount| money_among(currency, amount, cost.total);
+    let label = format!("cost ({currency})");
+    let rates = cost.per_hour.zip(cost.per_month).map_or_else(String::new, |(hour, month)| {
+        format!("   {} per hour   {} per month of 730 h", money(currency, hour), money(currency, month))
+    });
+    lines.push(format!("{label:<LABEL$}{}{rates}", part(cost.total)));
+    if let Some(range) = cost.spot_range {
+        let (low, high) = (Some(range.total_low), Some(range.total_high));
+        let own = Known { mean: cost.total, low, high, ends: true, signed: false };
+        let range = own.range(Measure::Money { currency, largest: cost.total });
+        lines.push(format!("{:<LABEL$}{range}  (p10 to p90 of the error of Spot prices)", "  if Spot is off"));
+    }
+    if let Some(rest) = cost.without_network {
+        lines.push(format!(
+            "{:<LABEL$}{}  (no load balancer, gateway, address or transfer)",
+            "  less network",
+            part(rest)
+        ));
+    }
+    let parts = |parts: &[Part]| {
+        let parts: Vec<String> = parts.iter().map(|own| format!("{} {}", own.name, part(own.amount))).collect();
+        parts.join(", ")
+    };
+    lines.push(format!("{:<LABEL$}{}", "  of it", parts(&cost.by_item)));
+    if !cost.by_capacity_type.is_empty() {
+        let per_hour =
+            cost.nodes_per_hour.map_or_else(String::new, |hour| format!("   {} per hour", money(currency, hour)));
+        lines.push(format!("{:<LABEL$}{}{per_hour}", "  nodes", parts(&cost.by_capacity_type)));
+    }
+    lines.push(format!(
+        "{:<LABEL$}{}  ({} of the bill)",
+        "  requested by nobody",
+        part(cost.idle.amount),
+        percent(cost.idle.share)
+    ));
+    if cost.unused.amount > 0.0 {
+        let share = percent(cost.unused.share);
+        lines.push(format!("{:<LABEL$}{}  ({share})", "  bought and unused", part(cost.unused.amount)));
+    }
+    if cost.unconfirmed.amount > 0.0 {
+        let share = percent(cost.unconfirmed.share);
+        lines.push(format!("{:<LABEL$}{}  ({share})", "  at estimated prices", part(cost.unconfirmed.amount)));
+    }
+    lines.push(String::new());
+}
+
+/// A row of a table: four spans, then two figures; no wider than 80 characters unless a figure has ten digits.
+fn row(label: &str, cells: &[String; 6]) -> String {
+    let [first, rest @ ..] = cells;
+    // A space stands before each cell, however long it is; the label leaves one for the first.
+    let rest: String = rest.iter().zip([8, 8, 8, 10, 10]).map(|(cell, width)| format!(" {cell:>width$}")).collect();
+    format!("{:<LABEL$}{first:>9}{rest}", without_namespace(label, LABEL - 1))
+}
+
+fn pods(summary: &Summary, lines: &mut Vec<String>) {
+    let pods = &summary.pods;
+    let headings = ["p50", "p95", "p99", "longest", "mean", "count"].map(str::to_owned);
+    let mut rows = Vec::new();
+    let mut spans = |label: &str, spans: &Option<Distribution>| {
+        if let Some(spans) = spans {
+            let seconds =
+                [spans.p50_seconds, spans.p95_seconds, spans.p99_seconds, spans.max_seconds, spans.mean_seconds];
+            let [p50, p95, p99, longest, mean] = seconds.map(span);
+            rows.push(row(label, &[p50, p95, p99, longest, mean, format::count(spans.count)]));
+        }
+    };
+    spans("pods wait for a node", &pods.wait_for_node);
+    let longest = longest_waits(summary);
+    let names: Vec<&str> = longest.iter().map(|own| own.workload.as_str()).collect();
+    for (own, name) in longest.iter().zip(apart(&names, LABEL - 3, without_namespace)) {
+        spans(&format!("  {name}"), &own.waits.wait_for_node);
+    }
+    spans("  placeholders", &pods.placeholders.waits.wait_for_node);
+    spans("pod created to Ready", &pods.created_to_ready);
+    spans("node launch to Ready", &summary.nodes.launch_to_ready);
+    // Headings over nothing say nothing.
+    if !rows.is_empty() {
+        lines.push(row("time", &headings));
+    }
+    let before = lines.len();
+    lines.extend(rows);
+    if pods.pending_at_end > 0 {
+        let still = format::counted(pods.pending_at_end, "pod", "pods");
+        lines.push(format!("{:<LABEL$}{still} without a node", "pending at the end"));
+    }
+    if pods.restarts > 0 {
+        let times = format::counted(pods.restarts, "time", "times");
+        lines.push(format!("{:<LABEL$}{times}, by probes or for want of memory", "containers killed"));
+    }
+    if lines.len() > before {
+        lines.push(String::new());
+    }
+}
+
+/// The workloads whose pods waited longest, placeholders left out; none where one workload is all there is.
+fn longest_waits(summary: &Summary) -> Vec<&WorkloadWaits> {
+    let mut all: Vec<&WorkloadWaits> = summary.pods.by_workload.iter().filter(|own| !own.placeholder).collect();
+    if all.len() < 2 {
+        return Vec::new();
+    }
+    all.retain(|own| own.waits.waited > 0);
+    let p95 = |own: &WorkloadWaits| own.waits.wait_for_node.map_or(0.0, |spans| spans.p95_seconds);
+    all.sort_by(|a, b| p95(b).total_cmp(&p95(a)).then_with(|| a.workload.cmp(&b.workload)));
+    all.truncate(WORKLOADS_MAX);
+    all
+}
+
+fn requests(summary: &Summary, lines: &mut Vec<String>) {
+    if let Some(unknown) = unknown_response(summary) {
+        let label = if summary.requests.is_empty() { "response time" } else { "other response times" };
+        lines.push(format!("{label:<LABEL$}{unknown}"));
+        lines.push(String::new());
+    }
+    if summary.requests.is_empty() {
+        return;
+    }
+    let headings = ["p50", "p95", "p99", "mean", "completed", "in flight"].map(str::to_owned);
+    lines.push(row("response time", &headings));
+    let shown = summary.requests.iter().take(WORKLOADS_MAX);
+    let names: Vec<&str> = shown.clone().map(|own| own.workload.as_str()).collect();
+    for (figures, name) in shown.zip(apart(&names, LABEL - 1, without_namespace)) {
+        let cells = [
+            format::span_or_dash(figures.p50_seconds),
+            format::span_or_dash(figures.p95_seconds),
+            format::span_or_dash(figures.p99_seconds),
+            format::span_or_dash(figures.mean_seconds),
+            format::whole(figures.completed),
+            format::whole(figures.unanswered),
+        ];
+        lines.push(row(&name, &cells));
+        if let Some(failed) = figures.failed() {
+            lines.push(format!("  {failed}"));
+        }
+    }
+    let more = summary.requests.len().saturating_sub(WORKLOADS_MAX) as u64;
+    if more > 0 {
+        lines.push(format!("  and {} more in the report", format::counted(more, "workload", "workloads")));
+    }
+    lines.push(String::new());
+}
+
+fn queues(summary: &Summary, lines: &mut Vec<String>) {
+    if summary.queues.is_empty() {
+        return;
+    }
+    let headings = ["mean wait", "longest", "drained", "at end", "most", "processed"].map(str::to_owned);
+    lines.push(row("queue", &headings));
+    let shown = summary.queues.iter().take(WORKLOADS_MAX);
+    let names: Vec<&str> = shown.clone().map(|own| own.queue.as_str()).collect();
+    for (queue, name) in shown.zip(apart(&names, LABEL - 1, without_namespace)) {
+        let cells = [
+            queue.mean_wait_seconds.map_or_else(String::new, span),
+            span(queue.longest_wait_seconds),
+            queue.drain_seconds.map_or_else(|| "never".to_owned(), span),
+            format::whole(queue.waiting_at_end),
+            format::whole(queue.most_waiting),
+            format::whole(queue.processed),
+        ];
+        lines.push(row(&name, &cells));
+    }
+    let more = summary.queues.len().saturating_sub(WORKLOADS_MAX) as u64;
+    if more > 0 {
+        lines.push(format!("  and {} more in the report", format::counted(more, "queue", "queues")));
+    }
+    lines.push(String::new());
+}
+
+/// Changes of replica counts, with the metric against its target that led to them.
+fn changes(summary: &Summary, lines: &mut Vec<String>) {
+    let changes = &summary.scaling.changes;
+    if changes.is_empty() {
+        return;
+    }
+    lines.push(format!("{:<LABEL$}{:>9}{:>6}{:>6}  because", "replicas", "after", "from", "to"));
+    let shown = changes.iter().take(CHANGES_SHOWN);
+    let names: Vec<&str> = shown.clone().map(|own| own.workload.as_str()).collect();
+    for (change, name) in shown.zip(apart(&names, LABEL - 1, without_namespace)) {
+        let because: String = change.because.chars().take(BECAUSE_WIDTH).collect();
+        let cut = if because.len() < change.because.len() { "\u{2026}" } else { "" };
+        let after = span(change.at_seconds);
+        lines.push(format!("{name:<LABEL$}{after:>9}{:>6}{:>6}  {because}{cut}", change.from, change.to));
+    }
+    let all = summary.scaling.changes_in_all as usize;
+    if all > CHANGES_SHOWN {
+        lines.push(format!(
+            "  and {} more in the report",
+            format::counted((all - CHANGES_SHOWN) as u64, "change", "changes")
+        ));
+    }
+    lines.push(String::new());
+}
+
+fn nodes(summary: &Summary, lines: &mut Vec<String>) {
+    let nodes = &summary.nodes;
+    let mean = nodes.mean_ready.map_or_else(String::new, |mean| format!(", {mean:.2} on average"));
+    lines.push(format!("{:<LABEL$}{} at most{mean}", "nodes Ready", format::count(nodes.max_ready)));
+    let launches = format::counted(nodes.launches, "launch", "launches");
+    lines.push(format!("{:<LABEL$}{launches}, {}, {}", "nodes moved", nodes.failures(), nodes.departures()));
+    if nodes.interruptions > 0 || nodes.on_demand_fallbacks > 0 {
+        let notices = format::counted(nodes.interruptions, "instance interrupted", "instances interrupted");
+        let fallbacks = format::counted(nodes.on_demand_fallbacks, "fallback", "fallbacks");
+        lines.push(format!("{:<LABEL$}{notices}, {fallbacks} to On-Demand", "Spot"));
+    }
+    let changes = format::counted(summary.scaling.changes_in_all, "time", "times");
+    let rescales = format::count(summary.scaling.rescales);
+    let most = summary.scaling.workloads.iter().map(|workload| workload.max_replicas_desired).max().unwrap_or(0);
+    let most = format::count(most);
+    lines.push(format!(
+        "{:<LABEL$}changed {changes}, {rescales} by autoscalers; one workload wanted {most} at most",
+        "replicas"
+    ));
+    if let (Some(cpu), Some(memory)) = (summary.utilisation.cpu_requested, summary.utilisation.memory_requested) {
+        let label = "requested of capacity";
+        lines.push(format!(
+            "{label:<LABEL$}CPU {}, memory {} of Ready nodes, over time",
+            percent(cpu),
+            percent(memory)
+        ));
+    }
+}
+
+fn objectives(summary: &Summary, lines: &mut Vec<String>) {
+    for objective in &summary.objectives {
+        let verdict = match objective.met {
+            Some(true) => "met",
+            Some(false) => "MISSED",
+            None => "not measured",
+        };
+        let value = |value| format::objective(&objective.unit, value);
+        let measured = objective.actual.map_or_else(String::new, |actual| format!("{} against ", value(actual)));
+        let label = format!("objective {}", objective.name);
+        let because = objective.because.as_ref().map_or_else(String::new, |because| format!("; {because}"));
+        let (width, limit) = (LABEL - 1, value(objective.limit));
+        lines.push(format!("{label:<width$} {verdict}: {measured}at most {limit}{because}"));
+    }
+}
+
+fn warnings(summary: &Summary, lines: &mut Vec<String>) {
+    if summary.warnings.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push(format!("{}:", format::counted(summary.warnings.len() as u64, "warning", "warnings")));
+    lines.extend(summary.warnings.iter().take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
+    if summary.warnings.len() > WARNINGS_MAX {
+        lines.push(format!("  and {} more in the report", summary.warnings.len() - WARNINGS_MAX));
+    }
+}

@@ -1,0 +1,30 @@
+//! Replicas that were wanted and did not serve: the first lines after the heading.
+
+use super::{LABEL, WORKLOADS_MAX};
+use crate::format::{self, counted, percent};
+use crate::summary::Summary;
+
+/// Adds the lines; none where nothing was to serve.
+pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
+    let own = &summary.availability;
+    let Some(share) = own.unavailable_share else { return };
+    let missing = format::objective(format::POD_MINUTES, own.unavailable_pod_minutes);
+    lines.push(format!("{:<LABEL$}{missing}, {} of what was wanted", "replicas missing", percent(share)));
+    let at_zero: Vec<String> =
+        own.worst().iter().filter(|own| own.at_zero_seconds > 0.0).map(|own| own.at_zero_words()).collect();
+    list(lines, "  none Ready", &at_zero, ("workload", "workloads"));
+    let at_max: Vec<String> = own.full().iter().map(|own| own.words()).collect();
+    list(lines, "  at the maximum", &at_max, ("autoscaler", "autoscalers"));
+    lines.push(String::new());
+}
+
+/// The first of `all`, a line each, the label before the first.
+pub(super) fn list(lines: &mut Vec<String>, label: &str, all: &[String], (one, many): (&str, &str)) {
+    for (position, text) in all.iter().take(WORKLOADS_MAX).enumerate() {
+        lines.push(format!("{:<LABEL$}{text}", if position == 0 { label } else { "" }));
+    }
+    let more = all.len().saturating_sub(WORKLOADS_MAX) as u64;
+    if more > 0 {
+        lines.push(format!("{:<LABEL$}and {} more in the report", "", counted(more, one, many)));
+    }
+}

@@ -1,0 +1,73 @@
+//! The lines on churn.
+
+use super::LABEL;
+use crate::format::{self, money_among};
+use crate::summary::{BlockedFigures, Count, DriftedFigures, ReplacementFigures, Summary};
+
+/// Cycles, and reasons against consolidation, that are printed; the page has all.
+const SHOWN: usize = 3;
+
+/// Adds the lines, as far as there is something to tell.
+pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
+    let churn = &summary.churn;
+    let mut line = |label: &str, text: &str| lines.push(format!("{label:<LABEL$}{text}"));
+    if churn.evictions > 0 {
+        let per_day =
+            churn.evictions_per_day.map_or_else(String::new, |rate| format!(" ({} per day)", format::per_day(rate)));
+        let evicted = format::counted(churn.evictions, "pod evicted", "pods evicted");
+        let missing = format::span(churn.ready_time_lost_seconds);
+        line("churn", &format!("{evicted}{per_day}, missing for {missing} altogether"));
+    }
+    let replaced: Vec<&ReplacementFigures> = churn.replacements.iter().filter(|own| own.replaced > 0).collect();
+    if !replaced.is_empty() {
+        let counts: Vec<String> =
+            replaced.iter().map(|own| format!("{} {}", format::count(own.replaced), own.reason)).collect();
+        let equal: u64 = replaced.iter().map(|own| own.by_equal).sum();
+        line("  nodes replaced", &format!("{}; {} by the same type", counts.join(", "), format::count(equal)));
+        let cost = money_among(&summary.about.currency, churn.overlap_cost + churn.image_cost, summary.cost.total);
+        let images = format::bytes(churn.image_bytes);
+        line("  both billed for", &format!("{:.2} h, {images} of images pulled: {cost}", churn.overlap_hours));
+    }
+    for cycle in churn.cycles.iter().take(SHOWN) {
+        line("  limit cycle", &cycle.sentence());
+    }
+    if churn.cycles_in_all > SHOWN as u64 {
+        line("", &format!("and {} in the report", format::counted(churn.cycles_in_all - SHOWN as u64, "more", "more")));
+    }
+    let said = |own: &BlockedFigures| {
+        let nodes = format::counted(own.nodes, "node", "nodes");
+        format!("{} ({}, {nodes})", own.reason, format::counted(own.looks, "look", "looks"))
+    };
+    let blocked: Vec<String> = churn.blocked.iter().take(SHOWN).map(said).collect();
+    if !blocked.is_empty() {
+        line("not consolidated", &blocked.join(", "));
+    }
+    if let Some(drifted) = &churn.drifted_at_end {
+        line("drifted at the end", &drifted_text(drifted));
+    }
+}
+
+/// How many nodes are drifted, and what keeps the most of them.
+fn drifted_text(drifted: &DriftedFigures) -> String {
+    let nodes = |count| format::counted(count, "node", "nodes");
+    let said = |own: &Count| format!("{} ({})", own.name, nodes(own.count));
+    let kept: Vec<String> = drifted.blocked.iter().take(SHOWN).map(said).collect();
+    let waiting = drifted.nodes - drifted.blocked.iter().map(|own| own.count).sum::<u64>().min(drifted.nodes);
+    let turn = (waiting > 0).then(|| format!("their turn has not come ({})", nodes(waiting)));
+    let why: Vec<String> = kept.into_iter().chain(turn).collect();
+    format!("{}, not replaced: {}", nodes(drifted.nodes), why.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::drifted_text;
+    use crate::summary::{Count, DriftedFigures};
+
+    #[test]
+    fn drifted_nodes_are_told_with_what_keeps_them() {
+        let kept = Count { name: "a pod would have no place".to_owned(), count: 2 };
+        let told = |nodes| drifted_text(&DriftedFigures { nodes, blocked: vec![kept.clone()] });
+        assert_eq!(told(2), "2 nodes, not replaced: a pod would have no place (2 nodes)");
+        assert!(told(3).ends_with("(2 nodes), their turn has not come (1 node)"), "{}", told(3));
+    }
+}

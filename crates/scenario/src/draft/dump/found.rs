@@ -1,0 +1,140 @@
+//! What runs in a dumped cluster, in as few words as a run needs to begin with it: nodes, NodeClaims, and pods with their nodes.
+//!
+//! What must not live here: what controllers make pods of (`rebuilt`, and what the dump carries).
+
+use super::objects::{Object, find, map, scalar};
+use super::{DraftFile, Dump, yaml};
+use crate::tree::{Entry, Location, Node, NodeKind};
+
+/// The file of what runs.
+pub(super) const FILE: &str = "dump.yaml";
+/// Keys of a container that say what it asks for.
+const CONTAINER: [&str; 4] = ["name", "image", "resources", "restartPolicy"];
+/// Keys of a pod that say where it may run, of use where nothing else says so.
+const PLACEMENT: [&str; 7] = [
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "topologySpreadConstraints",
+    "priorityClassName",
+    "priority",
+    "terminationGracePeriodSeconds",
+];
+/// Controllers whose template says so.
+const WITH_TEMPLATE: [&str; 4] = ["ReplicaSet", "StatefulSet", "DaemonSet", "Job"];
+
+/// What runs, in as few words; nothing if there are no nodes.
+pub(super) fn objects<'s>(dump: &Dump<'s>) -> Vec<Object<'s>> {
+    if dump.nodes.is_empty() {
+        return Vec::new();
+    }
+    let short = |own: &Object<'s>, node: Node<'s>| Object { node, ..own.clone() };
+    let nodes = dump.nodes.iter().map(|own| short(own, node(own)));
+    let claims = dump.claims.iter().map(|own| short(own, claim(own)));
+    nodes.chain(claims).chain(dump.running.iter().map(|own| short(own, pod(own)))).collect()
+}
+
+/// The file of what runs; none if there are no nodes.
+pub(super) fn file(objects: &[Object<'_>]) -> Option<DraftFile> {
+    if objects.is_empty() {
+        return None;
+    }
+    let mut documents = String::new();
+    objects.iter().for_each(|object| yaml::document(&object.node, &mut documents));
+    let about = "# What ran in the cluster: nodes, and pods with their nodes. The run begins with it; what makes the pods is in the other files.\n";
+    Some(DraftFile { name: FILE.into(), text: about.to_owned() + &documents })
+}
+
+/// Those of `keys` that a map has.
+fn only<'s>(node: Option<&Node<'s>>, keys: &[&str]) -> Node<'s> {
+    let Some(Node { kind: NodeKind::Map(entries), at }) = node else { return map([]) };
+    let own = entries.iter().filter(|entry| keys.contains(&&*entry.key)).cloned();
+    Node { kind: NodeKind::Map(own.collect()), at: *at }
+}
+
+/// An object with these parts, as far as they hold anything.
+fn object<'s>(own: &Object<'s>, parts: impl IntoIterator<Item = (&'static str, Node<'s>)>) -> Node<'s> {
+    let mut object = only(Some(&own.node), &["apiVersion", "kind"]);
+    if let NodeKind::Map(entries) = &mut object.kind {
+        let full = parts.into_iter().filter(|(_, part)| !matches!(&part.kind, NodeKind::Map(own) if own.is_empty()));
+        entries.extend(full.map(|(key, part)| Entry::new(key.into(), Location::NONE, part)));
+    }
+    object
+}
+
+/// The conditions that are of some of these types, without what they say in words; those of all types if none is named.
+fn conditions<'s>(own: &Object<'s>, types: &[&str]) -> Option<(&'static str, Node<'s>)> {
+    const KEYS: [&str; 5] = ["type", "status", "reason", "lastHeartbeatTime", "lastTransitionTime"];
+    let all = own.at(&["status", "conditions"])?.items().iter();
+    let wanted = all.filter(|condition| {
+        let kind = condition.get("type").and_then(Node::as_text).unwrap_or_default();
+        types.is_empty() || types.contains(&kind)
+    });
+    let kept: Vec<Node<'s>> = wanted.map(|condition| only(Some(condition), &KEYS)).collect();
+    Some(("conditions", Node { kind: NodeKind::Seq(kept), at: Location::NONE }))
+}
+
+/// A status of these keys and conditions.
+fn status<'s>(own: &Object<'s>, keys: &[&str], types: &[&str]) -> Node<'s> {
+    let mut status = only(own.at(&["status"]), keys);
+    if let (NodeKind::Map(entries), Some((key, conditions))) = (&mut status.kind, conditions(own, types)) {
+        entries.push(Entry::new(key.into(), Location::NONE, conditions));
+    }
+    status
+}
+
+fn node<'s>(own: &Object<'s>) -> Node<'s> {
+    const METADATA: [&str; 5] = ["name", "labels", "annotations", "creationTimestamp", "deletionTimestamp"];
+    object(
+        own,
+        [
+            ("metadata", only(own.at(&["metadata"]), &METADATA)),
+            ("spec", only(own.at(&["spec"]), &["providerID", "taints", "unschedulable"])),
+            ("status", status(own, &["capacity", "allocatable"], &["Ready"])),
+        ],
+    )
+}
+
+fn claim<'s>(own: &Object<'s>) -> Node<'s> {
+    const METADATA: [&str; 4] = ["name", "labels", "creationTimestamp", "deletionTimestamp"];
+    object(
+        own,
+        [
+            ("metadata", only(own.at(&["metadata"]), &METADATA)),
+            ("status", status(own, &["nodeName", "lastPodEventTime"], &[])),
+        ],
+    )
+}
+
+fn pod<'s>(own: &Object<'s>) -> Node<'s> {
+    const METADATA: [&str; 5] = ["name", "namespace", "labels", "creationTimestamp", "deletionTimestamp"];
+    let mut metadata = only(own.at(&["metadata"]), &METADATA);
+    let controller = own.controller().map(|(kind, name)| (kind.to_owned(), name.to_owned()));
+    if let (NodeKind::Map(entries), Some((kind, name))) = (&mut metadata.kind, &controller) {
+        let owner =
+            map([("kind", scalar(kind.clone())), ("name", scalar(name.clone())), ("controller", scalar("true"))]);
+        let owners = Node { kind: NodeKind::Seq(vec![owner]), at: Location::NONE };
+        entries.push(Entry::new("ownerReferences".into(), Location::NONE, owners));
+    }
+    let has_template = controller.is_some_and(|(kind, _)| WITH_TEMPLATE.contains(&&*kind));
+    let mut keys = vec!["nodeName", "overhead"];
+    if !has_template {
+        keys.extend(PLACEMENT);
+    }
+    let mut spec = only(own.at(&["spec"]), &keys);
+    for list in ["initContainers", "containers"] {
+        let Some(containers) = own.at(&["spec", list]) else { continue };
+        let kept = containers.items().iter().map(|container| only(Some(container), &CONTAINER)).collect();
+        let kept = Node { kind: NodeKind::Seq(kept), at: Location::NONE };
+        if let NodeKind::Map(entries) = &mut spec.kind {
+            entries.push(Entry::new(list.into(), Location::NONE, kept));
+        }
+    }
+    let status = status(own, &["phase"], &["Ready", "PodScheduled"]);
+    object(own, [("metadata", metadata), ("spec", spec), ("status", status)])
+}
+
+/// Whether a pod has come to a node.
+pub(super) fn is_placed(pod: &Object<'_>) -> bool {
+    find(&pod.node, &["spec", "nodeName"]).and_then(Node::as_text).is_some_and(|name| !name.is_empty())
+}

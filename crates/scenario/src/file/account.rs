@@ -1,0 +1,40 @@
+//! `ec2.capacity_reservations` and `ec2.network`: what the account has before anything is launched.
+
+use super::{Reading, ScenarioError};
+use crate::cloud::CapacityReservation;
+use crate::cloud::subnets::{KEPT_BY_AWS, Subnet};
+use crate::reader::Fields;
+use crate::schema::ec2::SubnetKeys;
+
+/// A reservation, which ends after it begins.
+pub(crate) fn reservation<'s>(
+    reading: &Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    own: CapacityReservation,
+) -> Result<CapacityReservation, ScenarioError> {
+    if own.block && own.until.is_none() {
+        return Err(reading
+            .error(fields.at, "a Capacity Block needs `until`")
+            .because("it never ends")
+            .help("say when it ends, from the start of the run on"));
+    }
+    if let Some(node) = fields.get("per_hour").filter(|_| !own.block) {
+        return Err(reading
+            .error(node.at, "only a Capacity Block has a price of its own")
+            .because("an ordinary reservation costs as much as On-Demand")
+            .help("take it out, or write `reservation_type: capacity-block`"));
+    }
+    if let Some(node) = fields.get("until").filter(|_| own.until.is_some_and(|until| until <= own.from)) {
+        return Err(reading
+            .error(node.at, "this capacity reservation ends before it begins")
+            .because(format!("it begins at {}", own.from - crate::domain::SimTime::ZERO))
+            .help("count both from the start of the run"));
+    }
+    Ok(CapacityReservation { open: own.open && !own.block, ..own })
+}
+
+/// A subnet with the addresses that instances may have.
+pub(crate) fn subnet(_: &Reading<'_, '_>, _: Fields<'_, '_>, own: SubnetKeys) -> Result<Subnet, ScenarioError> {
+    let addresses = own.cidr.saturating_sub(KEPT_BY_AWS).saturating_sub(own.in_use);
+    Ok(Subnet { zone: own.zone, addresses, public: own.public })
+}

@@ -1,0 +1,123 @@
+//! The scenario's own list of node groups.
+
+use std::collections::BTreeMap;
+
+use super::{Reading, ScenarioError, optional};
+use crate::domain::node_group::{InstancesDistribution, NodeGroup, Registration};
+use crate::domain::node_pool::{AmiFamily, KubeletConfig};
+use crate::domain::volumes::DiskClass;
+use crate::domain::{Labels, Symbol};
+use crate::manifests::Manifests;
+use crate::manifests::common::taints;
+use crate::manifests::node_group::{check_architectures, check_volume, managed_labels, managed_tags, sizes, strategy};
+use crate::reader::Fields;
+use crate::schema::cluster::{NodeGroupKeys, NodeGroups};
+use crate::tree::Location;
+
+/// Lays the groups under `nodeGroups` over those of the same name in `manifests`.
+pub(super) fn lay_over<'s>(
+    reading: &mut Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    manifests: &mut Manifests,
+) -> Result<(), ScenarioError> {
+    let Some(mut node_groups) = optional::<NodeGroups>(reading, fields, "nodeGroups")? else { return Ok(()) };
+    let cluster = manifests.cluster.as_ref().and_then(|cluster| cluster.name);
+    node_groups.iter_mut().for_each(|group| managed_tags(cluster, &mut group.tags));
+    manifests.apply(Manifests { node_groups, ..Manifests::default() });
+    Ok(())
+}
+
+/// A group. What is left out follows from what is given.
+pub(crate) fn group<'s>(
+    reading: &mut Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    own: NodeGroupKeys,
+) -> Result<NodeGroup, ScenarioError> {
+    let distribution = InstancesDistribution {
+        on_demand_base: own.on_demand_base,
+        on_demand_percent: 100 - own.spot,
+        spot_strategy: strategy(own.spot_strategy, own.spot_pools.map(i64::from)),
+        ..InstancesDistribution::ON_DEMAND
+    };
+    // EKS manages no group that mixes the two.
+    let mixes = !distribution.is_spot() && !distribution.is_on_demand();
+    if let (true, Some((true, at))) = (mixes, own.managed) {
+        return Err(reading
+            .error(at, "a managed node group is all Spot or all On-Demand")
+            .because("this one mixes the two")
+            .help("write `managed: false`, or split it into two groups"));
+    }
+    let managed = own.managed.map_or(!mixes, |(managed, _)| managed);
+    let least = either(reading, ["min", "minSize"], own.min, own.min_size)?;
+    let desired = either(reading, ["desired", "desiredCapacity"], own.desired, own.desired_capacity)?;
+    let most = either(reading, ["max", "maxSize"], own.max, own.max_size)?;
+    let (min_size, desired_size, max_size) = sizes(&reading.reader, fields, least, desired, most)?;
+    let zones = either(reading, ["zones", "availabilityZones"], own.zones, own.availability_zones)?;
+    let instance_types: Vec<Symbol> = own.instance_type.into_iter().chain(own.instance_types).collect();
+    if instance_types.is_empty() {
+        return Err(reading
+            .error(fields.at, "a node group needs `instanceTypes`")
+            .because("none is stated here")
+            .help("write for example `instanceTypes: [m5.large, m5a.large]`"));
+    }
+    let types_at = ["instanceTypes", "instanceType"].into_iter().find_map(|key| fields.get(key));
+    let (region, at) = (reading.region(), types_at.map_or(fields.at, |node| node.at));
+    check_architectures(&mut reading.reader, region, at, (&instance_types, managed))?;
+    if let (Some(gib), Some(node)) = (own.volume_size, fields.get("volumeSize")) {
+        check_volume(&mut reading.reader, node.at, (gib, own.ami_family), managed)?;
+    }
+    let mut group = NodeGroup {
+        name: own.name,
+        managed,
+        instance_types,
+        distribution,
+        capacity_rebalance: own.capacity_rebalance.unwrap_or(managed && distribution.is_spot()),
+        zone_rebalance: true,
+        min_size,
+        desired_size,
+        states_desired: desired.is_some(),
+        max_size,
+        labels: own.labels,
+        taints: taints(&mut reading.reader, fields, "taints")?,
+        zones: zones.unwrap_or_default(),
+        ami_family: own.ami_family,
+        volume_bytes: own.volume_size.unwrap_or_else(|| default_gib(own.ami_family)) << 30,
+        disk: DiskClass::of_type("gp3"),
+        more_volumes: Vec::new(),
+        own_image: false,
+        kubelet: KubeletConfig { max_pods: own.max_pods, ..KubeletConfig::default() },
+        registers: Registration::default(),
+        cpu_credits: own.cpu_credits,
+        tags: own.tags,
+        own_tags: Labels::new(),
+        eksctl_cluster: None,
+        statement: BTreeMap::new(),
+    };
+    if managed {
+        managed_labels(group.name, &group.distribution, &mut group.labels);
+    }
+    Ok(group)
+}
+
+/// GiB of a group's volume that nobody states.
+///
+/// Source: EKS API reference, `CreateNodegroup`, `diskSize` (2026); the images that a group of one's own boots have as much.
+const fn default_gib(family: AmiFamily) -> i64 {
+    if family.is_windows() { 50 } else { 20 }
+}
+
+/// The value under one of two names for the same thing.
+fn either<T>(
+    reading: &Reading<'_, '_>,
+    names: [&str; 2],
+    first: Option<T>,
+    second: Option<(T, Location)>,
+) -> Result<Option<T>, ScenarioError> {
+    match (first, second) {
+        (Some(_), Some((_, at))) => Err(reading
+            .error(at, format!("`{}` and `{}` are two names for the same thing", names[0], names[1]))
+            .because("stated twice")
+            .help("keep one of them")),
+        (first, second) => Ok(first.or(second.map(|(value, _)| value))),
+    }
+}

@@ -1,0 +1,56 @@
+//! `queues`: messages that arrive, and the workers that take them.
+
+use super::{Reading, ScenarioError};
+use crate::definition::{QueueKind, QueueSpec};
+use crate::reader::Fields;
+use crate::schema::metrics::QueueKeys;
+use nodecast_load::Work;
+
+/// A queue; what belongs to Kafka or to ScaledJobs stands nowhere else.
+pub(crate) fn queue<'s>(
+    reading: &mut Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    own: QueueKeys,
+) -> Result<QueueSpec, ScenarioError> {
+    let (workload, at) = own.workload;
+    let per_job = fields.get("messages_per_job").map(|node| node.at);
+    reading.workloads.check_consumer(&reading.reader, at, workload, per_job)?;
+    let kind = match own.kind {
+        "kafka" => {
+            fields.required(&reading.reader, "consumer_group")?;
+            fields.required(&reading.reader, "partitions")?;
+            QueueKind::Kafka {
+                partitions: own.partitions.unwrap_or_default(),
+                group: own.consumer_group.unwrap_or_default(),
+            }
+        }
+        other => {
+            if let Some((key, node)) =
+                ["partitions", "consumer_group"].into_iter().find_map(|key| Some((key, fields.get(key)?)))
+            {
+                return Err(reading
+                    .error(node.at, format!("`{key}` belongs to Kafka, not to a queue of the kind `{other}`"))
+                    .because("has no meaning here")
+                    .help("take it out, or write `kind: kafka`"));
+            }
+            match other {
+                "sqs" => QueueKind::Sqs,
+                "rabbitmq" => QueueKind::RabbitMq,
+                _ => QueueKind::Redis,
+            }
+        }
+    };
+    Ok(QueueSpec {
+        name: own.name,
+        kind,
+        workload,
+        work: Work {
+            time_per_message: own.time_per_message,
+            cpu_per_message: own.cpu_per_message,
+            concurrency: own.concurrency,
+        },
+        messages_per_job: own.messages_per_job,
+        waiting: own.waiting as f64,
+        messages: own.messages,
+    })
+}

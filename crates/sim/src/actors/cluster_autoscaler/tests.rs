@@ -1,0 +1,122 @@
+//! What no scenario can bring about: nodes that vanish in the very instant, annotations that others set.
+
+use std::sync::Arc;
+
+use super::removal::{self, Chosen};
+use crate::actors::context::Context;
+use crate::actors::setup::{Autoscaler, ClusterAutoscalerSettings, Setup};
+use crate::catalog::Catalog;
+use crate::cluster::NodePhase;
+use crate::domain::volumes::Storage;
+use crate::domain::{Check, NodeId, SimDuration, SimTime, Symbol};
+use nodecast_cluster_autoscaler::TO_BE_DELETED;
+use nodecast_cluster_autoscaler::discovery::ENABLED_TAG;
+use nodecast_scheduler::SchedulerConfig;
+use nodecast_settings::Scenario;
+
+/// A cluster of three empty nodes; `flags` are over the defaults.
+fn scenario(flags: &str) -> Scenario {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("scenario.yaml");
+    let text = format!(
+        "name: test\nregion: us-east-1\nduration: 1h\ncontroller_time: none\ncluster: {{ zones: [us-east-1a] }}\n\
+         nodeGroups:\n  - {{ name: workers, managed: false, instanceType: m5.large, min: 0, desired: 3, max: 9, tags: {{ {ENABLED_TAG}: \"true\" }} }}\n\
+         policies:\n  - {{ name: own, autoscaler: cluster-autoscaler, flags: {{ {flags} }} }}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    nodecast_scenario::load(&path).unwrap().0
+}
+
+fn setup(scenario: &Scenario) -> Setup<'_> {
+    let policy = scenario.for_policy(None).unwrap();
+    let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
+    Setup {
+        scenario,
+        policy,
+        price_list: Arc::clone(&region),
+        region,
+        check: Check::AsBuilt,
+        keeps_meters: true,
+        seed: 1,
+        autoscaler: Autoscaler::ClusterAutoscaler(Box::new(ClusterAutoscalerSettings {
+            flags: Arc::clone(policy.flags.as_ref().unwrap()),
+            ranks: None,
+        })),
+        scheduler: SchedulerConfig { version: policy.versions.kubernetes, ..SchedulerConfig::default() },
+        node_pools: Vec::new(),
+        node_classes: Vec::new(),
+        node_overlays: Vec::new(),
+        buffers: Vec::new(),
+        storage: Storage::default(),
+        prometheus: None,
+        queues: Vec::new(),
+        loads: Vec::new(),
+        usages: Vec::new(),
+        initial: None,
+        timeline: Vec::new(),
+        selecting_labels: std::collections::BTreeSet::new(),
+        sample_interval: SimDuration::from_secs(60),
+    }
+}
+
+fn seconds(seconds: i64) -> SimTime {
+    SimTime::ZERO + SimDuration::from_secs(seconds)
+}
+
+fn run_until(context: &mut Context<'_>, until: SimTime) {
+    while context.queue.next_time().is_some_and(|at| at <= until) {
+        let Some((now, event)) = context.queue.pop() else { return };
+        crate::actors::handle(context, now, event);
+    }
+}
+
+fn is_tainted(context: &Context<'_>, node: u32) -> bool {
+    context.world.node(NodeId(node)).taints.iter().any(|taint| taint.key.as_str() == TO_BE_DELETED)
+}
+
+fn chosen(nodes: &[u32]) -> Vec<Chosen> {
+    nodes.iter().map(|&node| Chosen { node: NodeId(node), empty: true, reason: "empty".to_owned() }).collect()
+}
+
+/// K7.
+#[test]
+fn if_one_node_cannot_be_tainted_its_like_stay_and_nothing_is_deleted() {
+    let scenario = scenario("scale-down-unneeded-time: 30m");
+    let setup = setup(&scenario);
+    let mut context = Context::new(&setup);
+    crate::actors::begin(&mut context);
+    run_until(&mut context, seconds(60));
+    context.world.terminate_instance(NodeId(1), seconds(60));
+    assert!(!removal::begin(&mut context, seconds(60), &chosen(&[0, 1, 2])));
+    assert!(!is_tainted(&context, 0) && !is_tainted(&context, 2));
+    run_until(&mut context, seconds(120));
+    assert_eq!(context.world.node(NodeId(0)).phase, NodePhase::Registered);
+    assert!(context.cluster_autoscaler.removals.is_empty());
+    assert!(removal::begin(&mut context, seconds(120), &chosen(&[0, 2])), "without it all goes well");
+    assert!(is_tainted(&context, 0) && is_tainted(&context, 2));
+}
+
+/// K9.
+#[test]
+fn an_annotation_delays_a_deletion_until_it_is_removed_or_for_two_minutes() {
+    let delay = Symbol::new("delay-deletion.cluster-autoscaler.kubernetes.io/backup");
+    let ended = |flags: &str, removed: Option<i64>| {
+        let scenario = scenario(flags);
+        let setup = setup(&scenario);
+        let mut context = Context::new(&setup);
+        crate::actors::begin(&mut context);
+        run_until(&mut context, seconds(60));
+        context.world.annotate_node(NodeId(0), delay, Some(Symbol::new("soon")));
+        assert!(removal::begin(&mut context, seconds(60), &chosen(&[0])));
+        if let Some(removed) = removed {
+            run_until(&mut context, seconds(removed));
+            context.world.annotate_node(NodeId(0), delay, None);
+        }
+        run_until(&mut context, seconds(400));
+        context.world.record().nodes[0].terminating.map(SimTime::as_secs)
+    };
+    // The taint is watched for five seconds first.
+    assert_eq!(ended("", None), Some(60 + 5 + 120));
+    assert_eq!(ended("", Some(90)), Some(95));
+    assert_eq!(ended("node-deletion-delay-timeout: 0s", None), Some(65));
+}

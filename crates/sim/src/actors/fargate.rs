@@ -1,0 +1,347 @@
+//! EKS on Fargate: a pod that a profile takes gets a machine of its own, which nobody else uses and which goes with it.
+//!
+//! A pod waits for a launch token and for vCPUs of the quota, then for its machine; from then on it is bound to a Node of its own, whose
+//! cache of images is empty. Neither kube-scheduler nor a node autoscaler sees it wait.
+//!
+//! Source: EKS user guide, `fargate` (2024-12 and later). How long a machine takes is assumed: 45 s in the median, between 25 and 150 s,
+//! as published measurements have it (2019 to 2022).
+//!
+//! Deviation: Fargate's patching of its machines, which evicts pods after a notice, is left out, and so is what a lost zone does to them.
+//! Deviation: a pod whose zone has no address left waits there; really Fargate may choose another subnet.
+//! Deviation: affinity and topology spread of a pod on Fargate are not looked at; where its subnet is, is drawn evenly or goes round.
+//! Deviation: a pod of a DaemonSet is no profile's, so that add-ons of a matching namespace run on their nodes; really it may be refused.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::context::Context;
+use super::event::{FargateEvent, class};
+use super::{node_life, scheduler_loop};
+use crate::cloud::billing::FargatePod;
+use crate::cluster::{NewNode, NodeOrigin, NodePhase, PodPhase};
+use crate::domain::keda::ScaledJob;
+use crate::domain::taints::TaintEffect;
+use crate::domain::{
+    Labels, NodeId, PodId, ResourceName, Resources, SimDuration, SimTime, Symbol, Taint, WorkloadId, well_known,
+};
+use crate::manifests::Manifests;
+use crate::world::node_operations::LaunchFacts;
+use crate::world::record::{EventKind, NodeEnd, WorkloadKind};
+use nodecast_model::fargate::{self, Billed, LaunchRate};
+use nodecast_settings::FargateSettings;
+
+/// How far start times spread, and between which they lie, in seconds.
+const SPREAD: f64 = 0.30;
+const BOUNDS: (f64, f64) = (25.0, 150.0);
+/// Between two looks whether the quota has vCPUs (assumed).
+const QUOTA_RETRY: SimDuration = SimDuration::from_secs(30);
+/// Between two looks whether a subnet has an address (assumed).
+const ADDRESS_RETRY: SimDuration = SimDuration::from_secs(30);
+
+/// What is remembered of pods on Fargate.
+#[derive(Debug, Default)]
+pub(super) struct Fargate {
+    rate: Option<LaunchRate>,
+    /// vCPUs in use, in thousandths.
+    used: i64,
+    taken: BTreeMap<PodId, Taken>,
+    /// Pods that were there when the run began, with their machines.
+    found: BTreeMap<PodId, NodeId>,
+    machines: BTreeMap<NodeId, usize>,
+    lives: Vec<FargatePod>,
+    /// The subnet of each machine that has an address of one.
+    subnets: BTreeMap<NodeId, u32>,
+    /// Machines of pods that have finished and are not deleted, by workload, the oldest first.
+    finished: BTreeMap<WorkloadId, VecDeque<NodeId>>,
+    launches: BTreeMap<WorkloadId, u64>,
+}
+
+/// A pod that a profile has taken.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    profile: Symbol,
+    size: Billed,
+    /// Which launch of its workload it is.
+    launch: u64,
+    /// Whether it has its vCPUs.
+    admitted: bool,
+    node: Option<NodeId>,
+    finished: bool,
+}
+
+impl Fargate {
+    /// What is billed.
+    pub(super) fn lives(&self) -> &[FargatePod] {
+        &self.lives
+    }
+}
+
+/// A pod has been created; whether it is Fargate's.
+pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) -> bool {
+    let Some(settings) = &context.setup.policy.fargate else { return false };
+    let state = context.world.pod(pod);
+    if state.daemon {
+        return false;
+    }
+    let Some(profile) = fargate::chosen(&settings.profiles, state.namespace.as_str(), &state.spec.labels) else {
+        return false;
+    };
+    let (profile, workload) = (profile.name, state.workload);
+    let refused = fargate::unsupported(&state.spec, has_foreign_volume(context, pod));
+    let size = refused.map_or_else(|| fargate::size(&state.spec, &settings.sidecars()), Err);
+    match size {
+        Err(why) => {
+            context.world.mark_unschedulable(pod, now, || {
+                format!("UnsupportedOnFargate: Pod not supported on Fargate: {why} (profile {profile})")
+            });
+        }
+        Ok(size) => {
+            let launch = *context.fargate.launches.entry(workload).and_modify(|own| *own += 1).or_insert(0);
+            let taken = Taken { profile, size, launch, admitted: false, node: None, finished: false };
+            context.fargate.taken.insert(pod, taken);
+            let rate = context.fargate.rate.get_or_insert_with(|| LaunchRate::new(settings.burst, settings.per_second));
+            let token = rate.take(now);
+            context.queue.schedule(token, class::MACHINES, FargateEvent::Token(pod));
+        }
+    }
+    true
+}
+
+/// Whether one of a pod's volumes is not one of EFS.
+fn has_foreign_volume(context: &Context<'_>, pod: PodId) -> bool {
+    let state = context.world.pod(pod);
+    let storage = context.volumes.storage();
+    let is_efs = |driver: Symbol| driver.as_str() == "efs.csi.aws.com";
+    state.spec.volumes.iter().any(|volume| {
+        let claim = storage.claim(state.namespace, &volume.claim_name(context.world.pod_name(pod)));
+        let bound = claim.and_then(|claim| storage.bound(claim)).and_then(|volume| volume.driver);
+        !bound.is_some_and(is_efs)
+    })
+}
+
+/// Lets one event happen.
+pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: FargateEvent) {
+    match event {
+        FargateEvent::Token(pod) => admit(context, pod),
+        FargateEvent::Started(pod) => started(context, now, pod),
+        FargateEvent::Deleted(node) => close(context, now, node),
+    }
+}
+
+/// A pod has its launch token: it takes vCPUs of the quota, or waits for them.
+fn admit(context: &mut Context<'_>, pod: PodId) {
+    let Some(settings) = &context.setup.policy.fargate else { return };
+    let Some(taken) = context.fargate.taken.get(&pod).copied() else { return };
+    if context.fargate.used + taken.size.cpu_milli > i64::from(settings.vcpu_quota) * 1_000 {
+        context.queue.schedule_in(QUOTA_RETRY, class::MACHINES, FargateEvent::Token(pod));
+        return;
+    }
+    context.fargate.used += taken.size.cpu_milli;
+    if let Some(own) = context.fargate.taken.get_mut(&pod) {
+        own.admitted = true;
+    }
+    let name = context.world.workload(context.world.pod(pod).workload).name.to_string();
+    let mut stream = context.streams.nth("fargate-start", &name, taken.launch);
+    let median = settings.start_time.as_secs_f64();
+    // The bounds are those of the published median, and move with another one.
+    let scale = median / FargateSettings::START_TIME.as_secs_f64();
+    let seconds = stream.lognormal(median, SPREAD).clamp(BOUNDS.0 * scale, BOUNDS.1 * scale);
+    context.queue.schedule_in(SimDuration::from_secs_f64(seconds), class::MACHINES, FargateEvent::Started(pod));
+}
+
+/// A pod's machine is there and has registered: the pod is bound to it, and its images are pulled.
+fn started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let Some(taken) = context.fargate.taken.get(&pod).copied() else { return };
+    if context.world.pod(pod).phase != PodPhase::Pending {
+        return;
+    }
+    let zone = zone(context, pod, taken.launch);
+    // Every pod has an address of its own.
+    let Ok(subnet) = context.ec2.take_address(zone, now) else {
+        context.queue.schedule_in(ADDRESS_RETRY, class::MACHINES, FargateEvent::Started(pod));
+        return;
+    };
+    let node = add_node(context, now, zone, taken);
+    if let Some(subnet) = subnet {
+        context.fargate.subnets.insert(node, subnet);
+    }
+    let life = FargatePod {
+        node,
+        zone,
+        from: now,
+        until: None,
+        cpu_milli: taken.size.cpu_milli,
+        memory_mib: taken.size.memory_mib,
+        extra_storage_gib: taken.size.extra_storage_gib,
+    };
+    context.fargate.machines.insert(node, context.fargate.lives.len());
+    context.fargate.lives.push(life);
+    if let Some(own) = context.fargate.taken.get_mut(&pod) {
+        own.node = Some(node);
+    }
+    scheduler_loop::bound_elsewhere(context, now, pod, node);
+}
+
+/// The zone of a machine.
+fn zone(context: &Context<'_>, pod: PodId, launch: u64) -> Symbol {
+    let zones = &context.setup.scenario.zones;
+    let count = zones.len().max(1) as u64;
+    let goes_round = context.setup.policy.fargate.as_ref().is_some_and(|own| own.round_robin);
+    let chosen = if goes_round {
+        context.fargate.lives.len() as u64 % count
+    } else {
+        let name = context.world.workload(context.world.pod(pod).workload).name.to_string();
+        context.streams.nth("fargate-zone", &name, launch).word() % count
+    };
+    zones.get(chosen as usize).copied().unwrap_or(well_known::EMPTY)
+}
+
+fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken) -> NodeId {
+    let Taken { profile, size, .. } = taken;
+    let number = context.fargate.lives.len() + 1;
+    let fargate = Symbol::new("fargate");
+    let labels = Labels::new()
+        .with(well_known::EKS_COMPUTE_TYPE, fargate)
+        .with(well_known::ZONE, zone)
+        .with(well_known::REGION, context.setup.region.name)
+        .with(well_known::ARCH, well_known::AMD64)
+        .with(well_known::OS, well_known::LINUX);
+    let new = NewNode {
+        taints: vec![taint()],
+        ..NewNode::called(format!("fargate-{number:05}"), NodeOrigin::Fargate(profile))
+    };
+    let node = context.world.add_node(new, now, &format!("profile {profile}, {size}"));
+    let capacity: Resources = [
+        (ResourceName::CPU, size.cpu_milli),
+        (ResourceName::MEMORY, size.memory_mib << 20),
+        (ResourceName::EPHEMERAL_STORAGE, (size.extra_storage_gib + fargate::STORAGE_INCLUDED_GIB) << 30),
+        (ResourceName::PODS, 1),
+    ]
+    .into_iter()
+    .collect();
+    let rate = context.fargate_prices().hourly(size.cpu_milli, size.memory_mib, size.extra_storage_gib);
+    let facts = LaunchFacts {
+        instance: format!("fargate-{number:05}").into(),
+        instance_type: fargate,
+        zone,
+        capacity_type: fargate,
+        arch: well_known::AMD64,
+        rate,
+        currency: context.setup.region.currency,
+        labels,
+        capacity: capacity.clone(),
+        allocatable: capacity.clone(),
+    };
+    context.world.launch_node(node, &facts, now);
+    context.world.run_instance(node, now);
+    let labels = node_life::registration_labels(context, node);
+    context.world.register_node(node, capacity.clone(), capacity, (&labels, &[]), now);
+    context.world.ready_node(node, now);
+    scheduler_loop::node_changed(context, now, node);
+    super::metrics_server::node_registered(context, node);
+    node
+}
+
+/// The taint of a machine of Fargate.
+pub(super) fn taint() -> Taint {
+    let value = Symbol::new("fargate");
+    Taint { key: well_known::EKS_COMPUTE_TYPE, value, effect: TaintEffect::NoSchedule }
+}
+
+/// A pod is there when the run begins: on a machine of Fargate's, which goes with it.
+pub(super) fn pod_found(context: &mut Context<'_>, pod: PodId, node: NodeId) {
+    let state = context.world.node(node);
+    if matches!(state.origin, NodeOrigin::Fargate(_)) && !context.world.pod(pod).daemon {
+        context.fargate.found.insert(pod, node);
+    }
+}
+
+/// A pod has ended by itself: until it is deleted it goes on costing.
+pub(super) fn pod_finished(context: &mut Context<'_>, pod: PodId) {
+    if let Some(own) = context.fargate.taken.get_mut(&pod) {
+        own.finished = true;
+    }
+}
+
+/// A pod is gone: so is its machine, unless it has finished and nobody has deleted it.
+pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if let Some(node) = context.fargate.found.remove(&pod) {
+        return close_found(context, now, node);
+    }
+    let Some(taken) = context.fargate.taken.remove(&pod) else { return };
+    let Some(node) = taken.node else {
+        if taken.admitted {
+            context.fargate.used -= taken.size.cpu_milli;
+        }
+        return;
+    };
+    if !taken.finished {
+        return close(context, now, node);
+    }
+    let workload = context.world.pod(pod).workload;
+    if let Some(after) = deleted_after(context, workload) {
+        context.queue.schedule_in(after, class::MACHINES, FargateEvent::Deleted(node));
+        return;
+    }
+    let kept = kept(context, workload);
+    let finished = context.fargate.finished.entry(workload).or_default();
+    finished.push_back(node);
+    if finished.len() > kept
+        && let Some(oldest) = finished.pop_front()
+    {
+        close(context, now, oldest);
+    }
+}
+
+/// What is applied at the start and later.
+fn manifests<'s>(context: &Context<'s>) -> impl Iterator<Item = &'s Arc<Manifests>> {
+    let later = context.setup.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
+    std::iter::once(&context.setup.policy.manifests).chain(later)
+}
+
+/// Finished Jobs of a workload that stay (`successfulJobsHistoryLimit`).
+fn kept(context: &Context<'_>, workload: WorkloadId) -> usize {
+    let (own, mut all) = (context.world.workload(workload), manifests(context));
+    let limit = match own.kind {
+        WorkloadKind::CronJob => all
+            .find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))
+            .map(|cron| cron.successful_jobs_history_limit),
+        WorkloadKind::ScaledJob => {
+            let is = |job: &&ScaledJob| job.namespace == own.name.namespace && job.name == own.name.name;
+            all.find_map(|one| one.scaled_jobs.iter().find(is)).map(|job| job.successful_jobs_history_limit)
+        }
+        _ => None,
+    };
+    limit.map_or(usize::MAX, |limit| limit as usize)
+}
+
+/// How long after its end a Job of a workload is deleted (`ttlSecondsAfterFinished`).
+fn deleted_after(context: &Context<'_>, workload: WorkloadId) -> Option<SimDuration> {
+    let (own, mut all) = (context.world.workload(workload), manifests(context));
+    match own.kind {
+        WorkloadKind::Job => all.find_map(|one| one.jobs.iter().find(|job| job.name == own.name))?.spec.ttl,
+        WorkloadKind::CronJob => all.find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))?.job.ttl,
+        _ => None,
+    }
+}
+
+/// A machine goes that was there when the run began, unless somebody has deleted its node before.
+fn close_found(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase <= NodePhase::Registered {
+        context.world.reclaim_instance(node, now, EventKind::InstanceTerminating, NodeEnd::PodGone, "");
+        node_life::remove(context, now, node);
+    }
+}
+
+/// A machine goes.
+fn close(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(place) = context.fargate.machines.remove(&node) else { return };
+    let Some(life) = context.fargate.lives.get_mut(place) else { return };
+    life.until = Some(now);
+    context.fargate.used -= life.cpu_milli;
+    if let Some(subnet) = context.fargate.subnets.remove(&node) {
+        context.ec2.return_address(subnet);
+    }
+    context.world.reclaim_instance(node, now, EventKind::InstanceTerminating, NodeEnd::PodGone, "");
+    node_life::remove(context, now, node);
+}

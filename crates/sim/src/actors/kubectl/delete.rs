@@ -1,0 +1,174 @@
+//! `kubectl delete`: the object goes, and what it owns goes with it.
+//!
+//! Deviation: the garbage collector deletes what a deleted object owns some tenths of a second later; here it does so at once.
+
+use crate::actors::context::Context;
+use crate::actors::news::News;
+use crate::actors::{
+    job_loop, keda_loop, kubelet, node_autoscaler, node_groups, replica_loop, scheduler_loop, vertical, volumes,
+    workload_controllers,
+};
+use crate::cluster::{Node, NodeOrigin, NodePhase, PodPhase, WorkloadKind};
+use crate::control_plane::eviction::Protections;
+use crate::domain::which::{By, ObjectKind, Which};
+use crate::domain::workload::ObjectName;
+use crate::domain::{NodeId, PodId, SimTime, Symbol};
+use crate::manifests::Manifests;
+use crate::world::record::EventKind;
+
+/// Objects are deleted.
+pub(in crate::actors) fn delete(
+    context: &mut Context<'_>,
+    now: SimTime,
+    kind: ObjectKind,
+    namespace: Symbol,
+    which: &Which,
+) {
+    let found = match (kind, &which.by) {
+        (ObjectKind::Node, _) => delete_nodes(context, now, which),
+        (ObjectKind::NodeClaim, _) => delete_claims(context, now, which),
+        (ObjectKind::Pod, _) => delete_pods(context, now, namespace, which),
+        (_, By::Name(name)) => delete_named(context, now, kind, *name),
+        // Only what is made during a run is chosen by its labels; the scenario is read so.
+        (_, By::Labels(_)) => false,
+    };
+    if !found {
+        context.world.note_unmet(now, format!("there is no {} {which} to delete", kind.as_str()));
+    }
+}
+
+/// Deletes an object of a name; whether it was there.
+fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
+    let workload = |kind| delete_workload_of(kind);
+    let found = match kind {
+        ObjectKind::Deployment => return workload(WorkloadKind::Deployment)(context, now, name),
+        ObjectKind::StatefulSet => return workload(WorkloadKind::StatefulSet)(context, now, name),
+        ObjectKind::DaemonSet => return workload(WorkloadKind::DaemonSet)(context, now, name),
+        ObjectKind::Job => return workload(WorkloadKind::Job)(context, now, name),
+        ObjectKind::CronJob => return workload(WorkloadKind::CronJob)(context, now, name),
+        ObjectKind::ScaledJob => {
+            job_loop::retire(context, name);
+            return workload(WorkloadKind::ScaledJob)(context, now, name);
+        }
+        ObjectKind::HorizontalPodAutoscaler => replica_loop::retire(context, now, name),
+        ObjectKind::VerticalPodAutoscaler => vertical::retire(context, name),
+        ObjectKind::ScaledObject => keda_loop::retire(context, now, name),
+        ObjectKind::PodDisruptionBudget => delete_budget(context, name),
+        ObjectKind::PersistentVolumeClaim => volumes::delete_by_hand(context, name),
+        ObjectKind::Service | ObjectKind::Ingress => stands_in_front(context, now, kind, name),
+        ObjectKind::NodePool => node_autoscaler::delete_pool(context, now, name.name),
+        ObjectKind::Pod | ObjectKind::NodeClaim | ObjectKind::Node => false,
+    };
+    if found {
+        let named = if kind.has_namespace() { name.to_string() } else { name.name.to_string() };
+        context.world.note(now, EventKind::ObjectDeleted, None, format!("{} {named}", kind.as_str()));
+    }
+    found
+}
+
+/// Whether a Service or an Ingress is there: no actor keeps them, and what load balancers they have is worked out for the bill from the same
+/// steps.
+fn stands_in_front(context: &Context<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
+    let holds = |own: &Manifests| match kind {
+        ObjectKind::Service => own.services.iter().any(|own| own.name == name),
+        _ => own.ingresses.iter().any(|own| own.name == name),
+    };
+    let mut is_there = holds(&context.setup.policy.manifests);
+    for step in &context.setup.scenario.timeline {
+        match &step.action {
+            nodecast_settings::Action::Apply(newer) if step.at <= now => is_there |= holds(newer),
+            nodecast_settings::Action::Delete { kind: own, which, .. } if step.at < now && *own == kind => {
+                is_there &= which.by != By::Name(name);
+            }
+            _ => {}
+        }
+    }
+    is_there
+}
+
+/// Deletes the workload of this kind and a name; whether there is one.
+fn delete_workload_of(kind: WorkloadKind) -> impl Fn(&mut Context<'_>, SimTime, ObjectName) -> bool {
+    move |context, now, name| {
+        let known = context.workload_named(name).filter(|&id| context.world.workload(id).kind == kind);
+        if let Some(workload) = known {
+            workload_controllers::delete(context, now, workload);
+            replica_loop::target_deleted(context, workload);
+            keda_loop::target_deleted(context, workload);
+        }
+        known.is_some()
+    }
+}
+
+fn delete_budget(context: &mut Context<'_>, name: ObjectName) -> bool {
+    let found = context.world.remove_budget(name);
+    // It remembers budgets by their places in the list.
+    context.protections = Protections::default();
+    found
+}
+
+/// Deletes pods with their own grace periods, oldest first.
+fn delete_pods(context: &mut Context<'_>, now: SimTime, namespace: Symbol, which: &Which) -> bool {
+    let namespace = match &which.by {
+        By::Name(name) => name.namespace,
+        By::Labels(_) => namespace,
+    };
+    let of_namespace = context.world.workloads().filter(|(_, own)| own.name.namespace == namespace);
+    let mut pods: Vec<PodId> = of_namespace.flat_map(|(_, own)| own.pods.iter().copied()).collect();
+    let called = which.name();
+    pods.retain(|&pod| {
+        let state = context.world.pod(pod);
+        let meant = match called {
+            Some(name) => context.world.pod_name(pod) == name.as_str(),
+            None => which.has_labels(&state.spec.labels),
+        };
+        meant && state.is_active() && state.phase != PodPhase::Gone
+    });
+    pods.sort_by_key(|&pod| (context.world.pod(pod).created, pod));
+    pods.truncate(which.most.map_or(usize::MAX, |most| most as usize));
+    for &pod in &pods {
+        kubelet::delete(context, now, pod, false, "somebody deleted it");
+    }
+    !pods.is_empty()
+}
+
+/// Deletes NodeClaims: their nodes drain.
+fn delete_claims(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
+    let of_pool = |origin| matches!(origin, NodeOrigin::NodePool(_));
+    let there = |node: &Node| node.phase < NodePhase::Terminating && of_pool(node.origin);
+    let Some(claims) = super::chosen_or_say(context, now, which, there) else { return true };
+    for &claim in &claims {
+        context.world.note_node(claim, now, EventKind::ObjectDeleted, "NodeClaim");
+        node_autoscaler::delete_claim(context, now, claim);
+    }
+    !claims.is_empty()
+}
+
+/// Deletes nodes. One of Karpenter's has a finalizer, which drains it and ends its instance first; any other goes at once, and its
+/// instance stays.
+fn delete_nodes(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
+    let there = |node: &Node| node.phase == NodePhase::Registered;
+    let Some(nodes) = super::chosen_or_say(context, now, which, there) else { return true };
+    for &node in &nodes {
+        context.world.note_node(node, now, EventKind::ObjectDeleted, "Node");
+        if !node_autoscaler::delete_claim(context, now, node) {
+            unregister(context, now, node);
+        }
+    }
+    !nodes.is_empty()
+}
+
+/// The Node object goes, and nothing else. The kubelet registers its node when it starts, and not again.
+fn unregister(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    node_groups::forget_drain(context, node);
+    context.world.unregister_node(node, now);
+    context.tell(now, News::NodeDeleted(node));
+}
+
+/// The garbage collector of pods deletes those that are bound to a node that has not been there for a while, those that have ended too.
+pub(in crate::actors) fn collect_orphans(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    volumes::delete_ended_on(context, node);
+    for pod in context.world.node(node).pods.clone() {
+        scheduler_loop::pod_removed(context, now, pod, Some(node));
+        kubelet::lost(context, now, pod);
+    }
+}

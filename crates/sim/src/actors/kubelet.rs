@@ -1,0 +1,351 @@
+//! A pod's life on its node: image pull, start, readiness, stop.
+//!
+//! What a manifest does not say is assumed unless the scenario says it: images of 100 MB, pulled at 80 MB/s and unpacked at 180
+//! MB/s; init containers that take no time, applications that answer at once and stop within a second.
+//!
+//! Source: Kubernetes 1.36 `pkg/kubelet/kuberuntime`.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::context::Context;
+use super::event::{KubeletEvent, class};
+use super::news::News;
+use super::{metrics_server, probes, volumes};
+use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
+use crate::world::found::FoundPod;
+use crate::world::record::EventKind;
+use nodecast_settings::ImageSettings;
+
+/// From the pull's begin to the first byte: registry and manifests.
+pub const PULL_OVERHEAD: SimDuration = SimDuration::from_millis(1_500);
+/// An image that the node has.
+const CACHED_PULL: SimDuration = SimDuration::from_millis(300);
+/// From the last image pulled to the containers running.
+pub const CONTAINER_START: SimDuration = SimDuration::from_secs(1);
+/// What a hook that runs when the grace period ends is given once more.
+///
+/// Source: `kuberuntime_container.go`, `minimumGracePeriodInSeconds`.
+const HOOK_EXTENSION: SimDuration = SimDuration::from_secs(2);
+/// From binding to the kubelet taking the pod up.
+pub const BIND: SimDuration = SimDuration::from_millis(20);
+
+/// The images of every node that there is, and what each that ever was has pulled.
+#[derive(Debug, Default)]
+pub(super) struct Images {
+    of_node: FxHashMap<NodeId, NodeImages>,
+    pulled: BTreeMap<NodeId, i64>,
+}
+
+/// The images of a node: from when on each is there, and when the node can pull the next one.
+#[derive(Debug, Default)]
+struct NodeImages {
+    /// Some tens at most.
+    there: Vec<(Symbol, SimTime)>,
+    pulling_until: Option<SimTime>,
+}
+
+impl Images {
+    /// When `image` can be used on `node` if it is asked for at `from`. A node pulls one image at a time.
+    fn available(&mut self, settings: Pulls<'_>, node: NodeId, image: Symbol, from: SimTime) -> SimTime {
+        let own = self.of_node.entry(node).or_default();
+        if let Some((_, there)) = own.there.iter().find(|(known, _)| *known == image) {
+            return (*there).max(from + CACHED_PULL);
+        }
+        let idle = own.pulling_until.unwrap_or(from);
+        let bytes = settings.images.size_of(image);
+        let there = idle.max(from) + pull_time(settings, bytes);
+        own.there.push((image, there));
+        own.pulling_until = Some(there);
+        *self.pulled.entry(node).or_insert(0) += bytes;
+        there
+    }
+
+    /// The run began with the image on the node.
+    fn found(&mut self, node: NodeId, image: Symbol, at: SimTime) {
+        let own = self.of_node.entry(node).or_default();
+        match own.there.iter_mut().find(|(known, _)| *known == image) {
+            Some((_, there)) => *there = at,
+            None => own.there.push((image, at)),
+        }
+    }
+
+    /// The node is gone, and its images with it.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.of_node.remove(&node);
+    }
+
+    /// Bytes that each node pulled.
+    pub(super) fn bytes_pulled(&self) -> Vec<(NodeId, i64)> {
+        self.pulled.iter().map(|(&node, &bytes)| (node, bytes)).collect()
+    }
+}
+
+/// How images are pulled to a node.
+#[derive(Clone, Copy)]
+struct Pulls<'s> {
+    images: &'s ImageSettings,
+    /// Bytes per second that come in, and that are unpacked.
+    rates: (i64, i64),
+}
+
+impl<'s> Pulls<'s> {
+    /// To a node: Fargate has a rate of its own, which includes unpacking.
+    fn to(context: &Context<'s>, node: NodeId) -> Self {
+        let images = &context.setup.scenario.images;
+        let of_fargate = matches!(context.world.node(node).origin, NodeOrigin::Fargate(_));
+        let fargate = context.setup.policy.fargate.as_ref().filter(|_| of_fargate);
+        Self { images, rates: fargate.map_or((images.pull_rate, images.unpack_rate), |own| (own.pull_rate, i64::MAX)) }
+    }
+}
+
+/// Time to fetch and unpack an image, to a tenth of a second.
+fn pull_time(settings: Pulls<'_>, bytes: i64) -> SimDuration {
+    let at_rate =
+        |rate: i64| SimDuration::from_micros((i128::from(bytes) * 1_000_000 / i128::from(rate.max(1))) as i64);
+    let exact = PULL_OVERHEAD + at_rate(settings.rates.0) + at_rate(settings.rates.1);
+    SimDuration::from_millis((exact.as_micros() + 50_000).div_euclid(100_000) * 100)
+}
+
+/// The pod has just been bound: its volumes are attached and its images pulled, those of init containers first, then its
+/// containers start.
+pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let Some(attached) = volumes::attach(context, now, pod) else { return };
+    let state = context.world.pod(pod);
+    let Some(node) = state.node else { return };
+    let times = context.times_of(state.workload);
+    let settings = Pulls::to(context, node);
+    let network = if state.spec.host_network { None } else { network_ready(context, node) };
+    let mut at = attached.max(now + BIND).max(network.unwrap_or(now));
+    for init in &state.spec.init_containers {
+        let image = Symbol::new(&init.container.image);
+        at = context.images.available(settings, node, image, at) + CONTAINER_START;
+        // A sidecar goes on beside the others once it has started; anything else has to end first.
+        at += if init.sidecar {
+            init.container
+                .startup_probe
+                .map_or(SimDuration::ZERO, |probe| probes::first_success(probe, SimDuration::ZERO))
+        } else {
+            times.init_time
+        };
+    }
+    let pulled = state.spec.containers.iter().map(|container| Symbol::new(&container.image));
+    let there = pulled.map(|image| context.images.available(settings, node, image, at)).max().unwrap_or(at);
+    context.queue.schedule(there + CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
+}
+
+/// When the network plugin of a node is ready; `None` for a node without a machine. Before, the kubelet starts no pod outside the host's
+/// network, and pulls none of its images.
+///
+/// Source: Kubernetes 1.36 `pkg/kubelet/kubelet.go`, `SyncPod` (`NetworkNotReady`).
+/// Deviation: the network plugin is ready after its time among `ec2.launch_latency`, whenever the pod of its DaemonSet runs; the kubelet then looks
+/// at its pods at once, and not within 1.5s.
+fn network_ready(context: &Context<'_>, node: NodeId) -> Option<SimTime> {
+    let registered = context.world.record().nodes.get(node.index())?.registered?;
+    let boot = context.machine(node)?.boot;
+    Some(registered + (boot.network - boot.registered))
+}
+
+/// A pod is on its node as the run begins: what runs has its images and takes its share of the work.
+pub(super) fn found(context: &mut Context<'_>, now: SimTime, pod: PodId, found: FoundPod) {
+    if !found.running {
+        return take_up(context, now, pod);
+    }
+    // Its volumes have been attached for long: when they are ready is of no matter.
+    let _ = volumes::attach(context, now, pod);
+    let state = context.world.pod(pod);
+    let init = state.spec.init_containers.iter().map(|init| &init.container.image);
+    for image in state.spec.containers.iter().map(|container| &container.image).chain(init) {
+        context.images.found(found.node, Symbol::new(image), now);
+    }
+    context.tell(now, News::PodStarted(pod));
+    if found.ready {
+        context.tell(now, News::PodServes(pod));
+    } else if let Some(wait) = probes::pod_ready_after(context, pod) {
+        context.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
+    }
+}
+
+/// The pod's containers run; its readiness probe, if it has one, is what Ready waits for.
+pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    if state.phase != PodPhase::Starting || !state.is_active() {
+        return;
+    }
+    context.world.start_pod(pod, now);
+    metrics_server::pod_starts_up(context, pod);
+    context.tell(now, News::PodStarted(pod));
+    probes::watch(context, pod);
+    match probes::pod_ready_after(context, pod) {
+        Some(SimDuration::ZERO) => ready(context, now, pod),
+        Some(wait) => {
+            context.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
+        }
+        None => {}
+    }
+}
+
+/// The pod is Ready.
+pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    if state.phase != PodPhase::Running || !state.is_active() || state.is_ready() {
+        return;
+    }
+    if state.node.is_some_and(|node| context.world.node(node).phase >= NodePhase::Terminating) {
+        return;
+    }
+    // A container that has been killed since is Ready only as long after its last start.
+    let due = state.started.zip(probes::pod_ready_after(context, pod)).map(|(started, wait)| started + wait);
+    if due.is_none_or(|due| due > now) {
+        return;
+    }
+    context.world.ready_pod(pod, now);
+    context.tell(now, News::PodServes(pod));
+    context.tell(now, News::PodReady(pod));
+}
+
+/// Somebody deletes the pod: its endpoint leaves at once; an unbound pod is gone at once, a bound one when it has stopped.
+pub(super) fn delete(context: &mut Context<'_>, now: SimTime, pod: PodId, evicted: bool, reason: &str) {
+    if context.world.pod(pod).is_active() {
+        let grace = context.world.pod(pod).spec.grace_period();
+        delete_within(context, now, pod, grace, evicted, reason);
+    }
+}
+
+/// Somebody deletes the pod with a grace period of his own; a pod that is being deleted is given less time.
+pub(super) fn delete_within(
+    context: &mut Context<'_>,
+    now: SimTime,
+    pod: PodId,
+    grace: SimDuration,
+    evicted: bool,
+    reason: &str,
+) {
+    let state = context.world.pod(pod);
+    if state.phase == PodPhase::Gone {
+        return;
+    }
+    let (bound, was_ready, again) = (state.node, state.is_ready(), state.deletion_requested.is_some());
+    let ends = state.deletion_ends;
+    context.world.request_pod_deletion(pod, now, grace, evicted, reason);
+    if again && context.world.pod(pod).deletion_ends == ends {
+        return;
+    }
+    context.tell(now, News::PodDeleted(pod));
+    if was_ready {
+        context.tell(now, News::PodServesNoMore(pod));
+    }
+    match bound {
+        None => {
+            context.tell(now, News::PodWithdrawn(pod));
+            volumes::pod_gone(context, now, pod, false);
+            leave(context, now, pod);
+        }
+        Some(node) => {
+            let stops_in = stop_time(context, pod, grace);
+            context.queue.schedule_in(stops_in, class::MACHINES, KubeletEvent::PodStopped(pod));
+            context.tell(now, if again { News::PodHurried(pod) } else { News::PodTerminating(pod, node) });
+        }
+    }
+}
+
+/// From the order to stop to the end: the hook, then the application, at most the grace period; a hook that is still running
+/// then gets a little more. The hooks of all containers run at once. A native sidecar is stopped when its hook and all other containers have
+/// ended, and takes no time to that.
+///
+/// Source: `kuberuntime_container.go`, `killContainer`; `kuberuntime_termination_order.go`.
+pub(super) fn stop_time(context: &Context<'_>, pod: PodId, grace: SimDuration) -> SimDuration {
+    let state = context.world.pod(pod);
+    let longest = |hooks: &mut dyn Iterator<Item = SimDuration>| hooks.max().unwrap_or(SimDuration::ZERO);
+    let hook = longest(&mut state.spec.containers.iter().map(|container| container.pre_stop));
+    let of_sidecars = longest(&mut state.spec.sidecars().map(|container| container.pre_stop));
+    let most = if hook >= grace && grace > SimDuration::ZERO { grace + HOOK_EXTENSION } else { grace };
+    let stopped = (hook + context.times_of(state.workload).shutdown_time).min(most);
+    stopped.max(of_sidecars.min(grace))
+}
+
+/// The pod's containers have stopped.
+pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if context.world.pod(pod).phase == PodPhase::Gone {
+        return;
+    }
+    volumes::pod_gone(context, now, pod, false);
+    leave(context, now, pod);
+}
+
+/// The pod's containers have ended by themselves: of a Job's pod the object stays, and what came with it.
+fn ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if context.world.pod(pod).phase == PodPhase::Gone {
+        return;
+    }
+    if context.world.workload(context.world.pod(pod).workload).kind.keeps_ended_pods() {
+        volumes::pod_ended(context, now, pod);
+    } else {
+        volumes::pod_gone(context, now, pod, false);
+    }
+    leave(context, now, pod);
+}
+
+/// The pod leaves its node.
+fn leave(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let node = context.world.pod(pod).node;
+    context.world.remove_pod(pod, now);
+    context.tell(now, News::PodGone(pod, node));
+}
+
+/// The pod's containers have ended by themselves, their work done.
+pub(super) fn succeeded(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    cut_off(context, now, pod);
+    context.world.note_pod(pod, now, EventKind::PodSucceeded, "");
+    context.tell(now, News::PodFinished(pod));
+    ended(context, now, pod);
+}
+
+/// The pod's containers have ended by themselves, their work not done.
+pub(super) fn failed(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    cut_off(context, now, pod);
+    context.world.note_pod(pod, now, EventKind::PodFailed, "");
+    context.tell(now, News::PodFinished(pod));
+    ended(context, now, pod);
+}
+
+/// The kubelet does not admit the pod, which had not started: it has failed, for `reason`.
+pub(super) fn rejected(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) {
+    context.world.note_pod(pod, now, EventKind::PodFailed, reason);
+    context.tell(now, News::PodWithdrawn(pod));
+    stopped(context, now, pod);
+}
+
+/// The pod's machine is gone without a word: it answers no more, and nobody has noticed yet.
+pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if context.world.pod(pod).is_ready() {
+        context.world.unready_pod(pod, now);
+        context.tell(now, News::PodServesNoMore(pod));
+    }
+}
+
+/// The node is gone, and the pod with it.
+pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    if state.phase == PodPhase::Gone {
+        return;
+    }
+    let was_ready = state.is_ready();
+    if state.is_active() {
+        context.world.request_pod_deletion(pod, now, SimDuration::ZERO, true, "its node is gone");
+        context.tell(now, News::PodDeleted(pod));
+    }
+    if was_ready {
+        context.tell(now, News::PodServesNoMore(pod));
+    }
+    volumes::pod_gone(context, now, pod, true);
+    context.world.remove_pod(pod, now);
+    context.tell(now, News::PodLost(pod));
+}
+
+/// Notes that are about a pod's owner, kept here so that their wording is in one place.
+pub(super) fn note_applied(context: &mut Context<'_>, now: SimTime, workload: crate::domain::WorkloadId, what: &str) {
+    context.world.note(now, EventKind::ManifestApplied, Some(workload), what);
+}

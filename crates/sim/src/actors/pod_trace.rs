@@ -1,0 +1,138 @@
+//! A recorded cluster's pods: made, and ended, when the trace says so.
+//!
+//! Only the next row is on the queue, and only pods that are there are remembered, so a long trace costs as it goes.
+
+use std::collections::BTreeMap;
+
+use super::context::Context;
+use super::event::{WorkloadEvent, class};
+use super::kubelet;
+use super::workload_controllers::bare_pods;
+use crate::cluster::NewWorkload;
+use crate::domain::workload::ObjectName;
+use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::world::record::{EventKind, WorkloadKind};
+use nodecast_settings::{PodTrace, TraceEnd};
+
+/// From the loss of a pod to its replacement.
+const REACTION: SimDuration = SimDuration::from_millis(100);
+
+/// How far the trace has come.
+#[derive(Debug, Default)]
+pub(super) struct TraceLoop {
+    workload: Option<WorkloadId>,
+    /// The next row.
+    next: usize,
+    /// The row of every pod that is there.
+    rows: BTreeMap<PodId, u32>,
+    /// Rows of pods that were lost, with their names.
+    lost: Vec<(u32, String)>,
+}
+
+/// The first row is put on the queue.
+pub(super) fn begin(context: &mut Context<'_>) {
+    let setup = context.setup;
+    let Some(trace) = setup.scenario.pods.as_deref() else { return };
+    let [first, others @ ..] = trace.templates.as_slice() else { return };
+    let workload = context.world.add_workload(
+        NewWorkload {
+            name: ObjectName { namespace: trace.namespace, name: Symbol::new("(trace)") },
+            kind: WorkloadKind::Pods,
+            // It selects nothing: the owners of its pods are not known.
+            selector: LabelSelector::default(),
+            template: first.clone(),
+            replicas: 0,
+        },
+        false,
+    );
+    for template in others {
+        context.world.add_revision(workload, template.clone());
+    }
+    let pods: u64 = trace.rows.iter().map(|row| u64::from(row.count)).sum();
+    context.world.note(SimTime::ZERO, EventKind::ManifestApplied, Some(workload), format!("a trace of {pods} pods"));
+    context.pod_trace.workload = Some(workload);
+    plan(context, trace);
+}
+
+fn plan(context: &mut Context<'_>, trace: &PodTrace) {
+    if let Some(row) = trace.rows.get(context.pod_trace.next) {
+        context.queue.schedule(row.at, class::PEOPLE, WorkloadEvent::TraceStep);
+    }
+}
+
+/// All rows of this instant.
+pub(super) fn step(context: &mut Context<'_>, now: SimTime) {
+    let setup = context.setup;
+    let Some(trace) = setup.scenario.pods.as_deref() else { return };
+    while let Some(row) = trace.rows.get(context.pod_trace.next).filter(|row| row.at <= now) {
+        let number = context.pod_trace.next as u32;
+        context.pod_trace.next += 1;
+        let name = match &row.name {
+            Some(name) => name.to_string(),
+            None => format!("trace-{:06}", number + 1),
+        };
+        for copy in 0..row.count {
+            let name = if row.count == 1 { name.clone() } else { format!("{name}-{copy}") };
+            create(context, now, trace, number, name);
+        }
+    }
+    plan(context, trace);
+}
+
+fn create(context: &mut Context<'_>, now: SimTime, trace: &PodTrace, number: u32, name: String) {
+    let (Some(workload), Some(row)) = (context.pod_trace.workload, trace.rows.get(number as usize)) else { return };
+    let pod = bare_pods::create(context, now, workload, row.template, name);
+    context.pod_trace.rows.insert(pod, number);
+    if let TraceEnd::At(end) = row.end {
+        context.queue.schedule(end.max(now), class::PEOPLE, WorkloadEvent::TracePodEnds(pod));
+    }
+}
+
+fn row_of(context: &Context<'_>, pod: PodId) -> Option<u32> {
+    context.pod_trace.rows.get(&pod).copied()
+}
+
+/// The recorded end of a pod: it is deleted, however far it has come.
+pub(super) fn pod_ends(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if context.pod_trace.rows.remove(&pod).is_some() {
+        kubelet::delete(context, now, pod, false, "the trace ends it");
+    }
+}
+
+/// A pod's containers run: one whose run time is recorded ends when it has run so long.
+pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
+    let setup = context.setup;
+    let row = row_of(context, pod).and_then(|row| setup.scenario.pods.as_deref()?.rows.get(row as usize));
+    if let Some(TraceEnd::After(time)) = row.map(|row| row.end) {
+        context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
+    }
+}
+
+/// A pod has run as long as it was to.
+pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if context.world.pod(pod).is_active() && context.pod_trace.rows.remove(&pod).is_some() {
+        kubelet::succeeded(context, now, pod);
+    }
+}
+
+/// A pod leaves before its recorded end: evicted, preempted, or gone with its node.
+pub(super) fn pod_leaves(context: &mut Context<'_>, pod: PodId) {
+    let Some(row) = context.pod_trace.rows.remove(&pod) else { return };
+    if context.setup.scenario.pods.as_deref().is_some_and(|trace| trace.again) {
+        let name = format!("{}-again", context.world.pod_name(pod).trim_end_matches("-again"));
+        context.pod_trace.lost.push((row, name));
+        context.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::TraceAgain);
+    }
+}
+
+/// Pods that were lost are made again, unless their recorded end has come.
+pub(super) fn make_again(context: &mut Context<'_>, now: SimTime) {
+    let setup = context.setup;
+    let Some(trace) = setup.scenario.pods.as_deref() else { return };
+    for (row, name) in std::mem::take(&mut context.pod_trace.lost) {
+        let over = trace.rows.get(row as usize).is_none_or(|row| matches!(row.end, TraceEnd::At(end) if end <= now));
+        if !over {
+            create(context, now, trace, row, name);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What the API server refuses to controllers that make pods: pods beyond the ResourceQuotas of a namespace, and those that its
+//! LimitRanges do not admit. The controller tries again, ever more slowly.
+//!
+//! Source: Kubernetes 1.36 `staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota`, `pkg/controller/job/job_controller.go`
+//! (`DefaultJobApiBackOff`), client-go v0.36 `util/workqueue/default_rate_limiters.go`.
+//!
+//! What must not live here: which pods a controller wants.
+//!
+//! Deviation: pods of nobody and of a pod trace are not refused, and DaemonSets look only at LimitRanges. Of claims only those that StatefulSets
+//! make are refused, all of a pod together; those of ephemeral volumes count once they are there.
+
+use std::collections::BTreeMap;
+
+use super::context::Context;
+use super::event::{WorkloadEvent, class};
+use super::vertical;
+use crate::cluster::{PodPhase, SpecId};
+use crate::domain::pod::ClaimSource;
+use crate::domain::quota::{Charge, ClaimCharge, ResourceQuota};
+use crate::domain::volumes::{PersistentVolumeClaim, Storage};
+use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
+use crate::manifests::Manifests;
+use crate::world::record::{EventKind, WorkloadKind};
+
+/// The wait after the first refusal, which doubles; of Jobs.
+const BACK_OFF: (SimDuration, SimDuration) = (SimDuration::from_millis(5), SimDuration::from_secs(1));
+/// The longest wait; of Jobs.
+const LONGEST: (SimDuration, SimDuration) = (SimDuration::from_secs(1_000), SimDuration::from_secs(60));
+
+/// Quotas by namespace, and how often in a row each workload has been refused.
+#[derive(Debug, Default)]
+pub(super) struct Quotas {
+    of: BTreeMap<Symbol, Vec<ResourceQuota>>,
+    refused: BTreeMap<WorkloadId, Refused>,
+}
+
+/// Refusals in a row.
+#[derive(Debug)]
+struct Refused {
+    count: u32,
+    again: SimTime,
+}
+
+impl Quotas {
+    pub(super) fn new(manifests: &Manifests) -> Self {
+        let mut of: BTreeMap<Symbol, Vec<ResourceQuota>> = BTreeMap::new();
+        for quota in &manifests.resource_quotas {
+            of.entry(quota.name.namespace).or_default().push(quota.clone());
+        }
+        Self { of, refused: BTreeMap::new() }
+    }
+}
+
+/// A quota comes to be, or changes to this form. Controllers that it has refused look again when their wait is over.
+pub(super) fn apply(context: &mut Context<'_>, now: SimTime, quota: &ResourceQuota) {
+    context.world.note(now, EventKind::ManifestApplied, None, format!("ResourceQuota {}", quota.name));
+    let known = context.quotas.of.entry(quota.name.namespace).or_default();
+    match known.iter_mut().find(|own| own.name == quota.name) {
+        Some(own) => *own = quota.clone(),
+        None => known.push(quota.clone()),
+    }
+}
+
+/// Whether a controller may make a pod of the workload. If not, an event tells why, and the controller looks at the workload again after
+/// a while.
+pub(super) fn admits(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) -> bool {
+    let why = refusal(context, workload, revision);
+    take(context, now, workload, why)
+}
+
+/// The same of a StatefulSet's pod of this name, and of the claims that are made before it.
+pub(super) fn admits_ordinal(
+    context: &mut Context<'_>,
+    now: SimTime,
+    workload: WorkloadId,
+    (revision, name): (u32, &str),
+) -> bool {
+    let why = refusal_of_claims(context, workload, (revision, name)).or_else(|| refusal(context, workload, revision));
+    take(context, now, workload, why)
+}
+
+/// Whether nothing stands against a pod; what does is told, and the controller looks again after a while.
+fn take(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, why: Option<String>) -> bool {
+    let Some(why) = why else {
+        context.quotas.refused.remove(&workload);
+        return true;
+    };
+    let own = context.quotas.refused.entry(workload).or_insert(Refused { count: 0, again: now });
+    // What is refused at one instant is one attempt.
+    if own.count > 0 && own.again > now {
+        return false;
+    }
+    let is_job = matches!(
+        context.world.workload(workload).kind,
+        WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob
+    );
+    let (first, longest) = if is_job { (BACK_OFF.1, LONGEST.1) } else { (BACK_OFF.0, LONGEST.0) };
+    let wait = (first * i64::from(1_u32 << own.count.min(20))).min(longest);
+    own.count += 1;
+    own.again = now + wait;
+    if own.count == 1 {
+        context.world.note(now, EventKind::FailedCreate, Some(workload), why);
+    }
+    context.queue.schedule(now + wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    false
+}
+
+/// Why the API server refuses a pod of the workload.
+fn refusal(context: &mut Context<'_>, workload: WorkloadId, revision: u32) -> Option<String> {
+    let own = context.world.workload(workload);
+    let (namespace, kind) = (own.name.namespace, own.kind);
+    let template = context.world.template_of(workload, revision);
+    if let Some(why) = &template.refused {
+        return Some(why.to_string());
+    }
+    if kind == WorkloadKind::DaemonSet || !context.quotas.of.contains_key(&namespace) {
+        return None;
+    }
+    let template = template.clone();
+    // Quotas come after everybody who changes a pod that is being made.
+    let pod = vertical::admitted(context, workload, &template).map_or(template, |(pod, _)| pod);
+    let quotas = context.quotas.of.get(&namespace)?;
+    quotas.iter().find_map(|quota| quota.refuses(&pod, &used(context, quota)))
+}
+
+/// Why the API server refuses one of the claims that a StatefulSet makes for the pod of this name; those that are there it does not make.
+fn refusal_of_claims(context: &Context<'_>, workload: WorkloadId, (revision, pod): (u32, &str)) -> Option<String> {
+    let namespace = context.world.workload(workload).name.namespace;
+    let quotas = context.quotas.of.get(&namespace)?;
+    if quotas.iter().all(|quota| quota.claims.is_empty()) {
+        return None;
+    }
+    let storage = context.volumes.storage();
+    let mut there: Vec<ClaimCharge> = storage.claims_in(namespace).map(|claim| charge(storage, claim)).collect();
+    let volumes = &context.world.template_of(workload, revision).volumes;
+    let templates = volumes.iter().filter(|volume| matches!(volume.source, ClaimSource::Template(_)));
+    for claim in templates.filter_map(|volume| PersistentVolumeClaim::made_for(volume, namespace, pod)) {
+        if storage.claim(namespace, claim.name.as_str()).is_some() {
+            continue;
+        }
+        let own = charge(storage, &claim);
+        if let Some(why) = quotas.iter().find_map(|quota| quota.refuses_claim(own, &there)) {
+            return Some(format!("claim {}: {why}", claim.name));
+        }
+        there.push(own);
+    }
+    None
+}
+
+fn charge(storage: &Storage, claim: &PersistentVolumeClaim) -> ClaimCharge {
+    let default = || storage.default_class().map(|class| class.name);
+    let class = claim.class.map_or_else(default, |class| Some(class).filter(|name| *name != well_known::EMPTY));
+    ClaimCharge { class, bytes: claim.bytes.unwrap_or(0) }
+}
+
+/// Why the API server does not let a running pod become another.
+pub(super) fn refuses_resize(context: &Context<'_>, pod: PodId, wanted: &PodSpec) -> Option<String> {
+    let state = context.world.pod(pod);
+    let quotas = context.quotas.of.get(&state.namespace)?;
+    quotas.iter().find_map(|quota| quota.refuses_change(&state.spec, wanted, &used(context, quota)))
+}
+
+/// What the pods that a quota counts come to, each as it is and not as its template would have it; one that waits for a resize, what it
+/// has or what it wants, whichever is more.
+fn used(context: &Context<'_>, quota: &ResourceQuota) -> Charge {
+    let mut used = Charge::default();
+    let mut alike: BTreeMap<SpecId, (i64, &PodSpec)> = BTreeMap::new();
+    for (_, own) in context.world.workloads().filter(|(_, own)| own.name.namespace == quota.name.namespace) {
+        for &pod in &own.pods {
+            let state = context.world.pod(pod);
+            if state.phase == PodPhase::Gone || !quota.is_for(&state.spec) {
+                continue;
+            }
+            match vertical::deferred(context, pod) {
+                None => alike.entry(state.spec_id).or_insert((0, &state.spec)).0 += 1,
+                Some(wanted) => used.add(&Charge::of(&state.spec, 1).or_more(&Charge::of(wanted, 1))),
+            }
+        }
+    }
+    alike.into_values().for_each(|(count, spec)| used.add(&Charge::of(spec, count)));
+    used
+}

@@ -1,0 +1,340 @@
+//! The Vertical Pod Autoscaler's three programs: the recommender reads what pods use and the updater looks at pods once a minute each, the
+//! admission controller changes pods as they are made.
+//!
+//! The recommender is told what each container used on average since it looked before, and once a container has run for half a minute:
+//! metrics-server knows nothing of it earlier.
+//!
+//! Deviation: the Vertical Pod Autoscaler's recommender begins with the run, without checkpoints; metrics-server tells it of windows of about
+//! fifteen seconds, here of the minute since it last asked. What nobody says which container of a pod uses is divided among all in the
+//! proportion of what the template has them request. A resource of which nothing is said of a container is not recommended for it, where
+//! the real program would see some use of it.
+//!
+//! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/main.go`, `pkg/updater/main.go`; periods as their flags have them.
+
+mod following;
+pub mod inquiry;
+mod observing;
+mod recommending;
+mod resizing;
+mod stated;
+mod updating;
+
+pub(super) use observing::end;
+pub(super) use recommending::recommend;
+pub use stated::StatedUse;
+pub(super) use updating::update;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::context::Context;
+use super::event::{VerticalEvent, class};
+use super::setup::Setup;
+use crate::cluster::{Position, SpecId, WorkloadKind};
+use crate::domain::vertical::{UpdateMode, VerticalPodAutoscaler};
+use crate::domain::workload::ObjectName;
+use crate::domain::{Container, LabelSelector, PodId, PodSpec, Resources, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::manifests::Manifests;
+use crate::world::record::EventKind;
+use nodecast_settings::VerticalSettings;
+use nodecast_vpa::{
+    AdmittedContainer, Bounds, ContainerSlot, ContainerState, Estimates, LastTermination, NamespaceLimits, OutOfMemory,
+    Recommender, RecommenderSettings, Updater, UpdaterSettings, admit as admission,
+};
+
+use resizing::Resizes;
+
+/// The three programs and what they remember.
+#[derive(Debug)]
+pub(super) struct Vertical {
+    autoscalers: Vec<Autoscaler>,
+    /// Whose pods they are for.
+    of_workloads: BTreeMap<WorkloadId, SmallVec<[usize; 1]>>,
+    /// Up to where the changes of the cluster have been seen.
+    seen: Position,
+    limits: BTreeMap<Symbol, NamespaceLimits>,
+    recommending: RecommenderSettings,
+    updating: UpdaterSettings,
+    updater: Updater,
+    resizes: Resizes,
+    /// How a container of a pod last ended, where memory was why.
+    terminations: BTreeMap<PodId, Vec<LastTermination>>,
+    /// From the start of the run to 1970: decay is counted in days of the calendar.
+    start: SimDuration,
+    begun: bool,
+}
+
+/// A VerticalPodAutoscaler, and what the recommender knows of its pods.
+#[derive(Debug)]
+struct Autoscaler {
+    spec: VerticalPodAutoscaler,
+    target: Option<WorkloadId>,
+    retired: bool,
+    /// Its position in the record.
+    facts: Option<usize>,
+    recommender: Recommender,
+    /// What the recommender knows of its percentiles.
+    estimates: Estimates,
+    /// That of the target.
+    selector: LabelSelector,
+    /// Whether the recommendation is that of the look before the last.
+    looked: bool,
+    pods: BTreeMap<PodId, Tracked>,
+    /// Whether some of them may be others, or run otherwise, than when they were last gone through.
+    pods_changed: bool,
+    /// Until when no pod wants a change while its pods and the percentiles stay what they are; `None` where that is not known.
+    quiet: Option<SimTime>,
+    /// The usages that are stated of the target, by their places in the setup.
+    usages: SmallVec<[usize; 2]>,
+    /// Of which containers of its pods it is known what they use.
+    stated: StatedUse,
+    /// What the recommender saw when it last looked.
+    observed: observing::Observed,
+}
+
+/// A pod of which the recommender knows.
+#[derive(Debug)]
+struct Tracked {
+    name: ObjectName,
+    /// What it was last told of it; `None` if nothing yet.
+    spec: Option<SpecId>,
+    revision: u32,
+    /// When it was started, if it runs and is to stay.
+    runs_since: Option<SimTime>,
+    /// When it was last read, and what it had used by then.
+    read: Option<(SimTime, i128)>,
+    containers: SmallVec<[ReadContainer; 2]>,
+}
+
+/// A container that is read, by its position in its pod.
+#[derive(Debug)]
+struct ReadContainer {
+    slot: ContainerSlot,
+    /// Its place among what was seen of containers.
+    seen: usize,
+    /// Whether it is known how much CPU and how much memory it uses.
+    known: (bool, bool),
+    /// Memory that it can use, in bytes.
+    limit: i64,
+}
+
+impl Vertical {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        let VerticalSettings { recommender: recommending, updater: updating } = (*setup.policy.vertical).clone();
+        Self {
+            autoscalers: Vec::new(),
+            of_workloads: BTreeMap::new(),
+            seen: Position::default(),
+            limits: namespace_limits(&setup.policy.manifests),
+            recommending,
+            updater: Updater::new(updating.clone()),
+            updating,
+            resizes: Resizes::default(),
+            terminations: BTreeMap::new(),
+            start: SimDuration::from_micros(setup.scenario.start.as_microsecond()),
+            begun: false,
+        }
+    }
+
+    /// An instant of the run since 1970.
+    fn calendar(&self, now: SimTime) -> SimTime {
+        now + self.start
+    }
+
+    /// The one that a workload's pods belong to: of several the oldest, then the first by name.
+    fn of(&self, workload: WorkloadId) -> Option<usize> {
+        let all = self.of_workloads.get(&workload)?.iter().map(|&place| (place, &self.autoscalers[place]));
+        let own = all.filter(|(_, own)| !own.retired);
+        own.min_by_key(|(_, own)| (own.spec.created, own.spec.name)).map(|(place, _)| place)
+    }
+
+    fn limits_of(&self, namespace: Symbol) -> NamespaceLimits {
+        self.limits.get(&namespace).cloned().unwrap_or_default()
+    }
+}
+
+/// What the LimitRanges of each namespace say.
+pub fn namespace_limits(manifests: &Manifests) -> BTreeMap<Symbol, NamespaceLimits> {
+    let mut limits: BTreeMap<Symbol, NamespaceLimits> = BTreeMap::new();
+    for range in &manifests.limit_ranges {
+        let own = limits.entry(range.name.namespace).or_default();
+        let [min, max, default] = range.of_containers();
+        own.add_container(&Bounds { min: min.clone(), max: max.clone(), default: default.clone() });
+        let [min, max] = range.of_pods();
+        if !(min.is_empty() && max.is_empty()) {
+            own.add_pod(&Bounds { min: min.clone(), max: max.clone(), default: Resources::new() });
+        }
+    }
+    limits
+}
+
+/// A VerticalPodAutoscaler is applied; a known one takes its new form and keeps what it has learned.
+pub(super) fn apply(context: &mut Context<'_>, now: SimTime, spec: &VerticalPodAutoscaler) {
+    let name = spec.name;
+    let target = context.scaled_workload(name.namespace, spec.target);
+    context.world.note(now, EventKind::ManifestApplied, target, format!("VerticalPodAutoscaler {name}"));
+    let named = |own: &Autoscaler| !own.retired && own.spec.name == name;
+    let known = context.vertical.autoscalers.iter().position(named);
+    let place = known.unwrap_or_else(|| add(context, spec, target));
+    // What was recommended before was by the form before.
+    context.vertical.bring_up(place, context.setup.check);
+    let selector = target.map(|target| context.world.workload(target).selector.clone()).unwrap_or_default();
+    let of_target = ObjectName { namespace: name.namespace, name: spec.target.name };
+    let usages = context.setup.usages.iter().enumerate().filter(|(_, plan)| plan.workload == of_target);
+    let own = &mut context.vertical.autoscalers[place];
+    own.usages = usages.map(|(usage, _)| usage).collect();
+    let recommendation = own.spec.recommendation.take();
+    own.spec = VerticalPodAutoscaler { recommendation, ..spec.clone() };
+    (own.selector, own.estimates, own.target) = (selector, Estimates::default(), target);
+    (own.pods_changed, own.quiet) = (true, None);
+    context.vertical.index();
+    begin(context);
+}
+
+/// A VerticalPodAutoscaler that was not there; its place.
+fn add(context: &mut Context<'_>, spec: &VerticalPodAutoscaler, target: Option<WorkloadId>) -> usize {
+    let mode = context.vertical.updating.mode(&spec.update);
+    let facts = target.map(|target| context.world.add_vertical(spec.name, target, mode));
+    let of_target = ObjectName { namespace: spec.name.namespace, name: spec.target.name };
+    let stated = StatedUse::of(context.setup, of_target);
+    let vertical = &mut context.vertical;
+    vertical.autoscalers.push(Autoscaler {
+        spec: spec.clone(),
+        target,
+        retired: false,
+        facts,
+        recommender: Recommender::new(vertical.recommending.clone()),
+        estimates: Estimates::default(),
+        selector: LabelSelector::default(),
+        looked: false,
+        pods: BTreeMap::new(),
+        pods_changed: true,
+        quiet: None,
+        usages: SmallVec::new(),
+        stated,
+        observed: observing::Observed::default(),
+    });
+    vertical.autoscalers.len() - 1
+}
+
+/// The loops begin with the first VerticalPodAutoscaler, each at a phase of its own.
+fn begin(context: &mut Context<'_>) {
+    if std::mem::replace(&mut context.vertical.begun, true) {
+        return;
+    }
+    let loops = [
+        (VerticalEvent::Recommend, "recommender", context.vertical.recommending.interval),
+        (VerticalEvent::Update, "updater", context.vertical.updating.interval),
+    ];
+    for (event, program, interval) in loops {
+        let phase = context.streams.stream("vpa-phase", program).span_up_to(interval);
+        context.queue.schedule_in(phase, class::REPLICA_AUTOSCALER, event);
+    }
+}
+
+/// A VerticalPodAutoscaler is deleted; whether there was one of that name. Its pods keep what they have.
+pub(super) fn retire(context: &mut Context<'_>, name: ObjectName) -> bool {
+    let all = &mut context.vertical.autoscalers;
+    let found = all.iter_mut().find(|own| !own.retired && own.spec.name == name);
+    found.map(|own| own.retired = true).is_some()
+}
+
+/// What the containers of a pod request and where their limits are.
+pub fn container_states(spec: &PodSpec) -> Vec<ContainerState> {
+    let state = |own: &Container| ContainerState {
+        name: Symbol::new(&own.name),
+        requests: own.effective_requests(),
+        limits: own.limits.clone(),
+    };
+    spec.containers.iter().map(state).collect()
+}
+
+/// A pod's specification with other requests and limits; `None` if they are what they were.
+pub fn respecified(spec: &PodSpec, containers: &[AdmittedContainer]) -> Option<PodSpec> {
+    let same = |(own, new): (&Container, &AdmittedContainer)| {
+        own.effective_requests() == new.requests && own.limits == new.limits
+    };
+    if spec.containers.iter().zip(containers).all(same) {
+        return None;
+    }
+    let mut changed = spec.clone();
+    for (own, new) in changed.containers.iter_mut().zip(containers) {
+        (own.requests, own.limits) = (new.requests.clone(), new.limits.clone());
+    }
+    Some(changed)
+}
+
+/// The admission controller changes a pod that is being made.
+pub(super) fn admit(context: &mut Context<'_>, pod: PodId) {
+    if context.vertical.autoscalers.is_empty() {
+        return;
+    }
+    let state = context.world.pod(pod);
+    let (workload, spec) = (state.workload, Arc::clone(&state.spec));
+    if let Some((spec, facts)) = admitted(context, workload, &spec) {
+        context.world.respecify_pod(pod, Arc::new(spec));
+        if let Some(facts) = facts {
+            context.world.vertical_means(facts).admitted += 1;
+        }
+    }
+}
+
+/// What the admission controller makes of a pod of the workload, with the position of the autoscaler in the record; `None` if it leaves it
+/// as it is.
+pub(super) fn admitted(
+    context: &mut Context<'_>,
+    workload: WorkloadId,
+    spec: &PodSpec,
+) -> Option<(PodSpec, Option<usize>)> {
+    let place = context.vertical.of(workload)?;
+    context.vertical.bring_up(place, context.setup.check);
+    let (own, of) = (&context.vertical.autoscalers[place], context.world.workload(workload));
+    let limits = context.vertical.limits_of(of.name.namespace);
+    let admitted = admission(&own.spec, &container_states(spec), of.kind != WorkloadKind::Pods, &limits);
+    if admitted.untouched.is_some() {
+        return None;
+    }
+    Some((respecified(spec, &admitted.containers)?, own.facts))
+}
+
+/// What a pod is to become once there is room on its node, if it waits for that.
+pub(super) fn deferred<'c>(context: &'c Context<'_>, pod: PodId) -> Option<&'c PodSpec> {
+    context.vertical.resizes.deferred(pod)
+}
+
+/// A container is about to be killed for lack of memory: the recommender hears of it, and the updater sees how it ended.
+pub(super) fn out_of_memory(context: &mut Context<'_>, now: SimTime, pod: PodId, container: usize) {
+    if context.vertical.autoscalers.is_empty() {
+        return;
+    }
+    let state = context.world.pod(pod);
+    let Some(place) = context.vertical.of(state.workload) else { return };
+    let Some(own) = state.spec.containers.get(container) else { return };
+    let (name, request_bytes) = (Symbol::new(&own.name), own.effective_requests().memory_bytes());
+    let ran_for = state.started.map_or(SimDuration::ZERO, |started| now - started);
+    let vertical = &mut context.vertical;
+    let ended = vertical.terminations.entry(pod).or_default();
+    ended.retain(|last| last.container != name);
+    ended.push(LastTermination { container: name, out_of_memory: true, ran_for });
+    let at = vertical.calendar(now);
+    // What the last look recommends knows nothing of this.
+    vertical.bring_up(place, context.setup.check);
+    let own = &mut vertical.autoscalers[place];
+    own.quiet = None;
+    let policy = own.spec.policy_of(name).cloned();
+    if let Some(tracked) = own.pods.get(&pod) {
+        let kill = OutOfMemory { at, request_bytes };
+        // One that is older than the window of its memory does not count.
+        let _ = own.recommender.out_of_memory((tracked.name, name), kill, policy.as_ref(), at);
+    }
+    if let Some(facts) = own.facts {
+        context.world.vertical_means(facts).out_of_memory += 1;
+    }
+}
+
+/// Whether the updater does anything in this mode.
+const fn acts(mode: UpdateMode) -> bool {
+    !matches!(mode, UpdateMode::Off | UpdateMode::Initial)
+}

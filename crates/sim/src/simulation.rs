@@ -1,0 +1,287 @@
+//! One runnable simulation, wired from a scenario, a policy and a seed.
+//!
+//! [`run`] is the whole of it; [`Simulation`] steps through one event at a time for those who want to look inside.
+//!
+//! What must not live here: what happens at an event (`actors`), more than one simulation (experiments).
+
+mod balancers;
+mod beside;
+mod checkers;
+mod conclusion;
+mod draining;
+mod forecast;
+mod no_effect;
+mod resolve;
+mod rollouts;
+mod unknown_load;
+mod usable_types;
+
+pub use forecast::Forecast;
+pub use nodecast_world::outcome::{self, Outcome};
+pub use resolve::{Resolved, resolve};
+pub use usable_types::usable_types;
+
+use std::any::Any;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use self::checkers::Checkers;
+use crate::actors::{self, Context, Setup};
+use crate::catalog::{Catalog, CatalogError};
+use crate::cluster::NodePhase;
+use crate::domain::{Check, Disagreement, SimDuration, SimTime};
+use crate::engine::EventHash;
+use crate::world::World;
+use nodecast_settings::{Caveats, PolicyVariant, Scenario};
+
+/// A simulation that can be stepped through.
+#[derive(Debug)]
+pub struct Simulation<'s> {
+    context: Context<'s>,
+    hash: EventHash,
+    end: SimTime,
+    checkers: Option<Checkers>,
+}
+
+impl<'s> Simulation<'s> {
+    /// A simulation at its start.
+    pub fn new(setup: &'s Setup<'s>) -> Self {
+        let mut context = Context::new(setup);
+        actors::begin(&mut context);
+        let checkers = setup.check.compares().then(Checkers::default);
+        Self { context, hash: EventHash::default(), end: SimTime::ZERO + setup.scenario.duration, checkers }
+    }
+
+    /// Lets the next event happen and returns its time; `None` when nothing more happens before the end.
+    pub fn step(&mut self) -> Option<SimTime> {
+        let (now, event) = self.context.queue.pop()?;
+        if now > self.end {
+            return None;
+        }
+        self.hash.record(now, &event);
+        actors::handle(&mut self.context, now, event);
+        if let Some(checkers) = &mut self.checkers {
+            let world = &self.context.world;
+            checkers.look(world, &|pod| world.pod_name(pod).to_owned());
+        }
+        Some(now)
+    }
+
+    /// Lets everything up to and including `until` happen.
+    pub fn step_until(&mut self, until: SimTime) {
+        while self.context.queue.next_time().is_some_and(|at| at <= until) {
+            if self.step().is_none() {
+                return;
+            }
+        }
+    }
+
+    /// The running simulation's context.
+    pub fn context(&self) -> &Context<'s> {
+        &self.context
+    }
+
+    /// The same for [inquiries](crate::actors::inquiry), which bring prices up to date before they answer.
+    pub fn context_mut(&mut self) -> &mut Context<'s> {
+        &mut self.context
+    }
+}
+
+/// A running simulation as those see it who follow its progress.
+pub struct Moment<'w> {
+    /// The simulated time.
+    pub now: SimTime,
+    world: &'w World,
+}
+
+impl Moment<'_> {
+    /// Pods that wait for a node, daemons left out.
+    pub fn pods_pending(&self) -> u32 {
+        self.world.counts().pending
+    }
+
+    /// Nodes that are Ready, and those that are on their way.
+    pub fn nodes(&self) -> (u32, u32) {
+        let nodes = || self.world.live_nodes().iter().map(|&id| self.world.node(id));
+        let ready = nodes().filter(|node| node.ready).count();
+        let starting = nodes().filter(|node| !node.ready && node.phase < NodePhase::Terminating).count();
+        (u32::try_from(ready).unwrap_or(u32::MAX), u32::try_from(starting).unwrap_or(u32::MAX))
+    }
+}
+
+/// Simulates one policy of a scenario with one seed. `progress` is shown the simulation now and then.
+///
+/// # Errors
+/// If the catalog has no prices for the scenario's region.
+pub fn run(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    seed: u64,
+    progress: &mut dyn FnMut(&Moment<'_>),
+) -> Result<Outcome, CatalogError> {
+    let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    let mut simulation = Simulation::new(&setup);
+    // This one is never told to stop.
+    let _ = drive(&mut simulation, scenario, &mut unstoppable(progress));
+    Ok(concluded(simulation, scenario, policy, warnings))
+}
+
+/// The same as [`run`], as long as `progress` lets it go on; `None` if it did not. Who writes no `metrics.om` does not keep what
+/// only that is made from (`keeps_meters`): up to a tenth of the memory.
+///
+/// # Errors
+/// If the catalog has no prices for the scenario's region.
+pub fn run_while(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    (seed, keeps_meters): (u64, bool),
+    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+) -> Result<Option<Outcome>, CatalogError> {
+    let Resolved { mut setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    setup.keeps_meters = keeps_meters;
+    let mut simulation = Simulation::new(&setup);
+    if drive(&mut simulation, scenario, progress).is_break() {
+        return Ok(None);
+    }
+    Ok(Some(concluded(simulation, scenario, policy, warnings)))
+}
+
+/// The same as [`run`], unless somebody sets `unwanted`, which is looked at after every event; `None` then.
+///
+/// # Errors
+/// If the catalog has no prices for the scenario's region.
+pub fn run_unless(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    seed: u64,
+    unwanted: &AtomicBool,
+) -> Result<Option<Outcome>, CatalogError> {
+    if unwanted.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    if unwanted.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let mut simulation = Simulation::new(&setup);
+    let mut look = |_: &Moment<'_>| match unwanted.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    if drive_told(&mut simulation, scenario, 1, &mut look).is_break() {
+        return Ok(None);
+    }
+    Ok(Some(concluded(simulation, scenario, policy, warnings)))
+}
+
+/// What a simulation that is over leaves behind.
+fn concluded(simulation: Simulation<'_>, scenario: &Scenario, policy: &PolicyVariant, warnings: Caveats) -> Outcome {
+    let Simulation { context, hash, .. } = simulation;
+    conclusion::conclude(context, scenario, policy, warnings, hash.value())
+}
+
+/// What follows a simulation and never ends it.
+fn unstoppable<'p>(progress: &'p mut dyn FnMut(&Moment<'_>)) -> impl FnMut(&Moment<'_>) -> ControlFlow<()> + use<'p> {
+    |moment| {
+        progress(moment);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Lets everything happen, as long as `progress` lets it.
+fn drive(
+    simulation: &mut Simulation<'_>,
+    scenario: &Scenario,
+    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    drive_told(simulation, scenario, PROGRESS_EVERY, progress)
+}
+
+/// The same; `progress` is asked after every so many events.
+fn drive_told(
+    simulation: &mut Simulation<'_>,
+    scenario: &Scenario,
+    every: u64,
+    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
+    let mut events: u64 = 0;
+    let mut last = SimTime::ZERO;
+    if scenario.warm_up > SimDuration::ZERO {
+        let counts_from = SimTime::ZERO + scenario.warm_up;
+        while simulation.context.queue.next_time().is_some_and(|at| at <= counts_from) {
+            let Some(now) = simulation.step() else { break };
+            if events.is_multiple_of(every) {
+                progress(&Moment { now, world: &simulation.context.world })?;
+            }
+            events += 1;
+        }
+        simulation.context.count_requests_anew(counts_from);
+        simulation.context.world.count_replicas_anew(counts_from);
+    }
+    while let Some(now) = simulation.step() {
+        if events.is_multiple_of(every) {
+            progress(&Moment { now, world: &simulation.context.world })?;
+        }
+        (events, last) = (events + 1, now);
+    }
+    progress(&Moment { now: last, world: &simulation.context.world })
+}
+
+/// Why a checked run has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckedError {
+    /// The catalog has no prices for the scenario's region.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// What is kept is not what comes out anew, or what must always hold does not.
+    #[error("the check failed {} after the start: {what}", *.at - SimTime::ZERO)]
+    Disagreement {
+        /// When in simulated time.
+        at: SimTime,
+        /// What.
+        what: Disagreement,
+    },
+}
+
+/// The same as [`run`], but everything that is kept for speed is worked out anew at each use and compared, and after each event is
+/// looked whether the cluster is as it must be. The outcome is the same to the byte.
+///
+/// # Errors
+/// If the catalog has no prices for the scenario's region, and at the first comparison that comes out otherwise.
+pub fn run_checked(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    seed: u64,
+    progress: &mut dyn FnMut(&Moment<'_>),
+) -> Result<Outcome, CheckedError> {
+    let Resolved { mut setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    setup.set_check(Check::Always);
+    let mut running = None;
+    // A simulation that unwound is looked at for its clock alone.
+    let mut progress = unstoppable(progress);
+    let driven = AssertUnwindSafe(|| drive(running.insert(Simulation::new(&setup)), scenario, &mut progress));
+    if let Err(unwound) = catch_unwind(driven) {
+        let at = running.map_or(SimTime::ZERO, |simulation| simulation.context.queue.now());
+        return Err(CheckedError::Disagreement { at, what: told_by(unwound) });
+    }
+    let simulation = running.take().unwrap_or_else(|| Simulation::new(&setup));
+    Ok(concluded(simulation, scenario, policy, warnings))
+}
+
+/// What a simulation unwound with: a disagreement, or the message of an assertion.
+fn told_by(unwound: Box<dyn Any + Send>) -> Disagreement {
+    let message = unwound.downcast::<Disagreement>().or_else(|other| {
+        let text = other.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| other.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        text.map(|text| Box::new(Disagreement(text))).ok_or(other)
+    });
+    message.map_or_else(|other| resume_unwind(other), |told| *told)
+}
+
+/// Events between two reports of progress.
+const PROGRESS_EVERY: u64 = 256;

@@ -1,0 +1,237 @@
+//! Fields of workloads, autoscalers and budgets that the stated release of Kubernetes does not know, or not unless a feature gate is opened:
+//! its API server drops them, so that they have no effect.
+//!
+//! Must not hold fields of pods that apply whatever the release (`fields`).
+
+use std::sync::Arc;
+
+use super::storage::{parts, pods, templates};
+use crate::actors::{Action, Setup, Step};
+use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource};
+use crate::domain::pod::IntOrPercent;
+use crate::domain::words::counted;
+use crate::domain::workload::{JobSpec, StatefulSet, StatefulUpdate};
+use crate::domain::{KubernetesVersion, PodSpec};
+use crate::manifests::Manifests;
+use nodecast_settings::Caveats;
+
+/// A field, since which minor release of Kubernetes 1 the API server keeps it by itself, what it does before, and how many objects state it.
+struct Since {
+    minor: u8,
+    kinds: [&'static str; 2],
+    field: &'static str,
+    otherwise: &'static str,
+    stating: fn(&Manifests) -> usize,
+}
+
+const STATEFUL_SETS: [&str; 2] = ["StatefulSet states", "StatefulSets state"];
+const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler states", "HorizontalPodAutoscalers state"];
+const JOBS: [&str; 2] = ["Job, CronJob or ScaledJob states", "Jobs, CronJobs or ScaledJobs state"];
+
+/// Source: Kubernetes 1.37 `pkg/features/kube_features.go`, `HPAScaleToZero` (on since 1.37), `HPAConfigurableTolerance` and `MaxUnavailableStatefulSet` (on since 1.35),
+/// `JobPodReplacementPolicy` (1.29), `StatefulSetAutoDeletePVC`, `StatefulSetStartOrdinal`, `PDBUnhealthyPodEvictionPolicy` and
+/// `HPAContainerMetrics` (1.27), `JobPodFailurePolicy` (1.26) and `CronJobTimeZone` (1.25). [`KubernetesVersion::has_resource_claims`].
+const FIELDS: [Since; 11] = [
+    Since {
+        minor: 37,
+        kinds: AUTOSCALERS,
+        field: "`minReplicas: 0`",
+        otherwise: "does not take, while it counts here",
+        stating: |own| own.autoscalers.iter().filter(|own| own.min_replicas == Some(0)).count(),
+    },
+    Since {
+        minor: 35,
+        kinds: AUTOSCALERS,
+        field: "`tolerance`",
+        otherwise: "drops: the tolerance of the controller counts",
+        stating: |own| own.autoscalers.iter().filter(|own| has_tolerance(own)).count(),
+    },
+    Since {
+        minor: 35,
+        kinds: STATEFUL_SETS,
+        field: "`maxUnavailable`",
+        otherwise: "drops: an update replaces one pod after the other",
+        stating: |own| own.stateful_sets.iter().filter(|own| takes_several(own)).count(),
+    },
+    Since {
+        minor: 33,
+        kinds: ["pod template states", "pod templates state"],
+        field: "`resourceClaims`",
+        otherwise: "drops: the pods get no devices",
+        stating: |own| templates(own).filter(|(_, spec)| spec.resource_claims).count(),
+    },
+    Since {
+        minor: 29,
+        kinds: JOBS,
+        field: "`podReplacementPolicy`",
+        otherwise: "drops: pods that are being deleted are replaced at once",
+        stating: |own| jobs(own).filter(|own| own.replaces_ended_only && !own.failure_policy).count(),
+    },
+    Since {
+        minor: 27,
+        kinds: STATEFUL_SETS,
+        field: "`persistentVolumeClaimRetentionPolicy`",
+        otherwise: "drops: all claims stay",
+        stating: |own| own.stateful_sets.iter().filter(|own| !own.keeps_claims || !own.leaves_claims).count(),
+    },
+    Since {
+        minor: 27,
+        kinds: STATEFUL_SETS,
+        field: "`ordinals`",
+        otherwise: "drops: pods are counted from 0",
+        stating: |own| own.stateful_sets.iter().filter(|own| own.first_ordinal != 0).count(),
+    },
+    Since {
+        minor: 26,
+        kinds: JOBS,
+        field: "`podFailurePolicy`",
+        otherwise: "drops: each failed pod counts",
+        stating: |own| jobs(own).filter(|own| own.failure_policy).count(),
+    },
+    Since {
+        minor: 25,
+        kinds: ["CronJob states", "CronJobs state"],
+        field: "`timeZone`",
+        otherwise: "drops: the schedule is one of UTC",
+        stating: |own| own.cron_jobs.iter().filter(|own| own.time_zone.is_some()).count(),
+    },
+    Since {
+        minor: 27,
+        kinds: ["PodDisruptionBudget states", "PodDisruptionBudgets state"],
+        field: "`unhealthyPodEvictionPolicy`",
+        otherwise: "drops: evictions of pods that are not Ready wait for the budget",
+        stating: |own| own.disruption_budgets.iter().filter(|own| own.always_allow_unhealthy).count(),
+    },
+    Since {
+        minor: 27,
+        kinds: AUTOSCALERS,
+        field: "a metric of the type ContainerResource",
+        otherwise: "does not take, while it counts here",
+        stating: |own| own.autoscalers.iter().filter(|own| has_container_metrics(own)).count(),
+    },
+];
+
+fn has_tolerance(own: &HorizontalPodAutoscaler) -> bool {
+    let behavior = own.behavior.as_ref();
+    behavior.is_some_and(|own| own.scale_up.tolerance.is_some() || own.scale_down.tolerance.is_some())
+}
+
+fn has_container_metrics(own: &HorizontalPodAutoscaler) -> bool {
+    own.metrics.iter().any(|metric| matches!(metric.source, MetricSource::ContainerResource { .. }))
+}
+
+fn takes_several(own: &StatefulSet) -> bool {
+    matches!(own.update, StatefulUpdate::Rolling { max_unavailable, .. } if max_unavailable != IntOrPercent::Count(1))
+}
+
+/// What Jobs do, whoever makes them.
+fn jobs(own: &Manifests) -> impl Iterator<Item = &JobSpec> {
+    let by_themselves = own.jobs.iter().map(|own| &own.spec);
+    let of_cron_jobs = own.cron_jobs.iter().map(|own| &own.job);
+    by_themselves.chain(of_cron_jobs).chain(own.scaled_jobs.iter().map(|own| &own.job))
+}
+
+/// Takes out of what is applied in `step` what this release drops.
+///
+/// What the release's own controllers pass over is left to them.
+pub(super) fn take_out(step: &mut Step, release: KubernetesVersion) {
+    if !release.has_resource_claims() {
+        drop_claims(&mut step.action);
+    }
+    match &mut step.action {
+        Action::RunJob(job) => job.spec.drop_unknown(release),
+        Action::ScaleJobs(plan) => plan.job.job.drop_unknown(release),
+        Action::RunCronJob(cron) => {
+            cron.job.drop_unknown(release);
+            if release.minor() < 25 {
+                cron.time_zone = None;
+            }
+        }
+        Action::ApplyBudget(budget) => budget.drop_unknown(release),
+        Action::DeployStateful(set) if release.minor() < 27 => {
+            (set.keeps_claims, set.leaves_claims, set.first_ordinal) = (true, true, 0);
+        }
+        _ => {}
+    }
+}
+
+/// Takes resource claims out of the pod template of what is applied.
+fn drop_claims(action: &mut Action) {
+    let template = match action {
+        Action::Deploy(deployment) => &mut deployment.template,
+        Action::DeployStateful(set) => &mut set.template,
+        Action::RunDaemon(daemon) => &mut daemon.template,
+        Action::RunJob(job) => &mut job.spec.template,
+        Action::RunCronJob(cron) => &mut cron.job.template,
+        Action::ScaleJobs(plan) => &mut plan.job.job.template,
+        Action::RunPod(pod) => {
+            pod.spec.resource_claims = false;
+            return;
+        }
+        _ => return,
+    };
+    if template.resource_claims {
+        let as_written = template.as_written.as_ref().map(|written| Arc::new(without_claims(written)));
+        *template = Arc::new(PodSpec { as_written, ..without_claims(template) });
+    }
+}
+
+fn without_claims(spec: &PodSpec) -> PodSpec {
+    PodSpec { resource_claims: false, ..spec.clone() }
+}
+
+/// Warns of such fields, and of Jobs that another controller than Kubernetes' own manages.
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let release = setup.policy.versions.kubernetes;
+    let count = |stating: fn(&Manifests) -> usize| -> u64 {
+        parts(setup.scenario, &setup.policy.manifests).map(stating).sum::<usize>() as u64
+    };
+    for own in FIELDS.iter().filter(|own| release.minor() < own.minor) {
+        let stating = count(own.stating);
+        if stating > 0 {
+            warnings.may_change(format!(
+                "{} {}, which the API server of Kubernetes {release} {}, unless the feature gate is open; \
+                 `versions: {{ kubernetes: \"1.{}\" }}` heeds it",
+                counted(stating, own.kinds[0], own.kinds[1]),
+                own.field,
+                own.otherwise,
+                own.minor
+            ));
+        }
+    }
+    warn_of_claims(setup, warnings);
+    warn_of_managed(setup, warnings);
+}
+
+fn warn_of_claims(setup: &Setup<'_>, warnings: &mut Caveats) {
+    if !setup.policy.versions.kubernetes.has_resource_claims() {
+        return;
+    }
+    let pods = pods(setup.scenario, &setup.policy.manifests);
+    let claiming = pods.iter().filter(|(_, spec)| spec.resource_claims).count() as u64;
+    if claiming > 0 {
+        warnings.changes(format!(
+            "{} `resourceClaims`. No ResourceSlice is read, so no node has devices and these pods stay Pending; where a driver \
+             publishes devices, the real waits are shorter and the real cost is higher",
+            counted(claiming, "pod template states", "pod templates state")
+        ));
+    }
+}
+
+fn warn_of_managed(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let release = setup.policy.versions.kubernetes;
+    let parts = parts(setup.scenario, &setup.policy.manifests);
+    let managed = |part: &Manifests| {
+        let of_cron_jobs = part.cron_jobs.iter().map(|own| &own.job);
+        let all = part.jobs.iter().map(|own| &own.spec).chain(of_cron_jobs);
+        all.filter(|spec| spec.is_managed_elsewhere(release)).count()
+    };
+    let managed = parts.map(managed).sum::<usize>() as u64;
+    if managed > 0 {
+        warnings.changes(format!(
+            "{} `managedBy` another controller than Kubernetes' own, which is not simulated: no pods are made, and the Jobs run to the end; \
+             leave the field out to have the Job controller run them",
+            counted(managed, "Job or CronJob has", "Jobs or CronJobs have")
+        ));
+    }
+}

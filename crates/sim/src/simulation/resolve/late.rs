@@ -1,0 +1,73 @@
+//! Objects of a timeline's step that act on others: namespaces, budgets, quotas, volumes and claims, ranks of groups, and what a run reads once, at its start.
+//!
+//! What must not live here: workloads and their autoscalers (`resolve`), NodePools and classes (`pools`).
+
+use super::{group_ranks, node_groups, storage};
+use crate::actors::{Action, Step};
+use crate::domain::SimTime;
+use crate::domain::which::{ObjectKind, Which};
+use crate::manifests::Manifests;
+use nodecast_cluster_autoscaler::expander::Expander;
+use nodecast_settings::{Autoscaler, Caveats, PolicyVariant, Scenario};
+
+/// The steps by which they come to be or change at `at`.
+pub(super) fn applied(
+    at: SimTime,
+    later: &Manifests,
+    (scenario, policy): (&Scenario, &PolicyVariant),
+    warnings: &mut Caveats,
+) -> Vec<Step> {
+    warn_about_what_is_read_once(at, later, policy, warnings);
+    let budgets = later.disruption_budgets.iter().cloned().map(Action::ApplyBudget);
+    let quotas = later.resource_quotas.iter().cloned().map(Action::ApplyQuota);
+    let of_autoscaler = policy.autoscaler == Autoscaler::ClusterAutoscaler;
+    if let Some(namespace) = later.unread_ranks.filter(|_| of_autoscaler && later.group_ranks.is_none()) {
+        warnings.may_change(format!(
+            "timeline at {at}: Cluster Autoscaler does not read the ConfigMap cluster-autoscaler-priority-expander in the namespace \
+             `{namespace}`: state `namespace: kube-system`"
+        ));
+    }
+    if let (Some(stated), Some(flags)) = (&later.group_ranks, &policy.flags)
+        && flags.expander.filters().contains(&Expander::Priority)
+    {
+        let when = format!("timeline at {at}: ");
+        node_groups::warn_of_ranks(&when, stated, &policy.manifests.node_groups, flags, warnings);
+    }
+    let ranks = group_ranks(later).filter(|_| of_autoscaler).map(|ranks| Action::ReplaceRanks(Box::new(ranks)));
+    let namespaces = later.namespaces.iter().map(|own| Action::LabelNamespace(own.name, own.labels.clone()));
+    let storage = storage::applied(later, scenario, policy);
+    namespaces.chain(budgets).chain(quotas).chain(ranks).chain(storage).map(|action| Step { at, action }).collect()
+}
+
+fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {
+    if later.services.iter().any(|own| policy.manifests.services.iter().all(|known| known.name != own.name)) {
+        warnings.may_change(format!(
+            "timeline at {at}: kube-scheduler spreads the pods of a Service by default from the start of a run on, not from when it is applied"
+        ));
+    }
+    if later.scheduler.as_ref().is_some_and(|own| policy.manifests.scheduler.as_ref() != Some(own)) {
+        warnings.changes(format!(
+            "timeline at {at}: kube-scheduler reads its KubeSchedulerConfiguration once, at its start: this one changes nothing"
+        ));
+    }
+    if later.fargate_profiles.iter().any(|own| !policy.manifests.fargate_profiles.contains(own)) {
+        warnings.changes(format!(
+            "timeline at {at}: Fargate profiles are there from the start of a run on: those of a ClusterConfig that is applied later take no pod; \
+             state them from the start"
+        ));
+    }
+    if !later.monitors.is_empty() {
+        warnings.may_change(format!(
+            "timeline at {at}: ServiceMonitors and PodMonitors count from the start of a run on: those applied later change no interval"
+        ));
+    }
+}
+
+/// Says what goes on as if an object were there that somebody deletes.
+pub(super) fn warn_of_deleted(at: SimTime, kind: ObjectKind, which: &Which, warnings: &mut Caveats) {
+    if kind == ObjectKind::Service {
+        warnings.may_change(format!(
+            "timeline at {at}: kube-scheduler spreads the pods of the Service {which} by default to the end of a run, also after it is deleted"
+        ));
+    }
+}

@@ -1,0 +1,81 @@
+//! Autoscalers that look at more pods than their targets have made: their manifests mean something else than they seem to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::actors::{Action, Setup};
+use crate::domain::words::some_of;
+use crate::domain::workload::ObjectName;
+use crate::domain::{HorizontalPodAutoscaler, LabelSelector, Labels};
+use nodecast_settings::Caveats;
+
+/// Pods that something of a run makes: of what kind and name it is, and the labels that they have.
+type Maker<'s> = (&'static str, ObjectName, &'s Labels);
+
+/// Says of which pods of others autoscalers look at as if they were their targets', and which of them therefore do not scale.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/podautoscaler/horizontal.go`, `validateAndParseSelector`.
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let (selectors, makers) = (selectors(setup), makers(setup));
+    let autoscalers: Vec<&HorizontalPodAutoscaler> =
+        setup.timeline.iter().filter_map(|step| of(&step.action)).collect();
+    let target = |own: &HorizontalPodAutoscaler| ObjectName { namespace: own.namespace, name: own.target.name };
+    for own in &autoscalers {
+        let Some(selector) = selectors.get(&target(own)) else { continue };
+        let takes = |(_, name, labels): &&Maker<'_>| {
+            name.namespace == own.namespace && *name != target(own) && selector.matches(labels)
+        };
+        let taken: Vec<&Maker<'_>> = makers.iter().filter(takes).collect();
+        if taken.is_empty() {
+            continue;
+        }
+        let names: BTreeSet<String> = taken.iter().map(|(kind, name, _)| format!("{kind} {name}")).collect();
+        let rival = |other: &&&HorizontalPodAutoscaler| {
+            taken.iter().any(|(_, name, _)| *name == target(other)) && target(other) != target(own)
+        };
+        let then = match autoscalers.iter().find(rival) {
+            Some(other) if setup.policy.versions.kubernetes.minor() >= 26 => format!(
+                "and as HorizontalPodAutoscaler {}/{} looks at some of them as well, neither scales (AmbiguousSelector)",
+                other.namespace, other.name
+            ),
+            _ => "and goes by their use and requests as by its target's".to_owned(),
+        };
+        warnings.of_input(format!(
+            "HorizontalPodAutoscaler {}/{} looks at the pods of {}, too, which the selector of its target takes, {then}: give the target's \
+             selector a label that no others have",
+            own.namespace,
+            own.name,
+            some_of(&names.into_iter().collect::<Vec<_>>())
+        ));
+    }
+}
+
+fn of(action: &Action) -> Option<&HorizontalPodAutoscaler> {
+    match action {
+        Action::Autoscale(spec) => Some(spec),
+        Action::ScaleObject(plan) => plan.autoscaler.as_ref(),
+        _ => None,
+    }
+}
+
+/// By name the selectors of what has a scale.
+fn selectors<'s>(setup: &'s Setup<'_>) -> BTreeMap<ObjectName, &'s LabelSelector> {
+    let selector = |action: &'s Action| match action {
+        Action::Deploy(own) => Some((own.name, &own.selector)),
+        Action::DeployStateful(own) => Some((own.name, &own.selector)),
+        _ => None,
+    };
+    setup.timeline.iter().filter_map(|step| selector(&step.action)).collect()
+}
+
+fn makers<'s>(setup: &'s Setup<'_>) -> Vec<Maker<'s>> {
+    let maker = |action: &'s Action| match action {
+        Action::Deploy(own) => Some(("Deployment", own.name, &own.template.labels)),
+        Action::DeployStateful(own) => Some(("StatefulSet", own.name, &own.template.labels)),
+        Action::RunJob(own) => Some(("Job", own.name, &own.spec.template.labels)),
+        Action::RunCronJob(own) => Some(("CronJob", own.name, &own.job.template.labels)),
+        Action::RunDaemon(own) => Some(("DaemonSet", own.name, &own.template.labels)),
+        Action::RunPod(own) => Some(("Pod", own.name, &own.spec.labels)),
+        _ => None,
+    };
+    setup.timeline.iter().filter_map(|step| maker(&step.action)).collect()
+}

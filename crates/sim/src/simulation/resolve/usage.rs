@@ -1,0 +1,62 @@
+//! What pods use beside requests: the curves that one seed meets.
+
+use super::demand;
+use crate::actors::{Action, Setup, UsagePlan};
+use crate::domain::{PodSpec, SimTime, Symbol};
+use crate::engine::Streams;
+use nodecast_settings::OpenRequests;
+use nodecast_settings::{Caveats, Scenario};
+
+/// Millionths of a CPU.
+const MICRO: f64 = 1e6;
+const MEBIBYTE: f64 = 1024.0 * 1024.0;
+
+/// What the scenario states, in its order.
+pub(super) fn plans(scenario: &Scenario, streams: Streams) -> Vec<UsagePlan> {
+    let plan = |(ordinal, spec): (usize, &nodecast_settings::UsageSpec)| {
+        let steps = |curve: &Option<OpenRequests>, what: &str, unit: f64| -> Vec<(SimTime, i64)> {
+            let Some(open) = curve else { return Vec::new() };
+            let entity = format!("{what} of {} {ordinal}", spec.workload);
+            let curve = demand(open, scenario.duration, streams, &entity);
+            let end = SimTime::ZERO + scenario.duration;
+            let steps = curve.steps_from_start().map(|step| (SimTime::ZERO + step.from, step.rate));
+            let within = steps.take_while(|(at, _)| *at < end);
+            within.map(|(at, amount)| (at, libm::round(amount * unit) as i64)).collect()
+        };
+        UsagePlan {
+            workload: spec.workload,
+            container: spec.container,
+            of_workload: spec.of_workload,
+            cpu: steps(&spec.cpu, "cpu", MICRO),
+            memory: steps(&spec.memory, "memory", MEBIBYTE),
+            start_up: spec.start_up.map(|own| (libm::round(own.cpu * MICRO) as i64, own.length)),
+        }
+    };
+    scenario.usage.iter().enumerate().map(plan).collect()
+}
+
+/// Warns of usage of containers that no pod has.
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
+    for usage in &setup.usages {
+        let Some(container) = usage.container else { continue };
+        let templates = setup.timeline.iter().filter_map(|step| match &step.action {
+            Action::Deploy(own) if own.name == usage.workload => Some(&*own.template),
+            Action::DeployStateful(own) if own.name == usage.workload => Some(&*own.template),
+            _ => None,
+        });
+        let templates: Vec<&PodSpec> = templates.collect();
+        let has = |spec: &&PodSpec| spec.has_container(container.as_str());
+        if !templates.is_empty() && !templates.iter().any(has) {
+            warnings.may_change(format!(
+                "usage of {}: its pods have no container `{container}`, but {}; what is stated of it is divided among all of them",
+                usage.workload,
+                names(templates[0])
+            ));
+        }
+    }
+}
+
+fn names(spec: &PodSpec) -> String {
+    let names = spec.containers.iter().map(|own| Symbol::new(&own.name));
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

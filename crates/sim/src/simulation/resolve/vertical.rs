@@ -1,0 +1,199 @@
+//! Warnings about VerticalPodAutoscalers: those that find nothing to go by, and those that meet a HorizontalPodAutoscaler.
+
+use crate::actors::{Action, Setup, StatedUse};
+use crate::domain::hpa::{MetricSource, MetricTarget};
+use crate::domain::vertical::{ContainerPolicy, UpdateMode};
+use crate::domain::workload::ObjectName;
+use crate::domain::{HorizontalPodAutoscaler, PodSpec, ResourceName, Symbol, VerticalPodAutoscaler};
+use nodecast_replicas::hpa::effective_metrics;
+use nodecast_settings::Caveats;
+
+/// The first release in which running pods can be resized.
+const RESIZES_FROM: u8 = 33;
+/// What to do where it is not known what containers use.
+const ADVICE: &str = "state it under `usage`";
+/// Where the use of pods settles in percent of what the Vertical Pod Autoscaler has them request, if it is even: it adds 15 % to the upper
+/// edge of a bucket that is up to 5 % wide.
+const SETTLES: (i32, i32) = (83, 87);
+
+/// Warns of every VerticalPodAutoscaler that there is at some time.
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
+    let mut told = Caveats::new();
+    for step in &setup.timeline {
+        if let Action::AutoscaleVertically(vpa) = &step.action {
+            about_target(setup, vpa, &mut told);
+            about_mode(setup, vpa, &mut told);
+            about_replicas(setup, vpa, &mut told);
+        }
+    }
+    warnings.extend(told);
+}
+
+fn target(vpa: &VerticalPodAutoscaler) -> ObjectName {
+    ObjectName { namespace: vpa.name.namespace, name: vpa.target.name }
+}
+
+/// Whether it is for an object that is applied, of which it is known what it uses.
+fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats) {
+    let (name, target) = (vpa.name, target(vpa));
+    let applied = |action: &Action| match (action, vpa.target.kind.as_str()) {
+        (Action::Deploy(own), "Deployment") => own.name == target,
+        (Action::DeployStateful(own), "StatefulSet") => own.name == target,
+        (Action::RunDaemon(own), "DaemonSet") => own.name == target,
+        (Action::RunJob(own), "Job") => own.name == target,
+        (Action::RunCronJob(own), "CronJob") => own.name == target,
+        _ => false,
+    };
+    if !setup.timeline.iter().any(|step| applied(&step.action)) {
+        told.of_input(format!(
+            "VerticalPodAutoscaler {name} is for nothing: there is no {} {}",
+            vpa.target.kind, vpa.target.name
+        ));
+        return;
+    }
+    let stated = StatedUse::of(setup, target);
+    match stated.of_any() {
+        (true, true) => {}
+        (false, false) => told.may_change(format!(
+            "VerticalPodAutoscaler {name} recommends nothing: neither `load` nor `usage` says what the pods of {target} use; {ADVICE}"
+        )),
+        (cpu, _) => {
+            let unknown = if cpu { "memory" } else { "CPU" };
+            told.may_change(format!(
+                "VerticalPodAutoscaler {name} recommends no {unknown}: nothing says how much of it the pods of {target} use; {ADVICE}"
+            ));
+        }
+    }
+    about_containers(setup, vpa, &stated, told);
+}
+
+/// The containers for which it recommends nothing of a resource of which it does for others of the same pods.
+fn about_containers(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, stated: &StatedUse, told: &mut Caveats) {
+    let (name, target) = (vpa.name, target(vpa));
+    let of_any = stated.of_any();
+    let kinds = [((true, true), "nothing"), ((true, false), "no CPU"), ((false, true), "no memory")];
+    let mut left: [Vec<Symbol>; 3] = Default::default();
+    for template in templates(setup, vpa) {
+        for container in template.containers.iter().map(|own| Symbol::new(&own.name)) {
+            let known = stated.of_container(template, container);
+            let policy = vpa.policy_of(container);
+            let wants = |resource| policy.is_none_or(|own| !own.off && own.controls(resource));
+            let lacks =
+                (of_any.0 && !known.0 && wants(ResourceName::CPU), of_any.1 && !known.1 && wants(ResourceName::MEMORY));
+            let kind = kinds.iter().position(|(own, _)| *own == lacks);
+            if let Some(containers) = kind.and_then(|kind| left.get_mut(kind))
+                && !containers.contains(&container)
+            {
+                containers.push(container);
+            }
+        }
+    }
+    for ((_, what), containers) in kinds.iter().zip(left).filter(|(_, containers)| !containers.is_empty()) {
+        let (noun, they, keep) = if containers.len() == 1 {
+            ("container", "it uses", "keeps what it requests")
+        } else {
+            ("containers", "they use", "keep what they request")
+        };
+        let names: Vec<String> = containers.iter().map(|own| format!("`{own}`")).collect();
+        told.may_change(format!(
+            "VerticalPodAutoscaler {name} recommends {what} for the {noun} {} of {target}, which {keep}: neither `load` nor `usage` says what {they}; {ADVICE}",
+            names.join(", ")
+        ));
+    }
+}
+
+/// The templates that the target has during the run.
+fn templates<'s>(setup: &'s Setup<'_>, vpa: &VerticalPodAutoscaler) -> Vec<&'s PodSpec> {
+    let target = target(vpa);
+    let own = setup.timeline.iter().filter_map(|step| match (&step.action, vpa.target.kind.as_str()) {
+        (Action::Deploy(own), "Deployment") if own.name == target => Some(&*own.template),
+        (Action::DeployStateful(own), "StatefulSet") if own.name == target => Some(&*own.template),
+        _ => None,
+    });
+    own.collect()
+}
+
+fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats) {
+    let name = vpa.name;
+    let kubernetes = setup.policy.versions.kubernetes;
+    let updater = &setup.policy.vertical.updater;
+    match vpa.update.mode {
+        Some(UpdateMode::InPlaceOrRecreate) if kubernetes.minor() < RESIZES_FROM => told.may_change(format!(
+            "VerticalPodAutoscaler {name}: Kubernetes {kubernetes} resizes no running pods (1.{RESIZES_FROM} does), so its pods are evicted"
+        )),
+        Some(UpdateMode::InPlace) if !(updater.in_place && updater.behaviour.knows_in_place) => told.may_change(format!(
+            "VerticalPodAutoscaler {name}: the mode InPlace is behind a feature gate that is off by default, so running pods stay as they are"
+        )),
+        Some(UpdateMode::InPlaceOrRecreate)
+            if !updater.behaviour.in_place_or_recreate.is_on(updater.in_place_or_recreate) =>
+        {
+            told.may_change(format!(
+                "VerticalPodAutoscaler {name}: the Vertical Pod Autoscaler {} does not resize running pods as it is started, so its pods are evicted",
+                setup.policy.versions.vertical
+            ));
+        }
+        _ => {}
+    }
+    if !vpa.recommenders.is_empty() && vpa.recommenders.iter().all(|own| own.as_str() != "default") {
+        told.may_change(format!(
+            "VerticalPodAutoscaler {name}: its recommender `{}` is not simulated, so what its status recommends stays",
+            vpa.recommenders[0]
+        ));
+    }
+}
+
+/// Whether it controls a resource of some container.
+pub(super) fn controls(vpa: &VerticalPodAutoscaler, resource: ResourceName) -> bool {
+    let of_all = vpa.containers.iter().find(|own| own.container.as_str() == ContainerPolicy::ALL_OTHERS);
+    let own = |policy: &ContainerPolicy| !policy.off && policy.controls(resource);
+    of_all.is_none_or(own) || vpa.containers.iter().any(own)
+}
+
+/// What follows where a HorizontalPodAutoscaler goes by a resource that this changes the requests of.
+fn about_replicas(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats) {
+    let mode = vpa.update.mode.unwrap_or(UpdateMode::Recreate);
+    if mode == UpdateMode::Off {
+        return;
+    }
+    let autoscalers = setup.timeline.iter().filter_map(|step| match &step.action {
+        Action::Autoscale(spec) => Some(spec),
+        Action::ScaleObject(plan) => plan.autoscaler.as_ref(),
+        _ => None,
+    });
+    let of_target = |hpa: &&HorizontalPodAutoscaler| {
+        ObjectName { namespace: hpa.namespace, name: hpa.target.name } == target(vpa)
+            && hpa.target.kind == vpa.target.kind
+    };
+    for hpa in autoscalers.filter(of_target) {
+        for metric in effective_metrics(hpa) {
+            let (MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. }) = &metric.source
+            else {
+                continue;
+            };
+            if let (MetricTarget::Utilization(percent), true) = (&metric.target, controls(vpa, *name)) {
+                told.may_change(both(vpa, hpa, *name, *percent));
+            }
+        }
+    }
+}
+
+fn both(vpa: &VerticalPodAutoscaler, hpa: &HorizontalPodAutoscaler, resource: ResourceName, percent: i32) -> String {
+    let (low, high) = SETTLES;
+    let follows = match percent {
+        _ if percent < low => {
+            format!("which is above the target of {percent} %, so that replicas drift to the maximum")
+        }
+        _ if percent > high => {
+            format!("which is below the target of {percent} %, so that replicas drift to the minimum")
+        }
+        _ => format!("which is about the target of {percent} %, so that replicas hardly follow the load"),
+    };
+    format!(
+        "HorizontalPodAutoscaler {}/{} and VerticalPodAutoscaler {} both go by the {} of {}: requests follow use, so that in even load {low} to {high} % of them are used, {follows}",
+        hpa.namespace,
+        hpa.name,
+        vpa.name,
+        resource.0,
+        target(vpa)
+    )
+}

@@ -1,0 +1,47 @@
+//! More than one simulation: every policy with every seed, paired differences, sweeps, baselines, shards.
+//!
+//! A [`Point`] is what one simulation answers, reduced to its figures: a pure function of (scenario, policy, seed). Points
+//! are computed side by side, one simulation to a thread, and always kept in the order of policies and seeds, so that no
+//! result depends on the number of threads. Everything else here is arithmetic on points.
+//!
+//! What must not live here: anything inside a simulation.
+
+use nodecast_ec2 as cloud;
+use nodecast_engine as engine;
+use nodecast_load as load;
+use nodecast_model::{cluster, domain};
+use nodecast_prices as catalog;
+use nodecast_report as report;
+use nodecast_scenario as scenario;
+use nodecast_sim::{actors, simulation};
+use nodecast_single_pass as single_pass;
+use nodecast_single_pass::standing;
+use nodecast_world as world;
+
+pub mod axes;
+pub mod backtest;
+pub mod baseline;
+pub mod calibration;
+pub mod comparison;
+pub mod controls;
+pub mod effects;
+pub mod explanation;
+pub mod figures;
+pub mod inspection;
+pub mod knockout;
+pub mod model;
+pub mod points;
+pub mod presentation;
+pub mod price_dates;
+pub mod question;
+pub mod recommendation;
+pub mod rightsizing;
+pub mod sequential;
+pub mod statistics;
+pub mod sweep;
+pub mod undone;
+pub mod uneven;
+
+pub use comparison::{Comparison, compare};
+pub use points::{Cell, Plan, Point, run, simulate};
+pub use question::{Question, Shard};

@@ -1,0 +1,211 @@
+//! Comparisons as people read them: the table of the terminal and the page.
+
+pub mod backtest_page;
+pub mod backtest_table;
+mod backtest_words;
+pub mod calibration;
+mod causes;
+mod dots;
+pub mod explanation;
+pub mod inspection;
+pub mod movements;
+pub mod page;
+mod plane;
+pub mod recommendation;
+pub mod recommendation_page;
+pub mod rightsizing;
+pub mod studio;
+pub mod sweep_page;
+pub mod sweep_table;
+pub mod table;
+pub mod verdict;
+
+use super::comparison::{About, Comparison};
+use super::figures::{Figure, Unit};
+use super::statistics::Estimate;
+use crate::report::columns::{Align, Columns};
+use crate::report::format::{self, Known, Measure, mean_count as counted, money_among, percent, span};
+use crate::report::page::text;
+
+/// A value of `figure`, with its unit.
+fn value(figure: &Figure, currency: &str, value: f64) -> String {
+    value_among(figure, currency, value, value)
+}
+
+/// A value of `figure` among others of which `largest` is the largest, so that money has one number of decimals.
+fn value_among(figure: &Figure, currency: &str, amount: f64, largest: f64) -> String {
+    let size = amount.abs();
+    let text = match figure.unit {
+        Unit::Money => money_among(currency, size, largest),
+        Unit::Seconds => span(size),
+        Unit::Share => percent(size),
+        Unit::Count => counted(size),
+    };
+    if amount < 0.0 { format::negative(&text) } else { text }
+}
+
+/// A cell of a page as HTML: its interval, if it has one, in a `span`, which a style may put below the mean.
+fn stacked(cell: &str) -> String {
+    let range = || cell.find(" (").filter(|&at| cell[at..].contains(" to "));
+    match cell.find(" \u{b1}").or_else(range) {
+        Some(at) => format!("{}<span>{}</span>", text(&cell[..at]), text(&cell[at..])),
+        None => text(cell),
+    }
+}
+
+/// What is compared: two by their names, more by their number.
+fn compared(comparison: &Comparison) -> String {
+    match comparison.policies.as_slice() {
+        [first, second] => format!("{} and {}", first.name, second.name),
+        policies => format::counted(policies.len() as u64, "policy", "policies"),
+    }
+}
+
+/// The seeds of a comparison: `seed 1`, `seeds 1 to 6`; of one that was stopped those that were run under every policy.
+fn seeds(comparison: &Comparison) -> String {
+    let About { first_seed: first, replications: have, replications_planned: planned, .. } = comparison.about;
+    let count = if have < planned { last_seed(comparison) } else { planned };
+    let all = match count {
+        0 | 1 => format!("seed {first}"),
+        count => format!("seeds {first} to {}", first.wrapping_add(count - 1)),
+    };
+    // Where several run at once, a later one may be whole and an earlier one not.
+    if have < planned && have < count { format!("some of {all}") } else { all }
+}
+
+/// The place of the last seed that was run, counted from 1.
+fn last_seed(comparison: &Comparison) -> u64 {
+    let first = comparison.about.first_seed;
+    comparison.points.iter().map(|point| point.seed.wrapping_sub(first).saturating_add(1)).max().unwrap_or(0)
+}
+
+/// A value of `figure` with its sign, for a difference: of shares in percentage points.
+fn signed(figure: &Figure, currency: &str, amount: f64) -> String {
+    let text = match figure.unit {
+        Unit::Share => format!("{:.1} points", amount.abs() * 100.0),
+        Unit::Money | Unit::Seconds | Unit::Count => value(figure, currency, amount.abs()),
+    };
+    with_sign(amount, text)
+}
+
+/// `text` with the sign of the amount that it is of; zero has none.
+fn with_sign(amount: f64, text: String) -> String {
+    match amount {
+        _ if format::is_zero(&text) => text,
+        a if a > 0.0 => format!("+{text}"),
+        a if a < 0.0 => format::negative(&text),
+        _ => text,
+    }
+}
+
+/// A share with its sign: `+12.3 %`.
+fn signed_percent(share: f64) -> String {
+    with_sign(share, percent(share.abs()))
+}
+
+/// `low to high` in the words of `say`; empty without an interval.
+fn interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!("{} to {}", say(low), say(high)),
+        _ => String::new(),
+    }
+}
+
+/// What a figure is measured in, among values of which `largest` is the largest.
+fn measure<'c>(figure: &Figure, currency: &'c str, largest: f64) -> Measure<'c> {
+    match figure.unit {
+        Unit::Money => Measure::Money { currency, largest },
+        Unit::Seconds => Measure::Seconds,
+        Unit::Share => Measure::Share,
+        Unit::Count => Measure::Count,
+    }
+}
+
+/// The same of a difference: of shares in percentage points.
+fn measure_of_difference<'c>(figure: &Figure, currency: &'c str, largest: f64) -> Measure<'c> {
+    match figure.unit {
+        Unit::Share => Measure::Points,
+        Unit::Money | Unit::Seconds | Unit::Count => measure(figure, currency, largest),
+    }
+}
+
+/// A mean with its interval, the ends of which are said where one of them is much further off than the other.
+fn known(estimate: &Estimate) -> Known {
+    let &Estimate { mean, low, high, .. } = estimate;
+    Known { mean, low, high, ends: estimate.is_lopsided(), signed: false }
+}
+
+/// The same of a difference, which has its sign.
+fn known_difference(estimate: &Estimate) -> Known {
+    Known { signed: true, ..known(estimate) }
+}
+
+/// Aligned columns, the first to the left and the others to the right, that are no wider than `width` together, if that is known:
+/// those that have no room are below the others, with the first `labels` columns again.
+fn aligned_within(rows: &[Vec<String>], labels: usize, width: Option<usize>) -> Vec<String> {
+    Columns { align: &[Align::Left, Align::Right], gap: 3, labels }.lines(rows, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{aligned_within, seeds};
+    use crate::comparison::{About, compare};
+    use crate::figures::FIGURES;
+    use crate::points::Point;
+    use crate::scenario::Caveats;
+
+    /// A comparison of one policy in which so many seeds were planned, and these were run.
+    fn seeds_of(planned: u64, run: &[u64]) -> String {
+        let about = About::of_test(7, planned);
+        let point = |&seed: &u64| Point {
+            setting: 0,
+            policy: "p".into(),
+            seed,
+            figures: vec![None; FIGURES.len()],
+            objectives: Vec::new(),
+            event_hash: String::new(),
+            unconfirmed: 0.0,
+            cost_by_origin: Default::default(),
+            spot: false,
+            silent: Vec::new(),
+            at_zero_seconds: Default::default(),
+            price_date: String::new(),
+            warnings: Caveats::new(),
+        };
+        seeds(&compare(about, &["p".to_owned()], run.iter().map(point).collect(), Caveats::new()))
+    }
+
+    #[test]
+    fn a_comparison_that_was_stopped_names_the_seeds_that_were_run() {
+        assert_eq!(seeds_of(3, &[7, 8, 9]), "seeds 7 to 9");
+        assert_eq!(seeds_of(300, &[7, 8, 9]), "seeds 7 to 9");
+        assert_eq!(seeds_of(300, &[7, 8, 10]), "some of seeds 7 to 10");
+        assert_eq!(seeds_of(300, &[7]), "seed 7");
+    }
+
+    fn rows() -> Vec<Vec<String>> {
+        [["mean", "one", "another", "third"], ["cost", "$1.25", "$2", "$3.50"]]
+            .map(|row| row.map(str::to_owned).to_vec())
+            .to_vec()
+    }
+
+    #[test]
+    fn a_table_that_has_room_stays_as_it_is() {
+        // 4 characters, then 5, 7 and 5 with three spaces before each.
+        assert_eq!(aligned_within(&rows(), 1, None)[0].chars().count(), 30);
+        for width in [Some(30), Some(200)] {
+            assert_eq!(aligned_within(&rows(), 1, width), aligned_within(&rows(), 1, None), "{width:?}");
+        }
+    }
+
+    #[test]
+    fn columns_without_room_come_below_with_their_labels_again() {
+        let lines = ["mean     one   another", "cost   $1.25        $2", "", "mean   third", "cost   $3.50"];
+        assert_eq!(aligned_within(&rows(), 1, Some(29)), lines);
+        let lines =
+            ["mean     one   another", "cost   $1.25        $2", "", "mean     one   third", "cost   $1.25   $3.50"];
+        assert_eq!(aligned_within(&rows(), 2, Some(24)), lines);
+        // However narrow, a block holds a column.
+        assert_eq!(aligned_within(&rows(), 1, Some(1)).len(), 8);
+    }
+}

@@ -1,0 +1,148 @@
+//! The table that `calibrate` prints.
+
+use nodecast_observed::claims::History;
+use nodecast_observed::estimate::Estimate;
+
+use super::{aligned_within, signed};
+use crate::calibration::{Calibration, Effect, JUDGED, Parameter, Taken, Unit};
+use crate::domain::words::counted;
+use crate::figures::FIGURES;
+use crate::report::columns::printed;
+use crate::report::format::percent;
+
+/// Disagreements that are printed.
+const DISAGREEMENTS_SHOWN: usize = 3;
+
+/// A value in its unit.
+pub fn value(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Seconds if value.abs() >= 100.0 => format!("{value:.0} s"),
+        Unit::Seconds if value.abs() >= 1.0 => format!("{value:.1} s"),
+        Unit::Seconds if value.abs() >= 0.1 => format!("{value:.2} s"),
+        Unit::Seconds if value.abs() > 0.0 => format!("{:.2} ms", value * 1_000.0),
+        Unit::Seconds => "0 s".to_owned(),
+        Unit::Bytes => format!("{:.1} MB", value / 1e6),
+        Unit::BytesPerSecond => format!("{:.1} MB/s", value / 1e6),
+        Unit::PerHour => format!("{} per h", significant(value)),
+        Unit::Share if value < 0.01 => format!("{:.2} %", value * 100.0),
+        Unit::Share => percent(value),
+        Unit::Factor => format!("{value:.2}"),
+    }
+}
+
+/// Two significant digits.
+fn significant(value: f64) -> String {
+    if value <= 0.0 {
+        return "0".to_owned();
+    }
+    let digits = (1.0 - libm::floor(libm::log10(value))).clamp(0.0, 9.0) as usize;
+    format!("{value:.digits$}")
+}
+
+/// An interval in the unit, which is said once.
+pub fn interval(unit: Unit, estimate: &Estimate) -> String {
+    let (low, high) = (value(unit, estimate.low), value(unit, estimate.high));
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, one)), Some((_, other))) if one == other && unit != Unit::PerHour => {
+            format!("{number} to {high}")
+        }
+        _ if unit == Unit::PerHour => format!("{} to {high}", significant(estimate.low)),
+        _ => format!("{low} to {high}"),
+    }
+}
+
+/// What became of a parameter, in a word or two.
+pub fn taken(parameter: &Parameter) -> String {
+    let value = value(parameter.unit, parameter.value);
+    match parameter.taken {
+        _ if parameter.is_stated() => "no: stated".to_owned(),
+        Taken::Measured => "measured".to_owned(),
+        Taken::Shrunk => format!("shrunk: {value}"),
+        Taken::AsAssumed => "as assumed".to_owned(),
+        Taken::Shown => "shown only".to_owned(),
+    }
+}
+
+/// The answer: what was assumed, what was measured, what is taken, with columns below one another where lines have no more than
+/// `width` characters.
+pub fn table(calibration: &Calibration, history: &History, width: Option<usize>) -> String {
+    let mut rows = vec![["parameter", "assumed", "measured (95 %)", "from", "taken"].map(str::to_owned).to_vec()];
+    for parameter in &calibration.parameters {
+        let assumed = parameter.assumed.map_or_else(|| "-".to_owned(), |assumed| value(parameter.unit, assumed));
+        let measured = value(parameter.unit, parameter.measured.value);
+        let measured = format!("{measured} ({})", interval(parameter.unit, &parameter.measured));
+        rows.push(vec![parameter.name.clone(), assumed, measured, parameter.from.clone(), taken(parameter)]);
+    }
+    let mut lines = aligned_within(&rows, 1, width);
+    if calibration.parameters.is_empty() {
+        lines = vec!["nothing that a scenario assumes can be fitted to these".to_owned()];
+    }
+    let notes = calibration.parameters.iter().filter(|parameter| !parameter.notes.is_empty());
+    for parameter in notes {
+        lines.push(String::new());
+        lines.push(format!("{}:", parameter.name));
+        lines.extend(parameter.notes.iter().map(|note| format!("  {note}")));
+    }
+    sources(history, &mut lines);
+    if !calibration.warnings.is_empty() {
+        lines.push(String::new());
+        lines.extend(calibration.warnings.iter().map(|warning| format!("warning: {warning}")));
+    }
+    printed(&lines, width)
+}
+
+fn sources(history: &History, lines: &mut Vec<String>) {
+    lines.push(String::new());
+    for source in &history.sources {
+        let mut line =
+            format!("read {}: {}, {}", source.file, source.kind, counted(source.taken as u64, "entry", "entries"));
+        if source.left > 0 {
+            let first = source.first_left.as_deref().unwrap_or_default();
+            line += &format!("; {} that no rule took, the first of them `{first}`", source.left);
+        }
+        lines.push(line);
+        lines.extend(source.notes.iter().map(|note| format!("  {note}")));
+    }
+    let disagreements = &history.disagreements;
+    for one in disagreements.iter().take(DISAGREEMENTS_SHOWN) {
+        lines.push(format!(
+            "sources disagree on when {} was {}: {} by {}, {} by {}; the first is used",
+            one.claim,
+            one.milestone.as_str(),
+            one.used.0,
+            one.used.1,
+            one.other.0,
+            one.other.1
+        ));
+    }
+    if disagreements.len() > DISAGREEMENTS_SHOWN {
+        lines.push(format!("and on {} instants more", disagreements.len() - DISAGREEMENTS_SHOWN));
+    }
+}
+
+/// Which of the values change the answer, the one that does most first, in lines of no more than `width` characters.
+pub fn effects(effects: &[Effect], policy: &str, currency: &str, replications: u32, width: Option<usize>) -> String {
+    let judged: Vec<_> = FIGURES.iter().filter(|figure| JUDGED.contains(&figure.name)).collect();
+    let mut head = vec![format!("alone in the place of what {policy} has")];
+    head.extend(judged.iter().map(|figure| figure.label.to_owned()));
+    let mut rows = vec![head];
+    for effect in effects {
+        let cell = |name: &str| effect.figures.get(name);
+        let mut row = vec![effect.parameter.clone()];
+        row.extend(judged.iter().map(|figure| match cell(figure.name) {
+            Some(difference) if difference.change.abs() < 1e-9 => "same".to_owned(),
+            Some(difference) => {
+                let change = signed(figure, currency, difference.change);
+                let open = difference.interval.is_none_or(|(low, high)| low <= 0.0 && high >= 0.0);
+                if open { format!("{change}?") } else { change }
+            }
+            None => "-".to_owned(),
+        }));
+        rows.push(row);
+    }
+    let mut lines = vec![String::new()];
+    lines.extend(aligned_within(&rows, 1, width));
+    let seeds = counted(u64::from(replications), "seed", "seeds");
+    lines.push(format!("means over {seeds}, the same for each; ? where the sign is not known with 95 %"));
+    printed(&lines, width)
+}

@@ -1,0 +1,291 @@
+//! An explanation as people read it.
+
+mod groups;
+
+use crate::domain::{ResourceName, Symbol};
+use crate::explanation::standing::{ClusterAutoscalerOfDump, StandingExplanation};
+use crate::explanation::{
+    DecisionExplanation, EventFigures, Explanation, NodeExplanation, PodExplanation, PodFigures, RemovalFigures,
+    SchedulerFigures, VerticalFigures,
+};
+use crate::report::columns::fitted;
+use crate::report::format::{counted, karpenter_label, money, span};
+
+/// Events of a pod that are printed; JSON has all.
+const EVENTS_MAX: usize = 12;
+
+/// The text of an explanation.
+pub fn text(explanation: &Explanation) -> String {
+    text_within(explanation, None)
+}
+
+/// The same in lines of no more than `width` characters.
+pub fn text_within(explanation: &Explanation, width: Option<usize>) -> String {
+    let at = span(explanation.at_seconds);
+    let mut lines = Vec::new();
+    if let Some(node) = &explanation.node {
+        about_node(node, &format!(" after {at}"), explanation.currency, &mut lines);
+    }
+    if let Some(decision) = &explanation.decision {
+        about_decision(decision, &at, explanation.currency, &mut lines);
+    }
+    if let Some(pod) = &explanation.pod {
+        about_pod(pod, &at, &mut lines);
+    }
+    fitted(lines.join("\n") + "\n", width)
+}
+
+/// The text of what is said of a node of a cluster as it stands, in lines of no more than `width` characters.
+pub fn standing_text(explanation: &StandingExplanation, width: Option<usize>) -> String {
+    let mut lines = Vec::new();
+    let as_of = explanation.as_of.as_ref().map_or_else(String::new, |at| format!(" as of {at}"));
+    let when = match &explanation.node.cluster_autoscaler {
+        // Its own lines name it.
+        Some(_) => as_of,
+        None => {
+            let StandingExplanation { karpenter, karpenter_source, feature_gates, .. } = explanation;
+            format!("{as_of}, by {}", karpenter_label(karpenter, karpenter_source, feature_gates))
+        }
+    };
+    about_node(&explanation.node, &when, explanation.currency, &mut lines);
+    if let Some(ClusterAutoscalerOfDump { release, deployment }) = &explanation.cluster_autoscaler {
+        lines.push(format!("  Cluster Autoscaler {release}, from the dump's Deployment {deployment}"));
+    }
+    fitted(lines.join("\n") + "\n", width)
+}
+
+fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Vec<String>) {
+    let kind = |part: &Option<String>| part.clone().unwrap_or_default();
+    // A machine of Fargate has no type.
+    let (bought, own_type) = (kind(&node.capacity_type), kind(&node.instance_type));
+    let machine = if bought == own_type { bought } else { format!("{bought} {own_type}") };
+    lines.push(format!(
+        "node {} of {} ({machine} in {}, {} per hour){when}",
+        node.name,
+        node.origin,
+        kind(&node.zone),
+        money(currency, node.per_hour)
+    ));
+    if let Some(because) = &node.because {
+        lines.push(format!("  {because}"));
+    }
+    if let Some(drain) = &node.drain {
+        let reason = drain.reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+        lines.push(format!("  to go since {}{reason}, and still draining", span(drain.since_seconds)));
+        lines.extend(drain.kept_by.iter().map(|pod| format!("    kept by pod {pod}")));
+    }
+    about_methods(node, lines);
+    if let Some(since) = node.consolidatable_from_seconds.filter(|&from| from < 0.0) {
+        lines.push(format!("  left alone for consolidateAfter for {} already", span(-since)));
+    } else if let Some(from) = node.consolidatable_from_seconds {
+        lines.push(format!("  left alone for consolidateAfter from {} on, if no pod comes or goes", span(from)));
+    }
+    if let Some(until) = node.nominated_until_seconds {
+        lines.push(format!("  nominated for pods until {}", span(until)));
+    }
+    for budget in node.budgets.iter().filter(|own| own.nodes == Some(0)) {
+        lines.push(format!("  the NodePool's disruption budget lets no node go now for {}", budget.reason));
+    }
+    if !node.together.is_empty() {
+        lines.push(format!("  multi-node consolidation would take {} together", node.together.join(", ")));
+    }
+    if let Some(replacement) = node.replacement.as_ref().filter(|own| own.because.is_none()) {
+        lines.push("  replaced for drift, whatever stands against it:".to_owned());
+        about_removal(replacement, currency, lines);
+    }
+    if let Some(removal) = &node.removal {
+        lines.push("  consolidated alone, whatever stands against it:".to_owned());
+        about_removal(removal, currency, lines);
+    }
+    if let Some(found) = &node.cluster_autoscaler {
+        lines.push(format!("  the Cluster Autoscaler{}", groups::of_group(found)));
+        groups::about_node(found, lines);
+    }
+    if !node.decisions.is_empty() {
+        lines.push(format!("  decisions about it in this run: {}", node.decisions.join(", ")));
+    }
+}
+
+/// What stands against each method. A drifted node against which nothing stands stays all the same if its pods have no other place.
+fn about_methods(node: &NodeExplanation, lines: &mut Vec<String>) {
+    for method in &node.methods {
+        let stays = node.replacement.as_ref().filter(|_| method.method == "drift");
+        let stays = stays.and_then(|own| own.because.as_ref());
+        match (method.reasons.is_empty(), stays) {
+            (true, Some(why)) => lines.push(format!("  drift: replaced for drift: nothing, because {why}")),
+            (true, None) => lines.push(format!("  {}: nothing stands against it", method.method)),
+            (false, _) => {
+                lines.push(format!("  {}: no, because", method.method));
+                lines.extend(method.reasons.iter().chain(stays).map(|reason| format!("    {reason}")));
+            }
+        }
+    }
+}
+
+fn about_removal(removal: &RemovalFigures, currency: &str, lines: &mut Vec<String>) {
+    let because = removal.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let price = if removal.per_hour > 0.0 {
+        format!(" (now {} per hour)", money(currency, removal.per_hour))
+    } else {
+        String::new()
+    };
+    lines.push(format!("    {}{because}{price}", removal.verdict));
+    for launch in &removal.launches {
+        let cheapest = launch.cheapest.as_ref().map_or_else(
+            || "nothing to be had".to_owned(),
+            |name| {
+                let price = launch.per_hour.map_or_else(String::new, |price| format!(" at {}", money(currency, price)));
+                format!("from {name}{price}")
+            },
+        );
+        lines.push(format!(
+            "    new node of NodePool {}: one of {}, {cheapest}",
+            launch.node_pool,
+            counted(launch.types, "type", "types")
+        ));
+    }
+    lines.extend(removal.pods.iter().map(|pod| format!("    {}", about_destination(pod))));
+}
+
+fn about_destination(pod: &PodFigures) -> String {
+    let to = match (&pod.node, pod.to) {
+        (Some(node), _) => format!("to {node}"),
+        (None, "new node") => "to a new node".to_owned(),
+        (None, "nowhere") => "nowhere".to_owned(),
+        (None, other) => other.to_owned(),
+    };
+    let because = pod.because.as_ref().map_or_else(String::new, |why| format!(", {why}"));
+    let went = match &pod.went_to {
+        Some(node) if pod.node.as_ref() == Some(node) => "; so it went".to_owned(),
+        Some(node) => format!("; kube-scheduler put it on {node}"),
+        None => String::new(),
+    };
+    format!("{} ({}): {to}{because}{went}", pod.pod, pod.workload)
+}
+
+fn about_decision(decision: &DecisionExplanation, at: &str, currency: &str, lines: &mut Vec<String>) {
+    let because = decision.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let what = match &decision.scale_up {
+        Some(_) => "groups grow".to_owned(),
+        None => format!("remove {}", decision.nodes.join(", ")),
+    };
+    lines.push(format!(
+        "decision {} after {at}: {what} ({}), {}{because}",
+        decision.id, decision.reason, decision.outcome
+    ));
+    if decision.scale_up.is_some() || !decision.scale_down.is_empty() {
+        return groups::about_decision(decision, lines);
+    }
+    lines.extend(decision.replacements.iter().map(|own| format!("  to be replaced by {own}")));
+    match &decision.removal {
+        Some(removal) => {
+            lines.push("  what decided, and where each pod was to go:".to_owned());
+            about_removal(removal, currency, lines);
+        }
+        None => lines.push("  its nodes cannot be asked about any more".to_owned()),
+    }
+    if let Some(elsewhere) = elsewhere(decision) {
+        lines.push(format!("  {elsewhere}"));
+    }
+    lines.extend(decision.launched.iter().map(|own| format!("  launched {own}")));
+    about_events(&decision.events, lines);
+}
+
+/// Whether kube-scheduler followed the plan, where it is known.
+fn elsewhere(decision: &DecisionExplanation) -> Option<String> {
+    let pods = &decision.removal.as_ref()?.pods;
+    let known = pods.iter().filter(|pod| pod.node.is_some() && pod.went_to.is_some());
+    let other = known.clone().filter(|pod| pod.node != pod.went_to).count();
+    (other > 0).then(|| {
+        format!(
+            "{other} of {} pods went elsewhere than planned: Karpenter only reckons that there is room, kube-scheduler places",
+            known.count()
+        )
+    })
+}
+
+fn about_events(events: &[EventFigures], lines: &mut Vec<String>) {
+    lines.extend(events.iter().take(EVENTS_MAX).map(|event| {
+        let node = event.node.as_ref().map_or_else(String::new, |node| format!(" {node}"));
+        let message = if event.message.is_empty() { String::new() } else { format!(": {}", event.message) };
+        format!("  {:>9}  {}{node}{message}", span(event.at_seconds), event.kind)
+    }));
+    if events.len() > EVENTS_MAX {
+        lines.push(format!("  and {} more events", events.len() - EVENTS_MAX));
+    }
+}
+
+fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
+    let state = match (&pod.node, pod.waits) {
+        (Some(node), _) if pod.found => format!("was on {node} when the run began"),
+        (Some(node), _) => format!("went to {node} after {at}"),
+        (None, true) => format!("waits for a node after {at}"),
+        (None, false) => format!("does not wait after {at}: it was deleted before it had a node"),
+    };
+    lines.push(format!("pod {} of {} {state}", pod.name, pod.workload));
+    about_events(&pod.events, lines);
+    if !pod.kube_scheduler.is_empty() {
+        lines.push("  what kube-scheduler said of each node:".to_owned());
+        lines.extend(pod.kube_scheduler.iter().map(|own| format!("    {}", about_verdict(own))));
+    }
+    if let Some(karpenter) = &pod.karpenter {
+        let when = pod.claimed_at_seconds.map_or_else(String::new, |at| format!(" just before {}", span(at)));
+        lines.push(format!("  Karpenter{when}: {karpenter}"));
+    }
+    if let Some(weighed) = &pod.cluster_autoscaler {
+        let when = match (&pod.grown_by, pod.grown_at_seconds) {
+            (Some(id), Some(at)) => format!(" at {} (decision {id})", span(at)),
+            _ => String::new(),
+        };
+        lines.push(format!("  the Cluster Autoscaler{when}: {}", groups::outcome(weighed)));
+        groups::about_groups(weighed, lines);
+    }
+    let mut verdicts = String::new();
+    pod.node_pools.iter().for_each(|pool| pool.write(&mut verdicts));
+    lines.extend(verdicts.lines().map(|line| format!("  {line}")));
+    if let Some(decision) = &pod.evicted_by {
+        lines.push(format!("  evicted because decision {decision} removed its node"));
+    }
+    if let Some(successor) = &pod.replaced_by {
+        let place = match &pod.replaced_on {
+            Some(node) => format!("on {node}"),
+            None => "which got no node".to_owned(),
+        };
+        lines.push(format!("  replaced by {successor}, {place}"));
+    }
+    if let Some(vertical) = &pod.vertical {
+        about_requests(vertical, lines);
+    }
+}
+
+/// What is recommended for the containers of a pod, and what becomes of it.
+fn about_requests(own: &VerticalFigures, lines: &mut Vec<String>) {
+    let at = span(own.at_seconds);
+    lines.push(format!("  VerticalPodAutoscaler {} (mode {:?}) after {at}: {}", own.autoscaler, own.mode, own.because));
+    for resource in &own.resources {
+        let name = ResourceName(Symbol::new(&resource.resource));
+        let text = |amount: Option<i64>| amount.map_or_else(|| "nothing".to_owned(), |amount| name.format(amount));
+        let capped = match &resource.capped_by[..] {
+            [] => String::new(),
+            by => format!(", {} but for {}", text(resource.uncapped_target), by.join(" and ")),
+        };
+        lines.push(format!(
+            "    {} {name}: requests {}, recommended {} (bounds {} to {}){capped}",
+            resource.container,
+            text(resource.request),
+            name.format(resource.target),
+            text(resource.lower_bound),
+            text(resource.upper_bound)
+        ));
+    }
+}
+
+fn about_verdict(own: &SchedulerFigures) -> String {
+    match own.total {
+        Some(total) => {
+            let scores: Vec<String> = own.scores.iter().map(|(plugin, score)| format!("{plugin} {score}")).collect();
+            format!("{}: fits, total {total} ({})", own.node, scores.join(", "))
+        }
+        None => format!("{}: {}", own.node, own.reasons.join(", ")),
+    }
+}

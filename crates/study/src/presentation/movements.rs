@@ -1,0 +1,269 @@
+//! What has moved since a baseline: for the terminal, for a pull request, for a CI system.
+
+use std::fmt::Write as _;
+
+use super::{aligned_within, signed, signed_percent, value};
+use crate::baseline::{Movement, Standing};
+use crate::figures::{Figure, named};
+use crate::report::columns::folded;
+use crate::report::format::percent;
+use crate::report::markdown::cell;
+
+/// Cells of a row: scenario, policy, figure, what it was, what it is, the change, the tolerance, the verdict.
+fn cells(movement: &Movement, currency: &str) -> Vec<String> {
+    let say = |figure: &Figure, amount: Option<f64>| {
+        amount.map_or_else(|| "\u{2013}".to_owned(), |amount| value(figure, currency, amount))
+    };
+    let (label, was, is) = match named(movement.figure) {
+        Some(figure) => (figure.label, say(figure, movement.was), say(figure, movement.is)),
+        None => (movement.figure, String::new(), String::new()),
+    };
+    let change = change(movement, currency);
+    let verdict = match movement.standing {
+        Standing::Worse => "WORSE",
+        Standing::Better => "better",
+        Standing::Moved => "within",
+        Standing::NotJudged => NOT_JUDGED,
+        Standing::Same => "same",
+    };
+    let policy = format!("{} / {}", movement.scenario, movement.policy);
+    let judged = movement.standing != Standing::NotJudged;
+    let tolerance = if judged { percent(movement.tolerance) } else { "\u{2013}".to_owned() };
+    vec![policy, label.to_owned(), was, is, change, tolerance, verdict.to_owned()]
+}
+
+/// The change in percent; as a plain difference where the baseline is too near 0 for a percentage; a dash where either is not
+/// measured or nothing changed.
+fn change(movement: &Movement, currency: &str) -> String {
+    if let Some(share) = movement.change {
+        return signed_percent(share);
+    }
+    let difference =
+        movement.was.zip(movement.is).map(|(was, is)| is - was).filter(|difference| difference.abs() > 0.0);
+    match (named(movement.figure), difference) {
+        (Some(figure), Some(difference)) => signed(figure, currency, difference),
+        _ => "\u{2013}".to_owned(),
+    }
+}
+
+/// What is said of figures that never fail a check.
+const NOT_JUDGED: &str = "not judged";
+
+const HEADINGS: [&str; 7] = ["scenario / policy", "figure", "was", "is", "change", "tolerance", ""];
+
+/// What moved, the worse first; and a last line that says how it stands. Each movement comes with its currency. Where lines have no
+/// more than `width` characters, columns stand below one another.
+pub fn table(movements: &[(Movement, String)], width: Option<usize>) -> String {
+    let mut moved: Vec<&(Movement, String)> =
+        movements.iter().filter(|(movement, _)| movement.standing != Standing::Same).collect();
+    moved.sort_by_key(|(movement, _)| movement.standing);
+    let mut text = String::new();
+    if !moved.is_empty() {
+        let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
+        rows.extend(moved.iter().map(|(movement, currency)| cells(movement, currency)));
+        // A row is a figure of a policy of a scenario.
+        for line in aligned_within(&rows, 2, width).iter().flat_map(|line| folded(line, width)) {
+            let _ = writeln!(text, "{line}");
+        }
+        text.push('\n');
+    }
+    for line in folded(&verdict(movements), width) {
+        let _ = writeln!(text, "{line}");
+    }
+    text
+}
+
+/// How it stands, in a sentence.
+pub fn verdict(movements: &[(Movement, String)]) -> String {
+    let count = |standing: Standing| movements.iter().filter(|(movement, _)| movement.standing == standing).count();
+    let (worse, better, all) = (count(Standing::Worse), count(Standing::Better), movements.len());
+    match (worse, better) {
+        (0, 0) => format!("check: {all} figures, none worse"),
+        (0, _) => format!("check: {all} figures, none worse, {better} better: `--update` makes that the new baseline"),
+        _ => format!("check: {worse} of {all} figures worse than their tolerance allows"),
+    }
+}
+
+/// The table for a pull request's comment, in Markdown.
+pub fn markdown(movements: &[(Movement, String)]) -> String {
+    let mut text = format!("**{}**\n", verdict(movements));
+    let mut moved: Vec<&(Movement, String)> =
+        movements.iter().filter(|(movement, _)| movement.standing != Standing::Same).collect();
+    moved.sort_by_key(|(movement, _)| movement.standing);
+    if moved.is_empty() {
+        return text + &as_it_is(movements);
+    }
+    text += "\n| scenario / policy | figure | was | is | change | tolerance | |\n|---|---|--:|--:|--:|--:|---|\n";
+    for (movement, currency) in moved {
+        let row: Vec<String> = cells(movement, currency).iter().map(|cell| cell.replace('|', "\\|")).collect();
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+    text + &as_it_is(movements)
+}
+
+/// Figures that answer what is asked first, in that order.
+const ANSWERS: [&str; 6] =
+    ["cost", "pending_p99", "request_p99", "unavailable_pod_minutes", "evictions", "pods_pending"];
+
+/// What each scenario comes to, moved or not, as a folded table in Markdown.
+fn as_it_is(movements: &[(Movement, String)]) -> String {
+    let has = |name: &&&str| movements.iter().any(|(own, _)| own.figure == **name);
+    let shown: Vec<&str> = ANSWERS.iter().filter(has).copied().collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let labels = shown.iter().map(|name| named(name).map_or(*name, |figure| figure.label));
+    let mut text = format!(
+        "\n<details><summary>As it is</summary>\n\n| scenario / policy | {} |\n|---|{}\n",
+        labels.collect::<Vec<_>>().join(" | "),
+        "--:|".repeat(shown.len())
+    );
+    let same = |one: &(Movement, String), other: &(Movement, String)| {
+        (&one.0.scenario, &one.0.policy) == (&other.0.scenario, &other.0.policy)
+    };
+    for own in movements.chunk_by(same) {
+        let cell_of = |name: &&str| {
+            let found = own.iter().find(|(movement, _)| movement.figure == *name);
+            let said = found.and_then(|(own, currency)| Some(value(named(own.figure)?, currency, own.is?)));
+            said.unwrap_or_else(|| "\u{2013}".to_owned())
+        };
+        let cells: Vec<String> = shown.iter().map(cell_of).collect();
+        let name = cell(&format!("{} / {}", own[0].0.scenario, own[0].0.policy));
+        let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+    }
+    text + "\n</details>\n"
+}
+
+/// One test case for each figure, as CI systems read them.
+///
+/// Source: the JUnit XML form as Jenkins, GitLab and GitHub's reporters read it.
+pub fn junit(movements: &[(Movement, String)]) -> String {
+    let worse = movements.iter().filter(|(movement, _)| movement.standing == Standing::Worse).count();
+    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(xml, "<testsuites name=\"nodecast check\" tests=\"{}\" failures=\"{worse}\">", movements.len());
+    let mut suites: Vec<(String, Vec<&(Movement, String)>)> = Vec::new();
+    for entry in movements {
+        let name = format!("{} / {}", entry.0.scenario, entry.0.policy);
+        match suites.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, own)) => own.push(entry),
+            None => suites.push((name, vec![entry])),
+        }
+    }
+    for (name, own) in suites {
+        let worse = own.iter().filter(|(movement, _)| movement.standing == Standing::Worse).count();
+        let _ = writeln!(xml, "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{worse}\">", escaped(&name), own.len());
+        for (movement, currency) in own {
+            let case = format!("classname=\"{}\" name=\"{}\"", escaped(&name), escaped(movement.figure));
+            if movement.standing == Standing::Worse {
+                let cells = cells(movement, currency);
+                let message =
+                    format!("{} was {}, is {} ({}, at most {})", cells[1], cells[2], cells[3], cells[4], cells[5]);
+                let _ = writeln!(xml, "    <testcase {case}><failure message=\"{}\"/></testcase>", escaped(&message));
+            } else if movement.standing == Standing::NotJudged {
+                let _ = writeln!(xml, "    <testcase {case}><skipped message=\"{NOT_JUDGED}\"/></testcase>");
+            } else {
+                let _ = writeln!(xml, "    <testcase {case}/>");
+            }
+        }
+        xml += "  </testsuite>\n";
+    }
+    xml + "</testsuites>\n"
+}
+
+/// That a baseline is of another model, for a pull request's comment.
+pub fn other_model_markdown(message: &str, changes: &[&str], baseline: &str) -> String {
+    let mut text = format!("**check: {message}**\n\n");
+    for change in changes {
+        let _ = writeln!(text, "- {change}");
+    }
+    text + &format!("\nWrite it anew: `nodecast check --baseline {baseline} --update`\n")
+}
+
+/// That a baseline is of another model, as CI systems read it: one test that could not run.
+pub fn other_model_junit(message: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuites name=\"nodecast check\" tests=\"1\" failures=\"0\" errors=\"1\">\n  \
+         <testsuite name=\"baseline\" tests=\"1\" failures=\"0\" errors=\"1\">\n    \
+         <testcase classname=\"baseline\" name=\"model\"><error message=\"{}\"/></testcase>\n  \
+         </testsuite>\n</testsuites>\n",
+        escaped(message)
+    )
+}
+
+/// Text for an attribute in XML, which allows fewer control characters than HTML.
+fn escaped(plain: &str) -> String {
+    crate::report::page::text(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{junit, markdown, table};
+    use crate::baseline::{Movement, Standing};
+
+    fn movement(figure: &'static str, was: f64, is: f64, standing: Standing) -> (Movement, String) {
+        let change = crate::report::format::relative_change(is - was, was);
+        let (scenario, policy) = ("a|b<c.yaml".to_owned(), "p".to_owned());
+        let movement =
+            Movement { scenario, policy, figure, was: Some(was), is: Some(is), change, tolerance: 0.02, standing };
+        (movement, "USD".to_owned())
+    }
+
+    #[test]
+    fn columns_without_room_come_below_and_a_long_name_above() {
+        let movements = [
+            movement("cost", 10.0, 12.5, Standing::Worse),
+            movement("evictions", 4.0, 5.0, Standing::Moved),
+            movement("launches", 2.0, 3.0, Standing::NotJudged),
+        ];
+        let whole = table(&movements, None);
+        assert_eq!(table(&movements, Some(200)), whole);
+        for width in [70, 50, 25] {
+            let narrow = table(&movements, Some(width));
+            assert!(narrow.lines().all(|line| line.chars().count() <= width), "{width}:\n{narrow}");
+            let words = whole.split_whitespace().filter(|word| !"scenario / policy".contains(word));
+            words.for_each(|word| assert!(narrow.contains(word), "{word} is not in\n{narrow}"));
+        }
+        // The rows of a policy are below its name, where names and figures leave no room for more.
+        let narrow = table(&movements, Some(25));
+        assert!(narrow.starts_with("a|b<c.yaml / p\n  figure "), "{narrow}");
+        assert_eq!(narrow.matches("a|b<c.yaml / p").count(), 1, "{narrow}");
+    }
+
+    #[test]
+    fn change_from_nearly_zero_is_a_plain_difference() {
+        let movements = [
+            movement("requests_lost", 3e-201, 0.021, Standing::Worse),
+            movement("evictions", 0.0, 12.0, Standing::Worse),
+            movement("cost", 0.000_02, 730.0, Standing::Worse),
+        ];
+        let table = table(&movements, None);
+        assert!(table.contains("+2.1 points") && table.contains("+12") && table.contains("+$730.00"), "{table}");
+        assert!(table.lines().all(|line| line.chars().count() < 120), "{table}");
+        assert!(markdown(&movements).contains("| +12 |"), "{table}");
+    }
+
+    #[test]
+    fn what_is_worse_comes_first_and_nothing_breaks_the_form() {
+        let movements = [
+            movement("launches", 2.0, 3.0, Standing::NotJudged),
+            movement("cost", 10.0, 12.5, Standing::Worse),
+            movement("evictions", 4.0, 4.0, Standing::Same),
+        ];
+        let table = table(&movements, None);
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[1].contains("cost") && lines[1].contains("+25.0 %") && lines[1].ends_with("WORSE"), "{table}");
+        assert_eq!(lines.last(), Some(&"check: 1 of 3 figures worse than their tolerance allows"));
+        assert!(
+            markdown(&movements).contains("| a\\|b<c.yaml / p | cost | $10.00 | $12.50 | +25.0 % | 2.0 % | WORSE |")
+        );
+        assert!(markdown(&movements).contains("| a\\|b&lt;c.yaml / p | $12.50 | 4 |\n"));
+        assert!(markdown(&movements).contains(" | launches | 2 | 3 | +50.0 % | \u{2013} | not judged |\n"));
+        assert!(lines[2].contains("launches") && lines[2].ends_with("\u{2013}   not judged"), "{table}");
+        let xml = junit(&movements);
+        assert!(xml.contains("name=\"launches\"><skipped message=\"not judged\"/></testcase>"), "{xml}");
+        assert!(
+            xml.contains("failures=\"1\"") && xml.contains("a|b&lt;c.yaml") && xml.matches("<testcase").count() == 3
+        );
+    }
+}

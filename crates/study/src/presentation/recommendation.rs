@@ -1,0 +1,305 @@
+//! What `recommend` prints.
+
+use super::{aligned_within, known, signed_percent};
+use crate::catalog::PriceQuality;
+use crate::domain::words::counted;
+use crate::recommendation::{Advice, Change, Figures, Kind, LimitKept, Recommendation, Robustness, ValueChange};
+use crate::report::columns::folded;
+use crate::report::format::{self, Known, Measure, money_among};
+use crate::statistics::Estimate;
+
+/// Most lines of one change's diff; the JSON has all.
+const EDITS: usize = 12;
+/// Where paragraphs are wrapped that go nowhere narrower.
+const WIDTH: usize = 118;
+
+/// The answer as people read it.
+pub fn text(answer: &Recommendation) -> String {
+    text_within(answer, None)
+}
+
+/// The same, with columns below one another where lines have no more than `width` characters. What goes into a file or onto a
+/// command line stays as it is.
+pub fn text_within(answer: &Recommendation, width: Option<usize>) -> String {
+    let mut lines = Vec::new();
+    heading(answer, width, &mut lines);
+    changes(answer, width, &mut lines);
+    costs(answer, width, &mut lines);
+    robustness(&answer.robustness, width, &mut lines);
+    commitments(answer, width, &mut lines);
+    trust(answer, width, &mut lines);
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// The answer in one sentence.
+pub fn sentence(answer: &Recommendation) -> String {
+    let saved = || {
+        let share = answer.saving().map_or_else(String::new, |own| known(&own).text(Measure::Share));
+        let count = counted(answer.changes.len() as u64, "change saves", "changes save");
+        format!("{count} {share} of the bill")
+    };
+    match answer.advice {
+        Advice::Change => format!("{}: {} a month", saved(), monthly(answer)),
+        Advice::TooLittle => format!("leave it: {}, not surely enough to be worth it (--worth)", saved()),
+        Advice::NothingSaves => "leave it: nothing that was tried saves enough to be worth a change".to_owned(),
+        Advice::NotSure => {
+            "leave it: what seemed to save is not sure to, with seeds that the search had not seen".to_owned()
+        }
+        Advice::BeyondLimits => {
+            let broken: Vec<&str> = answer.limits.iter().filter(|own| !own.kept).map(|own| own.name.as_str()).collect();
+            let saves = monthly(answer);
+            format!(
+                "leave it: what would save {saves} a month does not keep what has to be kept ({})",
+                broken.join(", ")
+            )
+        }
+    }
+}
+
+/// What a month costs less.
+fn monthly(answer: &Recommendation) -> String {
+    let Some(paired) = &answer.cost_per_month else { return String::new() };
+    known(&paired.difference.negated()).text(among_today(answer))
+}
+
+/// Money among what a month costs today.
+pub(super) fn among_today(answer: &Recommendation) -> Measure<'_> {
+    let today = answer.today.as_ref().and_then(|own| own.cost_per_month);
+    Measure::Money { currency: &answer.currency, largest: today.map_or(f64::INFINITY, |own| own.mean) }
+}
+
+pub(super) fn money(answer: &Recommendation, amount: f64) -> String {
+    let today = answer.today.as_ref().and_then(|own| own.cost_per_month);
+    money_among(&answer.currency, amount, today.map_or(amount, |own| own.mean))
+}
+
+fn heading(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    lines.extend(folded(&format!("{}: {}", answer.scenario, sentence(answer)), width));
+    let effort = &answer.effort;
+    let rests_on = format!(
+        "policy {} in {}; {} of {} settings from seed {}, confirmed with {} that the search had not seen",
+        answer.policy,
+        answer.region,
+        counted(effort.used, "simulation", "simulations"),
+        effort.settings,
+        effort.first_seed,
+        counted(effort.confirmed_with, "seed", "seeds"),
+    );
+    lines.extend(folded(&rests_on, width));
+    lines.push(String::new());
+}
+
+fn changes(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    if answer.advice == Advice::BeyondLimits {
+        let beyond = |own: &Change| format!("it is: {}: {}, instead of {}", own.subject, own.to, own.from);
+        lines.extend(answer.changes.iter().flat_map(|own| folded(&beyond(own), width)));
+        lines.push(String::new());
+    }
+    if !answer.is_change() {
+        return;
+    }
+    for (number, own) in answer.changes.iter().enumerate() {
+        change(answer, (number + 1, own), width, lines);
+    }
+}
+
+fn change(answer: &Recommendation, (number, own): (usize, &Change), width: Option<usize>, lines: &mut Vec<String>) {
+    let saves = known(&own.saves_per_month).text(among_today(answer));
+    lines.extend(folded(&format!("{number}. {}: {}, instead of {}", own.subject, own.to, own.from), width));
+    lines.extend(folded(&format!("   saves {saves} a month, {}", beside(answer, own)), width));
+    let mut object = "";
+    for edit in own.edits.iter().take(EDITS) {
+        if edit.object != object {
+            lines.extend(folded(&format!("   {}", edit.object), width));
+            object = &edit.object;
+        }
+        lines.extend(diff(edit).into_iter().map(|line| format!("     {line}")));
+    }
+    if own.edits.len() > EDITS {
+        let more = counted((own.edits.len() - EDITS) as u64, "value", "values");
+        lines.extend(folded(&format!("   and {more} more with --format json"), width));
+    }
+    lines.push(String::new());
+}
+
+/// Which of the other changes are made where it is told what a change saves.
+pub(super) fn beside(answer: &Recommendation, own: &Change) -> &'static str {
+    let bound = Kind::Commitments.as_str();
+    if own.lever != bound && answer.changes.iter().any(|other| other.lever == bound) {
+        return "all others made but the commitment, which is for what they come to";
+    }
+    "all others made"
+}
+
+/// A value before and after, as a diff shows it.
+pub(super) fn diff(edit: &ValueChange) -> Vec<String> {
+    let line = |sign: char, value: &String| format!("{sign} {}: {value}", edit.path);
+    edit.before.iter().map(|own| line('-', own)).chain(edit.after.iter().map(|own| line('+', own))).collect()
+}
+
+fn costs(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    let rows = comparison(answer);
+    if rows.is_empty() {
+        return;
+    }
+    let tried = if answer.is_change() { "recommended" } else { "best that was tried" };
+    let head = ["", "today", tried].map(str::to_owned).to_vec();
+    let rows = rows.into_iter().map(|(name, before, after)| vec![name, before, after]);
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    lines.extend(aligned_within(&rows, 1, width).iter().flat_map(|line| folded(line, width)));
+    lines.push(String::new());
+    let count = answer.effort.confirmed_with;
+    lines.extend(answer.limits.iter().filter_map(|own| limit(own, count)).flat_map(|line| folded(&line, width)));
+    lines.push(String::new());
+}
+
+/// A figure: its name, where it stands, and what it is measured in.
+type Row<'s> = (&'s str, fn(&Figures) -> Option<Estimate>, Measure<'s>);
+
+/// What each figure is today and as it would be.
+pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String)> {
+    let (Some(today), Some(own)) = (&answer.today, &answer.recommended) else { return Vec::new() };
+    let rows: [Row<'_>; 6] = [
+        ("cost per month", |own| own.cost_per_month, among_today(answer)),
+        ("pods wait for a node, p99", |own| own.pending_p99, Measure::Seconds),
+        ("replicas missing, pod-minutes", |own| own.unavailable_pod_minutes, Measure::Count),
+        ("pods evicted", |own| own.evictions, Measure::Count),
+        ("Spot interruptions", |own| own.interruptions, Measure::Count),
+        ("response time, p99", |own| own.request_p99, Measure::Seconds),
+    ];
+    let row = |(name, of, measure): Row<'_>| {
+        let (before, after) = (of(today)?, of(own)?);
+        // Counts cannot be less than none.
+        let cell = |own: &Estimate| {
+            let own = known(own);
+            Known { ends: own.ends || own.low.is_some_and(|low| low <= 0.0), ..own }.text(measure)
+        };
+        Some((name.to_owned(), cell(&before), cell(&after)))
+    };
+    rows.into_iter().filter_map(row).collect()
+}
+
+/// How an objective is kept; nothing for what is only not to be worse than today.
+fn limit(own: &LimitKept, count: u64) -> Option<String> {
+    let (before, after) = own.met?;
+    let word = if own.kept { "kept" } else { "NOT KEPT" };
+    Some(format!("objective {}: met in {after} of {count} runs ({before} today), {word}", own.name))
+}
+
+fn robustness(all: &[Robustness], width: Option<usize>, lines: &mut Vec<String>) {
+    if all.is_empty() {
+        return;
+    }
+    lines.push("and if things turn out differently:".to_owned());
+    for own in all {
+        let cost = own.relative.as_ref().map_or_else(|| "-".to_owned(), |relative| signed_percent(relative.mean));
+        let verdict = match &own.why {
+            None => "holds".to_owned(),
+            Some(why) => format!("no longer holds: {why}"),
+        };
+        let mut line = format!("  {:<52}{cost:>9}  {verdict}", own.when);
+        // Folded, space between columns would only break it earlier.
+        if width.is_some_and(|width| line.chars().count() > width) {
+            line = format!("  {}: {cost}, {verdict}", own.when);
+        }
+        lines.extend(folded(&line, width));
+    }
+    lines.push(String::new());
+}
+
+fn commitments(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    for own in &answer.commitments {
+        let none = own.curve.first().map_or(0.0, |point| point.cost_per_month);
+        let best = own.best_cost_per_month;
+        if own.best_per_hour < 0.01 || best >= none {
+            continue;
+        }
+        let family = format!(
+            "{} On-Demand: {} per month; with a 1-year, no-upfront commitment of {}/h ({:.1}% off, {}): about {}",
+            own.family,
+            money(answer, none),
+            format::money(&answer.currency, own.best_per_hour),
+            own.discount * 100.0,
+            own.discount_quality,
+            money(answer, best),
+        );
+        lines.extend(folded(&family, width));
+    }
+    if answer.commitments.iter().any(|curve| curve.discount_quality == PriceQuality::Derived.as_str()) {
+        let derived =
+            "  (a derived discount follows from the all-upfront price; true no-upfront prices are up to 1.5% higher)";
+        lines.extend(folded(derived, width));
+    }
+    if !answer.commitments.is_empty() {
+        let holds = "  (a commitment holds for a year: it is worth this only if the year is like what was simulated)";
+        lines.extend(folded(holds, width));
+        lines.push(String::new());
+    }
+}
+
+fn trust(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    lines.push(if answer.levers.is_empty() {
+        "nothing could be tried".to_owned()
+    } else {
+        "what was tried:".to_owned()
+    });
+    let mut kinds: Vec<&str> = Vec::new();
+    for own in &answer.levers {
+        if !kinds.contains(&own.lever.as_str()) {
+            kinds.push(&own.lever);
+        }
+    }
+    for kind in kinds {
+        let subjects: Vec<&str> =
+            answer.levers.iter().filter(|own| own.lever == kind).map(|own| own.subject.as_str()).collect();
+        let line =
+            if subjects == [kind] { format!("  {kind}") } else { format!("  {kind} of {}", subjects.join(", ")) };
+        lines.extend(wrapped(&line, "    ", width));
+    }
+    lines.push(format!(
+        "this answer again, on any machine: --simulations {} --seed {}{}{}{}",
+        answer.effort.simulations,
+        answer.effort.first_seed,
+        set_before(&answer.set),
+        if answer.options.is_empty() { "" } else { " " },
+        answer.options
+    ));
+    if answer.effort.spent {
+        let further = answer.effort.simulations * 2;
+        let ended = format!("the search ended before it was through; --simulations {further} looks further");
+        lines.extend(folded(&ended, width));
+    }
+    for warning in &answer.warnings {
+        lines.extend(wrapped(&format!("warning: {warning}"), "", width));
+    }
+}
+
+/// A paragraph, wrapped at [`WIDTH`], with `indent` from its second line on; where lines have less room, folded as all are.
+fn wrapped(line: &str, indent: &str, width: Option<usize>) -> Vec<String> {
+    if width.is_some_and(|width| width < WIDTH) {
+        return folded(line, width);
+    }
+    let options = textwrap::Options::new(WIDTH).subsequent_indent(indent);
+    textwrap::wrap(line, options).into_iter().map(String::from).collect()
+}
+
+/// The options by which a scenario was changed first, each after a space: how long to simulate, and what was set.
+fn set_before(set: &[String]) -> String {
+    let option = |text: &String| match text.strip_prefix("duration=") {
+        Some(duration) => format!(" --duration {duration}"),
+        None => format!(" --set '{}'", text.replace('\'', "'\\''")),
+    };
+    set.iter().map(option).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::set_before;
+
+    #[test]
+    fn what_was_set_first_is_set_again() {
+        let set = ["NodePool[default].spec.weight=5", "duration=1h30m"].map(str::to_owned);
+        assert_eq!(set_before(&set), " --set 'NodePool[default].spec.weight=5' --duration 1h30m");
+        assert_eq!(set_before(&[]), "");
+    }
+}

@@ -1,0 +1,314 @@
+//! The page of `recommend`: the answer, what it costs in what, and the curves that it was chosen from.
+
+use super::recommendation::{among_today, beside, comparison, diff, money, sentence};
+use super::{known, signed_percent};
+use crate::domain::words::counted;
+use crate::recommendation::{FamilyCurve, Recommendation, Tried};
+use crate::report::format::span;
+use crate::report::page::{Html, STYLE, head, text};
+
+const OWN_STYLE: &str = "\
+svg .other { fill: var(--faint); fill-opacity: 0.55; }
+svg .today { fill: none; stroke: var(--faint); stroke-width: 3; }
+svg .recommended { fill: var(--good); }
+svg .curve { fill: none; stroke: var(--dot); stroke-width: 2; }
+svg .axis { fill: var(--faint); font-size: 12px; }
+svg .mark { fill: currentColor; font-size: 12px; }
+svg .grid { stroke: var(--line); }
+:root { --dot: #0969da; }
+@media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
+.verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
+.curves { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr)); gap: 1rem 1.5rem; }
+.curves figure { margin: 0; min-width: 0; max-width: 36rem; }
+pre.diff { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.5rem 0.75rem; overflow-x: auto; }
+@media (max-width: 480px) { svg .axis, svg .mark { font-size: 15px; } }
+";
+
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 300.0;
+const LEFT: f64 = 88.0;
+/// From the end of the axis along to the edge.
+const RIGHT: f64 = 24.0;
+const BELOW: f64 = 44.0;
+const ABOVE: f64 = 14.0;
+/// Rows of the table of settings that were tried.
+const ROWS: usize = 12;
+
+/// The page of an answer.
+pub fn render(answer: &Recommendation) -> String {
+    let mut page = Html::new();
+    head(&mut page, &format!("{}, recommended", answer.scenario), &[STYLE, OWN_STYLE], &[]);
+    page.element("h1", &format!("{}: what to change", answer.scenario));
+    page.raw("<div class=\"verdict\">\n");
+    page.element("p", &sentence(answer));
+    page.raw("</div>\n");
+    changes(&mut page, answer);
+    costs(&mut page, answer);
+    robustness(&mut page, answer);
+    curves(&mut page, answer);
+    tried(&mut page, answer);
+    if !answer.warnings.is_empty() {
+        page.raw("<div class=\"warnings\">\n");
+        page.element("h2", &counted(answer.warnings.len() as u64, "warning", "warnings"));
+        page.list(answer.warnings.iter());
+        page.raw("</div>\n");
+    }
+    page.raw("</main>\n<footer>\n");
+    let effort = &answer.effort;
+    let footer = format!(
+        "{} {}, policy {} in {}, prices of {}; {} of {} settings, confirmed with {}",
+        answer.program,
+        answer.program_version,
+        answer.policy,
+        answer.region,
+        answer.price_date,
+        counted(effort.used, "simulation", "simulations"),
+        effort.settings,
+        counted(effort.confirmed_with, "fresh seed", "fresh seeds"),
+    );
+    page.element("p class=\"note\"", &footer);
+    page.raw("</footer>\n</body>\n</html>\n");
+    page.finish()
+}
+
+fn changes(page: &mut Html, answer: &Recommendation) {
+    if !answer.is_change() {
+        return;
+    }
+    page.element("h2", "What to change");
+    for (number, own) in answer.changes.iter().enumerate() {
+        page.element("h3", &format!("{}. {}: {}", number + 1, own.subject, own.to));
+        let saves = known(&own.saves_per_month).text(among_today(answer));
+        page.element("p", &format!("Saves {saves} a month, {}. Today: {}.", beside(answer, own), own.from));
+        let mut lines = Vec::new();
+        let mut object = "";
+        for edit in &own.edits {
+            if edit.object != object {
+                lines.push(edit.object.clone());
+                object = &edit.object;
+            }
+            lines.extend(diff(edit).into_iter().map(|line| format!("  {line}")));
+        }
+        page.raw(&format!("<pre class=\"diff\">{}</pre>\n", text(&lines.join("\n"))));
+    }
+}
+
+fn costs(page: &mut Html, answer: &Recommendation) {
+    let rows = comparison(answer);
+    if rows.is_empty() {
+        return;
+    }
+    page.element("h2", "What it saves, and what it costs");
+    let own = if answer.is_change() { "Recommended" } else { "Best that was tried" };
+    table(page, &["", "Today", own], rows.into_iter().map(|(name, before, after)| vec![name, before, after]));
+    let objectives: Vec<Vec<String>> = answer
+        .limits
+        .iter()
+        .filter_map(|own| {
+            let (before, after) = own.met?;
+            let kept = if own.kept { "kept" } else { "not kept" };
+            Some(vec![own.name.clone(), before.to_string(), after.to_string(), kept.to_owned()])
+        })
+        .collect();
+    if !objectives.is_empty() {
+        page.element("h2", "Objectives");
+        let runs = counted(answer.effort.confirmed_with, "run", "runs");
+        table(page, &[&format!("Met, of {runs}"), "Today", own, ""], objectives.into_iter());
+    }
+}
+
+fn robustness(page: &mut Html, answer: &Recommendation) {
+    if answer.robustness.is_empty() {
+        return;
+    }
+    page.element("h2", "If things turn out differently");
+    let row = |own: &crate::recommendation::Robustness| {
+        let cost =
+            own.relative.as_ref().map_or_else(|| "\u{2013}".to_owned(), |relative| signed_percent(relative.mean));
+        let verdict = own.why.as_ref().map_or_else(|| "holds".to_owned(), |why| format!("no longer holds: {why}"));
+        vec![own.when.clone(), cost, verdict]
+    };
+    table(page, &["When", "Cost against today", ""], answer.robustness.iter().map(row));
+}
+
+fn table(page: &mut Html, headings: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    page.raw("<div class=\"scroll\"><table>\n<thead><tr>");
+    headings.iter().for_each(|name| page.raw(&format!("<th>{}</th>", text(name))));
+    page.raw("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        page.raw("<tr>");
+        row.iter().for_each(|cell| page.raw(&format!("<td>{}</td>", text(cell))));
+        page.raw("</tr>\n");
+    }
+    page.raw("</tbody>\n</table></div>\n");
+}
+
+fn curves(page: &mut Html, answer: &Recommendation) {
+    page.element("h2", "What was tried");
+    page.element(
+        "p class=\"note\"",
+        "Each dot is a setting that was tried, whether it keeps the objectives or not: the ring is today, the full dot what is recommended.",
+    );
+    page.raw("<div class=\"curves\">\n");
+    let waits = |own: &Tried| own.pending_p99;
+    scatter(page, answer, ("pods wait for a node, p99", &|value| span(value)), &waits);
+    let evictions = |own: &Tried| Some(own.evictions);
+    scatter(page, answer, ("pods evicted", &|value| format!("{value:.0}")), &evictions);
+    answer.commitments.iter().for_each(|own| commitment(page, answer, own));
+    page.raw("</div>\n");
+}
+
+/// An axis of a drawing: the values at its ends, and where these stand.
+struct Scale {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Scale {
+    fn over(values: impl Iterator<Item = f64> + Clone, (from, to): (f64, f64)) -> Self {
+        let low = values.clone().fold(f64::INFINITY, f64::min);
+        let high = values.fold(f64::NEG_INFINITY, f64::max);
+        let (low, high) = if low.is_finite() && high.is_finite() { (low, high) } else { (0.0, 1.0) };
+        let margin = if high > low { (high - low) * 0.05 } else { low.abs().max(1.0) * 0.1 };
+        Self {
+            low: (low - margin).max(if low >= 0.0 { 0.0 } else { f64::NEG_INFINITY }),
+            high: high + margin,
+            from,
+            to,
+        }
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
+    }
+
+    /// Values to mark: both ends and the middle.
+    fn ticks(&self) -> [f64; 3] {
+        [self.low, (self.low + self.high) / 2.0, self.high]
+    }
+}
+
+/// How a value reads.
+type Shown<'s> = &'s dyn Fn(f64) -> String;
+
+/// The frame of a drawing with its marks.
+fn frame(page: &mut Html, (x, y): (&Scale, &Scale), (shown_x, shown_y): (Shown<'_>, Shown<'_>)) {
+    let ticks = x.ticks();
+    for (ordinal, value) in ticks.into_iter().enumerate() {
+        let at = x.at(value);
+        page.raw(&format!(
+            "<line class=\"grid\" x1=\"{at:.1}\" y1=\"{ABOVE}\" x2=\"{at:.1}\" y2=\"{:.1}\"/>",
+            HEIGHT - BELOW
+        ));
+        let label = text(&shown_x(value));
+        // The last label ends where the drawing does, however long it is.
+        let (anchor, at) = if ordinal + 1 == ticks.len() { ("end", WIDTH) } else { ("middle", at) };
+        page.raw(&format!(
+            "<text class=\"axis\" text-anchor=\"{anchor}\" x=\"{at:.1}\" y=\"{:.1}\">{label}</text>\n",
+            HEIGHT - BELOW + 18.0
+        ));
+    }
+    for value in y.ticks() {
+        let at = y.at(value);
+        page.raw(&format!(
+            "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/>",
+            WIDTH - RIGHT
+        ));
+        let label = text(&shown_y(value));
+        page.raw(&format!(
+            "<text class=\"axis\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{label}</text>\n",
+            LEFT - 6.0,
+            at + 4.0
+        ));
+    }
+}
+
+fn open(page: &mut Html, caption: &str) {
+    page.raw(&format!("<figure><figcaption>{}</figcaption>\n", text(caption)));
+    page.raw(&format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\n", text(caption)));
+}
+
+/// Cost against something else, a dot for each setting that was tried.
+fn scatter(
+    page: &mut Html,
+    answer: &Recommendation,
+    (name, shown): (&str, Shown<'_>),
+    of: &dyn Fn(&Tried) -> Option<f64>,
+) {
+    let points: Vec<(f64, f64, &str)> =
+        answer.tried.iter().filter_map(|own| Some((own.cost_per_month, of(own)?, own.role.as_str()))).collect();
+    if points.len() < 2 {
+        return;
+    }
+    let x = Scale::over(points.iter().map(|own| own.0), (LEFT, WIDTH - RIGHT));
+    let y = Scale::over(points.iter().map(|own| own.1), (HEIGHT - BELOW, ABOVE));
+    open(page, &format!("Cost per month against {name}"));
+    frame(page, (&x, &y), (&|value| money(answer, value), shown));
+    // Those that have a name last, so that nothing covers them.
+    for named in [false, true] {
+        for (cost, value, role) in points.iter().filter(|own| own.2.is_empty() != named) {
+            let class = if role.is_empty() { "other" } else { role };
+            let radius = if named { 7 } else { 4 };
+            let (cx, cy) = (x.at(*cost), y.at(*value));
+            page.raw(&format!("<circle class=\"{class}\" cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"{radius}\"/>"));
+            if named {
+                let (anchor, at) = if cx > WIDTH / 2.0 { ("end", cx - 11.0) } else { ("start", cx + 11.0) };
+                page.raw(&format!(
+                    "<text class=\"mark\" text-anchor=\"{anchor}\" x=\"{at:.1}\" y=\"{:.1}\">{role}</text>\n",
+                    cy - 8.0
+                ));
+            }
+        }
+    }
+    page.raw("</svg></figure>\n");
+}
+
+/// What a month costs by how much is committed.
+fn commitment(page: &mut Html, answer: &Recommendation, own: &FamilyCurve) {
+    let x = Scale::over(own.curve.iter().map(|point| point.per_hour), (LEFT, WIDTH - RIGHT));
+    let costs = own.curve.iter().map(|point| point.cost_per_month).chain([own.best_cost_per_month]);
+    let y = Scale::over(costs, (HEIGHT - BELOW, ABOVE));
+    open(page, &format!("On-Demand {} by commitment per hour, a year, no upfront: cost per month", own.family));
+    let hourly = |value: f64| crate::report::format::money(&answer.currency, value);
+    frame(page, (&x, &y), (&hourly, &|value| money(answer, value)));
+    let places: Vec<String> = own
+        .curve
+        .iter()
+        .map(|point| format!("{:.1},{:.1}", x.at(point.per_hour), y.at(point.cost_per_month)))
+        .collect();
+    page.raw(&format!("<polyline class=\"curve\" points=\"{}\"/>\n", places.join(" ")));
+    page.raw(&format!(
+        "<circle class=\"recommended\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6\"/>",
+        x.at(own.best_per_hour),
+        y.at(own.best_cost_per_month)
+    ));
+    page.raw("</svg></figure>\n");
+}
+
+fn tried(page: &mut Html, answer: &Recommendation) {
+    let row = |own: &Tried| {
+        let what = if own.changes.is_empty() { "as it is today".to_owned() } else { own.changes.join("; ") };
+        let wait = own.pending_p99.map_or_else(|| "\u{2013}".to_owned(), span);
+        vec![what, money(answer, own.cost_per_month), wait, format!("{:.1}", own.evictions), own.seeds.to_string()]
+    };
+    let headings = ["Setting", "Cost per month", "Wait, p99", "Evictions", "Seeds"];
+    table(page, &headings, answer.tried.iter().take(ROWS).map(row));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEIGHT, Html, LEFT, OWN_STYLE, STYLE, Scale, WIDTH, frame};
+
+    #[test]
+    fn labels_end_within_the_drawing_and_drawings_within_their_columns() {
+        let mut page = Html::new();
+        let x = Scale { low: 900.0, high: 1_050.41, from: LEFT, to: WIDTH - 24.0 };
+        let y = Scale { low: 0.0, high: 1.0, from: HEIGHT, to: 0.0 };
+        frame(&mut page, (&x, &y), (&|value| format!("${value:.2}"), &|value| format!("{value:.1}")));
+        let page = page.finish();
+        assert!(page.contains("text-anchor=\"end\" x=\"480.0\" y=\"274.0\">$1050.41</text>"), "{page}");
+        assert!(!STYLE.contains("min-width: 560px") && OWN_STYLE.contains("minmax(min(100%, 24rem), 1fr)"));
+    }
+}

@@ -1,0 +1,217 @@
+//! The table that `compare` prints.
+
+use super::verdict::verdict;
+use super::{
+    aligned_within, compared, counted, interval, known, known_difference, measure, measure_of_difference, seeds,
+};
+use crate::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, ObjectiveRow, ObjectiveShare};
+use crate::figures::{FIGURES, Figure, for_people};
+use crate::report::columns::printed;
+use crate::report::format::{self, Known, Measure, span};
+use crate::scenario::Caveat;
+use crate::statistics::{Estimate, Paired};
+
+/// Figures of the table; the page and the JSON have all.
+const SHOWN: [&str; 20] = [
+    "unavailable_pod_minutes",
+    "workloads_at_zero",
+    "at_zero",
+    "at_max",
+    "cost",
+    "cost_per_month",
+    "cost_estimated",
+    "pending_mean",
+    "pending_p99",
+    "pods_waited",
+    "pods_pending",
+    "request_p99",
+    "requests_unanswered",
+    "requests_lost",
+    "message_wait",
+    "messages_undone",
+    "jobs_undone",
+    "nodes_mean",
+    "evictions",
+    "interruptions",
+];
+/// Warnings that are printed; the page has all.
+const WARNINGS_MAX: usize = 3;
+
+/// The table of `comparison`.
+pub fn table(comparison: &Comparison) -> String {
+    table_within(comparison, None)
+}
+
+/// The table of `comparison`, with columns below one another where lines have no more than `width` characters.
+pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
+    let mut lines = Vec::new();
+    heading(comparison, &mut lines);
+    lines.extend(aligned_within(&means(comparison), 1, width));
+    for rows in [differences(comparison), objectives(comparison)].iter().filter(|rows| !rows.is_empty()) {
+        lines.push(String::new());
+        lines.extend(aligned_within(rows, 1, width));
+    }
+    lines.push(String::new());
+    lines.extend(verdict(comparison));
+    let assumptions = comparison.about.assumptions.iter();
+    lines.extend(assumptions.filter(|own| *own == DRAWS_PRICE_ERRORS).cloned());
+    warnings(&comparison.warnings, &mut lines);
+    printed(&lines, width)
+}
+
+fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
+    let about = &comparison.about;
+    let replications = format::counted(about.replications, "replication", "replications");
+    lines.push(format!("{}: {}, {replications}, {}", about.scenario, compared(comparison), seeds(comparison)));
+    lines.push(format!(
+        "{} from {} in {}, prices of {}",
+        durations(about),
+        about.start,
+        about.region,
+        about.price_date
+    ));
+    lines.extend(format::warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
+    if about.replications < about.replications_planned {
+        lines.push(format!("stopped early: {} replications were planned", about.replications_planned));
+    }
+    lines.push(String::new());
+}
+
+/// How long the runs are, those of the second scenario too where they are not as long.
+pub(super) fn durations(about: &About) -> String {
+    let first = span(about.duration_seconds);
+    about.other_duration_seconds.map_or_else(|| first.clone(), |other| format!("{first} and {}", span(other)))
+}
+
+/// The figures shown that any policy has a value for; that no Spot node was interrupted is worth a line.
+fn shown(comparison: &Comparison) -> Vec<(usize, &'static Figure)> {
+    let spot = comparison.points.iter().any(|point| point.spot);
+    let any = |position: usize| {
+        comparison.policies.iter().any(|policy| policy.figures[position].mean.is_some_and(|mean| mean.mean.abs() > 0.0))
+    };
+    let worth = |position: usize, figure: &Figure| any(position) || (spot && figure.name == "interruptions");
+    let chosen = for_people().filter(|(_, figure)| SHOWN.contains(&figure.name));
+    chosen.filter(|(position, figure)| worth(*position, figure)).collect()
+}
+
+/// One line for each figure, one column for each policy: the mean, and half the width of its interval.
+fn means(comparison: &Comparison) -> Vec<Vec<String>> {
+    let currency = &comparison.about.currency;
+    let mut rows = vec![vec!["mean".to_owned()]];
+    rows[0].extend(comparison.policies.iter().map(|policy| policy.name.clone()));
+    for (position, figure) in shown(comparison) {
+        let mut row = vec![figure.label.to_owned()];
+        row.extend(comparison.policies.iter().map(|policy| mean_cell(figure, currency, policy.figures[position].mean)));
+        rows.push(row);
+    }
+    rows
+}
+
+/// The mean and half the width of its interval; the ends of the interval where one is what the figure cannot go beyond, or
+/// reaches much further on one side.
+pub(super) fn mean_cell(figure: &Figure, currency: &str, mean: Option<Estimate>) -> String {
+    let Some(mean) = mean else { return "\u{2013}".to_owned() };
+    let (least, most) = figure.unit.range();
+    let bounded = mean.low.is_some_and(|low| low <= least) || mean.high.is_some_and(|high| high >= most);
+    let own = known(&mean);
+    Known { ends: own.ends || bounded, ..own }.text(measure(figure, currency, mean.mean))
+}
+
+/// One line for each figure, one column for each policy but the first: the difference and its interval; none for one policy.
+fn differences(comparison: &Comparison) -> Vec<Vec<String>> {
+    let Some((first, others)) = comparison.policies.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Vec::new();
+    };
+    let with_interval = if comparison.about.replications > 1 { ", 95 % interval" } else { "" };
+    let mut rows = vec![vec![format!("against {}{with_interval}", first.name)]];
+    rows[0].extend(others.iter().map(|policy| policy.name.clone()));
+    for (position, figure) in shown(comparison).into_iter().filter(|(_, figure)| is_difference(comparison, figure)) {
+        let mut row = vec![figure.label.to_owned()];
+        row.extend(others.iter().map(|policy| {
+            let paired = policy.figures[position].against_first.as_ref();
+            paired
+                .map_or_else(|| "\u{2013}".to_owned(), |paired| difference(figure, &comparison.about.currency, paired))
+        }));
+        rows.push(row);
+    }
+    rows
+}
+
+/// Whether a difference of this figure says anything: what runs of two lengths cost does not.
+pub(super) fn is_difference(comparison: &Comparison, figure: &Figure) -> bool {
+    comparison.cost_figure() == "cost" || !matches!(figure.name, "cost" | "cost_idle")
+}
+
+/// A difference: costs as shares, the rest in their own unit.
+pub(super) fn difference(figure: &Figure, currency: &str, paired: &Paired) -> String {
+    match (figure.unit, &paired.relative) {
+        (crate::figures::Unit::Money, Some(relative)) => known_difference(relative).text(Measure::Share),
+        _ => {
+            let own = &paired.difference;
+            known_difference(own).text(measure_of_difference(figure, currency, own.mean))
+        }
+    }
+}
+
+/// One line for each objective, one column for each policy; none without objectives.
+fn objectives(comparison: &Comparison) -> Vec<Vec<String>> {
+    let objectives = comparison.objectives();
+    if objectives.is_empty() {
+        return Vec::new();
+    }
+    let mut rows = vec![vec!["objectives met".to_owned()]];
+    rows[0].extend(comparison.policies.iter().map(|policy| policy.name.clone()));
+    rows.extend(objectives.iter().map(objective_row));
+    rows
+}
+
+/// An objective, and for each policy how often it was met.
+pub(super) fn objective_row((objective, cells): &ObjectiveRow<'_>) -> Vec<String> {
+    let mut row = vec![format!("{} at most {}", objective.name, limit(objective))];
+    row.extend(cells.iter().map(|own| own.map_or_else(|| "not asked for".to_owned(), met)));
+    row
+}
+
+/// The limit of an objective in its unit.
+pub(super) fn limit(objective: &ObjectiveShare) -> String {
+    format::objective(&objective.unit, objective.limit)
+}
+
+/// `29 of 30 runs (83 to 99 %)`.
+fn met(objective: &ObjectiveShare) -> String {
+    let Some(share) = &objective.share else { return "not measured".to_owned() };
+    let whole = |share: f64| format!("{:.0}", share * 100.0);
+    format!("{} of {} runs ({} %)", objective.met, objective.judged, interval(share, whole))
+}
+
+/// The first of the warnings.
+pub(super) fn warnings(warnings: &[Caveat], lines: &mut Vec<String>) {
+    if warnings.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push(format!("{}:", format::counted(warnings.len() as u64, "warning", "warnings")));
+    lines.extend(warnings.iter().take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
+    if warnings.len() > WARNINGS_MAX {
+        lines.push(format!("  and {} more in the report", counted((warnings.len() - WARNINGS_MAX) as f64)));
+    }
+}
+
+/// `replications.csv`: one line for each simulation, one column for each figure.
+///
+/// # Errors
+/// Whatever `output` returns.
+pub fn replications(comparison: &Comparison, output: &mut dyn std::io::Write) -> std::io::Result<()> {
+    let mut writer = csv::Writer::from_writer(output);
+    let mut header = vec!["policy".to_owned(), "seed".to_owned()];
+    header.extend(FIGURES.iter().map(|figure| figure.name.to_owned()));
+    header.push("event_hash".to_owned());
+    writer.write_record(&header)?;
+    for point in &comparison.points {
+        let mut row = vec![point.policy.clone(), point.seed.to_string()];
+        row.extend(point.figures.iter().map(|value| value.map_or_else(String::new, |value| value.to_string())));
+        row.push(point.event_hash.clone());
+        writer.write_record(&row)?;
+    }
+    writer.flush()
+}

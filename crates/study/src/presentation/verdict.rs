@@ -1,0 +1,252 @@
+//! What a comparison says, in sentences: what cannot be compared first, then cost, objectives and how well they are known.
+
+use super::table::limit;
+use super::{causes, counted, known, known_difference};
+use crate::comparison::{Comparison, FigureResult, ObjectiveRow};
+use crate::report::format::{self, percent, span};
+use crate::statistics::Paired;
+use crate::undone::{MEASURES, Measure};
+
+/// A cost difference known to this share on either side needs no more replications.
+const ENOUGH: f64 = 0.02;
+/// From this share of a bill at estimated prices on, a difference of a few percent says nothing.
+const ESTIMATED_MUCH: f64 = 0.1;
+/// What is said of differences that one replication shows.
+pub(super) const NO_INTERVAL: &str = "One replication shows no interval: run more with --replications.";
+
+/// What the comparison says, in sentences.
+pub fn verdict(comparison: &Comparison) -> Vec<String> {
+    let Some((first, others)) = comparison.policies.split_first() else { return Vec::new() };
+    let mut sentences: Vec<String> =
+        (1..comparison.policies.len()).filter_map(|position| incomparable(comparison, position)).collect();
+    for (position, policy) in others.iter().enumerate() {
+        let paired = against_first(comparison, position + 1, comparison.cost_figure());
+        let Some(paired) = paired.filter(|_| incomparable(comparison, position + 1).is_none()) else { continue };
+        let waits = against_first(comparison, position + 1, "pending_p99").map_or_else(String::new, waiting);
+        let by = if comparison.about.other_duration_seconds.is_some() { " by the month" } else { "" };
+        sentences.push(format!("{} {} than {}{by}{waits}.", policy.name, cost_words(paired), first.name));
+    }
+    sentences.extend(cost_aware(comparison));
+    sentences.extend((1..comparison.policies.len()).filter_map(|position| causes::unchanged(comparison, position)));
+    sentences.extend((1..comparison.policies.len()).filter_map(|position| availability(comparison, position)));
+    sentences.extend(causes::workloads_at_zero(comparison));
+    sentences.extend(uneven(comparison));
+    sentences.extend(estimated(comparison));
+    sentences.extend(comparison.objectives().iter().map(|row| objective_words(comparison, row)));
+    sentences.extend(sequential(comparison));
+    sentences.extend(precision(comparison));
+    sentences
+}
+
+/// Why a comparison ended that was to end when differences are sure.
+fn sequential(comparison: &Comparison) -> Option<String> {
+    let (own, first) = (comparison.sequential.as_ref()?, comparison.policies.first()?);
+    let (have, share) = (comparison.about.replications, percent(own.share));
+    let run = format::counted(have, "replication", "replications");
+    let known = format!("known by its sign, or to be below {share} of what {} costs", first.name);
+    Some(if own.sure {
+        format!("After {run} of at most {} each cost difference is {known}.", own.replications_max)
+    } else {
+        format!("After {run} not every cost difference is {known}.")
+    })
+}
+
+/// That a policy with the cost-aware packer costs clearly more than one without, and which costs that packer leaves out.
+fn cost_aware(comparison: &Comparison) -> Vec<String> {
+    let Some((first, others)) = comparison.policies.split_first() else { return Vec::new() };
+    let is_cost_aware = |name: &String| comparison.about.cost_aware.contains(name);
+    let mut sentences = Vec::new();
+    for (position, policy) in (1..).zip(others) {
+        let paired = against_first(comparison, position, comparison.cost_figure());
+        let Some(relative) = paired.and_then(|paired| paired.relative.as_ref()) else { continue };
+        let (more, less) = if relative.mean > 0.0 { (policy, first) } else { (first, policy) };
+        let is_clear = relative.excludes_zero() && incomparable(comparison, position).is_none();
+        if is_clear && is_cost_aware(&more.name) && !is_cost_aware(&less.name) {
+            sentences.push(format!(
+                "{} uses the cost-aware packer but costs more than {}. The packer minimises the price of the nodes for each batch of \
+                 pods. It ignores later pods, consolidation, volumes, and image pulls.",
+                more.name, less.name
+            ));
+        }
+    }
+    sentences
+}
+
+fn against_first<'c>(comparison: &'c Comparison, position: usize, figure: &str) -> Option<&'c Paired> {
+    comparison.figure(position, figure)?.against_first.as_ref()
+}
+
+/// That the policy at `position` or the first does much less of the work than the other, so that their costs say nothing.
+fn incomparable(comparison: &Comparison, position: usize) -> Option<String> {
+    let more = |measure: &Measure| comparison.leaves_more(position, measure);
+    let other_is_worse = MEASURES.iter().find_map(more)?;
+    let (worse, better) = if other_is_worse { (position, 0) } else { (0, position) };
+    let name = |position: usize| comparison.policies.get(position).map_or("", |policy| policy.name.as_str());
+    let mean = |position, figure| {
+        let figure: Option<&FigureResult> = comparison.figure(position, figure);
+        figure.and_then(|figure| figure.mean).map_or(0.0, |mean| mean.mean)
+    };
+    let clear = MEASURES.iter().filter(|measure| more(measure) == Some(other_is_worse)).map(|measure| measure.figure);
+    let parts: Vec<String> =
+        clear.map(|figure| left_undone(figure, mean(worse, figure), name(better), mean(better, figure))).collect();
+    Some(format!("{} leaves {}: its cost is not comparable.", name(worse), parts.join(" and ")))
+}
+
+/// What is left undone, by the figure that measures it, beside what `other` leaves:
+/// `2 pods without a node (small: 0)`.
+pub(super) fn left_undone(figure: &str, amount: f64, other: &str, others: f64) -> String {
+    let share = |what: &str| format!("{} of its {what} ({other}: {})", percent(amount), percent(others));
+    match figure {
+        "requests_lost" => return share("requests without an answer"),
+        "messages_undone" => return share("messages waiting"),
+        "jobs_undone" => return share("Jobs undone"),
+        _ => {}
+    }
+    let pods = if (amount - 1.0).abs() > 0.0 { "pods" } else { "pod" };
+    format!("{} {pods} without a node ({other}: {})", counted(amount), counted(others))
+}
+
+/// Pod-minutes from which on a difference between two policies is worth a sentence: one replica for a minute.
+const MISSING_MUCH: f64 = 1.0;
+
+/// That clearly more replicas are missing under the policy at `position` than under the first, or fewer.
+fn availability(comparison: &Comparison, position: usize) -> Option<String> {
+    let (name, first) = (&comparison.policies.get(position)?.name, &comparison.policies.first()?.name);
+    let difference = &against_first(comparison, position, "unavailable_pod_minutes")?.difference;
+    if !difference.is_off_zero() || difference.mean.abs() < MISSING_MUCH {
+        return None;
+    }
+    let word = if difference.mean > 0.0 { "more" } else { "fewer" };
+    let amount = format::objective(format::POD_MINUTES, difference.mean.abs());
+    let longest = |position| comparison.figure(position, "at_zero")?.mean.map(|mean| mean.mean);
+    let (own, other) = (longest(position)?, longest(0)?);
+    let none = if (own - other).abs() >= 60.0 {
+        format!("; a workload had none Ready for {} ({first}: {})", span(own), span(other))
+    } else {
+        String::new()
+    };
+    Some(format!("Replicas of {name} are missing for {amount} {word} than of {first}{none}."))
+}
+
+/// What decides the answer without being what was asked.
+fn uneven(comparison: &Comparison) -> impl Iterator<Item = String> {
+    let deciding = comparison.uneven.iter().filter(|own| own.decides);
+    deciding.map(|own| format!("This decides the answer: {}.", own.message))
+}
+
+/// That a large share of some bill rests on prices that nobody published.
+fn estimated(comparison: &Comparison) -> Option<String> {
+    let share = |position| comparison.figure(position, "cost_estimated")?.mean.map(|mean| mean.mean);
+    let shares: Vec<(&str, f64)> = comparison
+        .policies
+        .iter()
+        .enumerate()
+        .filter_map(|(position, policy)| Some((policy.name.as_str(), share(position)?)))
+        .filter(|(_, share)| *share > 0.0)
+        .collect();
+    let much = shares.iter().any(|(_, share)| *share >= ESTIMATED_MUCH);
+    let each: Vec<String> = shares.iter().map(|(name, share)| format!("{} of {name}", percent(*share))).collect();
+    (much && comparison.policies.len() > 1).then(|| {
+        let each = each.join(", ");
+        format!("Estimated prices make up a large part of the cost ({each}): differences of a few percent say nothing.")
+    })
+}
+
+fn cost_words(paired: &Paired) -> String {
+    let Some(relative) = &paired.relative else {
+        return "cannot be held against a bill of nothing, more costly".to_owned();
+    };
+    let word = if relative.mean > 0.0 { "dearer" } else { "cheaper" };
+    if relative.low.is_none() {
+        return format!("is {} {word} in the one replication", percent(relative.mean.abs()));
+    }
+    // What is printed decides: the interval of the difference in money is another, and may hold zero where this one does not.
+    if !relative.excludes_zero() {
+        let by = known_difference(relative).range(format::Measure::Share);
+        return format!("is not clearly cheaper or dearer ({by})");
+    }
+    // The size of what is saved, or of what is paid more.
+    let size = if relative.mean < 0.0 { relative.negated() } else { *relative };
+    format!("is {} {word}", known(&size).text(format::Measure::Share))
+}
+
+/// What happens to waiting, if that is clear.
+fn waiting(paired: &Paired) -> String {
+    let difference = &paired.difference;
+    if !difference.excludes_zero() {
+        return String::new();
+    }
+    let word = if difference.mean > 0.0 { "longer" } else { "shorter" };
+    format!(", and its p99 of waiting for a node is {} {word}", span(difference.mean.abs()))
+}
+
+fn objective_words(comparison: &Comparison, (objective, cells): &ObjectiveRow<'_>) -> String {
+    let each: Vec<String> = comparison
+        .policies
+        .iter()
+        .zip(cells)
+        .filter_map(|(policy, own)| Some((policy, (*own)?)))
+        .map(|(policy, own)| match own.judged {
+            0 => format!("{}: not measured", policy.name),
+            judged => format!("{} in {} of {} runs", policy.name, own.met, judged),
+        })
+        .collect();
+    format!("{} at most {}: met by {}.", objective.name, limit(objective), each.join(", "))
+}
+
+/// How well the cost differences are known, and what it takes to know them better.
+fn precision(comparison: &Comparison) -> Option<String> {
+    let comparable = comparison.comparable().count();
+    if comparable == 0 {
+        return None;
+    }
+    let have = comparison.about.replications;
+    let Some(known) = comparison.cost_precision() else {
+        // Without an interval after several replications the first bill is nothing, and the sentence above says so.
+        return (have < 2).then(|| NO_INTERVAL.to_owned());
+    };
+    let target = comparison.precision.unwrap_or(ENOUGH);
+    let more = comparison.replications_needed(target).filter(|needed| known > target && *needed > have);
+    let of_what = format!("of what {} costs", comparison.policies.first()?.name);
+    let differences = if comparable == 1 { "The cost difference is" } else { "Cost differences are" };
+    let known_words = format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known));
+    Some(match more {
+        Some(needed) => format!(
+            "{known_words}; about {} would narrow that to \u{b1}{}.",
+            format::counted(needed, "replication", "replications"),
+            comparison.precision.map_or_else(|| percent(target), as_asked)
+        ),
+        None => format!("{known_words}."),
+    })
+}
+
+/// A share as somebody has asked for it, which may be finer than figures are printed: `2 %`, `0.001 %`.
+fn as_asked(share: f64) -> String {
+    let digits = format!("{:.6}", share * 100.0);
+    format!("{} %", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{as_asked, cost_words};
+    use crate::statistics::Paired;
+
+    #[test]
+    fn a_precision_is_told_as_it_was_asked_for() {
+        assert_eq!([0.02, 0.00001, 0.125, 1.0].map(as_asked), ["2 %", "0.001 %", "12.5 %", "100 %"]);
+    }
+
+    #[test]
+    fn a_cost_is_judged_by_the_interval_that_is_printed() {
+        // +0.50 and +1.30, which says nothing of the mean in money, but 0.45 ± 0.32 of what the first costs.
+        let paired = Paired::of(&[1.0, 3.0], &[1.5, 4.3]).unwrap();
+        assert!(!paired.difference.excludes_zero());
+        let words = cost_words(&paired);
+        assert!(words.starts_with("is ") && words.ends_with(" dearer") && !words.contains("clearly"), "{words}");
+        // +1.00 and +1.05: surely more, though by what share of the first nobody can say.
+        let paired = Paired::of(&[1.0, 10.0], &[2.0, 11.05]).unwrap();
+        assert!(paired.difference.excludes_zero());
+        let words = cost_words(&paired);
+        assert!(words.starts_with("is not clearly cheaper or dearer (\u{2212}"), "{words}");
+    }
+}

@@ -1,0 +1,27 @@
+//! What to change: the cheapest settings that keep what a scenario asks for.
+//!
+//! [`levers()`] finds in a scenario what its user may change, [`search`](search::Search) tries it, [`Verdict`] is what remains after a second
+//! look with seeds that the search never saw.
+//!
+//! What must not live here: how the answer is drawn (`presentation`), and where it is written (`program`).
+
+mod answer;
+mod commitments;
+mod levers;
+mod limits;
+mod robustness;
+mod search;
+mod support;
+#[cfg(test)]
+mod synthetic;
+
+pub use answer::{
+    Change, EffortMade, Figures, LeverTried, LimitKept, Recommendation, SCHEMA_VERSION, Tried, ValueChange,
+};
+pub use commitments::{CurvePoint, FamilyCurve, curves, dearest_family, hours, lever as commitments_lever};
+pub(crate) use levers::dearest;
+pub use levers::{Kind, Known, Level, Lever, Requirements, Terms, levers, requirements, setting};
+pub use limits::{Limit, limits, measures, missing_more, strain};
+pub use robustness::{Robustness, Stress};
+pub use search::{Choice, Effort, Problem, Sample, Search};
+pub use support::{Advice, Verdict};
