@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nodecast::world::Record;
-use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, ReplacementFacts, WorkloadKind};
+use nodecast_world::Record;
+use nodecast_world::record::{CommandFacts, EventKind, NodeFacts, ReplacementFacts, WorkloadKind};
 use nodecast_model::domain::node_pool::DisruptionReason;
 use nodecast_model::domain::{NodeId, SimDuration, SimTime};
 use serde_json::{Map, Value, json};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use nodecast::simulation;
+use nodecast_sim::simulation;
 use nodecast_prices::{Catalog, CatalogError};
 use serde_json::{Value, json};
 
@@ -68,7 +68,7 @@ fn simulate(case: &Value, types: &Value, folder: &Path) -> Result<Simulated, Str
         Err(why) => return Ok(Simulated::NotStated(why)),
     };
     stated.write(folder).map_err(|error| error.to_string())?;
-    let (scenario, _) = nodecast::scenario::load(&folder.join("scenario.yaml")).map_err(|error| error.to_string())?;
+    let (scenario, _) = nodecast_scenario::load(&folder.join("scenario.yaml")).map_err(|error| error.to_string())?;
     let told = |error: CatalogError| error.to_string();
     let catalog = Catalog::embedded().map_err(told)?;
     let policy = scenario.for_policy(None).map_err(|error| error.to_string())?;

@@ -10,9 +10,9 @@ mod cluster;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nodecast::actors::class;
-use nodecast::world::World;
-use nodecast::world::record::ClaimFacts;
+use nodecast_sim::actors::class;
+use nodecast_world::World;
+use nodecast_world::record::ClaimFacts;
 use nodecast_engine::{EventQueue, PriorityClass, TimerId};
 use nodecast_karpenter::disruption::ConditionStatus;
 use nodecast_karpenter::instance_types::{InstanceType, Offering, position};

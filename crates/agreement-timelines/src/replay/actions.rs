@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use nodecast::actors::class;
+use nodecast_sim::actors::class;
 
 use super::{Happening, NodeChange, PodChange, ReplayAction, Run, cluster};
-use nodecast::world::record::{EventKind, WorkloadKind};
+use nodecast_world::record::{EventKind, WorkloadKind};
 use nodecast_karpenter::disruption::ConditionStatus;
 use nodecast_karpenter::machine::Input;
 use nodecast_model::cluster::NewWorkload;

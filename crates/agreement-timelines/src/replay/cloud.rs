@@ -1,8 +1,8 @@
 //! The cloud and the kubelets of a replay.
 
 use super::{Happening, LaunchFaultKind, Run};
-use nodecast::actors::class;
-use nodecast::world::node_operations::LaunchFacts;
+use nodecast_sim::actors::class;
+use nodecast_world::node_operations::LaunchFacts;
 use nodecast_ec2::InstanceId;
 use nodecast_ec2::api::instance_name;
 use nodecast_karpenter::disruption::ConditionStatus;

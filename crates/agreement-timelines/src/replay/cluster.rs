@@ -1,7 +1,7 @@
 //! The scheduler and the workload controllers of a replay, which act together in steps.
 
 use super::Run;
-use nodecast::world::record::WorkloadKind;
+use nodecast_world::record::WorkloadKind;
 use nodecast_karpenter::machine::Input;
 use nodecast_model::cluster::{NodePhase, PodPhase};
 use nodecast_model::domain::taints::first_untolerated;
