@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use nodecast_observed::claims::{Instant, SourceUse};
+use nodecast_observed::claims::SourceUse;
 use serde::Serialize;
 
 use super::experiment::{Bar, Common};
@@ -20,20 +20,11 @@ use crate::program::calibrate::{self, Calibrate, Request};
 /// that a scenario names under `calibration`, and says which of the values change the answer most.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario file
-    scenario: PathBuf,
-    /// What was recorded: files, folders of files, folders of reports
-    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
-    from: Vec<PathBuf>,
+    #[command(flatten)]
+    request: Request,
     /// Where the fragment goes
     #[arg(long, value_name = "FILE", default_value = "calibration.yaml")]
     out: PathBuf,
-    /// From when on everything was recorded, for example 2026-10-13T00:00:00Z [default: the first instant recorded]
-    #[arg(long, value_name = "TIME", value_parser = instant, requires = "until")]
-    since: Option<Instant>,
-    /// Until when everything was recorded: what goes on then has not ended [default: the last instant recorded]
-    #[arg(long, value_name = "TIME", value_parser = instant, requires = "since")]
-    until: Option<Instant>,
     /// Do not simulate what each value changes
     #[arg(long)]
     no_effects: bool,
@@ -45,10 +36,6 @@ pub(super) struct Arguments {
     format: Format,
     #[command(flatten)]
     common: Common,
-}
-
-fn instant(text: &str) -> Result<Instant, String> {
-    Instant::parse(text).ok_or_else(|| "write a time as in 2026-10-13T00:00:00Z".to_owned())
 }
 
 /// The answer as JSON.
@@ -66,13 +53,7 @@ struct Answer<'a> {
 /// Fits, shows and writes. Nothing is written before everything has been read.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     calibrate::check(&arguments.out)?;
-    let fitted = Calibrate::load(&Request {
-        scenario: arguments.scenario.clone(),
-        from: arguments.from.clone(),
-        since: arguments.since,
-        until: arguments.until,
-        pricing_data: arguments.common.pricing_data.clone(),
-    })?;
+    let fitted = Calibrate::load(&arguments.request)?;
     let table = matches!(arguments.format, Format::Table);
     if table {
         console.data(&presentation::table(&fitted.calibration, &fitted.history, console.width()))?;
@@ -103,7 +84,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     }
     if !arguments.common.quiet {
         let out = arguments.out.display();
-        let named = calibrate::named_in(&arguments.scenario, &arguments.out);
+        let named = calibrate::named_in(&arguments.request.scenario, &arguments.out);
         console.tell(&format!("calibration: {out}; write `calibration: {named}` into the scenario to run with it"));
     }
     Ok(())

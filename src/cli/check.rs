@@ -58,6 +58,9 @@ pub(super) struct Arguments {
     /// What to print: a table for people, or JSON; with --update the new baseline as JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
+    pricing_data: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -140,7 +143,7 @@ fn refuse_other_model(arguments: &Arguments, known: &Baseline) -> Result<(), Fai
 
 /// Checks, or writes the baseline.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
-    let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
+    let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let catalog = prices.catalog();
     let known = read(&arguments.baseline, arguments.update && !arguments.scenarios.is_empty())?;
     if let Some(known) = known.as_ref().filter(|_| !arguments.update) {

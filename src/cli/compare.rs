@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::edits::{self, Edits};
+use super::edits::Edits;
 use super::experiment::{self, Bar, Common, Parts};
 use super::{Console, Format};
 use crate::experiment::Cell;
@@ -19,17 +19,8 @@ use crate::report::OutputDirectory;
 /// replications that are whole.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario file
-    scenario: PathBuf,
-    /// The policies to compare, the one that the others are held against first [default: all, in order]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "policy")]
-    policies: Vec<String>,
-    /// How many seeds [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    replications: Option<u32>,
-    /// The first seed [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
-    seed: Option<u64>,
+    #[command(flatten)]
+    request: Request,
     /// Run until every cost difference is known to this share of the first policy's cost on either side, for example 2%
     #[arg(long, value_name = "PERCENT", value_parser = percentage, conflicts_with = "shard")]
     precision: Option<f64>,
@@ -69,14 +60,7 @@ pub(super) fn percentage(text: &str) -> Result<f64, String> {
 /// Runs and compares. Nothing is written before all simulations are over.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let common = &arguments.common;
-    let compare = Compare::load(&Request {
-        scenario: arguments.scenario.clone(),
-        policies: arguments.policies.clone(),
-        replications: arguments.replications,
-        seed: arguments.seed,
-        edits: arguments.edits.parse()?,
-        pricing_data: common.pricing_data.clone(),
-    })?;
+    let compare = Compare::load(&Request { edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
     if let Some(shard) = arguments.parts.shard {
         let (out, question) = (arguments.out.as_deref(), compare.question.clone());
         let one = |cell: Cell<'_>| compare.simulate(cell);

@@ -42,7 +42,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications: Option<u32>,
     /// The first seed [default: that of the file before]
-    #[arg(long, value_name = "N", value_parser = super::edits::seed, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = crate::program::edits::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Also write the comparison as a page
     #[arg(long, value_name = "FILE")]
@@ -50,6 +50,9 @@ pub(super) struct Arguments {
     /// What to print: a table for people, or the comparison as JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
+    pricing_data: Option<PathBuf>,
     #[command(flatten)]
     common: Common,
 }
@@ -90,7 +93,7 @@ struct TwoCurrencies {
 
 /// Simulates both sides and prints the differences.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
-    let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
+    let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let catalog = prices.catalog();
     // Both sides are as long; what is set is of one.
     let length = edits::of_duration(arguments.length.duration)?;
@@ -185,7 +188,7 @@ fn question(arguments: &Arguments, before: &Side, after: &Side) -> Question {
         kind: Kind::Compare,
         scenario: arguments.before.display().to_string(),
         inputs: both,
-        pricing_data: arguments.common.pricing_data.as_ref().map(|directory| directory.display().to_string()),
+        pricing_data: arguments.pricing_data.as_ref().map(|directory| directory.display().to_string()),
         policies: vec![BEFORE.to_owned(), AFTER.to_owned()],
         first_seed: arguments.seed.unwrap_or(before.scenario.seed),
         replications: arguments.replications.unwrap_or(before.scenario.replications),

@@ -23,11 +23,6 @@ pub(super) struct Length {
     pub duration: Option<SimDuration>,
 }
 
-/// A seed on the command line.
-pub(super) fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
-}
-
 impl Edits {
     /// The changes in the order in which they are made.
     pub(super) fn parse(&self) -> Result<Vec<Edit>, Failure> {

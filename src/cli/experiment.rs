@@ -1,6 +1,6 @@
 //! What the subcommands that run many simulations have in common: options, threads, parts, and where output goes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use super::Console;
@@ -20,9 +20,6 @@ pub(super) struct Common {
     /// How many simulations run at once [default: one for each processor]; the result does not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
-    #[arg(long, value_name = "DIR")]
-    pub pricing_data: Option<PathBuf>,
     /// Print the answer alone: no progress, no word on where the report is
     #[arg(long, short)]
     pub quiet: bool,

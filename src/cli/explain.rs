@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 use super::cluster::{self, OfCluster};
-use super::edits::{self, Edits};
+use super::edits::Edits;
 use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::SimTime;
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", visible_alias = "policies", global = true)]
     policy: Option<String>,
     /// The seed of every random draw [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true, global = true)]
+    #[arg(long, value_name = "N", value_parser = crate::program::edits::seed, allow_negative_numbers = true, global = true)]
     seed: Option<u64>,
     #[command(flatten)]
     edits: Edits,

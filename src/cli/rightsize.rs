@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::edits::{self, Edits};
+use super::edits::Edits;
 use super::experiment::{Bar, Common};
 use super::{Console, Format};
 use crate::experiment::presentation::rightsizing;
@@ -19,17 +19,8 @@ use crate::program::rightsize::{Request, RightSize, begin};
 /// for memory, throttling, waits and response times. Workloads with too short a history are left alone.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario file
-    scenario: PathBuf,
-    /// The policy [default: the scenario's first]
-    #[arg(long, value_name = "NAME")]
-    policy: Option<String>,
-    /// How many seeds [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    replications: Option<u32>,
-    /// The first seed, with which use is measured [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
-    seed: Option<u64>,
+    #[command(flatten)]
+    request: Request,
     #[command(flatten)]
     edits: Edits,
     /// Write patches with new requests and limits into this folder, as a kustomize component
@@ -72,14 +63,7 @@ impl Size {
 /// Simulates, prints the answer and writes patches.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let common = &arguments.common;
-    let asked = RightSize::load(&Request {
-        scenario: arguments.scenario.clone(),
-        policy: arguments.policy.clone(),
-        replications: arguments.replications,
-        seed: arguments.seed,
-        edits: arguments.edits.parse()?,
-        pricing_data: common.pricing_data.clone(),
-    })?;
+    let asked = RightSize::load(&Request { edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
     let patches = arguments.write.as_deref().map(|folder| begin(folder).map(|own| (own, folder))).transpose()?;
     let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
     if found.answer.replications == 0 {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::console::Stop;
-use super::edits::{self, Edits};
+use super::edits::Edits;
 use super::watch::Watch;
 use super::{Console, Format};
 use crate::domain::{Money, SimDuration};
@@ -21,14 +21,8 @@ const MOSTLY: f64 = 0.5;
 /// Writes report.html, summary.json, plots and tables into the output directory, which is replaced as a whole.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario file
-    scenario: PathBuf,
-    /// The policy to simulate [default: the scenario's first]
-    #[arg(long, value_name = "NAME", visible_alias = "policies")]
-    policy: Option<String>,
-    /// The seed of every random draw [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
-    seed: Option<u64>,
+    #[command(flatten)]
+    request: Request,
     #[command(flatten)]
     edits: Edits,
     /// The directory for the report [default: the scenario's, or reports/<its name>]
@@ -37,9 +31,6 @@ pub(super) struct Arguments {
     /// What to print: a table for people, or summary.json
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
-    #[arg(long, value_name = "DIR")]
-    pricing_data: Option<PathBuf>,
     /// Write metrics.om too: the cluster's metrics for Prometheus, a sample every STEP, 1s to 4m [default: 60s]
     #[arg(long, value_name = "STEP", num_args = 0..=1, require_equals = true, default_missing_value = "60s")]
     #[arg(value_parser = metrics_step)]
@@ -64,13 +55,7 @@ pub(super) struct Arguments {
 
 /// Simulates and reports. Nothing is written before the simulation is over, and nothing at all if it cannot begin.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
-    let mut run = Run::load(Request {
-        scenario: arguments.scenario.clone(),
-        policy: arguments.policy.clone(),
-        seed: arguments.seed,
-        edits: arguments.edits.parse()?,
-        pricing_data: arguments.pricing_data.clone(),
-    })?;
+    let mut run = Run::load(Request { edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
     if arguments.open_metrics.is_none() {
         run.without_metrics();
     }
@@ -139,10 +124,10 @@ fn conclude(
         }
         // The script fetches prices of instances and nothing else.
         let can_be_fetched = outcome.bill.at_estimated_prices_of_instances() > Money::ZERO;
-        if arguments.pricing_data.is_none() && can_be_fetched && summary.cost.unconfirmed.share > MOSTLY {
+        if arguments.request.pricing_data.is_none() && can_be_fetched && summary.cost.unconfirmed.share > MOSTLY {
             console.note(&format!(
                 "most of the bill is at estimated prices: `nodecast pricing fetch-script {}` prints the commands that fetch AWS's",
-                arguments.scenario.display()
+                arguments.request.scenario.display()
             ));
         }
         console.tell(&place);

@@ -1,11 +1,10 @@
 //! `nodecast studio`: a page on which one moves settings and sees what they come to.
 
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::Console;
 use super::console::Stop;
-use super::edits::{self, Edits};
+use super::edits::Edits;
 use crate::program::Failure;
 use crate::program::studio::{Request, Session, Studio};
 
@@ -16,48 +15,25 @@ use crate::program::studio::{Request, Session, Studio};
 /// held against it seed by seed. What is worth it can be written as policies. Ctrl-C ends it.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario file
-    scenario: PathBuf,
-    /// The policy to start from [default: the scenario's first]
-    #[arg(long, value_name = "NAME", visible_alias = "policies")]
-    policy: Option<String>,
+    #[command(flatten)]
+    request: Request,
     /// The port on 127.0.0.1 [default: any that is free]
     #[arg(long, value_name = "PORT", default_value = "0", hide_default_value = true)]
     port: u16,
     /// Print the address alone; open no browser
     #[arg(long)]
     no_open: bool,
-    /// The first seed [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
-    seed: Option<u64>,
-    /// How many successive seeds each state is simulated with in the end
-    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=200))]
-    replications: u32,
     #[command(flatten)]
     edits: Edits,
-    /// The folder that the page writes policies into [default: the scenario's name with -studio, here]
-    #[arg(long, value_name = "DIR")]
-    write: Option<PathBuf>,
     /// How many simulations run at once [default: one less than there are processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
-    #[arg(long, value_name = "DIR")]
-    pricing_data: Option<PathBuf>,
 }
 
 /// Serves the page until Ctrl-C.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let stop = Stop::on_interrupt();
-    let session = Session::load(Request {
-        scenario: arguments.scenario.clone(),
-        policy: arguments.policy.clone(),
-        seed: arguments.seed,
-        replications: arguments.replications,
-        edits: arguments.edits.parse()?,
-        pricing_data: arguments.pricing_data.clone(),
-        folder: arguments.write.clone(),
-    })?;
+    let session = Session::load(Request { edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
     let studio = Studio::open(session, arguments.port)?;
     let address = studio.address();
     console.data(&format!("{address}\n"))?;

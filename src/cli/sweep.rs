@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use super::edits::{self, Length};
+use super::edits::Length;
 use super::experiment::{self, Bar, Common, Parts};
 use super::{Console, Format};
 use crate::domain::SimDuration;
@@ -29,31 +29,11 @@ use crate::scenario::Scenario;
 /// it until then: interrupted by Ctrl-C or anything else, the same command goes on where it stopped.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario file
-    scenario: PathBuf,
-    /// A value of the scenario or of a manifest, and what to try for it: a list (`duration=1h,2h`), or a range
-    /// (`load[web].requests.scale=0.5..2:0.5`). Objects are named by kind:
-    /// `NodePool[default].spec.disruption.consolidateAfter=30s,1m,5m`
-    #[arg(long = "set", value_name = "PATH=VALUES", required = true)]
-    set: Vec<String>,
-    /// Try this many settings, drawn from the axes, instead of every combination
-    #[arg(long, value_name = "N")]
-    sample: Option<usize>,
+    #[command(flatten)]
+    request: Request,
     /// How settings are drawn
     #[arg(long, value_enum, default_value = "latin-hypercube", requires = "sample")]
     sampling: SamplingArgument,
-    /// The policies to try each setting under [default: the scenario's first]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "policy")]
-    policies: Vec<String>,
-    /// The figure to hold cost against
-    #[arg(long, value_name = "FIGURE", default_value = "pending_p99")]
-    latency: String,
-    /// How many seeds for each setting [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    replications: Option<u32>,
-    /// The first seed [default: the scenario's]
-    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
-    seed: Option<u64>,
     /// Give no more seeds to a setting that is clearly worse than another: one that costs no more, waits no longer, and is surely better in one
     /// of them. Looks after 5, 10, 20 ... of the replications
     #[arg(long, conflicts_with = "shard")]
@@ -104,16 +84,9 @@ struct OtherSweep {
 /// Runs the sweep, or what is left of it.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let sweep = Sweep::load(&Request {
-        scenario: arguments.scenario.clone(),
-        set: arguments.set.clone(),
-        sample: arguments.sample,
         sampling: arguments.sampling.kind(),
-        policies: arguments.policies.clone(),
-        latency: arguments.latency.clone(),
-        replications: arguments.replications,
-        seed: arguments.seed,
         duration: arguments.length.duration,
-        pricing_data: arguments.common.pricing_data.clone(),
+        ..arguments.request.clone()
     })?;
     if let Some(shard) = arguments.parts.shard {
         let (out, question) = (arguments.out.as_deref(), sweep.question.clone());

@@ -30,29 +30,40 @@ use ablation::{Ablation, Swap};
 use bill::{BillRequest, RecordedBill};
 
 /// What to judge by what.
-#[derive(Clone, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file.
+    /// The scenario file, which simulates the recorded time
     pub scenario: PathBuf,
-    /// The directory of what was recorded.
+    /// What was recorded: a directory that `nodecast observe` or `nodecast run` has written
+    #[arg(long = "from", value_name = "DIR")]
     pub recorded: PathBuf,
-    /// The policy that ran; `None` for the first.
+    /// The policy that ran [default: the scenario's first]
+    #[arg(long, value_name = "NAME", visible_alias = "policies")]
     pub policy: Option<String>,
-    /// Where the record is split, counted from its start; `None` for the default.
+    /// Judge what comes so long after the start of the record; what comes before may have set the scenario up [default: two
+    /// thirds of ten days or more, else all is judged]
+    #[arg(long, value_name = "DURATION", value_parser = edits::time)]
     pub split: Option<SimDuration>,
-    /// What goes into the simulations.
+    /// What goes into the simulations; the command line has words for it.
+    #[arg(skip = Mode::Replay)]
     pub mode: Mode,
-    /// Whether to swap in what was recorded one at a time.
+    /// Also swap in what was recorded of the market one at a time, to see where errors come from
+    #[arg(long)]
     pub ablation: bool,
-    /// How many seeds.
+    /// How many seeds
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub replications: u32,
-    /// The first seed; `None` for the scenario's.
+    /// The first seed [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// What is changed first.
+    /// What is changed first; options that state changes are read apart.
+    #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// Bills of the judged time.
+    #[command(flatten)]
+    #[allow(missing_docs)] // an option of the group has its own words
     pub bill: BillRequest,
-    /// The directory of prices; `None` for the built-in ones.
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
 

@@ -13,18 +13,26 @@ use crate::report::directory::write_whole;
 use crate::scenario::{Edit, Limits, Scenario};
 
 /// What to fit to what.
-#[derive(Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file.
+    /// The scenario file
     pub scenario: PathBuf,
-    /// Files and folders of records.
+    /// What was recorded: files, folders of files, folders of reports
+    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     pub from: Vec<PathBuf>,
-    /// From when on everything was recorded; `None` for the first instant of the records.
+    /// From when on everything was recorded, for example 2026-10-13T00:00:00Z [default: the first instant recorded]
+    #[arg(long, value_name = "TIME", value_parser = instant, requires = "until")]
     pub since: Option<Instant>,
-    /// Until when; `None` for the last.
+    /// Until when everything was recorded: what goes on then has not ended [default: the last instant recorded]
+    #[arg(long, value_name = "TIME", value_parser = instant, requires = "since")]
     pub until: Option<Instant>,
-    /// The directory of prices; `None` for the built-in ones.
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
+}
+
+fn instant(text: &str) -> Result<Instant, String> {
+    Instant::parse(text).ok_or_else(|| "write a time as in 2026-10-13T00:00:00Z".to_owned())
 }
 
 /// Records that have been read, and what is fitted to them.

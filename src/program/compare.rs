@@ -29,19 +29,24 @@ use nodecast_karpenter::packing::PackerKind;
 const DRAWN: &str = "ec2.spot.price_errors=drawn";
 
 /// What to compare.
-#[derive(Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file.
+    /// The scenario file
     pub scenario: PathBuf,
-    /// The policies, the one that the others are held against first; empty for all, in order.
+    /// The policies to compare, the one that the others are held against first [default: all, in order]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "policy")]
     pub policies: Vec<String>,
-    /// How many seeds; `None` for the scenario's number.
+    /// How many seeds [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub replications: Option<u32>,
-    /// The first seed; `None` for the scenario's.
+    /// The first seed [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// What is changed first.
+    /// What is changed first; options that state changes are read apart.
+    #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// The directory of prices; `None` for the built-in ones.
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
 

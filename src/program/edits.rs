@@ -29,6 +29,14 @@ pub fn time(text: &str) -> Result<SimDuration, String> {
     })
 }
 
+/// A seed as it is written.
+///
+/// # Errors
+/// If it is no such number.
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
+}
+
 /// `--duration` beside a `--set` of the same value.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("`--duration {duration}` and `--set {edit}` both say how long to simulate")]

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::simulations::{on_threads, simulate};
 use super::{Audience, Failure, Prices, edits, prices};
 use crate::catalog::{Catalog, Region};
-use crate::domain::SimTime;
+use crate::domain::{SimDuration, SimTime};
 use crate::experiment::axes::Setting;
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
@@ -38,30 +38,46 @@ pub const WORTH: f64 = 0.02;
 pub const CHANGES_MAX: u32 = 6;
 
 /// What to ask.
-#[derive(Clone, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file.
+    /// The scenario file
     pub scenario: PathBuf,
-    /// The policy to make cheaper; `None` for the first.
+    /// The policy to make cheaper [default: the scenario's first]
+    #[arg(long, value_name = "NAME", visible_alias = "policies")]
     pub policy: Option<String>,
-    /// Most simulations.
+    /// Most simulations; the same number gives the same answer on every machine
+    #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u32).range(i64::from(SIMULATIONS_MIN)..=1_000_000))]
     pub simulations: u32,
-    /// After so much time no further settings are tried; `None` for no such limit.
-    pub budget: Option<Duration>,
-    /// What may be changed.
+    /// Try nothing further after this time: the answer is that of as many simulations as there was time for, and says how many
+    #[arg(long, value_name = "TIME", value_parser = edits::time)]
+    pub budget: Option<SimDuration>,
+    /// What may be changed; the command line names it by two options.
+    #[arg(skip)]
     pub kinds: Vec<Kind>,
-    /// A change has to save this share of what is left to pay.
+    /// The share of what is left to pay that each change has to save
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub least_saving: f64,
-    /// All changes together have surely to save this share of today's cost.
+    /// The share of today's cost that all changes together have surely to save, to be worth changing anything
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
     pub worth: f64,
-    /// Most changes.
+    /// Most changes
+    #[arg(long = "changes", value_name = "N", default_value = "6", value_parser = clap::value_parser!(u32).range(1..=20))]
     pub changes_max: u32,
-    /// The first seed; `None` for the scenario's.
+    /// The first seed of the search [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// What is changed first.
+    /// What is changed first; options that state changes are read apart.
+    #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// The directory of prices; `None` for the built-in ones.
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let share = number.map(|number| number / 100.0).filter(|share| (0.0..=0.5).contains(share));
+    share.ok_or_else(|| "write for example 1% or 0.5%, at most 50%".to_owned())
 }
 
 /// A question that has been read and can be run.
@@ -120,7 +136,7 @@ impl Recommend {
         let catalog = self.prices.catalog();
         let region = catalog.region(self.scenario.region.as_str()).map_err(prices::unusable)?;
         let begun = Instant::now();
-        let budget = self.request.budget;
+        let budget = self.request.budget.map(|budget| Duration::from_secs_f64(budget.as_secs_f64().max(0.0)));
         let is_late = move || budget.is_some_and(|budget| begun.elapsed() >= budget);
         let mut effort = Effort {
             simulations: self.request.simulations as usize,

@@ -19,19 +19,24 @@ use crate::scenario::{Caveats, Edit, Scenario, Warning};
 const MARKER: &str = "rightsizing.json";
 
 /// What to ask.
-#[derive(Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file.
+    /// The scenario file
     pub scenario: PathBuf,
-    /// The policy; `None` for the first.
+    /// The policy [default: the scenario's first]
+    #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
-    /// How many seeds; `None` for the scenario's number.
+    /// How many seeds [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub replications: Option<u32>,
-    /// The first seed; `None` for the scenario's.
+    /// The first seed, with which use is measured [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// What is changed first.
+    /// What is changed first; options that state changes are read apart.
+    #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// The directory of prices; `None` for the built-in ones.
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
 

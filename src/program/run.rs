@@ -12,17 +12,21 @@ use crate::scenario::{Caveats, Edit, PolicyVariant, Scenario, Warning};
 use crate::simulation::{self, CheckedError, Moment, Outcome};
 
 /// What to run.
-#[derive(Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file.
+    /// The scenario file
     pub scenario: PathBuf,
-    /// The policy; `None` for the scenario's first.
+    /// The policy to simulate [default: the scenario's first]
+    #[arg(long, value_name = "NAME", visible_alias = "policies")]
     pub policy: Option<String>,
-    /// The seed; `None` for the scenario's.
+    /// The seed of every random draw [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// What is changed first.
+    /// What is changed first; options that state changes are read apart.
+    #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// The directory of prices; `None` for the built-in ones.
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
 

@@ -24,27 +24,38 @@ use crate::report::{OutputDirectory, OutputError};
 use crate::scenario::{Caveat, Caveats, Effect, Scenario};
 
 /// What to try.
-#[derive(Clone, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file.
+    /// The scenario file
     pub scenario: PathBuf,
-    /// The axes, each `PATH=VALUES`.
+    /// A value of the scenario or of a manifest, and what to try for it: a list (`duration=1h,2h`), or a range
+    /// (`load[web].requests.scale=0.5..2:0.5`). Objects are named by kind:
+    /// `NodePool[default].spec.disruption.consolidateAfter=30s,1m,5m`
+    #[arg(long = "set", value_name = "PATH=VALUES", required = true)]
     pub set: Vec<String>,
-    /// How many settings to draw; `None` for every combination.
+    /// Try this many settings, drawn from the axes, instead of every combination
+    #[arg(long, value_name = "N")]
     pub sample: Option<usize>,
-    /// How settings are drawn.
+    /// How settings are drawn; the command line has words for it.
+    #[arg(skip = Sampling::LatinHypercube)]
     pub sampling: Sampling,
-    /// The policies to try each setting under; empty for the scenario's first.
+    /// The policies to try each setting under [default: the scenario's first]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "policy")]
     pub policies: Vec<String>,
-    /// The figure to hold cost against, one in seconds.
+    /// The figure to hold cost against
+    #[arg(long, value_name = "FIGURE", default_value = "pending_p99")]
     pub latency: String,
-    /// How many seeds for each setting; `None` for the scenario's number.
+    /// How many seeds for each setting [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub replications: Option<u32>,
-    /// The first seed; `None` for the scenario's.
+    /// The first seed [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How long to simulate each setting; `None` for the scenario's time.
+    #[arg(skip)]
     pub duration: Option<SimDuration>,
-    /// The directory of prices; `None` for the built-in ones.
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use nodecast_world::Record;
-use nodecast_world::record::{CommandFacts, EventKind, NodeFacts, ReplacementFacts, WorkloadKind};
 use nodecast_model::domain::node_pool::DisruptionReason;
 use nodecast_model::domain::{NodeId, SimDuration, SimTime};
+use nodecast_world::Record;
+use nodecast_world::record::{CommandFacts, EventKind, NodeFacts, ReplacementFacts, WorkloadKind};
 use serde_json::{Map, Value, json};
 
 use crate::karpenter_timeline::ZERO;

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use nodecast_sim::simulation;
 use nodecast_prices::{Catalog, CatalogError};
+use nodecast_sim::simulation;
 use serde_json::{Value, json};
 
 use crate::karpenter_timeline::merge;

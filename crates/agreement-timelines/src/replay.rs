@@ -10,9 +10,6 @@ mod cluster;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use nodecast_sim::actors::class;
-use nodecast_world::World;
-use nodecast_world::record::ClaimFacts;
 use nodecast_engine::{EventQueue, PriorityClass, TimerId};
 use nodecast_karpenter::disruption::ConditionStatus;
 use nodecast_karpenter::instance_types::{InstanceType, Offering, position};
@@ -27,6 +24,9 @@ use nodecast_model::domain::{
     Currency, HourlyRate, KubernetesVersion, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, Taint,
     WorkloadId,
 };
+use nodecast_sim::actors::class;
+use nodecast_world::World;
+use nodecast_world::record::ClaimFacts;
 
 /// From a change of a pod, node or budget to the step that takes it up.
 const STEP: SimDuration = SimDuration::from_millis(50);

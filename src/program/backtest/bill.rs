@@ -29,13 +29,18 @@ const GAPS_NAMED: usize = 3;
 const BEYOND: f64 = 1.5;
 
 /// What to read of bills.
-#[derive(Clone, Debug, Default)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct BillRequest {
-    /// Exports of AWS: reports of cost and usage, FOCUS.
+    /// A bill of the judged time, to set beside the simulated one: a report of cost and usage or FOCUS, as CSV, gzip'd or Parquet;
+    /// may be given several times
+    #[arg(long = "bill", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The cluster's name as tags and ARNs have it; `None` for the name that chose the observation, or the scenario's.
+    /// The cluster's name as the bill's tags and ARNs have it [default: the name by
+    /// which an observation chose its series, or the scenario's]
+    #[arg(long, value_name = "NAME", requires = "files")]
     pub cluster: Option<String>,
-    /// Shares of lines that name no cluster, by usage type: `nat=100%`.
+    /// A share of lines of the bill that name no cluster, by usage type, for example nat=100%
+    #[arg(long = "share", value_name = "TYPE=PERCENT", requires = "files")]
     pub shares: Vec<String>,
 }
 

@@ -24,22 +24,28 @@ use crate::scenario::{Caveats, Edit, Limits, Scenario};
 use crate::simulation::{self, Outcome};
 
 /// What the page is of.
-#[derive(Clone, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file.
+    /// The scenario file
     pub scenario: PathBuf,
-    /// The policy to start from; `None` for the first.
+    /// The policy to start from [default: the scenario's first]
+    #[arg(long, value_name = "NAME", visible_alias = "policies")]
     pub policy: Option<String>,
-    /// The first seed; `None` for the scenario's.
+    /// The first seed [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// How many seeds a state is simulated with in the end.
+    /// How many successive seeds each state is simulated with in the end
+    #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=200))]
     pub replications: u32,
-    /// What is changed first: today as the page knows it.
+    /// What is changed first, today as the page knows it; options that state changes are read apart.
+    #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// The directory of prices; `None` for the built-in ones.
-    pub pricing_data: Option<PathBuf>,
-    /// The folder that changes are written into; `None` for one named after the scenario.
+    /// The folder that the page writes policies into [default: the scenario's name with -studio, here]
+    #[arg(long = "write", value_name = "DIR")]
     pub folder: Option<PathBuf>,
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
+    pub pricing_data: Option<PathBuf>,
 }
 
 /// Points that are kept; one has about two kilobytes.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use nodecast_sim::actors::class;
 
 use super::{Happening, NodeChange, PodChange, ReplayAction, Run, cluster};
-use nodecast_world::record::{EventKind, WorkloadKind};
 use nodecast_karpenter::disruption::ConditionStatus;
 use nodecast_karpenter::machine::Input;
 use nodecast_model::cluster::NewWorkload;
@@ -14,6 +13,7 @@ use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::domain::{
     LabelSelector, Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known,
 };
+use nodecast_world::record::{EventKind, WorkloadKind};
 
 /// From the loss of an instance to its node's Ready condition being unknown.
 const NOTICED_AFTER: SimDuration = SimDuration::from_millis(40_200);

@@ -1,8 +1,6 @@
 //! The cloud and the kubelets of a replay.
 
 use super::{Happening, LaunchFaultKind, Run};
-use nodecast_sim::actors::class;
-use nodecast_world::node_operations::LaunchFacts;
 use nodecast_ec2::InstanceId;
 use nodecast_ec2::api::instance_name;
 use nodecast_karpenter::disruption::ConditionStatus;
@@ -14,6 +12,8 @@ use nodecast_karpenter::selection::price::Terms;
 use nodecast_model::cluster::NodePhase;
 use nodecast_model::domain::taints::TaintEffect;
 use nodecast_model::domain::{Currency, HourlyRate, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known};
+use nodecast_sim::actors::class;
+use nodecast_world::node_operations::LaunchFacts;
 
 /// The instance behind a node.
 #[derive(Clone, Debug)]

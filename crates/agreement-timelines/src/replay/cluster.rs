@@ -1,11 +1,11 @@
 //! The scheduler and the workload controllers of a replay, which act together in steps.
 
 use super::Run;
-use nodecast_world::record::WorkloadKind;
 use nodecast_karpenter::machine::Input;
 use nodecast_model::cluster::{NodePhase, PodPhase};
 use nodecast_model::domain::taints::first_untolerated;
 use nodecast_model::domain::{NodeId, PodId, SimTime, TaintEffect, WorkloadId};
+use nodecast_world::record::WorkloadKind;
 
 /// One step: missing replicas are made, daemons placed, pending pods bound, pods of vanished nodes removed, budgets counted.
 pub(super) fn step(run: &mut Run, now: SimTime) {
