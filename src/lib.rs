@@ -2,20 +2,20 @@
 //! wait, under an autoscaling policy. It is a discrete-event simulator; the decisions inside it (packing, instance
 //! selection, replica counts, scheduling) are plain functions that a real controller could call.
 //!
-//! The decisions stand in crates of their own ([`nodecast_karpenter`], [`nodecast_scheduler`], [`nodecast_cluster_autoscaler`],
-//! [`nodecast_replicas`], [`nodecast_vpa`]), and so do [`domain`], [`manifests`], [`catalog`], [`cloud`], [`load`], [`engine`] and
-//! [`single_pass`], which this crate hands on. Its rooms may import only the rooms listed above them; a test enforces that.
+//! This crate is the program: [`program`], what it does whoever asks, and [`cli`], the command line. Everything else stands in crates of its
+//! own, which build side by side (docs/architecture.md) and which this one hands on:
 //!
-//! | room | holds |
+//! | module | holds |
 //! | --- | --- |
-//! | [`world`] | the simulated cluster, changed through named operations, and the record of what happened to it |
+//! | [`domain`], [`cluster`], [`control_plane`] | the vocabulary of Kubernetes, a cluster as it is, what the API server answers |
+//! | [`manifests`], [`catalog`], [`load`] | Kubernetes objects, prices, load curves |
+//! | [`nodecast_karpenter`], [`nodecast_scheduler`], [`nodecast_cluster_autoscaler`], [`nodecast_replicas`], [`nodecast_vpa`] | the decisions |
+//! | [`single_pass`], [`standing`] | one pass of Karpenter over a cluster in files |
+//! | [`engine`], [`cloud`], [`world`] | event queue and random streams, the simulated EC2, the simulated cluster with its record |
 //! | [`scenario`] | scenario files and Kubernetes manifests, resolved and validated |
-//! | [`actors`] | event handlers: controllers, scheduler loop, autoscalers, node life |
-//! | [`simulation`] | one runnable simulation from a scenario, a policy and a seed |
+//! | [`actors`], [`simulation`] | event handlers, and one runnable simulation from a scenario, a policy and a seed |
 //! | [`report`] | summaries and the files a run emits |
 //! | [`experiment`] | many runs: comparisons, sweeps, baselines; explanations |
-//! | [`program`] | what the program does, whoever asks: run, compare, sweep, pack |
-//! | [`cli`] | the command line |
 //!
 //! # Simulate
 //!

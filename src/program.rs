@@ -1,7 +1,9 @@
 //! What the program does, whoever asks: the command line and the Python package read, run, compare, sweep and pack through the
 //! same functions, so that both give the same bytes.
 //!
-//! What must not live here: any figure, how a question is written on a command line, and where an answer is printed.
+//! A request is one type that both fill in; its doc comments and attributes are the options of the command line.
+//!
+//! What must not live here: any figure, and where an answer is printed.
 
 pub mod backtest;
 pub mod calibrate;

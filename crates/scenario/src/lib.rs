@@ -1,8 +1,8 @@
 //! Scenario files and Kubernetes manifests, resolved and validated.
 //!
 //! What lives here: the scenario itself ([`definition`]), the form of its file ([`schema`]) and the reading of it, how errors
-//! are shown ([`error`]), and first scenarios for those who have none yet ([`draft`]). The tree of a text and its problems, and
-//! the readers of manifests, are those of `nodecast-decisions`.
+//! are shown ([`error`]), and first scenarios for clusters without one ([`draft`]). The data itself is `nodecast-settings`, the tree of a text
+//! and its problems `nodecast-model`, the readers of manifests `nodecast-manifests`.
 //!
 //! What must not: any decision, any simulated time passing, any printing. Warnings are returned, never shown.
 
