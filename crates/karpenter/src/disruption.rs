@@ -30,10 +30,9 @@ mod what_if;
 pub use balanced::{Score, rescheduling_cost};
 pub use budgets::{Allowance, NodeCount, allowed, allowed_nodes, is_active};
 pub use candidates::{
-    Blocker, Candidate, Class, Method, NotEligible, Survey, candidates, compare_by_cost, described, eligible,
-    objections, survey,
+    Blocker, Candidate, Class, Method, NotEligible, Survey, candidates, described, eligible, objections, survey,
 };
-pub use cost::{Disturbance, node_cost, pod_cost};
+pub use cost::{node_cost, pod_cost};
 pub use digest::{PodList, PodsDigest};
 pub use methods::{Found, Memory, TimeIsUp, drift, emptiness, multi_node, single_node};
 pub use obstacles::Obstacle;

@@ -32,7 +32,6 @@ pub mod inquiry;
 mod interruption;
 mod io;
 mod kept_pods;
-mod last_look;
 mod launch;
 mod pace;
 mod provisioning;

@@ -251,8 +251,6 @@ pub struct Behaviour {
     /// D23 (#2962, #3006): nodes are taken in the order of what they save, the policy Balanced is known, and nodes within their own
     /// `consolidateAfter` take no pods of others.
     pub weighs_savings: bool,
-    /// Multi-node consolidation takes nodes in an order that the passing of time changes.
-    pub ages_order: bool,
     /// Of a replacement the cheapest offering must cost less, and On-Demand is not asked for where Spot is: from v0.18 on.
     pub replaces_by_cheapest: bool,
     /// NodeRepair can be on (#1793).

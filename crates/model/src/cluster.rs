@@ -2,8 +2,7 @@
 //!
 //! Whatever somebody derives from the cluster is brought up to date from here: the [`Journal`] numbers every change, a reader
 //! remembers the [`Position`] up to which it has read, and what a change names is looked up as it is now. Positions are the only
-//! measure of staleness: of everything ([`Cluster::changed`]), of what is placed where ([`Cluster::placement_changed`]), of a
-//! node's pods ([`Node::pods_changed`](state::Node::pods_changed)).
+//! measure of staleness: of everything ([`Cluster::changed`]), of a node's pods ([`Node::pods_changed`](state::Node::pods_changed)).
 //!
 //! What must not live here: when something happens (`actors`), what ought to happen (the deciding crates), what is told of it afterwards
 //! (`world`), what a component believes of the cluster (its own memory).
@@ -45,8 +44,6 @@ pub struct Cluster {
     budgets: Vec<PodDisruptionBudget>,
     counts: Counts,
     journal: Journal,
-    /// The end of the journal at the last change of a node or of what is placed on one.
-    placement: Position,
     check: Check,
 }
 
@@ -161,11 +158,6 @@ impl Cluster {
         self.counts
     }
 
-    /// Whether any pod, or what pods are made from, has asked so far to be with others, apart from them or spread among them.
-    pub const fn has_topology(&self) -> bool {
-        self.specs.has_topology()
-    }
-
     /// What has changed, in order.
     pub const fn journal(&self) -> &Journal {
         &self.journal
@@ -176,23 +168,12 @@ impl Cluster {
         self.journal.end()
     }
 
-    /// The position of the last change of a node, of which pods it has, of what these ask for, and of whether they have ended or
-    /// are on their way out; not as pods come to be, start, or become Ready, nor as workloads are scaled.
-    pub const fn placement_changed(&self) -> Position {
-        self.placement
-    }
-
     fn note_change(&mut self, change: Change) {
         self.journal.push(change);
-        match change {
-            Change::Placement(pod) => {
-                self.placement = self.journal.end();
-                if let Some(node) = self.pods[pod].node {
-                    self.nodes[node.index()].pods_changed = self.placement;
-                }
-            }
-            Change::Node(_) => self.placement = self.journal.end(),
-            Change::Pod(_) | Change::Workload(_) | Change::Budgets => {}
+        if let Change::Placement(pod) = change
+            && let Some(node) = self.pods[pod].node
+        {
+            self.nodes[node.index()].pods_changed = self.journal.end();
         }
     }
 }
@@ -215,23 +196,23 @@ mod tests {
     }
 
     #[test]
-    fn placement_changes_as_pods_come_to_nodes_and_leave_them_and_not_as_they_start() {
+    fn pods_of_a_node_change_as_they_come_and_leave() {
         let (mut cluster, at) = (Cluster::default(), SimTime::ZERO);
         let web = web(&mut cluster);
         let node = cluster.add_node(NewNode::called("default-00001", NodeOrigin::NodePool(Symbol::new("default"))), at);
-        let mut seen = (cluster.changed(), cluster.placement_changed(), cluster.node(node).pods_changed);
+        let mut seen = (cluster.changed(), cluster.node(node).pods_changed);
         let mut next = |cluster: &Cluster| {
             let before = seen;
-            seen = (cluster.changed(), cluster.placement_changed(), cluster.node(node).pods_changed);
-            (seen.0 > before.0, seen.1 > before.1, seen.2 > before.2)
+            seen = (cluster.changed(), cluster.node(node).pods_changed);
+            (seen.0 > before.0, seen.1 > before.1)
         };
-        let (all, none) = ((true, true, true), (true, false, false));
+        let (all, none) = ((true, true), (true, false));
         let pod = cluster.create_pod(web, 0, None, at);
         assert_eq!(next(&cluster), none, "it has no node yet");
         cluster.mark_unschedulable(pod);
         assert_eq!(next(&cluster), none);
         cluster.mark_unschedulable(pod);
-        assert_eq!(next(&cluster), (false, false, false), "that is no news");
+        assert_eq!(next(&cluster), (false, false), "that is no news");
         cluster.bind_pod(pod, node);
         assert_eq!(next(&cluster), all);
         cluster.start_pod(pod, at);
@@ -244,7 +225,7 @@ mod tests {
         cluster.set_replicas(web, 2);
         assert_eq!(next(&cluster), none);
         cluster.set_ready(node, true);
-        assert_eq!(next(&cluster), (true, true, false));
+        assert_eq!(next(&cluster), none);
         cluster.request_pod_deletion(pod, at, SimDuration::from_secs(30));
         assert_eq!(next(&cluster), all);
         cluster.remove_pod(pod);

@@ -4,7 +4,6 @@
 //! `ValidateNodeDisruptable`, `ValidatePodsDisruptable`; `pkg/utils/pdb/pdb.go`, `CanEvictPods`; the `ShouldDisrupt` of each
 //! method.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::iter;
 use std::rc::Rc;
@@ -20,7 +19,7 @@ use crate::instance_types::{self, InstanceType};
 use crate::release::{Behaviour, EmptyDrifted};
 use crate::selection::price::Terms;
 use nodecast_model::domain::node_pool::{ConsolidationPolicy, DisruptionReason};
-use nodecast_model::domain::{HourlyRate, KarpenterVersion, Labels, SimTime, Symbol, well_known};
+use nodecast_model::domain::{HourlyRate, KarpenterVersion, Labels, Symbol, well_known};
 
 /// A method of the disruption loop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -344,18 +343,10 @@ fn sort(view: &ClusterView<'_>, method: Method, found: &mut [Candidate]) {
         _ if view.behaviour().weighs_savings => found
             .sort_by(|a, b| b.savings_ratio.total_cmp(&a.savings_ratio).then_with(|| identity(a).cmp(&identity(b)))),
         _ => {
-            let key = |own: &Candidate| {
-                let (created, name) = identity(own);
-                (own.cost, created, name)
-            };
-            found.sort_by(|a, b| compare_by_cost(key(a), key(b)));
+            // Before v1.14: by what the removal of a node disturbs, then by creation and name.
+            found.sort_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| identity(a).cmp(&identity(b))));
         }
     }
-}
-
-/// The order in which releases before v1.14 consolidate: by what the removal of a node disturbs, then by creation and name.
-pub fn compare_by_cost(one: (f64, SimTime, &str), other: (f64, SimTime, &str)) -> Ordering {
-    one.0.total_cmp(&other.0).then_with(|| (one.1, one.2).cmp(&(other.1, other.2)))
 }
 
 /// Whether the method may take the node.

@@ -49,8 +49,6 @@ pub struct PodsDigest {
     pub(super) reschedulable: Arc<[usize]>,
     /// Whether one carries `karpenter.sh/do-not-disrupt`, with whatever value.
     pub(super) protected: bool,
-    /// Whether one is protected for a time only.
-    pub(super) protected_for_a_time: bool,
 }
 
 /// What no costs sum up to, as [`Iterator::sum`] has it.
@@ -72,7 +70,7 @@ impl PodsDigest {
         let pods = pods.into_iter();
         let mut reschedulable = Vec::with_capacity(pods.size_hint().1.unwrap_or(0));
         let (mut cost, mut moved) = (SUM_OF_NONE, SUM_OF_NONE);
-        let (mut protected, mut protected_for_a_time) = (false, false);
+        let mut protected = false;
         for (position, (spec, goes_elsewhere)) in pods.enumerate() {
             let own = pod_cost(spec);
             if all || goes_elsewhere {
@@ -82,17 +80,10 @@ impl PodsDigest {
                 moved += own.max(0.0);
                 reschedulable.push(position);
             }
-            if let Some(value) = spec.annotations.get(well_known::DO_NOT_DISRUPT).filter(|_| all || goes_elsewhere) {
-                protected = true;
-                protected_for_a_time |= value != well_known::TRUE;
-            }
+            let annotated = || spec.annotations.get(well_known::DO_NOT_DISRUPT).is_some();
+            protected |= (all || goes_elsewhere) && annotated();
         }
         let (rescheduling, reschedulable) = (1.0 + moved, reschedulable.into());
-        Self { cost, rescheduling, reschedulable, protected, protected_for_a_time }
-    }
-
-    /// Whether one of the pods is protected by an annotation that time makes void.
-    pub fn is_protected_for_a_time(&self) -> bool {
-        self.protected_for_a_time
+        Self { cost, rescheduling, reschedulable, protected }
     }
 }

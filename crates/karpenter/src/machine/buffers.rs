@@ -30,8 +30,6 @@ pub(super) struct Buffers {
     chunks: Vec<Chunk>,
     /// How many chunks the last pass placed on each node.
     on_node: BTreeMap<NodeId, u32>,
-    /// Grows whenever one of these changes.
-    generation: u64,
 }
 
 /// A pod that stands for one chunk.
@@ -64,11 +62,6 @@ impl Buffers {
         self.on_node.contains_key(&node)
     }
 
-    /// While it stays the same, so do the chunks and where they are.
-    pub(super) fn generation(&self) -> u64 {
-        self.generation
-    }
-
     /// Takes over where a pass has placed chunks, which stand behind its first `pods` pods.
     pub(super) fn placed(&mut self, known: &[NodeId], plan: &PackingPlan, pods: usize) {
         let mut on_node = BTreeMap::new();
@@ -78,10 +71,7 @@ impl Buffers {
                 on_node.insert(node, chunks as u32);
             }
         }
-        if on_node != self.on_node {
-            self.on_node = on_node;
-            self.generation += 1;
-        }
+        self.on_node = on_node;
     }
 }
 
@@ -129,7 +119,6 @@ fn count(step: &mut Step<'_>, now: SimTime) {
     let resolved = !chunks.is_empty();
     if chunks != step.own.buffers.chunks {
         step.own.buffers.chunks = chunks;
-        step.own.buffers.generation += 1;
         step.changed(now);
     }
     if resolved {

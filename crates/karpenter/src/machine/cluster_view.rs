@@ -34,11 +34,6 @@ pub(super) fn ties(step: &Step<'_>) -> TieBreak {
     }
 }
 
-/// The same, unless no pod cares where others are, so that no topology has ties to break.
-pub(super) fn telling_ties(step: &Step<'_>) -> Option<TieBreak> {
-    step.cluster.has_topology().then(|| ties(step))
-}
-
 /// Hands over what stays the same for all questions to the packer.
 pub(super) fn with_packing_setup<R>(step: &Step<'_>, ask: impl FnOnce(PackingSetup<'_>) -> R) -> R {
     let karpenter = &*step.own;

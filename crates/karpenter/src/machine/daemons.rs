@@ -36,11 +36,7 @@ pub(super) fn learn(step: &mut Step<'_>, now: SimTime) {
         workload.template.as_written.is_some() && !step.own.daemons.0.contains(id) && workload.pods.iter().any(seen)
     });
     let found: Vec<WorkloadId> = found.map(|(id, _)| id).collect();
-    if !found.is_empty() {
-        step.own.daemons.0.extend(found);
-        // The answers to the last look rest on what nodes are kept free for, and go by the lists of types.
-        step.own.instance_types.change();
-    }
+    step.own.daemons.0.extend(found);
 }
 
 /// What Karpenter counts for each DaemonSet.

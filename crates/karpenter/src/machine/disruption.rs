@@ -7,7 +7,6 @@
 
 use super::cluster_view::with_view;
 use super::io::{Action, Busy, Draw, ProposedCommand, ProposedNode, Slip, Stage, Timer};
-use super::last_look::{Answer, LastLook, Seen, can_be_kept};
 use super::queue::{self, Proposal};
 use super::step::Step;
 use super::type_lists::LazyPacker;
@@ -47,7 +46,6 @@ pub(super) struct Loop {
     memos: [Option<u64>; METHODS_MAX],
     memory: Memory,
     pub(super) survey: Survey,
-    last_look: LastLook,
     pub(super) waiting: Option<Waiting>,
     /// What a look came to whose time is not over.
     thought: Option<Thought>,
@@ -244,23 +242,7 @@ fn search(step: &mut Step<'_>, now: SimTime, from: usize) -> (Option<Proposals>,
     }
     provisioning::refresh(step, now);
     let pending = provisioning::provisionable(step, now);
-    let seen = Seen::now(step, now, &pending);
-    let whole = step.own.disruption.refused.is_empty();
-    let known = step.own.disruption.last_look.answers(step, now, &seen, &open).filter(|_| whole);
-    let (answers, found) = match known {
-        Some(known) => {
-            let check = step.cluster.check();
-            if check.compares() {
-                let (answers, found) = look(step, now, &pending, seen, &open);
-                check.hold(found.is_none(), || format!("{found:?} is found at a cluster where nothing was"));
-                check.hold(known == answers, || {
-                    format!("a look at the same cluster came to {known:?}, now {answers:?}")
-                });
-            }
-            (known, None)
-        }
-        None => look(step, now, &pending, seen, &open),
-    };
+    let (answers, found) = look(step, now, &pending, &open);
     let mut work = SearchWork::default();
     let mut cut = false;
     for (method, answer) in answers {
@@ -321,63 +303,53 @@ fn place_of(step: &Step<'_>, method: Method) -> usize {
 
 type Proposals = (usize, Vec<Proposal>);
 
+/// What a method came to.
+#[derive(Debug)]
+struct Answer {
+    /// Whether nothing was found and that holds until something changes; otherwise a budget stood in the way, there was no candidate,
+    /// or there is something to do.
+    lasting: bool,
+    /// How many candidates there were.
+    candidates: u32,
+    /// What it was for upstream.
+    work: SearchWork,
+    /// What kept nodes from being taken.
+    met: Vec<(NodeId, Obstacle)>,
+}
+
 /// Asks the methods one after the other until one has something to do: what those before it came to, and its proposals.
 fn look(
     step: &mut Step<'_>,
     now: SimTime,
     pending: &[PodId],
-    seen: Seen,
     open: &[Method],
 ) -> (Vec<(Method, Answer)>, Option<Proposals>) {
     let mut memory = std::mem::take(&mut step.own.disruption.memory);
-    let unseen_before = memory.unseen.clone();
     let mut survey = std::mem::take(&mut step.own.disruption.survey);
     survey.start_anew();
     let unix_seconds = step.own.settings.unix_seconds(now);
-    let (answers, found, counted) = with_view(step, now, pending, |setup, view, nodes| {
+    let answered = with_view(step, now, pending, |setup, view, nodes| {
         let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
         let asking = Asking { packer: Some(&mut packer), what_if: None };
         let (memory, survey) = (&mut memory, &mut survey);
         let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
         let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(step, method));
-        let (counts, orders) = (&counted[..], step.own.behaviour.ages_order);
-        let mut inquiry = Inquiry {
-            view,
-            nodes,
-            setup,
-            asking,
-            survey,
-            memory,
-            counted: counts,
-            unix_seconds,
-            orders,
-            limits,
-            refused: &step.own.disruption.refused,
-        };
-        let (mut answers, mut found) = (Vec::new(), None);
+        let (counted, refused) = (&counted[..], &step.own.disruption.refused[..]);
+        let mut inquiry =
+            Inquiry { view, nodes, setup, asking, survey, memory, counted, unix_seconds, limits, refused };
+        let mut answers = Vec::new();
         for &method in open {
             let (answer, proposals) = inquiry.ask(method);
             answers.extend(answer.map(|answer| (method, answer)));
             if !proposals.is_empty() {
-                found = Some((place_of(step, method), proposals));
-                break;
+                return (answers, Some((place_of(step, method), proposals)));
             }
         }
-        (answers, found, can_be_kept(step, view).then_some(counted))
+        (answers, None)
     });
-    // A search that ran out of time continues with the pools that it missed: if they are the same as before, it gives the same answer.
-    let goes_on =
-        memory.unseen != unseen_before && answers.iter().any(|(method, answer)| is_cut(step, *method, answer));
     step.own.disruption.memory = memory;
     step.own.disruption.survey = survey;
-    let mut last_look = std::mem::take(&mut step.own.disruption.last_look);
-    let whole = step.own.disruption.refused.is_empty();
-    match counted.filter(|_| found.is_none() && !goes_on && whole) {
-        Some(counted) => last_look.keep(step, seen, counted, answers.clone()),
-        None => last_look.forget(),
-    }
-    step.own.disruption.last_look = last_look;
-    (answers, found)
+    answered
 }
 
 /// The methods of one pass, which share what they learn of the cluster.
@@ -392,8 +364,6 @@ struct Inquiry<'q, 'p> {
     /// Nodes of each pool that count for its budgets.
     counted: &'q [NodeCount],
     unix_seconds: i64,
-    /// Whether multi-node consolidation takes candidates in an order that time changes.
-    orders: bool,
     /// How long multi-node and single-node consolidation may search.
     limits: [Option<SimDuration>; 2],
     /// Nodes that are no candidates in this pass any more.
@@ -457,26 +427,24 @@ impl Inquiry<'_, '_> {
             return (None, found.iter().map(|command| proposal(method, command, nodes)).collect());
         }
         let mut allowances = view.allowances_of(self.counted, method.reason(), self.unix_seconds);
-        let ordered = if self.orders && method == Method::MultiNode { &candidates[..] } else { &[] };
-        let mut answer = Answer::new(view, nodes, candidates.len(), ordered, &allowances);
-        if method == Method::MultiNode {
-            // Single-node consolidation leaves the same nodes out: they count once.
-            let others = others.iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged);
-            answer.met.extend(others.map(|&(node, kind)| (nodes[node], kind)));
-        }
         let before = self.asking.work();
         let found = if candidates.is_empty() { None } else { self.try_method(method, candidates, &mut allowances) };
-        answer.work = self.asking.work().since(before);
-        if method == Method::SingleNode {
-            if self.orders && self.limits[1].is_some_and(|limit| answer.work.time() > limit) {
-                // Which candidates it came to before its time was over depends on their order.
-                answer.keep_order(view, nodes, candidates);
+        let met: Vec<(usize, Obstacle)> = match method {
+            // Single-node consolidation leaves the same nodes out: they count once.
+            Method::MultiNode => others.iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged).copied().collect(),
+            Method::SingleNode => {
+                // Each node was looked at by itself, in an order that time changes. It says nothing of the answer.
+                self.memory.passed_over.sort_unstable_by_key(|(node, _)| *node);
+                std::mem::take(&mut self.memory.passed_over)
             }
-            // Each node was looked at by itself, in an order that time changes. It says nothing of the answer.
-            self.memory.passed_over.sort_unstable_by_key(|own| own.0);
-            answer.met.extend(self.memory.passed_over.drain(..).map(|(node, kind)| (nodes[node], kind)));
-        }
-        answer.lasting = found == Some(Found::Nothing);
+            _ => Vec::new(),
+        };
+        let answer = Answer {
+            lasting: found == Some(Found::Nothing),
+            candidates: candidates.len() as u32,
+            work: self.asking.work().since(before),
+            met: met.into_iter().map(|(node, kind)| (nodes[node], kind)).collect(),
+        };
         let proposals = match &found {
             Some(Found::Command(command)) => vec![proposal(method, command, nodes)],
             Some(Found::Nothing | Found::NotNow) | None => Vec::new(),

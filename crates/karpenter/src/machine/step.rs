@@ -246,7 +246,7 @@ impl<'a> Step<'a> {
     /// Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/topology.go`, `buildNamespaceList`.
     fn replace_namespaces(&mut self, namespaces: Vec<(Symbol, Labels)>) {
         self.own.settings.namespaces = namespaces;
-        // A packer at rest and the answers to the last look rest on them; both go by the lists of types.
+        // A packer at rest depends on them, and is kept with the lists of types.
         self.own.instance_types.change();
     }
 

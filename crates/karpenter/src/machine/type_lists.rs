@@ -21,7 +21,6 @@ use nodecast_model::domain::{NodePool, PodSpec, Requirements, Symbol, well_known
 pub(super) struct TypeLists {
     lists: Vec<Vec<InstanceType>>,
     kept: RefCell<Option<Kept>>,
-    generation: u64,
     changes: Changes,
     /// By the pool's position, from when somebody first asks.
     labels: Vec<OnceCell<LabelFacts>>,
@@ -141,26 +140,18 @@ impl TypeLists {
     pub(super) fn change(&mut self) -> &mut [Vec<InstanceType>] {
         self.kept.take();
         self.labels.fill_with(OnceCell::new);
-        self.generation += 1;
         self.changes.note_all();
         &mut self.lists
     }
 
-    /// Grows with every change: while it stays the same, so do the lists.
-    pub(super) fn generation(&self) -> u64 {
-        self.generation
-    }
-
     /// The lists, to be changed in the prices and the availability of offerings and in nothing else.
     pub(super) fn change_offers(&mut self) -> &mut [Vec<InstanceType>] {
-        self.generation += 1;
         self.changes.note_all();
         &mut self.lists
     }
 
     /// Changes these offerings, wherever they are listed, in price and availability and in nothing else.
     pub(super) fn change_offers_of(&mut self, offerings: &[OfferingKey], change: impl Fn(Symbol, &mut Offering)) {
-        self.generation += 1;
         for pool in 0..self.lists.len() {
             for &(name, zone, bought) in offerings {
                 let Some(&at) = self.labels(pool).positions.get(&name) else { continue };
@@ -181,7 +172,6 @@ impl TypeLists {
         name: Symbol,
         change: impl FnOnce(&mut [InstanceType]) -> T,
     ) -> T {
-        self.generation += 1;
         if let Some(kept) = self.kept.get_mut() {
             kept.amounts = true;
         }
@@ -297,6 +287,6 @@ impl Drop for LazyPacker<'_> {
 }
 
 /// Whether two lists hold the same things, not only equal ones.
-pub(super) fn same<T>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
+fn same<T>(one: &[Arc<T>], other: &[Arc<T>]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
 }

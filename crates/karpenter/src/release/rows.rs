@@ -319,7 +319,6 @@ const fn behaviour(own: Version) -> Behaviour {
         scales_command_timeout: own.is_since(1, 7) || old,
         knows_timed_protection: own.is_since(1, 12) || old,
         weighs_savings: own.is_since(1, 14),
-        ages_order: !own.is_since(1, 14),
         replaces_by_cheapest: own.is_since(0, 18),
         knows_node_repair: own.is_since(1, 1),
         knows_static_pools: own.is_since(1, 8),

@@ -26,7 +26,6 @@ pub struct Spec {
 pub struct Specs {
     specs: Vec<Spec>,
     ids: FxHashMap<Arc<PodSpec>, SpecId>,
-    topology: bool,
 }
 
 impl Specs {
@@ -40,17 +39,11 @@ impl Specs {
         self.ids.get(spec).copied()
     }
 
-    /// Whether any of them asks for pods to be with others, apart from them or spread among them.
-    pub const fn has_topology(&self) -> bool {
-        self.topology
-    }
-
     pub(super) fn intern(&mut self, spec: Arc<PodSpec>) -> SpecId {
         if let Some(&known) = self.ids.get(&spec) {
             return known;
         }
         let id = SpecId(self.specs.len() as u32);
-        self.topology |= spec.has_topology();
         let (requests, placeholder) = (Arc::new(spec.requests()), spec.is_placeholder());
         self.specs.push(Spec { pod: Arc::clone(&spec), requests, placeholder });
         self.ids.insert(spec, id);

@@ -317,13 +317,6 @@ impl PodSpec {
         self.containers.iter().chain(self.sidecars()).any(|container| container.name == name)
     }
 
-    /// Whether the pod asks to be with others, apart from them, or spread among them.
-    pub fn has_topology(&self) -> bool {
-        let affinities = [&self.pod_affinity, &self.pod_anti_affinity];
-        let none = |own: &&PodAffinity| own.required.is_empty() && own.preferred.is_empty();
-        !(self.topology_spread.is_empty() && affinities.iter().all(none))
-    }
-
     /// What the scheduler counts for the pod, with `pods: 1`: the larger of the running containers' sum and the
     /// init containers' peak, plus overhead; pod-level requests replace the sum for the resources they name.
     ///
