@@ -36,22 +36,6 @@ impl Aggregation {
         }
     }
 
-    /// The histogram of a resource.
-    pub(super) fn histogram(&self, counted: Counted) -> &Histogram {
-        match counted {
-            Counted::Cores => &self.cpu,
-            Counted::Bytes => &self.memory,
-        }
-    }
-
-    /// The same, to be changed.
-    pub(super) fn histogram_mut(&mut self, counted: Counted) -> &mut Histogram {
-        match counted {
-            Counted::Cores => &mut self.cpu,
-            Counted::Bytes => &mut self.memory,
-        }
-    }
-
     /// Adds a CPU sample; the request is that of its container.
     pub(super) fn add_cpu(&mut self, settings: &RecommenderSettings, at: SimTime, milli: i64, request_milli: i64) {
         let cores = |milli: i64| milli as f64 / 1000.0;

@@ -2,8 +2,9 @@
 //!
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/logic`: `recommender.go`, `estimator.go`.
 
+use super::aggregation::Aggregation;
 use super::amount::{amount, power, scaled};
-use super::histogram::{Counted, Filled, Histogram};
+use super::histogram::{Counted, Histogram};
 use super::settings::{Percentiles, RecommenderSettings};
 use nodecast_model::domain::vertical::ContainerRecommendation;
 use nodecast_model::domain::{ResourceName, SimDuration, SimTime, Symbol};
@@ -16,15 +17,10 @@ const MEBIBYTE: f64 = 1024.0 * 1024.0;
 const MINUTE: f64 = 60_000_000.0;
 
 /// What the use of a resource comes to with the margin, before the length of its history counts.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(super) struct Base {
+struct Base {
     target: i64,
     lower: i64,
     upper: i64,
-    /// What the histogram had been through.
-    filled: Filled,
-    /// While less than so much weight is added nothing here can change.
-    lasts: f64,
 }
 
 /// From when to when a history reaches, and how many CPU samples it has.
@@ -38,64 +34,26 @@ pub(super) struct Extent {
     pub samples: u64,
 }
 
-/// The bases of both resources.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(super) struct Bases {
-    /// Of CPU.
-    pub cpu: Base,
-    /// Of memory.
-    pub memory: Base,
-}
-
-impl Bases {
-    /// That of a resource.
-    pub(super) fn of(&self, counted: Counted) -> &Base {
-        match counted {
-            Counted::Cores => &self.cpu,
-            Counted::Bytes => &self.memory,
-        }
-    }
-
-    /// Whether these others come to the same targets and bounds for any length of history.
-    pub(super) fn says_what(&self, others: &Self) -> bool {
-        self.cpu.amounts() == others.cpu.amounts() && self.memory.amounts() == others.memory.amounts()
-    }
-}
-
 impl Base {
-    /// What a histogram comes to; it is gone through three times.
-    pub(super) fn of(
-        settings: &RecommenderSettings,
-        counted: Counted,
-        (histogram, filled): (&Histogram, Filled),
-    ) -> Self {
+    /// What a histogram comes to.
+    fn new(settings: &RecommenderSettings, counted: Counted, histogram: &Histogram) -> Self {
         let percentiles: Percentiles = match counted {
             Counted::Cores => settings.cpu,
             Counted::Bytes => settings.memory,
         };
-        let mut lasts = f64::INFINITY;
-        let mut with_margin = |part: f64| {
+        let with_margin = |part: f64| {
             let found = histogram.percentile(part);
-            // What is not a number lasts for nothing.
-            lasts = if found.lasts < lasts || found.lasts.is_nan() { found.lasts } else { lasts };
             let base = match counted {
-                Counted::Cores => amount(found.value * 1000.0),
-                Counted::Bytes => amount(found.value),
+                Counted::Cores => amount(found * 1000.0),
+                Counted::Bytes => amount(found),
             };
             base.saturating_add(scaled(base, settings.margin))
         };
-        let (target, lower, upper) =
-            (with_margin(percentiles.target), with_margin(percentiles.lower), with_margin(percentiles.upper));
-        Self { target, lower, upper, filled, lasts }
-    }
-
-    fn amounts(&self) -> [i64; 3] {
-        [self.target, self.lower, self.upper]
-    }
-
-    /// Whether it is still what comes out of histograms that have been through so much.
-    pub(super) fn holds(&self, now: Filled) -> bool {
-        self.filled == now || (self.filled.rearranged == now.rearranged && now.total - self.filled.total < self.lasts)
+        Self {
+            target: with_margin(percentiles.target),
+            lower: with_margin(percentiles.lower),
+            upper: with_margin(percentiles.upper),
+        }
     }
 
     /// A target and its bounds: no less than the least that there is.
@@ -109,21 +67,20 @@ impl Base {
     }
 }
 
-/// What is recommended for one of so many containers of a pod that share the least that a pod is recommended. Without an extent it is
-/// as if there were an endless history: no history that does end has a higher lower or a lower upper bound.
+/// What is recommended for one of so many containers of a pod that share the least that a pod is recommended.
 pub(super) fn estimate(
     settings: &RecommenderSettings,
     container: Symbol,
-    (bases, extent): (&Bases, Option<Extent>),
+    history: &Aggregation,
     containers: usize,
 ) -> ContainerRecommendation {
-    let share = 1.0 / containers as f64;
-    let confidence = |interval| extent.map_or(f64::INFINITY, |extent| extent.confidence(interval));
-    let cpu = bases
-        .cpu
-        .estimate(confidence(settings.cpu_confidence_interval), scaled(amount(settings.pod_minimum_milli), share));
-    let memory = bases.memory.estimate(
-        confidence(settings.memory_confidence_interval),
+    let (share, extent) = (1.0 / containers as f64, history.extent);
+    let cpu = Base::new(settings, Counted::Cores, &history.cpu).estimate(
+        extent.confidence(settings.cpu_confidence_interval),
+        scaled(amount(settings.pod_minimum_milli), share),
+    );
+    let memory = Base::new(settings, Counted::Bytes, &history.memory).estimate(
+        extent.confidence(settings.memory_confidence_interval),
         scaled(amount(settings.pod_minimum_mebibytes * MEBIBYTE), share),
     );
     let mut recommended = ContainerRecommendation::of(container);

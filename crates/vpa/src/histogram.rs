@@ -22,9 +22,6 @@ const CHECKPOINT_WEIGHT: f64 = 10_000.0;
 /// References are multiples of the half-life from the year 1 on, which began so long before 1970.
 const YEAR_ONE: SimTime = SimTime::from_micros(-62_135_596_800_000_000);
 
-/// How far sums of weights are trusted to be exact, as a part of all weight.
-const SLACK: f64 = 1e-9;
-
 /// How many buckets there are, for either resource.
 pub(super) const BUCKETS: usize = 176;
 
@@ -61,31 +58,6 @@ impl Counted {
     }
 }
 
-/// A part of the weight of a histogram, and for how long it is reached where it is.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(super) struct Percentile {
-    /// The end of the bucket at which the part is reached; of the last bucket its beginning.
-    pub value: f64,
-    /// While less than so much weight is added, in whatever buckets, it is reached in that bucket; nothing for an empty histogram.
-    pub lasts: f64,
-}
-
-/// What a histogram has been through.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(super) struct Filled {
-    /// All weight that was added, and not taken back.
-    pub total: f64,
-    /// How often something else was done to it than to add weight.
-    pub rearranged: u64,
-}
-
-impl Filled {
-    /// That of two histograms together.
-    pub(super) fn with(self, other: Self) -> Self {
-        Self { total: self.total + other.total, rearranged: self.rearranged + other.rearranged }
-    }
-}
-
 /// A histogram that decays.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Histogram {
@@ -94,7 +66,6 @@ pub(super) struct Histogram {
     reference: SimTime,
     weights: Vec<f64>,
     total: f64,
-    rearranged: u64,
     /// The last instant that was weighed, with its factor: replicas are sampled at one instant.
     weighed: (SimTime, f64),
     /// The last value that was put into a bucket, by its bits, with that bucket: use stays the same for a while.
@@ -114,17 +85,11 @@ impl Histogram {
             reference: YEAR_ONE,
             weights: vec![0.0; BUCKETS],
             total: 0.0,
-            rearranged: 0,
             weighed: (YEAR_ONE, 1.0),
             placed: (0, 0),
             first: BUCKETS - 1,
             last: 0,
         }
-    }
-
-    /// What it has been through.
-    pub(super) fn filled(&self) -> Filled {
-        Filled { total: self.total, rearranged: self.rearranged }
     }
 
     /// Adds a value with a weight at an instant.
@@ -143,7 +108,6 @@ impl Histogram {
     pub(super) fn subtract(&mut self, value: f64, weight: f64, at: SimTime) {
         let weight = weight * self.decay_factor(at);
         let bucket = self.bucket(value);
-        self.rearranged += 1;
         let less = |of: f64| if of - weight < EPSILON { 0.0 } else { of - weight };
         self.total = less(self.total);
         self.weights[bucket] = less(self.weights[bucket]);
@@ -161,7 +125,6 @@ impl Histogram {
             self.weights[bucket] += other.weights[bucket];
         }
         self.total += other.total;
-        self.rearranged += 1;
         self.first = self.first.min(other.first);
         self.last = self.last.max(other.last);
     }
@@ -171,22 +134,18 @@ impl Histogram {
         self.weights[self.first] < EPSILON
     }
 
-    /// Where this part of the weight is reached.
-    pub(super) fn percentile(&self, part: f64) -> Percentile {
+    /// The end of the bucket at which this part of the weight is reached; of the last bucket its beginning.
+    pub(super) fn percentile(&self, part: f64) -> f64 {
         if self.is_empty() {
-            return Percentile::default();
+            return 0.0;
         }
-        let (mut before, threshold, mut bucket) = (0.0, part * self.total, self.first);
+        let (threshold, mut bucket) = (part * self.total, self.first);
         let mut sum = self.weights[bucket];
         while bucket < self.last && sum < threshold {
-            before = sum;
             bucket += 1;
             sum += self.weights[bucket];
         }
-        let value = self.counted.start((bucket + 1).min(BUCKETS - 1));
-        // All that is added could lie below: the part must not be reached before; or above: it must be reached still.
-        let (below, above) = ((threshold - before) / (1.0 - part), (sum - threshold) / part);
-        Percentile { value, lasts: below.min(above) - SLACK * self.total }
+        self.counted.start((bucket + 1).min(BUCKETS - 1))
     }
 
     /// What of it is kept over a restart.
@@ -250,7 +209,6 @@ impl Histogram {
         let factor = libm::ldexp(1.0, exponent as i32);
         self.weights.iter_mut().for_each(|weight| *weight *= factor);
         self.total *= factor;
-        self.rearranged += 1;
         self.reference = to;
         self.weighed = (to, 1.0);
         self.narrow();
@@ -286,9 +244,9 @@ mod tests {
     #[test]
     fn a_percentile_is_the_end_of_a_bucket() {
         let mut histogram = Histogram::new(Counted::Cores, DAY);
-        assert!(histogram.percentile(0.9).value.abs() < f64::EPSILON);
+        assert!(histogram.percentile(0.9).abs() < f64::EPSILON);
         histogram.add(1.0, 0.1, START);
-        assert!((histogram.percentile(0.9).value - 1.016_8).abs() < 1e-3);
+        assert!((histogram.percentile(0.9) - 1.016_8).abs() < 1e-3);
     }
 
     #[test]
@@ -296,8 +254,8 @@ mod tests {
         let mut histogram = Histogram::new(Counted::Cores, DAY);
         histogram.add(1.0, 1.0, START);
         histogram.add(4.0, 1.0, START + DAY);
-        assert!(histogram.percentile(0.33).value < 2.0);
-        assert!(histogram.percentile(0.34).value > 4.0);
+        assert!(histogram.percentile(0.33) < 2.0);
+        assert!(histogram.percentile(0.34) > 4.0);
     }
 
     #[test]
@@ -305,7 +263,7 @@ mod tests {
         let mut histogram = Histogram::new(Counted::Bytes, DAY);
         histogram.add(1e9, 1.0, START);
         histogram.add(2e7, 1.0, START + DAY * 150);
-        assert!(histogram.percentile(1.0).value < 3e7);
+        assert!(histogram.percentile(1.0) < 3e7);
     }
 
     #[test]

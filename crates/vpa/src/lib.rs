@@ -26,7 +26,6 @@ mod container;
 mod estimate;
 pub mod flags;
 mod histogram;
-mod kept;
 mod limits;
 mod post_processing;
 mod recommender;
@@ -38,7 +37,6 @@ pub use admission::{Admission, AdmittedContainer, NotAdmitted, Written, admit, c
 pub use capping::{Cap, Capped, CappingCrash, ContainerState, cap, proportional_limit};
 pub use checkpoint::{Checkpoint, HistogramCheckpoint};
 pub use container::OutOfMemory;
-pub use kept::Estimates;
 pub use limits::{Bounds, NamespaceLimits};
 pub use recommender::{ContainerSlot, NotTaken, Recommender};
 pub use release::{Behaviour, InPlaceGate};

@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::aggregation::Aggregation;
 use super::checkpoint::Checkpoint;
 use super::container::{OutOfMemory, TrackedContainer};
+use super::estimate::estimate;
+use super::post_processing::post_process;
 use super::settings::RecommenderSettings;
-use nodecast_model::domain::vertical::ContainerPolicy;
+use nodecast_model::domain::vertical::{ContainerPolicy, ContainerRecommendation};
 use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::domain::{LabelSelector, Labels, SimDuration, SimTime, Symbol, VerticalPodAutoscaler};
 
@@ -28,14 +30,14 @@ pub enum NotTaken {
 
 /// Whose history it is: namespace, name of the container, labels of the pod.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Key {
+struct Key {
     namespace: Symbol,
-    pub(super) container: Symbol,
+    container: Symbol,
     labels: Vec<(Symbol, Symbol)>,
 }
 
 impl Key {
-    pub(super) fn is_selected(&self, vpa: &VerticalPodAutoscaler, selector: &LabelSelector) -> bool {
+    fn is_selected(&self, vpa: &VerticalPodAutoscaler, selector: &LabelSelector) -> bool {
         let labels: Labels = self.labels.iter().copied().collect();
         self.namespace == vpa.name.namespace && selector.matches(&labels)
     }
@@ -62,24 +64,22 @@ pub struct ContainerSlot(u32);
 /// The recommender.
 #[derive(Clone, Debug)]
 pub struct Recommender {
-    pub(super) settings: RecommenderSettings,
+    settings: RecommenderSettings,
     pods: BTreeMap<ObjectName, TrackedPod>,
     /// By slot; those of pods that are gone are given out again.
     tracked: Vec<Tracked>,
     free: Vec<ContainerSlot>,
-    pub(super) histories: Histories,
+    histories: Histories,
     /// What was restored from checkpoints, by VerticalPodAutoscaler and container.
-    pub(super) restored: BTreeMap<ObjectName, BTreeMap<Symbol, Aggregation>>,
+    restored: BTreeMap<ObjectName, BTreeMap<Symbol, Aggregation>>,
     last_forgetting: Option<SimTime>,
 }
 
 /// Histories by whose they are; those that are forgotten leave their places.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Histories {
-    pub(super) places: BTreeMap<Key, usize>,
-    pub(super) all: Vec<Option<Aggregation>>,
-    /// How often one began, was forgotten or was taken up again.
-    pub(super) changed: u64,
+struct Histories {
+    places: BTreeMap<Key, usize>,
+    all: Vec<Option<Aggregation>>,
 }
 
 impl Histories {
@@ -97,7 +97,6 @@ impl Histories {
     /// The history at a place; one that was forgotten begins anew.
     fn at(&mut self, place: usize, settings: &RecommenderSettings, now: SimTime) -> &mut Aggregation {
         let own = &mut self.all[place];
-        self.changed += u64::from(own.is_none());
         own.get_or_insert_with(|| Aggregation::new(settings, now))
     }
 }
@@ -250,6 +249,21 @@ impl Recommender {
         tell(&mut tracked.own, (histories.at(tracked.history, settings, now), settings))
     }
 
+    /// What is recommended for the containers of the pods that `selector` selects in the namespace of the VerticalPodAutoscaler, in
+    /// order of name. Containers of which nothing is known or that are off are not among them.
+    ///
+    /// Histories that decay are brought to the same reference here, which is why they change.
+    pub fn recommend(&mut self, vpa: &VerticalPodAutoscaler, selector: &LabelSelector) -> Vec<ContainerRecommendation> {
+        let mut merged = self.merged(vpa, selector);
+        merged.retain(|container, _| !vpa.policy_of(*container).is_some_and(|policy| policy.off));
+        let (settings, containers) = (&self.settings, merged.len());
+        let recommended = merged.iter().map(|(container, history)| {
+            let estimated = estimate(settings, *container, history, containers);
+            post_process(settings, vpa, estimated)
+        });
+        recommended.collect()
+    }
+
     /// What is written down to survive a restart: everything but the peaks of windows that are open.
     pub fn checkpoints(
         &mut self,
@@ -277,7 +291,6 @@ impl Recommender {
         for checkpoint in checkpoints {
             restored.insert(checkpoint.container, checkpoint.restored(&self.settings));
         }
-        self.histories.changed += 1;
     }
 
     /// Forgets histories that are too old or of no use any more, once an hour.
@@ -293,7 +306,6 @@ impl Recommender {
             let in_use = used.contains(&place);
             if history.as_ref().is_some_and(|history| history.is_forgotten(now, in_use, long_ago)) {
                 *history = None;
-                self.histories.changed += 1;
             }
         }
     }

@@ -11,7 +11,6 @@
 //!
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/main.go`, `pkg/updater/main.go`; periods as their flags have them.
 
-mod following;
 pub mod inquiry;
 mod observing;
 mod recommending;
@@ -32,7 +31,7 @@ use smallvec::SmallVec;
 use super::context::Context;
 use super::event::{VerticalEvent, class};
 use super::setup::Setup;
-use crate::cluster::{Position, SpecId, WorkloadKind};
+use crate::cluster::{SpecId, WorkloadKind};
 use crate::domain::vertical::{UpdateMode, VerticalPodAutoscaler};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Container, LabelSelector, PodId, PodSpec, Resources, SimDuration, SimTime, Symbol, WorkloadId};
@@ -40,7 +39,7 @@ use crate::manifests::Manifests;
 use crate::world::record::EventKind;
 use nodecast_settings::VerticalSettings;
 use nodecast_vpa::{
-    AdmittedContainer, Bounds, ContainerSlot, ContainerState, Estimates, LastTermination, NamespaceLimits, OutOfMemory,
+    AdmittedContainer, Bounds, ContainerSlot, ContainerState, LastTermination, NamespaceLimits, OutOfMemory,
     Recommender, RecommenderSettings, Updater, UpdaterSettings, admit as admission,
 };
 
@@ -52,8 +51,6 @@ pub(super) struct Vertical {
     autoscalers: Vec<Autoscaler>,
     /// Whose pods they are for.
     of_workloads: BTreeMap<WorkloadId, SmallVec<[usize; 1]>>,
-    /// Up to where the changes of the cluster have been seen.
-    seen: Position,
     limits: BTreeMap<Symbol, NamespaceLimits>,
     recommending: RecommenderSettings,
     updating: UpdaterSettings,
@@ -75,17 +72,9 @@ struct Autoscaler {
     /// Its position in the record.
     facts: Option<usize>,
     recommender: Recommender,
-    /// What the recommender knows of its percentiles.
-    estimates: Estimates,
     /// That of the target.
     selector: LabelSelector,
-    /// Whether the recommendation is that of the look before the last.
-    looked: bool,
     pods: BTreeMap<PodId, Tracked>,
-    /// Whether some of them may be others, or run otherwise, than when they were last gone through.
-    pods_changed: bool,
-    /// Until when no pod wants a change while its pods and the percentiles stay what they are; `None` where that is not known.
-    quiet: Option<SimTime>,
     /// The usages that are stated of the target, by their places in the setup.
     usages: SmallVec<[usize; 2]>,
     /// Of which containers of its pods it is known what they use.
@@ -126,7 +115,6 @@ impl Vertical {
         Self {
             autoscalers: Vec::new(),
             of_workloads: BTreeMap::new(),
-            seen: Position::default(),
             limits: namespace_limits(&setup.policy.manifests),
             recommending,
             updater: Updater::new(updating.clone()),
@@ -141,6 +129,16 @@ impl Vertical {
     /// An instant of the run since 1970.
     fn calendar(&self, now: SimTime) -> SimTime {
         now + self.start
+    }
+
+    /// Notes once more whose pods each is for.
+    fn index(&mut self) {
+        self.of_workloads.clear();
+        for (place, own) in self.autoscalers.iter().enumerate() {
+            if let Some(target) = own.target {
+                self.of_workloads.entry(target).or_default().push(place);
+            }
+        }
     }
 
     /// The one that a workload's pods belong to: of several the oldest, then the first by name.
@@ -178,8 +176,6 @@ pub(super) fn apply(context: &mut Context<'_>, now: SimTime, spec: &VerticalPodA
     let named = |own: &Autoscaler| !own.retired && own.spec.name == name;
     let known = context.vertical.autoscalers.iter().position(named);
     let place = known.unwrap_or_else(|| add(context, spec, target));
-    // What was recommended before was by the form before.
-    context.vertical.bring_up(place, context.setup.check);
     let selector = target.map(|target| context.world.workload(target).selector.clone()).unwrap_or_default();
     let of_target = ObjectName { namespace: name.namespace, name: spec.target.name };
     let usages = context.setup.usages.iter().enumerate().filter(|(_, plan)| plan.workload == of_target);
@@ -187,8 +183,7 @@ pub(super) fn apply(context: &mut Context<'_>, now: SimTime, spec: &VerticalPodA
     own.usages = usages.map(|(usage, _)| usage).collect();
     let recommendation = own.spec.recommendation.take();
     own.spec = VerticalPodAutoscaler { recommendation, ..spec.clone() };
-    (own.selector, own.estimates, own.target) = (selector, Estimates::default(), target);
-    (own.pods_changed, own.quiet) = (true, None);
+    (own.selector, own.target) = (selector, target);
     context.vertical.index();
     begin(context);
 }
@@ -206,12 +201,8 @@ fn add(context: &mut Context<'_>, spec: &VerticalPodAutoscaler, target: Option<W
         retired: false,
         facts,
         recommender: Recommender::new(vertical.recommending.clone()),
-        estimates: Estimates::default(),
         selector: LabelSelector::default(),
-        looked: false,
         pods: BTreeMap::new(),
-        pods_changed: true,
-        quiet: None,
         usages: SmallVec::new(),
         stated,
         observed: observing::Observed::default(),
@@ -289,7 +280,6 @@ pub(super) fn admitted(
     spec: &PodSpec,
 ) -> Option<(PodSpec, Option<usize>)> {
     let place = context.vertical.of(workload)?;
-    context.vertical.bring_up(place, context.setup.check);
     let (own, of) = (&context.vertical.autoscalers[place], context.world.workload(workload));
     let limits = context.vertical.limits_of(of.name.namespace);
     let admitted = admission(&own.spec, &container_states(spec), of.kind != WorkloadKind::Pods, &limits);
@@ -319,10 +309,7 @@ pub(super) fn out_of_memory(context: &mut Context<'_>, now: SimTime, pod: PodId,
     ended.retain(|last| last.container != name);
     ended.push(LastTermination { container: name, out_of_memory: true, ran_for });
     let at = vertical.calendar(now);
-    // What the last look recommends knows nothing of this.
-    vertical.bring_up(place, context.setup.check);
     let own = &mut vertical.autoscalers[place];
-    own.quiet = None;
     let policy = own.spec.policy_of(name).cloned();
     if let Some(tracked) = own.pods.get(&pod) {
         let kill = OutOfMemory { at, request_bytes };

@@ -1,5 +1,5 @@
 use super::{START, after, app, autoscaler, named, release};
-use crate::{Estimates, NotTaken, OutOfMemory, Recommender, RecommenderSettings};
+use crate::{NotTaken, OutOfMemory, Recommender, RecommenderSettings};
 use nodecast_model::domain::vertical::{ContainerPolicy, ContainerRecommendation, VerticalPodAutoscaler};
 use nodecast_model::domain::{LabelSelector, Labels, Quantity, ResourceName, Resources, Symbol};
 
@@ -149,44 +149,4 @@ fn a_pod_with_other_labels_is_of_another_history() {
     };
     assert!(of("1") > 2_000);
     assert_eq!(of("2"), 25);
-}
-
-/// A day has a night, every replica another share, and a new revision begins in the middle of the week.
-#[test]
-fn what_is_kept_of_percentiles_is_what_comes_out_anew_and_is_seldom_looked_for() {
-    let mut recommender = recommender(RecommenderSettings::default(), 100);
-    recommender.add_pod(named("b"), &revision("2"), [(app(), 100)], START);
-    let vpa = autoscaler(None);
-    let mut kept = Estimates::default();
-    let (mut held, minutes) = (0, 7 * 24 * 60);
-    let mut before = Vec::new();
-    for minute in 0..minutes {
-        let now = after(minute * 60);
-        let of_day = (minute % 1_440 - 720).abs();
-        let (milli, mebibytes) = (100 + of_day - of_day % 15, 300 + of_day / 15);
-        for (pod, share, from) in [("a", 1, 0), ("b", 2, minutes / 2)] {
-            if minute >= from {
-                recommender.cpu_sample((named(pod), app()), now, milli / share, now).unwrap();
-                recommender.memory_sample((named(pod), app()), now, mebibytes << 20, now).unwrap();
-            }
-        }
-        let holds = recommender.holds(&kept, &vpa);
-        let again = recommender.recommend_again(&mut kept, &vpa, &LabelSelector::default());
-        assert_eq!(again, recommender.clone().recommend(&vpa, &LabelSelector::default()), "after {minute} minutes");
-        if holds {
-            held += 1;
-            let targets =
-                |all: &[ContainerRecommendation]| all.iter().map(|own| own.target.clone()).collect::<Vec<_>>();
-            assert_eq!(targets(&again), targets(&before));
-        }
-        for (narrow, own) in recommender.narrowest(&kept, &vpa, None).iter().zip(&again) {
-            for name in [ResourceName::CPU, ResourceName::MEMORY] {
-                assert!(own.lower_bound.get(name) <= narrow.lower_bound.get(name));
-                assert!(own.upper_bound.get(name) >= narrow.upper_bound.get(name));
-            }
-        }
-        before = again;
-    }
-    assert!(held * 10 > minutes * 8, "{held} of {minutes}");
-    assert!(kept.searched() * 10 < 2 * minutes as u64, "{} of {}", kept.searched(), 2 * minutes);
 }

@@ -67,7 +67,6 @@ impl Answers for Asked<'_, '_> {
 pub fn vertical(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<VerticalAnswer> {
     let workload = context.world.get_pod(pod)?.workload;
     let place = context.vertical.of(workload)?;
-    context.vertical.bring_up(place, context.setup.check);
     let vpa = context.vertical.autoscalers[place].spec.clone();
     let groups = updating::groups(context, workload);
     let all = groups.iter().flat_map(|group| &group.pods);

@@ -1,5 +1,7 @@
 //! What the recommender learns of pods, and what of it stands in the report.
 
+use std::collections::BTreeSet;
+
 use smallvec::SmallVec;
 
 use super::{Autoscaler, ReadContainer, Tracked};
@@ -94,7 +96,8 @@ pub(super) fn follow_pods(context: &mut Context<'_>, now: SimTime, (place, targe
     let Context { world, vertical, .. } = context;
     let pods = &world.workload(target).pods;
     let own = &mut vertical.autoscalers[place];
-    let gone: SmallVec<[PodId; 4]> = own.pods.keys().filter(|pod| !pods.contains(pod)).copied().collect();
+    let there: BTreeSet<PodId> = pods.iter().copied().collect();
+    let gone: SmallVec<[PodId; 4]> = own.pods.keys().filter(|pod| !there.contains(pod)).copied().collect();
     for pod in gone {
         if let Some(tracked) = own.pods.remove(&pod) {
             own.recommender.remove_pod(tracked.name);
@@ -312,7 +315,6 @@ pub(super) fn note(context: &mut Context<'_>, now: SimTime, (place, target): (us
 }
 
 fn write(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    context.vertical.bring_up(place, context.setup.check);
     let own = &context.vertical.autoscalers[place];
     let Some(facts) = own.facts else { return };
     let mut samples = Vec::new();

@@ -1,42 +1,37 @@
-//! The recommender's loop. It looks at what pods use every minute; what follows from it is worked out where somebody reads it.
+//! The recommender's loop: every minute it looks at what pods use, and recommends.
 
-use super::{Autoscaler, Vertical, observing};
+use super::{Autoscaler, observing};
 use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::domain::vertical::ContainerRecommendation;
-use crate::domain::{Check, ResourceName, SimTime, WorkloadId};
+use crate::domain::{ResourceName, SimTime, WorkloadId};
 use crate::world::record::EventKind;
 
 /// The recommender's loop: it reads what pods use, and recommends.
 pub(in crate::actors) fn recommend(context: &mut Context<'_>, now: SimTime) {
     let interval = context.vertical.recommending.interval;
     context.queue.schedule_in(interval, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
-    context.vertical.catch_up(&context.world);
     for place in 0..context.vertical.autoscalers.len() {
-        let own = &mut context.vertical.autoscalers[place];
+        let own = &context.vertical.autoscalers[place];
         let Some(target) = own.target.filter(|_| own.is_recommended_for()) else { continue };
-        if std::mem::take(&mut own.pods_changed) {
-            observing::follow_pods(context, now, (place, target));
-        }
+        observing::follow_pods(context, now, (place, target));
         observing::read(context, now, (place, target));
         conclude(context, now, (place, target));
     }
 }
 
-/// A look is over: what it recommends is worked out at once where it may be the first that is recommended, or nothing any more.
+/// A look is over: what it recommends is worked out.
 fn conclude(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
     let at = context.vertical.calendar(now);
     let own = &mut context.vertical.autoscalers[place];
     own.recommender.forget(at);
-    own.looked = true;
-    let recommends = own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
-    if !recommends || !own.recommender.knows_all_of(&own.estimates) {
-        context.vertical.bring_up(place, context.setup.check);
-        let own = &context.vertical.autoscalers[place];
-        if !recommends && own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty()) {
-            let message = format!("VerticalPodAutoscaler {}", own.spec.name);
-            context.world.note(now, EventKind::RecommendationProvided, Some(target), message);
-        }
+    let recommends = |own: &Autoscaler| own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
+    let before = recommends(own);
+    let recommended = own.recommender.recommend(&own.spec, &own.selector);
+    own.spec.recommendation = Some(own.without_unknown(recommended));
+    if !before && recommends(own) {
+        let message = format!("VerticalPodAutoscaler {}", own.spec.name);
+        context.world.note(now, EventKind::RecommendationProvided, Some(target), message);
     }
     observing::note(context, now, (place, target));
 }
@@ -71,28 +66,5 @@ impl Autoscaler {
             }
         }
         recommended
-    }
-}
-
-impl Vertical {
-    /// Works out what was recommended at the last look, if nobody has read it yet. Nothing that it rests on changes between looks but by a
-    /// kill for memory and by another form of the VerticalPodAutoscaler, before which it is worked out.
-    pub(super) fn bring_up(&mut self, place: usize, check: Check) {
-        let own = &mut self.autoscalers[place];
-        if !std::mem::take(&mut own.looked) {
-            return;
-        }
-        let whole = check.compares().then(|| own.recommender.clone());
-        let changed = own.estimates.changed();
-        let recommended = own.recommender.recommend_again(&mut own.estimates, &own.spec, &own.selector);
-        // Who rested on the percentiles as they were is to look again.
-        own.quiet = own.quiet.filter(|_| own.estimates.changed() == changed);
-        if let Some(mut whole) = whole {
-            let whole = whole.recommend(&own.spec, &own.selector);
-            check.hold(whole == recommended, || {
-                format!("VerticalPodAutoscaler {} recommends {recommended:?}, and anew {whole:?}", own.spec.name)
-            });
-        }
-        own.spec.recommendation = Some(own.without_unknown(recommended));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Autoscaler, Vertical, acts, container_states, resizing};
+use super::{Vertical, acts, container_states, resizing};
 use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::actors::eviction;
@@ -10,7 +10,7 @@ use crate::actors::workload_controllers::pod_uid;
 use crate::cluster::{PodPhase, SpecId, WorkloadKind};
 use crate::domain::vertical::ContainerRecommendation;
 use crate::domain::workload::ObjectName;
-use crate::domain::{PodId, SimDuration, SimTime, Symbol, VerticalPodAutoscaler, WorkloadId};
+use crate::domain::{PodId, SimTime, Symbol, VerticalPodAutoscaler, WorkloadId};
 use crate::world::record::VerticalMeans;
 use nodecast_vpa::{
     Answers, ControllerKind, NamespaceLimits, PodGroup, PodToUpdate, Resize, Updater, UpdaterView, cap, priority,
@@ -20,7 +20,6 @@ use nodecast_vpa::{
 pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
     context.queue.schedule_in(context.vertical.updating.interval, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
     resizing::try_again(context, now);
-    context.vertical.catch_up(&context.world);
     for place in 0..context.vertical.autoscalers.len() {
         let own = &context.vertical.autoscalers[place];
         let mode = context.vertical.updating.mode(&own.spec.update);
@@ -28,100 +27,30 @@ pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
         // Of several for one workload only one counts.
         if context.vertical.of(target) == Some(place) && wants_a_look(context, now, (place, target)) {
             pass(context, now, (place, target));
-            context.vertical.catch_up(&context.world);
         }
     }
 }
 
-/// How long a look holds that rests on bounds as they will be.
-const LOOKS_AHEAD: SimDuration = SimDuration::from_secs(3_600);
-
-/// Whether some pod might be changed. Where none is and none can be for a while, it is not looked at again until then, while its pods and the
-/// percentiles stay what they are.
-fn wants_a_look(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
-    let check = context.setup.check;
-    let own = &context.vertical.autoscalers[place];
-    let is_quiet = |own: &Autoscaler| own.quiet.is_some_and(|until| now < until);
-    let mut quiet = is_quiet(own);
-    if quiet && (check.compares() || !own.recommender.holds(&own.estimates, &own.spec)) {
-        // Percentiles that had to be looked for again are mostly what they were.
-        context.vertical.bring_up(place, check);
-        quiet = is_quiet(&context.vertical.autoscalers[place]);
-    }
-    if quiet && !check.compares() {
-        return false;
-    }
-    context.vertical.bring_up(place, check);
-    let own = &context.vertical.autoscalers[place];
-    let recommendation = own.spec.recommendation.as_deref().unwrap_or_default();
-    let wanting = wanting(context, now, (place, target), recommendation);
-    if quiet {
-        let name = own.spec.name;
-        check.hold(wanting != Wanting::Now, || format!("a pod of VerticalPodAutoscaler {name} is passed over"));
-    }
-    let until = match wanting {
-        Wanting::Now => None,
-        Wanting::NotBefore(until) => quiet_until(context, now, (place, target), until),
-    };
-    context.vertical.autoscalers[place].quiet = until;
-    wanting == Wanting::Now
-}
-
-/// Until when no pod wants a change while pods and percentiles stay what they are, given that none does before `until` as it is recommended
-/// now: bounds draw in as the history gets longer. Where a LimitRange of pods weighs containers against each other nothing is known.
-fn quiet_until(
-    context: &Context<'_>,
-    now: SimTime,
-    (place, target): (usize, WorkloadId),
-    until: SimTime,
-) -> Option<SimTime> {
+/// Whether a pod wants a change: it requests what is out of bounds, has had a quick kill or a resize that has not come off, or it is old enough
+/// for any change that is large enough. What pods request is looked at once for all that request the same.
+fn wants_a_look(context: &Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
     let vertical = &context.vertical;
     let own = &vertical.autoscalers[place];
-    if vertical.limits_of(own.spec.name.namespace).pod.is_some() {
-        return None;
-    }
-    let soon = now + LOOKS_AHEAD;
-    let holds = |history: Option<SimTime>, until: SimTime| {
-        let narrowest = own.recommender.narrowest(&own.estimates, &own.spec, history);
-        let wanting = wanting(context, now, (place, target), &own.without_unknown(narrowest));
-        (wanting != Wanting::Now).then_some(until)
-    };
-    holds(None, until).or_else(|| holds(Some(vertical.calendar(soon)), until.min(soon)))
-}
-
-/// When a pod wants a change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Wanting {
-    /// Some pod does now.
-    Now,
-    /// None does before that instant, as long as nothing else changes.
-    NotBefore(SimTime),
-}
-
-/// When a pod wants a change by a recommendation: it requests what is out of bounds, has had a quick kill or a resize that has not come off,
-/// or it is old enough for any change that is large enough. What pods request is looked at once for all that request the same.
-fn wanting(
-    context: &Context<'_>,
-    now: SimTime,
-    (place, target): (usize, WorkloadId),
-    recommendation: &[ContainerRecommendation],
-) -> Wanting {
-    let vertical = &context.vertical;
-    let limits = vertical.limits_of(vertical.autoscalers[place].spec.name.namespace);
+    let recommendation = own.spec.recommendation.as_deref().unwrap_or_default();
+    let limits = vertical.limits_of(own.spec.name.namespace);
     let looked_at = |pod: &&PodId| {
         let state = context.world.pod(**pod);
         state.node.is_some() && state.is_active()
     };
     let pods = || context.world.workload(target).pods.iter().filter(looked_at);
-    let mut until = SimTime::FAR_FUTURE;
     if recommendation.is_empty() || is_left_alone(vertical, place, pods().count()) {
-        return Wanting::NotBefore(until);
+        return false;
     }
     let mut known: Vec<(SpecId, bool, bool)> = Vec::new();
     for &pod in pods() {
         let state = context.world.pod(pod);
         if has_quick_kill(vertical, place, pod) || vertical.resizes.condition(pod).is_some() {
-            return Wanting::Now;
+            return true;
         }
         let (outside, large) = match known.iter().find(|(spec, ..)| *spec == state.spec_id) {
             Some((_, outside, large)) => (*outside, *large),
@@ -131,15 +60,12 @@ fn wanting(
                 found
             }
         };
-        let old = state.started.map_or(SimTime::FAR_FUTURE, |started| started + vertical.updating.lifetime_threshold);
-        if outside || (large && now >= old) {
-            return Wanting::Now;
-        }
-        if large {
-            until = until.min(old);
+        let old = state.started.is_some_and(|started| now >= started + vertical.updating.lifetime_threshold);
+        if outside || (large && old) {
+            return true;
         }
     }
-    Wanting::NotBefore(until)
+    false
 }
 
 /// Whether there are fewer pods than the updater ever touches, whatever controls each.
