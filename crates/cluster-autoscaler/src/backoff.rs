@@ -64,11 +64,6 @@ impl Backoff {
         self.failed.get(&group).is_some_and(|failed| failed.until >= now)
     }
 
-    /// When groups are no longer left alone.
-    pub(super) fn ends(&self) -> impl Iterator<Item = SimTime> + '_ {
-        self.failed.values().map(|failed| failed.until)
-    }
-
     /// Forgets failures of long ago.
     pub fn forget_stale(&mut self, now: SimTime) {
         let reset = self.times.reset;

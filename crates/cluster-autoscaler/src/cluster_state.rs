@@ -412,16 +412,6 @@ impl ClusterState {
         self.groups.get(&group).and_then(|state| state.incorrect)
     }
 
-    /// Instants at which time alone may make a difference to what is remembered.
-    pub(super) fn deadlines(&self) -> impl Iterator<Item = SimTime> + '_ {
-        let of_groups = self.groups.values().flat_map(|state| {
-            let waiting = state.unregistered_since.values().map(|&since| since + self.provision_time);
-            let incorrect = state.incorrect.map(|incorrect| incorrect.since + self.provision_time);
-            waiting.chain(incorrect)
-        });
-        of_groups.chain(self.backoff.ends())
-    }
-
     /// When a group last grew, lost a node, and failed to lose one.
     pub(super) fn last_changes(&self, group: Symbol) -> [Option<SimTime>; 3] {
         [&self.last_scale_up, &self.last_scale_down, &self.last_failure].map(|times| times.get(&group).copied())

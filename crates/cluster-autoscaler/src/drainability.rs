@@ -9,7 +9,7 @@ use nodecast_model::domain::pod::PodPhase;
 use nodecast_model::domain::{SimDuration, SimTime};
 
 /// How long beyond its grace period a pod may take to end before it no longer counts.
-pub(super) const LONG_TERMINATING: SimDuration = SimDuration::from_secs(30);
+const LONG_TERMINATING: SimDuration = SimDuration::from_secs(30);
 
 /// Why a pod keeps its node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -23,7 +23,6 @@ pub mod flags;
 mod ground;
 pub mod pods;
 pub mod quotas;
-mod recurrence;
 pub mod scale_down;
 pub mod scale_up;
 pub mod similar;
@@ -89,8 +88,6 @@ pub struct Iteration {
     pub given_up: Vec<(usize, Vec<Arc<str>>)>,
     /// Nodes whose soft taint goes, and nodes that get one.
     pub soft_taints: SoftTaints,
-    /// Whether other nodes were found to be unneeded than by the iteration before.
-    pub unneeded_changed: bool,
 }
 
 /// Changes of the soft taints that mark nodes as not needed.
@@ -291,7 +288,6 @@ impl ClusterAutoscaler {
             self.last_scale_up = seen.now;
         }
         if flags.scale_down_enabled {
-            let unneeded: Vec<NodeId> = self.planner.unneeded().collect();
             let limits = limits_to_remove(&flags, snapshot, &nodes, seen);
             let in_cooldown = gate == Some(ScaleUpResult::InCooldown) || self.is_in_cooldown(seen.now);
             let (planner, state, speed) = (&mut self.planner, &self.state, self.speed);
@@ -307,11 +303,9 @@ impl ClusterAutoscaler {
                 limits,
                 speed,
                 moved_pods: 0,
-                left_alone_pods: 0,
                 cut: false,
             };
             iteration.scale_down = work.run(in_cooldown);
-            iteration.unneeded_changed = !self.planner.unneeded().eq(unneeded);
             if iteration.scale_down.result == ScaleDownResult::NodeDeleteStarted {
                 self.last_delete = seen.now;
             }

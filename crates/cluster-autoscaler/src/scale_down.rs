@@ -24,7 +24,7 @@ use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 
 /// How long a deletion may take before its taint no longer counts.
-pub(super) const DELETION_TAKES: SimDuration = SimDuration::from_secs(300);
+const DELETION_TAKES: SimDuration = SimDuration::from_secs(300);
 
 /// How a scale-down ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -79,8 +79,6 @@ pub struct ScaleDownReport {
     pub deletions: Vec<NodeDeletion>,
     /// Pods for which a new place was looked for.
     pub moved_pods: u64,
-    /// Those of them whose nodes turned out to have to stay: for a while nobody looks for places for them again.
-    pub left_alone_pods: u64,
     /// Whether the time for that was up before all nodes were looked at.
     pub cut: bool,
 }
@@ -138,22 +136,6 @@ impl Planner {
         self.unneeded.iter().find(|unneeded| unneeded.node == node).map(|unneeded| unneeded.since)
     }
 
-    /// Instants at which time alone may make a difference to nodes that are known.
-    pub(super) fn deadlines<'a>(
-        &'a self,
-        flags: &'a Flags,
-        seen: &'a Observation<'_>,
-    ) -> impl Iterator<Item = SimTime> + 'a {
-        let unneeded = self.unneeded.iter().flat_map(move |unneeded| {
-            let group = seen.nodes.get(unneeded.observed).and_then(|node| node.group);
-            let options = group.map(|group| &seen.groups[group].options);
-            let unneeded_time = options.and_then(|own| own.unneeded_time).unwrap_or(flags.scale_down_unneeded_time);
-            let unready_time = options.and_then(|own| own.unready_time).unwrap_or(flags.scale_down_unready_time);
-            [unneeded.since + unneeded_time, unneeded.since + unready_time]
-        });
-        unneeded.chain(self.unremovable_until.values().copied())
-    }
-
     /// Most nodes that are worth knowing to be unneeded, while so many were known before.
     ///
     /// Source: Cluster Autoscaler 1.36 `core/scaledown/planner/planner.go`, `unneededNodesLimit`.
@@ -183,8 +165,6 @@ pub(super) struct ScaleDown<'a> {
     pub(super) speed: Option<u32>,
     /// Pods for which a new place was looked for so far.
     pub(super) moved_pods: u64,
-    /// Those of them whose nodes turned out to have to stay.
-    pub(super) left_alone_pods: u64,
     /// Whether the time for that was up.
     pub(super) cut: bool,
 }
@@ -212,14 +192,7 @@ impl ScaleDown<'_> {
             let none = deletions.is_empty();
             (if none { ScaleDownResult::NoNodeDeleted } else { ScaleDownResult::NodeDeleteStarted }, deletions)
         };
-        ScaleDownReport {
-            result,
-            nodes,
-            deletions,
-            moved_pods: self.moved_pods,
-            left_alone_pods: self.left_alone_pods,
-            cut: self.cut,
-        }
+        ScaleDownReport { result, nodes, deletions, moved_pods: self.moved_pods, cut: self.cut }
     }
 
     /// Nodes of groups above their minimum.
@@ -453,7 +426,6 @@ impl ScaleDown<'_> {
             (findings[at].reason, findings[at].blocking) = (reason, pods.blocking);
             if reason.is_some() {
                 self.planner.unremovable_until.insert(node.id, until);
-                self.left_alone_pods += pods.movable.len() as u64;
                 continue;
             }
             let moved: Vec<_> =

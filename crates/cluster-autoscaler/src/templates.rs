@@ -19,7 +19,7 @@ use nodecast_model::domain::taints::first_untolerated;
 use nodecast_model::domain::{Labels, ResourceName, SimDuration, SimTime, Symbol, Taint, TaintEffect};
 
 /// How long a node must have been ready to serve as an example.
-pub(super) const STABLE_AFTER: SimDuration = SimDuration::from_secs(60);
+const STABLE_AFTER: SimDuration = SimDuration::from_secs(60);
 
 /// Taints that say how a node is rather than what it is for.
 const CONDITION_TAINTS: [&str; 11] = [

@@ -6,8 +6,7 @@
 //!
 //! Source: Cluster Autoscaler 1.36 `main.go`, `loop/trigger.go`.
 //!
-//! Deviation: where controllers take no time, an iteration takes a tenth of a second, however large the cluster is. One that would find all as the last one
-//! did, with no limit of time passed since, is not gone through again: only where searches for room begin can differ.
+//! Deviation: where controllers take no time, an iteration takes a tenth of a second, however large the cluster is.
 
 mod groups;
 pub mod inquiry;
@@ -29,7 +28,7 @@ use super::event::{LoopEvent, class};
 use super::news::News;
 use super::setup::{Autoscaler, Setup};
 use super::sight::Sight;
-use crate::cluster::{NodePhase, Position};
+use crate::cluster::NodePhase;
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::GroupRanks;
 use crate::domain::controller_time::at_speed;
@@ -56,8 +55,6 @@ pub(super) struct AutoscalerLoop {
     /// Whether a pod was found unschedulable since the last one began.
     signalled: bool,
     iterations: u64,
-    /// What the last iteration saw, if another like it would do nothing.
-    settled: Option<Settled>,
     removals: BTreeMap<NodeId, removal::Removal>,
     /// Nodes ready to be deleted, gathered by group.
     batches: BTreeMap<usize, Vec<NodeId>>,
@@ -81,8 +78,7 @@ struct Thought {
     /// What it saw at its start.
     seen: observation::Seen,
     began: SimTime,
-    /// The state of the cluster then, and of the groups.
-    changed: Position,
+    /// The state of the groups then.
     reading: u64,
     took: SimDuration,
     /// What it comes to, if that is known already.
@@ -92,19 +88,6 @@ struct Thought {
 /// The program after an iteration in which it called nobody and drew no lot, and what it found: that holds for as long as nobody tells
 /// the program of anything and the groups stay as they were.
 type Rehearsed = (Box<ClusterAutoscaler>, Iteration);
-
-/// What nothing follows from for a while.
-#[derive(Clone, Copy, Debug)]
-struct Settled {
-    /// The state of the cluster.
-    changed: Position,
-    /// The state of the groups.
-    reading: u64,
-    /// When time alone may change a decision.
-    until: SimTime,
-    /// What an iteration has to do, which costs what it did.
-    work: Work,
-}
 
 /// What the time of an iteration follows from.
 #[derive(Clone, Copy, Debug)]
@@ -135,11 +118,6 @@ impl AutoscalerLoop {
         if let Some(program) = &mut self.program {
             program.replace_ranks(ranks.clone());
         }
-    }
-
-    /// Namespaces are labelled otherwise: the next iteration sees it, and has to be gone through.
-    pub(super) const fn namespaces_changed(&mut self) {
-        self.settled = None;
     }
 
     /// What the program remembers of groups, to tell it of something: what it has rehearsed holds no more.
@@ -237,7 +215,6 @@ pub(super) fn iterate(context: &mut Context<'_>, now: SimTime) {
         return iterate_in_time(context, program, now, time.speed_percent);
     }
     match groups::refresh(context, &program, now) {
-        Ok(()) if settled(context, now).is_some() => {}
         Ok(()) => run(context, &mut program, now),
         // The iteration ends here; the next one asks again.
         Err(error) => context.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}")),
@@ -258,22 +235,16 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
     let own = &mut context.cluster_autoscaler;
     own.iterations += 1;
     own.starts = [own.starts[1], now];
-    let own_settled = settled(context, now).filter(|_| read.is_ok());
     let began = match read {
-        Ok(()) if own_settled.is_some() => None,
         Ok(()) => Some(observation::Seen::new(context, program.flags(), now)),
         Err(error) => {
             context.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}"));
             None
         }
     };
-    let (work, rehearsed) = match (&began, own_settled) {
-        (Some(seen), _) => work(context, &mut program, seen, now),
-        (None, Some(settled)) => {
-            let moved_pods = std::mem::replace(&mut context.cluster_autoscaler.last.1, settled.work.moved_pods);
-            (Work { moved_pods, ..settled.work }, None)
-        }
-        (None, None) => {
+    let (work, rehearsed) = match &began {
+        Some(seen) => work(context, &mut program, seen, now),
+        None => {
             let nodes = context.world.live_nodes().len() as u64;
             (Work { nodes, moved_pods: 0, estimates: (SimDuration::ZERO, false) }, None)
         }
@@ -283,8 +254,8 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
     context.cluster_autoscaler.last.0 = took;
     match began {
         Some(seen) => {
-            let (changed, reading) = (context.world.changed(), context.cluster_autoscaler.groups.version());
-            let thought = Thought { seen, began: now, changed, reading, took, rehearsed };
+            let reading = context.cluster_autoscaler.groups.version();
+            let thought = Thought { seen, began: now, reading, took, rehearsed };
             context.cluster_autoscaler.thought = Some(Box::new(thought));
             context.cluster_autoscaler.program = Some(program);
             context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
@@ -330,13 +301,9 @@ fn took(work: Work, speed_percent: u32) -> (SimDuration, bool) {
 pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
     let Some(thought) = context.cluster_autoscaler.thought.take() else { return };
     let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
-    let Thought { seen, began, changed, reading, took, rehearsed } = *thought;
-    let unchanged = context.world.changed() == changed && seen.knows_namespaces(context);
+    let Thought { seen, began, reading, took, rehearsed } = *thought;
     let rehearsed = rehearsed.filter(|_| context.cluster_autoscaler.groups.version() == reading);
     conclude(context, &mut program, now, (&seen, began), rehearsed);
-    if !unchanged {
-        context.cluster_autoscaler.settled = None;
-    }
     plan_next(context, program, began, took);
 }
 
@@ -347,14 +314,6 @@ fn plan_next(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, began: 
     let wait = if at_once || own.signalled { took } else { took.max(program.flags().scan_interval) };
     own.program = Some(program);
     iterate_at(context, began + wait);
-}
-
-/// What the last iteration came to, if another one would come to the same.
-fn settled(context: &Context<'_>, now: SimTime) -> Option<Settled> {
-    let own = &context.cluster_autoscaler;
-    own.settled.filter(|settled| {
-        settled.changed == context.world.changed() && settled.reading == own.groups.version() && now < settled.until
-    })
 }
 
 fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime) {
@@ -395,12 +354,6 @@ fn conclude(
     };
     context.cluster_autoscaler.last.1 = iteration.scale_down.moved_pods;
     notes::record(context, program, seen, &iteration, now);
-    let until = program.unchanged_until(&seen.observation(began), &iteration);
-    let (changed, reading) = (context.world.changed(), context.cluster_autoscaler.groups.version());
-    let moved_pods = iteration.scale_down.moved_pods - iteration.scale_down.left_alone_pods;
-    // Where nothing changes, no pod waits: there is nothing to estimate.
-    let work = Work { nodes: seen.node_count() as u64, moved_pods, estimates: (SimDuration::ZERO, false) };
-    context.cluster_autoscaler.settled = (until > now).then_some(Settled { changed, reading, until, work });
     carry_out(context, program, now, seen, &iteration);
 }
 

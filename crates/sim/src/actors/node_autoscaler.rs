@@ -131,9 +131,9 @@ pub(super) fn replace_ranks(context: &mut Context<'_>, now: SimTime, ranks: &Gro
 /// Namespaces are labelled otherwise.
 pub(super) fn replace_namespaces(context: &mut Context<'_>, now: SimTime) {
     match NodeAutoscaler::of(context.setup) {
-        NodeAutoscaler::Static => {}
+        // The Cluster Autoscaler lists them at each iteration.
+        NodeAutoscaler::Static | NodeAutoscaler::ClusterAutoscaler => {}
         NodeAutoscaler::Karpenter => karpenter::replace_namespaces(context, now),
-        NodeAutoscaler::ClusterAutoscaler => context.cluster_autoscaler.namespaces_changed(),
     }
 }
 

@@ -85,11 +85,6 @@ impl Seen {
         }
     }
 
-    /// Whether namespaces were labelled as they are now.
-    pub(super) fn knows_namespaces(&self, context: &Context<'_>) -> bool {
-        Arc::ptr_eq(&self.namespaces, &context.namespaces)
-    }
-
     /// The node at a place of the observation.
     pub(super) fn node(&self, at: usize) -> NodeId {
         self.nodes[at].id
