@@ -225,24 +225,18 @@ impl ClusterAutoscaler {
         iteration
     }
 
-    /// The same in thought, by a copy that is returned with what it came to: [`Self::adopt`] makes it the program.
-    pub fn rehearse(
+    /// How long the estimates of an iteration take, and whether a limit of time cuts it: found out on a copy.
+    pub fn time_of_estimates(
         &mut self,
         seen: &Observation<'_>,
         actions: &mut dyn GroupActions,
         ties: &mut dyn FnMut(usize) -> usize,
-    ) -> (Box<Self>, Iteration) {
-        let mut copy = Box::new(self.clone());
+    ) -> (SimDuration, bool) {
+        let mut copy = self.clone();
         std::mem::swap(&mut self.kept, &mut copy.kept);
         let iteration = copy.run_once(seen, actions, ties);
-        std::mem::swap(&mut self.kept, &mut copy.kept);
-        (copy, iteration)
-    }
-
-    /// Goes on as a copy that has rehearsed an iteration.
-    pub fn adopt(&mut self, copy: Self) {
-        let kept = std::mem::take(&mut self.kept);
-        *self = Self { kept, ..copy };
+        self.kept = copy.kept;
+        (iteration.scale_up.took, iteration.scale_up.cut || iteration.scale_down.cut)
     }
 
     /// An iteration with the snapshot of what is observed, in which these pods wait.

@@ -78,25 +78,7 @@ struct Thought {
     /// What it saw at its start.
     seen: observation::Seen,
     began: SimTime,
-    /// The state of the groups then.
-    reading: u64,
     took: SimDuration,
-    /// What it comes to, if that is known already.
-    rehearsed: Option<Rehearsed>,
-}
-
-/// The program after an iteration in which it called nobody and drew no lot, and what it found: that holds for as long as nobody tells
-/// the program of anything and the groups stay as they were.
-type Rehearsed = (Box<ClusterAutoscaler>, Iteration);
-
-/// What the time of an iteration follows from.
-#[derive(Clone, Copy, Debug)]
-struct Work {
-    nodes: u64,
-    /// Pods for which scale-down looks for new places.
-    moved_pods: u64,
-    /// What its estimates take, and whether a limit cut them.
-    estimates: (SimDuration, bool),
 }
 
 impl AutoscalerLoop {
@@ -112,19 +94,13 @@ impl AutoscalerLoop {
 
     /// The ConfigMap of the expander `priority` changes to this form: the program reads it anew each time it expands.
     pub(super) fn replace_ranks(&mut self, ranks: &GroupRanks) {
-        if let Some(thought) = &mut self.thought {
-            thought.rehearsed = None;
-        }
         if let Some(program) = &mut self.program {
             program.replace_ranks(ranks.clone());
         }
     }
 
-    /// What the program remembers of groups, to tell it of something: what it has rehearsed holds no more.
+    /// What the program remembers of groups, to tell it of something.
     fn state_mut(&mut self) -> Option<&mut ClusterState> {
-        if let Some(thought) = &mut self.thought {
-            thought.rehearsed = None;
-        }
         Some(self.program.as_mut()?.state_mut())
     }
 
@@ -242,21 +218,16 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
             None
         }
     };
-    let (work, rehearsed) = match &began {
-        Some(seen) => work(context, &mut program, seen, now),
-        None => {
-            let nodes = context.world.live_nodes().len() as u64;
-            (Work { nodes, moved_pods: 0, estimates: (SimDuration::ZERO, false) }, None)
-        }
+    let (took, cut) = match &began {
+        Some(seen) => took(context, &mut program, seen, now),
+        None => (model::around(context.world.live_nodes().len() as u64, 0), false),
     };
-    let (took, cut) = took(work, speed_percent);
+    let took = at_speed(took, speed_percent);
     context.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
     context.cluster_autoscaler.last.0 = took;
     match began {
         Some(seen) => {
-            let reading = context.cluster_autoscaler.groups.version();
-            let thought = Thought { seen, began: now, reading, took, rehearsed };
-            context.cluster_autoscaler.thought = Some(Box::new(thought));
+            context.cluster_autoscaler.thought = Some(Box::new(Thought { seen, began: now, took }));
             context.cluster_autoscaler.program = Some(program);
             context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
         }
@@ -264,46 +235,31 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
     }
 }
 
-/// What the iteration has to do. What its estimates take is told by making them once in thought; where that calls nobody and draws no
-/// lot, it is also what the iteration comes to.
-fn work(
+/// How long an iteration takes on the processor that was measured, and whether a limit cuts it. What its estimates take is found out by
+/// making them in thought.
+///
+/// Deviation: scale-down's search for new places of pods is taken to cost what it did in the iteration before.
+fn took(
     context: &Context<'_>,
     program: &mut ClusterAutoscaler,
     seen: &observation::Seen,
     now: SimTime,
-) -> (Work, Option<Rehearsed>) {
-    let moved_pods = context.cluster_autoscaler.last.1;
-    let work = Work { nodes: seen.node_count() as u64, moved_pods, estimates: (SimDuration::ZERO, false) };
+) -> (SimDuration, bool) {
+    let around = model::around(seen.node_count() as u64, context.cluster_autoscaler.last.1);
     if !seen.has_waiting_pods() {
-        return (work, None);
+        return (around, false);
     }
-    let (mut calls, mut drawn) = (groups::Trial::new(&context.cluster_autoscaler.groups), false);
-    let mut first = |_| {
-        drawn = true;
-        0
-    };
-    let (after, iteration) = program.rehearse(&seen.observation(now), &mut calls, &mut first);
-    let cut = iteration.scale_up.cut || iteration.scale_down.cut;
-    let work = Work { estimates: (iteration.scale_up.took, cut), ..work };
-    (work, (!drawn && !calls.called).then_some((after, iteration)))
-}
-
-/// How long an iteration takes that has this to do, and whether a limit cut it.
-///
-/// Deviation: scale-down's search for new places of pods is taken to cost what it did in the iteration before.
-fn took(work: Work, speed_percent: u32) -> (SimDuration, bool) {
-    let (estimates, cut) = work.estimates;
-    let took = model::around(work.nodes, work.moved_pods) + estimates;
-    (at_speed(took, speed_percent), cut)
+    let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
+    let (estimates, cut) = program.time_of_estimates(&seen.observation(now), &mut calls, &mut |_| 0);
+    (around + estimates, cut)
 }
 
 /// The time of an iteration is over: what it came to is done, and the next one planned.
 pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
     let Some(thought) = context.cluster_autoscaler.thought.take() else { return };
     let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
-    let Thought { seen, began, reading, took, rehearsed } = *thought;
-    let rehearsed = rehearsed.filter(|_| context.cluster_autoscaler.groups.version() == reading);
-    conclude(context, &mut program, now, (&seen, began), rehearsed);
+    let Thought { seen, began, took } = *thought;
+    conclude(context, &mut program, now, (&seen, began));
     plan_next(context, program, began, took);
 }
 
@@ -318,7 +274,7 @@ fn plan_next(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, began: 
 
 fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime) {
     let seen = observation::Seen::new(context, program.flags(), now);
-    conclude(context, program, now, (&seen, now), None);
+    conclude(context, program, now, (&seen, now));
 }
 
 /// The lots of the iteration of this number, for options that the expander does not tell apart.
@@ -336,22 +292,10 @@ fn conclude(
     program: &mut ClusterAutoscaler,
     now: SimTime,
     (seen, began): (&observation::Seen, SimTime),
-    rehearsed: Option<Rehearsed>,
 ) {
     let mut ties = ties(context.streams, context.cluster_autoscaler.iterations);
-    let iteration = match rehearsed {
-        Some((after, iteration)) => {
-            let check = context.world.check();
-            if check.compares() {
-                let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
-                let anew = program.clone().run_once(&seen.observation(began), &mut calls, &mut ties);
-                check.hold(iteration == anew, || format!("an iteration came to {iteration:?}, and now to {anew:?}"));
-            }
-            program.adopt(*after);
-            iteration
-        }
-        None => program.run_once(&seen.observation(began), &mut groups::Calls { context, now }, &mut ties),
-    };
+    let mut calls = groups::Calls { context, now };
+    let iteration = program.run_once(&seen.observation(began), &mut calls, &mut ties);
     context.cluster_autoscaler.last.1 = iteration.scale_down.moved_pods;
     notes::record(context, program, seen, &iteration, now);
     carry_out(context, program, now, seen, &iteration);

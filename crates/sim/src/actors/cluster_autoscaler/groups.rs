@@ -70,7 +70,6 @@ pub(super) struct KnownGroups {
     read_at: Option<SimTime>,
     /// The number of the two minutes in which instances were last remembered.
     remembered_in: i64,
-    version: u64,
 }
 
 impl KnownGroups {
@@ -97,11 +96,6 @@ impl KnownGroups {
             setup.policy.manifests.node_groups.iter().enumerate().filter_map(known).collect();
         groups.sort_by_key(|group| group.name);
         Self { groups, ..Self::default() }
-    }
-
-    /// Counts changes of what is known.
-    pub(super) const fn version(&self) -> u64 {
-        self.version
     }
 
     /// The group at this place of the setup, by its place among those known.
@@ -178,9 +172,8 @@ pub(super) fn refresh(context: &mut Context<'_>, program: &ClusterAutoscaler, no
     let all = std::mem::replace(&mut known.remembered_in, period) != period;
     for group in &mut known.groups {
         let renewed = all || std::mem::take(&mut group.forgotten) || program.state().request(group.name).is_some();
-        if renewed && group.remembered != group.instances {
+        if renewed {
             group.remembered.clone_from(&group.instances);
-            known.version += 1;
         }
     }
     Ok(())
@@ -197,12 +190,8 @@ fn read(context: &mut Context<'_>, now: SimTime) -> Result<(), ApiError> {
         let instances = instances(context, now, view, last_resize);
         take_update(context, at);
         let desired = i64::from(view.desired);
-        let all = &mut context.cluster_autoscaler.groups;
-        let known = &mut all.groups[at];
-        if known.desired != desired || known.instances != instances {
-            (known.desired, known.instances) = (desired, instances);
-            all.version += 1;
-        }
+        let known = &mut context.cluster_autoscaler.groups.groups[at];
+        (known.desired, known.instances) = (desired, instances);
     }
     context.cluster_autoscaler.groups.read_at = Some(now);
     Ok(())
@@ -218,10 +207,8 @@ fn take_update(context: &mut Context<'_>, at: usize) {
     }
     let limits = limits(&settings.flags, own).unwrap_or(known.limits);
     let template = template(context.setup, own, &pairs(&own.tags)).map(Arc::new);
-    let all = &mut context.cluster_autoscaler.groups;
-    let known = &mut all.groups[at];
+    let known = &mut context.cluster_autoscaler.groups.groups[at];
     (known.limits, known.template, known.revision) = (limits, template, revision);
-    all.version += 1;
 }
 
 /// The instances of a group, with placeholders for those that are missing.
@@ -292,7 +279,6 @@ pub(super) fn delete_node(
 fn end_instance(context: &mut Context<'_>, now: SimTime, group: usize, node: NodeId) -> Result<(), ResizeError> {
     context.terminate_in_group(now, node, true).map_err(|error| ResizeError(error.to_string()))?;
     context.cluster_autoscaler.groups.groups[group].desired -= 1;
-    context.cluster_autoscaler.groups.version += 1;
     forget_reading(context, group);
     Ok(())
 }
@@ -301,32 +287,27 @@ fn end_instance(context: &mut Context<'_>, now: SimTime, group: usize, node: Nod
 pub(super) struct Trial<'g> {
     groups: &'g KnownGroups,
     desired: Vec<i64>,
-    /// Whether there were any.
-    pub(super) called: bool,
 }
 
 impl<'g> Trial<'g> {
     pub(super) fn new(groups: &'g KnownGroups) -> Self {
-        Self { groups, desired: groups.groups.iter().map(|group| group.desired).collect(), called: false }
+        Self { groups, desired: groups.groups.iter().map(|group| group.desired).collect() }
     }
 }
 
 impl GroupActions for Trial<'_> {
     fn increase_size(&mut self, group: usize, by: i64) -> Result<(), ResizeError> {
-        self.called = true;
         self.desired[group] = aws::increased(self.desired[group], self.groups.groups[group].limits.1, by)?;
         Ok(())
     }
 
     fn decrease_target_size(&mut self, group: usize, by: i64) -> Result<(), ResizeError> {
-        self.called = true;
         let instances = self.groups.groups[group].instances.len() as i64;
         self.desired[group] = aws::decreased(self.desired[group], instances, by)?;
         Ok(())
     }
 
     fn delete_instances(&mut self, group: usize, instances: &[Arc<str>]) -> Result<(), ResizeError> {
-        self.called = true;
         self.desired[group] -= instances.len() as i64;
         Ok(())
     }
@@ -351,10 +332,8 @@ impl Calls<'_, '_> {
         let (name, now) = (self.known(group).name, self.now);
         let wanted = u32::try_from(desired).map_err(|_| ResizeError("a size below zero".to_owned()))?;
         self.context.set_desired_capacity(now, name, wanted, reason).map_err(|error| ResizeError(error.to_string()))?;
-        let groups = &mut self.context.cluster_autoscaler.groups;
-        let known = &mut groups.groups[group];
+        let known = &mut self.context.cluster_autoscaler.groups.groups[group];
         (known.desired, known.last_resize) = (desired, Some(now));
-        groups.version += 1;
         Ok(())
     }
 }
