@@ -14,43 +14,66 @@ pub trait Follow: Debug + PartialEq {
     fn follow(&mut self, cluster: &Cluster, changes: &[Change]);
 }
 
-/// A value and the position of the journal that it holds for.
-#[derive(Debug)]
+/// A value and the position of the journal that it holds for; a new one is made from nothing when it is first brought up to date.
+#[derive(Debug, Default)]
 pub struct Derived<T> {
     value: T,
-    seen: Position,
+    seen: Option<Position>,
 }
 
-impl<T: Follow> Derived<T> {
-    /// The value for a cluster as it is.
-    pub fn new(cluster: &Cluster) -> Self {
-        Self { value: T::build(cluster), seen: cluster.changed() }
-    }
-
-    /// Whether nothing has changed since the value was brought up to date.
-    pub fn is_current(&self, cluster: &Cluster) -> bool {
-        self.seen == cluster.changed()
-    }
-
-    /// Brings the value up to date: with what has changed, or from nothing where that is too long ago to know.
-    pub fn catch_up(&mut self, cluster: &Cluster) {
-        match cluster.journal().since(self.seen) {
-            Some([]) => {}
-            Some(changes) => self.value.follow(cluster, changes),
-            None => self.value = T::build(cluster),
+impl<T: Debug + PartialEq> Derived<T> {
+    /// Brings the value up to date: with what has changed, or from nothing where that is too long ago to know. What the value is made
+    /// of is the cluster, and of `context` what does not change without it, or what `follow` looks at each time.
+    pub fn catch_up_with<C>(
+        &mut self,
+        context: &mut C,
+        cluster: fn(&C) -> &Cluster,
+        build: impl Fn(&mut C) -> T,
+        follow: impl FnOnce(&mut T, &mut C, &[Change]),
+    ) {
+        match self.seen.and_then(|seen| cluster(context).journal().since(seen)).map(<[Change]>::to_vec) {
+            Some(changes) => follow(&mut self.value, context, &changes),
+            None => self.value = build(context),
         }
-        let check = cluster.check();
+        let check = cluster(context).check();
         if check.compares() {
-            check.hold(self.value == T::build(cluster), || {
+            let anew = build(context);
+            check.hold(self.value == anew, || {
                 format!("`{}` has followed the changes and is not what it is when made from nothing", type_name::<T>())
             });
         }
-        self.seen = cluster.changed();
+        self.seen = Some(cluster(context).changed());
     }
 
     /// The value as of the last time it was brought up to date.
     pub const fn value(&self) -> &T {
         &self.value
+    }
+}
+
+impl<T: Follow> Derived<T> {
+    /// The value for a cluster as it is.
+    pub fn new(cluster: &Cluster) -> Self {
+        Self { value: T::build(cluster), seen: Some(cluster.changed()) }
+    }
+
+    /// Whether nothing has changed since the value was brought up to date.
+    pub fn is_current(&self, cluster: &Cluster) -> bool {
+        self.seen == Some(cluster.changed())
+    }
+
+    /// Brings a value up to date that is made of the cluster alone.
+    pub fn catch_up(&mut self, cluster: &Cluster) {
+        self.catch_up_with(
+            &mut &*cluster,
+            |cluster| cluster,
+            |cluster| T::build(cluster),
+            |value, cluster, changes| {
+                if !changes.is_empty() {
+                    value.follow(cluster, changes);
+                }
+            },
+        );
     }
 }
 

@@ -28,7 +28,7 @@ use super::event::{LoopEvent, class};
 use super::news::News;
 use super::setup::{Autoscaler, Setup};
 use super::sight::Sight;
-use crate::cluster::NodePhase;
+use crate::cluster::{Derived, NodePhase};
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::GroupRanks;
 use crate::domain::controller_time::at_speed;
@@ -37,6 +37,7 @@ use crate::engine::Streams;
 use crate::world::record::{ControllerLoop, EventKind};
 use nodecast_cluster_autoscaler::cluster_state::ClusterState;
 use nodecast_cluster_autoscaler::controller_time as model;
+use nodecast_cluster_autoscaler::view::PodView;
 use nodecast_cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
 use nodecast_scheduler::PodVolumes;
 
@@ -62,7 +63,7 @@ pub(super) struct AutoscalerLoop {
     /// By workload and address of the specification.
     pods: FxHashMap<(WorkloadId, usize, PodVolumes), observation::KnownTemplate>,
     /// The pods as seen last.
-    views: observation::KeptPods,
+    views: Derived<Arc<Vec<PodView>>>,
     noted: notes::Noted,
     /// An iteration whose time is not over.
     thought: Option<Box<Thought>>,
