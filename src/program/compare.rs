@@ -29,7 +29,7 @@ use nodecast_karpenter::packing::PackerKind;
 const DRAWN: &str = "ec2.spot.price_errors=drawn";
 
 /// What to compare.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct Request {
     /// The scenario file
     pub scenario: PathBuf,
