@@ -211,7 +211,6 @@ fn no_file_outgrows_a_sitting() {
 /// whom it concerns by calling them, and they ask it for deeds in turn.
 const UPWARD: &[(&str, &str, &str)] = &[
     ("cpu_shares", "credits", "what pods want is charged to the node's credits, and without credits it has less CPU"),
-    ("event", "volumes", "an event names an attachment by the id that `volumes` gives it"),
     ("kubelet", "probes", "the kubelet starts the probes that kill containers"),
     ("kubelet", "volumes", "the kubelet waits for volumes, which let it take up a pod again"),
     ("load_loop", "cpu_shares", "what a load wants changes what loads on the same node get"),

@@ -65,8 +65,8 @@ mod zone_outage;
 
 pub use context::Context;
 pub use event::{
-    AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent, MetricsEvent,
-    NodeEvent, ReplicaEvent, SchedulerEvent, VerticalEvent, WorkloadEvent, class,
+    AttachmentId, AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent,
+    MetricsEvent, NodeEvent, ReplicaEvent, SchedulerEvent, VerticalEvent, WorkloadEvent, class,
 };
 pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
 pub use load_steps::{LoadStep, LoadSteps, Unit as LoadUnit};
@@ -76,7 +76,6 @@ pub use setup::{
     Step, TriggerReader, TriggerSources, UsagePlan,
 };
 pub use vertical::{StatedUse, container_states, namespace_limits, respecified};
-pub use volumes::AttachmentId;
 pub(crate) use volumes::EBS_DAEMON_SET;
 
 use crate::domain::SimTime;

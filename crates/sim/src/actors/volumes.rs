@@ -25,7 +25,7 @@ use std::collections::BTreeSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{AttachmentId, Event, class};
 use super::setup::Setup;
 use super::{kubelet, pod_gc};
 use crate::cloud::billing::disks::Disk;
@@ -51,10 +51,6 @@ const FORCED_DETACH: SimDuration = SimDuration::from_secs(360);
 
 /// Namespace and name of a claim.
 type ClaimName = (Symbol, Symbol);
-
-/// A volume's attachment to a node, by its place among all that there were.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct AttachmentId(u32);
 
 #[derive(Debug)]
 struct Attachment {
