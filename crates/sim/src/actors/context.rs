@@ -108,8 +108,6 @@ pub struct Context<'s> {
     pub(super) namespaces: Arc<Vec<(Symbol, Labels)>>,
     pub(super) quotas: Quotas,
     pub(super) fargate: Fargate,
-    /// Who tells news.
-    dispatch: fn(&mut Self, SimTime, News),
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
     /// What they protect; brought up to date by whoever asks.
@@ -218,7 +216,6 @@ impl<'s> Context<'s> {
             namespaces: Arc::new(setup.namespaces().collect()),
             quotas: Quotas::new(&setup.policy.manifests),
             fargate: Fargate::default(),
-            dispatch: dispatch::dispatch,
             control_plane: setup.policy.versions.kubernetes,
             protected: RefCell::new(Derived::new(&world)),
             taken_from_others: RefCell::new(Derived::new(&world)),
@@ -263,8 +260,7 @@ impl<'s> Context<'s> {
 
     /// Hands over what has become of a pod or a node: those who go by it are told now. The cluster must have changed already.
     pub(super) fn tell(&mut self, now: SimTime, news: News) {
-        // Who changes the cluster would otherwise import everybody who listens, and most of these change it, too.
-        (self.dispatch)(self, now, news);
+        dispatch::dispatch(self, now, news);
     }
 
     /// The workload called `name`, if it has been applied and not deleted.
