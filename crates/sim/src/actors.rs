@@ -51,6 +51,7 @@ mod sampler;
 mod scheduler_loop;
 mod setup;
 mod sight;
+mod sim;
 pub mod startup_taints;
 mod taint_eviction;
 mod termination_handler;
@@ -75,6 +76,7 @@ pub use setup::{
     KarpenterSettings, LoadPart, LoadPlan, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup,
     Step, TriggerReader, TriggerSources, UsagePlan,
 };
+pub use sim::Sim;
 pub use vertical::{StatedUse, container_states, namespace_limits, respecified};
 pub(crate) use volumes::EBS_DAEMON_SET;
 

@@ -13,6 +13,7 @@
 use super::context::Context;
 use super::credits::{self, Accounts};
 use super::load_loop;
+use super::sim::Sim;
 use crate::domain::{Check, NodeId, PodId, SimTime};
 use crate::load::shares::{Contenders, shares};
 use crate::world::World;
@@ -249,7 +250,7 @@ pub(super) fn wanted_on(context: &Context<'_>, node: NodeId) -> i64 {
 
 /// The CPU that a node has for pods has changed.
 pub(super) fn capacity_changed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Context { world, cpu_shares: own, credits, setup, .. } = context;
+    let Context { sim: Sim { world, setup, .. }, cpu_shares: own, credits, .. } = context;
     let (check, capacity) = (setup.check, capacity(world, credits, node));
     let CpuShares { nodes, loads, .. } = own;
     let Some(state) = nodes.get_mut(node.index()) else { return };
@@ -266,7 +267,7 @@ pub(super) fn capacity_changed(context: &mut Context<'_>, now: SimTime, node: No
 /// Looks at the nodes that could be short now that each replica of a load wants so much; the loads, in order, whose replicas
 /// get more there than before, or less.
 fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
-    let Context { world, cpu_shares: own, credits, setup, .. } = context;
+    let Context { sim: Sim { world, setup, .. }, cpu_shares: own, credits, .. } = context;
     let check = setup.check;
     let capacity = |node: NodeId| capacity(world, credits, node);
     let (differs, passed) = own.set_wanted(load, wanted);

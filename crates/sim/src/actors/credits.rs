@@ -8,6 +8,7 @@ use super::class;
 use super::context::Context;
 use super::cpu_shares;
 use super::event::NodeEvent;
+use super::sim::Sim;
 use crate::cloud::credits::{CreditMode, Credits, earned_per_hour};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::{NodeId, SimTime, Symbol};
@@ -118,18 +119,16 @@ fn open(context: &mut Context<'_>, node: NodeId) {
     }
 }
 
-fn opened(context: &Context<'_>, node: NodeId) -> Option<Account> {
-    let instance = context.ec2.instance(context.machine(node)?.instance);
-    let kind = context.setup.region.instance_type(instance.pool.instance_type)?;
-    let group = match context.world.node(node).origin {
-        NodeOrigin::NodeGroup(name) => {
-            context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)
-        }
+fn opened(sim: &Sim<'_>, node: NodeId) -> Option<Account> {
+    let instance = sim.ec2.instance(sim.machine(node)?.instance);
+    let kind = sim.setup.region.instance_type(instance.pool.instance_type)?;
+    let group = match sim.world.node(node).origin {
+        NodeOrigin::NodeGroup(name) => sim.setup.policy.manifests.node_groups.iter().find(|group| group.name == name),
         NodeOrigin::NodePool(_) | NodeOrigin::Fargate(_) => None,
     };
     let mode = group
         .and_then(|group| group.cpu_credits)
-        .or(context.setup.scenario.ec2.cloud.cpu_credits)
+        .or(sim.setup.scenario.ec2.cloud.cpu_credits)
         .unwrap_or_else(|| CreditMode::default_of(kind.facts.family.as_str()));
     let name = instance.pool.instance_type;
     let credits = Credits::new(name.as_str(), kind.facts.vcpus, mode, instance.running?)?;

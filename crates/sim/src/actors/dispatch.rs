@@ -10,6 +10,7 @@ use super::context::Context;
 use super::news::News;
 use super::node_autoscaler::observe;
 use super::sight::Sight;
+use super::sim::Sim;
 use super::workload_controllers::daemon_sets;
 use super::{
     cpu_shares, fargate, interruption, kubelet, load_loop, metrics_server, pod_gc, pod_trace, queue_loop,
@@ -128,7 +129,7 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
     }
 }
 
-fn wake_controller(context: &mut Context<'_>, pod: PodId) {
-    let workload = context.world.pod(pod).workload;
-    workload_controllers::wake(context, workload);
+fn wake_controller(sim: &mut Sim<'_>, pod: PodId) {
+    let workload = sim.world.pod(pod).workload;
+    workload_controllers::wake(sim, workload);
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::event::{FargateEvent, class};
+use super::sim::Sim;
 use super::{node_life, scheduler_loop};
 use crate::cloud::billing::FargatePod;
 use crate::cluster::{NewNode, NodeOrigin, NodePhase, PodPhase};
@@ -294,14 +295,14 @@ pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 }
 
 /// What is applied at the start and later.
-fn manifests<'s>(context: &Context<'s>) -> impl Iterator<Item = &'s Arc<Manifests>> {
-    let later = context.setup.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
-    std::iter::once(&context.setup.policy.manifests).chain(later)
+fn manifests<'s>(sim: &Sim<'s>) -> impl Iterator<Item = &'s Arc<Manifests>> {
+    let later = sim.setup.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
+    std::iter::once(&sim.setup.policy.manifests).chain(later)
 }
 
 /// Finished Jobs of a workload that stay (`successfulJobsHistoryLimit`).
-fn kept(context: &Context<'_>, workload: WorkloadId) -> usize {
-    let (own, mut all) = (context.world.workload(workload), manifests(context));
+fn kept(sim: &Sim<'_>, workload: WorkloadId) -> usize {
+    let (own, mut all) = (sim.world.workload(workload), manifests(sim));
     let limit = match own.kind {
         WorkloadKind::CronJob => all
             .find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))
@@ -316,8 +317,8 @@ fn kept(context: &Context<'_>, workload: WorkloadId) -> usize {
 }
 
 /// How long after its end a Job of a workload is deleted (`ttlSecondsAfterFinished`).
-fn deleted_after(context: &Context<'_>, workload: WorkloadId) -> Option<SimDuration> {
-    let (own, mut all) = (context.world.workload(workload), manifests(context));
+fn deleted_after(sim: &Sim<'_>, workload: WorkloadId) -> Option<SimDuration> {
+    let (own, mut all) = (sim.world.workload(workload), manifests(sim));
     match own.kind {
         WorkloadKind::Job => all.find_map(|one| one.jobs.iter().find(|job| job.name == own.name))?.spec.ttl,
         WorkloadKind::CronJob => all.find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))?.job.ttl,

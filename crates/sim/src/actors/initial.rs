@@ -9,10 +9,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::context::{Context, Machine};
+use super::context::Context;
 use super::news::News;
 use super::node_autoscaler::take_up_node;
 use super::setup::{InitialNode, InitialPlan};
+use super::sim::{Machine, Sim};
 use super::workload_controllers::job_state::FoundJobPod;
 use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
 use super::{
@@ -97,19 +98,19 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
     let node = &own.found.node;
     let drawn = Some(names::of_found(own.claim.unwrap_or(&node.name), &node.name));
     let volumes = volumes_of(context, own);
-    let next = context.world.next_node();
-    let instance = own.pool.and_then(|pool| context.ec2.add_running(pool, next, &volumes, now));
+    let next = context.sim.world.next_node();
+    let instance = own.pool.and_then(|pool| context.sim.ec2.add_running(pool, next, &volumes, now));
     if let (Some(id), Some(has_one)) = (instance, public_address(context, own)) {
-        context.ec2.set_public_address(id, has_one);
+        context.sim.ec2.set_public_address(id, has_one);
     }
     let machine = instance.map(|id| {
-        let launched = context.ec2.instance(id).clone();
+        let launched = context.sim.ec2.instance(id).clone();
         let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
         // What its own labels say comes on top.
         let labels = (AmiFamily::AL2023, Labels::new());
         node_life::launch_facts(context, (id, launched.pool, launched.rate), labels, capacity, allocatable)
     });
-    let id = context.world.find_node(FoundNode {
+    let id = context.sim.world.find_node(FoundNode {
         new: NewNode { drawn, ..NewNode::called(node.name.clone(), own.origin) },
         created: initial.instant(own.created),
         machine,
@@ -121,12 +122,12 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
         ready: node.ready,
         initialized: own.initialized,
     });
-    context.world.describe_kubelet(id, context.setup.policy.versions.kubernetes);
+    context.sim.world.describe_kubelet(id, context.sim.setup.policy.versions.kubernetes);
     if let (Some(instance), Some(pool)) = (instance, own.pool) {
         let boot = BootTimes::default();
         context.set_machine(id, Machine { instance, boot });
         if let Some(group) = own.group {
-            context.groups.adopt(group, instance);
+            context.sim.groups.adopt(group, instance);
         }
         volumes::node_found(context, id, pool.instance_type);
         context.tell(now, News::InstanceLaunched(pool));
@@ -281,10 +282,10 @@ fn controller_name(pod: &NamedPod) -> ObjectName {
 }
 
 /// The pods that nothing controls.
-fn pods_by_hand(context: &Context<'_>) -> BTreeMap<ObjectName, PodId> {
-    let owners = context.world.workloads().filter(|(_, own)| own.kind == WorkloadKind::Pods);
+fn pods_by_hand(sim: &Sim<'_>) -> BTreeMap<ObjectName, PodId> {
+    let owners = sim.world.workloads().filter(|(_, own)| own.kind == WorkloadKind::Pods);
     let pods = owners.flat_map(|(_, own)| own.pods.iter().map(|&pod| (own.name.namespace, pod)));
-    let named = |pod| Symbol::new(context.world.pod_name(pod));
+    let named = |pod| Symbol::new(sim.world.pod_name(pod));
     pods.map(|(namespace, pod)| (ObjectName { namespace, name: named(pod) }, pod)).collect()
 }
 

@@ -10,6 +10,7 @@ use super::context::Context;
 use super::drift::Drift;
 use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
 use super::setup::JobPlan;
+use super::sim::Sim;
 use super::triggers::{self, TriggerMemory};
 use super::workload_controllers::ended_jobs::{self, History};
 use super::workload_controllers::job_state::{FoundJobPod, JobPod, JobState};
@@ -304,9 +305,9 @@ fn note_failures(
     context.world.note(now, kind, Some(workload), text);
 }
 
-fn is_job_pending(context: &Context<'_>, plan: &JobPlan, job: &Job) -> bool {
+fn is_job_pending(sim: &Sim<'_>, plan: &JobPlan, job: &Job) -> bool {
     let held = |worker: &Worker| {
-        let pod = context.world.pod(worker.pod);
+        let pod = sim.world.pod(worker.pod);
         let running = pod.phase == PodPhase::Running;
         let phase = if running { ReportedPhase::Running } else { ReportedPhase::Pending };
         let mut conditions = Vec::new();
@@ -335,15 +336,15 @@ fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, value
     let after = before.saturating_add(u32::try_from(count).unwrap_or(0));
     for _ in before..after {
         let own = &mut context.jobs[index as usize];
-        let name = names::of_job(&context.streams, own.plan.job.name, own.made);
+        let name = names::of_job(&context.sim.streams, own.plan.job.name, own.made);
         own.made += 1;
-        let job = context.world.begin_job(workload, name, &own.plan.job.job, now);
+        let job = context.sim.world.begin_job(workload, name, &own.plan.job.job, now);
         own.jobs.push(Job::new(own, job, now));
     }
     if let Some(deadline) = context.jobs[index as usize].plan.job.job.active_deadline {
-        context.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        context.sim.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
-    context.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
+    context.sim.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
     reconcile(context, now, workload);
 }
 
@@ -382,10 +383,10 @@ pub(super) fn begin_found<'s>(
 }
 
 /// The controller looks at a Job again when its time is up, if that is limited.
-fn plan_deadline(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &Job<'_>) {
+fn plan_deadline(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, job: &Job<'_>) {
     if let Some(deadline) = job.spec.active_deadline {
         let end = (job.began + deadline).max(now);
-        context.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        sim.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
 }
 
@@ -463,11 +464,11 @@ fn conclude(context: &mut Context<'_>, now: SimTime, index: usize, job: &mut Job
 
 /// Pods that were evicted or lost: what they took goes back, and they count as failed.
 fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
-    let (workload, version) = (context.jobs[index].workload, context.setup.policy.versions.kubernetes);
+    let (workload, version) = (context.jobs[index].workload, context.sim.setup.policy.versions.kubernetes);
     let mut back = 0;
     let mut again = Vec::new();
     for job in &mut context.jobs[index].jobs {
-        let lost = job.state.take_lost(job.spec, (&context.world, now), |worker| back += worker.messages);
+        let lost = job.state.take_lost(job.spec, (&context.sim.world, now), |worker| back += worker.messages);
         again.push(job.state.lose(job.spec, &lost, version));
     }
     again.into_iter().for_each(|again| reconcile_at(context, now, workload, again));
@@ -479,7 +480,7 @@ pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let Some((index, position, place)) = find(context, pod) else { return };
     // Its Job may have ended with the restart.
     if context.world.pod(pod).restarts > 0 {
-        workload_controllers::wake(context, context.jobs[index].workload);
+        workload_controllers::wake(&mut context.sim, context.jobs[index].workload);
     }
     let start = context.times_of(context.jobs[index].workload).start_time;
     let found = context.jobs[index].jobs[position].state.pods[place].found;

@@ -9,6 +9,7 @@ use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
 use super::setup::{ScalingPlan, TriggerReader};
+use super::sim::Sim;
 use super::triggers::{self, TriggerMemory};
 use super::{replica_loop, workload_controllers};
 use crate::domain::words::rounded;
@@ -119,9 +120,9 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
 }
 
 /// When an object that is there from the start was last active, if it says so: not after the start, whatever it says.
-fn last_active(context: &Context<'_>, now: SimTime, plan: &ScalingPlan) -> Option<SimTime> {
+fn last_active(sim: &Sim<'_>, now: SimTime, plan: &ScalingPlan) -> Option<SimTime> {
     let stated = plan.object.last_active.filter(|_| now == SimTime::ZERO)?;
-    let start = context.setup.scenario.start.as_microsecond();
+    let start = sim.setup.scenario.start.as_microsecond();
     Some(SimTime::from_micros(stated.as_micros() - start)).filter(|own| *own <= now)
 }
 
@@ -152,12 +153,12 @@ pub(super) fn target_deleted(context: &mut Context<'_>, workload: WorkloadId) {
 
 /// How long after `now` a new object is polled first: at once, or, if it is there from the start, within one interval, at the
 /// phase that the scenario states or at one of its own.
-pub(super) fn first_poll(context: &Context<'_>, now: SimTime, name: ObjectName, interval: SimDuration) -> SimDuration {
+pub(super) fn first_poll(sim: &Sim<'_>, now: SimTime, name: ObjectName, interval: SimDuration) -> SimDuration {
     if now > SimTime::ZERO {
         return SimDuration::ZERO;
     }
-    let drawn = || context.streams.stream("keda-phase", &name.to_string()).span_up_to(interval);
-    context.setup.scenario.phases.keda.unwrap_or_else(drawn)
+    let drawn = || sim.streams.stream("keda-phase", &name.to_string()).span_up_to(interval);
+    sim.setup.scenario.phases.keda.unwrap_or_else(drawn)
 }
 
 fn schedule(context: &mut Context<'_>, index: usize, after: SimDuration) {
@@ -198,7 +199,7 @@ pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
 
 /// Writes what a poll decided, with the values of the triggers.
 fn write(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
     now: SimTime,
     target: WorkloadId,
     plan: &ScalingPlan,
@@ -220,25 +221,25 @@ fn write(
             (EventKind::ScaleTargetDeactivated, format!("KEDA: no trigger is active, {since}"))
         }
     };
-    set_replicas(context, now, target, decision.replicas, kind, (&reason, &values));
+    set_replicas(sim, now, target, decision.replicas, kind, (&reason, &values));
 }
 
 fn set_replicas(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
     now: SimTime,
     target: WorkloadId,
     replicas: i32,
     kind: EventKind,
     why: (&str, &str),
 ) {
-    if replicas_of(context, target) != replicas {
-        context.world.rescale(target, u32::try_from(replicas).unwrap_or(0), now, kind, why);
-        workload_controllers::wake(context, target);
+    if replicas_of(sim, target) != replicas {
+        sim.world.rescale(target, u32::try_from(replicas).unwrap_or(0), now, kind, why);
+        workload_controllers::wake(sim, target);
     }
 }
 
-fn replicas_of(context: &Context<'_>, target: WorkloadId) -> i32 {
-    i32::try_from(context.world.workload(target).replicas).unwrap_or(i32::MAX)
+fn replicas_of(sim: &Sim<'_>, target: WorkloadId) -> i32 {
+    i32::try_from(sim.world.workload(target).replicas).unwrap_or(i32::MAX)
 }
 
 /// The workload that the object scales, which may have come to be after it.
@@ -330,7 +331,7 @@ fn read_one(
 
 /// Notes the first and the end of a series of failures.
 fn note_failures(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
     now: SimTime,
     plan: &ScalingPlan,
     trigger: usize,
@@ -348,7 +349,7 @@ fn note_failures(
         Some(problem) => (EventKind::TriggerFailed, format!("{name}: {problem}")),
         None => (EventKind::TriggerRecovered, name.to_string()),
     };
-    context.world.note(now, kind, Some(target), text);
+    sim.world.note(now, kind, Some(target), text);
 }
 
 /// The formula's value in thousandths. While a trigger is in fallback its synthetic value stands for the whole.

@@ -8,6 +8,7 @@ use super::event::{LoadEvent, class};
 use super::load_steps::LoadStep;
 use super::of_workloads::OfWorkloads;
 use super::setup::{LoadPart, LoadPlan};
+use super::sim::Sim;
 use super::{cpu_shares, prometheus, queue_loop, usage_loop};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
@@ -153,11 +154,11 @@ pub(super) fn count_up_to(loads: &mut [LoadLoop], now: SimTime) {
 }
 
 /// Puts the first step of every load on the queue.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let setup = context.setup;
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    let setup = sim.setup;
     for (load, plan) in setup.loads.iter().enumerate() {
         if let Some(first) = plan.steps.first() {
-            context.queue.schedule(first.at, class::LOAD, LoadEvent::LoadStep(load as u32, 0));
+            sim.queue.schedule(first.at, class::LOAD, LoadEvent::LoadStep(load as u32, 0));
         }
     }
 }
@@ -224,7 +225,7 @@ pub(super) fn shift(context: &mut Context<'_>, now: SimTime, load: u32) {
     if own.model.is_finished() {
         own.model.set_source(Source::Idle, now);
         let message = format!("{} answered", requests(own.model.completed()));
-        context.world.note(now, EventKind::LoadFinished, own.id, message);
+        context.sim.world.note(now, EventKind::LoadFinished, own.id, message);
     }
     settle(context, now, load as usize);
 }
@@ -272,13 +273,15 @@ fn settle(context: &mut Context<'_>, now: SimTime, load: usize) {
 fn take_rates(context: &mut Context<'_>, now: SimTime, load: usize) {
     let own = &mut context.loads[load];
     own.count_cpu(now);
-    own.ready = own.id.map_or(0, |id| context.world.workload(id).ready);
+    own.ready = own.id.map_or(0, |id| context.sim.world.workload(id).ready);
     let counted = own.ready == 0 || own.model.is_exact();
     let rate = if counted { 0 } else { own.model.cpu_use_micro() / i64::from(own.ready) };
     own.cpu.set_rate(rate, now);
     if let Some(timer) = own.shift.take() {
-        context.queue.cancel(timer);
+        context.sim.queue.cancel(timer);
     }
-    own.shift =
-        own.model.next_change(now).map(|at| context.queue.schedule(at, class::LOAD, LoadEvent::LoadShift(load as u32)));
+    own.shift = own
+        .model
+        .next_change(now)
+        .map(|at| context.sim.queue.schedule(at, class::LOAD, LoadEvent::LoadShift(load as u32)));
 }

@@ -4,6 +4,7 @@
 
 use super::context::Context;
 use super::event::{LoadEvent, class};
+use super::sim::Sim;
 use super::{metrics_server, restarts, usage_loop, vertical};
 use crate::cluster::PodPhase;
 use crate::domain::{PodId, SimDuration, SimTime};
@@ -11,12 +12,12 @@ use crate::domain::{PodId, SimDuration, SimTime};
 /// Between two looks at the containers of a workload.
 const LOOK: SimDuration = SimDuration::from_secs(10);
 /// Looks begin with the first request, where the scenario says what requests need.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let setup = context.setup;
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    let setup = sim.setup;
     for (load, plan) in setup.loads.iter().enumerate() {
         let modelled = plan.parts.iter().any(|part| part.service.memory.is_some());
         if let (true, Some(first)) = (modelled, plan.steps.first()) {
-            context.queue.schedule(first.at + LOOK, class::MACHINES, LoadEvent::MemoryCheck(load as u32));
+            sim.queue.schedule(first.at + LOOK, class::MACHINES, LoadEvent::MemoryCheck(load as u32));
         }
     }
 }

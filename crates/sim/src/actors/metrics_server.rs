@@ -514,10 +514,10 @@ pub(super) fn pod_starts_up(context: &mut Context<'_>, pod: PodId) {
 
 /// A pod's containers run: its node reads it if an autoscaler asks about it, now or later.
 pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
-    let state = context.world.pod(pod);
+    let state = context.sim.world.pod(pod);
     let (workload, Some(node)) = (state.workload, state.node) else { return };
-    let of = context.world.workload(workload);
-    context.metrics.meter(workload, of, &context.setup.loads, (&context.loads, &context.queues));
+    let of = context.sim.world.workload(workload);
+    context.metrics.meter(workload, of, &context.sim.setup.loads, (&context.loads, &context.queues));
     if context.metrics.metered(workload).is_some_and(|metered| metered.scaled) {
         context.metrics.begin_to_read(pod, node);
     }
@@ -526,19 +526,19 @@ pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
 /// A node is read: the pods that an autoscaler asks about, now or later, get a new point.
 pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.metrics.count_up_to(&mut context.loads, now);
-    if context.world.node(node).phase != NodePhase::Registered {
+    if context.sim.world.node(node).phase != NodePhase::Registered {
         // What has settled there has its last points kept, which stay what they are.
-        for &pod in &context.world.node(node).pods {
-            context.metrics.unsettle(pod, context.world.pod(pod).workload, &context.loads);
+        for &pod in &context.sim.world.node(node).pods {
+            context.metrics.unsettle(pod, context.sim.world.pod(pod).workload, &context.loads);
         }
         return;
     }
     let own = context.metrics.node(node);
     own.read = now;
     let mut pods = std::mem::take(&mut own.one_by_one);
-    pods.retain(|&pod| match context.world.pod(pod) {
+    pods.retain(|&pod| match context.sim.world.pod(pod) {
         running if running.phase == PodPhase::Running => {
-            let ready = context.world.workload(running.workload).ready;
+            let ready = context.sim.world.workload(running.workload).ready;
             let usages = (context.usages.as_slice(), &context.usages_of);
             let stated = usage_loop::memory_of_pod(usages, running.workload, (&running.spec, ready));
             context.metrics.read(pod, (running.workload, &running.spec), node, (&context.loads, stated), now)
@@ -548,7 +548,7 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.metrics.node(node).one_by_one = pods;
     // A machine that was without power for a while keeps to the beat of the others.
     let next = context.metrics.until_reading(node, now);
-    context.queue.schedule_in(next, class::METRICS, MetricsEvent::MetricsTick(node));
+    context.sim.queue.schedule_in(next, class::METRICS, MetricsEvent::MetricsTick(node));
 }
 
 #[cfg(test)]

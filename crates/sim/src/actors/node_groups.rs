@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 
 pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 
-use super::context::{Context, Machine};
+use super::context::Context;
 use super::event::{GroupEvent, class};
 use super::news::News;
 use super::setup::Setup;
+use super::sim::{Machine, Sim};
 use super::{metrics_server, names, node_life, scheduler_loop, startup_taints, volumes, zone_outage};
-use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
+use crate::cloud::autoscaling::EndReason;
 use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
 use crate::cluster::NodePhase;
 use crate::domain::node_group::Registration;
 use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol, well_known};
-use crate::engine::Streams;
 use crate::world::record::{EventKind, NodeOrigin};
 
 /// Status checks come every minute; of two that fail EC2 makes an impaired instance.
@@ -55,13 +55,6 @@ impl NodeGroups {
             draining: BTreeMap::new(),
         }
     }
-}
-
-/// The Auto Scaling groups behind the node groups of the setup.
-pub(super) fn groups(setup: &Setup<'_>, streams: Streams) -> AutoScaling {
-    let group = |group: &NodeGroup| (GroupSpec::of(group, &setup.scenario.zones, &setup.region), group.desired_size);
-    let times = setup.scenario.ec2.cloud.times;
-    AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), times, streams)
 }
 
 impl NodeGroups {
@@ -147,22 +140,24 @@ pub(super) fn fill(context: &mut Context<'_>) {
 
 fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool) {
     let now = SimTime::ZERO;
-    let request = context.groups.fleet_request(group, zone, spot, 1);
-    let Some(pool) = context.ec2.likely_pool(&request, now) else { return };
-    let volumes = context.groups.spec(group).volumes.clone();
-    let Some(instance) = context.ec2.add_running(pool, context.world.next_node(), &volumes, now) else { return };
-    context.groups.adopt(group, instance);
+    let request = context.sim.groups.fleet_request(group, zone, spot, 1);
+    let Some(pool) = context.sim.ec2.likely_pool(&request, now) else { return };
+    let volumes = context.sim.groups.spec(group).volumes.clone();
+    let Some(instance) = context.sim.ec2.add_running(pool, context.sim.world.next_node(), &volumes, now) else {
+        return;
+    };
+    context.sim.groups.adopt(group, instance);
     let node = add_node(context, now, group, instance);
     let boot = BootTimes::default();
     context.set_machine(node, Machine { instance, boot });
-    context.world.run_instance(node, now);
+    context.sim.world.run_instance(node, now);
     if let Some(offer) = node_life::real_offer(context, node, pool.instance_type) {
         let labels = node_life::registration_labels(context, node);
-        context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &[]), now);
+        context.sim.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &[]), now);
     }
     startup_taints::settled(context, node);
-    context.world.ready_node(node, now);
-    context.world.initialize_node(node, now);
+    context.sim.world.ready_node(node, now);
+    context.sim.world.initialize_node(node, now);
     volumes::node_found(context, node, pool.instance_type);
     scheduler_loop::node_changed(context, now, node);
     metrics_server::node_registered(context, node);
@@ -171,15 +166,15 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
 
 /// The node that an instance of a group is to become.
 fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: InstanceId) -> NodeId {
-    let setup = context.setup;
+    let setup = context.sim.setup;
     let spec = context.node_groups.stated[group].clone();
     let number = context.node_groups.next_node[group];
     context.node_groups.next_node[group] += 1;
-    let launched = context.ec2.instance(instance).clone();
+    let launched = context.sim.ec2.instance(instance).clone();
     let (mut labels, mut taints) = (spec.labels, spec.taints);
     labels.extend(&registered_labels(&spec.registers, launched.pool.capacity_type));
     taints.extend_from_slice(&spec.registers.taints);
-    let node = context.world.add_node(
+    let node = context.sim.world.add_node(
         NewNode {
             name: format!("{}-{number:05}", spec.name),
             drawn: names::of_node(context, spec.name, number),
@@ -201,9 +196,9 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
         capacity,
         allocatable,
     );
-    context.world.launch_node(node, &facts, now);
+    context.sim.world.launch_node(node, &facts, now);
     // A group's launch template keeps its image until somebody updates the group.
-    context.world.describe_kubelet(node, setup.policy.versions.kubernetes);
+    context.sim.world.describe_kubelet(node, setup.policy.versions.kubernetes);
     node
 }
 
@@ -240,14 +235,14 @@ pub(super) fn acts(context: &mut Context<'_>, now: SimTime, group: u32) {
         return;
     }
     context.node_groups.due[group] = None;
-    let first = context.world.next_node();
-    let acted = context.groups.act(group, &mut context.ec2, first, now);
+    let first = context.sim.world.next_node();
+    let acted = context.sim.groups.act(group, &mut context.sim.ec2, first, now);
     for &instance in &acted.launched {
         launched(context, now, group, instance);
     }
     for message in &acted.failures {
-        let name = context.groups.spec(group).name;
-        context.world.note(now, EventKind::ScalingActivityFailed, None, format!("{name}: {message}"));
+        let name = context.sim.groups.spec(group).name;
+        context.sim.world.note(now, EventKind::ScalingActivityFailed, None, format!("{name}: {message}"));
     }
     for &(instance, reason) in &acted.terminate {
         drain::end(context, now, instance, reason);
@@ -328,10 +323,10 @@ pub(super) fn notices_loss(context: &mut Context<'_>, now: SimTime, node: NodeId
 }
 
 /// A zone has lost power: where it stays away, two status checks fail, and a health check finds the instances unhealthy.
-pub(super) fn power_lost(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some((instance, _)) = member(context, node) else { return };
-    let noticed = now + STATUS_CHECKS + context.groups.time_to_notice(instance);
-    context.queue.schedule(noticed, class::CLOUD, GroupEvent::GroupStatusCheck(node));
+pub(super) fn power_lost(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    let Some((instance, _)) = member(sim, node) else { return };
+    let noticed = now + STATUS_CHECKS + sim.groups.time_to_notice(instance);
+    sim.queue.schedule(noticed, class::CLOUD, GroupEvent::GroupStatusCheck(node));
 }
 
 /// A health check looks at an instance whose status checks have failed: if it still has no power, the group replaces it.
@@ -387,7 +382,7 @@ impl Context<'_> {
 }
 
 /// The instance of a node and the group that it belongs to.
-fn member(context: &Context<'_>, node: NodeId) -> Option<(InstanceId, usize)> {
-    let instance = context.machine(node)?.instance;
-    Some((instance, context.groups.group_of(instance)?))
+fn member(sim: &Sim<'_>, node: NodeId) -> Option<(InstanceId, usize)> {
+    let instance = sim.machine(node)?.instance;
+    Some((instance, sim.groups.group_of(instance)?))
 }

@@ -14,6 +14,7 @@ mod counters;
 use super::context::Context;
 use super::event::{MetricsEvent, class};
 use super::setup::{PrometheusPlan, SeriesPlan};
+use super::sim::Sim;
 use crate::cluster::PodPhase;
 use crate::domain::labels::{LabelSelector, Labels};
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
@@ -70,21 +71,20 @@ impl SeriesSource for Prometheus {
 }
 
 /// Puts the first scrape of every series on the queue, at a phase of the workload's own.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let Some(plan) = &context.setup.prometheus else { return };
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    let Some(plan) = &sim.setup.prometheus else { return };
     for (index, series) in plan.series.iter().enumerate() {
-        let phase =
-            context.streams.stream("scrape-phase", &series.spec.workload.to_string()).span_up_to(series.interval);
-        context.queue.schedule(SimTime::ZERO + phase, class::METRICS, MetricsEvent::Scrape(index as u32));
+        let phase = sim.streams.stream("scrape-phase", &series.spec.workload.to_string()).span_up_to(series.interval);
+        sim.queue.schedule(SimTime::ZERO + phase, class::METRICS, MetricsEvent::Scrape(index as u32));
     }
 }
 
 /// One series is scraped from all its targets.
 pub(super) fn scrape(context: &mut Context<'_>, now: SimTime, index: u32) {
-    let Some(plan) = &context.setup.prometheus else { return };
+    let Some(plan) = &context.sim.setup.prometheus else { return };
     let series = &plan.series[index as usize];
-    context.queue.schedule_in(series.interval, class::METRICS, MetricsEvent::Scrape(index));
-    let Some(workload) = context.workload_named(series.spec.workload) else { return };
+    context.sim.queue.schedule_in(series.interval, class::METRICS, MetricsEvent::Scrape(index));
+    let Some(workload) = context.sim.workload_named(series.spec.workload) else { return };
     if is_down(plan, now) {
         return;
     }
@@ -105,7 +105,7 @@ pub(super) fn scrape(context: &mut Context<'_>, now: SimTime, index: u32) {
             // A counter is exported from the first request on.
             None if is_counter(series.spec.kind) && value < 1.0 => continue,
             None => {
-                let labels = labels(&context.world, series, workload, pod);
+                let labels = labels(&context.sim.world, series, workload, pod);
                 state.targets.push(Target { pod, labels, points: Vec::new(), ended: None });
                 state.born = state.born.or(Some(now));
                 match state.targets.last_mut() {
@@ -151,7 +151,7 @@ fn forget(points: &mut Vec<Point>, now: SimTime, keep: SimDuration) {
 /// Series whose pod is gone count as ended a little more than two intervals after their last sample: so long Prometheus
 /// waits for the target to come back before it marks them.
 fn end_targets(context: &mut Context<'_>, index: usize, interval: SimDuration, now: SimTime, keep: SimDuration) {
-    let world = &context.world;
+    let world = &context.sim.world;
     let state = &mut context.prometheus.series[index];
     for target in state.targets.iter_mut().filter(|target| target.ended.is_none()) {
         let gone = target.pod.is_some_and(|pod| world.pod(pod).phase == PodPhase::Gone);
@@ -273,8 +273,8 @@ fn ask(context: &Context<'_>, now: SimTime, query: &Query) -> Result<QueryValue,
 }
 
 /// What Prometheus answers of some of its series.
-fn ask_of(context: &Context<'_>, now: SimTime, query: &Query, source: &dyn SeriesSource) -> Result<QueryValue, String> {
-    let plan = context.setup.prometheus.as_ref().ok_or("there is no Prometheus")?;
+fn ask_of(sim: &Sim<'_>, now: SimTime, query: &Query, source: &dyn SeriesSource) -> Result<QueryValue, String> {
+    let plan = sim.setup.prometheus.as_ref().ok_or("there is no Prometheus")?;
     if is_down(plan, now) {
         return Err("Prometheus does not answer".to_owned());
     }

@@ -6,6 +6,7 @@ use super::context::Context;
 use super::event::{KubeletEvent, LoadEvent, class};
 use super::job_loop;
 use super::setup::QueuePlan;
+use super::sim::Sim;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use crate::engine::TimerId;
@@ -87,11 +88,11 @@ impl QueueLoop {
 }
 
 /// Puts the first change of every queue's arrivals on the queue of events.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let setup = context.setup;
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    let setup = sim.setup;
     for (queue, plan) in setup.queues.iter().enumerate() {
         if let Some(first) = plan.arrivals.first() {
-            context.queue.schedule(first.0, class::LOAD, LoadEvent::QueueStep(queue as u32, 0));
+            sim.queue.schedule(first.0, class::LOAD, LoadEvent::QueueStep(queue as u32, 0));
         }
     }
 }
@@ -139,19 +140,19 @@ pub(super) fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId)
 }
 
 /// When the application of a pod has started.
-fn has_started_at(context: &Context<'_>, pod: PodId) -> Option<SimTime> {
-    let state = context.world.pod(pod);
-    Some(state.started? + context.times_of(state.workload).start_time)
+fn has_started_at(sim: &Sim<'_>, pod: PodId) -> Option<SimTime> {
+    let state = sim.world.pod(pod);
+    Some(state.started? + sim.times_of(state.workload).start_time)
 }
 
 /// Ready replicas whose application has started.
-fn workers(context: &Context<'_>, now: SimTime, workload: WorkloadId) -> u32 {
-    let state = context.world.workload(workload);
-    if context.times_of(workload).start_time == SimDuration::ZERO {
+fn workers(sim: &Sim<'_>, now: SimTime, workload: WorkloadId) -> u32 {
+    let state = sim.world.workload(workload);
+    if sim.times_of(workload).start_time == SimDuration::ZERO {
         return state.ready;
     }
     let works = |pod: &&PodId| {
-        context.world.pod(**pod).is_ready() && has_started_at(context, **pod).is_some_and(|started| started <= now)
+        sim.world.pod(**pod).is_ready() && has_started_at(sim, **pod).is_some_and(|started| started <= now)
     };
     state.pods.iter().filter(works).count() as u32
 }
@@ -183,16 +184,18 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
 /// After any change: tells metrics-server what a worker uses from now on, and re-arms the timer for the queue's own next change.
 fn settle(context: &mut Context<'_>, now: SimTime, queue: usize) {
     let own = &mut context.queues[queue];
-    let ready = own.id.map_or(0, |id| context.world.workload(id).ready);
+    let ready = own.id.map_or(0, |id| context.sim.world.workload(id).ready);
     own.cpu_rate = if ready == 0 { 0 } else { own.queue.cpu_use_micro() / i64::from(ready) };
     if let Some(timer) = own.shift.take() {
-        context.queue.cancel(timer);
+        context.sim.queue.cancel(timer);
     }
     if let Some(workload) = own.id {
         let rate = context.queues.iter().filter(|other| other.id == Some(workload)).map(|other| other.cpu_rate).sum();
         context.metrics.set_worker_use(workload, rate, now);
     }
     let own = &mut context.queues[queue];
-    own.shift =
-        own.queue.next_change().map(|at| context.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
+    own.shift = own
+        .queue
+        .next_change()
+        .map(|at| context.sim.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
 }

@@ -91,7 +91,7 @@ fn take(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, why: Opti
         return false;
     }
     let is_job = matches!(
-        context.world.workload(workload).kind,
+        context.sim.world.workload(workload).kind,
         WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob
     );
     let (first, longest) = if is_job { (BACK_OFF.1, LONGEST.1) } else { (BACK_OFF.0, LONGEST.0) };
@@ -99,9 +99,9 @@ fn take(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, why: Opti
     own.count += 1;
     own.again = now + wait;
     if own.count == 1 {
-        context.world.note(now, EventKind::FailedCreate, Some(workload), why);
+        context.sim.world.note(now, EventKind::FailedCreate, Some(workload), why);
     }
-    context.queue.schedule(now + wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    context.sim.queue.schedule(now + wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     false
 }
 

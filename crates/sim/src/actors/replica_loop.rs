@@ -14,6 +14,7 @@ use smallvec::SmallVec;
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
+use super::sim::Sim;
 use super::{keda_loop, workload_controllers};
 use crate::cluster::PodPhase;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
@@ -145,13 +146,13 @@ fn limit_replicas(
 }
 
 /// How long after `now` a new autoscaler is looked at first.
-fn first_sync(context: &Context<'_>, now: SimTime) -> SimDuration {
+fn first_sync(sim: &Sim<'_>, now: SimTime) -> SimDuration {
     if now == SimTime::ZERO {
         // The controller has run since before the start, and so have they.
-        let drawn = || context.streams.stream("hpa-phase", "").span_up_to(SYNC_PERIOD);
-        return context.setup.scenario.phases.replica_autoscalers.unwrap_or_else(drawn);
+        let drawn = || sim.streams.stream("hpa-phase", "").span_up_to(SYNC_PERIOD);
+        return sim.setup.scenario.phases.replica_autoscalers.unwrap_or_else(drawn);
     }
-    if context.setup.policy.versions.kubernetes.minor() >= 37 { SimDuration::ZERO } else { SYNC_PERIOD }
+    if sim.setup.policy.versions.kubernetes.minor() >= 37 { SimDuration::ZERO } else { SYNC_PERIOD }
 }
 
 /// The ScaledObject `owner` has no other autoscaler than `keep` any more.
@@ -166,7 +167,7 @@ pub(super) fn retire_owned(
             own.retired = true;
             own.read.clear();
             if let Some(target) = own.target {
-                context.world.limit_replicas(target, None, now);
+                context.sim.world.limit_replicas(target, None, now);
             }
         }
     }
@@ -351,7 +352,7 @@ fn remember(
                 let (target_value, unit) = target_in_units(metric);
                 let facts =
                     MetricFacts { autoscaler, workload: target, name: short_name(metric), target: target_value, unit };
-                MetricSample { metric: context.world.add_metric(facts), value: None, asks_for: None }
+                MetricSample { metric: context.sim.world.add_metric(facts), value: None, asks_for: None }
             })
             .collect();
     }
@@ -435,8 +436,8 @@ fn readings_text(metrics: &[MetricSpec], decision: &HpaDecision) -> String {
     metrics.iter().zip(&decision.proposals).map(text).collect::<Vec<_>>().join("; ")
 }
 
-fn pod_view(context: &Context<'_>, times: &StatusTimes, pod: PodId) -> PodView {
-    let state = context.world.pod(pod);
+fn pod_view(sim: &Sim<'_>, times: &StatusTimes, pod: PodId) -> PodView {
+    let state = sim.world.pod(pod);
     let phase = match state.phase {
         PodPhase::Pending | PodPhase::Starting => ReportedPhase::Pending,
         PodPhase::Running => ReportedPhase::Running,

@@ -7,6 +7,7 @@ use super::event::{Event, class};
 use super::eviction;
 use super::job_loop;
 use super::node_autoscaler::NodeAutoscaler;
+use super::sim::Sim;
 use super::workload_controllers::jobs;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::workload::ObjectName;
@@ -14,15 +15,15 @@ use crate::domain::{ResourceName, SimTime, WorkloadId, well_known};
 use crate::world::record::{BudgetSample, Meter, Sample, WorkloadKind, WorkloadSample};
 
 /// The first sample is taken at the start.
-pub(super) fn begin(context: &mut Context<'_>) {
-    context.queue.schedule(SimTime::ZERO, class::SAMPLES, Event::Sample);
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    sim.queue.schedule(SimTime::ZERO, class::SAMPLES, Event::Sample);
 }
 
 /// Takes one sample.
 pub(super) fn sample(context: &mut Context<'_>, now: SimTime) {
-    context.queue.schedule_in(context.setup.sample_interval, class::SAMPLES, Event::Sample);
+    context.sim.queue.schedule_in(context.sim.setup.sample_interval, class::SAMPLES, Event::Sample);
     let sample = take(context, now);
-    context.world.note_sample(sample);
+    context.sim.world.note_sample(sample);
 }
 
 /// The cluster as it is.
@@ -119,7 +120,7 @@ fn budgets(context: &Context<'_>) -> Vec<BudgetSample> {
 
 fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
     let of_jobs = jobs::pods_wanted(context, id).or_else(|| job_loop::pods_wanted(context, id));
-    let workload = context.world.workload(id);
+    let workload = context.sim.world.workload(id);
     let mut load = context.loads_of.of(id).first().and_then(|&load| context.loads.get_mut(load));
     let response = load.as_mut().and_then(|load| load.response_seconds());
     let cpu_used_milli = load.as_mut().map_or(0.0, |load| load.cpu_used_milli(now));

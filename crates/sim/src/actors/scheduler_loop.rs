@@ -213,12 +213,12 @@ pub(super) fn pod_found(context: &mut Context<'_>, pod: PodId, node: NodeId, sta
 /// The pod's shape as its claims are now.
 fn shape_of(context: &mut Context<'_>, pod: PodId) -> ShapeId {
     let asked = volumes::of_pod(context, pod);
-    let state = context.world.pod(pod);
+    let state = context.sim.world.pod(pod);
     let key = (state.workload, state.spec_id, asked);
     if let Some(&known) = context.scheduler.shapes.get(&key) {
         return known;
     }
-    let owner = context.world.workload(state.workload);
+    let owner = context.sim.world.workload(state.workload);
     // The pods of a DaemonSet are spread by being pinned, not by their owner's selector; some pods have no owner.
     let selector = (!state.daemon && owner.kind != WorkloadKind::Pods).then_some(&owner.selector);
     let view = &mut context.scheduler.view;
@@ -383,9 +383,9 @@ fn conclude_condition(context: &mut Context<'_>, now: SimTime, pod: PodId, why: 
 
 /// Gives the pod its condition; whether it had none.
 fn mark_unschedulable(context: &mut Context<'_>, now: SimTime, pod: PodId, why: Unschedulable) -> bool {
-    let first = !context.world.pod(pod).unschedulable;
-    let version = context.setup.scheduler.version;
-    context.world.mark_unschedulable(pod, now, || message(&mut context.scheduler.last_message, why, version));
+    let first = !context.sim.world.pod(pod).unschedulable;
+    let version = context.sim.setup.scheduler.version;
+    context.sim.world.mark_unschedulable(pod, now, || message(&mut context.scheduler.last_message, why, version));
     first
 }
 
@@ -547,9 +547,9 @@ fn wake(context: &mut Context<'_>, delay: SimDuration) {
     let idle = scheduler.active.is_empty() && scheduler.next_expiry().is_none();
     if !scheduler.awake && !idle {
         if let Some(timer) = scheduler.asleep.take() {
-            context.queue.cancel(timer);
+            context.sim.queue.cancel(timer);
         }
         scheduler.awake = true;
-        context.queue.schedule_in(delay, class::SCHEDULER, SchedulerEvent::ScheduleNext);
+        context.sim.queue.schedule_in(delay, class::SCHEDULER, SchedulerEvent::ScheduleNext);
     }
 }

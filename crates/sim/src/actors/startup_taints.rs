@@ -18,6 +18,7 @@ use super::context::Context;
 use super::event::{NodeEvent, class};
 use super::news::News;
 use super::setup::Setup;
+use super::sim::Sim;
 use super::taint_eviction;
 use super::volumes::{DRIVER_REGISTERS, EBS_DAEMON_SET};
 use crate::cluster::{NodeOrigin, NodePhase};
@@ -196,8 +197,8 @@ pub(super) fn settled(context: &mut Context<'_>, node: NodeId) {
     }
 }
 
-fn removals(context: &Context<'_>, node: NodeId) -> Vec<(Taint, TaintRemoval)> {
-    let (setup, state) = (context.setup, context.world.node(node));
+fn removals(sim: &Sim<'_>, node: NodeId) -> Vec<(Taint, TaintRemoval)> {
+    let (setup, state) = (sim.setup, sim.world.node(node));
     let is_startup = |taint: &Taint| match state.origin {
         NodeOrigin::NodePool(_) => state.startup_taints.contains(taint),
         _ => is_declared(setup, taint),
@@ -211,22 +212,22 @@ pub(super) fn check(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some(pending) = context.startup_taints.pending.get(&node) else { return };
     let is_ready = |own: &Pending| match own.removal.daemon_set {
         Some(name) => has_ready_daemon(context, node, name),
-        None => context.world.node(node).ready,
+        None => context.sim.world.node(node).ready,
     };
     let due: Vec<bool> = pending.iter().map(|taint| !taint.is_due && is_ready(taint)).collect();
     let Some(pending) = context.startup_taints.pending.get_mut(&node) else { return };
     for (own, _) in pending.iter_mut().zip(due).filter(|(_, is_due)| *is_due) {
         own.is_due = true;
         let event = NodeEvent::StartupTaintRemoved(node, own.taint.key);
-        context.queue.schedule(now + own.removal.after, class::MACHINES, event);
+        context.sim.queue.schedule(now + own.removal.after, class::MACHINES, event);
     }
 }
 
 /// Whether a pod of a DaemonSet on the node is Ready.
-pub(super) fn has_ready_daemon(context: &Context<'_>, node: NodeId, daemon_set: ObjectName) -> bool {
-    context.world.node(node).pods.iter().any(|&pod| {
-        let state = context.world.pod(pod);
-        state.daemon && state.is_ready() && context.world.workload(state.workload).name == daemon_set
+pub(super) fn has_ready_daemon(sim: &Sim<'_>, node: NodeId, daemon_set: ObjectName) -> bool {
+    sim.world.node(node).pods.iter().any(|&pod| {
+        let state = sim.world.pod(pod);
+        state.daemon && state.is_ready() && sim.world.workload(state.workload).name == daemon_set
     })
 }
 

@@ -8,6 +8,7 @@
 
 use super::context::Context;
 use super::event::{NodeEvent, class};
+use super::sim::Sim;
 use super::{kubelet, node_life};
 use crate::cloud::{ApiError, InstanceFilter, InstanceId};
 use crate::cluster::NodePhase;
@@ -86,14 +87,14 @@ pub(super) fn send(context: &mut Context<'_>, now: SimTime) {
 /// Karpenter looks at an instance before it terminates it, from v1.0 on.
 ///
 /// Source: Karpenter AWS provider v1.13 `pkg/providers/instance/instance.go`, `Delete`.
-fn look_up(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId]) -> Result<(), ApiError> {
-    let of_karpenter = |&&node: &&NodeId| matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
-    let machines = nodes.iter().filter(of_karpenter).filter_map(|&node| context.machine(node));
+fn look_up(sim: &mut Sim<'_>, now: SimTime, nodes: &[NodeId]) -> Result<(), ApiError> {
+    let of_karpenter = |&&node: &&NodeId| matches!(sim.world.node(node).origin, NodeOrigin::NodePool(_));
+    let machines = nodes.iter().filter(of_karpenter).filter_map(|&node| sim.machine(node));
     let ids: Vec<InstanceId> = machines.map(|machine| machine.instance).collect();
-    if ids.is_empty() || !Behaviour::of(context.setup.policy.versions.karpenter).looks_up_instances {
+    if ids.is_empty() || !Behaviour::of(sim.setup.policy.versions.karpenter).looks_up_instances {
         return Ok(());
     }
-    context.cloud().describe_instances(InstanceFilter::Ids(&ids), "karpenter", now).map(|_| ())
+    sim.cloud().describe_instances(InstanceFilter::Ids(&ids), "karpenter", now).map(|_| ())
 }
 
 /// The instance leaves `running`: what still runs on its node is cut off. A node of Karpenter's that was drained has only daemons
@@ -114,14 +115,14 @@ fn refused(context: &mut Context<'_>, now: SimTime, nodes: Vec<NodeId>, error: &
     let throttled = matches!(error, ApiError::Throttled(_));
     let kind = if throttled { EventKind::CallThrottled } else { EventKind::CallFailed };
     for &node in &nodes {
-        context.world.note_node(node, now, kind, &error.to_string());
+        context.sim.world.note_node(node, now, kind, &error.to_string());
     }
     let terminations = &mut context.terminations;
     let longest = (PAUSE * (1_i64 << terminations.refusals.min(10))).min(PAUSE_MAX);
     terminations.refusals += 1;
     terminations.refusals_ever += 1;
     terminations.waiting.splice(0..0, nodes);
-    let mut stream = context.streams.nth("api-retry", "TerminateInstances", terminations.refusals_ever);
+    let mut stream = context.sim.streams.nth("api-retry", "TerminateInstances", terminations.refusals_ever);
     let again = now + stream.span_up_to(longest) + SimDuration::RESOLUTION;
     send_at(context, again);
 }

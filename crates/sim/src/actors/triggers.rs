@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::context::Context;
 use super::prometheus;
 use super::setup::{TriggerReader, TriggerSources};
+use super::sim::Sim;
 use crate::cluster::PodPhase;
 use crate::domain::cron::CronWindow;
 use crate::domain::keda::TriggerSource;
@@ -110,13 +111,13 @@ fn read_partitions(context: &Context<'_>, positions: &[usize], memory: &mut Trig
 }
 
 /// Whether the calendar is inside the window; asked again only when that can have changed.
-fn inside(context: &Context<'_>, now: SimTime, window: &CronWindow, memory: &mut TriggerMemory) -> bool {
+fn inside(sim: &Sim<'_>, now: SimTime, window: &CronWindow, memory: &mut TriggerMemory) -> bool {
     if let Some((inside, until)) = memory.window
         && now < until
     {
         return inside;
     }
-    let start = context.setup.scenario.start;
+    let start = sim.setup.scenario.start;
     let calendar = start.saturating_add(jiff::SignedDuration::from_micros(now.as_micros())).unwrap_or(start);
     let state = window.at(calendar);
     let ahead = state.until.duration_since(calendar).as_micros();
@@ -128,9 +129,9 @@ fn inside(context: &Context<'_>, now: SimTime, window: &CronWindow, memory: &mut
 /// The pods of a namespace that match and have not ended, or the nodes that they are on.
 ///
 /// Source: KEDA 2.20 `pkg/scalers/kubernetes_workload_scaler.go`, `getMetricValue`.
-fn count_pods(context: &Context<'_>, namespace: Symbol, selector: &LabelSelector, by_node: bool) -> i64 {
-    let workloads = context.world.workloads().filter(|(_, workload)| workload.name.namespace == namespace);
-    let pods = workloads.flat_map(|(_, workload)| &workload.pods).map(|&pod| context.world.pod(pod));
+fn count_pods(sim: &Sim<'_>, namespace: Symbol, selector: &LabelSelector, by_node: bool) -> i64 {
+    let workloads = sim.world.workloads().filter(|(_, workload)| workload.name.namespace == namespace);
+    let pods = workloads.flat_map(|(_, workload)| &workload.pods).map(|&pod| sim.world.pod(pod));
     let matching = pods.filter(|pod| pod.phase != PodPhase::Gone && selector.matches(&pod.spec.labels));
     if by_node {
         matching.filter_map(|pod| pod.node).collect::<BTreeSet<NodeId>>().len() as i64

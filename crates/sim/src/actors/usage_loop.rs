@@ -14,6 +14,7 @@ use super::context::Context;
 use super::event::{LoadEvent, class};
 use super::of_workloads::OfWorkloads;
 use super::setup::UsagePlan;
+use super::sim::Sim;
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Container, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
@@ -101,14 +102,14 @@ impl UsageLoop {
 }
 
 /// Puts the first step of every curve on the queue.
-pub(super) fn begin(context: &mut Context<'_>) {
-    for (usage, plan) in context.setup.usages.iter().enumerate() {
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    for (usage, plan) in sim.setup.usages.iter().enumerate() {
         let usage = usage as u32;
         if let Some((at, _)) = plan.cpu.first() {
-            context.queue.schedule(*at, class::LOAD, LoadEvent::CpuUsageStep(usage, 0));
+            sim.queue.schedule(*at, class::LOAD, LoadEvent::CpuUsageStep(usage, 0));
         }
         if let Some((at, _)) = plan.memory.first() {
-            context.queue.schedule(*at, class::LOAD, LoadEvent::MemoryUsageStep(usage, 0));
+            sim.queue.schedule(*at, class::LOAD, LoadEvent::MemoryUsageStep(usage, 0));
         }
     }
 }
@@ -305,9 +306,9 @@ pub(super) fn divided(shared: i64, own: &[i64], weights: &[i64]) -> SmallVec<[i6
 
 /// What the containers of the pods of a workload request of a resource by their template: in that proportion they use what nobody says
 /// which of them uses.
-pub(super) fn weights(context: &Context<'_>, pod: PodId, resource: ResourceName) -> SmallVec<[i64; 2]> {
-    let state = context.world.pod(pod);
-    weights_of(context.world.template_of(state.workload, state.revision), resource)
+pub(super) fn weights(sim: &Sim<'_>, pod: PodId, resource: ResourceName) -> SmallVec<[i64; 2]> {
+    let state = sim.world.pod(pod);
+    weights_of(sim.world.template_of(state.workload, state.revision), resource)
 }
 
 /// What the containers of a template request of a resource.

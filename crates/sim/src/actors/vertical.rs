@@ -309,7 +309,7 @@ pub(super) fn out_of_memory(context: &mut Context<'_>, now: SimTime, pod: PodId,
     if context.vertical.autoscalers.is_empty() {
         return;
     }
-    let state = context.world.pod(pod);
+    let state = context.sim.world.pod(pod);
     let Some(place) = context.vertical.of(state.workload) else { return };
     let Some(own) = state.spec.containers.get(container) else { return };
     let (name, request_bytes) = (Symbol::new(&own.name), own.effective_requests().memory_bytes());
@@ -320,7 +320,7 @@ pub(super) fn out_of_memory(context: &mut Context<'_>, now: SimTime, pod: PodId,
     ended.push(LastTermination { container: name, out_of_memory: true, ran_for });
     let at = vertical.calendar(now);
     // What the last look recommends knows nothing of this.
-    vertical.bring_up(place, context.setup.check);
+    vertical.bring_up(place, context.sim.setup.check);
     let own = &mut vertical.autoscalers[place];
     own.quiet = None;
     let policy = own.spec.policy_of(name).cloned();
@@ -330,7 +330,7 @@ pub(super) fn out_of_memory(context: &mut Context<'_>, now: SimTime, pod: PodId,
         let _ = own.recommender.out_of_memory((tracked.name, name), kill, policy.as_ref(), at);
     }
     if let Some(facts) = own.facts {
-        context.world.vertical_means(facts).out_of_memory += 1;
+        context.sim.world.vertical_means(facts).out_of_memory += 1;
     }
 }
 

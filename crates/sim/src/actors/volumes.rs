@@ -27,6 +27,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::context::Context;
 use super::event::{AttachmentId, Event, class};
 use super::setup::Setup;
+use super::sim::Sim;
 use super::{kubelet, pod_gc};
 use crate::cloud::billing::disks::Disk;
 use crate::cluster::PodPhase;
@@ -165,9 +166,9 @@ pub(super) fn of_pod(context: &Context<'_>, pod: PodId) -> PodVolumes {
 }
 
 /// The volumes of a pod with the names of their claims.
-fn claims_of(context: &Context<'_>, pod: PodId) -> Vec<(VolumeRef, ClaimName)> {
-    let state = context.world.pod(pod);
-    let name = |volume: &VolumeRef| Symbol::new(&volume.claim_name(context.world.pod_name(pod)));
+fn claims_of(sim: &Sim<'_>, pod: PodId) -> Vec<(VolumeRef, ClaimName)> {
+    let state = sim.world.pod(pod);
+    let name = |volume: &VolumeRef| Symbol::new(&volume.claim_name(sim.world.pod_name(pod)));
     state.spec.volumes.iter().map(|volume| (*volume, (state.namespace, name(volume)))).collect()
 }
 
@@ -421,7 +422,7 @@ pub(super) fn delete_ended_on(context: &mut Context<'_>, node: NodeId) {
 /// A pod uses its volumes no more: those that no other pod of its node uses are detached when it is time, and claims that somebody
 /// has deleted go if no other pod uses them.
 fn release(context: &mut Context<'_>, pod: PodId, leaves: SimTime) {
-    if context.world.pod(pod).spec.volumes.is_empty() {
+    if context.sim.world.pod(pod).spec.volumes.is_empty() {
         return;
     }
     for (_, claim) in claims_of(context, pod) {
@@ -432,7 +433,7 @@ fn release(context: &mut Context<'_>, pod: PodId, leaves: SimTime) {
             attachment.pods.retain(|&other| other != pod);
             if attachment.pods.len() < before && attachment.pods.is_empty() {
                 attachment.leaves = Some(leaves);
-                context.queue.schedule(leaves, class::MACHINES, Event::VolumeDetached(id));
+                context.sim.queue.schedule(leaves, class::MACHINES, Event::VolumeDetached(id));
             }
         }
         if context.volumes.leaving.contains(&claim) && !is_used(context, claim, Some(pod)) {
@@ -442,8 +443,8 @@ fn release(context: &mut Context<'_>, pod: PodId, leaves: SimTime) {
 }
 
 /// Whether claims of its own come with the pod.
-pub(super) fn has_ephemeral(context: &Context<'_>, pod: PodId) -> bool {
-    context.world.pod(pod).spec.volumes.iter().any(|volume| matches!(volume.source, ClaimSource::Ephemeral(_)))
+pub(super) fn has_ephemeral(sim: &Sim<'_>, pod: PodId) -> bool {
+    sim.world.pod(pod).spec.volumes.iter().any(|volume| matches!(volume.source, ClaimSource::Ephemeral(_)))
 }
 
 /// The claims that came with a pod are deleted with its object, whose they are.
@@ -494,10 +495,10 @@ pub(super) fn delete_by_hand(context: &mut Context<'_>, name: ObjectName) -> boo
 /// Whether a pod other than `gone` that is not gone names the claim: its finalizer keeps it until then.
 ///
 /// Source: Kubernetes 1.36 `pkg/controller/volume/pvcprotection`.
-fn is_used(context: &Context<'_>, claim: ClaimName, gone: Option<PodId>) -> bool {
-    let of_namespace = context.world.workloads().filter(|(_, own)| own.name.namespace == claim.0);
+fn is_used(sim: &Sim<'_>, claim: ClaimName, gone: Option<PodId>) -> bool {
+    let of_namespace = sim.world.workloads().filter(|(_, own)| own.name.namespace == claim.0);
     let mut pods = of_namespace.flat_map(|(_, own)| &own.pods).filter(|&&pod| Some(pod) != gone);
-    pods.any(|&pod| claims_of(context, pod).iter().any(|(_, own)| *own == claim))
+    pods.any(|&pod| claims_of(sim, pod).iter().any(|(_, own)| *own == claim))
 }
 
 /// The claims that a StatefulSet made for a pod that is gone for good are deleted.

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use super::event::{Event, KubeletEvent, MetricsEvent, NodeEvent, WorkloadEvent, class};
 use super::news::News;
+use super::sim::Sim;
 use super::{kubelet, node_groups};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::TaintEffect;
@@ -88,10 +89,10 @@ pub(super) fn status_check_fails(context: &mut Context<'_>, now: SimTime, node: 
     }
 }
 
-fn is_in(context: &Context<'_>, node: NodeId, zone: Symbol) -> bool {
-    let alive = matches!(context.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
-    let machine = context.machine(node).filter(|_| alive);
-    machine.is_some_and(|machine| context.ec2.instance(machine.instance).pool.zone == zone)
+fn is_in(sim: &Sim<'_>, node: NodeId, zone: Symbol) -> bool {
+    let alive = matches!(sim.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
+    let machine = sim.machine(node).filter(|_| alive);
+    machine.is_some_and(|machine| sim.ec2.instance(machine.instance).pool.zone == zone)
 }
 
 /// Whether the node's machine has no power.
@@ -164,8 +165,8 @@ pub(super) fn node_found(context: &mut Context<'_>, now: SimTime, node: NodeId, 
 }
 
 /// How long the pod stays on a node with this taint of the node controller; `None` for ever.
-fn patience(context: &Context<'_>, pod: PodId, key: Symbol) -> Option<SimDuration> {
-    let state = context.world.pod(pod);
+fn patience(sim: &Sim<'_>, pod: PodId, key: Symbol) -> Option<SimDuration> {
+    let state = sim.world.pod(pod);
     let taint = Taint::new(key, TaintEffect::NoExecute);
     let tolerated = state.spec.tolerations.iter().find(|toleration| toleration.tolerates(&taint));
     match tolerated {

@@ -144,10 +144,10 @@ fn removals(context: &Context<'_>, empty: bool) -> Vec<NodeId> {
 
 /// The Node objects, in order of registration: those of instances that have just ended are still there, not ready.
 fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
-    let mut views = Vec::with_capacity(context.world.live_nodes().len());
-    for place in 0..context.world.live_nodes().len() {
-        let id = context.world.live_nodes()[place];
-        let phase = context.world.node(id).phase;
+    let mut views = Vec::with_capacity(context.sim.world.live_nodes().len());
+    for place in 0..context.sim.world.live_nodes().len() {
+        let id = context.sim.world.live_nodes()[place];
+        let phase = context.sim.world.node(id).phase;
         let known = context.cluster_autoscaler.nodes.contains_key(&id);
         if phase != NodePhase::Registered && !(known && phase == NodePhase::Terminating) {
             continue;
@@ -156,7 +156,7 @@ fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
             let known = first_seen(context, id, now);
             context.cluster_autoscaler.nodes.insert(id, known);
         }
-        let state = context.world.node(id);
+        let state = context.sim.world.node(id);
         let Some(known) = context.cluster_autoscaler.nodes.get_mut(&id) else { continue };
         if known.ready != state.ready {
             (known.ready, known.changed) = (state.ready, now);

@@ -1,6 +1,7 @@
 //! What Karpenter reads beside the cluster, in the simulation.
 
-use crate::actors::context::{Context, Jitter};
+use crate::actors::context::Context;
+use crate::actors::sim::Jitter;
 use crate::actors::workload_controllers::pod_uid;
 use crate::actors::{eviction, scheduler_loop, volumes};
 use crate::cluster::Cluster;

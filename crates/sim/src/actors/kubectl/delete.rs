@@ -4,6 +4,7 @@
 
 use crate::actors::context::Context;
 use crate::actors::news::News;
+use crate::actors::sim::Sim;
 use crate::actors::{
     job_loop, keda_loop, kubelet, node_autoscaler, node_groups, replica_loop, scheduler_loop, vertical, volumes,
     workload_controllers,
@@ -68,13 +69,13 @@ fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name:
 
 /// Whether a Service or an Ingress is there: no actor keeps them, and what load balancers they have is worked out for the bill from the same
 /// steps.
-fn stands_in_front(context: &Context<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
+fn stands_in_front(sim: &Sim<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
     let holds = |own: &Manifests| match kind {
         ObjectKind::Service => own.services.iter().any(|own| own.name == name),
         _ => own.ingresses.iter().any(|own| own.name == name),
     };
-    let mut is_there = holds(&context.setup.policy.manifests);
-    for step in &context.setup.scenario.timeline {
+    let mut is_there = holds(&sim.setup.policy.manifests);
+    for step in &sim.setup.scenario.timeline {
         match &step.action {
             nodecast_settings::Action::Apply(newer) if step.at <= now => is_there |= holds(newer),
             nodecast_settings::Action::Delete { kind: own, which, .. } if step.at < now && *own == kind => {

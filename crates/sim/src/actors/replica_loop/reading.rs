@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::wakes;
 use crate::actors::context::Context;
+use crate::actors::sim::Sim;
 use crate::actors::{keda_loop, prometheus, usage_loop};
 use crate::cluster::PodPhase;
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject, stated_for};
@@ -150,7 +151,7 @@ fn is_in(element: &Element, namespace: Symbol) -> bool {
 }
 
 /// The values of the pods; those without one are missing.
-fn of_pods(context: &Context<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], elements: &[Element]) -> Read {
+fn of_pods(sim: &Sim<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], elements: &[Element]) -> Read {
     let label = Symbol::new("pod");
     let values: FxHashMap<Symbol, f64> = elements
         .iter()
@@ -158,7 +159,7 @@ fn of_pods(context: &Context<'_>, now: SimTime, namespace: Symbol, pods: &[PodId
         .filter_map(|element| Some((element.labels.get(label)?, element.value)))
         .collect();
     let sample = |&pod: &PodId| {
-        let value = Symbol::existing(context.world.pod_name(pod)).and_then(|name| values.get(&name));
+        let value = Symbol::existing(sim.world.pod_name(pod)).and_then(|name| values.get(&name));
         let window = SimDuration::from_secs(60);
         PodSample { sample: value.map(|value| Sample { milli: (value * 1e3) as i64, at: now, window }), request: None }
     };
@@ -177,8 +178,8 @@ const NO_READING: &str = "no metrics returned from resource metrics API";
 const FAILS: &str = "the scenario says that reading it fails";
 
 /// The value that the scenario states for a metric.
-fn stated(context: &Context<'_>, now: SimTime, namespace: Symbol, source: &MetricSource) -> Read {
-    match stated_for(&context.setup.scenario.external_metrics, namespace, source) {
+fn stated(sim: &Sim<'_>, now: SimTime, namespace: Symbol, source: &MetricSource) -> Read {
+    match stated_for(&sim.setup.scenario.external_metrics, namespace, source) {
         Some(stated) => match stated.at(now) {
             Some(value) => Read::Series(vec![(value * 1e3) as i64]),
             None => Read::Failed(FAILS.to_owned()),
@@ -187,8 +188,8 @@ fn stated(context: &Context<'_>, now: SimTime, namespace: Symbol, source: &Metri
     }
 }
 
-fn stated_of<'s>(context: &Context<'s>, subject: &ExternalSubject) -> Option<&'s ExternalMetric> {
-    context.setup.scenario.external_metrics.iter().find(|stated| stated.subject == *subject)
+fn stated_of<'s>(sim: &Sim<'s>, subject: &ExternalSubject) -> Option<&'s ExternalMetric> {
+    sim.setup.scenario.external_metrics.iter().find(|stated| stated.subject == *subject)
 }
 
 /// A resource of each pod, or of one container of each: from metrics-server, or as the scenario states it for the workload that made
@@ -283,7 +284,7 @@ fn stated_sample(
 ///
 /// Source: Kubernetes 1.36 `pkg/controller/podautoscaler/metrics/client.go`, `getContainerMetrics`.
 fn of_container(
-    context: &Context<'_>,
+    sim: &Sim<'_>,
     pods: &[PodId],
     container: Option<&str>,
     samples: Vec<PodSample>,
@@ -291,12 +292,12 @@ fn of_container(
 ) -> Read {
     let lacks = |name: &str| {
         let mut known = pods.iter().zip(&samples).filter(|(_, own)| own.sample.is_some());
-        known.find(|(pod, _)| !context.world.pod(**pod).spec.has_container(name)).map(|(pod, _)| *pod)
+        known.find(|(pod, _)| !sim.world.pod(**pod).spec.has_container(name)).map(|(pod, _)| *pod)
     };
     let Some((name, pod)) = container.and_then(|name| Some((name, lacks(name)?))) else {
         return Read::PerPod(samples);
     };
     room.samples = samples;
-    let pod = context.world.pod_name(pod);
+    let pod = sim.world.pod_name(pod);
     Read::Failed(format!("failed to get container metrics: container {name} not present in metrics for pod {pod}"))
 }

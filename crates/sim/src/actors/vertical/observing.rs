@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::{Autoscaler, ReadContainer, Tracked};
 use crate::actors::context::Context;
+use crate::actors::sim::Sim;
 use crate::actors::{metrics_server, usage_loop};
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
@@ -91,7 +92,7 @@ impl Observed {
 /// Tells the recommender which pods there are, and what each requests.
 pub(super) fn follow_pods(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
     let at = context.vertical.calendar(now);
-    let Context { world, vertical, .. } = context;
+    let Context { sim: Sim { world, .. }, vertical, .. } = context;
     let pods = &world.workload(target).pods;
     let own = &mut vertical.autoscalers[place];
     let gone: SmallVec<[PodId; 4]> = own.pods.keys().filter(|pod| !pods.contains(pod)).copied().collect();
@@ -199,7 +200,7 @@ pub(super) fn read(context: &mut Context<'_>, now: SimTime, (place, target): (us
     let Some(&first) = context.world.workload(target).pods.first() else { return };
     let Division { total, used, parts } = division(context, now, (place, target), first);
     let at = context.vertical.calendar(now);
-    let Context { world, metrics, loads, loads_of, usages, usages_of, vertical, .. } = context;
+    let Context { sim: Sim { world, .. }, metrics, loads, loads_of, usages, usages_of, vertical, .. } = context;
     let load = loads_of.of(target).first().map(|&load| &loads[load]);
     let ready = world.workload(target).ready;
     let own = &mut vertical.autoscalers[place];
@@ -362,7 +363,7 @@ pub(in crate::actors) fn end(context: &mut Context<'_>, now: SimTime) {
         if let Some(target) = own.target.filter(|_| !own.retired && own.observed.reported != Some(now)) {
             write(context, now, (place, target));
         }
-        let Context { world, vertical, .. } = context;
+        let Context { sim: Sim { world, .. }, vertical, .. } = context;
         let own = &vertical.autoscalers[place];
         for seen in &own.observed.used {
             if let Some(facts) = own.facts {

@@ -10,8 +10,8 @@ use crate::world::record::EventKind;
 /// The recommender's loop: it reads what pods use, and recommends.
 pub(in crate::actors) fn recommend(context: &mut Context<'_>, now: SimTime) {
     let interval = context.vertical.recommending.interval;
-    context.queue.schedule_in(interval, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
-    context.vertical.catch_up(&context.world);
+    context.sim.queue.schedule_in(interval, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
+    context.vertical.catch_up(&context.sim.world);
     for place in 0..context.vertical.autoscalers.len() {
         let own = &mut context.vertical.autoscalers[place];
         let Some(target) = own.target.filter(|_| own.is_recommended_for()) else { continue };

@@ -6,6 +6,7 @@ use super::{Autoscaler, Vertical, acts, container_states, resizing};
 use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::actors::eviction;
+use crate::actors::sim::Sim;
 use crate::actors::workload_controllers::pod_uid;
 use crate::cluster::{PodPhase, SpecId, WorkloadKind};
 use crate::domain::vertical::ContainerRecommendation;
@@ -18,9 +19,9 @@ use nodecast_vpa::{
 
 /// One pass over the pods of every VerticalPodAutoscaler.
 pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
-    context.queue.schedule_in(context.vertical.updating.interval, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
+    context.sim.queue.schedule_in(context.vertical.updating.interval, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
     resizing::try_again(context, now);
-    context.vertical.catch_up(&context.world);
+    context.vertical.catch_up(&context.sim.world);
     for place in 0..context.vertical.autoscalers.len() {
         let own = &context.vertical.autoscalers[place];
         let mode = context.vertical.updating.mode(&own.spec.update);
@@ -28,7 +29,7 @@ pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
         // Of several for one workload only one counts.
         if context.vertical.of(target) == Some(place) && wants_a_look(context, now, (place, target)) {
             pass(context, now, (place, target));
-            context.vertical.catch_up(&context.world);
+            context.vertical.catch_up(&context.sim.world);
         }
     }
 }
@@ -195,8 +196,8 @@ fn name_of(context: &Context<'_>, pod: PodId) -> ObjectName {
 }
 
 /// What tells a pod from others of its name.
-pub(super) fn uid_of(context: &Context<'_>, pod: PodId) -> u64 {
-    pod_uid(context, pod)
+pub(super) fn uid_of(sim: &Sim<'_>, pod: PodId) -> u64 {
+    pod_uid(sim, pod)
 }
 
 /// The pods of a workload with their names.

@@ -14,6 +14,7 @@ use super::Volumes;
 use crate::actors::context::Context;
 use crate::actors::event::{NodeEvent, class};
 use crate::actors::news::News;
+use crate::actors::sim::Sim;
 use crate::cluster::NodeOrigin;
 use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
@@ -44,18 +45,18 @@ pub(in crate::actors) fn node_registered(context: &mut Context<'_>, node: NodeId
     }
 }
 
-fn limit(context: &Context<'_>, instance_type: Symbol) -> Option<u32> {
-    let kind = context.setup.region.instance_type(instance_type).filter(|_| !context.setup.storage.is_empty())?;
+fn limit(sim: &Sim<'_>, instance_type: Symbol) -> Option<u32> {
+    let kind = sim.setup.region.instance_type(instance_type).filter(|_| !sim.setup.storage.is_empty())?;
     Some(ebs_attach_limit(&kind.facts))
 }
 
 /// Whether the driver of EBS volumes has a pod on the node: its DaemonSet is there, and the node is one that it selects and tolerates.
-pub(in crate::actors) fn runs_ebs_driver(context: &Context<'_>, node: NodeId) -> bool {
-    let host = context.world.node(node);
+pub(in crate::actors) fn runs_ebs_driver(sim: &Sim<'_>, node: NodeId) -> bool {
+    let host = sim.world.node(node);
     if matches!(host.origin, NodeOrigin::Fargate(_)) {
         return false;
     }
-    let daemons = &context.setup.policy.manifests.daemon_sets;
+    let daemons = &sim.setup.policy.manifests.daemon_sets;
     daemons.iter().filter(|set| set.name.name.as_str() == EBS_DAEMON_SET).any(|set| {
         let lasts =
             |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && taint.key != well_known::TAINT_NOT_READY;

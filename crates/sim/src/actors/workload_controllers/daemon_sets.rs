@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::news::News;
+use super::super::sim::Sim;
 use super::super::{kubelet, quotas};
 use super::{REACTION, begin_workload, is_available, refuse_edit, wake, wake_after};
 use crate::cluster::{NodeOrigin, NodePhase};
@@ -144,9 +145,9 @@ fn manage(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, (node, 
 /// Whether a pod of the DaemonSet that is on the node stays there: a node of its own with no `NoExecute` taint that it does not tolerate.
 ///
 /// Source: `daemon_controller.go`, `NodeShouldRunDaemonPod`.
-fn keeps(context: &Context<'_>, workload: WorkloadId, node: NodeId) -> bool {
-    let host = context.world.node(node);
-    let template = &context.world.workload(workload).template;
+fn keeps(sim: &Sim<'_>, workload: WorkloadId, node: NodeId) -> bool {
+    let host = sim.world.node(node);
+    let template = &sim.world.workload(workload).template;
     let ending = host.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute);
     template.selects_node(&host.labels, host.name.as_str())
         && first_untolerated(ending, &template.tolerations).is_none()
@@ -163,9 +164,9 @@ pub(in crate::actors) fn node_found(context: &mut Context<'_>, now: SimTime, nod
 }
 
 /// A daemon is gone: the controller looks whether its node wants another.
-pub(in crate::actors) fn pod_gone(context: &mut Context<'_>, pod: PodId) {
-    if context.world.pod(pod).daemon {
-        context.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::DaemonGone(pod));
+pub(in crate::actors) fn pod_gone(sim: &mut Sim<'_>, pod: PodId) {
+    if sim.world.pod(pod).daemon {
+        sim.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::DaemonGone(pod));
     }
 }
 
@@ -186,8 +187,8 @@ pub(in crate::actors) fn come_back(context: &mut Context<'_>, now: SimTime, pod:
 }
 
 /// Whether daemons are made for the node: it has registered, and nobody removes it.
-fn stays(context: &Context<'_>, node: NodeId) -> bool {
-    let host = context.world.node(node);
+fn stays(sim: &Sim<'_>, node: NodeId) -> bool {
+    let host = sim.world.node(node);
     host.phase == NodePhase::Registered && host.deletion_requested.is_none()
 }
 
@@ -235,10 +236,10 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
 }
 
 /// Pods of the DaemonSet by their node.
-fn pods_of_nodes(context: &Context<'_>, workload: WorkloadId) -> BTreeMap<NodeId, Vec<PodId>> {
+fn pods_of_nodes(sim: &Sim<'_>, workload: WorkloadId) -> BTreeMap<NodeId, Vec<PodId>> {
     let mut of_nodes: BTreeMap<NodeId, Vec<PodId>> = BTreeMap::new();
-    for &pod in &context.world.workload(workload).pods {
-        if let Some(node) = context.world.pod(pod).pinned {
+    for &pod in &sim.world.workload(workload).pods {
+        if let Some(node) = sim.world.pod(pod).pinned {
             of_nodes.entry(node).or_default().push(pod);
         }
     }
@@ -339,16 +340,16 @@ fn make(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: Nod
 }
 
 /// Whether a node is to have a pod of the DaemonSet.
-fn wants(context: &Context<'_>, workload: WorkloadId, node: NodeId) -> bool {
+fn wants(sim: &Sim<'_>, workload: WorkloadId, node: NodeId) -> bool {
     // A machine of Fargate is its pod's alone.
-    if matches!(context.world.node(node).origin, NodeOrigin::Fargate(_)) {
+    if matches!(sim.world.node(node).origin, NodeOrigin::Fargate(_)) {
         return false;
     }
-    if !stays(context, node) || context.world.workload(workload).deleted {
+    if !stays(sim, node) || sim.world.workload(workload).deleted {
         return false;
     }
-    let host = context.world.node(node);
-    let template = &context.world.workload(workload).template;
+    let host = sim.world.node(node);
+    let template = &sim.world.workload(workload).template;
     let repelling = host.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
     template.selects_node(&host.labels, host.name.as_str())
         && first_untolerated(repelling, &template.tolerations).is_none()

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::super::context::Context;
+use super::super::sim::Sim;
 use super::super::{kubelet, load_loop, volumes};
 use super::{begin_workload, create_pods, is_available, pod_labels, refuse_edit, replica_sets, surplus, wake};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
@@ -161,23 +162,28 @@ fn take_template(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, 
                 annotated_replicas: 0,
                 annotated_maximum: 0,
             });
-            context.world.add_revision(workload, template)
+            context.sim.world.add_revision(workload, template)
         }
     };
     own.rolling = true;
     own.progress = Progress { moved: now, ..Progress::default() };
     let (limits, deadline) = (own.limits, own.deadline);
     super::wake_after(context, workload, deadline);
-    context.world.use_revision(workload, revision);
+    context.sim.world.use_revision(workload, revision);
     let how = match limits {
         None => "Recreate".to_owned(),
         Some((surge, unavailable)) => {
-            let replicas = i64::from(context.world.workload(workload).replicas);
+            let replicas = i64::from(context.sim.world.workload(workload).replicas);
             let limits = RollingLimits::new(replicas, surge, unavailable);
             format!("RollingUpdate, {} more and {} fewer of {replicas}", limits.surge, limits.unavailable)
         }
     };
-    context.world.note(now, EventKind::RolloutStarted, Some(workload), format!("to revision {}: {how}", revision + 1));
+    context.sim.world.note(
+        now,
+        EventKind::RolloutStarted,
+        Some(workload),
+        format!("to revision {}: {how}", revision + 1),
+    );
 }
 
 /// A pod has become Ready: a rollout may go on, at once or when the pod counts as available.
@@ -228,16 +234,8 @@ fn surge(own: &Deployed, replicas: i64) -> i64 {
 }
 
 /// The sizes in the middle of a rollout; notes its end.
-fn size_sets(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    own: &mut Deployed,
-    replicas: i64,
-    current: usize,
-) {
-    let mut views: Vec<ReplicaSetView> =
-        (0..own.sets.len()).map(|set| view(context, now, workload, own, set)).collect();
+fn size_sets(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, own: &mut Deployed, replicas: i64, current: usize) {
+    let mut views: Vec<ReplicaSetView> = (0..own.sets.len()).map(|set| view(sim, now, workload, own, set)).collect();
     let scaled = |view: &ReplicaSetView| view.replicas > 0 && view.annotated_replicas != replicas;
     if views.iter().any(scaled) {
         let sizes = scale_replica_sets(replicas, surge(own, replicas), &views, Some(current));
@@ -250,7 +248,7 @@ fn size_sets(
         Some((surge, unavailable)) => {
             roll_to_the_end(&mut views, replicas, RollingLimits::new(replicas, surge, unavailable), current);
         }
-        None => recreate(context, workload, &mut views, replicas, current),
+        None => recreate(sim, workload, &mut views, replicas, current),
     }
     for (set, view) in own.sets.iter_mut().zip(&views) {
         set.replicas = view.replicas;
@@ -259,7 +257,7 @@ fn size_sets(
         && views.iter().enumerate().all(|(set, view)| set == current || view.replicas == 0);
     if own.rolling && complete {
         own.rolling = false;
-        context.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
+        sim.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
     }
 }
 
@@ -330,21 +328,21 @@ fn roll_to_the_end(views: &mut [ReplicaSetView], replicas: i64, limits: RollingL
 /// All old pods go, those that end included, before the first new one comes.
 ///
 /// Source: `recreate.go`, `rolloutRecreate`.
-fn recreate(context: &Context<'_>, workload: WorkloadId, views: &mut [ReplicaSetView], replicas: i64, current: usize) {
+fn recreate(sim: &Sim<'_>, workload: WorkloadId, views: &mut [ReplicaSetView], replicas: i64, current: usize) {
     for (_, view) in views.iter_mut().enumerate().filter(|(set, _)| *set != current) {
         view.replicas = 0;
     }
-    let state = context.world.workload(workload);
-    let old_there = state.pods.iter().any(|&pod| context.world.pod(pod).revision as usize != current);
+    let state = sim.world.workload(workload);
+    let old_there = state.pods.iter().any(|&pod| sim.world.pod(pod).revision as usize != current);
     if !old_there {
         views[current].replicas = replicas;
     }
 }
 
-fn view(context: &Context<'_>, now: SimTime, workload: WorkloadId, own: &Deployed, revision: usize) -> ReplicaSetView {
+fn view(sim: &Sim<'_>, now: SimTime, workload: WorkloadId, own: &Deployed, revision: usize) -> ReplicaSetView {
     let set = &own.sets[revision];
-    let pods = active_of(context, workload, revision as u32);
-    let available = pods.filter(|&pod| is_available(context, now, pod, own.min_ready)).count() as i64;
+    let pods = active_of(sim, workload, revision as u32);
+    let available = pods.filter(|&pod| is_available(sim, now, pod, own.min_ready)).count() as i64;
     ReplicaSetView {
         replicas: set.replicas,
         available: available.min(set.replicas),
@@ -354,10 +352,10 @@ fn view(context: &Context<'_>, now: SimTime, workload: WorkloadId, own: &Deploye
     }
 }
 
-pub(super) fn active_of(context: &Context<'_>, workload: WorkloadId, revision: u32) -> impl Iterator<Item = PodId> {
-    let pods = context.world.workload(workload).pods.iter().copied();
+pub(super) fn active_of(sim: &Sim<'_>, workload: WorkloadId, revision: u32) -> impl Iterator<Item = PodId> {
+    let pods = sim.world.workload(workload).pods.iter().copied();
     pods.filter(move |&pod| {
-        let state = context.world.pod(pod);
+        let state = sim.world.pod(pod);
         state.is_active() && state.revision == revision
     })
 }

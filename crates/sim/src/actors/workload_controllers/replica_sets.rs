@@ -13,9 +13,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{deployments, surplus};
-use crate::actors::context::{Context, Jitter};
+use crate::actors::context::Context;
 use crate::actors::event::{WorkloadEvent, class};
 use crate::actors::kubelet;
+use crate::actors::sim::{Jitter, Sim};
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::ControllerManagerTime;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
@@ -161,7 +162,7 @@ fn call(context: &mut Context<'_>, now: SimTime, worker: usize, calls: usize) {
     let Some(own) = &mut context.controllers.replica_sets else { return };
     for _ in 0..calls {
         let at = own.limit.reserve(now);
-        context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
+        context.sim.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
     }
 }
 
@@ -255,10 +256,10 @@ fn write_event(context: &mut Context<'_>, now: SimTime) {
 }
 
 /// The last of the calls that were made together is answered in a moment.
-fn answer_after(context: &mut Context<'_>, now: SimTime, last: bool, worker: usize) {
+fn answer_after(sim: &mut Sim<'_>, now: SimTime, last: bool, worker: usize) {
     if last {
-        let answered = CALL + context.jitter(Jitter::Call, worker as u32, now, CALL_SPREAD);
-        context.queue.schedule_in(answered, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
+        let answered = CALL + sim.jitter(Jitter::Call, worker as u32, now, CALL_SPREAD);
+        sim.queue.schedule_in(answered, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::super::context::Context;
 use super::super::news::News;
+use super::super::sim::Sim;
 use super::super::{kubelet, load_loop, quotas, volumes};
 use super::{begin_workload, is_available, may_call, owned_template, pod_labels, refuse_edit, wake, wake_after};
 use crate::cluster::PodPhase;
@@ -164,18 +165,12 @@ fn forget_gone(context: &mut Context<'_>, workload: WorkloadId, own: &mut Ordere
 }
 
 /// Once all pods have the present template, it is what pods below a partition are made from.
-fn finish_update(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    own: &mut Ordered,
-    views: &[OrdinalView],
-) {
-    let (current, replicas) = (context.world.workload(workload).revision, context.world.workload(workload).replicas);
+fn finish_update(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, own: &mut Ordered, views: &[OrdinalView]) {
+    let (current, replicas) = (sim.world.workload(workload).revision, sim.world.workload(workload).replicas);
     let done =
         views.len() == replicas as usize && views.iter().all(|pod| pod.updated && pod.available && !pod.deleting);
     if (own.rolling || own.former != current) && done {
         (own.former, own.rolling) = (current, false);
-        context.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
+        sim.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
     }
 }
