@@ -1,32 +1,30 @@
 //! All components of one simulation, and the state that they share.
 
-use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use super::cluster_autoscaler::AutoscalerLoop;
 use super::cpu_shares::CpuShares;
-use super::credits::Accounts;
 use super::dispatch;
+use super::eviction::Budgets;
 use super::fargate::Fargate;
 use super::interruption::Interruption;
-use super::job_loop::JobLoop;
+use super::job_loop::ScaledJobs;
 use super::karpenter;
-use super::keda_loop::KedaLoop;
+use super::keda_loop::ScaledObjects;
 use super::kubectl::drain::Drains;
 use super::kubelet::Images;
-use super::load_loop::LoadLoop;
+use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
 use super::news::News;
 use super::node_autoscaler::NodeAutoscaler;
 use super::node_groups::NodeGroups;
 use super::node_templates::NodeTemplates;
-use super::of_workloads::OfWorkloads;
 use super::pod_trace::TraceLoop;
-use super::prometheus::{Prometheus, RequestCounters};
-use super::queue_loop::QueueLoop;
+use super::prometheus::Prometheus;
+use super::queue_loop::Queues;
 use super::quotas::Quotas;
-use super::replica_loop::ReplicaLoop;
+use super::replica_loop::ReplicaLoops;
 use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
@@ -34,20 +32,15 @@ use super::sim::{Machine, Sim};
 use super::startup_taints::StartupTaints;
 use super::taint_eviction::TaintEvictions;
 use super::terminations::Terminations;
-use super::usage_loop::{NodeLooks, UsageLoop};
+use super::usage_loop::Usages;
 use super::vertical::Vertical;
 use super::volumes::Volumes;
 use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::billing::disks::Disk;
 use crate::cloud::billing::{FargatePod, FargatePrices};
-use crate::cluster::Derived;
-use crate::control_plane::budgets::ProtectedByBudgets;
-use crate::control_plane::eviction::Protections;
-use crate::control_plane::scales::TakenFromOthers;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::{Labels, NodeId, SimTime, Symbol, WorkloadId};
-use crate::engine::Streams;
 use crate::load::{RequestModel, WorkQueue};
 use crate::world::controller_loops::LimitFacts;
 
@@ -60,22 +53,17 @@ pub struct Context<'s> {
     pub(super) images: Images,
     pub(super) pod_trace: TraceLoop,
     pub(super) cpu_shares: CpuShares,
-    pub(super) credits: Accounts,
     pub(super) back_offs: BackOffs,
     pub(super) controllers: Controllers,
     pub(super) metrics: MetricsServer,
-    pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
-    pub(super) scaled_objects: Vec<KedaLoop<'s>>,
-    pub(super) jobs: Vec<JobLoop<'s>>,
-    pub(super) loads: Vec<LoadLoop>,
-    pub(super) loads_of: OfWorkloads,
-    pub(super) queues: Vec<QueueLoop>,
-    pub(super) usages: Vec<UsageLoop>,
-    pub(super) usages_of: OfWorkloads,
-    pub(super) node_looks: NodeLooks,
+    pub(super) autoscalers: ReplicaLoops<'s>,
+    pub(super) scaled_objects: ScaledObjects<'s>,
+    pub(super) jobs: ScaledJobs<'s>,
+    pub(super) loads: Loads,
+    pub(super) queues: Queues,
+    pub(super) usages: Usages,
     pub(super) vertical: Vertical,
     pub(super) prometheus: Prometheus,
-    pub(super) counters: RequestCounters,
     pub(super) karpenter: karpenter::Driver,
     pub(super) cluster_autoscaler: AutoscalerLoop,
     pub(super) interruption: Interruption,
@@ -91,17 +79,7 @@ pub struct Context<'s> {
     pub(super) namespaces: Arc<Vec<(Symbol, Labels)>>,
     pub(super) quotas: Quotas,
     pub(super) fargate: Fargate,
-    /// What they protect; brought up to date by whoever asks.
-    pub(super) protected: RefCell<Derived<ProtectedByBudgets>>,
-    /// Which of them protect which pods.
-    pub(super) protections: Protections,
-    /// Pods that the selectors of other workloads take; brought up to date by whoever asks.
-    pub(super) taken_from_others: RefCell<Derived<TakenFromOthers>>,
-}
-
-fn loads(setup: &Setup<'_>, streams: &Streams) -> Vec<LoadLoop> {
-    let load = |plan| LoadLoop::new(plan, streams, setup.scenario.metrics_server.resolution).checked(setup.check);
-    setup.loads.iter().map(load).collect()
+    pub(super) budgets: Budgets,
 }
 
 /// Glue reaches the shared state without naming it. This ends with the last function that takes a whole `Context`.
@@ -129,22 +107,17 @@ impl<'s> Context<'s> {
             images: Images::default(),
             pod_trace: TraceLoop::default(),
             cpu_shares: CpuShares::default(),
-            credits: Accounts::default(),
             back_offs: BackOffs::new(),
             controllers: Controllers::new(setup),
             metrics: MetricsServer::new(setup, &streams),
-            autoscalers: Vec::new(),
-            scaled_objects: Vec::new(),
-            jobs: Vec::new(),
-            loads: loads(setup, &streams),
-            loads_of: OfWorkloads::default(),
-            queues: setup.queues.iter().map(QueueLoop::new).collect(),
-            usages: setup.usages.iter().map(UsageLoop::new).collect(),
-            usages_of: OfWorkloads::default(),
-            node_looks: NodeLooks::default(),
+            autoscalers: ReplicaLoops::new(&sim.world),
+            scaled_objects: ScaledObjects::default(),
+            jobs: ScaledJobs::default(),
+            loads: Loads::new(setup, &streams),
+            queues: Queues::new(setup),
+            usages: Usages::new(setup),
             vertical: Vertical::new(setup),
             prometheus: Prometheus::new(setup.prometheus.as_ref()),
-            counters: RequestCounters::default(),
             karpenter: karpenter::Driver::new(setup),
             cluster_autoscaler: AutoscalerLoop::new(setup),
             interruption: Interruption::default(),
@@ -159,9 +132,7 @@ impl<'s> Context<'s> {
             namespaces: Arc::new(setup.namespaces().collect()),
             quotas: Quotas::new(&setup.policy.manifests),
             fargate: Fargate::default(),
-            protected: RefCell::new(Derived::new(&sim.world)),
-            taken_from_others: RefCell::new(Derived::new(&sim.world)),
-            protections: Protections::default(),
+            budgets: Budgets::new(&sim.world),
             sim,
         }
     }
@@ -194,37 +165,37 @@ impl<'s> Context<'s> {
 
     /// Every load's workload (once applied) and its queue, brought up to `now`.
     pub fn request_models(&mut self, now: SimTime) -> Vec<(WorkloadId, &RequestModel)> {
-        for load in &mut self.loads {
+        for load in &mut self.loads.all {
             load.model.advance(now);
         }
-        self.loads.iter().filter_map(|load| Some((load.id?, &load.model))).collect()
+        self.loads.all.iter().filter_map(|load| Some((load.id?, &load.model))).collect()
     }
 
     /// What burstable nodes used beyond their credits until they ended, or `end`, in millionths of a vCPU-hour, in order of node.
     pub fn credits_surplus(&mut self, end: SimTime) -> Vec<(NodeId, i64)> {
-        let Self { credits, sim, .. } = self;
+        let Self { cpu_shares, sim, .. } = self;
         let terminating = |node| sim.machine(node).and_then(|own| sim.ec2.instance(own.instance).terminating);
-        credits.surplus(|node| terminating(node).unwrap_or(end).min(end))
+        cpu_shares.credits.surplus(|node| terminating(node).unwrap_or(end).min(end))
     }
 
     /// Lets what becomes of requests count from `now` on.
     pub fn count_requests_anew(&mut self, now: SimTime) {
-        for load in &mut self.loads {
+        for load in &mut self.loads.all {
             load.model.count_anew(now);
         }
     }
 
     /// The queues, brought up to `now`, in the order of the setup.
     pub fn work_queues(&mut self, now: SimTime) -> Vec<&WorkQueue> {
-        for queue in &mut self.queues {
+        for queue in &mut self.queues.all {
             queue.queue.advance(now);
         }
-        self.queues.iter().map(|queue| &queue.queue).collect()
+        self.queues.all.iter().map(|queue| &queue.queue).collect()
     }
 
     /// Autoscalers of replicas that there are, with what they scale.
     pub fn replica_autoscalers(&self) -> impl Iterator<Item = (&HorizontalPodAutoscaler, WorkloadId)> {
-        self.autoscalers.iter().filter_map(ReplicaLoop::scales)
+        self.autoscalers.scales()
     }
 
     /// Bytes of images that each node pulled, in order of node.
@@ -245,6 +216,6 @@ impl<'s> Context<'s> {
     /// Remembers the machine behind `node`, whose CPU may work on credits.
     pub(super) fn set_machine(&mut self, node: NodeId, machine: Machine) {
         self.sim.set_machine(node, machine);
-        self.credits.note(node, self.sim.ec2.instance(machine.instance).pool.instance_type);
+        self.cpu_shares.credits.note(node, self.sim.ec2.instance(machine.instance).pool.instance_type);
     }
 }

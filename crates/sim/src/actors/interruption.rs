@@ -62,70 +62,72 @@ pub(super) fn block_closes(context: &mut Context<'_>, now: SimTime, number: u32)
     }
 }
 
-/// An instance has been launched: from the first launch from a Spot pool on, its events matter.
-pub(super) fn launched(context: &mut Context<'_>, now: SimTime, pool: Pool) {
-    if pool.capacity_type != well_known::SPOT || context.interruption.numbers.contains_key(&pool) {
-        return;
+impl Interruption {
+    /// An instance has been launched: from the first launch from a Spot pool on, its events matter.
+    pub(super) fn launched(&mut self, sim: &mut Sim<'_>, now: SimTime, pool: Pool) {
+        if pool.capacity_type != well_known::SPOT || self.numbers.contains_key(&pool) {
+            return;
+        }
+        let number = self.pools.len() as u32;
+        self.pools.push(pool);
+        self.numbers.insert(pool, number);
+        let first = sim.ec2.market().first_event_after(pool, now);
+        self.plan(sim, number, first as u32);
+        self.plan_warning(sim, now, number, None);
     }
-    let number = context.interruption.pools.len() as u32;
-    context.interruption.pools.push(pool);
-    context.interruption.numbers.insert(pool, number);
-    let first = context.ec2.market().first_event_after(pool, now);
-    plan(context, number, first as u32);
-    plan_warning(context, now, number, None);
-}
 
-/// Puts an event of a pool on the queue.
-fn plan(context: &mut Context<'_>, pool: u32, number: u32) {
-    let Some(&name) = context.interruption.pools.get(pool as usize) else { return };
-    let Some(event) = context.ec2.market().event(name, number as usize) else { return };
-    context.queue.schedule(event.at, class::CLOUD, CloudEvent::PoolReclaims(pool, number));
-}
+    /// Puts an event of a pool on the queue.
+    fn plan(&mut self, sim: &mut Sim<'_>, pool: u32, number: u32) {
+        let Some(&name) = self.pools.get(pool as usize) else { return };
+        let Some(event) = sim.ec2.market().event(name, number as usize) else { return };
+        sim.queue.schedule(event.at, class::CLOUD, CloudEvent::PoolReclaims(pool, number));
+    }
 
-/// Puts a pool's next warning on the queue: that after the warning of the event `last`. Warnings have a chain of their own, since
-/// events overlap.
-fn plan_warning(context: &mut Context<'_>, now: SimTime, pool: u32, last: Option<u32>) {
-    let Some(&name) = context.interruption.pools.get(pool as usize) else { return };
-    let market = context.ec2.market();
-    let Some(number) = market.next_warned(name, last.map(|last| last as usize), now) else { return };
-    let Some(event) = market.event(name, number) else { return };
-    context.queue.schedule(event.warning, class::CLOUD, CloudEvent::PoolWarned(pool, number as u32));
+    /// Puts a pool's next warning on the queue: that after the warning of the event `last`. Warnings have a chain of their own, since
+    /// events overlap.
+    fn plan_warning(&mut self, sim: &mut Sim<'_>, now: SimTime, pool: u32, last: Option<u32>) {
+        let Some(&name) = self.pools.get(pool as usize) else { return };
+        let market = sim.ec2.market();
+        let Some(number) = market.next_warned(name, last.map(|last| last as usize), now) else { return };
+        let Some(event) = market.event(name, number) else { return };
+        sim.queue.schedule(event.warning, class::CLOUD, CloudEvent::PoolWarned(pool, number as u32));
+    }
+
+    /// EC2 reclaims: each instance that is struck gets its notice within minutes.
+    pub(super) fn pool_reclaims(&mut self, sim: &mut Sim<'_>, now: SimTime, pool: u32, number: u32) {
+        for (node, after) in self.struck(sim, pool, number) {
+            sim.queue.schedule(now + after, class::CLOUD, CloudEvent::InterruptionNotice(node));
+        }
+        self.plan(sim, pool, number + 1);
+    }
+
+    /// Our nodes that an event strikes, and when after its beginning they get their notice.
+    fn struck(&mut self, sim: &mut Sim<'_>, pool: u32, number: u32) -> Vec<(NodeId, SimDuration)> {
+        let Some(&name) = self.pools.get(pool as usize) else { return Vec::new() };
+        let Some(event) = sim.ec2.market().event(name, number as usize) else { return Vec::new() };
+        running_spot(sim)
+            .into_iter()
+            .filter_map(|(node, pool, ordinal)| {
+                (pool == name).then(|| sim.ec2.market().hit(&event, pool, ordinal)).flatten().map(|after| (node, after))
+            })
+            .collect()
+    }
 }
 
 /// Instances that the event will strike get a rebalance recommendation. Karpenter only logs it; a node group may replace
 /// the instance, the termination handler drain its node.
 pub(super) fn pool_warned(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
-    for (node, _) in struck(context, pool, number) {
+    for (node, _) in context.interruption.struck(&mut context.sim, pool, number) {
         recommend_rebalance(context, now, node, "");
     }
-    plan_warning(context, now, pool, Some(number));
+    context.interruption.plan_warning(&mut context.sim, now, pool, Some(number));
 }
 
 /// EC2 recommends to replace the instance of a node.
 fn recommend_rebalance(context: &mut Context<'_>, now: SimTime, node: NodeId, note: &str) {
     context.world.note_node(node, now, EventKind::RebalanceRecommended, note);
-    node_groups::rebalance_recommended(context, now, node);
+    context.node_groups.rebalance_recommended(&mut context.sim, now, node);
     termination_handler::rebalance_recommended(context, now, node);
-}
-
-/// EC2 reclaims: each instance that is struck gets its notice within minutes.
-pub(super) fn pool_reclaims(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
-    for (node, after) in struck(context, pool, number) {
-        context.queue.schedule(now + after, class::CLOUD, CloudEvent::InterruptionNotice(node));
-    }
-    plan(context, pool, number + 1);
-}
-
-/// Our nodes that an event strikes, and when after its beginning they get their notice.
-fn struck(context: &mut Context<'_>, pool: u32, number: u32) -> Vec<(NodeId, SimDuration)> {
-    let Some(&name) = context.interruption.pools.get(pool as usize) else { return Vec::new() };
-    let Some(event) = context.ec2.market().event(name, number as usize) else { return Vec::new() };
-    running_spot(context)
-        .into_iter()
-        .filter_map(|(node, pool, ordinal)| {
-            (pool == name).then(|| context.ec2.market().hit(&event, pool, ordinal)).flatten().map(|after| (node, after))
-        })
-        .collect()
 }
 
 /// Instances that run, with their pools and their numbers in them.

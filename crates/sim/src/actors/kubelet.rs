@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::event::{KubeletEvent, class};
 use super::news::News;
+use super::probes;
 use super::sim::Sim;
-use super::{metrics_server, probes, volumes};
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::world::found::FoundPod;
@@ -113,7 +113,7 @@ fn pull_time(settings: Pulls<'_>, bytes: i64) -> SimDuration {
 /// The pod has just been bound: its volumes are attached and its images pulled, those of init containers first, then its
 /// containers start.
 pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Some(attached) = volumes::attach(context, now, pod) else { return };
+    let Some(attached) = context.volumes.attach(&mut context.sim, now, pod) else { return };
     let state = context.sim.world.pod(pod);
     let Some(node) = state.node else { return };
     let times = context.sim.times_of(state.workload);
@@ -155,7 +155,7 @@ pub(super) fn found(context: &mut Context<'_>, now: SimTime, pod: PodId, found: 
         return take_up(context, now, pod);
     }
     // Its volumes have been attached for long: when they are ready is of no matter.
-    let _ = volumes::attach(context, now, pod);
+    let _ = context.volumes.attach(&mut context.sim, now, pod);
     let state = context.sim.world.pod(pod);
     let init = state.spec.init_containers.iter().map(|init| &init.container.image);
     for image in state.spec.containers.iter().map(|container| &container.image).chain(init) {
@@ -176,7 +176,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     context.world.start_pod(pod, now);
-    metrics_server::pod_starts_up(context, pod);
+    context.metrics.pod_starts_up(&mut context.sim, &context.usages, pod);
     context.tell(now, News::PodStarted(pod));
     probes::watch(context, pod);
     match probes::pod_ready_after(context, pod) {
@@ -241,7 +241,7 @@ pub(super) fn delete_within(
     match bound {
         None => {
             context.tell(now, News::PodWithdrawn(pod));
-            volumes::pod_gone(context, now, pod, false);
+            context.volumes.pod_gone(&mut context.sim, now, pod, false);
             leave(context, now, pod);
         }
         Some(node) => {
@@ -272,7 +272,7 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if context.world.pod(pod).phase == PodPhase::Gone {
         return;
     }
-    volumes::pod_gone(context, now, pod, false);
+    context.volumes.pod_gone(&mut context.sim, now, pod, false);
     leave(context, now, pod);
 }
 
@@ -282,9 +282,9 @@ fn ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     if context.world.workload(context.world.pod(pod).workload).kind.keeps_ended_pods() {
-        volumes::pod_ended(context, now, pod);
+        context.volumes.pod_ended(&mut context.sim, now, pod);
     } else {
-        volumes::pod_gone(context, now, pod, false);
+        context.volumes.pod_gone(&mut context.sim, now, pod, false);
     }
     leave(context, now, pod);
 }
@@ -341,7 +341,7 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if was_ready {
         context.tell(now, News::PodServesNoMore(pod));
     }
-    volumes::pod_gone(context, now, pod, true);
+    context.volumes.pod_gone(&mut context.sim, now, pod, true);
     context.world.remove_pod(pod, now);
     context.tell(now, News::PodLost(pod));
 }

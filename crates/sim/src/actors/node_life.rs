@@ -5,7 +5,7 @@ use super::event::{NodeEvent, class};
 use super::news::News;
 use super::node_autoscaler::instance_gone;
 use super::sim::{Machine, Sim};
-use super::{kubelet, node_groups, startup_taints, terminations, volumes};
+use super::{kubelet, volumes};
 use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
@@ -133,10 +133,10 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
         Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
     ];
     taints.extend_from_slice(&state.startup_taints);
-    taints.extend(startup_taints::added(context, node));
+    taints.extend(context.startup_taints.added(&mut context.sim, node));
     let labels = registration_labels(context, node);
     context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &taints), now);
-    startup_taints::registered(context, now, node);
+    context.startup_taints.registered(&mut context.sim, now, node);
     context.tell(now, News::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
     context.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));
@@ -150,9 +150,9 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.world.ready_node(node, now);
     context.world.untaint_node(node, well_known::TAINT_NOT_READY);
     context.tell(now, News::NodeUntainted(node));
-    node_groups::node_ready(context, now, node);
+    context.node_groups.node_ready(&mut context.sim, now, node);
     if context.startup_taints.awaits(node) {
-        startup_taints::check(context, now, node);
+        context.startup_taints.check(&mut context.sim, now, node);
     } else {
         context.tell(now, News::NodeUsable(node));
     }
@@ -161,14 +161,14 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 /// The instance's termination is asked for.
 pub(super) fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if context.machine(node).is_some() {
-        terminations::request(context, now, node);
+        context.terminations.request(&mut context.sim, now, node);
     }
 }
 
 /// A machine that has left `running` will be gone in a while.
 pub(super) fn goes(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
     context.queue.schedule(now + gone_in, class::MACHINES, NodeEvent::InstanceGone(node));
-    node_groups::instance_left(context, now, node);
+    context.node_groups.instance_left(&mut context.sim, now, node);
 }
 
 /// The machine is gone, and its last pods with it; the node goes too, at once or when Karpenter looks.

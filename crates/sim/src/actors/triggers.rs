@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::context::Context;
-use super::prometheus;
+use super::prometheus::Prometheus;
+use super::queue_loop::Queues;
 use super::setup::{TriggerReader, TriggerSources};
 use super::sim::Sim;
 use crate::cluster::PodPhase;
@@ -35,7 +35,8 @@ pub(super) struct TriggerMemory {
 /// # Errors
 /// Its source gives no value; the text says why.
 pub(super) fn read_current(
-    context: &mut Context<'_>,
+    sim: &Sim<'_>,
+    (prometheus, queues): (&Prometheus, &mut Queues),
     now: SimTime,
     sources: &TriggerSources<'_>,
     index: usize,
@@ -43,10 +44,10 @@ pub(super) fn read_current(
 ) -> Result<TriggerValue, String> {
     if let TriggerReader::Queues(positions) = &sources.readers[index] {
         for &position in positions {
-            context.queues[position].queue.advance(now);
+            queues.all[position].queue.advance(now);
         }
     }
-    read(context, now, sources, index, memory)
+    read(sim, (prometheus, queues), now, sources, index, memory)
 }
 
 /// The value of the trigger at `index` and whether it is active.
@@ -54,7 +55,8 @@ pub(super) fn read_current(
 /// # Errors
 /// Its source gives no value; the text says why.
 fn read(
-    context: &Context<'_>,
+    sim: &Sim<'_>,
+    (prometheus, queues): (&Prometheus, &Queues),
     now: SimTime,
     sources: &TriggerSources<'_>,
     index: usize,
@@ -65,29 +67,29 @@ fn read(
     let reading = match &sources.readers[index] {
         TriggerReader::MetricsServer => return Err("it is read from metrics-server".to_owned()),
         TriggerReader::Unreachable(why) | TriggerReader::Unknown(why) => return Err(why.clone()),
-        TriggerReader::Calendar(window) => SourceReading::Window(inside(context, now, window, memory)),
+        TriggerReader::Calendar(window) => SourceReading::Window(inside(sim, now, window, memory)),
         TriggerReader::Pods(selector) => {
             let by_node = matches!(source, TriggerSource::KubernetesWorkload { group_by_node: true, .. });
-            SourceReading::Count(count_pods(context, sources.namespace, selector, by_node))
+            SourceReading::Count(count_pods(sim, sources.namespace, selector, by_node))
         }
         TriggerReader::External(position) => {
-            let metric = &context.setup.scenario.external_metrics[*position];
+            let metric = &sim.setup.scenario.external_metrics[*position];
             let value = metric.at(now).ok_or("the scaler does not answer")?;
             SourceReading::Told { value, active: value > metric.active_above.max(source.activation()) }
         }
-        TriggerReader::Query(query) => SourceReading::Query(prometheus::trigger_result(context, now, query)?),
+        TriggerReader::Query(query) => SourceReading::Query(prometheus.trigger_result(sim, now, query)?),
         TriggerReader::Queues(positions) => match source {
             TriggerSource::Kafka(_) => {
-                partitions = read_partitions(context, positions, memory);
+                partitions = read_partitions(queues, positions, memory);
                 SourceReading::Partitions(&partitions)
             }
             TriggerSource::RabbitMq(_) => {
-                let all = positions.iter().map(|&position| context.queues[position].figures());
+                let all = positions.iter().map(|&position| queues.all[position].figures());
                 figures = all.collect::<Vec<QueueFigures>>();
                 SourceReading::Queues(&figures)
             }
             _ => {
-                let (visible, in_flight) = positions.first().map_or((0, 0), |&at| context.queues[at].messages());
+                let (visible, in_flight) = positions.first().map_or((0, 0), |&at| queues.all[at].messages());
                 match source {
                     TriggerSource::RedisList { .. } => SourceReading::Length(visible),
                     _ => SourceReading::Messages { visible, in_flight, delayed: 0 },
@@ -99,11 +101,11 @@ fn read(
 }
 
 /// The partitions of all topics that the trigger looks at, beside the offsets that the last read found.
-fn read_partitions(context: &Context<'_>, positions: &[usize], memory: &mut TriggerMemory) -> Vec<Partition> {
+fn read_partitions(queues: &Queues, positions: &[usize], memory: &mut TriggerMemory) -> Vec<Partition> {
     let mut partitions = Vec::new();
     for &position in positions {
         let before = memory.committed.get(partitions.len()..).unwrap_or_default();
-        let own = context.queues[position].partitions(before);
+        let own = queues.all[position].partitions(before);
         partitions.extend(own);
     }
     memory.committed = partitions.iter().filter_map(|partition| partition.committed).collect();

@@ -24,7 +24,7 @@ use super::event::{WorkloadEvent, class};
 use super::news::News;
 use super::setup::Setup;
 use super::sim::{Jitter, Sim};
-use super::{job_loop, kubelet, pod_trace, quotas};
+use super::{job_loop, kubelet, pod_trace};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::control_plane::call_limit::CallLimit;
@@ -97,19 +97,29 @@ impl Controllers {
     fn reserve_for_daemon(&mut self, now: SimTime) -> SimTime {
         self.limits.as_mut().map_or(now, |limits| limits.daemon_sets.reserve(now))
     }
-}
 
-/// Whether the controller of a StatefulSet or of Jobs may make a call about a pod now; if not, it looks at the workload again
-/// when it may.
-pub(super) fn may_call(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) -> bool {
-    let kind = context.world.workload(workload).kind;
-    let Some(limits) = &mut context.controllers.limits else { return true };
-    let limit = if kind == WorkloadKind::StatefulSet { &mut limits.stateful_sets } else { &mut limits.jobs };
-    let Err(at) = limit.take(now) else { return true };
-    if limits.again.insert(workload, at) != Some(at) {
-        context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    /// Whether the controller of a StatefulSet or of Jobs may make a call about a pod now; if not, it looks at the workload again
+    /// when it may.
+    pub(super) fn may_call(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId) -> bool {
+        let kind = sim.world.workload(workload).kind;
+        let Some(limits) = &mut self.limits else { return true };
+        let limit = if kind == WorkloadKind::StatefulSet { &mut limits.stateful_sets } else { &mut limits.jobs };
+        let Err(at) = limit.take(now) else { return true };
+        if limits.again.insert(workload, at) != Some(at) {
+            sim.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        }
+        false
     }
-    false
+
+    /// A pod has become Ready: some controllers wait for that.
+    pub(super) fn pod_ready(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        let (workload, revision) = (sim.world.pod(pod).workload, sim.world.pod(pod).revision);
+        self.daemon_ready(sim, workload);
+        if self.deployments.contains_key(&workload) {
+            self.deployment_pod_ready(sim, now, workload, revision);
+        }
+        self.ordinal_ready(sim, workload);
+    }
 }
 
 /// Adds a workload with the template that its pods are made from, which is returned.
@@ -129,7 +139,7 @@ fn begin_workload(
         pod_labels::set_hash(&mut template, known);
     }
     let template = Arc::new(template);
-    let has_load = context.loads.iter().any(|load| load.workload == name);
+    let has_load = context.loads.all.iter().any(|load| load.workload == name);
     let workload = context.world.add_workload(
         NewWorkload { name, kind, selector: selector.clone(), template: Arc::clone(&template), replicas },
         has_load,
@@ -181,11 +191,11 @@ fn reaction(sim: &Sim<'_>) -> SimDuration {
 
 /// A workload is deleted: its controller forgets it, and its pods are deleted with their own grace periods.
 pub(super) fn delete(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    jobs::deleted(context, workload);
-    ended_jobs::forget(context, workload);
+    context.controllers.jobs_deleted(&mut context.sim, &mut context.volumes, workload);
+    context.controllers.forget_ended(&mut context.sim, &mut context.volumes, workload);
     context.controllers.daemon_sets.remove(&workload);
     context.controllers.deployments.remove(&workload);
-    stateful_sets::deleted(context, workload);
+    context.controllers.stateful_set_deleted(&mut context.sim, &mut context.volumes, workload);
     context.world.delete_workload(workload, now);
     let kind = context.world.workload(workload).kind.as_str();
     let reason = format!("its {kind} was deleted");
@@ -194,22 +204,12 @@ pub(super) fn delete(context: &mut Context<'_>, now: SimTime, workload: Workload
     }
 }
 
-/// A pod has become Ready: some controllers wait for that.
-pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let (workload, revision) = (context.world.pod(pod).workload, context.world.pod(pod).revision);
-    daemon_sets::pod_ready(context, workload);
-    if context.controllers.deployments.contains_key(&workload) {
-        deployments::pod_ready(context, now, workload, revision);
-    }
-    stateful_sets::pod_ready(context, workload);
-}
-
 /// A pod's containers run: some controllers' pods end by themselves.
 pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     match context.world.workload(context.world.pod(pod).workload).kind {
-        WorkloadKind::ScaledJob => job_loop::pod_started(context, now, pod),
-        WorkloadKind::Job | WorkloadKind::CronJob => jobs::pod_started(context, pod),
-        WorkloadKind::Pods => pod_trace::pod_started(context, pod),
+        WorkloadKind::ScaledJob => context.jobs.pod_started(&mut context.sim, &mut context.queues, now, pod),
+        WorkloadKind::Job | WorkloadKind::CronJob => context.controllers.job_pod_started(&mut context.sim, pod),
+        WorkloadKind::Pods => context.pod_trace.pod_started(&mut context.sim, pod),
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
     }
 }
@@ -263,7 +263,7 @@ fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, rev
     if context.world.workload(workload).deleted {
         return true;
     }
-    if !quotas::admits(context, now, workload, revision) {
+    if !context.quotas.admits(&mut context.sim, &mut context.vertical, now, workload, revision) {
         return false;
     }
     let name = context.world.next_pod_name(workload);

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::groups::KnownGroup;
 use crate::actors::context::Context;
-use crate::actors::{eviction, scheduler_loop, volumes};
 use crate::cluster::{Change, NodePhase, PodPhase, Position};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
@@ -277,7 +276,7 @@ fn daemon_sets(context: &mut Context<'_>, flags: &Flags) -> Vec<DaemonSetView> {
 pub(super) fn pod_view(context: &mut Context<'_>, id: PodId, flags: &Flags) -> PodView {
     let state = context.world.pod(id);
     let (workload, spec) = (state.workload, Arc::clone(&state.spec));
-    let volumes = volumes::of_pod(context, id);
+    let volumes = context.volumes.of_pod(&context.sim, id);
     let traits = traits_of(context, workload, (&spec, volumes), flags);
     view(context, id, traits)
 }
@@ -285,7 +284,7 @@ pub(super) fn pod_view(context: &mut Context<'_>, id: PodId, flags: &Flags) -> P
 fn view(context: &Context<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
     let state = context.world.pod(id);
     // A daemon's pod that waits takes room on its own node and nowhere else.
-    let promised = state.pinned.or_else(|| scheduler_loop::nominated_node(context, id));
+    let promised = state.pinned.or_else(|| context.scheduler.nominated_node(id));
     let place = match (state.node, promised) {
         (Some(node), _) => PodPlace::Bound(node),
         (None, Some(node)) => PodPlace::Nominated(node),
@@ -347,7 +346,7 @@ fn traits_of(
 
 /// The disruption budgets with what they allow now.
 pub(super) fn budgets(context: &Context<'_>) -> Vec<BudgetView> {
-    let all = eviction::budget_states(context).into_iter();
+    let all = context.budgets.budget_states(&context.sim).into_iter();
     all.map(|budget| BudgetView {
         namespace: budget.namespace,
         selector: budget.selector,

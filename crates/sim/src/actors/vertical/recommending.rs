@@ -1,44 +1,56 @@
 //! The recommender's loop. It looks at what pods use every minute; what follows from it is worked out where somebody reads it.
 
-use super::{Autoscaler, Vertical, observing};
-use crate::actors::context::Context;
+use super::{Autoscaler, Vertical};
 use crate::actors::event::{VerticalEvent, class};
+use crate::actors::load_loop::Loads;
+use crate::actors::metrics_server::MetricsServer;
+use crate::actors::sim::Sim;
+use crate::actors::usage_loop::Usages;
 use crate::domain::vertical::ContainerRecommendation;
 use crate::domain::{Check, ResourceName, SimTime, WorkloadId};
 use crate::world::record::EventKind;
 
-/// The recommender's loop: it reads what pods use, and recommends.
-pub(in crate::actors) fn recommend(context: &mut Context<'_>, now: SimTime) {
-    let interval = context.vertical.recommending.interval;
-    context.sim.queue.schedule_in(interval, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
-    context.vertical.catch_up(&context.sim.world);
-    for place in 0..context.vertical.autoscalers.len() {
-        let own = &mut context.vertical.autoscalers[place];
-        let Some(target) = own.target.filter(|_| own.is_recommended_for()) else { continue };
-        if std::mem::take(&mut own.pods_changed) {
-            observing::follow_pods(context, now, (place, target));
+impl Vertical {
+    /// The recommender's loop: it reads what pods use, and recommends.
+    pub(in crate::actors) fn recommend(
+        &mut self,
+        sim: &mut Sim<'_>,
+        loads: &mut Loads,
+        metrics: &mut MetricsServer,
+        usages: &Usages,
+        now: SimTime,
+    ) {
+        let interval = self.recommending.interval;
+        sim.queue.schedule_in(interval, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
+        self.catch_up(&sim.world);
+        for place in 0..self.autoscalers.len() {
+            let own = &mut self.autoscalers[place];
+            let Some(target) = own.target.filter(|_| own.is_recommended_for()) else { continue };
+            if std::mem::take(&mut own.pods_changed) {
+                self.follow_pods(sim, now, (place, target));
+            }
+            self.read(sim, loads, metrics, usages, now, (place, target));
+            self.conclude(sim, now, (place, target));
         }
-        observing::read(context, now, (place, target));
-        conclude(context, now, (place, target));
     }
-}
 
-/// A look is over: what it recommends is worked out at once where it may be the first that is recommended, or nothing any more.
-fn conclude(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let at = context.vertical.calendar(now);
-    let own = &mut context.vertical.autoscalers[place];
-    own.recommender.forget(at);
-    own.looked = true;
-    let recommends = own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
-    if !recommends || !own.recommender.knows_all_of(&own.estimates) {
-        context.vertical.bring_up(place, context.setup.check);
-        let own = &context.vertical.autoscalers[place];
-        if !recommends && own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty()) {
-            let message = format!("VerticalPodAutoscaler {}", own.spec.name);
-            context.world.note(now, EventKind::RecommendationProvided, Some(target), message);
+    /// A look is over: what it recommends is worked out at once where it may be the first that is recommended, or nothing any more.
+    fn conclude(&mut self, sim: &mut Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
+        let at = self.calendar(now);
+        let own = &mut self.autoscalers[place];
+        own.recommender.forget(at);
+        own.looked = true;
+        let recommends = own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
+        if !recommends || !own.recommender.knows_all_of(&own.estimates) {
+            self.bring_up(place, sim.setup.check);
+            let own = &self.autoscalers[place];
+            if !recommends && own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty()) {
+                let message = format!("VerticalPodAutoscaler {}", own.spec.name);
+                sim.world.note(now, EventKind::RecommendationProvided, Some(target), message);
+            }
         }
+        self.note(sim, now, (place, target));
     }
-    observing::note(context, now, (place, target));
 }
 
 impl Autoscaler {

@@ -27,7 +27,9 @@ pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
         let mode = context.vertical.updating.mode(&own.spec.update);
         let Some(target) = own.target.filter(|_| !own.retired && acts(mode)) else { continue };
         // Of several for one workload only one counts.
-        if context.vertical.of(target) == Some(place) && wants_a_look(context, now, (place, target)) {
+        if context.vertical.of(target) == Some(place)
+            && context.vertical.wants_a_look(&mut context.sim, now, (place, target))
+        {
             pass(context, now, (place, target));
             context.vertical.catch_up(&context.sim.world);
         }
@@ -37,57 +39,175 @@ pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
 /// How long a look holds that rests on bounds as they will be.
 const LOOKS_AHEAD: SimDuration = SimDuration::from_secs(3_600);
 
-/// Whether some pod might be changed. Where none is and none can be for a while, it is not looked at again until then, while its pods and the
-/// percentiles stay what they are.
-fn wants_a_look(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
-    let check = context.setup.check;
-    let own = &context.vertical.autoscalers[place];
-    let is_quiet = |own: &Autoscaler| own.quiet.is_some_and(|until| now < until);
-    let mut quiet = is_quiet(own);
-    if quiet && (check.compares() || !own.recommender.holds(&own.estimates, &own.spec)) {
-        // Percentiles that had to be looked for again are mostly what they were.
-        context.vertical.bring_up(place, check);
-        quiet = is_quiet(&context.vertical.autoscalers[place]);
+impl Vertical {
+    /// Whether some pod might be changed. Where none is and none can be for a while, it is not looked at again until then, while its pods and the
+    /// percentiles stay what they are.
+    fn wants_a_look(&mut self, sim: &mut Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
+        let check = sim.setup.check;
+        let own = &self.autoscalers[place];
+        let is_quiet = |own: &Autoscaler| own.quiet.is_some_and(|until| now < until);
+        let mut quiet = is_quiet(own);
+        if quiet && (check.compares() || !own.recommender.holds(&own.estimates, &own.spec)) {
+            // Percentiles that had to be looked for again are mostly what they were.
+            self.bring_up(place, check);
+            quiet = is_quiet(&self.autoscalers[place]);
+        }
+        if quiet && !check.compares() {
+            return false;
+        }
+        self.bring_up(place, check);
+        let own = &self.autoscalers[place];
+        let recommendation = own.spec.recommendation.as_deref().unwrap_or_default();
+        let wanting = self.wanting(sim, now, (place, target), recommendation);
+        if quiet {
+            let name = own.spec.name;
+            check.hold(wanting != Wanting::Now, || format!("a pod of VerticalPodAutoscaler {name} is passed over"));
+        }
+        let until = match wanting {
+            Wanting::Now => None,
+            Wanting::NotBefore(until) => self.quiet_until(sim, now, (place, target), until),
+        };
+        self.autoscalers[place].quiet = until;
+        wanting == Wanting::Now
     }
-    if quiet && !check.compares() {
-        return false;
-    }
-    context.vertical.bring_up(place, check);
-    let own = &context.vertical.autoscalers[place];
-    let recommendation = own.spec.recommendation.as_deref().unwrap_or_default();
-    let wanting = wanting(context, now, (place, target), recommendation);
-    if quiet {
-        let name = own.spec.name;
-        check.hold(wanting != Wanting::Now, || format!("a pod of VerticalPodAutoscaler {name} is passed over"));
-    }
-    let until = match wanting {
-        Wanting::Now => None,
-        Wanting::NotBefore(until) => quiet_until(context, now, (place, target), until),
-    };
-    context.vertical.autoscalers[place].quiet = until;
-    wanting == Wanting::Now
-}
 
-/// Until when no pod wants a change while pods and percentiles stay what they are, given that none does before `until` as it is recommended
-/// now: bounds draw in as the history gets longer. Where a LimitRange of pods weighs containers against each other nothing is known.
-fn quiet_until(
-    context: &Context<'_>,
-    now: SimTime,
-    (place, target): (usize, WorkloadId),
-    until: SimTime,
-) -> Option<SimTime> {
-    let vertical = &context.vertical;
-    let own = &vertical.autoscalers[place];
-    if vertical.limits_of(own.spec.name.namespace).pod.is_some() {
-        return None;
+    /// Until when no pod wants a change while pods and percentiles stay what they are, given that none does before `until` as it is recommended
+    /// now: bounds draw in as the history gets longer. Where a LimitRange of pods weighs containers against each other nothing is known.
+    fn quiet_until(
+        &self,
+        sim: &Sim<'_>,
+        now: SimTime,
+        (place, target): (usize, WorkloadId),
+        until: SimTime,
+    ) -> Option<SimTime> {
+        let own = &self.autoscalers[place];
+        if self.limits_of(own.spec.name.namespace).pod.is_some() {
+            return None;
+        }
+        let soon = now + LOOKS_AHEAD;
+        let holds = |history: Option<SimTime>, until: SimTime| {
+            let narrowest = own.recommender.narrowest(&own.estimates, &own.spec, history);
+            let wanting = self.wanting(sim, now, (place, target), &own.without_unknown(narrowest));
+            (wanting != Wanting::Now).then_some(until)
+        };
+        holds(None, until).or_else(|| holds(Some(self.calendar(soon)), until.min(soon)))
     }
-    let soon = now + LOOKS_AHEAD;
-    let holds = |history: Option<SimTime>, until: SimTime| {
-        let narrowest = own.recommender.narrowest(&own.estimates, &own.spec, history);
-        let wanting = wanting(context, now, (place, target), &own.without_unknown(narrowest));
-        (wanting != Wanting::Now).then_some(until)
-    };
-    holds(None, until).or_else(|| holds(Some(vertical.calendar(soon)), until.min(soon)))
+
+    /// When a pod wants a change by a recommendation: it requests what is out of bounds, has had a quick kill or a resize that has not come off,
+    /// or it is old enough for any change that is large enough. What pods request is looked at once for all that request the same.
+    fn wanting(
+        &self,
+        sim: &Sim<'_>,
+        now: SimTime,
+        (place, target): (usize, WorkloadId),
+        recommendation: &[ContainerRecommendation],
+    ) -> Wanting {
+        let limits = self.limits_of(self.autoscalers[place].spec.name.namespace);
+        let looked_at = |pod: &&PodId| {
+            let state = sim.world.pod(**pod);
+            state.node.is_some() && state.is_active()
+        };
+        let pods = || sim.world.workload(target).pods.iter().filter(looked_at);
+        let mut until = SimTime::FAR_FUTURE;
+        if recommendation.is_empty() || is_left_alone(self, place, pods().count()) {
+            return Wanting::NotBefore(until);
+        }
+        let mut known: Vec<(SpecId, bool, bool)> = Vec::new();
+        for &pod in pods() {
+            let state = sim.world.pod(pod);
+            if has_quick_kill(self, place, pod) || self.resizes.condition(pod).is_some() {
+                return Wanting::Now;
+            }
+            let (outside, large) = match known.iter().find(|(spec, ..)| *spec == state.spec_id) {
+                Some((_, outside, large)) => (*outside, *large),
+                None => {
+                    let found = self.by_request(sim, (place, &limits), recommendation, pod);
+                    known.push((state.spec_id, found.0, found.1));
+                    found
+                }
+            };
+            let old = state.started.map_or(SimTime::FAR_FUTURE, |started| started + self.updating.lifetime_threshold);
+            if outside || (large && now >= old) {
+                return Wanting::Now;
+            }
+            if large {
+                until = until.min(old);
+            }
+        }
+        Wanting::NotBefore(until)
+    }
+
+    /// Whether what a pod requests is out of bounds, and whether the change would be large enough.
+    fn by_request(
+        &self,
+        sim: &Sim<'_>,
+        (place, limits): (usize, &NamespaceLimits),
+        recommendation: &[ContainerRecommendation],
+        pod: PodId,
+    ) -> (bool, bool) {
+        let spec = &self.autoscalers[place].spec;
+        let containers = container_states(&sim.world.pod(pod).spec);
+        let Ok(capped) = cap(recommendation, spec, &containers, limits) else { return (true, true) };
+        let asks = priority(&capped, &self.to_update(sim, pod, containers));
+        (asks.outside_range, asks.change >= self.updating.update_threshold)
+    }
+
+    fn to_update(&self, sim: &Sim<'_>, pod: PodId, containers: Vec<super::ContainerState>) -> PodToUpdate {
+        let (state, vertical) = (sim.world.pod(pod), self);
+        PodToUpdate {
+            name: self.name_of(sim, pod),
+            uid: pod_uid(sim, pod),
+            started: state.started.map(|started| vertical.calendar(started)),
+            // Containers that start anew after a kill leave the pod Running.
+            pending: state.phase != PodPhase::Running && state.restarts == 0,
+            resize: vertical.resizes.condition(pod),
+            containers,
+            observed: None,
+            restarts_on_resize: false,
+            terminations: vertical.terminations.get(&pod).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The name of a pod, where the recommender has it already as that has it.
+    fn name_of(&self, sim: &Sim<'_>, pod: PodId) -> ObjectName {
+        let state = sim.world.pod(pod);
+        let known = self.of(state.workload).and_then(|own| self.autoscalers[own].pods.get(&pod));
+        let name = || Symbol::new(sim.world.pod_name(pod));
+        known.map_or_else(|| ObjectName { namespace: state.namespace, name: name() }, |known| known.name)
+    }
+
+    /// The pods of a workload with their names.
+    pub(super) fn named_pods(&self, sim: &Sim<'_>, target: WorkloadId) -> Vec<(ObjectName, PodId)> {
+        sim.world.workload(target).pods.iter().map(|&pod| (self.name_of(sim, pod), pod)).collect()
+    }
+
+    /// The pods of a workload by what controls each: its ReplicaSets, or itself.
+    pub(super) fn groups(&self, sim: &Sim<'_>, target: WorkloadId) -> Vec<PodGroup> {
+        let workload = sim.world.workload(target);
+        let mut of_revision: BTreeMap<u32, Vec<PodToUpdate>> = BTreeMap::new();
+        for &pod in &workload.pods {
+            let state = sim.world.pod(pod);
+            if state.node.is_some() && state.is_active() {
+                let revision = if workload.kind == WorkloadKind::Deployment { state.revision } else { 0 };
+                of_revision.entry(revision).or_default().push(self.to_update(sim, pod, container_states(&state.spec)));
+            }
+        }
+        let alone = of_revision.len() == 1;
+        let group = |pods: Vec<PodToUpdate>| {
+            let controller = match workload.kind {
+                // While a rollout goes on each ReplicaSet is taken to want the pods that it has.
+                WorkloadKind::Deployment if !alone => ControllerKind::Replicated(pods.len() as i64),
+                WorkloadKind::Deployment | WorkloadKind::StatefulSet => {
+                    ControllerKind::Replicated(i64::from(workload.replicas))
+                }
+                WorkloadKind::DaemonSet => ControllerKind::Replicated(i64::from(workload.ready)),
+                WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob => ControllerKind::Job,
+                WorkloadKind::Pods => ControllerKind::Custom,
+            };
+            PodGroup { controller, pods }
+        };
+        of_revision.into_values().map(group).collect()
+    }
 }
 
 /// When a pod wants a change.
@@ -97,50 +217,6 @@ enum Wanting {
     Now,
     /// None does before that instant, as long as nothing else changes.
     NotBefore(SimTime),
-}
-
-/// When a pod wants a change by a recommendation: it requests what is out of bounds, has had a quick kill or a resize that has not come off,
-/// or it is old enough for any change that is large enough. What pods request is looked at once for all that request the same.
-fn wanting(
-    context: &Context<'_>,
-    now: SimTime,
-    (place, target): (usize, WorkloadId),
-    recommendation: &[ContainerRecommendation],
-) -> Wanting {
-    let vertical = &context.vertical;
-    let limits = vertical.limits_of(vertical.autoscalers[place].spec.name.namespace);
-    let looked_at = |pod: &&PodId| {
-        let state = context.world.pod(**pod);
-        state.node.is_some() && state.is_active()
-    };
-    let pods = || context.world.workload(target).pods.iter().filter(looked_at);
-    let mut until = SimTime::FAR_FUTURE;
-    if recommendation.is_empty() || is_left_alone(vertical, place, pods().count()) {
-        return Wanting::NotBefore(until);
-    }
-    let mut known: Vec<(SpecId, bool, bool)> = Vec::new();
-    for &pod in pods() {
-        let state = context.world.pod(pod);
-        if has_quick_kill(vertical, place, pod) || vertical.resizes.condition(pod).is_some() {
-            return Wanting::Now;
-        }
-        let (outside, large) = match known.iter().find(|(spec, ..)| *spec == state.spec_id) {
-            Some((_, outside, large)) => (*outside, *large),
-            None => {
-                let found = by_request(context, (place, &limits), recommendation, pod);
-                known.push((state.spec_id, found.0, found.1));
-                found
-            }
-        };
-        let old = state.started.map_or(SimTime::FAR_FUTURE, |started| started + vertical.updating.lifetime_threshold);
-        if outside || (large && now >= old) {
-            return Wanting::Now;
-        }
-        if large {
-            until = until.min(old);
-        }
-    }
-    Wanting::NotBefore(until)
 }
 
 /// Whether there are fewer pods than the updater ever touches, whatever controls each.
@@ -157,80 +233,9 @@ fn has_quick_kill(vertical: &Vertical, place: usize, pod: PodId) -> bool {
     ended.is_some_and(|all| all.iter().any(|last| last.out_of_memory && last.ran_for < soon))
 }
 
-/// Whether what a pod requests is out of bounds, and whether the change would be large enough.
-fn by_request(
-    context: &Context<'_>,
-    (place, limits): (usize, &NamespaceLimits),
-    recommendation: &[ContainerRecommendation],
-    pod: PodId,
-) -> (bool, bool) {
-    let spec = &context.vertical.autoscalers[place].spec;
-    let containers = container_states(&context.world.pod(pod).spec);
-    let Ok(capped) = cap(recommendation, spec, &containers, limits) else { return (true, true) };
-    let asks = priority(&capped, &to_update(context, pod, containers));
-    (asks.outside_range, asks.change >= context.vertical.updating.update_threshold)
-}
-
-fn to_update(context: &Context<'_>, pod: PodId, containers: Vec<super::ContainerState>) -> PodToUpdate {
-    let (state, vertical) = (context.world.pod(pod), &context.vertical);
-    PodToUpdate {
-        name: name_of(context, pod),
-        uid: pod_uid(context, pod),
-        started: state.started.map(|started| vertical.calendar(started)),
-        // Containers that start anew after a kill leave the pod Running.
-        pending: state.phase != PodPhase::Running && state.restarts == 0,
-        resize: vertical.resizes.condition(pod),
-        containers,
-        observed: None,
-        restarts_on_resize: false,
-        terminations: vertical.terminations.get(&pod).cloned().unwrap_or_default(),
-    }
-}
-
-/// The name of a pod, where the recommender has it already as that has it.
-fn name_of(context: &Context<'_>, pod: PodId) -> ObjectName {
-    let state = context.world.pod(pod);
-    let known = context.vertical.of(state.workload).and_then(|own| context.vertical.autoscalers[own].pods.get(&pod));
-    let name = || Symbol::new(context.world.pod_name(pod));
-    known.map_or_else(|| ObjectName { namespace: state.namespace, name: name() }, |known| known.name)
-}
-
 /// What tells a pod from others of its name.
 pub(super) fn uid_of(sim: &Sim<'_>, pod: PodId) -> u64 {
     pod_uid(sim, pod)
-}
-
-/// The pods of a workload with their names.
-pub(super) fn named_pods(context: &Context<'_>, target: WorkloadId) -> Vec<(ObjectName, PodId)> {
-    context.world.workload(target).pods.iter().map(|&pod| (name_of(context, pod), pod)).collect()
-}
-
-/// The pods of a workload by what controls each: its ReplicaSets, or itself.
-pub(super) fn groups(context: &Context<'_>, target: WorkloadId) -> Vec<PodGroup> {
-    let workload = context.world.workload(target);
-    let mut of_revision: BTreeMap<u32, Vec<PodToUpdate>> = BTreeMap::new();
-    for &pod in &workload.pods {
-        let state = context.world.pod(pod);
-        if state.node.is_some() && state.is_active() {
-            let revision = if workload.kind == WorkloadKind::Deployment { state.revision } else { 0 };
-            of_revision.entry(revision).or_default().push(to_update(context, pod, container_states(&state.spec)));
-        }
-    }
-    let alone = of_revision.len() == 1;
-    let group = |pods: Vec<PodToUpdate>| {
-        let controller = match workload.kind {
-            // While a rollout goes on each ReplicaSet is taken to want the pods that it has.
-            WorkloadKind::Deployment if !alone => ControllerKind::Replicated(pods.len() as i64),
-            WorkloadKind::Deployment | WorkloadKind::StatefulSet => {
-                ControllerKind::Replicated(i64::from(workload.replicas))
-            }
-            WorkloadKind::DaemonSet => ControllerKind::Replicated(i64::from(workload.ready)),
-            WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob => ControllerKind::Job,
-            WorkloadKind::Pods => ControllerKind::Custom,
-        };
-        PodGroup { controller, pods }
-    };
-    of_revision.into_values().map(group).collect()
 }
 
 /// The API server, as the updater asks it.
@@ -271,7 +276,7 @@ impl Answers for Api<'_, '_> {
 
 /// A look at every pod of one VerticalPodAutoscaler.
 fn pass(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let groups = groups(context, target);
+    let groups = context.vertical.groups(&context.sim, target);
     let own = &context.vertical.autoscalers[place];
     let (vpa, facts) = (own.spec.clone(), own.facts);
     let pods: BTreeMap<ObjectName, PodId> = own.pods.iter().map(|(&pod, known)| (known.name, pod)).collect();

@@ -28,20 +28,34 @@ pub(crate) const EBS_DAEMON_SET: &str = "ebs-csi-node";
 /// Source: measured, aws-ebs-csi-driver issue 2447 (v1.39, 2025-04).
 pub(in crate::actors) const DRIVER_REGISTERS: SimDuration = SimDuration::from_millis(2_500);
 
-/// A node is there with all that runs on it: its driver has reported how many volumes it attaches.
-pub(in crate::actors) fn node_found(context: &mut Context<'_>, node: NodeId, instance_type: Symbol) {
-    if let Some(limit) = limit(context, instance_type) {
-        context.volumes.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
+impl Volumes {
+    /// A node is there with all that runs on it: its driver has reported how many volumes it attaches.
+    pub(in crate::actors) fn node_found(&mut self, sim: &mut Sim<'_>, node: NodeId, instance_type: Symbol) {
+        if let Some(limit) = limit(sim, instance_type) {
+            self.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
+        }
     }
-}
 
-/// A new node has registered: its driver has yet to start, where its DaemonSet is known.
-pub(in crate::actors) fn node_registered(context: &mut Context<'_>, node: NodeId, instance_type: Symbol) {
-    if !runs_ebs_driver(context, node) {
-        return node_found(context, node, instance_type);
+    /// A new node has registered: its driver has yet to start, where its DaemonSet is known.
+    pub(in crate::actors) fn node_registered(&mut self, sim: &mut Sim<'_>, node: NodeId, instance_type: Symbol) {
+        if !runs_ebs_driver(sim, node) {
+            return self.node_found(sim, node, instance_type);
+        }
+        if let Some(limit) = limit(sim, instance_type) {
+            self.unreported.insert(node, limit);
+        }
     }
-    if let Some(limit) = limit(context, instance_type) {
-        context.volumes.unreported.insert(node, limit);
+
+    /// A pod is Ready: the driver's reports in a moment.
+    pub(in crate::actors) fn pod_ready(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        let state = sim.world.pod(pod);
+        let Some(node) = state.node.filter(|node| state.daemon && self.unreported.contains_key(node)) else {
+            return;
+        };
+        let is_driver = sim.world.workload(state.workload).name.name.as_str() == EBS_DAEMON_SET;
+        if is_driver && self.limits(node).is_empty() {
+            sim.queue.schedule(now + DRIVER_REGISTERS, class::MACHINES, NodeEvent::DriverRegistered(node));
+        }
     }
 }
 
@@ -64,18 +78,6 @@ pub(in crate::actors) fn runs_ebs_driver(sim: &Sim<'_>, node: NodeId) -> bool {
         set.template.selects_node(&host.labels, host.name.as_str())
             && first_untolerated(repelling, &set.template.tolerations).is_none()
     })
-}
-
-/// A pod is Ready: the driver's reports in a moment.
-pub(in crate::actors) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
-    let Some(node) = state.node.filter(|node| state.daemon && context.volumes.unreported.contains_key(node)) else {
-        return;
-    };
-    let is_driver = context.world.workload(state.workload).name.name.as_str() == EBS_DAEMON_SET;
-    if is_driver && context.volumes.limits(node).is_empty() {
-        context.queue.schedule(now + DRIVER_REGISTERS, class::MACHINES, NodeEvent::DriverRegistered(node));
-    }
 }
 
 /// The driver of a node has reported: kube-scheduler counts its volumes from now on.

@@ -14,9 +14,11 @@ use super::super::event::{WorkloadEvent, class};
 use super::super::setup::InitialPlan;
 use super::super::sim::Sim;
 use super::super::{kubelet, restarts, volumes};
-use super::ended_jobs::{self, History};
+use super::ended_jobs::History;
 use super::job_state::{FoundJobPod, JobState};
 use super::{REACTION, begin_workload, owned_template, pod_labels, refuse_edit, wake};
+use crate::actors::volumes::Volumes;
+use crate::actors::workload_controllers::Controllers;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{Concurrency, CronJob, Job, JobSpec, JobStatus};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
@@ -233,88 +235,105 @@ pub(in crate::actors) fn apply_cron_job(context: &mut Context<'_>, now: SimTime,
     wake(context, workload);
 }
 
-/// The workload is deleted, and its Jobs with it.
-pub(super) fn deleted(context: &mut Context<'_>, workload: WorkloadId) {
-    let Some(batch) = context.controllers.batches.remove(&workload) else { return };
-    for job in batch.running {
-        job.state.delete_ended(context);
-    }
-}
-
-/// A Job of a CronJob is there that began a while ago: with its own object if there is one, otherwise as the CronJob makes them now. Its
-/// number among those that have not ended, and the revision that its pods are of.
-pub(in crate::actors) fn begin_found(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    (name, object): (Symbol, Option<&Job>),
-) -> (usize, u32) {
-    let Some(mut batch) = context.controllers.batches.remove(&workload) else { return (0, 0) };
-    let work = match object {
-        Some(job) => {
-            let template = owned_template(&job.spec.template, OwnerKind::Job);
-            let revision = context.world.revision_of(workload, template);
-            Work { spec: Arc::new(job.spec.clone()), revision }
-        }
-        None => batch.work.clone(),
-    };
-    let revision = work.revision;
-    let job = context.world.begin_job(workload, name.to_string(), &work.spec, now);
-    let has_run = !work.spec.suspended;
-    let mut running = Running { started: has_run.then_some(now), has_run, ..Running::new(job, work) };
-    if let Some(object) = object {
-        go_on(context, now, workload, &mut running, object.status);
-        if !running.is_begun
-            && let Some(end) = running.has_run_since(now)
-        {
-            context.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+impl Controllers {
+    /// The workload is deleted, and its Jobs with it.
+    pub(super) fn jobs_deleted(&mut self, sim: &mut Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
+        let Some(batch) = self.batches.remove(&workload) else { return };
+        for job in batch.running {
+            job.state.delete_ended(sim, volumes);
         }
     }
-    batch.running.push(running);
-    if let Some(cron) = &mut batch.cron {
-        cron.is_held_back();
+
+    /// A Job of a CronJob is there that began a while ago: with its own object if there is one, otherwise as the CronJob makes them now. Its
+    /// number among those that have not ended, and the revision that its pods are of.
+    pub(in crate::actors) fn begin_found_job(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        workload: WorkloadId,
+        (name, object): (Symbol, Option<&Job>),
+    ) -> (usize, u32) {
+        let Some(mut batch) = self.batches.remove(&workload) else { return (0, 0) };
+        let work = match object {
+            Some(job) => {
+                let template = owned_template(&job.spec.template, OwnerKind::Job);
+                let revision = sim.world.revision_of(workload, template);
+                Work { spec: Arc::new(job.spec.clone()), revision }
+            }
+            None => batch.work.clone(),
+        };
+        let revision = work.revision;
+        let job = sim.world.begin_job(workload, name.to_string(), &work.spec, now);
+        let has_run = !work.spec.suspended;
+        let mut running = Running { started: has_run.then_some(now), has_run, ..Running::new(job, work) };
+        if let Some(object) = object {
+            go_on(sim, now, workload, &mut running, object.status);
+            if !running.is_begun
+                && let Some(end) = running.has_run_since(now)
+            {
+                sim.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+            }
+        }
+        batch.running.push(running);
+        if let Some(cron) = &mut batch.cron {
+            cron.is_held_back();
+        }
+        let jobs = batch.running.len();
+        self.batches.insert(workload, batch);
+        sim.world.count_bare_pods(workload, u32::try_from(jobs).unwrap_or(u32::MAX));
+        (jobs - 1, revision)
     }
-    let jobs = batch.running.len();
-    context.controllers.batches.insert(workload, batch);
-    context.world.count_bare_pods(workload, u32::try_from(jobs).unwrap_or(u32::MAX));
-    (jobs - 1, revision)
-}
 
-/// Whether a workload is a Job that had ended when the run began with it.
-pub(in crate::actors) fn has_ended(context: &Context<'_>, workload: WorkloadId) -> bool {
-    let batch = context.controllers.batches.get(&workload);
-    batch.is_some_and(|batch| batch.cron.is_none() && batch.running.is_empty() && batch.ended.is_some())
-}
-
-/// A pod of the Job of this number is there.
-///
-/// The Job has run since its `startTime`; where no file states one, since the oldest of its pods was made. Its deadline counts from then.
-pub(in crate::actors) fn found(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    (pod, number): (FoundJobPod, usize),
-) {
-    let Some(batch) = context.controllers.batches.get_mut(&workload) else { return };
-    let Some(job) = batch.running.get_mut(number) else { return };
-    let created = pod.created;
-    job.state.find_pod(&job.work.spec, pod, pod.id);
-    let place = job.state.job;
-    let is_older = !job.is_begun && job.started.is_some_and(|started| created <= started);
-    let end = if is_older { job.has_run_since(created) } else { None };
-    context.world.assign_to_job(pod.id, place);
-    pod_labels::label_job(context, pod.id, place);
-    if let Some(end) = end {
-        context.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    /// Whether a workload is a Job that had ended when the run began with it.
+    pub(in crate::actors) fn jobs_have_ended(&self, workload: WorkloadId) -> bool {
+        let batch = self.batches.get(&workload);
+        batch.is_some_and(|batch| batch.cron.is_none() && batch.running.is_empty() && batch.ended.is_some())
     }
-}
 
-/// Pods that the Jobs of a workload want now; `None` if it is neither a Job nor a CronJob.
-pub(in crate::actors) fn pods_wanted(context: &Context<'_>, workload: WorkloadId) -> Option<u32> {
-    let batch = context.controllers.batches.get(&workload)?;
-    let version = context.setup.policy.versions.kubernetes;
-    let own = batch.running.iter().filter(|running| !running.work.spec.is_managed_elsewhere(version));
-    Some(own.map(Running::wants).sum())
+    /// A pod of the Job of this number is there.
+    ///
+    /// The Job has run since its `startTime`; where no file states one, since the oldest of its pods was made. Its deadline counts from then.
+    pub(in crate::actors) fn find_job_pod(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        workload: WorkloadId,
+        (pod, number): (FoundJobPod, usize),
+    ) {
+        let Some(batch) = self.batches.get_mut(&workload) else { return };
+        let Some(job) = batch.running.get_mut(number) else { return };
+        let created = pod.created;
+        job.state.find_pod(&job.work.spec, pod, pod.id);
+        let place = job.state.job;
+        let is_older = !job.is_begun && job.started.is_some_and(|started| created <= started);
+        let end = if is_older { job.has_run_since(created) } else { None };
+        sim.world.assign_to_job(pod.id, place);
+        pod_labels::label_job(sim, pod.id, place);
+        if let Some(end) = end {
+            sim.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        }
+    }
+
+    /// Pods that the Jobs of a workload want now; `None` if it is neither a Job nor a CronJob.
+    pub(in crate::actors) fn job_pods_wanted(&self, sim: &Sim<'_>, workload: WorkloadId) -> Option<u32> {
+        let batch = self.batches.get(&workload)?;
+        let version = sim.setup.policy.versions.kubernetes;
+        let own = batch.running.iter().filter(|running| !running.work.spec.is_managed_elsewhere(version));
+        Some(own.map(Running::wants).sum())
+    }
+
+    /// A pod's containers run: it ends when its work is done.
+    pub(in crate::actors) fn job_pod_started(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        let workload = sim.world.pod(pod).workload;
+        if self.batches.contains_key(&workload) {
+            let time = sim.times_of(workload).run_time();
+            sim.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
+            // Its Job may have ended with the restart.
+            if sim.world.pod(pod).restarts > 0 {
+                wake(sim, workload);
+            }
+        }
+    }
 }
 
 fn selector_of(spec: &JobSpec) -> LabelSelector {
@@ -400,7 +419,7 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
                 left -= 1;
                 let (pods, ending) = state.end(&mut context.world, now, (workload, left), (end, work.spec.ttl));
                 delete(context, now, pods, "its Job has ended");
-                ended_jobs::keep(context, now, workload, ending, history);
+                context.controllers.keep_ended(&mut context.sim, &mut context.volumes, now, workload, ending, history);
                 ended = Some(now);
                 return false;
             }
@@ -458,20 +477,7 @@ fn conclude_replaced(context: &mut Context<'_>, now: SimTime, job: Running) {
     let Running { mut state, .. } = job;
     context.world.end_job(state.job, now, JobOutcomeKind::Deleted);
     delete(context, now, std::mem::take(&mut state.pods), "its Job is replaced");
-    state.delete_ended(context);
-}
-
-/// A pod's containers run: it ends when its work is done.
-pub(in crate::actors) fn pod_started(context: &mut Context<'_>, pod: PodId) {
-    let workload = context.world.pod(pod).workload;
-    if context.controllers.batches.contains_key(&workload) {
-        let time = context.times_of(workload).run_time();
-        context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
-        // Its Job may have ended with the restart.
-        if context.world.pod(pod).restarts > 0 {
-            wake(context, workload);
-        }
-    }
+    state.delete_ended(&mut context.sim, &mut context.volumes);
 }
 
 /// Whether this start of a pod of a Job fails, by the share that the scenario states.
