@@ -156,6 +156,7 @@ impl CpuShares {
             place
         });
         on[place].pods += change;
+        debug_assert!(on[place].pods >= 0, "more pods of load {load} left {node:?} than were there");
         if on[place].pods <= 0 {
             on.remove(place);
         }

@@ -132,6 +132,7 @@ impl CpuShares {
     fn charge(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId, wanted: i64) {
         let used = wanted.min(cpu_shares::capacity(&sim.world, &self.credits, node));
         let Some(account) = self.credits.of(node) else { return };
+        debug_assert!(used >= 0, "pods on {node:?} use {used}");
         account.credits.set_used(used, now);
         let (at, before) = (account.credits.spent_at().filter(|_| !account.limited), account.timer.take());
         if let Some(timer) = before {

@@ -71,6 +71,7 @@ impl Interruption {
         let number = self.pools.len() as u32;
         self.pools.push(pool);
         self.numbers.insert(pool, number);
+        debug_assert_eq!(self.pools.len(), self.numbers.len(), "each pool has one number");
         let first = sim.ec2.market().first_event_after(pool, now);
         self.plan(sim, number, first as u32);
         self.plan_warning(sim, now, number, None);

@@ -294,6 +294,7 @@ impl Loads {
         own.ready = own.id.map_or(0, |id| sim.world.workload(id).ready);
         let counted = own.ready == 0 || own.model.is_exact();
         let rate = if counted { 0 } else { own.model.cpu_use_micro() / i64::from(own.ready) };
+        debug_assert!(rate >= 0, "a replica uses {rate}");
         own.cpu.set_rate(rate, now);
         if let Some(timer) = own.shift.take() {
             sim.queue.cancel(timer);

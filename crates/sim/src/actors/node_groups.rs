@@ -134,6 +134,7 @@ impl NodeGroups {
             self.due[group] = Some(at);
             sim.queue.schedule(at, class::CLOUD, GroupEvent::GroupActs(group as u32));
         }
+        debug_assert!(self.due[group].is_some_and(|due| due <= at), "the group acts by {at}");
     }
 
     /// An instance of a group is in service.

@@ -118,6 +118,7 @@ impl Prometheus {
                     }
                 }
             };
+            debug_assert!(target.points.last().is_none_or(|last| last.at < now), "one sample an instant");
             target.points.push(Point { at: now, value });
             forget(&mut target.points, now, keep);
         }

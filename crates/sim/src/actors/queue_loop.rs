@@ -177,6 +177,7 @@ impl Queues {
         let own = &mut self.all[queue];
         let ready = own.id.map_or(0, |id| sim.world.workload(id).ready);
         own.cpu_rate = if ready == 0 { 0 } else { own.queue.cpu_use_micro() / i64::from(ready) };
+        debug_assert!(own.cpu_rate >= 0, "a worker uses {}", own.cpu_rate);
         if let Some(timer) = own.shift.take() {
             sim.queue.cancel(timer);
         }

@@ -80,6 +80,8 @@ impl Quotas {
         let wait = (first * i64::from(1_u32 << own.count.min(20))).min(longest);
         own.count += 1;
         own.again = now + wait;
+        // Otherwise refusals of one instant would count as several attempts.
+        debug_assert!(own.again > now, "a refused controller waits");
         if own.count == 1 {
             sim.world.note(now, EventKind::FailedCreate, Some(workload), why);
         }

@@ -36,6 +36,7 @@ pub(super) struct Terminations {
 impl Terminations {
     /// The instance of `node` is to be terminated.
     pub(super) fn request(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        debug_assert!(sim.machine(node).is_some(), "{node:?} has no instance to terminate");
         if !self.waiting.contains(&node) {
             self.waiting.push(node);
         }
@@ -47,10 +48,12 @@ impl Terminations {
             self.due = Some(at);
             sim.queue.schedule(at, class::NODE_AUTOSCALER, NodeEvent::TerminationsSent);
         }
+        debug_assert!(self.due.is_some_and(|due| due <= at), "who waits is sent by {at}");
     }
 
     /// EC2 took no call, or does not know an instance yet: another attempt follows.
     fn refused(&mut self, sim: &mut Sim<'_>, now: SimTime, nodes: Vec<NodeId>, error: &ApiError) {
+        debug_assert!(!nodes.is_empty(), "a call that was refused names instances");
         let throttled = matches!(error, ApiError::Throttled(_));
         let kind = if throttled { EventKind::CallThrottled } else { EventKind::CallFailed };
         for &node in &nodes {

@@ -95,6 +95,7 @@ impl UsageLoop {
     }
 
     fn spend(&mut self, now: SimTime) {
+        debug_assert!(now >= self.since, "time goes on");
         let time = now - self.since;
         self.spent.0 += time * self.pods.0;
         self.spent.1 += time * self.pods.1;

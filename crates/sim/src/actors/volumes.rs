@@ -222,6 +222,7 @@ impl Volumes {
     }
 
     fn bind(&mut self, sim: &mut Sim<'_>, claim: &PersistentVolumeClaim, made: Made, zone: Option<Symbol>) {
+        debug_assert!(claim.volume.is_none(), "claim {} is bound already", claim.name);
         let (driver, now) = (made.driver, sim.queue.now());
         let name = name_of_made((claim.namespace, claim.name));
         let zone = zone.filter(|_| driver == well_known::EBS_DRIVER);
@@ -534,6 +535,7 @@ fn attach_one(
     volumes.attachments.push(Attachment { claim, node, pods: vec![pod], ready, leaves: None });
     volumes.of_claim.entry(claim).or_default().push(id);
     volumes.on_node.entry(node).or_default().push(id);
+    debug_assert_eq!(volumes.of_claim.get(&claim).map(Vec::len), Some(1), "a volume is attached to one node");
     Ok(ready)
 }
 
