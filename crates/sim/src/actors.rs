@@ -102,7 +102,7 @@ pub fn end(context: &mut Context<'_>, now: SimTime) {
 
 /// Lets one event happen.
 pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
-    if context.darkness.holds(&mut context.sim, event) {
+    if context.darkness.holds(&context.sim, event) {
         return;
     }
     match event {
@@ -142,7 +142,7 @@ fn workloads_event(context: &mut Context<'_>, now: SimTime, event: WorkloadEvent
         WorkloadEvent::TracePodEnds(pod) => pod_trace::pod_ends(context, now, pod),
         WorkloadEvent::TraceAgain => pod_trace::make_again(context, now),
         WorkloadEvent::JobExpires(workload) => {
-            context.controllers.expire_ended(&mut context.sim, &mut context.volumes, now, workload)
+            context.controllers.expire_ended(&context.sim, &mut context.volumes, now, workload)
         }
     }
 }

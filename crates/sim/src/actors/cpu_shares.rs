@@ -203,16 +203,16 @@ impl CpuShares {
     }
 
     /// A pod takes requests from now on.
-    pub(super) fn pod_ready(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, pod: PodId) {
+    pub(super) fn pod_ready(&mut self, sim: &Sim<'_>, loads: &mut Loads, pod: PodId) {
         self.count_pod(sim, loads, pod, 1);
     }
 
     /// A pod takes no requests any more.
-    pub(super) fn pod_unready(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, pod: PodId) {
+    pub(super) fn pod_unready(&mut self, sim: &Sim<'_>, loads: &mut Loads, pod: PodId) {
         self.count_pod(sim, loads, pod, -1);
     }
 
-    fn count_pod(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, pod: PodId, change: i64) {
+    fn count_pod(&mut self, sim: &Sim<'_>, loads: &mut Loads, pod: PodId, change: i64) {
         let state = sim.world.pod(pod);
         let Some(node) = state.node else { return };
         let Some(&load) = loads.of.of(state.workload).first() else { return };
@@ -261,7 +261,7 @@ impl CpuShares {
 
     /// Looks at the nodes that could be short now that each replica of a load wants so much; the loads, in order, whose replicas
     /// get more there than before, or less.
-    fn look(&mut self, sim: &mut Sim<'_>, load: usize, wanted: i64) -> Vec<usize> {
+    fn look(&mut self, sim: &Sim<'_>, load: usize, wanted: i64) -> Vec<usize> {
         let (check, world) = (sim.setup.check, &sim.world);
         let (differs, passed) = self.set_wanted(load, wanted);
         let Self { nodes, loads, changed, credits } = self;

@@ -113,7 +113,7 @@ impl CpuShares {
     }
 
     /// Opens the account of a burstable node that has none yet.
-    fn open(&mut self, sim: &mut Sim<'_>, node: NodeId) {
+    fn open(&mut self, sim: &Sim<'_>, node: NodeId) {
         if matches!(self.credits.0.get(node.index()), Some(Slot::Unopened))
             && let Some(account) = opened(sim, node)
         {

@@ -56,7 +56,7 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
         News::PodServesNoMore(pod) => {
             let workload = context.world.pod(pod).workload;
             context.metrics.end_serving(&mut context.sim, &mut context.loads, now, pod);
-            context.cpu_shares.pod_unready(&mut context.sim, &mut context.loads, pod);
+            context.cpu_shares.pod_unready(&context.sim, &mut context.loads, pod);
             load_loop::replicas_changed(context, now, workload);
         }
         News::PodFinished(pod) => context.fargate.pod_finished(pod),

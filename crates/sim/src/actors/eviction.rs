@@ -64,7 +64,7 @@ impl Budgets {
     }
 
     /// Whether the pod's budgets would allow its eviction now.
-    pub(super) fn is_allowed(&mut self, sim: &mut Sim<'_>, pod: PodId) -> bool {
+    pub(super) fn is_allowed(&mut self, sim: &Sim<'_>, pod: PodId) -> bool {
         let state = sim.world.pod(pod);
         let budgets = self.protections.of_pod(&sim.world, state);
         matches!(eviction_answer(&sim.world, &self.statuses(sim), state, &budgets), EvictionAnswer::Evicted { .. })

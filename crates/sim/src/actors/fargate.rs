@@ -166,7 +166,7 @@ impl Fargate {
     }
 
     /// A pod is there when the run begins: on a machine of Fargate's, which goes with it.
-    pub(super) fn pod_found(&mut self, sim: &mut Sim<'_>, pod: PodId, node: NodeId) {
+    pub(super) fn pod_found(&mut self, sim: &Sim<'_>, pod: PodId, node: NodeId) {
         let state = sim.world.node(node);
         if matches!(state.origin, NodeOrigin::Fargate(_)) && !sim.world.pod(pod).daemon {
             self.found.insert(pod, node);

@@ -379,7 +379,7 @@ fn change(context: &mut Context<'_>, now: SimTime, index: usize, before: &Scaled
 fn delete_former(context: &mut Context<'_>, now: SimTime, index: usize) {
     let own = &mut context.jobs.all[index];
     let (workload, form) = (own.workload, own.form);
-    context.controllers.forget_ended(&mut context.sim, &mut context.volumes, workload);
+    context.controllers.forget_ended(&context.sim, &mut context.volumes, workload);
     let jobs = std::mem::take(&mut context.jobs.all[index].jobs);
     let (stay, go): (Vec<Job<'_>>, Vec<Job<'_>>) = jobs.into_iter().partition(|job| job.form == form);
     let left = stay.len() as u32;

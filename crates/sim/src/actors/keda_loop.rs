@@ -77,7 +77,7 @@ impl ScaledObjects<'_> {
     }
 
     /// The workload that the object scales, which may have come to be after it.
-    fn target(&mut self, sim: &mut Sim<'_>, index: usize) -> Option<WorkloadId> {
+    fn target(&mut self, sim: &Sim<'_>, index: usize) -> Option<WorkloadId> {
         let object = &self.all[index].plan.object;
         if self.all[index].target.is_none() {
             self.all[index].target = sim.scaled_workload(object.namespace, object.target);

@@ -176,7 +176,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     context.world.start_pod(pod, now);
-    context.metrics.pod_starts_up(&mut context.sim, &context.usages, pod);
+    context.metrics.pod_starts_up(&context.sim, &context.usages, pod);
     context.tell(now, News::PodStarted(pod));
     probes::watch(context, pod);
     match probes::pod_ready_after(context, pod) {

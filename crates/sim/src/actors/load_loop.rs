@@ -275,8 +275,8 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
         }
     }
     context.loads.of = OfWorkloads::new(context.loads.all.iter().map(|load| load.id));
-    context.queues.workload_applied(&mut context.sim, workload);
-    context.usages.workload_applied(&mut context.sim, workload);
+    context.queues.workload_applied(&context.sim, workload);
+    context.usages.workload_applied(&context.sim, workload);
 }
 
 impl Loads {

@@ -32,7 +32,7 @@ pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
             continue;
         }
         context.usages.look_at_node_of(&mut context.sim, pod);
-        if let Some((needed, limit)) = context.metrics.memory_and_limit(&mut context.sim, &mut context.loads, now, pod)
+        if let Some((needed, limit)) = context.metrics.memory_and_limit(&context.sim, &mut context.loads, now, pod)
             && needed > limit
         {
             kill(context, now, pod, needed, limit);

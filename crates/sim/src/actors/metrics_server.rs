@@ -469,7 +469,7 @@ impl MetricsServer {
     /// Memory in bytes that a pod uses for requests; `None` if the scenario does not say what they need.
     pub(super) fn memory_for_requests(
         &mut self,
-        sim: &mut Sim<'_>,
+        sim: &Sim<'_>,
         loads: &mut Loads,
         now: SimTime,
         pod: PodId,
@@ -484,7 +484,7 @@ impl MetricsServer {
     }
 
     /// A pod is about to request something else where it runs: it is read by itself again.
-    pub(super) fn pod_resizes(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, pod: PodId) {
+    pub(super) fn pod_resizes(&mut self, sim: &Sim<'_>, loads: &mut Loads, pod: PodId) {
         let workload = sim.world.pod(pod).workload;
         self.unsettle(pod, workload, &loads.all);
     }
@@ -493,7 +493,7 @@ impl MetricsServer {
     /// of its containers have a limit.
     pub(super) fn memory_and_limit(
         &mut self,
-        sim: &mut Sim<'_>,
+        sim: &Sim<'_>,
         loads: &mut Loads,
         now: SimTime,
         pod: PodId,
@@ -508,7 +508,7 @@ impl MetricsServer {
     }
 
     /// A pod's containers have just started, and use more for a while where the scenario states it.
-    pub(super) fn pod_starts_up(&mut self, sim: &mut Sim<'_>, usages: &Usages, pod: PodId) {
+    pub(super) fn pod_starts_up(&mut self, sim: &Sim<'_>, usages: &Usages, pod: PodId) {
         let start_up = usages.start_up(sim, pod);
         if !start_up.is_empty() {
             self.starts_up(pod, start_up);
@@ -516,7 +516,7 @@ impl MetricsServer {
     }
 
     /// A pod's containers run: its node reads it if an autoscaler asks about it, now or later.
-    pub(super) fn pod_started(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, queues: &Queues, pod: PodId) {
+    pub(super) fn pod_started(&mut self, sim: &Sim<'_>, loads: &mut Loads, queues: &Queues, pod: PodId) {
         let state = sim.world.pod(pod);
         let (workload, Some(node)) = (state.workload, state.node) else { return };
         let of = sim.world.workload(workload);

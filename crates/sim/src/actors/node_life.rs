@@ -133,7 +133,7 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
         Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
     ];
     taints.extend_from_slice(&state.startup_taints);
-    taints.extend(context.startup_taints.added(&mut context.sim, node));
+    taints.extend(context.startup_taints.added(&context.sim, node));
     let labels = registration_labels(context, node);
     context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &taints), now);
     context.startup_taints.registered(&mut context.sim, now, node);

@@ -62,7 +62,7 @@ pub(super) fn look(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 
 /// Memory that a pod uses by all that is said of it, in bytes.
 fn memory_in_use(context: &mut Context<'_>, now: SimTime, pod: PodId) -> i64 {
-    let for_requests = context.metrics.memory_for_requests(&mut context.sim, &mut context.loads, now, pod);
+    let for_requests = context.metrics.memory_for_requests(&context.sim, &mut context.loads, now, pod);
     let state = context.world.pod(pod);
     let ready = context.world.workload(state.workload).ready;
     let usages = (context.usages.all.as_slice(), &context.usages.of);

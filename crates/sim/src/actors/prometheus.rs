@@ -126,7 +126,7 @@ impl Prometheus {
     }
 
     /// Other pods of the workload answer requests from now on: what was answered until now is shared out among those before.
-    pub(super) fn replicas_changed(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, workload: WorkloadId) {
+    pub(super) fn replicas_changed(&mut self, sim: &Sim<'_>, loads: &mut Loads, workload: WorkloadId) {
         let Some(plan) = &sim.setup.prometheus else { return };
         let state = sim.world.workload(workload);
         if !plan.series.iter().any(|series| series.spec.workload == state.name && is_counter(series.spec.kind)) {
@@ -189,7 +189,7 @@ fn forget(points: &mut Vec<Point>, now: SimTime, keep: SimDuration) {
 impl Prometheus {
     /// Series whose pod is gone count as ended a little more than two intervals after their last sample: so long Prometheus
     /// waits for the target to come back before it marks them.
-    fn end_targets(&mut self, sim: &mut Sim<'_>, index: usize, interval: SimDuration, now: SimTime, keep: SimDuration) {
+    fn end_targets(&mut self, sim: &Sim<'_>, index: usize, interval: SimDuration, now: SimTime, keep: SimDuration) {
         let world = &sim.world;
         let state = &mut self.series[index];
         for target in state.targets.iter_mut().filter(|target| target.ended.is_none()) {

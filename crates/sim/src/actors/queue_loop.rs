@@ -163,7 +163,7 @@ impl Queues {
     }
 
     /// A workload has come to be: queues that name it find it.
-    pub(super) fn workload_applied(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
+    pub(super) fn workload_applied(&mut self, sim: &Sim<'_>, workload: WorkloadId) {
         let name = sim.world.workload(workload).name;
         for queue in &mut self.all {
             if queue.workload == name {

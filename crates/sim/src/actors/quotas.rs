@@ -122,7 +122,7 @@ impl Quotas {
     /// Why the API server refuses a pod of the workload.
     fn refusal(
         &mut self,
-        sim: &mut Sim<'_>,
+        sim: &Sim<'_>,
         vertical: &mut Vertical,
         workload: WorkloadId,
         revision: u32,

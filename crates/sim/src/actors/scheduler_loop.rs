@@ -179,7 +179,7 @@ impl SchedulerLoop {
     }
 
     /// A pod has been created and admission controllers have changed it; whether it is to have a node.
-    pub(super) fn pod_created(&mut self, sim: &mut Sim<'_>, volumes: &mut Volumes, pod: PodId) -> bool {
+    pub(super) fn pod_created(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, pod: PodId) -> bool {
         let shape = self.shape_of(sim, volumes, pod);
         self.know(pod, shape);
         // Neither kube-scheduler nor an autoscaler looks at a pod whose gates are closed, and nobody opens them here: `resolve` warns.
@@ -209,7 +209,7 @@ impl SchedulerLoop {
     }
 
     /// The pod's shape as its claims are now.
-    fn shape_of(&mut self, sim: &mut Sim<'_>, volumes: &mut Volumes, pod: PodId) -> ShapeId {
+    fn shape_of(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, pod: PodId) -> ShapeId {
         let asked = volumes.of_pod(sim, pod);
         let state = sim.world.pod(pod);
         let key = (state.workload, state.spec_id, asked);
@@ -457,7 +457,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let pinned_to = state.pinned;
     if !state.spec.volumes.is_empty() {
         // Another pod may have bound a claim since.
-        known.shape = context.scheduler.shape_of(&mut context.sim, &mut context.volumes, pod);
+        known.shape = context.scheduler.shape_of(&context.sim, &mut context.volumes, pod);
         context.scheduler.pods.insert(pod, known);
     }
     if named::goes_by_itself(context, now, pod, known) {

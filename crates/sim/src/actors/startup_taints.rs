@@ -160,7 +160,7 @@ impl StartupTaints {
 
     /// The taints that a node gets as it registers besides its own: those of an earlier registration, and those that something puts on
     /// every new node.
-    pub(super) fn added(&mut self, sim: &mut Sim<'_>, node: NodeId) -> Vec<Taint> {
+    pub(super) fn added(&mut self, sim: &Sim<'_>, node: NodeId) -> Vec<Taint> {
         self.pending.remove(&node);
         let mut added = self.removed.remove(&node).unwrap_or_default();
         let stated = sim.setup.scenario.startup_taints.iter();

@@ -168,7 +168,7 @@ impl Usages {
     }
 
     /// A workload has come to be: what is stated of it finds it.
-    pub(super) fn workload_applied(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
+    pub(super) fn workload_applied(&mut self, sim: &Sim<'_>, workload: WorkloadId) {
         let name = sim.world.workload(workload).name;
         for own in self.all.iter_mut().filter(|own| own.workload == name) {
             own.id = Some(workload);
@@ -201,7 +201,7 @@ impl Usages {
     }
 
     /// Tells metrics-server what one Ready pod uses: what is stated, up to its limit.
-    fn take_cpu(&mut self, sim: &mut Sim<'_>, metrics: &mut MetricsServer, now: SimTime, usage: usize) {
+    fn take_cpu(&mut self, sim: &Sim<'_>, metrics: &mut MetricsServer, now: SimTime, usage: usize) {
         let own = &self.all[usage];
         let Some(id) = own.id else { return };
         let workload = sim.world.workload(id);

@@ -258,7 +258,7 @@ impl Vertical {
     /// as it is.
     pub(super) fn admitted(
         &mut self,
-        sim: &mut Sim<'_>,
+        sim: &Sim<'_>,
         workload: WorkloadId,
         spec: &PodSpec,
     ) -> Option<(PodSpec, Option<usize>)> {

@@ -165,7 +165,7 @@ impl Volumes {
     }
 
     /// Volumes that are there cost from the start on; claims of classes that bind at once get theirs.
-    pub(super) fn begin(&mut self, sim: &mut Sim<'_>) {
+    pub(super) fn begin(&mut self, sim: &Sim<'_>) {
         for volume in sim.setup.storage.volumes_in_order() {
             self.bill(volume, SimTime::ZERO);
         }
@@ -194,7 +194,7 @@ impl Volumes {
     }
 
     /// Gives a claim its volume in one of the zones that its class allows, if the class does not wait for the first pod.
-    fn bind_at_once(&mut self, sim: &mut Sim<'_>, claim: &PersistentVolumeClaim) {
+    fn bind_at_once(&mut self, sim: &Sim<'_>, claim: &PersistentVolumeClaim) {
         let Some(class) = self.storage.class_of(claim) else { return };
         if claim.volume.is_some() || class.binding_mode != VolumeBindingMode::Immediate {
             return;
@@ -221,7 +221,7 @@ impl Volumes {
         self.bind(sim, claim, class, Some(zone));
     }
 
-    fn bind(&mut self, sim: &mut Sim<'_>, claim: &PersistentVolumeClaim, made: Made, zone: Option<Symbol>) {
+    fn bind(&mut self, sim: &Sim<'_>, claim: &PersistentVolumeClaim, made: Made, zone: Option<Symbol>) {
         debug_assert!(claim.volume.is_none(), "claim {} is bound already", claim.name);
         let (driver, now) = (made.driver, sim.queue.now());
         let name = name_of_made((claim.namespace, claim.name));
@@ -336,7 +336,7 @@ impl Volumes {
     }
 
     /// The object of a pod that had ended by itself is deleted, if it is there, and the claims that came with it.
-    pub(super) fn delete_ended(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+    pub(super) fn delete_ended(&mut self, sim: &Sim<'_>, pod: PodId) {
         // Another pod may have the name of one that is not there, and claims that are called so.
         if self.ended.remove(&pod) {
             self.delete_ephemeral(sim, pod);
@@ -344,7 +344,7 @@ impl Volumes {
     }
 
     /// The garbage collector of pods finds those that had ended on a node that is not there any more.
-    pub(super) fn delete_ended_on(&mut self, sim: &mut Sim<'_>, node: NodeId) {
+    pub(super) fn delete_ended_on(&mut self, sim: &Sim<'_>, node: NodeId) {
         for pod in self.ended_on.remove(&node).unwrap_or_default() {
             self.delete_ended(sim, pod);
         }
@@ -375,7 +375,7 @@ impl Volumes {
     /// The claims that came with a pod are deleted with its object, whose they are.
     ///
     /// Source: Kubernetes 1.36 `pkg/controller/volume/ephemeral`.
-    fn delete_ephemeral(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+    fn delete_ephemeral(&mut self, sim: &Sim<'_>, pod: PodId) {
         if sim.world.pod(pod).spec.volumes.is_empty() {
             return;
         }
@@ -387,7 +387,7 @@ impl Volumes {
     }
 
     /// A claim is deleted, and its volume with it; one that is retained is there for nobody, and costs on.
-    fn delete_claim(&mut self, sim: &mut Sim<'_>, claim: ClaimName) {
+    fn delete_claim(&mut self, sim: &Sim<'_>, claim: ClaimName) {
         let now = sim.queue.now();
         self.made.remove(&claim);
         self.leaving.remove(&claim);
@@ -403,7 +403,7 @@ impl Volumes {
     }
 
     /// Somebody deletes a claim; whether it is there. One that a pod uses stays until that pod is gone.
-    pub(super) fn delete_by_hand(&mut self, sim: &mut Sim<'_>, name: ObjectName) -> bool {
+    pub(super) fn delete_by_hand(&mut self, sim: &Sim<'_>, name: ObjectName) -> bool {
         let claim = (name.namespace, name.name);
         if self.storage.claim(claim.0, claim.1.as_str()).is_none() {
             return false;
@@ -417,7 +417,7 @@ impl Volumes {
     }
 
     /// The claims that a StatefulSet made for a pod that is gone for good are deleted.
-    pub(super) fn delete_templates(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+    pub(super) fn delete_templates(&mut self, sim: &Sim<'_>, pod: PodId) {
         for (volume, claim) in claims_of(sim, pod) {
             if matches!(volume.source, ClaimSource::Template(_)) {
                 self.delete_claim(sim, claim);
@@ -429,7 +429,7 @@ impl Volumes {
     /// uses stays until that pod is gone.
     ///
     /// Source: Kubernetes 1.36 `pkg/controller/statefulset/stateful_set_utils.go`, `updateClaimOwnerRefForSetAndPod`: they are the set's.
-    pub(super) fn delete_of_set(&mut self, sim: &mut Sim<'_>, set: ObjectName, templates: &[VolumeRef]) {
+    pub(super) fn delete_of_set(&mut self, sim: &Sim<'_>, set: ObjectName, templates: &[VolumeRef]) {
         let of_template = |volume: &&VolumeRef| matches!(volume.source, ClaimSource::Template(_));
         let stem = format!("{}-", set.name);
         let stems: Vec<_> = templates.iter().filter(of_template).map(|volume| volume.claim_name(&stem)).collect();

@@ -191,11 +191,11 @@ fn reaction(sim: &Sim<'_>) -> SimDuration {
 
 /// A workload is deleted: its controller forgets it, and its pods are deleted with their own grace periods.
 pub(super) fn delete(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    context.controllers.jobs_deleted(&mut context.sim, &mut context.volumes, workload);
-    context.controllers.forget_ended(&mut context.sim, &mut context.volumes, workload);
+    context.controllers.jobs_deleted(&context.sim, &mut context.volumes, workload);
+    context.controllers.forget_ended(&context.sim, &mut context.volumes, workload);
     context.controllers.daemon_sets.remove(&workload);
     context.controllers.deployments.remove(&workload);
-    context.controllers.stateful_set_deleted(&mut context.sim, &mut context.volumes, workload);
+    context.controllers.stateful_set_deleted(&context.sim, &mut context.volumes, workload);
     context.world.delete_workload(workload, now);
     let kind = context.world.workload(workload).kind.as_str();
     let reason = format!("its {kind} was deleted");

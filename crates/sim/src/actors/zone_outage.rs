@@ -102,7 +102,7 @@ impl Darkness {
     }
 
     /// Keeps `event` for later if the machine that it happens on is without power.
-    pub(super) fn holds(&mut self, sim: &mut Sim<'_>, event: Event) -> bool {
+    pub(super) fn holds(&mut self, sim: &Sim<'_>, event: Event) -> bool {
         if self.0.is_empty() {
             return false;
         }

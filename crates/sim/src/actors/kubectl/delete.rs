@@ -52,7 +52,7 @@ fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name:
         ObjectKind::VerticalPodAutoscaler => context.vertical.retire(name),
         ObjectKind::ScaledObject => keda_loop::retire(context, now, name),
         ObjectKind::PodDisruptionBudget => delete_budget(context, name),
-        ObjectKind::PersistentVolumeClaim => context.volumes.delete_by_hand(&mut context.sim, name),
+        ObjectKind::PersistentVolumeClaim => context.volumes.delete_by_hand(&context.sim, name),
         ObjectKind::Service | ObjectKind::Ingress => stands_in_front(context, now, kind, name),
         ObjectKind::NodePool => node_autoscaler::delete_pool(context, now, name.name),
         ObjectKind::Pod | ObjectKind::NodeClaim | ObjectKind::Node => false,
@@ -164,7 +164,7 @@ fn unregister(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 
 /// The garbage collector of pods deletes those that are bound to a node that has not been there for a while, those that have ended too.
 pub(in crate::actors) fn collect_orphans(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    context.volumes.delete_ended_on(&mut context.sim, node);
+    context.volumes.delete_ended_on(&context.sim, node);
     for pod in context.world.node(node).pods.clone() {
         context.scheduler.pod_removed(&mut context.sim, now, pod, Some(node));
         kubelet::lost(context, now, pod);

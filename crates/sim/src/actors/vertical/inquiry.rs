@@ -55,7 +55,7 @@ impl Asked<'_, '_> {
 
 impl Answers for Asked<'_, '_> {
     fn evict(&mut self, pod: ObjectName) -> bool {
-        self.id(pod).is_some_and(|id| self.context.budgets.is_allowed(&mut self.context.sim, id))
+        self.id(pod).is_some_and(|id| self.context.budgets.is_allowed(&self.context.sim, id))
     }
 
     fn resize(&mut self, resize: Resize) -> bool {

@@ -213,7 +213,7 @@ impl Vertical {
     /// How the use of CPU since the last look divides among containers, in millionths.
     fn division(
         &mut self,
-        sim: &mut Sim<'_>,
+        sim: &Sim<'_>,
         (loads, metrics, usages): (&mut Loads, &mut MetricsServer, &Usages),
         now: SimTime,
         (place, target): (usize, WorkloadId),

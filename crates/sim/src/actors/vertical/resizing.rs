@@ -147,7 +147,7 @@ fn condition(context: &mut Context<'_>, now: SimTime, pod: PodId, wanted: &PodSp
     if !requests.fits(&left) {
         return Some(ResizeCondition::Deferred);
     }
-    let for_requests = context.metrics.memory_for_requests(&mut context.sim, &mut context.loads, now, pod);
+    let for_requests = context.metrics.memory_for_requests(&context.sim, &mut context.loads, now, pod);
     let used = context.usages.memory_of_containers(&context.sim, pod, for_requests)?;
     let limits = wanted.containers.iter().map(|own| own.limits.find(ResourceName::MEMORY));
     let too_low = used.iter().zip(limits).any(|(used, limit)| limit.is_some_and(|limit| *used > limit));
@@ -186,9 +186,9 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, pod: PodId, spec: Arc<PodS
     let state = context.world.pod(pod);
     let (workload, ready) = (state.workload, state.is_ready());
     context.vertical.resizes.waiting.remove(&pod);
-    context.metrics.pod_resizes(&mut context.sim, &mut context.loads, pod);
+    context.metrics.pod_resizes(&context.sim, &mut context.loads, pod);
     if ready {
-        context.cpu_shares.pod_unready(&mut context.sim, &mut context.loads, pod);
+        context.cpu_shares.pod_unready(&context.sim, &mut context.loads, pod);
     }
     context.world.resize_pod(pod, spec, now, reason);
     if ready {

@@ -28,7 +28,7 @@ pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
         let Some(target) = own.target.filter(|_| !own.retired && acts(mode)) else { continue };
         // Of several for one workload only one counts.
         if context.vertical.of(target) == Some(place)
-            && context.vertical.wants_a_look(&mut context.sim, now, (place, target))
+            && context.vertical.wants_a_look(&context.sim, now, (place, target))
         {
             pass(context, now, (place, target));
             context.vertical.catch_up(&context.sim.world);
@@ -42,7 +42,7 @@ const LOOKS_AHEAD: SimDuration = SimDuration::from_secs(3_600);
 impl Vertical {
     /// Whether some pod might be changed. Where none is and none can be for a while, it is not looked at again until then, while its pods and the
     /// percentiles stay what they are.
-    fn wants_a_look(&mut self, sim: &mut Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
+    fn wants_a_look(&mut self, sim: &Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
         let check = sim.setup.check;
         let own = &self.autoscalers[place];
         let is_quiet = |own: &Autoscaler| own.quiet.is_some_and(|until| now < until);

@@ -74,7 +74,7 @@ pub(in crate::actors) fn apply_claim(context: &mut Context<'_>, now: SimTime, cl
     let Some(known) = known else {
         context.world.note(now, EventKind::ManifestApplied, None, named);
         context.volumes.storage.put_claim(*claim);
-        context.volumes.bind_at_once(&mut context.sim, claim);
+        context.volumes.bind_at_once(&context.sim, claim);
         return context.tell(now, News::ClaimMade(claim.namespace, claim.name));
     };
     if context.volumes.leaving.contains(&(claim.namespace, claim.name)) {

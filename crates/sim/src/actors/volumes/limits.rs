@@ -30,7 +30,7 @@ pub(in crate::actors) const DRIVER_REGISTERS: SimDuration = SimDuration::from_mi
 
 impl Volumes {
     /// A node is there with all that runs on it: its driver has reported how many volumes it attaches.
-    pub(in crate::actors) fn node_found(&mut self, sim: &mut Sim<'_>, node: NodeId, instance_type: Symbol) {
+    pub(in crate::actors) fn node_found(&mut self, sim: &Sim<'_>, node: NodeId, instance_type: Symbol) {
         if let Some(limit) = limit(sim, instance_type) {
             self.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
         }

@@ -85,7 +85,7 @@ impl Controllers {
     /// Jobs of the workload go whose time to live is over.
     pub(in crate::actors) fn expire_ended(
         &mut self,
-        sim: &mut Sim<'_>,
+        sim: &Sim<'_>,
         volumes: &mut Volumes,
         now: SimTime,
         workload: WorkloadId,
@@ -96,7 +96,7 @@ impl Controllers {
     }
 
     /// All Jobs of the workload that have ended go.
-    pub(in crate::actors) fn forget_ended(&mut self, sim: &mut Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
+    pub(in crate::actors) fn forget_ended(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
         let own = self.ended_jobs.0.remove(&workload).unwrap_or_default();
         let gone: Vec<PodId> = own.into_values().flat_map(|job| job.pods).collect();
         delete_pods(sim, volumes, &gone);
@@ -104,7 +104,7 @@ impl Controllers {
 }
 
 /// The objects of pods that had ended by themselves go, and their claims with them.
-pub(in crate::actors) fn delete_pods(sim: &mut Sim<'_>, volumes: &mut Volumes, pods: &[PodId]) {
+pub(in crate::actors) fn delete_pods(sim: &Sim<'_>, volumes: &mut Volumes, pods: &[PodId]) {
     for &pod in pods {
         volumes.delete_ended(sim, pod);
     }

@@ -315,7 +315,7 @@ impl<P: JobPod> JobState<P> {
     }
 
     /// The Job is deleted: its pods with claims of their own that have ended go.
-    pub(in crate::actors) fn delete_ended(&self, sim: &mut Sim<'_>, volumes: &mut Volumes) {
+    pub(in crate::actors) fn delete_ended(&self, sim: &Sim<'_>, volumes: &mut Volumes) {
         super::ended_jobs::delete_pods(sim, volumes, &self.ended);
     }
 }

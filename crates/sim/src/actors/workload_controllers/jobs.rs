@@ -237,7 +237,7 @@ pub(in crate::actors) fn apply_cron_job(context: &mut Context<'_>, now: SimTime,
 
 impl Controllers {
     /// The workload is deleted, and its Jobs with it.
-    pub(super) fn jobs_deleted(&mut self, sim: &mut Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
+    pub(super) fn jobs_deleted(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
         let Some(batch) = self.batches.remove(&workload) else { return };
         for job in batch.running {
             job.state.delete_ended(sim, volumes);

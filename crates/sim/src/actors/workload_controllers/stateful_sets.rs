@@ -83,7 +83,7 @@ impl Controllers {
     }
 
     /// A StatefulSet is deleted: the claims that it made go with it, if it says so.
-    pub(super) fn stateful_set_deleted(&mut self, sim: &mut Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
+    pub(super) fn stateful_set_deleted(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
         let Some(own) = self.stateful_sets.remove(&workload) else { return };
         if !own.applied.leaves_claims {
             volumes.delete_of_set(sim, own.applied.name, &own.applied.template.volumes);
@@ -163,7 +163,7 @@ fn is_in_range(set: &StatefulSet, replicas: u32, ordinal: u32) -> bool {
 }
 
 /// Forgets pods that are gone; claims of those that are too many go too, if the StatefulSet says so.
-fn forget_gone(sim: &mut Sim<'_>, volumes: &mut Volumes, workload: WorkloadId, own: &mut Ordered) {
+fn forget_gone(sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId, own: &mut Ordered) {
     let gone = |pod: &PodId| sim.world.pod(*pod).phase == PodPhase::Gone;
     let left: Vec<PodId> = own.ordinals.keys().copied().filter(gone).collect();
     let replicas = sim.world.workload(workload).replicas;
