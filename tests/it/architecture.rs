@@ -207,38 +207,27 @@ fn no_file_outgrows_a_sitting() {
 
 /// Imports inside `actors` that close a circle, with the reason why each is there. Without them there is none.
 ///
-/// What becomes of pods and nodes is handed over and told by `dispatch`, which closes none. A machine that something else happens to tells those
-/// whom it concerns by calling them, and they ask it for deeds in turn.
+/// What becomes of pods and nodes is handed over and told by `dispatch`, which closes none. A component that another one's function needs is a
+/// parameter, so that its type is imported.
 const UPWARD: &[(&str, &str, &str)] = &[
     ("cpu_shares", "credits", "what pods want is charged to the node's credits, and without credits it has less CPU"),
-    ("event", "volumes", "an event names an attachment by the id that `volumes` gives it"),
     ("kubelet", "probes", "the kubelet starts the probes that kill containers"),
-    ("kubelet", "volumes", "the kubelet waits for volumes, which let it take up a pod again"),
     ("load_loop", "cpu_shares", "what a load wants changes what loads on the same node get"),
-    ("load_loop", "prometheus", "counters of requests belong to Prometheus, and it reads them from loads"),
-    ("node_groups", "node_life", "a group makes and ends the nodes whose lives tell it of their stages"),
-    (
-        "node_groups",
-        "zone_outage",
-        "a group asks whether the machine of a node answers, and an outage ends machines of groups",
-    ),
     (
         "node_life",
         "node_autoscaler",
         "the node autoscaler is asked whether it notices by itself that an instance is gone",
     ),
-    ("node_life", "terminations", "calls that end an instance wait for others, and end it then"),
     ("pod_trace", "workload_controllers", "a trace makes pods that nothing controls, and is told when they are gone"),
     (
-        "quotas",
-        "vertical",
-        "a quota charges what pods request once their autoscaler has admitted them, and its resizes ask the quota",
+        "queue_loop",
+        "metrics_server",
+        "metrics-server gets the CPU use of workers, and meters workloads that have a queue",
     ),
-    ("queue_loop", "job_loop", "a queue tells who makes Jobs for it that a worker starts, and is asked how much waits"),
     (
-        "replica_loop",
-        "keda_loop",
-        "an autoscaler that KEDA made reads its values from KEDA, which scales from and to nothing itself",
+        "usage_loop",
+        "metrics_server",
+        "metrics-server gets the CPU that the scenario states, and reads the memory with a pod",
     ),
     ("workload_controllers", "job_loop", "Jobs that KEDA makes are told of their pods"),
 ];

@@ -51,6 +51,7 @@ mod sampler;
 mod scheduler_loop;
 mod setup;
 mod sight;
+mod sim;
 pub mod startup_taints;
 mod taint_eviction;
 mod termination_handler;
@@ -65,8 +66,8 @@ mod zone_outage;
 
 pub use context::Context;
 pub use event::{
-    AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent, MetricsEvent,
-    NodeEvent, ReplicaEvent, SchedulerEvent, VerticalEvent, WorkloadEvent, class,
+    AttachmentId, AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent,
+    MetricsEvent, NodeEvent, ReplicaEvent, SchedulerEvent, VerticalEvent, WorkloadEvent, class,
 };
 pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
 pub use load_steps::{LoadStep, LoadSteps, Unit as LoadUnit};
@@ -75,8 +76,8 @@ pub use setup::{
     KarpenterSettings, LoadPart, LoadPlan, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup,
     Step, TriggerReader, TriggerSources, UsagePlan,
 };
+pub use sim::Sim;
 pub use vertical::{StatedUse, container_states, namespace_limits, respecified};
-pub use volumes::AttachmentId;
 pub(crate) use volumes::EBS_DAEMON_SET;
 
 use crate::domain::SimTime;
@@ -84,7 +85,7 @@ use node_autoscaler::NodeAutoscaler;
 
 /// Puts everything that happens at the start on the queue: node groups, the timeline, samples.
 pub fn begin(context: &mut Context<'_>) {
-    volumes::begin(context);
+    context.volumes.begin(&mut context.sim);
     node_groups::begin(context);
     timeline::begin(context);
     interruption::begin(context);
@@ -95,13 +96,13 @@ pub fn begin(context: &mut Context<'_>) {
 
 /// The run is over: what was counted on the way is written down.
 pub fn end(context: &mut Context<'_>, now: SimTime) {
-    usage_loop::conclude(context, now);
-    vertical::end(context, now);
+    context.usages.conclude(&mut context.sim, now);
+    context.vertical.end(&mut context.sim, now);
 }
 
 /// Lets one event happen.
 pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
-    if zone_outage::holds(context, event) {
+    if context.darkness.holds(&context.sim, event) {
         return;
     }
     match event {
@@ -120,7 +121,10 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::Sample => sampler::sample(context, now),
         Event::Fargate(event) => fargate::handle(context, now, event),
         Event::DrainLook(drain) => kubectl::drain::look(context, now, drain),
-        Event::Vertical(VerticalEvent::Recommend) => vertical::recommend(context, now),
+        Event::Vertical(VerticalEvent::Recommend) => {
+            let Context { sim, vertical, loads, metrics, usages, .. } = context;
+            vertical.recommend(sim, loads, metrics, usages, now);
+        }
         Event::Vertical(VerticalEvent::Update) => vertical::update(context, now),
     }
 }
@@ -137,14 +141,16 @@ fn workloads_event(context: &mut Context<'_>, now: SimTime, event: WorkloadEvent
         WorkloadEvent::TraceStep => pod_trace::step(context, now),
         WorkloadEvent::TracePodEnds(pod) => pod_trace::pod_ends(context, now, pod),
         WorkloadEvent::TraceAgain => pod_trace::make_again(context, now),
-        WorkloadEvent::JobExpires(workload) => workload_controllers::ended_jobs::expire(context, now, workload),
+        WorkloadEvent::JobExpires(workload) => {
+            context.controllers.expire_ended(&context.sim, &mut context.volumes, now, workload)
+        }
     }
 }
 
 fn scheduler_event(context: &mut Context<'_>, now: SimTime, event: SchedulerEvent) {
     match event {
         SchedulerEvent::ScheduleNext => scheduler_loop::schedule_next(context, now),
-        SchedulerEvent::FlushUnschedulable => scheduler_loop::flush(context, now),
+        SchedulerEvent::FlushUnschedulable => context.scheduler.flush(&mut context.sim, now),
         SchedulerEvent::SchedulerCall(pod) => scheduler_loop::call_has_its_turn(context, now, pod),
     }
 }
@@ -173,20 +179,26 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
         NodeEvent::InstanceGone(node) => node_life::gone(context, now, node),
         NodeEvent::TerminationsSent => terminations::send(context, now),
         NodeEvent::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),
-        NodeEvent::CreditsSpent(node) => credits::spent(context, now, node),
+        NodeEvent::CreditsSpent(node) => context.cpu_shares.spent(&mut context.sim, &mut context.loads, now, node),
         NodeEvent::OrphansCollected(node) => kubectl::delete::collect_orphans(context, now, node),
     }
 }
 
 fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
     match event {
-        LoadEvent::LoadStep(load, step) => load_loop::step(context, now, load, step),
-        LoadEvent::LoadShift(load) => load_loop::shift(context, now, load),
+        LoadEvent::LoadStep(load, step) => {
+            context.loads.step(&mut context.sim, &mut context.cpu_shares, now, load, step)
+        }
+        LoadEvent::LoadShift(load) => context.loads.shift(&mut context.sim, &mut context.cpu_shares, now, load),
         LoadEvent::MemoryCheck(load) => memory_limits::check(context, now, load),
-        LoadEvent::QueueStep(queue, step) => queue_loop::step(context, now, queue, step),
-        LoadEvent::QueueShift(queue) => queue_loop::shift(context, now, queue),
-        LoadEvent::CpuUsageStep(usage, step) => usage_loop::cpu_step(context, now, usage, step),
-        LoadEvent::MemoryUsageStep(usage, step) => usage_loop::memory_step(context, usage, step),
+        LoadEvent::QueueStep(queue, step) => {
+            context.queues.step(&mut context.sim, &mut context.metrics, now, queue, step)
+        }
+        LoadEvent::QueueShift(queue) => context.queues.shift(&mut context.sim, &mut context.metrics, now, queue),
+        LoadEvent::CpuUsageStep(usage, step) => {
+            context.usages.cpu_step(&mut context.sim, &mut context.metrics, now, usage, step)
+        }
+        LoadEvent::MemoryUsageStep(usage, step) => context.usages.memory_step(&mut context.sim, usage, step),
         LoadEvent::MemoryLook(pod) => memory_limits::look(context, now, pod),
         LoadEvent::NodeMemoryLook(node) => node_pressure::look(context, now, node),
     }
@@ -194,15 +206,19 @@ fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
 
 fn metrics_event(context: &mut Context<'_>, now: SimTime, event: MetricsEvent) {
     match event {
-        MetricsEvent::MetricsTick(node) => metrics_server::tick(context, now, node),
-        MetricsEvent::Scrape(series) => prometheus::scrape(context, now, series),
+        MetricsEvent::MetricsTick(node) => {
+            context.metrics.tick(&mut context.sim, &mut context.loads, &context.usages, now, node)
+        }
+        MetricsEvent::Scrape(series) => context.prometheus.scrape(&mut context.sim, &mut context.loads, now, series),
     }
 }
 
 fn replicas_event(context: &mut Context<'_>, now: SimTime, event: ReplicaEvent) {
     match event {
         ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::sync(context, now, autoscaler),
-        ReplicaEvent::KedaPoll(object) => keda_loop::poll(context, now, object),
+        ReplicaEvent::KedaPoll(object) => {
+            context.scaled_objects.poll(&mut context.sim, &context.prometheus, &mut context.queues, now, object)
+        }
         ReplicaEvent::JobPoll(object) => job_loop::poll(context, now, object),
     }
 }
@@ -210,8 +226,8 @@ fn replicas_event(context: &mut Context<'_>, now: SimTime, event: ReplicaEvent) 
 fn group_event(context: &mut Context<'_>, now: SimTime, event: GroupEvent) {
     match event {
         GroupEvent::GroupActs(group) => node_groups::acts(context, now, group),
-        GroupEvent::GroupInService(node) => node_groups::in_service(context, now, node),
-        GroupEvent::GroupNoticesLoss(node) => node_groups::notices_loss(context, now, node),
+        GroupEvent::GroupInService(node) => context.node_groups.in_service(&mut context.sim, now, node),
+        GroupEvent::GroupNoticesLoss(node) => context.node_groups.notices_loss(&mut context.sim, now, node),
         GroupEvent::GroupStatusCheck(node) => node_groups::status_check(context, now, node),
         GroupEvent::GroupDrainPoll(node) => node_groups::drain_poll(context, now, node),
     }
@@ -220,7 +236,9 @@ fn group_event(context: &mut Context<'_>, now: SimTime, event: GroupEvent) {
 fn cloud_event(context: &mut Context<'_>, now: SimTime, event: CloudEvent) {
     match event {
         CloudEvent::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
-        CloudEvent::PoolReclaims(pool, number) => interruption::pool_reclaims(context, now, pool, number),
+        CloudEvent::PoolReclaims(pool, number) => {
+            context.interruption.pool_reclaims(&mut context.sim, now, pool, number)
+        }
         CloudEvent::InterruptionNotice(node) => interruption::notice(context, now, node),
         CloudEvent::InterruptionDue(node) => interruption::due(context, now, node),
         CloudEvent::HandlerActs(node, noticed) => termination_handler::act(context, now, node, noticed),

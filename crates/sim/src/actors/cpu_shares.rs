@@ -10,9 +10,9 @@
 //! sends requests to whoever has the fewest evens that out. While a rollout changes CPU requests or limits, each of the workload's
 //! Ready pods is taken to want the mean of all, and those on one node to weigh the same.
 
-use super::context::Context;
-use super::credits::{self, Accounts};
-use super::load_loop;
+use super::credits::Accounts;
+use super::load_loop::Loads;
+use super::sim::Sim;
 use crate::domain::{Check, NodeId, PodId, SimTime};
 use crate::load::shares::{Contenders, shares};
 use crate::world::World;
@@ -24,6 +24,8 @@ pub(super) struct CpuShares {
     loads: Vec<Demand>,
     /// Nodes whose pods have changed since they were looked at.
     changed: Vec<NodeId>,
+    /// Accounts of the nodes whose CPU works on credits.
+    pub(super) credits: Accounts,
 }
 
 /// What is known of one node.
@@ -154,6 +156,7 @@ impl CpuShares {
             place
         });
         on[place].pods += change;
+        debug_assert!(on[place].pods >= 0, "more pods of load {load} left {node:?} than were there");
         if on[place].pods <= 0 {
             on.remove(place);
         }
@@ -198,129 +201,129 @@ impl CpuShares {
         }
         changes
     }
-}
 
-/// A pod takes requests from now on.
-pub(super) fn pod_ready(context: &mut Context<'_>, pod: PodId) {
-    count(context, pod, 1);
-}
-
-/// A pod takes no requests any more.
-pub(super) fn pod_unready(context: &mut Context<'_>, pod: PodId) {
-    count(context, pod, -1);
-}
-
-fn count(context: &mut Context<'_>, pod: PodId, change: i64) {
-    let state = context.world.pod(pod);
-    let Some(node) = state.node else { return };
-    let Some(&load) = context.loads_of.of(state.workload).first() else { return };
-    let (limit, requested) = (state.spec.working_cpu_limit_milli(), state.requests.cpu_milli());
-    let replicas = &mut context.loads[load].replicas;
-    if change > 0 {
-        replicas.add(limit)
-    } else {
-        replicas.remove(limit)
+    /// A pod takes requests from now on.
+    pub(super) fn pod_ready(&mut self, sim: &Sim<'_>, loads: &mut Loads, pod: PodId) {
+        self.count_pod(sim, loads, pod, 1);
     }
-    context.cpu_shares.count((load, node), change, requested);
-}
 
-/// The requests to a workload or its replicas have changed: nodes that could be short are looked at.
-pub(super) fn demand_changed(context: &mut Context<'_>, now: SimTime, load: usize) {
-    let own = &context.loads[load];
-    let ready = own.id.map_or(0, |id| context.world.workload(id).ready);
-    let wanted = if ready == 0 { 0 } else { own.model.cpu_wanted_micro() / i64::from(ready) / 1_000 };
-    let touched = if context.credits.is_empty() { Vec::new() } else { context.cpu_shares.touched(load) };
-    for load in look(context, load, wanted) {
-        tell(context, now, load);
+    /// A pod takes no requests any more.
+    pub(super) fn pod_unready(&mut self, sim: &Sim<'_>, loads: &mut Loads, pod: PodId) {
+        self.count_pod(sim, loads, pod, -1);
     }
-    credits::use_changed(context, now, &touched);
+
+    fn count_pod(&mut self, sim: &Sim<'_>, loads: &mut Loads, pod: PodId, change: i64) {
+        let state = sim.world.pod(pod);
+        let Some(node) = state.node else { return };
+        let Some(&load) = loads.of.of(state.workload).first() else { return };
+        let (limit, requested) = (state.spec.working_cpu_limit_milli(), state.requests.cpu_milli());
+        let replicas = &mut loads.all[load].replicas;
+        if change > 0 {
+            replicas.add(limit)
+        } else {
+            replicas.remove(limit)
+        }
+        self.count((load, node), change, requested);
+    }
+
+    /// The requests to a workload or its replicas have changed: nodes that could be short are looked at.
+    pub(super) fn demand_changed(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, load: usize) {
+        let own = &loads.all[load];
+        let ready = own.id.map_or(0, |id| sim.world.workload(id).ready);
+        let wanted = if ready == 0 { 0 } else { own.model.cpu_wanted_micro() / i64::from(ready) / 1_000 };
+        let touched = if self.credits.is_empty() { Vec::new() } else { self.touched(load) };
+        for load in self.look(sim, load, wanted) {
+            self.tell(sim, loads, now, load);
+        }
+        self.use_changed(sim, loads, now, &touched);
+    }
+
+    /// CPU that the pods under load on a node want together, in thousandths.
+    pub(super) fn wanted_on(&self, node: NodeId) -> i64 {
+        self.nodes.get(node.index()).map_or(0, |own| own.used)
+    }
+
+    /// The CPU that a node has for pods has changed.
+    pub(super) fn capacity_changed(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, node: NodeId) {
+        let check = sim.setup.check;
+        let capacity = capacity(&sim.world, &self.credits, node);
+        let Self { nodes, loads: demands, .. } = self;
+        let Some(state) = nodes.get_mut(node.index()) else { return };
+        let mut affected = Vec::new();
+        state.assess(demands, capacity);
+        state.share(node, demands, capacity, &mut affected, check);
+        affected.sort_unstable();
+        affected.dedup();
+        for load in affected {
+            self.tell(sim, loads, now, load);
+        }
+    }
+
+    /// Looks at the nodes that could be short now that each replica of a load wants so much; the loads, in order, whose replicas
+    /// get more there than before, or less.
+    fn look(&mut self, sim: &Sim<'_>, load: usize, wanted: i64) -> Vec<usize> {
+        let (check, world) = (sim.setup.check, &sim.world);
+        let (differs, passed) = self.set_wanted(load, wanted);
+        let Self { nodes, loads, changed, credits } = self;
+        let capacity = |node: NodeId| capacity(world, credits, node);
+        changed.sort_unstable();
+        changed.dedup();
+        for &node in &*changed {
+            nodes[node.index()].assess(loads, capacity(node));
+        }
+        if passed {
+            for &On { node, .. } in &loads[load].nodes {
+                nodes[node.index()].assess(loads, capacity(node));
+            }
+        }
+        let mut affected = Vec::new();
+        for &node in &*changed {
+            nodes[node.index()].share(node, loads, capacity(node), &mut affected, check);
+        }
+        if differs || passed {
+            for place in 0..loads[load].nodes.len() {
+                let node = loads[load].nodes[place].node;
+                let own = &mut nodes[node.index()];
+                if (own.at_risk || !own.short.is_empty()) && changed.binary_search(&node).is_err() {
+                    own.share(node, loads, capacity(node), &mut affected, check);
+                }
+            }
+        }
+        changed.clear();
+        affected.sort_unstable();
+        affected.dedup();
+        affected
+    }
+
+    /// Tells the model what its replicas may use on average, if some of them are short.
+    fn tell(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, load: usize) {
+        let Self { nodes, loads: demands, credits, .. } = &*self;
+        let Demand { wanted, nodes: on, told, .. } = &demands[load];
+        if sim.setup.check.compares() {
+            let anew =
+                |own: &On| nodes[own.node.index()].short.iter().find(|(other, _)| *other == load).map(|own| own.1);
+            let wrong = on.iter().find(|own| own.short != anew(own));
+            sim.setup.check.hold(wrong.is_none(), || format!("a pod was known to get CPU as in {wrong:?}"));
+        }
+        let mut available = None;
+        if on.iter().any(|own| own.short.is_some()) {
+            let (mut sum, mut replicas) = (0_i64, 0_i64);
+            for &On { node, pods, short } in on {
+                let spare = || (capacity(&sim.world, credits, node) - nodes[node.index()].used).max(0);
+                sum += short.map_or_else(|| wanted * pods + spare(), |each| each * pods);
+                replicas += pods;
+            }
+            available = (replicas > 0).then(|| (sum / replicas).max(1));
+        }
+        if *told != available {
+            self.loads[load].told = available;
+            loads.set_cpu_available(sim, now, load, available);
+        }
+    }
 }
 
 /// CPU that a node has for pods, in thousandths: less than it offers where its credits are spent.
 pub(super) fn capacity(world: &World, credits: &Accounts, node: NodeId) -> i64 {
     let offered = world.node(node).allocatable.cpu_milli();
     credits.limit(node).map_or(offered, |limit| limit.min(offered))
-}
-
-/// CPU that the pods under load on a node want together, in thousandths.
-pub(super) fn wanted_on(context: &Context<'_>, node: NodeId) -> i64 {
-    context.cpu_shares.nodes.get(node.index()).map_or(0, |own| own.used)
-}
-
-/// The CPU that a node has for pods has changed.
-pub(super) fn capacity_changed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Context { world, cpu_shares: own, credits, setup, .. } = context;
-    let (check, capacity) = (setup.check, capacity(world, credits, node));
-    let CpuShares { nodes, loads, .. } = own;
-    let Some(state) = nodes.get_mut(node.index()) else { return };
-    let mut affected = Vec::new();
-    state.assess(loads, capacity);
-    state.share(node, loads, capacity, &mut affected, check);
-    affected.sort_unstable();
-    affected.dedup();
-    for load in affected {
-        tell(context, now, load);
-    }
-}
-
-/// Looks at the nodes that could be short now that each replica of a load wants so much; the loads, in order, whose replicas
-/// get more there than before, or less.
-fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
-    let Context { world, cpu_shares: own, credits, setup, .. } = context;
-    let check = setup.check;
-    let capacity = |node: NodeId| capacity(world, credits, node);
-    let (differs, passed) = own.set_wanted(load, wanted);
-    let CpuShares { nodes, loads, changed } = own;
-    changed.sort_unstable();
-    changed.dedup();
-    for &node in &*changed {
-        nodes[node.index()].assess(loads, capacity(node));
-    }
-    if passed {
-        for &On { node, .. } in &loads[load].nodes {
-            nodes[node.index()].assess(loads, capacity(node));
-        }
-    }
-    let mut affected = Vec::new();
-    for &node in &*changed {
-        nodes[node.index()].share(node, loads, capacity(node), &mut affected, check);
-    }
-    if differs || passed {
-        for place in 0..loads[load].nodes.len() {
-            let node = loads[load].nodes[place].node;
-            let own = &mut nodes[node.index()];
-            if (own.at_risk || !own.short.is_empty()) && changed.binary_search(&node).is_err() {
-                own.share(node, loads, capacity(node), &mut affected, check);
-            }
-        }
-    }
-    changed.clear();
-    affected.sort_unstable();
-    affected.dedup();
-    affected
-}
-
-/// Tells the model what its replicas may use on average, if some of them are short.
-fn tell(context: &mut Context<'_>, now: SimTime, load: usize) {
-    let CpuShares { nodes, loads, .. } = &context.cpu_shares;
-    let Demand { wanted, nodes: on, told, .. } = &loads[load];
-    if context.setup.check.compares() {
-        let anew = |own: &On| nodes[own.node.index()].short.iter().find(|(other, _)| *other == load).map(|own| own.1);
-        let wrong = on.iter().find(|own| own.short != anew(own));
-        context.setup.check.hold(wrong.is_none(), || format!("a pod was known to get CPU as in {wrong:?}"));
-    }
-    let mut available = None;
-    if on.iter().any(|own| own.short.is_some()) {
-        let (mut sum, mut replicas) = (0_i64, 0_i64);
-        for &On { node, pods, short } in on {
-            let spare = || (capacity(&context.world, &context.credits, node) - nodes[node.index()].used).max(0);
-            sum += short.map_or_else(|| wanted * pods + spare(), |each| each * pods);
-            replicas += pods;
-        }
-        available = (replicas > 0).then(|| (sum / replicas).max(1));
-    }
-    if *told != available {
-        context.cpu_shares.loads[load].told = available;
-        load_loop::set_cpu_available(context, now, load, available);
-    }
 }

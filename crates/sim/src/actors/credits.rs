@@ -5,9 +5,11 @@
 //! requests use no CPU, and neither do kubelet and system.
 
 use super::class;
-use super::context::Context;
 use super::cpu_shares;
+use super::cpu_shares::CpuShares;
 use super::event::NodeEvent;
+use super::load_loop::Loads;
+use super::sim::Sim;
 use crate::cloud::credits::{CreditMode, Credits, earned_per_hour};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::{NodeId, SimTime, Symbol};
@@ -83,77 +85,78 @@ impl Accounts {
     }
 }
 
-/// What pods on these nodes want has changed.
-pub(super) fn use_changed(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId]) {
-    for &node in nodes {
-        open(context, node);
-        let wanted = cpu_shares::wanted_on(context, node);
-        let Some(account) = context.credits.of(node) else { continue };
-        if account.limited && wanted <= account.credits.baseline() {
-            set_limited(context, now, node, false);
+impl CpuShares {
+    /// What pods on these nodes want has changed.
+    pub(super) fn use_changed(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, nodes: &[NodeId]) {
+        for &node in nodes {
+            self.open(sim, node);
+            let wanted = self.wanted_on(node);
+            let Some(account) = self.credits.of(node) else { continue };
+            if account.limited && wanted <= account.credits.baseline() {
+                self.set_limited(sim, loads, now, node, false);
+            }
+            self.charge(sim, now, node, wanted);
         }
-        charge(context, now, node, wanted);
     }
-}
 
-/// The credits of a node are spent.
-pub(super) fn spent(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(account) = context.credits.of(node) else { return };
-    account.timer = None;
-    if context.world.node(node).phase >= NodePhase::Terminating {
-        return;
-    }
-    context.world.spend_credits(node, now);
-    set_limited(context, now, node, true);
-    let wanted = cpu_shares::wanted_on(context, node);
-    charge(context, now, node, wanted);
-}
-
-/// Opens the account of a burstable node that has none yet.
-fn open(context: &mut Context<'_>, node: NodeId) {
-    if matches!(context.credits.0.get(node.index()), Some(Slot::Unopened))
-        && let Some(account) = opened(context, node)
-    {
-        context.credits.0[node.index()] = Slot::Open(Box::new(account));
-    }
-}
-
-fn opened(context: &Context<'_>, node: NodeId) -> Option<Account> {
-    let instance = context.ec2.instance(context.machine(node)?.instance);
-    let kind = context.setup.region.instance_type(instance.pool.instance_type)?;
-    let group = match context.world.node(node).origin {
-        NodeOrigin::NodeGroup(name) => {
-            context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)
+    /// The credits of a node are spent.
+    pub(super) fn spent(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, node: NodeId) {
+        let Some(account) = self.credits.of(node) else { return };
+        account.timer = None;
+        if sim.world.node(node).phase >= NodePhase::Terminating {
+            return;
         }
+        sim.world.spend_credits(node, now);
+        self.set_limited(sim, loads, now, node, true);
+        let wanted = self.wanted_on(node);
+        self.charge(sim, now, node, wanted);
+    }
+
+    /// Opens the account of a burstable node that has none yet.
+    fn open(&mut self, sim: &Sim<'_>, node: NodeId) {
+        if matches!(self.credits.0.get(node.index()), Some(Slot::Unopened))
+            && let Some(account) = opened(sim, node)
+        {
+            self.credits.0[node.index()] = Slot::Open(Box::new(account));
+        }
+    }
+
+    fn set_limited(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, node: NodeId, limited: bool) {
+        if let Some(account) = self.credits.of(node) {
+            account.limited = limited;
+        }
+        self.capacity_changed(sim, loads, now, node);
+    }
+
+    /// So much is wanted on the node from now on: what it gets of that is charged.
+    fn charge(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId, wanted: i64) {
+        let used = wanted.min(cpu_shares::capacity(&sim.world, &self.credits, node));
+        let Some(account) = self.credits.of(node) else { return };
+        debug_assert!(used >= 0, "pods on {node:?} use {used}");
+        account.credits.set_used(used, now);
+        let (at, before) = (account.credits.spent_at().filter(|_| !account.limited), account.timer.take());
+        if let Some(timer) = before {
+            sim.queue.cancel(timer);
+        }
+        let timer = at.map(|at| sim.queue.schedule(at, class::MACHINES, NodeEvent::CreditsSpent(node)));
+        if let Some(account) = self.credits.of(node) {
+            account.timer = timer;
+        }
+    }
+}
+
+fn opened(sim: &Sim<'_>, node: NodeId) -> Option<Account> {
+    let instance = sim.ec2.instance(sim.machine(node)?.instance);
+    let kind = sim.setup.region.instance_type(instance.pool.instance_type)?;
+    let group = match sim.world.node(node).origin {
+        NodeOrigin::NodeGroup(name) => sim.setup.policy.manifests.node_groups.iter().find(|group| group.name == name),
         NodeOrigin::NodePool(_) | NodeOrigin::Fargate(_) => None,
     };
     let mode = group
         .and_then(|group| group.cpu_credits)
-        .or(context.setup.scenario.ec2.cloud.cpu_credits)
+        .or(sim.setup.scenario.ec2.cloud.cpu_credits)
         .unwrap_or_else(|| CreditMode::default_of(kind.facts.family.as_str()));
     let name = instance.pool.instance_type;
     let credits = Credits::new(name.as_str(), kind.facts.vcpus, mode, instance.running?)?;
     Some(Account { credits, limited: false, timer: None })
-}
-
-fn set_limited(context: &mut Context<'_>, now: SimTime, node: NodeId, limited: bool) {
-    if let Some(account) = context.credits.of(node) {
-        account.limited = limited;
-    }
-    cpu_shares::capacity_changed(context, now, node);
-}
-
-/// So much is wanted on the node from now on: what it gets of that is charged.
-fn charge(context: &mut Context<'_>, now: SimTime, node: NodeId, wanted: i64) {
-    let used = wanted.min(cpu_shares::capacity(&context.world, &context.credits, node));
-    let Some(account) = context.credits.of(node) else { return };
-    account.credits.set_used(used, now);
-    let (at, before) = (account.credits.spent_at().filter(|_| !account.limited), account.timer.take());
-    if let Some(timer) = before {
-        context.queue.cancel(timer);
-    }
-    let timer = at.map(|at| context.queue.schedule(at, class::MACHINES, NodeEvent::CreditsSpent(node)));
-    if let Some(account) = context.credits.of(node) {
-        account.timer = timer;
-    }
 }

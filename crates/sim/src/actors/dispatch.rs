@@ -10,69 +10,67 @@ use super::context::Context;
 use super::news::News;
 use super::node_autoscaler::observe;
 use super::sight::Sight;
+use super::sim::Sim;
 use super::workload_controllers::daemon_sets;
-use super::{
-    cpu_shares, fargate, interruption, kubelet, load_loop, metrics_server, pod_gc, pod_trace, queue_loop,
-    scheduler_loop, startup_taints, taint_eviction, usage_loop, vertical, volumes, workload_controllers, zone_outage,
-};
+use super::{fargate, kubelet, load_loop, metrics_server, pod_gc, taint_eviction, workload_controllers};
 use crate::domain::{PodId, SimTime};
 
 /// Tells those whom it concerns, at once.
 pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
     match news {
         News::PodCreated(pod) => {
-            vertical::admit(context, pod);
-            volumes::pod_created(context, pod);
-            let scheduled = scheduler_loop::pod_created(context, pod);
+            context.vertical.admit(&mut context.sim, pod);
+            context.volumes.pod_created(&mut context.sim, pod);
+            let scheduled = context.scheduler.pod_created(&mut context.sim, &mut context.volumes, pod);
             if scheduled && !fargate::pod_created(context, now, pod) {
-                scheduler_loop::queue(context, now, pod);
+                context.scheduler.queue(&mut context.sim, now, pod);
             }
         }
         News::PodUnschedulable(pod) => observe(context, now, Sight::PodUnschedulable(pod)),
         News::PodBound(pod, node) => {
-            let placed = scheduler_loop::placed(context, pod);
-            volumes::pod_bound(context, now, pod, node);
+            let placed = context.scheduler.placed(pod);
+            context.volumes.pod_bound(&mut context.sim, now, pod, node);
             kubelet::take_up(context, now, pod);
             observe(context, now, Sight::PodBound(pod, node));
             taint_eviction::pod_bound(context, now, pod, node);
-            scheduler_loop::pod_placed(context, now, placed);
+            context.scheduler.pod_placed(&mut context.sim, now, placed);
         }
         News::PodStarted(pod) => {
-            metrics_server::pod_started(context, pod);
+            context.metrics.pod_started(&mut context.sim, &mut context.loads, &context.queues, pod);
             workload_controllers::pod_started(context, now, pod);
-            usage_loop::pod_started(context, pod);
+            context.usages.pod_started(&mut context.sim, pod);
         }
         News::PodServes(pod) => {
             let workload = context.world.pod(pod).workload;
             metrics_server::begin_serving(context, now, pod);
-            cpu_shares::pod_ready(context, pod);
+            context.cpu_shares.pod_ready(&mut context.sim, &mut context.loads, pod);
             load_loop::replicas_changed(context, now, workload);
-            queue_loop::pod_ready(context, now, pod);
+            context.queues.pod_ready(&mut context.sim, now, pod);
         }
         News::PodReady(pod) => {
-            workload_controllers::pod_ready(context, now, pod);
+            context.controllers.pod_ready(&mut context.sim, now, pod);
             // A driver reports its limit before it removes its taint.
-            volumes::pod_ready(context, now, pod);
-            startup_taints::pod_ready(context, now, pod);
+            context.volumes.pod_ready(&mut context.sim, now, pod);
+            context.startup_taints.pod_ready(&mut context.sim, now, pod);
         }
         News::PodServesNoMore(pod) => {
             let workload = context.world.pod(pod).workload;
-            metrics_server::end_serving(context, now, pod);
-            cpu_shares::pod_unready(context, pod);
+            context.metrics.end_serving(&mut context.sim, &mut context.loads, now, pod);
+            context.cpu_shares.pod_unready(&context.sim, &mut context.loads, pod);
             load_loop::replicas_changed(context, now, workload);
         }
-        News::PodFinished(pod) => fargate::pod_finished(context, pod),
-        News::PodDeleted(pod) => pod_trace::pod_leaves(context, pod),
-        News::PodWithdrawn(pod) => scheduler_loop::forget(context, pod),
+        News::PodFinished(pod) => context.fargate.pod_finished(pod),
+        News::PodDeleted(pod) => context.pod_trace.pod_leaves(&mut context.sim, pod),
+        News::PodWithdrawn(pod) => context.scheduler.forget(pod),
         News::PodTerminating(pod, node) => {
-            scheduler_loop::pod_terminating(context, pod);
+            context.scheduler.pod_terminating(pod);
             observe(context, now, Sight::PodTerminating(pod, node));
             wake_controller(context, pod);
         }
         News::PodHurried(pod) => wake_controller(context, pod),
         News::PodGone(pod, node) => {
-            metrics_server::pod_gone(context, pod);
-            scheduler_loop::pod_removed(context, now, pod, node);
+            context.metrics.pod_gone(pod);
+            context.scheduler.pod_removed(&mut context.sim, now, pod, node);
             if node.is_some() {
                 daemon_sets::pod_gone(context, pod);
             }
@@ -82,26 +80,28 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
         }
         // The scheduler has forgotten the node with all that was on it, and an autoscaler hears of the node.
         News::PodLost(pod) => {
-            metrics_server::pod_gone(context, pod);
-            scheduler_loop::forget_told(context, pod);
+            context.metrics.pod_gone(pod);
+            context.scheduler.forget_told(pod);
             fargate::pod_gone(context, now, pod);
             wake_controller(context, pod);
         }
-        News::ClaimMade(namespace, name) => scheduler_loop::claim_added(context, now, (namespace, name)),
+        News::ClaimMade(namespace, name) => context.scheduler.claim_added(&mut context.sim, now, (namespace, name)),
         News::NodeRegistered(node, instance_type) => {
-            volumes::node_registered(context, node, instance_type);
-            scheduler_loop::node_changed(context, now, node);
-            metrics_server::node_registered(context, node);
+            context.volumes.node_registered(&mut context.sim, node, instance_type);
+            context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
+            context.metrics.node_registered(&mut context.sim, node);
             daemon_sets::node_registered(context, now, node);
             observe(context, now, Sight::NodeRegistered(node, instance_type));
         }
         News::NodeUntainted(node) => {
-            scheduler_loop::node_changed(context, now, node);
+            context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
             daemon_sets::node_untainted(context, now, node);
         }
-        News::NodeTainted(node) | News::AttachLimitReported(node) => scheduler_loop::node_changed(context, now, node),
+        News::NodeTainted(node) | News::AttachLimitReported(node) => {
+            context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node)
+        }
         News::NodeRelabelled(node) => {
-            scheduler_loop::node_changed(context, now, node);
+            context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
             daemon_sets::node_relabelled(context, now, node);
             taint_eviction::node_changed(context, now, node);
         }
@@ -109,26 +109,26 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
         News::NodeLost(node) => observe(context, now, Sight::NodeLost(node)),
         News::NodeRegained(node) => observe(context, now, Sight::NodeRegained(node)),
         News::NodeGone(node) => {
-            zone_outage::forget(context, node);
-            scheduler_loop::node_removed(context, node);
-            volumes::node_gone(context, now, node);
+            context.darkness.forget(node);
+            context.scheduler.node_removed(node);
+            context.volumes.node_gone(&mut context.sim, now, node);
             context.images.forget(node);
             context.startup_taints.forget(node);
             observe(context, now, Sight::NodeGone(node));
         }
         News::NodeDeleted(node) => {
-            scheduler_loop::node_removed(context, node);
+            context.scheduler.node_removed(node);
             observe(context, now, Sight::NodeGone(node));
             pod_gc::node_gone(context, now, node);
         }
-        News::InstanceLaunched(pool) => interruption::launched(context, now, pool),
+        News::InstanceLaunched(pool) => context.interruption.launched(&mut context.sim, now, pool),
         News::InterruptionNotice(node) => observe(context, now, Sight::InterruptionNotice(node)),
         News::StatusCheckFails(node) => observe(context, now, Sight::StatusCheckFails(node)),
         News::ControlPlaneUpgraded => observe(context, now, Sight::ControlPlaneUpgraded),
     }
 }
 
-fn wake_controller(context: &mut Context<'_>, pod: PodId) {
-    let workload = context.world.pod(pod).workload;
-    workload_controllers::wake(context, workload);
+fn wake_controller(sim: &mut Sim<'_>, pod: PodId) {
+    let workload = sim.world.pod(pod).workload;
+    workload_controllers::wake(sim, workload);
 }

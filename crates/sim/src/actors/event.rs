@@ -1,8 +1,11 @@
 //! Everything that can happen.
 
-use super::volumes::AttachmentId;
 use crate::domain::{NodeId, PodId, Symbol, WorkloadId};
 use nodecast_karpenter::machine::Timer;
+
+/// A volume's attachment to a node, by its place among all that there were.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AttachmentId(pub(super) u32);
 
 /// Something that happens at an instant: small and `Copy`, naming what it concerns by id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

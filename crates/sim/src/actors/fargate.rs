@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::event::{FargateEvent, class};
+use super::sim::Sim;
 use super::{node_life, scheduler_loop};
 use crate::cloud::billing::FargatePod;
 use crate::cluster::{NewNode, NodeOrigin, NodePhase, PodPhase};
@@ -122,31 +123,62 @@ fn has_foreign_volume(context: &Context<'_>, pod: PodId) -> bool {
 /// Lets one event happen.
 pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: FargateEvent) {
     match event {
-        FargateEvent::Token(pod) => admit(context, pod),
+        FargateEvent::Token(pod) => context.fargate.admit(&mut context.sim, pod),
         FargateEvent::Started(pod) => started(context, now, pod),
         FargateEvent::Deleted(node) => close(context, now, node),
     }
 }
 
-/// A pod has its launch token: it takes vCPUs of the quota, or waits for them.
-fn admit(context: &mut Context<'_>, pod: PodId) {
-    let Some(settings) = &context.setup.policy.fargate else { return };
-    let Some(taken) = context.fargate.taken.get(&pod).copied() else { return };
-    if context.fargate.used + taken.size.cpu_milli > i64::from(settings.vcpu_quota) * 1_000 {
-        context.queue.schedule_in(QUOTA_RETRY, class::MACHINES, FargateEvent::Token(pod));
-        return;
+impl Fargate {
+    /// A pod has its launch token: it takes vCPUs of the quota, or waits for them.
+    fn admit(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        let Some(settings) = &sim.setup.policy.fargate else { return };
+        let Some(taken) = self.taken.get(&pod).copied() else { return };
+        if self.used + taken.size.cpu_milli > i64::from(settings.vcpu_quota) * 1_000 {
+            sim.queue.schedule_in(QUOTA_RETRY, class::MACHINES, FargateEvent::Token(pod));
+            return;
+        }
+        self.used += taken.size.cpu_milli;
+        if let Some(own) = self.taken.get_mut(&pod) {
+            own.admitted = true;
+        }
+        let name = sim.world.workload(sim.world.pod(pod).workload).name.to_string();
+        let mut stream = sim.streams.nth("fargate-start", &name, taken.launch);
+        let median = settings.start_time.as_secs_f64();
+        // The bounds are those of the published median, and move with another one.
+        let scale = median / FargateSettings::START_TIME.as_secs_f64();
+        let seconds = stream.lognormal(median, SPREAD).clamp(BOUNDS.0 * scale, BOUNDS.1 * scale);
+        sim.queue.schedule_in(SimDuration::from_secs_f64(seconds), class::MACHINES, FargateEvent::Started(pod));
     }
-    context.fargate.used += taken.size.cpu_milli;
-    if let Some(own) = context.fargate.taken.get_mut(&pod) {
-        own.admitted = true;
+
+    /// The zone of a machine.
+    fn zone(&self, sim: &Sim<'_>, pod: PodId, launch: u64) -> Symbol {
+        let zones = &sim.setup.scenario.zones;
+        let count = zones.len().max(1) as u64;
+        let goes_round = sim.setup.policy.fargate.as_ref().is_some_and(|own| own.round_robin);
+        let chosen = if goes_round {
+            self.lives.len() as u64 % count
+        } else {
+            let name = sim.world.workload(sim.world.pod(pod).workload).name.to_string();
+            sim.streams.nth("fargate-zone", &name, launch).word() % count
+        };
+        zones.get(chosen as usize).copied().unwrap_or(well_known::EMPTY)
     }
-    let name = context.world.workload(context.world.pod(pod).workload).name.to_string();
-    let mut stream = context.streams.nth("fargate-start", &name, taken.launch);
-    let median = settings.start_time.as_secs_f64();
-    // The bounds are those of the published median, and move with another one.
-    let scale = median / FargateSettings::START_TIME.as_secs_f64();
-    let seconds = stream.lognormal(median, SPREAD).clamp(BOUNDS.0 * scale, BOUNDS.1 * scale);
-    context.queue.schedule_in(SimDuration::from_secs_f64(seconds), class::MACHINES, FargateEvent::Started(pod));
+
+    /// A pod is there when the run begins: on a machine of Fargate's, which goes with it.
+    pub(super) fn pod_found(&mut self, sim: &Sim<'_>, pod: PodId, node: NodeId) {
+        let state = sim.world.node(node);
+        if matches!(state.origin, NodeOrigin::Fargate(_)) && !sim.world.pod(pod).daemon {
+            self.found.insert(pod, node);
+        }
+    }
+
+    /// A pod has ended by itself: until it is deleted it goes on costing.
+    pub(super) fn pod_finished(&mut self, pod: PodId) {
+        if let Some(own) = self.taken.get_mut(&pod) {
+            own.finished = true;
+        }
+    }
 }
 
 /// A pod's machine is there and has registered: the pod is bound to it, and its images are pulled.
@@ -155,7 +187,7 @@ fn started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if context.world.pod(pod).phase != PodPhase::Pending {
         return;
     }
-    let zone = zone(context, pod, taken.launch);
+    let zone = context.fargate.zone(&context.sim, pod, taken.launch);
     // Every pod has an address of its own.
     let Ok(subnet) = context.ec2.take_address(zone, now) else {
         context.queue.schedule_in(ADDRESS_RETRY, class::MACHINES, FargateEvent::Started(pod));
@@ -180,20 +212,6 @@ fn started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         own.node = Some(node);
     }
     scheduler_loop::bound_elsewhere(context, now, pod, node);
-}
-
-/// The zone of a machine.
-fn zone(context: &Context<'_>, pod: PodId, launch: u64) -> Symbol {
-    let zones = &context.setup.scenario.zones;
-    let count = zones.len().max(1) as u64;
-    let goes_round = context.setup.policy.fargate.as_ref().is_some_and(|own| own.round_robin);
-    let chosen = if goes_round {
-        context.fargate.lives.len() as u64 % count
-    } else {
-        let name = context.world.workload(context.world.pod(pod).workload).name.to_string();
-        context.streams.nth("fargate-zone", &name, launch).word() % count
-    };
-    zones.get(chosen as usize).copied().unwrap_or(well_known::EMPTY)
 }
 
 fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken) -> NodeId {
@@ -237,8 +255,8 @@ fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken)
     let labels = node_life::registration_labels(context, node);
     context.world.register_node(node, capacity.clone(), capacity, (&labels, &[]), now);
     context.world.ready_node(node, now);
-    scheduler_loop::node_changed(context, now, node);
-    super::metrics_server::node_registered(context, node);
+    context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
+    context.metrics.node_registered(&mut context.sim, node);
     node
 }
 
@@ -246,21 +264,6 @@ fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken)
 pub(super) fn taint() -> Taint {
     let value = Symbol::new("fargate");
     Taint { key: well_known::EKS_COMPUTE_TYPE, value, effect: TaintEffect::NoSchedule }
-}
-
-/// A pod is there when the run begins: on a machine of Fargate's, which goes with it.
-pub(super) fn pod_found(context: &mut Context<'_>, pod: PodId, node: NodeId) {
-    let state = context.world.node(node);
-    if matches!(state.origin, NodeOrigin::Fargate(_)) && !context.world.pod(pod).daemon {
-        context.fargate.found.insert(pod, node);
-    }
-}
-
-/// A pod has ended by itself: until it is deleted it goes on costing.
-pub(super) fn pod_finished(context: &mut Context<'_>, pod: PodId) {
-    if let Some(own) = context.fargate.taken.get_mut(&pod) {
-        own.finished = true;
-    }
 }
 
 /// A pod is gone: so is its machine, unless it has finished and nobody has deleted it.
@@ -294,14 +297,14 @@ pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 }
 
 /// What is applied at the start and later.
-fn manifests<'s>(context: &Context<'s>) -> impl Iterator<Item = &'s Arc<Manifests>> {
-    let later = context.setup.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
-    std::iter::once(&context.setup.policy.manifests).chain(later)
+fn manifests<'s>(sim: &Sim<'s>) -> impl Iterator<Item = &'s Arc<Manifests>> {
+    let later = sim.setup.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
+    std::iter::once(&sim.setup.policy.manifests).chain(later)
 }
 
 /// Finished Jobs of a workload that stay (`successfulJobsHistoryLimit`).
-fn kept(context: &Context<'_>, workload: WorkloadId) -> usize {
-    let (own, mut all) = (context.world.workload(workload), manifests(context));
+fn kept(sim: &Sim<'_>, workload: WorkloadId) -> usize {
+    let (own, mut all) = (sim.world.workload(workload), manifests(sim));
     let limit = match own.kind {
         WorkloadKind::CronJob => all
             .find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))
@@ -316,8 +319,8 @@ fn kept(context: &Context<'_>, workload: WorkloadId) -> usize {
 }
 
 /// How long after its end a Job of a workload is deleted (`ttlSecondsAfterFinished`).
-fn deleted_after(context: &Context<'_>, workload: WorkloadId) -> Option<SimDuration> {
-    let (own, mut all) = (context.world.workload(workload), manifests(context));
+fn deleted_after(sim: &Sim<'_>, workload: WorkloadId) -> Option<SimDuration> {
+    let (own, mut all) = (sim.world.workload(workload), manifests(sim));
     match own.kind {
         WorkloadKind::Job => all.find_map(|one| one.jobs.iter().find(|job| job.name == own.name))?.spec.ttl,
         WorkloadKind::CronJob => all.find_map(|one| one.cron_jobs.iter().find(|cron| cron.name == own.name))?.job.ttl,

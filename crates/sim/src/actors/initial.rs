@@ -9,16 +9,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::context::{Context, Machine};
+use super::context::Context;
 use super::news::News;
 use super::node_autoscaler::take_up_node;
 use super::setup::{InitialNode, InitialPlan};
+use super::sim::{Machine, Sim};
 use super::workload_controllers::job_state::FoundJobPod;
-use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
-use super::{
-    fargate, job_loop, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop,
-    taint_eviction, volumes, zone_outage,
-};
+use super::workload_controllers::{bare_pods, daemon_sets};
+use super::{fargate, kubelet, names, node_life, pod_trace, taint_eviction};
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
 use crate::domain::node::NodeObject;
@@ -86,10 +84,10 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
         let added: Vec<_> = added.collect();
         taint_eviction::node_found(context, now, node, &added);
         if !own.found.node.ready {
-            zone_outage::node_found(context, now, node, &added);
+            context.darkness.node_found(&mut context.sim, now, node, &added);
         }
     }
-    node_groups::fill(context);
+    context.node_groups.fill(&mut context.sim);
 }
 
 /// A node is there, with its machine if one is known.
@@ -97,19 +95,19 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
     let node = &own.found.node;
     let drawn = Some(names::of_found(own.claim.unwrap_or(&node.name), &node.name));
     let volumes = volumes_of(context, own);
-    let next = context.world.next_node();
-    let instance = own.pool.and_then(|pool| context.ec2.add_running(pool, next, &volumes, now));
+    let next = context.sim.world.next_node();
+    let instance = own.pool.and_then(|pool| context.sim.ec2.add_running(pool, next, &volumes, now));
     if let (Some(id), Some(has_one)) = (instance, public_address(context, own)) {
-        context.ec2.set_public_address(id, has_one);
+        context.sim.ec2.set_public_address(id, has_one);
     }
     let machine = instance.map(|id| {
-        let launched = context.ec2.instance(id).clone();
+        let launched = context.sim.ec2.instance(id).clone();
         let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
         // What its own labels say comes on top.
         let labels = (AmiFamily::AL2023, Labels::new());
         node_life::launch_facts(context, (id, launched.pool, launched.rate), labels, capacity, allocatable)
     });
-    let id = context.world.find_node(FoundNode {
+    let id = context.sim.world.find_node(FoundNode {
         new: NewNode { drawn, ..NewNode::called(node.name.clone(), own.origin) },
         created: initial.instant(own.created),
         machine,
@@ -121,18 +119,18 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
         ready: node.ready,
         initialized: own.initialized,
     });
-    context.world.describe_kubelet(id, context.setup.policy.versions.kubernetes);
+    context.sim.world.describe_kubelet(id, context.sim.setup.policy.versions.kubernetes);
     if let (Some(instance), Some(pool)) = (instance, own.pool) {
         let boot = BootTimes::default();
         context.set_machine(id, Machine { instance, boot });
         if let Some(group) = own.group {
-            context.groups.adopt(group, instance);
+            context.sim.groups.adopt(group, instance);
         }
-        volumes::node_found(context, id, pool.instance_type);
+        context.volumes.node_found(&mut context.sim, id, pool.instance_type);
         context.tell(now, News::InstanceLaunched(pool));
     }
-    scheduler_loop::node_changed(context, now, id);
-    metrics_server::node_registered(context, id);
+    context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, id);
+    context.metrics.node_registered(&mut context.sim, id);
     id
 }
 
@@ -196,15 +194,15 @@ fn find_pod(
     let created = initial.instant(Some(pod.created));
     let id = match known_pod(owners, pod) {
         Some(id) => {
-            scheduler_loop::forget(context, id);
+            context.scheduler.forget(id);
             id
         }
         None => add_pod(context, (now, created), owners, pod, node),
     };
     context.world.place_found_pod(id, created, found);
-    fargate::pod_found(context, id, node);
-    scheduler_loop::pod_found(context, id, node, created);
-    volumes::pod_bound(context, now, id, node);
+    context.fargate.pod_found(&mut context.sim, id, node);
+    context.scheduler.pod_found(&mut context.sim, &mut context.volumes, id, node, created);
+    context.volumes.pod_bound(&mut context.sim, now, id, node);
     kubelet::found(context, now, id, found);
     if pod.deleting {
         // Somebody may have given it more or less time than its own, and some of that is over.
@@ -236,8 +234,8 @@ fn find_job<'s>(
 ) -> FoundJob {
     let has_ended = object.is_some_and(|job| job.status.end.is_some());
     let running = (!has_ended).then(|| match context.world.workload(workload).kind {
-        WorkloadKind::ScaledJob => job_loop::begin_found(context, now, workload, (name.name, object)),
-        _ => jobs::begin_found(context, now, workload, (name.name, object)),
+        WorkloadKind::ScaledJob => context.jobs.begin_found(&mut context.sim, now, workload, (name.name, object)),
+        _ => context.controllers.begin_found_job(&mut context.sim, now, workload, (name.name, object)),
     });
     let found = FoundJob { workload, running };
     owners.jobs.insert(name, found);
@@ -270,7 +268,7 @@ fn is_of_ended_job(context: &Context<'_>, owners: &Owners, pod: &NamedPod) -> bo
     }
     match owners.jobs.get(&controller_name(pod)) {
         Some(job) => job.running.is_none(),
-        None => owner_of(owners, pod).is_some_and(|workload| jobs::has_ended(context, workload)),
+        None => owner_of(owners, pod).is_some_and(|workload| context.controllers.jobs_have_ended(workload)),
     }
 }
 
@@ -281,10 +279,10 @@ fn controller_name(pod: &NamedPod) -> ObjectName {
 }
 
 /// The pods that nothing controls.
-fn pods_by_hand(context: &Context<'_>) -> BTreeMap<ObjectName, PodId> {
-    let owners = context.world.workloads().filter(|(_, own)| own.kind == WorkloadKind::Pods);
+fn pods_by_hand(sim: &Sim<'_>) -> BTreeMap<ObjectName, PodId> {
+    let owners = sim.world.workloads().filter(|(_, own)| own.kind == WorkloadKind::Pods);
     let pods = owners.flat_map(|(_, own)| own.pods.iter().map(|&pod| (own.name.namespace, pod)));
-    let named = |pod| Symbol::new(context.world.pod_name(pod));
+    let named = |pod| Symbol::new(sim.world.pod_name(pod));
     pods.map(|(namespace, pod)| (ObjectName { namespace, name: named(pod) }, pod)).collect()
 }
 
@@ -315,10 +313,14 @@ fn add_pod(
     }
     let found = FoundJobPod { id, created, running: pod.phase == PodPhase::Running, deleting: pod.deleting };
     match (kind, job) {
-        (WorkloadKind::StatefulSet, _) => stateful_sets::found(context, workload, id),
-        (WorkloadKind::Job, _) => jobs::found(context, now, workload, (found, 0)),
-        (WorkloadKind::CronJob, Some((place, _))) => jobs::found(context, now, workload, (found, place)),
-        (WorkloadKind::ScaledJob, Some((place, _))) => job_loop::found(context, now, workload, (found, place)),
+        (WorkloadKind::StatefulSet, _) => context.controllers.find_ordinal(&mut context.sim, workload, id),
+        (WorkloadKind::Job, _) => context.controllers.find_job_pod(&mut context.sim, now, workload, (found, 0)),
+        (WorkloadKind::CronJob, Some((place, _))) => {
+            context.controllers.find_job_pod(&mut context.sim, now, workload, (found, place))
+        }
+        (WorkloadKind::ScaledJob, Some((place, _))) => {
+            context.jobs.found(&mut context.sim, now, workload, (found, place))
+        }
         _ => {}
     }
     id

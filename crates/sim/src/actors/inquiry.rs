@@ -5,7 +5,20 @@ pub use super::cluster_autoscaler::inquiry::{
     GroupAnswer, OptionAnswer, SCALE_DOWN_DISABLED, ScaleDownAnswer, ScaleUpAnswer, Standing, scale_down, scale_up,
 };
 pub use super::karpenter::inquiry::{Keeper, drifted, kept, node, pod, removal};
-pub use super::scheduler_loop::inquire as kube_scheduler;
 pub use super::vertical::inquiry::{ContainerAnswer, VerticalAnswer, vertical};
-pub use super::workload_controllers::deployments::stalled as stalled_rollouts;
 pub use nodecast_karpenter::machine::inquiry::{Destination, Launch, NodeAnswer, PodAnswer, Removal};
+
+use super::context::Context;
+use crate::domain::workload::ObjectName;
+use crate::domain::{PodId, Symbol};
+use nodecast_scheduler::Evaluation;
+
+/// What the scheduler would say of every node for a pod that waits now; `None` if the pod does not wait, or does not exist yet.
+pub fn kube_scheduler(context: &Context<'_>, pod: PodId) -> Option<Evaluation> {
+    context.scheduler.inquire(&context.sim, pod)
+}
+
+/// Deployments whose rollouts stand still, past their deadlines, with the claim whose volume one of the new pods waits for.
+pub fn stalled_rollouts(context: &Context<'_>) -> Vec<(ObjectName, Option<Symbol>)> {
+    context.controllers.stalled(&context.sim, &context.volumes)
+}

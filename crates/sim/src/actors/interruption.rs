@@ -12,6 +12,7 @@ use super::context::Context;
 use super::event::{CloudEvent, class};
 use super::kubectl::nodes_called;
 use super::news::News;
+use super::sim::Sim;
 use super::{kubelet, node_groups, node_life, termination_handler, zone_outage};
 use crate::cloud::Pool;
 use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Struck, Victims};
@@ -28,23 +29,23 @@ pub(super) struct Interruption {
 }
 
 /// Puts the faults on the queue, and the ends of Capacity Blocks.
-pub(super) fn begin(context: &mut Context<'_>) {
-    await_blocks(context);
-    let setup = context.setup;
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    await_blocks(sim);
+    let setup = sim.setup;
     for (number, fault) in setup.scenario.ec2.cloud.faults.iter().enumerate() {
-        context.queue.schedule(fault.at, class::CLOUD, CloudEvent::FaultBegins(number as u32));
+        sim.queue.schedule(fault.at, class::CLOUD, CloudEvent::FaultBegins(number as u32));
         if fault.until > fault.at {
-            context.queue.schedule(fault.until, class::CLOUD, CloudEvent::FaultEnds(number as u32));
+            sim.queue.schedule(fault.until, class::CLOUD, CloudEvent::FaultEnds(number as u32));
         }
     }
 }
 
 /// Puts the ends of Capacity Blocks on the queue.
-fn await_blocks(context: &mut Context<'_>) {
-    let setup = context.setup;
+fn await_blocks(sim: &mut Sim<'_>) {
+    let setup = sim.setup;
     for (number, block) in setup.scenario.ec2.cloud.reservations.iter().enumerate() {
         if let Some(at) = block.taken_back() {
-            context.queue.schedule(at.max(SimTime::ZERO), class::CLOUD, CloudEvent::BlockCloses(number as u32));
+            sim.queue.schedule(at.max(SimTime::ZERO), class::CLOUD, CloudEvent::BlockCloses(number as u32));
         }
     }
 }
@@ -61,84 +62,87 @@ pub(super) fn block_closes(context: &mut Context<'_>, now: SimTime, number: u32)
     }
 }
 
-/// An instance has been launched: from the first launch from a Spot pool on, its events matter.
-pub(super) fn launched(context: &mut Context<'_>, now: SimTime, pool: Pool) {
-    if pool.capacity_type != well_known::SPOT || context.interruption.numbers.contains_key(&pool) {
-        return;
+impl Interruption {
+    /// An instance has been launched: from the first launch from a Spot pool on, its events matter.
+    pub(super) fn launched(&mut self, sim: &mut Sim<'_>, now: SimTime, pool: Pool) {
+        if pool.capacity_type != well_known::SPOT || self.numbers.contains_key(&pool) {
+            return;
+        }
+        let number = self.pools.len() as u32;
+        self.pools.push(pool);
+        self.numbers.insert(pool, number);
+        debug_assert_eq!(self.pools.len(), self.numbers.len(), "each pool has one number");
+        let first = sim.ec2.market().first_event_after(pool, now);
+        self.plan(sim, number, first as u32);
+        self.plan_warning(sim, now, number, None);
     }
-    let number = context.interruption.pools.len() as u32;
-    context.interruption.pools.push(pool);
-    context.interruption.numbers.insert(pool, number);
-    let first = context.ec2.market().first_event_after(pool, now);
-    plan(context, number, first as u32);
-    plan_warning(context, now, number, None);
-}
 
-/// Puts an event of a pool on the queue.
-fn plan(context: &mut Context<'_>, pool: u32, number: u32) {
-    let Some(&name) = context.interruption.pools.get(pool as usize) else { return };
-    let Some(event) = context.ec2.market().event(name, number as usize) else { return };
-    context.queue.schedule(event.at, class::CLOUD, CloudEvent::PoolReclaims(pool, number));
-}
+    /// Puts an event of a pool on the queue.
+    fn plan(&mut self, sim: &mut Sim<'_>, pool: u32, number: u32) {
+        let Some(&name) = self.pools.get(pool as usize) else { return };
+        let Some(event) = sim.ec2.market().event(name, number as usize) else { return };
+        sim.queue.schedule(event.at, class::CLOUD, CloudEvent::PoolReclaims(pool, number));
+    }
 
-/// Puts a pool's next warning on the queue: that after the warning of the event `last`. Warnings have a chain of their own, since
-/// events overlap.
-fn plan_warning(context: &mut Context<'_>, now: SimTime, pool: u32, last: Option<u32>) {
-    let Some(&name) = context.interruption.pools.get(pool as usize) else { return };
-    let market = context.ec2.market();
-    let Some(number) = market.next_warned(name, last.map(|last| last as usize), now) else { return };
-    let Some(event) = market.event(name, number) else { return };
-    context.queue.schedule(event.warning, class::CLOUD, CloudEvent::PoolWarned(pool, number as u32));
+    /// Puts a pool's next warning on the queue: that after the warning of the event `last`. Warnings have a chain of their own, since
+    /// events overlap.
+    fn plan_warning(&mut self, sim: &mut Sim<'_>, now: SimTime, pool: u32, last: Option<u32>) {
+        let Some(&name) = self.pools.get(pool as usize) else { return };
+        let market = sim.ec2.market();
+        let Some(number) = market.next_warned(name, last.map(|last| last as usize), now) else { return };
+        let Some(event) = market.event(name, number) else { return };
+        sim.queue.schedule(event.warning, class::CLOUD, CloudEvent::PoolWarned(pool, number as u32));
+    }
+
+    /// EC2 reclaims: each instance that is struck gets its notice within minutes.
+    pub(super) fn pool_reclaims(&mut self, sim: &mut Sim<'_>, now: SimTime, pool: u32, number: u32) {
+        for (node, after) in self.struck(sim, pool, number) {
+            sim.queue.schedule(now + after, class::CLOUD, CloudEvent::InterruptionNotice(node));
+        }
+        self.plan(sim, pool, number + 1);
+    }
+
+    /// Our nodes that an event strikes, and when after its beginning they get their notice.
+    fn struck(&mut self, sim: &mut Sim<'_>, pool: u32, number: u32) -> Vec<(NodeId, SimDuration)> {
+        let Some(&name) = self.pools.get(pool as usize) else { return Vec::new() };
+        let Some(event) = sim.ec2.market().event(name, number as usize) else { return Vec::new() };
+        running_spot(sim)
+            .into_iter()
+            .filter_map(|(node, pool, ordinal)| {
+                (pool == name).then(|| sim.ec2.market().hit(&event, pool, ordinal)).flatten().map(|after| (node, after))
+            })
+            .collect()
+    }
 }
 
 /// Instances that the event will strike get a rebalance recommendation. Karpenter only logs it; a node group may replace
 /// the instance, the termination handler drain its node.
 pub(super) fn pool_warned(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
-    for (node, _) in struck(context, pool, number) {
+    for (node, _) in context.interruption.struck(&mut context.sim, pool, number) {
         recommend_rebalance(context, now, node, "");
     }
-    plan_warning(context, now, pool, Some(number));
+    context.interruption.plan_warning(&mut context.sim, now, pool, Some(number));
 }
 
 /// EC2 recommends to replace the instance of a node.
 fn recommend_rebalance(context: &mut Context<'_>, now: SimTime, node: NodeId, note: &str) {
     context.world.note_node(node, now, EventKind::RebalanceRecommended, note);
-    node_groups::rebalance_recommended(context, now, node);
+    context.node_groups.rebalance_recommended(&mut context.sim, now, node);
     termination_handler::rebalance_recommended(context, now, node);
 }
 
-/// EC2 reclaims: each instance that is struck gets its notice within minutes.
-pub(super) fn pool_reclaims(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
-    for (node, after) in struck(context, pool, number) {
-        context.queue.schedule(now + after, class::CLOUD, CloudEvent::InterruptionNotice(node));
-    }
-    plan(context, pool, number + 1);
-}
-
-/// Our nodes that an event strikes, and when after its beginning they get their notice.
-fn struck(context: &mut Context<'_>, pool: u32, number: u32) -> Vec<(NodeId, SimDuration)> {
-    let Some(&name) = context.interruption.pools.get(pool as usize) else { return Vec::new() };
-    let Some(event) = context.ec2.market().event(name, number as usize) else { return Vec::new() };
-    running_spot(context)
-        .into_iter()
-        .filter_map(|(node, pool, ordinal)| {
-            (pool == name).then(|| context.ec2.market().hit(&event, pool, ordinal)).flatten().map(|after| (node, after))
-        })
-        .collect()
-}
-
 /// Instances that run, with their pools and their numbers in them.
-fn running(context: &Context<'_>) -> impl Iterator<Item = (NodeId, Pool, u64)> {
-    context.world.live_nodes().iter().filter_map(|&node| {
-        let instance = context.ec2.instance(context.machine(node)?.instance);
+fn running(sim: &Sim<'_>) -> impl Iterator<Item = (NodeId, Pool, u64)> {
+    sim.world.live_nodes().iter().filter_map(|&node| {
+        let instance = sim.ec2.instance(sim.machine(node)?.instance);
         let runs = instance.running.is_some() && instance.terminating.is_none();
         runs.then_some((node, instance.pool, instance.ordinal))
     })
 }
 
 /// The Spot instances among them.
-fn running_spot(context: &Context<'_>) -> Vec<(NodeId, Pool, u64)> {
-    running(context).filter(|(_, pool, _)| pool.capacity_type == well_known::SPOT).collect()
+fn running_spot(sim: &Sim<'_>) -> Vec<(NodeId, Pool, u64)> {
+    running(sim).filter(|(_, pool, _)| pool.capacity_type == well_known::SPOT).collect()
 }
 
 /// A node's instance gets its notice, unless it is on its way out.
@@ -225,41 +229,41 @@ pub(super) fn fault_ends(context: &mut Context<'_>, now: SimTime, number: u32) {
 }
 
 /// Those of the running Spot instances of `pools` with the unluckiest draws.
-fn drawn(context: &Context<'_>, fault: u32, pools: &PoolSelector, victims: Victims) -> Vec<NodeId> {
-    let candidates = running_spot(context).into_iter().filter(|(_, pool, _)| pools.matches(*pool));
-    let candidates = candidates.filter(|(node, _, _)| is_meant(context, *node, victims));
+fn drawn(sim: &Sim<'_>, fault: u32, pools: &PoolSelector, victims: Victims) -> Vec<NodeId> {
+    let candidates = running_spot(sim).into_iter().filter(|(_, pool, _)| pools.matches(*pool));
+    let candidates = candidates.filter(|(node, _, _)| is_meant(sim, *node, victims));
     let with_entity = |(node, pool, ordinal): (NodeId, Pool, u64)| {
         (node, format!("{fault}/{}/{}", pool.instance_type, pool.zone), ordinal)
     };
-    unluckiest(context, candidates.map(with_entity), victims)
+    unluckiest(sim, candidates.map(with_entity), victims)
 }
 
 /// Those of the running instances that a failure may strike with the unluckiest draws.
-fn struck_nodes(context: &Context<'_>, fault: u32, struck: &Struck) -> Vec<NodeId> {
-    let belongs = |node: NodeId, wanted: Symbol| context.world.node(node).origin.name() == wanted;
-    let candidates = running(context)
+fn struck_nodes(sim: &Sim<'_>, fault: u32, struck: &Struck) -> Vec<NodeId> {
+    let belongs = |node: NodeId, wanted: Symbol| sim.world.node(node).origin.name() == wanted;
+    let candidates = running(sim)
         .filter(|(_, pool, _)| struck.pools.matches(*pool))
         .filter(|(node, _, _)| struck.node_pool.is_none_or(|wanted| belongs(*node, wanted)))
-        .filter(|(node, _, _)| is_meant(context, *node, struck.victims));
+        .filter(|(node, _, _)| is_meant(sim, *node, struck.victims));
     let with_entity =
         |(node, pool, ordinal): (NodeId, Pool, u64)| (node, format!("{fault}/{}", pool.stream_name()), ordinal);
-    unluckiest(context, candidates.map(with_entity), struck.victims)
+    unluckiest(sim, candidates.map(with_entity), struck.victims)
 }
 
 /// Whether the fault may strike the node, if it names one.
-fn is_meant(context: &Context<'_>, node: NodeId, victims: Victims) -> bool {
+fn is_meant(sim: &Sim<'_>, node: NodeId, victims: Victims) -> bool {
     match victims {
-        Victims::Named(name) => nodes_called(context, name.as_str()).is_ok_and(|nodes| nodes.contains(&node)),
+        Victims::Named(name) => nodes_called(sim, name.as_str()).is_ok_and(|nodes| nodes.contains(&node)),
         Victims::Permille(_) | Victims::Count(_) => true,
     }
 }
 
 /// Says so if a fault finds nothing to strike: the node that it names is not there, or no instance of those that it may strike.
-fn note_if_none(context: &mut Context<'_>, now: SimTime, (kind, victims): (FaultKind, Victims), nodes: &[NodeId]) {
+fn note_if_none(sim: &mut Sim<'_>, now: SimTime, (kind, victims): (FaultKind, Victims), nodes: &[NodeId]) {
     let text = match victims {
         Victims::Permille(0) | Victims::Count(0) => return,
         _ if !nodes.is_empty() => return,
-        Victims::Named(name) => match nodes_called(context, name.as_str()) {
+        Victims::Named(name) => match nodes_called(sim, name.as_str()) {
             Ok(_) => format!("there is no running instance of the node {name} that the fault could strike"),
             Err(names) => format!("{name} is the host name of several nodes that the fault could strike: {names}"),
         },
@@ -269,17 +273,13 @@ fn note_if_none(context: &mut Context<'_>, now: SimTime, (kind, victims): (Fault
             kind.describe()
         ),
     };
-    context.world.note_unmet(now, text);
+    sim.world.note_unmet(now, text);
 }
 
 /// As many of `candidates` as are to be struck, by a draw of each: its stream and its number in it. In order of id.
-fn unluckiest(
-    context: &Context<'_>,
-    candidates: impl Iterator<Item = (NodeId, String, u64)>,
-    victims: Victims,
-) -> Vec<NodeId> {
+fn unluckiest(sim: &Sim<'_>, candidates: impl Iterator<Item = (NodeId, String, u64)>, victims: Victims) -> Vec<NodeId> {
     let draw = |(node, entity, ordinal): (NodeId, String, u64)| {
-        (context.streams.nth("fault-hit", &entity, ordinal).uniform().to_bits(), node)
+        (sim.streams.nth("fault-hit", &entity, ordinal).uniform().to_bits(), node)
     };
     let mut candidates: Vec<(u64, NodeId)> = candidates.map(draw).collect();
     // Draws are positive, and the bits of positive numbers are in their order.

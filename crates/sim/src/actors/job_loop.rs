@@ -9,9 +9,11 @@
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
+use super::queue_loop::Queues;
 use super::setup::JobPlan;
+use super::sim::Sim;
 use super::triggers::{self, TriggerMemory};
-use super::workload_controllers::ended_jobs::{self, History};
+use super::workload_controllers::ended_jobs::History;
 use super::workload_controllers::job_state::{FoundJobPod, JobPod, JobState};
 use super::workload_controllers::jobs::{fails, reconcile_at, restart_in_place};
 use super::workload_controllers::pod_labels;
@@ -33,6 +35,12 @@ use nodecast_replicas::workloads::{JobEnd, JobStep};
 
 /// How long a pod runs that finds nothing to take.
 const NOTHING_TO_DO: SimDuration = SimDuration::from_secs(1);
+
+/// Every ScaledJob that there is or has been, in order of application.
+#[derive(Debug, Default)]
+pub(super) struct ScaledJobs<'s> {
+    all: Vec<JobLoop<'s>>,
+}
 
 /// One ScaledJob and its Jobs.
 #[derive(Debug)]
@@ -111,8 +119,8 @@ impl JobPod for Worker {
 pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPlan) {
     let name = ObjectName { namespace: plan.job.namespace, name: plan.job.name };
     let triggers = plan.job.triggers.len();
-    if let Some(known) = context.jobs.iter().position(|own| !own.retired && own.name() == name) {
-        let own = &mut context.jobs[known];
+    if let Some(known) = context.jobs.all.iter().position(|own| !own.retired && own.name() == name) {
+        let own = &mut context.jobs.all[known];
         let before = std::mem::replace(&mut own.plan, plan);
         own.memory = vec![TriggerMemory::default(); triggers];
         let workload = own.workload;
@@ -135,7 +143,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
     context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
     let memory = vec![TriggerMemory::default(); triggers];
     let drift = Drift::of_poll(&context.streams, &name.to_string());
-    context.jobs.push(JobLoop {
+    context.jobs.all.push(JobLoop {
         plan,
         retired: false,
         workload,
@@ -148,27 +156,189 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
         drift,
         next_poll: None,
     });
-    begin_polling(context, now, context.jobs.len() - 1);
+    context.jobs.begin_polling(&mut context.sim, now, context.jobs.all.len() - 1);
 }
 
-/// The loop that polls begins, unless the object is paused.
-fn begin_polling(context: &mut Context<'_>, now: SimTime, index: usize) {
-    let own = &context.jobs[index];
-    let (name, job) = (own.name(), &own.plan.job);
-    if !job.paused {
-        let first = keda_loop::first_poll(context, now, name, job.polling_interval);
-        schedule(context, index, first);
+impl<'s> ScaledJobs<'s> {
+    /// The loop that polls begins, unless the object is paused.
+    fn begin_polling(&mut self, sim: &mut Sim<'_>, now: SimTime, index: usize) {
+        let own = &self.all[index];
+        let (name, job) = (own.name(), &own.plan.job);
+        if !job.paused {
+            let first = keda_loop::first_poll(sim, now, name, job.polling_interval);
+            self.schedule(sim, index, first);
+        }
     }
-}
 
-fn schedule(context: &mut Context<'_>, index: usize, after: SimDuration) {
-    let timer = context.queue.schedule_in(after, class::KEDA, ReplicaEvent::JobPoll(index as u32));
-    context.jobs[index].next_poll = Some(timer);
-}
+    fn schedule(&mut self, sim: &mut Sim<'_>, index: usize, after: SimDuration) {
+        let timer = sim.queue.schedule_in(after, class::KEDA, ReplicaEvent::JobPoll(index as u32));
+        self.all[index].next_poll = Some(timer);
+    }
 
-fn stop_polling(context: &mut Context<'_>, index: usize) {
-    if let Some(timer) = context.jobs[index].next_poll.take() {
-        context.queue.cancel(timer);
+    fn stop_polling(&mut self, sim: &mut Sim<'_>, index: usize) {
+        if let Some(timer) = self.all[index].next_poll.take() {
+            sim.queue.cancel(timer);
+        }
+    }
+
+    /// Notes the first and the end of a series of failures of a trigger.
+    fn note_failures(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        index: u32,
+        trigger: usize,
+        problem: Option<&str>,
+        memory: &mut TriggerMemory,
+    ) {
+        if problem.is_some() == memory.failing {
+            return;
+        }
+        memory.failing = problem.is_some();
+        let own = &self.all[index as usize];
+        let (workload, name) = (own.workload, metric_name(own.plan, trigger));
+        let (kind, text) = match problem {
+            Some(problem) => (EventKind::TriggerFailed, format!("{name}: {problem}")),
+            None => (EventKind::TriggerRecovered, name.to_string()),
+        };
+        sim.world.note(now, kind, Some(workload), text);
+    }
+
+    /// A Job of a ScaledJob is there that KEDA made before the run began: with its own object if there is one, otherwise as it makes them now.
+    /// Its place among those that have not ended, and the revision that its pods are of.
+    ///
+    /// Source: `scale_jobs.go`, `getRunningJobCount`: every Job of the ScaledJob that has not ended counts, from the first poll on.
+    pub(super) fn begin_found(
+        &mut self,
+        sim: &mut Sim<'s>,
+        now: SimTime,
+        workload: WorkloadId,
+        (name, object): (Symbol, Option<&'s workload::Job>),
+    ) -> (usize, u32) {
+        let Some(index) = self.all.iter().position(|own| own.workload == workload) else { return (0, 0) };
+        let own = &self.all[index];
+        let mut job = Job::new(own, 0, now);
+        job.is_begun = false;
+        if let Some(object) = object {
+            job.spec = &object.spec;
+            job.revision = sim.world.revision_of(workload, (*object.spec.template).clone());
+        }
+        job.state.job = sim.world.begin_job(workload, name.to_string(), job.spec, now);
+        if let Some(object) = object {
+            job.state.go_on(&mut sim.world, &object.status);
+        }
+        let started = object.and_then(|object| object.status.started).zip(sim.setup.initial.as_ref());
+        if let Some((at, initial)) = started {
+            (job.began, job.is_begun) = (initial.instant(Some(at)), true);
+        }
+        plan_deadline(sim, now, workload, &job);
+        let (revision, place) = (job.revision, self.all[index].jobs.len());
+        self.all[index].jobs.push(job);
+        sim.world.count_bare_pods(workload, u32::try_from(place + 1).unwrap_or(u32::MAX));
+        workload_controllers::wake(sim, workload);
+        (place, revision)
+    }
+
+    /// A pod of the Job at this place is there; where no object says since when the Job has run, it has since the oldest of them was made.
+    pub(super) fn found(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        workload: WorkloadId,
+        (pod, place): (FoundJobPod, usize),
+    ) {
+        let Some(index) = self.all.iter().position(|own| own.workload == workload) else { return };
+        let Some(job) = self.all[index].jobs.get_mut(place) else { return };
+        job.state.find_pod(job.spec, pod, Worker { found: pod.running, ..Worker::made(pod.id) });
+        let number = job.state.job;
+        let older = (!job.is_begun && pod.created < job.began).then(|| {
+            job.began = pod.created;
+            job.clone()
+        });
+        sim.world.assign_to_job(pod.id, number);
+        pod_labels::label_job(sim, pod.id, number);
+        if let Some(job) = older {
+            plan_deadline(sim, now, workload, &job);
+        }
+    }
+
+    /// Pods that the Jobs of a ScaledJob want now; `None` if the workload is none.
+    pub(super) fn pods_wanted(&self, workload: WorkloadId) -> Option<u32> {
+        let own = self.all.iter().find(|own| own.workload == workload)?;
+        Some(own.jobs.iter().map(|job| job.state.wants(job.spec)).sum())
+    }
+
+    fn give_back(&mut self, queues: &mut Queues, now: SimTime, index: usize, messages: u32) {
+        if let Some(queue) = self.all[index].plan.queue.filter(|_| messages > 0) {
+            queues.all[queue].queue.give_back(messages, now);
+        }
+    }
+
+    /// Pods that were evicted or lost: what they took goes back, and they count as failed.
+    fn give_back_lost(&mut self, sim: &mut Sim<'_>, queues: &mut Queues, now: SimTime, index: usize) {
+        let (workload, version) = (self.all[index].workload, sim.setup.policy.versions.kubernetes);
+        let mut back = 0;
+        let mut again = Vec::new();
+        for job in &mut self.all[index].jobs {
+            let lost = job.state.take_lost(job.spec, (&sim.world, now), |worker| back += worker.messages);
+            again.push(job.state.lose(job.spec, &lost, version));
+        }
+        again.into_iter().for_each(|again| reconcile_at(sim, now, workload, again));
+        self.give_back(queues, now, index, back);
+    }
+
+    /// A pod's containers run: one that takes messages does so when its application has started.
+    pub(super) fn pod_started(&mut self, sim: &mut Sim<'_>, queues: &mut Queues, now: SimTime, pod: PodId) {
+        let Some((index, position, place)) = self.find(sim, pod) else { return };
+        // Its Job may have ended with the restart.
+        if sim.world.pod(pod).restarts > 0 {
+            workload_controllers::wake(sim, self.all[index].workload);
+        }
+        let start = sim.times_of(self.all[index].workload).start_time;
+        let found = self.all[index].jobs[position].state.pods[place].found;
+        if !found && self.all[index].plan.queue.is_some() && start > SimDuration::ZERO {
+            sim.queue.schedule_in(start, class::MACHINES, KubeletEvent::WorkerStarts(pod));
+        } else {
+            self.work(sim, queues, now, pod);
+        }
+    }
+
+    /// The application of a Job's pod has started.
+    pub(super) fn worker_starts(&mut self, sim: &mut Sim<'_>, queues: &mut Queues, now: SimTime, pod: PodId) {
+        if sim.world.pod(pod).is_active() {
+            self.work(sim, queues, now, pod);
+        }
+    }
+
+    /// A pod of a Job takes messages and works until they are done, or runs for the time that its workload is said to. One that ran before the run
+    /// began has as many as a pod takes, and works on them from the start on.
+    fn work(&mut self, sim: &mut Sim<'_>, queues: &mut Queues, now: SimTime, pod: PodId) {
+        let Some((index, position, place)) = self.find(sim, pod) else { return };
+        let plan = self.all[index].plan;
+        let time = match plan.queue {
+            None => sim.times_of(self.all[index].workload).run_time(),
+            Some(queue) => {
+                let most = sim.setup.queues[queue].spec.messages_per_job;
+                let own = &mut queues.all[queue].queue;
+                let found = self.all[index].jobs[position].state.pods[place].found;
+                let taken = if found { own.find_taken(most, now) } else { own.take(most, now) };
+                self.all[index].jobs[position].state.pods[place].messages = taken;
+                let work = sim.setup.queues[queue].spec.work;
+                let rounds = i64::from(taken.div_ceil(work.concurrency.max(1)));
+                if taken == 0 { NOTHING_TO_DO } else { work.time_per_message * rounds }
+            }
+        };
+        sim.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
+    }
+
+    fn find(&self, sim: &Sim<'_>, pod: PodId) -> Option<(usize, usize, usize)> {
+        let workload = sim.world.pod(pod).workload;
+        let index = self.all.iter().position(|own| own.workload == workload)?;
+        let jobs = self.all[index].jobs.iter().enumerate();
+        jobs.filter_map(|(position, job)| {
+            Some((index, position, job.state.pods.iter().position(|own| own.pod == pod)?))
+        })
+        .next()
     }
 }
 
@@ -177,20 +347,20 @@ fn stop_polling(context: &mut Context<'_>, index: usize) {
 ///
 /// Source: `scaledjob_controller.go`, `reconcileScaledJob`, `checkIfPaused`.
 fn change(context: &mut Context<'_>, now: SimTime, index: usize, before: &ScaledJob) {
-    let job = &context.jobs[index].plan.job;
+    let job = &context.jobs.all[index].plan.job;
     let changed = ScaledJob { paused: job.paused, ..before.clone() } != *job;
     if changed {
-        let (workload, template) = (context.jobs[index].workload, (*job.job.template).clone());
+        let (workload, template) = (context.jobs.all[index].workload, (*job.job.template).clone());
         let revision = context.world.revision_of(workload, template);
         if context.world.workload(workload).revision != revision {
             context.world.use_revision(workload, revision);
         }
-        context.jobs[index].revision = revision;
-        context.jobs[index].form += 1;
+        context.jobs.all[index].revision = revision;
+        context.jobs.all[index].form += 1;
     }
-    let own = &mut context.jobs[index];
+    let own = &mut context.jobs.all[index];
     if own.plan.job.paused {
-        return stop_polling(context, index);
+        return context.jobs.stop_polling(&mut context.sim, index);
     }
     if !changed && !before.paused {
         return;
@@ -199,21 +369,21 @@ fn change(context: &mut Context<'_>, now: SimTime, index: usize, before: &Scaled
     if of_former && !own.plan.job.gradual_rollout {
         delete_former(context, now, index);
     }
-    stop_polling(context, index);
-    begin_polling(context, now, index);
+    context.jobs.stop_polling(&mut context.sim, index);
+    context.jobs.begin_polling(&mut context.sim, now, index);
 }
 
 /// Jobs that were made from another form of the ScaledJob are deleted, those that have ended too.
 ///
 /// Source: `scaledjob_controller.go`, `deletePreviousVersionScaleJobs`.
 fn delete_former(context: &mut Context<'_>, now: SimTime, index: usize) {
-    let own = &mut context.jobs[index];
+    let own = &mut context.jobs.all[index];
     let (workload, form) = (own.workload, own.form);
-    ended_jobs::forget(context, workload);
-    let jobs = std::mem::take(&mut context.jobs[index].jobs);
+    context.controllers.forget_ended(&context.sim, &mut context.volumes, workload);
+    let jobs = std::mem::take(&mut context.jobs.all[index].jobs);
     let (stay, go): (Vec<Job<'_>>, Vec<Job<'_>>) = jobs.into_iter().partition(|job| job.form == form);
     let left = stay.len() as u32;
-    context.jobs[index].jobs = stay;
+    context.jobs.all[index].jobs = stay;
     if go.is_empty() {
         return;
     }
@@ -221,7 +391,7 @@ fn delete_former(context: &mut Context<'_>, now: SimTime, index: usize) {
         context.world.end_job(state.job, now, JobOutcomeKind::Deleted);
         let pods = std::mem::take(&mut state.pods);
         delete(context, now, index, pods, "its Job is of a former version of the ScaledJob");
-        state.delete_ended(context);
+        state.delete_ended(&mut context.sim, &mut context.volumes);
     }
     let because = "KEDA deletes the Jobs of the former version";
     context.world.set_replicas(workload, left, now, EventKind::ReplicasSet, because);
@@ -229,39 +399,53 @@ fn delete_former(context: &mut Context<'_>, now: SimTime, index: usize) {
 
 /// The ScaledJob of this name is deleted: it makes no more Jobs.
 pub(super) fn retire(context: &mut Context<'_>, name: ObjectName) {
-    for index in 0..context.jobs.len() {
-        if context.jobs[index].name() != name {
+    for index in 0..context.jobs.all.len() {
+        if context.jobs.all[index].name() != name {
             continue;
         }
-        context.jobs[index].retired = true;
-        for job in std::mem::take(&mut context.jobs[index].jobs) {
-            job.state.delete_ended(context);
+        context.jobs.all[index].retired = true;
+        for job in std::mem::take(&mut context.jobs.all[index].jobs) {
+            job.state.delete_ended(&mut context.sim, &mut context.volumes);
         }
     }
 }
 
 /// One poll of one ScaledJob.
 pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
-    if context.jobs[index as usize].retired {
+    if context.jobs.all[index as usize].retired {
         return;
     }
-    let plan = context.jobs[index as usize].plan;
-    let next = context.jobs[index as usize].drift.after(plan.job.polling_interval);
-    schedule(context, index as usize, next);
+    let plan = context.jobs.all[index as usize].plan;
+    let next = context.jobs.all[index as usize].drift.after(plan.job.polling_interval);
+    context.jobs.schedule(&mut context.sim, index as usize, next);
     let mut texts = Vec::new();
     let mut read = Vec::new();
     for trigger in 0..plan.job.triggers.len() {
-        let mut memory = std::mem::take(&mut context.jobs[index as usize].memory[trigger]);
-        let value = triggers::read_current(context, now, &plan.sources(), trigger, &mut memory);
-        note_failures(context, now, index, trigger, value.as_ref().err().map(String::as_str), &mut memory);
-        context.jobs[index as usize].memory[trigger] = memory;
+        let mut memory = std::mem::take(&mut context.jobs.all[index as usize].memory[trigger]);
+        let value = triggers::read_current(
+            &context.sim,
+            (&context.prometheus, &mut context.queues),
+            now,
+            &plan.sources(),
+            trigger,
+            &mut memory,
+        );
+        context.jobs.note_failures(
+            &mut context.sim,
+            now,
+            index,
+            trigger,
+            value.as_ref().err().map(String::as_str),
+            &mut memory,
+        );
+        context.jobs.all[index as usize].memory[trigger] = memory;
         let Ok(value) = value else { continue };
         let queue = value.milli as f64 / 1e3;
         let maximum = trigger_maximum(queue, target(plan, trigger), plan.job.max_replica_count);
         texts.push(format!("{} is {queue}", metric_name(plan, trigger)));
         read.push(JobTrigger { queue, maximum, active: value.active });
     }
-    let own = &context.jobs[index as usize];
+    let own = &context.jobs.all[index as usize];
     let running = own.jobs.len() as i64;
     let pending = own.jobs.iter().filter(|job| is_job_pending(context, plan, job)).count() as i64;
     let decision = plan_jobs(&plan.job, combine(&plan.job, &read), running, pending);
@@ -282,31 +466,9 @@ fn target(plan: &JobPlan, trigger: usize) -> f64 {
     }
 }
 
-/// Notes the first and the end of a series of failures of a trigger.
-fn note_failures(
-    context: &mut Context<'_>,
-    now: SimTime,
-    index: u32,
-    trigger: usize,
-    problem: Option<&str>,
-    memory: &mut TriggerMemory,
-) {
-    if problem.is_some() == memory.failing {
-        return;
-    }
-    memory.failing = problem.is_some();
-    let own = &context.jobs[index as usize];
-    let (workload, name) = (own.workload, metric_name(own.plan, trigger));
-    let (kind, text) = match problem {
-        Some(problem) => (EventKind::TriggerFailed, format!("{name}: {problem}")),
-        None => (EventKind::TriggerRecovered, name.to_string()),
-    };
-    context.world.note(now, kind, Some(workload), text);
-}
-
-fn is_job_pending(context: &Context<'_>, plan: &JobPlan, job: &Job) -> bool {
+fn is_job_pending(sim: &Sim<'_>, plan: &JobPlan, job: &Job) -> bool {
     let held = |worker: &Worker| {
-        let pod = context.world.pod(worker.pod);
+        let pod = sim.world.pod(worker.pod);
         let running = pod.phase == PodPhase::Running;
         let phase = if running { ReportedPhase::Running } else { ReportedPhase::Pending };
         let mut conditions = Vec::new();
@@ -330,93 +492,36 @@ fn is_job_pending(context: &Context<'_>, plan: &JobPlan, job: &Job) -> bool {
 
 /// KEDA makes Jobs.
 fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, values: &str) {
-    let workload = context.jobs[index as usize].workload;
-    let before = context.jobs[index as usize].jobs.len() as u32;
+    let workload = context.jobs.all[index as usize].workload;
+    let before = context.jobs.all[index as usize].jobs.len() as u32;
     let after = before.saturating_add(u32::try_from(count).unwrap_or(0));
     for _ in before..after {
-        let own = &mut context.jobs[index as usize];
-        let name = names::of_job(&context.streams, own.plan.job.name, own.made);
+        let own = &mut context.jobs.all[index as usize];
+        let name = names::of_job(&context.sim.streams, own.plan.job.name, own.made);
         own.made += 1;
-        let job = context.world.begin_job(workload, name, &own.plan.job.job, now);
+        let job = context.sim.world.begin_job(workload, name, &own.plan.job.job, now);
         own.jobs.push(Job::new(own, job, now));
     }
-    if let Some(deadline) = context.jobs[index as usize].plan.job.job.active_deadline {
-        context.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    if let Some(deadline) = context.jobs.all[index as usize].plan.job.job.active_deadline {
+        context.sim.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
-    context.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
+    context.sim.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
     reconcile(context, now, workload);
 }
 
-/// A Job of a ScaledJob is there that KEDA made before the run began: with its own object if there is one, otherwise as it makes them now.
-/// Its place among those that have not ended, and the revision that its pods are of.
-///
-/// Source: `scale_jobs.go`, `getRunningJobCount`: every Job of the ScaledJob that has not ended counts, from the first poll on.
-pub(super) fn begin_found<'s>(
-    context: &mut Context<'s>,
-    now: SimTime,
-    workload: WorkloadId,
-    (name, object): (Symbol, Option<&'s workload::Job>),
-) -> (usize, u32) {
-    let Some(index) = context.jobs.iter().position(|own| own.workload == workload) else { return (0, 0) };
-    let own = &context.jobs[index];
-    let mut job = Job::new(own, 0, now);
-    job.is_begun = false;
-    if let Some(object) = object {
-        job.spec = &object.spec;
-        job.revision = context.world.revision_of(workload, (*object.spec.template).clone());
-    }
-    job.state.job = context.world.begin_job(workload, name.to_string(), job.spec, now);
-    if let Some(object) = object {
-        job.state.go_on(&mut context.world, &object.status);
-    }
-    let started = object.and_then(|object| object.status.started).zip(context.setup.initial.as_ref());
-    if let Some((at, initial)) = started {
-        (job.began, job.is_begun) = (initial.instant(Some(at)), true);
-    }
-    plan_deadline(context, now, workload, &job);
-    let (revision, place) = (job.revision, context.jobs[index].jobs.len());
-    context.jobs[index].jobs.push(job);
-    context.world.count_bare_pods(workload, u32::try_from(place + 1).unwrap_or(u32::MAX));
-    workload_controllers::wake(context, workload);
-    (place, revision)
-}
-
 /// The controller looks at a Job again when its time is up, if that is limited.
-fn plan_deadline(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &Job<'_>) {
+fn plan_deadline(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, job: &Job<'_>) {
     if let Some(deadline) = job.spec.active_deadline {
         let end = (job.began + deadline).max(now);
-        context.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        sim.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
-}
-
-/// A pod of the Job at this place is there; where no object says since when the Job has run, it has since the oldest of them was made.
-pub(super) fn found(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, (pod, place): (FoundJobPod, usize)) {
-    let Some(index) = context.jobs.iter().position(|own| own.workload == workload) else { return };
-    let Some(job) = context.jobs[index].jobs.get_mut(place) else { return };
-    job.state.find_pod(job.spec, pod, Worker { found: pod.running, ..Worker::made(pod.id) });
-    let number = job.state.job;
-    let older = (!job.is_begun && pod.created < job.began).then(|| {
-        job.began = pod.created;
-        job.clone()
-    });
-    context.world.assign_to_job(pod.id, number);
-    pod_labels::label_job(context, pod.id, number);
-    if let Some(job) = older {
-        plan_deadline(context, now, workload, &job);
-    }
-}
-
-/// Pods that the Jobs of a ScaledJob want now; `None` if the workload is none.
-pub(super) fn pods_wanted(context: &Context<'_>, workload: WorkloadId) -> Option<u32> {
-    let own = context.jobs.iter().find(|own| own.workload == workload)?;
-    Some(own.jobs.iter().map(|job| job.state.wants(job.spec)).sum())
 }
 
 /// The Job controller: every Job makes the pods that it lacks, or ends.
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let Some(index) = context.jobs.iter().position(|own| own.workload == workload) else { return };
-    give_back_lost(context, now, index);
-    let mut jobs = std::mem::take(&mut context.jobs[index].jobs);
+    let Some(index) = context.jobs.all.iter().position(|own| own.workload == workload) else { return };
+    context.jobs.give_back_lost(&mut context.sim, &mut context.queues, now, index);
+    let mut jobs = std::mem::take(&mut context.jobs.all[index].jobs);
     let mut left = jobs.len() as u32;
     jobs.retain_mut(|job| {
         match job.step(&context.world, now) {
@@ -434,88 +539,25 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
         }
         true
     });
-    context.jobs[index].jobs = jobs;
+    context.jobs.all[index].jobs = jobs;
 }
 
 /// Pods that are no longer needed: what they took goes back.
 fn delete(context: &mut Context<'_>, now: SimTime, index: usize, pods: Vec<Worker>, reason: &str) {
     for worker in pods {
-        give_back(context, now, index, worker.messages);
+        context.jobs.give_back(&mut context.queues, now, index, worker.messages);
         kubelet::delete(context, now, worker.pod, false, reason);
-    }
-}
-
-fn give_back(context: &mut Context<'_>, now: SimTime, index: usize, messages: u32) {
-    if let Some(queue) = context.jobs[index].plan.queue.filter(|_| messages > 0) {
-        context.queues[queue].queue.give_back(messages, now);
     }
 }
 
 /// A Job has ended; `left` of the workload's have not.
 fn conclude(context: &mut Context<'_>, now: SimTime, index: usize, job: &mut Job<'_>, (end, left): (JobEnd, u32)) {
-    let (workload, object) = (context.jobs[index].workload, &context.jobs[index].plan.job);
+    let (workload, object) = (context.jobs.all[index].workload, &context.jobs.all[index].plan.job);
     let history =
         History { successful: object.successful_jobs_history_limit, failed: object.failed_jobs_history_limit };
     let (pods, ending) = job.state.end(&mut context.world, now, (workload, left), (end, job.spec.ttl));
     delete(context, now, index, pods, "its Job has ended");
-    ended_jobs::keep(context, now, workload, ending, Some(history));
-}
-
-/// Pods that were evicted or lost: what they took goes back, and they count as failed.
-fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
-    let (workload, version) = (context.jobs[index].workload, context.setup.policy.versions.kubernetes);
-    let mut back = 0;
-    let mut again = Vec::new();
-    for job in &mut context.jobs[index].jobs {
-        let lost = job.state.take_lost(job.spec, (&context.world, now), |worker| back += worker.messages);
-        again.push(job.state.lose(job.spec, &lost, version));
-    }
-    again.into_iter().for_each(|again| reconcile_at(context, now, workload, again));
-    give_back(context, now, index, back);
-}
-
-/// A pod's containers run: one that takes messages does so when its application has started.
-pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Some((index, position, place)) = find(context, pod) else { return };
-    // Its Job may have ended with the restart.
-    if context.world.pod(pod).restarts > 0 {
-        workload_controllers::wake(context, context.jobs[index].workload);
-    }
-    let start = context.times_of(context.jobs[index].workload).start_time;
-    let found = context.jobs[index].jobs[position].state.pods[place].found;
-    if !found && context.jobs[index].plan.queue.is_some() && start > SimDuration::ZERO {
-        context.queue.schedule_in(start, class::MACHINES, KubeletEvent::WorkerStarts(pod));
-    } else {
-        work(context, now, pod);
-    }
-}
-
-/// The application of a Job's pod has started.
-pub(super) fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if context.world.pod(pod).is_active() {
-        work(context, now, pod);
-    }
-}
-
-/// A pod of a Job takes messages and works until they are done, or runs for the time that its workload is said to. One that ran before the run
-/// began has as many as a pod takes, and works on them from the start on.
-fn work(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Some((index, position, place)) = find(context, pod) else { return };
-    let plan = context.jobs[index].plan;
-    let time = match plan.queue {
-        None => context.times_of(context.jobs[index].workload).run_time(),
-        Some(queue) => {
-            let most = context.setup.queues[queue].spec.messages_per_job;
-            let own = &mut context.queues[queue].queue;
-            let found = context.jobs[index].jobs[position].state.pods[place].found;
-            let taken = if found { own.find_taken(most, now) } else { own.take(most, now) };
-            context.jobs[index].jobs[position].state.pods[place].messages = taken;
-            let work = context.setup.queues[queue].spec.work;
-            let rounds = i64::from(taken.div_ceil(work.concurrency.max(1)));
-            if taken == 0 { NOTHING_TO_DO } else { work.time_per_message * rounds }
-        }
-    };
-    context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
+    context.controllers.keep_ended(&mut context.sim, &mut context.volumes, now, workload, ending, Some(history));
 }
 
 /// A pod of a Job comes to its end, well or not; a Job that has ended by that leaves at once.
@@ -523,42 +565,34 @@ pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if !context.world.pod(pod).is_active() {
         return;
     }
-    let Some((index, position, place)) = find(context, pod) else { return };
-    let plan = context.jobs[index].plan;
-    let workload = context.jobs[index].workload;
+    let Some((index, position, place)) = context.jobs.find(&context.sim, pod) else { return };
+    let plan = context.jobs.all[index].plan;
+    let workload = context.jobs.all[index].workload;
     let fails = fails(context, pod);
     let has_claims = volumes::has_ephemeral(context, pod);
-    let Job { spec, state: job, .. } = &mut context.jobs[index].jobs[position];
+    let Job { spec, state: job, .. } = &mut context.jobs.all[index].jobs[position];
     if fails && spec.restarts_in_place {
         let messages = std::mem::take(&mut job.pods[place].messages);
         job.pods[place].found = false;
-        give_back(context, now, index, messages);
+        context.jobs.give_back(&mut context.queues, now, index, messages);
         return restart_in_place(context, now, pod);
     }
     let worker = job.take_ended(place, has_claims);
     if fails {
         let again = job.fail(spec, now, pod);
         reconcile_at(context, now, workload, again);
-        give_back(context, now, index, worker.messages);
+        context.jobs.give_back(&mut context.queues, now, index, worker.messages);
         kubelet::failed(context, now, pod);
     } else {
         job.succeed(pod);
         if let Some(queue) = plan.queue {
-            context.queues[queue].queue.finish(worker.messages, now);
+            context.queues.all[queue].queue.finish(worker.messages, now);
         }
         kubelet::succeeded(context, now, pod);
     }
-    if let JobStep::End(end) = context.jobs[index].jobs[position].step(&context.world, now) {
-        let mut job = context.jobs[index].jobs.remove(position);
-        let left = context.jobs[index].jobs.len() as u32;
+    if let JobStep::End(end) = context.jobs.all[index].jobs[position].step(&context.world, now) {
+        let mut job = context.jobs.all[index].jobs.remove(position);
+        let left = context.jobs.all[index].jobs.len() as u32;
         conclude(context, now, index, &mut job, (end, left));
     }
-}
-
-fn find(context: &Context<'_>, pod: PodId) -> Option<(usize, usize, usize)> {
-    let workload = context.world.pod(pod).workload;
-    let index = context.jobs.iter().position(|own| own.workload == workload)?;
-    let jobs = context.jobs[index].jobs.iter().enumerate();
-    jobs.filter_map(|(position, job)| Some((index, position, job.state.pods.iter().position(|own| own.pod == pod)?)))
-        .next()
 }

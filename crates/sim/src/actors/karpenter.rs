@@ -295,7 +295,7 @@ fn price(context: &mut Context<'_>, as_of: SimTime, name: Symbol, offering: &Off
 }
 
 fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
-    let Some(action) = context.world.carry_out(action, now, context.setup.region.currency) else { return };
+    let Some(action) = context.sim.world.carry_out(action, now, context.sim.setup.region.currency) else { return };
     match action {
         Action::Wake(at, timer) => wake(context, at, timer),
         Action::Next(stage) => tell(context, now, Input::Next(stage)),
@@ -304,20 +304,20 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
         Action::CreateFleet(node, call) => launches::create_fleet(context, now, node, &call),
         Action::Launched(node, launched) => launches::launched(context, now, node, *launched),
         Action::Taint(node, taint) => {
-            context.world.taint_node(node, taint);
+            context.sim.world.taint_node(node, taint);
             context.tell(now, News::NodeTainted(node));
         }
         Action::Untaint(node, key) => {
-            context.world.untaint_node(node, key);
+            context.sim.world.untaint_node(node, key);
             context.tell(now, News::NodeTainted(node));
         }
         Action::Initialize(node) => {
-            context.world.initialize_node(node, now);
+            context.sim.world.initialize_node(node, now);
             context.tell(now, News::NodeTainted(node));
         }
         Action::Relabel(node, labels) => {
-            context.world.relabel_node(node, *labels);
-            if context.world.node(node).phase == NodePhase::Registered {
+            context.sim.world.relabel_node(node, *labels);
+            if context.sim.world.node(node).phase == NodePhase::Registered {
                 context.tell(now, News::NodeRelabelled(node));
             }
         }
@@ -331,7 +331,7 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
         Action::Terminate(node) => node_life::terminate(context, now, node),
         Action::Remove { node, unannounced } => {
             if unannounced {
-                context.world.terminate_instance(node, now);
+                context.sim.world.terminate_instance(node, now);
             }
             node_life::remove(context, now, node);
         }

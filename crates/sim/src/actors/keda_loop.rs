@@ -8,7 +8,10 @@ use smallvec::SmallVec;
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
+use super::prometheus::Prometheus;
+use super::queue_loop::Queues;
 use super::setup::{ScalingPlan, TriggerReader};
+use super::sim::Sim;
 use super::triggers::{self, TriggerMemory};
 use super::{replica_loop, workload_controllers};
 use crate::domain::words::rounded;
@@ -20,6 +23,12 @@ use nodecast_replicas::keda::{
     FallbackCounts, FallbackRead, PollDecision, PollView, TriggerState, composite, external_metric_name, fallback_goal,
     is_active, poll as poll_decision, read_with_fallback, valid_fallback,
 };
+
+/// Every ScaledObject that there is or has been, in order of application.
+#[derive(Debug, Default)]
+pub(super) struct ScaledObjects<'s> {
+    all: Vec<KedaLoop<'s>>,
+}
 
 /// One ScaledObject and what KEDA remembers of it.
 #[derive(Debug)]
@@ -45,13 +54,36 @@ impl KedaLoop<'_> {
     }
 }
 
-/// Of each metric of a ScaledObject's autoscaler whether it is the calendar; with a formula its one metric is not.
-pub(super) fn calendar_triggers(context: &Context<'_>, owner: u32) -> SmallVec<[bool; 4]> {
-    let plan = context.scaled_objects[owner as usize].plan;
-    if plan.object.scaling_modifiers.is_some() {
-        return SmallVec::new();
+impl ScaledObjects<'_> {
+    /// Of each metric of a ScaledObject's autoscaler whether it is the calendar; with a formula its one metric is not.
+    pub(super) fn calendar_triggers(&self, owner: u32) -> SmallVec<[bool; 4]> {
+        let plan = self.all[owner as usize].plan;
+        if plan.object.scaling_modifiers.is_some() {
+            return SmallVec::new();
+        }
+        plan.readers.iter().map(|reader| matches!(reader, TriggerReader::Calendar(_))).collect()
     }
-    plan.readers.iter().map(|reader| matches!(reader, TriggerReader::Calendar(_))).collect()
+
+    /// A workload is deleted: an object that scaled it looks for another of its name.
+    pub(super) fn target_deleted(&mut self, workload: WorkloadId) {
+        for own in self.all.iter_mut().filter(|own| own.target == Some(workload)) {
+            own.target = None;
+        }
+    }
+
+    fn schedule(&mut self, sim: &mut Sim<'_>, index: usize, after: SimDuration) {
+        let timer = sim.queue.schedule_in(after, class::KEDA, ReplicaEvent::KedaPoll(index as u32));
+        self.all[index].next_poll = Some(timer);
+    }
+
+    /// The workload that the object scales, which may have come to be after it.
+    fn target(&mut self, sim: &Sim<'_>, index: usize) -> Option<WorkloadId> {
+        let object = &self.all[index].plan.object;
+        if self.all[index].target.is_none() {
+            self.all[index].target = sim.scaled_workload(object.namespace, object.target);
+        }
+        self.all[index].target
+    }
 }
 
 /// What one read of a trigger gave.
@@ -72,9 +104,9 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
     let name = ObjectName { namespace: object.namespace, name: object.name };
     let target = context.scaled_workload(object.namespace, object.target);
     context.world.note(now, EventKind::ManifestApplied, target, format!("ScaledObject {name}"));
-    let index = match context.scaled_objects.iter().position(|own| !own.retired && own.name() == name) {
+    let index = match context.scaled_objects.all.iter().position(|own| !own.retired && own.name() == name) {
         Some(known) => {
-            let own = &mut context.scaled_objects[known];
+            let own = &mut context.scaled_objects.all[known];
             if own.plan.object.triggers != object.triggers {
                 own.memory = vec![TriggerMemory::default(); object.triggers.len()];
             }
@@ -83,7 +115,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
         }
         None => {
             let drift = Drift::of_poll(&context.streams, &name.to_string());
-            context.scaled_objects.push(KedaLoop {
+            context.scaled_objects.all.push(KedaLoop {
                 plan,
                 retired: false,
                 target,
@@ -94,17 +126,17 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
                 next_poll: None,
                 drift,
             });
-            context.scaled_objects.len() - 1
+            context.scaled_objects.all.len() - 1
         }
     };
-    if let Some(timer) = context.scaled_objects[index].next_poll.take() {
+    if let Some(timer) = context.scaled_objects.all[index].next_poll.take() {
         context.queue.cancel(timer);
     }
-    replica_loop::retire_owned(context, now, index as u32, plan.autoscaler.as_ref());
+    context.autoscalers.retire_owned(&mut context.sim, now, index as u32, plan.autoscaler.as_ref());
     if let Some(autoscaler) = &plan.autoscaler {
         replica_loop::apply(context, now, autoscaler, Some(index as u32));
         let first = first_poll(context, now, name, object.polling_interval);
-        schedule(context, index, first);
+        context.scaled_objects.schedule(&mut context.sim, index, first);
     }
     if let (Some(replicas), Some(target)) = (object.annotations.paused_replicas, target) {
         set_replicas(
@@ -119,23 +151,23 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
 }
 
 /// When an object that is there from the start was last active, if it says so: not after the start, whatever it says.
-fn last_active(context: &Context<'_>, now: SimTime, plan: &ScalingPlan) -> Option<SimTime> {
+fn last_active(sim: &Sim<'_>, now: SimTime, plan: &ScalingPlan) -> Option<SimTime> {
     let stated = plan.object.last_active.filter(|_| now == SimTime::ZERO)?;
-    let start = context.setup.scenario.start.as_microsecond();
+    let start = sim.setup.scenario.start.as_microsecond();
     Some(SimTime::from_micros(stated.as_micros() - start)).filter(|own| *own <= now)
 }
 
 /// The ScaledObject of this name is deleted, and the autoscaler that it owns; whether there is one. Its target keeps its replicas unless it
 /// says that it gets back those that it had when the object came to be.
 pub(super) fn retire(context: &mut Context<'_>, now: SimTime, name: ObjectName) -> bool {
-    let known = context.scaled_objects.iter().position(|own| !own.retired && own.name() == name);
+    let known = context.scaled_objects.all.iter().position(|own| !own.retired && own.name() == name);
     let Some(index) = known else { return false };
-    context.scaled_objects[index].retired = true;
-    if let Some(timer) = context.scaled_objects[index].next_poll.take() {
+    context.scaled_objects.all[index].retired = true;
+    if let Some(timer) = context.scaled_objects.all[index].next_poll.take() {
         context.queue.cancel(timer);
     }
-    replica_loop::retire_owned(context, now, index as u32, None);
-    let own = &context.scaled_objects[index];
+    context.autoscalers.retire_owned(&mut context.sim, now, index as u32, None);
+    let own = &context.scaled_objects.all[index];
     let original = own.original.filter(|_| own.plan.object.restore_to_original_replica_count);
     if let (Some(replicas), Some(target)) = (original, own.target) {
         set_replicas(context, now, target, replicas, EventKind::ReplicasSet, ("restoreToOriginalReplicaCount", ""));
@@ -143,62 +175,148 @@ pub(super) fn retire(context: &mut Context<'_>, now: SimTime, name: ObjectName) 
     true
 }
 
-/// A workload is deleted: an object that scaled it looks for another of its name.
-pub(super) fn target_deleted(context: &mut Context<'_>, workload: WorkloadId) {
-    for own in context.scaled_objects.iter_mut().filter(|own| own.target == Some(workload)) {
-        own.target = None;
-    }
-}
-
 /// How long after `now` a new object is polled first: at once, or, if it is there from the start, within one interval, at the
 /// phase that the scenario states or at one of its own.
-pub(super) fn first_poll(context: &Context<'_>, now: SimTime, name: ObjectName, interval: SimDuration) -> SimDuration {
+pub(super) fn first_poll(sim: &Sim<'_>, now: SimTime, name: ObjectName, interval: SimDuration) -> SimDuration {
     if now > SimTime::ZERO {
         return SimDuration::ZERO;
     }
-    let drawn = || context.streams.stream("keda-phase", &name.to_string()).span_up_to(interval);
-    context.setup.scenario.phases.keda.unwrap_or_else(drawn)
+    let drawn = || sim.streams.stream("keda-phase", &name.to_string()).span_up_to(interval);
+    sim.setup.scenario.phases.keda.unwrap_or_else(drawn)
 }
 
-fn schedule(context: &mut Context<'_>, index: usize, after: SimDuration) {
-    let timer = context.queue.schedule_in(after, class::KEDA, ReplicaEvent::KedaPoll(index as u32));
-    context.scaled_objects[index].next_poll = Some(timer);
-}
-
-/// One poll of one ScaledObject.
-pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
-    let index = index as usize;
-    let plan = context.scaled_objects[index].plan;
-    let next = context.scaled_objects[index].drift.after(plan.object.polling_interval);
-    schedule(context, index, next);
-    let Some(target) = target(context, index) else { return };
-    let reads = read_all(context, now, index, target, false);
-    let states: Vec<TriggerState> = reads.iter().map(|read| read.state).collect();
-    let formula = plan.object.scaling_modifiers.as_ref().map(|modifiers| {
-        let value = composite_milli(plan, &reads);
-        value.is_ok_and(|milli| milli as f64 / 1e3 > modifiers.activation_target.as_f64())
-    });
-    let own = &context.scaled_objects[index];
-    let view = PollView {
-        now,
-        created: own.created,
-        last_active: own.last_active,
-        replicas: replicas_of(context, target),
-        active: is_active(&plan.object, &states, formula),
-        failed: states.iter().any(|state| state.failed),
-    };
-    let decision = poll_decision(&plan.object, &view);
-    if decision.refreshes_last_active {
-        context.scaled_objects[index].last_active = Some(context.setup.whole_seconds(now));
+impl ScaledObjects<'_> {
+    /// One poll of one ScaledObject.
+    pub(super) fn poll(
+        &mut self,
+        sim: &mut Sim<'_>,
+        prometheus: &Prometheus,
+        queues: &mut Queues,
+        now: SimTime,
+        index: u32,
+    ) {
+        let index = index as usize;
+        let plan = self.all[index].plan;
+        let next = self.all[index].drift.after(plan.object.polling_interval);
+        self.schedule(sim, index, next);
+        let Some(target) = self.target(sim, index) else { return };
+        let reads = self.read_all(sim, (prometheus, queues), now, index, target, false);
+        let states: Vec<TriggerState> = reads.iter().map(|read| read.state).collect();
+        let formula = plan.object.scaling_modifiers.as_ref().map(|modifiers| {
+            let value = composite_milli(plan, &reads);
+            value.is_ok_and(|milli| milli as f64 / 1e3 > modifiers.activation_target.as_f64())
+        });
+        let own = &self.all[index];
+        let view = PollView {
+            now,
+            created: own.created,
+            last_active: own.last_active,
+            replicas: replicas_of(sim, target),
+            active: is_active(&plan.object, &states, formula),
+            failed: states.iter().any(|state| state.failed),
+        };
+        let decision = poll_decision(&plan.object, &view);
+        if decision.refreshes_last_active {
+            self.all[index].last_active = Some(sim.setup.whole_seconds(now));
+        }
+        if decision.replicas != view.replicas {
+            write(sim, now, target, plan, &view, &decision, &reads);
+        }
     }
-    if decision.replicas != view.replicas {
-        write(context, now, target, plan, &view, &decision, &reads);
+
+    /// What the autoscaler reads as its metric at `position`: the trigger's value, or that of the formula.
+    ///
+    /// # Errors
+    /// A trigger fails and there is no fallback for it, or not yet.
+    pub(super) fn external_metric(
+        &mut self,
+        sim: &mut Sim<'_>,
+        prometheus: &Prometheus,
+        queues: &mut Queues,
+        now: SimTime,
+        owner: u32,
+        position: usize,
+    ) -> Result<i64, String> {
+        let index = owner as usize;
+        let plan = self.all[index].plan;
+        let Some(target) = self.target(sim, index) else {
+            return Err("the scale target does not exist".to_owned());
+        };
+        if plan.object.scaling_modifiers.is_some() {
+            let reads = self.read_all(sim, (prometheus, queues), now, index, target, true);
+            return composite_milli(plan, &reads);
+        }
+        let read = self.read_one(sim, (prometheus, queues), now, (index, position), target, true);
+        match read.outcome {
+            FallbackRead::Value(milli) | FallbackRead::Synthetic(milli) => Ok(milli),
+            FallbackRead::Nil | FallbackRead::Failed => Err(read.problem.unwrap_or_else(|| "it failed".to_owned())),
+        }
+    }
+
+    /// Reads every trigger; those that metrics-server serves are idle and fail never.
+    fn read_all(
+        &mut self,
+        sim: &mut Sim<'_>,
+        (prometheus, queues): (&Prometheus, &mut Queues),
+        now: SimTime,
+        index: usize,
+        target: WorkloadId,
+        by_autoscaler: bool,
+    ) -> Vec<Read> {
+        let count = self.all[index].plan.object.triggers.len();
+        (0..count)
+            .map(|trigger| self.read_one(sim, (prometheus, &mut *queues), now, (index, trigger), target, by_autoscaler))
+            .collect()
+    }
+
+    /// Reads one trigger, for a poll or for the autoscaler, which is served what the last poll read where the trigger says so.
+    fn read_one(
+        &mut self,
+        sim: &mut Sim<'_>,
+        (prometheus, queues): (&Prometheus, &mut Queues),
+        now: SimTime,
+        (index, trigger): (usize, usize),
+        target: WorkloadId,
+        by_autoscaler: bool,
+    ) -> Read {
+        let plan = self.all[index].plan;
+        let spec = &plan.object.triggers[trigger];
+        if spec.source.is_resource() {
+            return Read { outcome: FallbackRead::Nil, state: TriggerState::default(), problem: None };
+        }
+        let mut memory = std::mem::take(&mut self.all[index].memory[trigger]);
+        let cached = if by_autoscaler && spec.use_cached_metrics { memory.polled } else { None };
+        let (value, active, problem) = match cached {
+            Some(Some(milli)) => (Some(milli), false, None),
+            Some(None) => (None, false, Some("the last poll failed".to_owned())),
+            None => match triggers::read_current(sim, (prometheus, queues), now, &plan.sources(), trigger, &mut memory)
+            {
+                Ok(value) => (Some(value.milli), value.active, None),
+                Err(problem) => (None, false, Some(problem)),
+            },
+        };
+        if !by_autoscaler {
+            memory.polled = Some(value);
+        }
+        note_failures(sim, now, plan, trigger, target, problem.as_deref(), &mut memory);
+        let workload = sim.world.workload(target);
+        let counts = FallbackCounts {
+            replicas: replicas_of(sim, target),
+            ready: i32::try_from(workload.ready).unwrap_or(i32::MAX),
+        };
+        let goal = fallback_goal(&plan.object, spec);
+        let is_known = !matches!(plan.readers[trigger], TriggerReader::Unknown(_));
+        let fallback = valid_fallback(&plan.object).filter(|_| is_known);
+        let outcome = read_with_fallback(fallback, value, &mut memory.failures, goal, counts);
+        self.all[index].memory[trigger] = memory;
+        let in_fallback = matches!(outcome, FallbackRead::Synthetic(_) | FallbackRead::Nil);
+        Read { outcome, state: TriggerState { active: active || in_fallback, failed: problem.is_some() }, problem }
     }
 }
 
 /// Writes what a poll decided, with the values of the triggers.
 fn write(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
     now: SimTime,
     target: WorkloadId,
     plan: &ScalingPlan,
@@ -220,117 +338,30 @@ fn write(
             (EventKind::ScaleTargetDeactivated, format!("KEDA: no trigger is active, {since}"))
         }
     };
-    set_replicas(context, now, target, decision.replicas, kind, (&reason, &values));
+    set_replicas(sim, now, target, decision.replicas, kind, (&reason, &values));
 }
 
 fn set_replicas(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
     now: SimTime,
     target: WorkloadId,
     replicas: i32,
     kind: EventKind,
     why: (&str, &str),
 ) {
-    if replicas_of(context, target) != replicas {
-        context.world.rescale(target, u32::try_from(replicas).unwrap_or(0), now, kind, why);
-        workload_controllers::wake(context, target);
+    if replicas_of(sim, target) != replicas {
+        sim.world.rescale(target, u32::try_from(replicas).unwrap_or(0), now, kind, why);
+        workload_controllers::wake(sim, target);
     }
 }
 
-fn replicas_of(context: &Context<'_>, target: WorkloadId) -> i32 {
-    i32::try_from(context.world.workload(target).replicas).unwrap_or(i32::MAX)
-}
-
-/// The workload that the object scales, which may have come to be after it.
-fn target(context: &mut Context<'_>, index: usize) -> Option<WorkloadId> {
-    let object = &context.scaled_objects[index].plan.object;
-    if context.scaled_objects[index].target.is_none() {
-        context.scaled_objects[index].target = context.scaled_workload(object.namespace, object.target);
-    }
-    context.scaled_objects[index].target
-}
-
-/// What the autoscaler reads as its metric at `position`: the trigger's value, or that of the formula.
-///
-/// # Errors
-/// A trigger fails and there is no fallback for it, or not yet.
-pub(super) fn external_metric(
-    context: &mut Context<'_>,
-    now: SimTime,
-    owner: u32,
-    position: usize,
-) -> Result<i64, String> {
-    let index = owner as usize;
-    let plan = context.scaled_objects[index].plan;
-    let Some(target) = target(context, index) else { return Err("the scale target does not exist".to_owned()) };
-    if plan.object.scaling_modifiers.is_some() {
-        let reads = read_all(context, now, index, target, true);
-        return composite_milli(plan, &reads);
-    }
-    let read = read_one(context, now, index, position, target, true);
-    match read.outcome {
-        FallbackRead::Value(milli) | FallbackRead::Synthetic(milli) => Ok(milli),
-        FallbackRead::Nil | FallbackRead::Failed => Err(read.problem.unwrap_or_else(|| "it failed".to_owned())),
-    }
-}
-
-/// Reads every trigger; those that metrics-server serves are idle and fail never.
-fn read_all(
-    context: &mut Context<'_>,
-    now: SimTime,
-    index: usize,
-    target: WorkloadId,
-    by_autoscaler: bool,
-) -> Vec<Read> {
-    let count = context.scaled_objects[index].plan.object.triggers.len();
-    (0..count).map(|trigger| read_one(context, now, index, trigger, target, by_autoscaler)).collect()
-}
-
-/// Reads one trigger, for a poll or for the autoscaler, which is served what the last poll read where the trigger says so.
-fn read_one(
-    context: &mut Context<'_>,
-    now: SimTime,
-    index: usize,
-    trigger: usize,
-    target: WorkloadId,
-    by_autoscaler: bool,
-) -> Read {
-    let plan = context.scaled_objects[index].plan;
-    let spec = &plan.object.triggers[trigger];
-    if spec.source.is_resource() {
-        return Read { outcome: FallbackRead::Nil, state: TriggerState::default(), problem: None };
-    }
-    let mut memory = std::mem::take(&mut context.scaled_objects[index].memory[trigger]);
-    let cached = if by_autoscaler && spec.use_cached_metrics { memory.polled } else { None };
-    let (value, active, problem) = match cached {
-        Some(Some(milli)) => (Some(milli), false, None),
-        Some(None) => (None, false, Some("the last poll failed".to_owned())),
-        None => match triggers::read_current(context, now, &plan.sources(), trigger, &mut memory) {
-            Ok(value) => (Some(value.milli), value.active, None),
-            Err(problem) => (None, false, Some(problem)),
-        },
-    };
-    if !by_autoscaler {
-        memory.polled = Some(value);
-    }
-    note_failures(context, now, plan, trigger, target, problem.as_deref(), &mut memory);
-    let workload = context.world.workload(target);
-    let counts = FallbackCounts {
-        replicas: replicas_of(context, target),
-        ready: i32::try_from(workload.ready).unwrap_or(i32::MAX),
-    };
-    let goal = fallback_goal(&plan.object, spec);
-    let is_known = !matches!(plan.readers[trigger], TriggerReader::Unknown(_));
-    let fallback = valid_fallback(&plan.object).filter(|_| is_known);
-    let outcome = read_with_fallback(fallback, value, &mut memory.failures, goal, counts);
-    context.scaled_objects[index].memory[trigger] = memory;
-    let in_fallback = matches!(outcome, FallbackRead::Synthetic(_) | FallbackRead::Nil);
-    Read { outcome, state: TriggerState { active: active || in_fallback, failed: problem.is_some() }, problem }
+fn replicas_of(sim: &Sim<'_>, target: WorkloadId) -> i32 {
+    i32::try_from(sim.world.workload(target).replicas).unwrap_or(i32::MAX)
 }
 
 /// Notes the first and the end of a series of failures.
 fn note_failures(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
     now: SimTime,
     plan: &ScalingPlan,
     trigger: usize,
@@ -348,7 +379,7 @@ fn note_failures(
         Some(problem) => (EventKind::TriggerFailed, format!("{name}: {problem}")),
         None => (EventKind::TriggerRecovered, name.to_string()),
     };
-    context.world.note(now, kind, Some(target), text);
+    sim.world.note(now, kind, Some(target), text);
 }
 
 /// The formula's value in thousandths. While a trigger is in fallback its synthetic value stands for the whole.

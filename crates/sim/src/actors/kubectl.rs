@@ -7,6 +7,7 @@ pub(super) mod drain;
 
 use super::context::Context;
 use super::news::News;
+use super::sim::Sim;
 use crate::cluster::{Node, NodePhase};
 use crate::domain::taints::TaintEffect;
 use crate::domain::which::{By, Which};
@@ -22,10 +23,10 @@ fn cordon_taint() -> Taint {
 ///
 /// # Errors
 /// The names of several nodes whose host name it is.
-pub(super) fn nodes_called(context: &Context<'_>, name: &str) -> Result<Vec<NodeId>, String> {
-    let live = context.world.live_nodes().iter().copied();
+pub(super) fn nodes_called(sim: &Sim<'_>, name: &str) -> Result<Vec<NodeId>, String> {
+    let live = sim.world.live_nodes().iter().copied();
     let of = |matches: &dyn Fn(&Node) -> bool| -> Vec<NodeId> {
-        live.clone().filter(|&node| matches(context.world.node(node))).collect()
+        live.clone().filter(|&node| matches(sim.world.node(node))).collect()
     };
     let exact = of(&|node| node.is_called(name));
     if !exact.is_empty() {
@@ -35,7 +36,7 @@ pub(super) fn nodes_called(context: &Context<'_>, name: &str) -> Result<Vec<Node
     if short.len() < 2 {
         return Ok(short);
     }
-    let names: Vec<&str> = short.iter().map(|&node| context.world.node(node).name.as_str()).collect();
+    let names: Vec<&str> = short.iter().map(|&node| sim.world.node(node).name.as_str()).collect();
     Err(names.join(", "))
 }
 
@@ -43,39 +44,34 @@ pub(super) fn nodes_called(context: &Context<'_>, name: &str) -> Result<Vec<Node
 ///
 /// # Errors
 /// The names of the nodes of which one is meant.
-fn chosen(context: &Context<'_>, which: &Which, there: impl Fn(&Node) -> bool) -> Result<Vec<NodeId>, String> {
+fn chosen(sim: &Sim<'_>, which: &Which, there: impl Fn(&Node) -> bool) -> Result<Vec<NodeId>, String> {
     let mut nodes = match &which.by {
-        By::Name(name) => nodes_called(context, name.name.as_str())?,
+        By::Name(name) => nodes_called(sim, name.name.as_str())?,
         By::Labels(_) => {
-            let live = context.world.live_nodes().iter().copied();
-            live.filter(|&node| which.has_labels(&context.world.node(node).labels)).collect()
+            let live = sim.world.live_nodes().iter().copied();
+            live.filter(|&node| which.has_labels(&sim.world.node(node).labels)).collect()
         }
     };
-    nodes.retain(|&node| there(context.world.node(node)));
-    nodes.sort_by_key(|&node| context.world.node(node).created);
+    nodes.retain(|&node| there(sim.world.node(node)));
+    nodes.sort_by_key(|&node| sim.world.node(node).created);
     nodes.truncate(which.most.map_or(usize::MAX, |most| most as usize));
     Ok(nodes)
 }
 
 /// As [`chosen`]. Says so if several nodes have the host name of one.
-fn chosen_or_say(
-    context: &mut Context<'_>,
-    now: SimTime,
-    which: &Which,
-    there: impl Fn(&Node) -> bool,
-) -> Option<Vec<NodeId>> {
-    let chosen = chosen(context, which, there);
+fn chosen_or_say(sim: &mut Sim<'_>, now: SimTime, which: &Which, there: impl Fn(&Node) -> bool) -> Option<Vec<NodeId>> {
+    let chosen = chosen(sim, which, there);
     if let Err(names) = &chosen {
-        context.world.note_unmet(now, format!("several nodes have the host name {which}: {names}"));
+        sim.world.note_unmet(now, format!("several nodes have the host name {which}: {names}"));
     }
     chosen.ok()
 }
 
 /// The nodes that are meant, of those that have registered: before that there is no Node object. Says so if there are none.
-fn chosen_nodes(context: &mut Context<'_>, now: SimTime, to: &str, which: &Which) -> Vec<NodeId> {
-    let nodes = chosen_or_say(context, now, which, |node| node.phase == NodePhase::Registered);
+fn chosen_nodes(sim: &mut Sim<'_>, now: SimTime, to: &str, which: &Which) -> Vec<NodeId> {
+    let nodes = chosen_or_say(sim, now, which, |node| node.phase == NodePhase::Registered);
     if nodes.as_ref().is_some_and(Vec::is_empty) {
-        context.world.note_unmet(now, format!("there is no node {which} to {to}"));
+        sim.world.note_unmet(now, format!("there is no node {which} to {to}"));
     }
     nodes.unwrap_or_default()
 }

@@ -12,7 +12,8 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::event::{KubeletEvent, class};
 use super::news::News;
-use super::{metrics_server, probes, volumes};
+use super::probes;
+use super::sim::Sim;
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::world::found::FoundPod;
@@ -93,10 +94,10 @@ struct Pulls<'s> {
 
 impl<'s> Pulls<'s> {
     /// To a node: Fargate has a rate of its own, which includes unpacking.
-    fn to(context: &Context<'s>, node: NodeId) -> Self {
-        let images = &context.setup.scenario.images;
-        let of_fargate = matches!(context.world.node(node).origin, NodeOrigin::Fargate(_));
-        let fargate = context.setup.policy.fargate.as_ref().filter(|_| of_fargate);
+    fn to(sim: &Sim<'s>, node: NodeId) -> Self {
+        let images = &sim.setup.scenario.images;
+        let of_fargate = matches!(sim.world.node(node).origin, NodeOrigin::Fargate(_));
+        let fargate = sim.setup.policy.fargate.as_ref().filter(|_| of_fargate);
         Self { images, rates: fargate.map_or((images.pull_rate, images.unpack_rate), |own| (own.pull_rate, i64::MAX)) }
     }
 }
@@ -112,10 +113,10 @@ fn pull_time(settings: Pulls<'_>, bytes: i64) -> SimDuration {
 /// The pod has just been bound: its volumes are attached and its images pulled, those of init containers first, then its
 /// containers start.
 pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Some(attached) = volumes::attach(context, now, pod) else { return };
-    let state = context.world.pod(pod);
+    let Some(attached) = context.volumes.attach(&mut context.sim, now, pod) else { return };
+    let state = context.sim.world.pod(pod);
     let Some(node) = state.node else { return };
-    let times = context.times_of(state.workload);
+    let times = context.sim.times_of(state.workload);
     let settings = Pulls::to(context, node);
     let network = if state.spec.host_network { None } else { network_ready(context, node) };
     let mut at = attached.max(now + BIND).max(network.unwrap_or(now));
@@ -133,7 +134,7 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     let pulled = state.spec.containers.iter().map(|container| Symbol::new(&container.image));
     let there = pulled.map(|image| context.images.available(settings, node, image, at)).max().unwrap_or(at);
-    context.queue.schedule(there + CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
+    context.sim.queue.schedule(there + CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
 }
 
 /// When the network plugin of a node is ready; `None` for a node without a machine. Before, the kubelet starts no pod outside the host's
@@ -142,9 +143,9 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// Source: Kubernetes 1.36 `pkg/kubelet/kubelet.go`, `SyncPod` (`NetworkNotReady`).
 /// Deviation: the network plugin is ready after its time among `ec2.launch_latency`, whenever the pod of its DaemonSet runs; the kubelet then looks
 /// at its pods at once, and not within 1.5s.
-fn network_ready(context: &Context<'_>, node: NodeId) -> Option<SimTime> {
-    let registered = context.world.record().nodes.get(node.index())?.registered?;
-    let boot = context.machine(node)?.boot;
+fn network_ready(sim: &Sim<'_>, node: NodeId) -> Option<SimTime> {
+    let registered = sim.world.record().nodes.get(node.index())?.registered?;
+    let boot = sim.machine(node)?.boot;
     Some(registered + (boot.network - boot.registered))
 }
 
@@ -154,8 +155,8 @@ pub(super) fn found(context: &mut Context<'_>, now: SimTime, pod: PodId, found: 
         return take_up(context, now, pod);
     }
     // Its volumes have been attached for long: when they are ready is of no matter.
-    let _ = volumes::attach(context, now, pod);
-    let state = context.world.pod(pod);
+    let _ = context.volumes.attach(&mut context.sim, now, pod);
+    let state = context.sim.world.pod(pod);
     let init = state.spec.init_containers.iter().map(|init| &init.container.image);
     for image in state.spec.containers.iter().map(|container| &container.image).chain(init) {
         context.images.found(found.node, Symbol::new(image), now);
@@ -164,7 +165,7 @@ pub(super) fn found(context: &mut Context<'_>, now: SimTime, pod: PodId, found: 
     if found.ready {
         context.tell(now, News::PodServes(pod));
     } else if let Some(wait) = probes::pod_ready_after(context, pod) {
-        context.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
+        context.sim.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
     }
 }
 
@@ -175,7 +176,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     context.world.start_pod(pod, now);
-    metrics_server::pod_starts_up(context, pod);
+    context.metrics.pod_starts_up(&context.sim, &context.usages, pod);
     context.tell(now, News::PodStarted(pod));
     probes::watch(context, pod);
     match probes::pod_ready_after(context, pod) {
@@ -240,7 +241,7 @@ pub(super) fn delete_within(
     match bound {
         None => {
             context.tell(now, News::PodWithdrawn(pod));
-            volumes::pod_gone(context, now, pod, false);
+            context.volumes.pod_gone(&mut context.sim, now, pod, false);
             leave(context, now, pod);
         }
         Some(node) => {
@@ -256,13 +257,13 @@ pub(super) fn delete_within(
 /// ended, and takes no time to that.
 ///
 /// Source: `kuberuntime_container.go`, `killContainer`; `kuberuntime_termination_order.go`.
-pub(super) fn stop_time(context: &Context<'_>, pod: PodId, grace: SimDuration) -> SimDuration {
-    let state = context.world.pod(pod);
+pub(super) fn stop_time(sim: &Sim<'_>, pod: PodId, grace: SimDuration) -> SimDuration {
+    let state = sim.world.pod(pod);
     let longest = |hooks: &mut dyn Iterator<Item = SimDuration>| hooks.max().unwrap_or(SimDuration::ZERO);
     let hook = longest(&mut state.spec.containers.iter().map(|container| container.pre_stop));
     let of_sidecars = longest(&mut state.spec.sidecars().map(|container| container.pre_stop));
     let most = if hook >= grace && grace > SimDuration::ZERO { grace + HOOK_EXTENSION } else { grace };
-    let stopped = (hook + context.times_of(state.workload).shutdown_time).min(most);
+    let stopped = (hook + sim.times_of(state.workload).shutdown_time).min(most);
     stopped.max(of_sidecars.min(grace))
 }
 
@@ -271,7 +272,7 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if context.world.pod(pod).phase == PodPhase::Gone {
         return;
     }
-    volumes::pod_gone(context, now, pod, false);
+    context.volumes.pod_gone(&mut context.sim, now, pod, false);
     leave(context, now, pod);
 }
 
@@ -281,9 +282,9 @@ fn ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     if context.world.workload(context.world.pod(pod).workload).kind.keeps_ended_pods() {
-        volumes::pod_ended(context, now, pod);
+        context.volumes.pod_ended(&mut context.sim, now, pod);
     } else {
-        volumes::pod_gone(context, now, pod, false);
+        context.volumes.pod_gone(&mut context.sim, now, pod, false);
     }
     leave(context, now, pod);
 }
@@ -340,12 +341,12 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if was_ready {
         context.tell(now, News::PodServesNoMore(pod));
     }
-    volumes::pod_gone(context, now, pod, true);
+    context.volumes.pod_gone(&mut context.sim, now, pod, true);
     context.world.remove_pod(pod, now);
     context.tell(now, News::PodLost(pod));
 }
 
 /// Notes that are about a pod's owner, kept here so that their wording is in one place.
-pub(super) fn note_applied(context: &mut Context<'_>, now: SimTime, workload: crate::domain::WorkloadId, what: &str) {
-    context.world.note(now, EventKind::ManifestApplied, Some(workload), what);
+pub(super) fn note_applied(sim: &mut Sim<'_>, now: SimTime, workload: crate::domain::WorkloadId, what: &str) {
+    sim.world.note(now, EventKind::ManifestApplied, Some(workload), what);
 }

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use super::context::Context;
+use super::cpu_shares::CpuShares;
 use super::cpu_use::CpuUse;
 use super::event::{LoadEvent, class};
 use super::load_steps::LoadStep;
 use super::of_workloads::OfWorkloads;
-use super::setup::{LoadPart, LoadPlan};
-use super::{cpu_shares, prometheus, queue_loop, usage_loop};
+use super::setup::{LoadPart, LoadPlan, Setup};
+use super::sim::Sim;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Check, SimDuration, SimTime, WorkloadId};
@@ -152,57 +153,93 @@ pub(super) fn count_up_to(loads: &mut [LoadLoop], now: SimTime) {
     }
 }
 
+/// Every load of the setup, in its order.
+#[derive(Debug)]
+pub(super) struct Loads {
+    pub(super) all: Vec<LoadLoop>,
+    /// The positions of each workload's.
+    pub(super) of: OfWorkloads,
+}
+
+impl Loads {
+    pub(super) fn new(setup: &Setup<'_>, streams: &Streams) -> Self {
+        let load = |plan| LoadLoop::new(plan, streams, setup.scenario.metrics_server.resolution).checked(setup.check);
+        Self { all: setup.loads.iter().map(load).collect(), of: OfWorkloads::default() }
+    }
+}
+
 /// Puts the first step of every load on the queue.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let setup = context.setup;
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    let setup = sim.setup;
     for (load, plan) in setup.loads.iter().enumerate() {
         if let Some(first) = plan.steps.first() {
-            context.queue.schedule(first.at, class::LOAD, LoadEvent::LoadStep(load as u32, 0));
+            sim.queue.schedule(first.at, class::LOAD, LoadEvent::LoadStep(load as u32, 0));
         }
     }
 }
 
-/// Requests come from elsewhere from now on.
-pub(super) fn step(context: &mut Context<'_>, now: SimTime, load: u32, step: u32) {
-    let setup = context.setup;
-    let Some(plan) = setup.loads.get(load as usize) else { return };
-    let Some(LoadStep { source, part, .. }) = plan.steps.get(step as usize) else { return };
-    if let Some(next) = plan.steps.get(step as usize + 1) {
-        context.queue.schedule(next.at, class::LOAD, LoadEvent::LoadStep(load, step + 1));
-    }
-    let before = context.loads[load as usize].model.source();
-    let own = &mut context.loads[load as usize];
-    if own.part != Some(part)
-        && let Some(LoadPart { service, spacing }) = plan.parts.get(part as usize)
-    {
-        own.part = Some(part);
-        own.model.set_service(*service, spacing.clone(), now);
-    }
-    own.model.set_source(source, now);
-    let workload = context.loads[load as usize].id;
-    match (before, source) {
-        (_, Source::Closed { clients, remaining, think_time }) => {
-            let people = counted(u64::from(clients), "client", "clients");
-            let mut message = format!("{people}, {}", requests(remaining));
-            if think_time > SimDuration::ZERO {
-                let _ = write!(message, ", pauses of {think_time}");
+impl Loads {
+    /// Requests come from elsewhere from now on.
+    pub(super) fn step(&mut self, sim: &mut Sim<'_>, cpu_shares: &mut CpuShares, now: SimTime, load: u32, step: u32) {
+        let setup = sim.setup;
+        let Some(plan) = setup.loads.get(load as usize) else { return };
+        let Some(LoadStep { source, part, .. }) = plan.steps.get(step as usize) else { return };
+        if let Some(next) = plan.steps.get(step as usize + 1) {
+            sim.queue.schedule(next.at, class::LOAD, LoadEvent::LoadStep(load, step + 1));
+        }
+        let before = self.all[load as usize].model.source();
+        let own = &mut self.all[load as usize];
+        if own.part != Some(part)
+            && let Some(LoadPart { service, spacing }) = plan.parts.get(part as usize)
+        {
+            own.part = Some(part);
+            own.model.set_service(*service, spacing.clone(), now);
+        }
+        own.model.set_source(source, now);
+        let workload = self.all[load as usize].id;
+        match (before, source) {
+            (_, Source::Closed { clients, remaining, think_time }) => {
+                let people = counted(u64::from(clients), "client", "clients");
+                let mut message = format!("{people}, {}", requests(remaining));
+                if think_time > SimDuration::ZERO {
+                    let _ = write!(message, ", pauses of {think_time}");
+                }
+                sim.world.note(now, EventKind::LoadStarted, workload, message);
             }
-            context.world.note(now, EventKind::LoadStarted, workload, message);
+            (Source::Idle, Source::Open { rate }) if rate > 0.0 => {
+                sim.world.note(now, EventKind::LoadStarted, workload, rate_text(rate));
+            }
+            (Source::Idle, Source::Cpu { milli }) if milli > 0.0 => {
+                sim.world.note(
+                    now,
+                    EventKind::LoadStarted,
+                    workload,
+                    format!("{} cores in use", libm::round(milli) / 1e3),
+                );
+            }
+            _ => {}
         }
-        (Source::Idle, Source::Open { rate }) if rate > 0.0 => {
-            context.world.note(now, EventKind::LoadStarted, workload, rate_text(rate));
-        }
-        (Source::Idle, Source::Cpu { milli }) if milli > 0.0 => {
-            context.world.note(
-                now,
-                EventKind::LoadStarted,
-                workload,
-                format!("{} cores in use", libm::round(milli) / 1e3),
-            );
-        }
-        _ => {}
+        self.settle(sim, cpu_shares, now, load as usize);
     }
-    settle(context, now, load as usize);
+
+    /// The load changes by itself.
+    pub(super) fn shift(&mut self, sim: &mut Sim<'_>, cpu_shares: &mut CpuShares, now: SimTime, load: u32) {
+        let own = &mut self.all[load as usize];
+        own.shift = None;
+        own.model.advance(now);
+        if own.model.is_finished() {
+            own.model.set_source(Source::Idle, now);
+            let message = format!("{} answered", requests(own.model.completed()));
+            sim.world.note(now, EventKind::LoadFinished, own.id, message);
+        }
+        self.settle(sim, cpu_shares, now, load as usize);
+    }
+
+    /// After any change of source or replicas: takes the new rates, and shares the CPU of nodes that are short of it.
+    fn settle(&mut self, sim: &mut Sim<'_>, cpu_shares: &mut CpuShares, now: SimTime, load: usize) {
+        self.take_rates(sim, now, load);
+        cpu_shares.demand_changed(sim, self, now, load);
+    }
 }
 
 /// A rate for people: two decimals, below one request per second four.
@@ -216,69 +253,53 @@ fn requests(number: f64) -> String {
     counted(libm::round(number) as u64, "request", "requests")
 }
 
-/// The load changes by itself.
-pub(super) fn shift(context: &mut Context<'_>, now: SimTime, load: u32) {
-    let own = &mut context.loads[load as usize];
-    own.shift = None;
-    own.model.advance(now);
-    if own.model.is_finished() {
-        own.model.set_source(Source::Idle, now);
-        let message = format!("{} answered", requests(own.model.completed()));
-        context.world.note(now, EventKind::LoadFinished, own.id, message);
-    }
-    settle(context, now, load as usize);
-}
-
 /// The number of Ready replicas of a workload has changed.
 pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    for at in 0..context.loads_of.of(workload).len() {
-        let load = context.loads_of.of(workload)[at];
-        let own = &mut context.loads[load];
+    for at in 0..context.loads.of.of(workload).len() {
+        let load = context.loads.of.of(workload)[at];
+        let own = &mut context.loads.all[load];
         own.model.set_replicas(own.replicas.clone(), now);
-        settle(context, now, load);
+        context.loads.settle(&mut context.sim, &mut context.cpu_shares, now, load);
     }
-    usage_loop::replicas_changed(context, now, workload);
-    prometheus::replicas_changed(context, workload);
-    queue_loop::replicas_changed(context, now, workload);
+    context.usages.replicas_changed(&mut context.sim, &mut context.metrics, now, workload);
+    context.prometheus.replicas_changed(&mut context.sim, &mut context.loads, workload);
+    context.queues.replicas_changed(&mut context.sim, &mut context.metrics, now, workload);
 }
 
 /// A workload has come to be: loads that name it find it.
 pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) {
     let name = context.world.workload(workload).name;
-    for load in &mut context.loads {
+    for load in &mut context.loads.all {
         if load.workload == name {
             load.id = Some(workload);
         }
     }
-    context.loads_of = OfWorkloads::new(context.loads.iter().map(|load| load.id));
-    queue_loop::workload_applied(context, workload);
-    usage_loop::workload_applied(context, workload);
+    context.loads.of = OfWorkloads::new(context.loads.all.iter().map(|load| load.id));
+    context.queues.workload_applied(&context.sim, workload);
+    context.usages.workload_applied(&context.sim, workload);
 }
 
-/// The nodes leave the replicas another amount of CPU than before.
-pub(super) fn set_cpu_available(context: &mut Context<'_>, now: SimTime, load: usize, milli: Option<i64>) {
-    context.loads[load].model.set_cpu_available(milli, now);
-    take_rates(context, now, load);
-}
-
-/// After any change of source or replicas: takes the new rates, and shares the CPU of nodes that are short of it.
-fn settle(context: &mut Context<'_>, now: SimTime, load: usize) {
-    take_rates(context, now, load);
-    cpu_shares::demand_changed(context, now, load);
-}
-
-/// After any change of source or replicas: takes the new rate of CPU use, and re-arms the timer for the model's own next
-/// change.
-fn take_rates(context: &mut Context<'_>, now: SimTime, load: usize) {
-    let own = &mut context.loads[load];
-    own.count_cpu(now);
-    own.ready = own.id.map_or(0, |id| context.world.workload(id).ready);
-    let counted = own.ready == 0 || own.model.is_exact();
-    let rate = if counted { 0 } else { own.model.cpu_use_micro() / i64::from(own.ready) };
-    own.cpu.set_rate(rate, now);
-    if let Some(timer) = own.shift.take() {
-        context.queue.cancel(timer);
+impl Loads {
+    /// The nodes leave the replicas another amount of CPU than before.
+    pub(super) fn set_cpu_available(&mut self, sim: &mut Sim<'_>, now: SimTime, load: usize, milli: Option<i64>) {
+        self.all[load].model.set_cpu_available(milli, now);
+        self.take_rates(sim, now, load);
     }
-    own.shift =
-        own.model.next_change(now).map(|at| context.queue.schedule(at, class::LOAD, LoadEvent::LoadShift(load as u32)));
+
+    /// After any change of source or replicas: takes the new rate of CPU use, and re-arms the timer for the model's own next
+    /// change.
+    fn take_rates(&mut self, sim: &mut Sim<'_>, now: SimTime, load: usize) {
+        let own = &mut self.all[load];
+        own.count_cpu(now);
+        own.ready = own.id.map_or(0, |id| sim.world.workload(id).ready);
+        let counted = own.ready == 0 || own.model.is_exact();
+        let rate = if counted { 0 } else { own.model.cpu_use_micro() / i64::from(own.ready) };
+        debug_assert!(rate >= 0, "a replica uses {rate}");
+        own.cpu.set_rate(rate, now);
+        if let Some(timer) = own.shift.take() {
+            sim.queue.cancel(timer);
+        }
+        own.shift =
+            own.model.next_change(now).map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::LoadShift(load as u32)));
+    }
 }

@@ -4,19 +4,20 @@
 
 use super::context::Context;
 use super::event::{LoadEvent, class};
-use super::{metrics_server, restarts, usage_loop, vertical};
+use super::restarts;
+use super::sim::Sim;
 use crate::cluster::PodPhase;
 use crate::domain::{PodId, SimDuration, SimTime};
 
 /// Between two looks at the containers of a workload.
 const LOOK: SimDuration = SimDuration::from_secs(10);
 /// Looks begin with the first request, where the scenario says what requests need.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let setup = context.setup;
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    let setup = sim.setup;
     for (load, plan) in setup.loads.iter().enumerate() {
         let modelled = plan.parts.iter().any(|part| part.service.memory.is_some());
         if let (true, Some(first)) = (modelled, plan.steps.first()) {
-            context.queue.schedule(first.at + LOOK, class::MACHINES, LoadEvent::MemoryCheck(load as u32));
+            sim.queue.schedule(first.at + LOOK, class::MACHINES, LoadEvent::MemoryCheck(load as u32));
         }
     }
 }
@@ -24,14 +25,14 @@ pub(super) fn begin(context: &mut Context<'_>) {
 /// Looks at the pods of one load.
 pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
     context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryCheck(load));
-    let Some(workload) = context.loads.get(load as usize).and_then(|load| load.id) else { return };
+    let Some(workload) = context.loads.all.get(load as usize).and_then(|load| load.id) else { return };
     for pod in context.world.workload(workload).pods.clone() {
         let state = context.world.pod(pod);
         if state.phase != PodPhase::Running || !state.is_active() {
             continue;
         }
-        usage_loop::look_at_node_of(context, pod);
-        if let Some((needed, limit)) = metrics_server::memory_and_limit(context, now, pod)
+        context.usages.look_at_node_of(&mut context.sim, pod);
+        if let Some((needed, limit)) = context.metrics.memory_and_limit(&context.sim, &mut context.loads, now, pod)
             && needed > limit
         {
             kill(context, now, pod, needed, limit);
@@ -41,7 +42,7 @@ pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
 
 /// The memory that a pod uses by what the scenario states is held against the limits of its containers.
 pub(super) fn look(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if let Some((container, needed, limit)) = usage_loop::over_limit(context, pod) {
+    if let Some((container, needed, limit)) = context.usages.over_limit(&context.sim, pod) {
         kill_container(context, now, (pod, container), needed, limit);
     }
 }
@@ -53,7 +54,7 @@ fn kill(context: &mut Context<'_>, now: SimTime, pod: PodId, needed: i64, limit:
 
 /// The kernel kills a container, by its place in the pod, and its pod starts anew.
 fn kill_container(context: &mut Context<'_>, now: SimTime, (pod, container): (PodId, usize), needed: i64, limit: i64) {
-    vertical::out_of_memory(context, now, pod, container);
+    context.vertical.out_of_memory(&mut context.sim, now, pod, container);
     let mib = |bytes: i64| bytes / (1 << 20);
     let why = format!("OOMKilled: it needs {} MiB, its limit is {} MiB", mib(needed), mib(limit));
     restarts::restart(context, now, pod, SimDuration::ZERO, &why);

@@ -22,9 +22,13 @@ use super::context::Context;
 use super::cpu_use::CpuUse;
 use super::drift::until_beat;
 use super::event::{MetricsEvent, class};
+use super::load_loop::Loads;
 use super::load_loop::{self, LoadLoop};
 use super::queue_loop::QueueLoop;
+use super::queue_loop::Queues;
 use super::setup::{Action, LoadPlan, Setup, Step};
+use super::sim::Sim;
+use super::usage_loop::Usages;
 use super::usage_loop::{self, StartUp, StatedMemory};
 use crate::cluster::{NodePhase, PodPhase, Workload, WorkloadKind};
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
@@ -433,122 +437,136 @@ pub(super) fn memory_in_use((requests, stated): (Option<i64>, StatedMemory), spe
 
 /// Whether requests or messages are simulated for a workload.
 pub(super) fn is_metered(context: &Context<'_>, workload: WorkloadId) -> bool {
-    !context.loads_of.of(workload).is_empty() || context.queues.iter().any(|queue| queue.id == Some(workload))
+    !context.loads.of.of(workload).is_empty() || context.queues.all.iter().any(|queue| queue.id == Some(workload))
 }
 
 /// A Ready pod takes its share of requests and messages from now on.
 pub(super) fn begin_serving(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let workload = context.world.pod(pod).workload;
-    let total = context.metrics.pod_ready(pod, workload, &mut context.loads, now);
+    let total = context.metrics.pod_ready(pod, workload, &mut context.loads.all, now);
     if context.setup.keeps_meters && is_metered(context, workload) {
         context.world.begin_serving(pod, now, total);
     }
 }
 
-/// The pod takes no share any more.
-pub(super) fn end_serving(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let workload = context.world.pod(pod).workload;
-    let total = context.metrics.pod_unready(pod, workload, &mut context.loads, now);
-    if context.setup.keeps_meters {
-        context.world.end_serving(pod, now, total);
-    }
-}
-
-/// CPU that a replica of the workload that was always Ready would have used by `now`, in millionths of a CPU times microseconds.
-pub(super) fn used_by_replica(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) -> i128 {
-    context.metrics.count_up_to(&mut context.loads, now);
-    let load = context.loads_of.of(workload).first().map(|&load| &context.loads[load]);
-    context.metrics.used_by_one(workload, load.into_iter(), now)
-}
-
-/// Memory in bytes that a pod uses for requests; `None` if the scenario does not say what they need.
-pub(super) fn memory_for_requests(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<i64> {
-    let workload = context.world.pod(pod).workload;
-    let &load = context.loads_of.of(workload).first()?;
-    // Most loads say nothing of memory.
-    context.loads[load].memory_of(0)?;
-    let total = used_by_replica(context, now, workload);
-    let used = context.metrics.used_by_pod(pod, total, now)?;
-    context.loads[load].memory_of(used)
-}
-
-/// A pod is about to request something else where it runs: it is read by itself again.
-pub(super) fn pod_resizes(context: &mut Context<'_>, pod: PodId) {
-    let workload = context.world.pod(pod).workload;
-    context.metrics.unsettle(pod, workload, &context.loads);
-}
-
-/// The memory that a pod needs and its limit, in bytes; `None` if the scenario does not say what requests need, or neither the pod nor all
-/// of its containers have a limit.
-pub(super) fn memory_and_limit(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<(i64, i64)> {
-    context.metrics.count_up_to(&mut context.loads, now);
-    let state = context.world.pod(pod);
-    let limit = state.spec.limit(ResourceName::MEMORY)?;
-    let load = context.loads.iter().find(|load| load.id == Some(state.workload))?;
-    let total = context.metrics.used_by_one(state.workload, std::iter::once(load), now);
-    let used = context.metrics.entry(pod).used(total, now);
-    Some((load.memory_of(used)?, limit))
-}
-
-/// A node has registered: it is read from the next tick on whose reading the kubelet has yet to take.
-pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
-    // No reading is older than the one before it.
-    let oldest = OLDEST_READING.min(context.metrics.resolution);
-    context.metrics.node(node).age = context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(oldest);
-    let wait = context.metrics.until_reading(node, context.queue.now());
-    context.queue.schedule_in(wait, class::METRICS, MetricsEvent::MetricsTick(node));
-}
-
-/// The pod is gone: nobody asks about it any more.
-pub(super) fn pod_gone(context: &mut Context<'_>, pod: PodId) {
-    context.metrics.pods.remove(&pod);
-}
-
-/// A pod's containers have just started, and use more for a while where the scenario states it.
-pub(super) fn pod_starts_up(context: &mut Context<'_>, pod: PodId) {
-    let start_up = usage_loop::start_up(context, pod);
-    if !start_up.is_empty() {
-        context.metrics.starts_up(pod, start_up);
-    }
-}
-
-/// A pod's containers run: its node reads it if an autoscaler asks about it, now or later.
-pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
-    let state = context.world.pod(pod);
-    let (workload, Some(node)) = (state.workload, state.node) else { return };
-    let of = context.world.workload(workload);
-    context.metrics.meter(workload, of, &context.setup.loads, (&context.loads, &context.queues));
-    if context.metrics.metered(workload).is_some_and(|metered| metered.scaled) {
-        context.metrics.begin_to_read(pod, node);
-    }
-}
-
-/// A node is read: the pods that an autoscaler asks about, now or later, get a new point.
-pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    context.metrics.count_up_to(&mut context.loads, now);
-    if context.world.node(node).phase != NodePhase::Registered {
-        // What has settled there has its last points kept, which stay what they are.
-        for &pod in &context.world.node(node).pods {
-            context.metrics.unsettle(pod, context.world.pod(pod).workload, &context.loads);
+impl MetricsServer {
+    /// The pod takes no share any more.
+    pub(super) fn end_serving(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, pod: PodId) {
+        let workload = sim.world.pod(pod).workload;
+        let total = self.pod_unready(pod, workload, &mut loads.all, now);
+        if sim.setup.keeps_meters {
+            sim.world.end_serving(pod, now, total);
         }
-        return;
     }
-    let own = context.metrics.node(node);
-    own.read = now;
-    let mut pods = std::mem::take(&mut own.one_by_one);
-    pods.retain(|&pod| match context.world.pod(pod) {
-        running if running.phase == PodPhase::Running => {
-            let ready = context.world.workload(running.workload).ready;
-            let usages = (context.usages.as_slice(), &context.usages_of);
-            let stated = usage_loop::memory_of_pod(usages, running.workload, (&running.spec, ready));
-            context.metrics.read(pod, (running.workload, &running.spec), node, (&context.loads, stated), now)
+
+    /// CPU that a replica of the workload that was always Ready would have used by `now`, in millionths of a CPU times microseconds.
+    pub(super) fn used_by_replica(&mut self, loads: &mut Loads, now: SimTime, workload: WorkloadId) -> i128 {
+        self.count_up_to(&mut loads.all, now);
+        let load = loads.of.of(workload).first().map(|&load| &loads.all[load]);
+        self.used_by_one(workload, load.into_iter(), now)
+    }
+
+    /// Memory in bytes that a pod uses for requests; `None` if the scenario does not say what they need.
+    pub(super) fn memory_for_requests(
+        &mut self,
+        sim: &Sim<'_>,
+        loads: &mut Loads,
+        now: SimTime,
+        pod: PodId,
+    ) -> Option<i64> {
+        let workload = sim.world.pod(pod).workload;
+        let &load = loads.of.of(workload).first()?;
+        // Most loads say nothing of memory.
+        loads.all[load].memory_of(0)?;
+        let total = self.used_by_replica(loads, now, workload);
+        let used = self.used_by_pod(pod, total, now)?;
+        loads.all[load].memory_of(used)
+    }
+
+    /// A pod is about to request something else where it runs: it is read by itself again.
+    pub(super) fn pod_resizes(&mut self, sim: &Sim<'_>, loads: &mut Loads, pod: PodId) {
+        let workload = sim.world.pod(pod).workload;
+        self.unsettle(pod, workload, &loads.all);
+    }
+
+    /// The memory that a pod needs and its limit, in bytes; `None` if the scenario does not say what requests need, or neither the pod nor all
+    /// of its containers have a limit.
+    pub(super) fn memory_and_limit(
+        &mut self,
+        sim: &Sim<'_>,
+        loads: &mut Loads,
+        now: SimTime,
+        pod: PodId,
+    ) -> Option<(i64, i64)> {
+        self.count_up_to(&mut loads.all, now);
+        let state = sim.world.pod(pod);
+        let limit = state.spec.limit(ResourceName::MEMORY)?;
+        let load = loads.all.iter().find(|load| load.id == Some(state.workload))?;
+        let total = self.used_by_one(state.workload, std::iter::once(load), now);
+        let used = self.entry(pod).used(total, now);
+        Some((load.memory_of(used)?, limit))
+    }
+
+    /// A pod's containers have just started, and use more for a while where the scenario states it.
+    pub(super) fn pod_starts_up(&mut self, sim: &Sim<'_>, usages: &Usages, pod: PodId) {
+        let start_up = usages.start_up(sim, pod);
+        if !start_up.is_empty() {
+            self.starts_up(pod, start_up);
         }
-        other => other.phase != PodPhase::Gone,
-    });
-    context.metrics.node(node).one_by_one = pods;
-    // A machine that was without power for a while keeps to the beat of the others.
-    let next = context.metrics.until_reading(node, now);
-    context.queue.schedule_in(next, class::METRICS, MetricsEvent::MetricsTick(node));
+    }
+
+    /// A pod's containers run: its node reads it if an autoscaler asks about it, now or later.
+    pub(super) fn pod_started(&mut self, sim: &Sim<'_>, loads: &mut Loads, queues: &Queues, pod: PodId) {
+        let state = sim.world.pod(pod);
+        let (workload, Some(node)) = (state.workload, state.node) else { return };
+        let of = sim.world.workload(workload);
+        self.meter(workload, of, &sim.setup.loads, (&loads.all, &queues.all));
+        if self.metered(workload).is_some_and(|metered| metered.scaled) {
+            self.begin_to_read(pod, node);
+        }
+    }
+
+    /// A node is read: the pods that an autoscaler asks about, now or later, get a new point.
+    pub(super) fn tick(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, usages: &Usages, now: SimTime, node: NodeId) {
+        self.count_up_to(&mut loads.all, now);
+        if sim.world.node(node).phase != NodePhase::Registered {
+            // What has settled there has its last points kept, which stay what they are.
+            for &pod in &sim.world.node(node).pods {
+                self.unsettle(pod, sim.world.pod(pod).workload, &loads.all);
+            }
+            return;
+        }
+        let own = self.node(node);
+        own.read = now;
+        let mut pods = std::mem::take(&mut own.one_by_one);
+        pods.retain(|&pod| match sim.world.pod(pod) {
+            running if running.phase == PodPhase::Running => {
+                let ready = sim.world.workload(running.workload).ready;
+                let usages = (usages.all.as_slice(), &usages.of);
+                let stated = usage_loop::memory_of_pod(usages, running.workload, (&running.spec, ready));
+                self.read(pod, (running.workload, &running.spec), node, (&loads.all, stated), now)
+            }
+            other => other.phase != PodPhase::Gone,
+        });
+        self.node(node).one_by_one = pods;
+        // A machine that was without power for a while keeps to the beat of the others.
+        let next = self.until_reading(node, now);
+        sim.queue.schedule_in(next, class::METRICS, MetricsEvent::MetricsTick(node));
+    }
+
+    /// A node has registered: it is read from the next tick on whose reading the kubelet has yet to take.
+    pub(super) fn node_registered(&mut self, sim: &mut Sim<'_>, node: NodeId) {
+        // No reading is older than the one before it.
+        let oldest = OLDEST_READING.min(self.resolution);
+        self.node(node).age = sim.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(oldest);
+        let wait = self.until_reading(node, sim.queue.now());
+        sim.queue.schedule_in(wait, class::METRICS, MetricsEvent::MetricsTick(node));
+    }
+
+    /// The pod is gone: nobody asks about it any more.
+    pub(super) fn pod_gone(&mut self, pod: PodId) {
+        self.pods.remove(&pod);
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The random names of NodeClaims and nodes. Karpenter fills nodes in order of their names, so that what the API server draws
 //! decides where pods go. Reports call a node by its pool and a number.
 
-use super::context::Context;
+use super::sim::Sim;
 use crate::cluster::DrawnNames;
 use crate::domain::Symbol;
 use crate::engine::Streams;
@@ -16,17 +16,17 @@ const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 const LENGTH: usize = 5;
 
 /// The names of the `number`-th claim of a NodePool and of its node.
-pub(super) fn of_claim(context: &Context<'_>, pool: Symbol, number: u32) -> Option<DrawnNames> {
-    let mut letters = context.streams.nth("claim-name", pool.as_str(), u64::from(number));
+pub(super) fn of_claim(sim: &Sim<'_>, pool: Symbol, number: u32) -> Option<DrawnNames> {
+    let mut letters = sim.streams.nth("claim-name", pool.as_str(), u64::from(number));
     let claim = format!("{pool}-{}", letters.letters(LETTERS, LENGTH)).into();
-    let node = of_node(context, pool, number)?.node;
+    let node = of_node(sim, pool, number)?.node;
     Some(DrawnNames { claim, node })
 }
 
 /// The name of the `number`-th node of a pool or group, which is that of its address: in the subnets of a VPC of 65,536.
-pub(super) fn of_node(context: &Context<'_>, owner: Symbol, number: u32) -> Option<DrawnNames> {
-    let [one, two, ..] = context.streams.nth("node-name", owner.as_str(), u64::from(number)).word().to_le_bytes();
-    let node: Box<str> = format!("ip-10-0-{one}-{two}.{}.compute.internal", context.setup.region.name).into();
+pub(super) fn of_node(sim: &Sim<'_>, owner: Symbol, number: u32) -> Option<DrawnNames> {
+    let [one, two, ..] = sim.streams.nth("node-name", owner.as_str(), u64::from(number)).word().to_le_bytes();
+    let node: Box<str> = format!("ip-10-0-{one}-{two}.{}.compute.internal", sim.setup.region.name).into();
     Some(DrawnNames { claim: node.clone(), node })
 }
 

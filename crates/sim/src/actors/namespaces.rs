@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::context::Context;
-use super::{node_autoscaler, scheduler_loop};
+use super::node_autoscaler;
 use crate::domain::labels::with_namespace_name;
 use crate::domain::{Labels, SimTime, Symbol};
 use crate::world::record::EventKind;
@@ -20,6 +20,6 @@ pub(super) fn apply(context: &mut Context<'_>, now: SimTime, name: Symbol, label
         Err(at) => Arc::make_mut(&mut context.namespaces).insert(at, (name, labels.clone())),
     }
     context.world.note(now, EventKind::ManifestApplied, None, format!("Namespace {name}"));
-    scheduler_loop::namespace_labelled(context, name, &labels);
+    context.scheduler.namespace_labelled(name, &labels);
     node_autoscaler::replace_namespaces(context, now);
 }

@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 
 pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 
-use super::context::{Context, Machine};
+use super::context::Context;
 use super::event::{GroupEvent, class};
 use super::news::News;
 use super::setup::Setup;
-use super::{metrics_server, names, node_life, scheduler_loop, startup_taints, volumes, zone_outage};
-use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
+use super::sim::{Machine, Sim};
+use super::{names, node_life};
+use crate::cloud::autoscaling::EndReason;
 use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
 use crate::cluster::NodePhase;
 use crate::domain::node_group::Registration;
 use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol, well_known};
-use crate::engine::Streams;
 use crate::world::record::{EventKind, NodeOrigin};
 
 /// Status checks come every minute; of two that fail EC2 makes an impaired instance.
@@ -55,16 +55,7 @@ impl NodeGroups {
             draining: BTreeMap::new(),
         }
     }
-}
 
-/// The Auto Scaling groups behind the node groups of the setup.
-pub(super) fn groups(setup: &Setup<'_>, streams: Streams) -> AutoScaling {
-    let group = |group: &NodeGroup| (GroupSpec::of(group, &setup.scenario.zones, &setup.region), group.desired_size);
-    let times = setup.scenario.ec2.cloud.times;
-    AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), times, streams)
-}
-
-impl NodeGroups {
     /// The group at a place of the setup as it is now, and how often it has changed.
     pub(super) fn now(&self, group: usize) -> (&NodeGroup, u32) {
         (&self.stated[group], self.revisions[group])
@@ -98,7 +89,7 @@ pub(super) fn update(context: &mut Context<'_>, now: SimTime, new: &NodeGroup) {
             }
         }
     }
-    wake(context, now, group);
+    context.node_groups.wake(&mut context.sim, now, group);
 }
 
 /// A node takes the labels and taints of its group: those that the group had before go. DaemonSets that want it now get their pod, others
@@ -117,9 +108,83 @@ fn relabel(context: &mut Context<'_>, now: SimTime, node: NodeId, before: &NodeG
     }
 }
 
-/// A node that is being drained is there no more.
-pub(super) fn forget_drain(context: &mut Context<'_>, node: NodeId) {
-    context.node_groups.draining.remove(&node);
+impl NodeGroups {
+    /// A node that is being drained is there no more.
+    pub(super) fn forget_drain(&mut self, node: NodeId) {
+        self.draining.remove(&node);
+    }
+
+    /// What a group lacks it launches, and what it has too much of it ends.
+    pub(super) fn fill(&mut self, sim: &mut Sim<'_>) {
+        for group in 0..sim.setup.policy.manifests.node_groups.len() {
+            if sim.groups.size(group) != sim.groups.desired(group) {
+                self.wake(sim, SimTime::ZERO, group);
+            }
+        }
+    }
+
+    /// The group will act on what has changed.
+    fn wake(&mut self, sim: &mut Sim<'_>, now: SimTime, group: usize) {
+        let at = now + sim.groups.reaction(group);
+        self.act_at(sim, group, at);
+    }
+
+    fn act_at(&mut self, sim: &mut Sim<'_>, group: usize, at: SimTime) {
+        if self.due[group].is_none_or(|due| at < due) {
+            self.due[group] = Some(at);
+            sim.queue.schedule(at, class::CLOUD, GroupEvent::GroupActs(group as u32));
+        }
+        debug_assert!(self.due[group].is_some_and(|due| due <= at), "the group acts by {at}");
+    }
+
+    /// An instance of a group is in service.
+    pub(super) fn in_service(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        let Some((instance, group)) = member(sim, node) else { return };
+        if sim.world.node(node).phase >= NodePhase::Terminating {
+            return;
+        }
+        sim.groups.enter_service(instance, now);
+        let ready = sim.world.node(node).ready;
+        if ready || !sim.setup.policy.manifests.node_groups[group].managed {
+            sim.groups.serves(instance);
+            self.wake(sim, now, group);
+        }
+    }
+
+    /// A node is Ready: the instance of a managed group serves from now on.
+    pub(super) fn node_ready(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        let Some((instance, group)) = member(sim, node) else { return };
+        sim.groups.serves(instance);
+        self.wake(sim, now, group);
+    }
+
+    /// EC2 recommends to replace a Spot instance.
+    pub(super) fn rebalance_recommended(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        let Some((instance, group)) = member(sim, node) else { return };
+        if sim.groups.recommend_rebalance(instance) {
+            self.wake(sim, now, group);
+        }
+    }
+
+    /// The instance of a node has left `running`: if the group did not want that, a health check will notice.
+    pub(super) fn instance_left(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        let Some((instance, group)) = member(sim, node) else { return };
+        self.draining.remove(&node);
+        if sim.groups.is_ending(instance) {
+            sim.groups.forget(instance, now);
+            self.wake(sim, now, group);
+        } else {
+            let noticed = now + sim.groups.time_to_notice(instance);
+            sim.queue.schedule(noticed, class::CLOUD, GroupEvent::GroupNoticesLoss(node));
+        }
+    }
+
+    /// A health check has found an instance gone: the group replaces it.
+    pub(super) fn notices_loss(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        let Some((instance, group)) = member(sim, node) else { return };
+        sim.groups.lose(instance, now);
+        self.wake(sim, now, group);
+    }
 }
 
 /// Brings up the nodes of every group: they have been there since before the simulation began. What cannot have been there
@@ -133,53 +198,46 @@ pub(super) fn begin(context: &mut Context<'_>) {
             start_node(context, group, zone, spot);
         }
     }
-    fill(context);
-}
-
-/// What a group lacks it launches, and what it has too much of it ends.
-pub(super) fn fill(context: &mut Context<'_>) {
-    for group in 0..context.setup.policy.manifests.node_groups.len() {
-        if context.groups.size(group) != context.groups.desired(group) {
-            wake(context, SimTime::ZERO, group);
-        }
-    }
+    context.node_groups.fill(&mut context.sim);
 }
 
 fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool) {
     let now = SimTime::ZERO;
-    let request = context.groups.fleet_request(group, zone, spot, 1);
-    let Some(pool) = context.ec2.likely_pool(&request, now) else { return };
-    let volumes = context.groups.spec(group).volumes.clone();
-    let Some(instance) = context.ec2.add_running(pool, context.world.next_node(), &volumes, now) else { return };
-    context.groups.adopt(group, instance);
+    let request = context.sim.groups.fleet_request(group, zone, spot, 1);
+    let Some(pool) = context.sim.ec2.likely_pool(&request, now) else { return };
+    let volumes = context.sim.groups.spec(group).volumes.clone();
+    let Some(instance) = context.sim.ec2.add_running(pool, context.sim.world.next_node(), &volumes, now) else {
+        return;
+    };
+    context.sim.groups.adopt(group, instance);
     let node = add_node(context, now, group, instance);
     let boot = BootTimes::default();
     context.set_machine(node, Machine { instance, boot });
-    context.world.run_instance(node, now);
+    context.sim.world.run_instance(node, now);
     if let Some(offer) = node_life::real_offer(context, node, pool.instance_type) {
         let labels = node_life::registration_labels(context, node);
-        context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &[]), now);
+        context.sim.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &[]), now);
     }
-    startup_taints::settled(context, node);
-    context.world.ready_node(node, now);
-    context.world.initialize_node(node, now);
-    volumes::node_found(context, node, pool.instance_type);
-    scheduler_loop::node_changed(context, now, node);
-    metrics_server::node_registered(context, node);
+    context.startup_taints.settled(&mut context.sim, node);
+    context.sim.world.ready_node(node, now);
+    context.sim.world.initialize_node(node, now);
+    context.volumes.node_found(&mut context.sim, node, pool.instance_type);
+    context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
+    context.metrics.node_registered(&mut context.sim, node);
     context.tell(now, News::InstanceLaunched(pool));
 }
 
 /// The node that an instance of a group is to become.
 fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: InstanceId) -> NodeId {
-    let setup = context.setup;
+    let setup = context.sim.setup;
     let spec = context.node_groups.stated[group].clone();
     let number = context.node_groups.next_node[group];
     context.node_groups.next_node[group] += 1;
-    let launched = context.ec2.instance(instance).clone();
+    let launched = context.sim.ec2.instance(instance).clone();
     let (mut labels, mut taints) = (spec.labels, spec.taints);
     labels.extend(&registered_labels(&spec.registers, launched.pool.capacity_type));
     taints.extend_from_slice(&spec.registers.taints);
-    let node = context.world.add_node(
+    let node = context.sim.world.add_node(
         NewNode {
             name: format!("{}-{number:05}", spec.name),
             drawn: names::of_node(context, spec.name, number),
@@ -201,9 +259,9 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
         capacity,
         allocatable,
     );
-    context.world.launch_node(node, &facts, now);
+    context.sim.world.launch_node(node, &facts, now);
     // A group's launch template keeps its image until somebody updates the group.
-    context.world.describe_kubelet(node, setup.policy.versions.kubernetes);
+    context.sim.world.describe_kubelet(node, setup.policy.versions.kubernetes);
     node
 }
 
@@ -219,19 +277,6 @@ fn registered_labels(own: &Registration, bought: Symbol) -> Labels {
     labels
 }
 
-/// The group will act on what has changed.
-fn wake(context: &mut Context<'_>, now: SimTime, group: usize) {
-    let at = now + context.groups.reaction(group);
-    act_at(context, group, at);
-}
-
-fn act_at(context: &mut Context<'_>, group: usize, at: SimTime) {
-    if context.node_groups.due[group].is_none_or(|due| at < due) {
-        context.node_groups.due[group] = Some(at);
-        context.queue.schedule(at, class::CLOUD, GroupEvent::GroupActs(group as u32));
-    }
-}
-
 /// A group acts.
 pub(super) fn acts(context: &mut Context<'_>, now: SimTime, group: u32) {
     let group = group as usize;
@@ -240,20 +285,20 @@ pub(super) fn acts(context: &mut Context<'_>, now: SimTime, group: u32) {
         return;
     }
     context.node_groups.due[group] = None;
-    let first = context.world.next_node();
-    let acted = context.groups.act(group, &mut context.ec2, first, now);
+    let first = context.sim.world.next_node();
+    let acted = context.sim.groups.act(group, &mut context.sim.ec2, first, now);
     for &instance in &acted.launched {
         launched(context, now, group, instance);
     }
     for message in &acted.failures {
-        let name = context.groups.spec(group).name;
-        context.world.note(now, EventKind::ScalingActivityFailed, None, format!("{name}: {message}"));
+        let name = context.sim.groups.spec(group).name;
+        context.sim.world.note(now, EventKind::ScalingActivityFailed, None, format!("{name}: {message}"));
     }
     for &(instance, reason) in &acted.terminate {
         drain::end(context, now, instance, reason);
     }
     if let Some(at) = acted.again {
-        act_at(context, group, at);
+        context.node_groups.act_at(&mut context.sim, group, at);
     }
 }
 
@@ -269,79 +314,30 @@ fn launched(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     context.tell(now, News::InstanceLaunched(pool));
 }
 
-/// An instance of a group is in service.
-pub(super) fn in_service(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some((instance, group)) = member(context, node) else { return };
-    if context.world.node(node).phase >= NodePhase::Terminating {
-        return;
-    }
-    context.groups.enter_service(instance, now);
-    let ready = context.world.node(node).ready;
-    if ready || !context.setup.policy.manifests.node_groups[group].managed {
-        context.groups.serves(instance);
-        wake(context, now, group);
-    }
-}
-
-/// A node is Ready: the instance of a managed group serves from now on.
-pub(super) fn node_ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some((instance, group)) = member(context, node) else { return };
-    context.groups.serves(instance);
-    wake(context, now, group);
-}
-
-/// EC2 recommends to replace a Spot instance.
-pub(super) fn rebalance_recommended(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some((instance, group)) = member(context, node) else { return };
-    if context.groups.recommend_rebalance(instance) {
-        wake(context, now, group);
-    }
-}
-
 /// EC2 gives notice to a Spot instance: EKS drains the node of a managed group at once.
 pub(super) fn interruption_noticed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some((_, group)) = member(context, node) else { return };
-    rebalance_recommended(context, now, node);
+    context.node_groups.rebalance_recommended(&mut context.sim, now, node);
     if context.setup.policy.manifests.node_groups[group].managed {
         drain::interrupted(context, now, node);
     }
 }
 
-/// The instance of a node has left `running`: if the group did not want that, a health check will notice.
-pub(super) fn instance_left(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some((instance, group)) = member(context, node) else { return };
-    context.node_groups.draining.remove(&node);
-    if context.groups.is_ending(instance) {
-        context.groups.forget(instance, now);
-        wake(context, now, group);
-    } else {
-        let noticed = now + context.groups.time_to_notice(instance);
-        context.queue.schedule(noticed, class::CLOUD, GroupEvent::GroupNoticesLoss(node));
-    }
-}
-
-/// A health check has found an instance gone: the group replaces it.
-pub(super) fn notices_loss(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some((instance, group)) = member(context, node) else { return };
-    context.groups.lose(instance, now);
-    wake(context, now, group);
-}
-
 /// A zone has lost power: where it stays away, two status checks fail, and a health check finds the instances unhealthy.
-pub(super) fn power_lost(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some((instance, _)) = member(context, node) else { return };
-    let noticed = now + STATUS_CHECKS + context.groups.time_to_notice(instance);
-    context.queue.schedule(noticed, class::CLOUD, GroupEvent::GroupStatusCheck(node));
+pub(super) fn power_lost(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    let Some((instance, _)) = member(sim, node) else { return };
+    let noticed = now + STATUS_CHECKS + sim.groups.time_to_notice(instance);
+    sim.queue.schedule(noticed, class::CLOUD, GroupEvent::GroupStatusCheck(node));
 }
 
 /// A health check looks at an instance whose status checks have failed: if it still has no power, the group replaces it.
 /// Nothing on it can be drained.
 pub(super) fn status_check(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some((instance, group)) = member(context, node) else { return };
-    if zone_outage::is_dark(context, node) && !context.groups.is_ending(instance) {
+    if context.darkness.is_dark(node) && !context.groups.is_ending(instance) {
         context.groups.find_unhealthy(instance, now);
         drain::end(context, now, instance, EndReason::Unhealthy);
-        wake(context, now, group);
+        context.node_groups.wake(&mut context.sim, now, group);
     }
 }
 
@@ -360,7 +356,7 @@ impl Context<'_> {
         self.cloud().set_desired_capacity(name, desired, now)?;
         self.world.note(now, EventKind::DesiredCapacitySet, None, format!("{name}: {desired} ({reason})"));
         if let Some(group) = self.groups.position(name) {
-            wake(self, now, group);
+            self.node_groups.wake(&mut self.sim, now, group);
         }
         Ok(())
     }
@@ -381,13 +377,13 @@ impl Context<'_> {
         }
         self.cloud().terminate_instance_in_auto_scaling_group(instance, decrement, now)?;
         drain::end(self, now, instance, EndReason::Requested);
-        wake(self, now, group);
+        self.node_groups.wake(&mut self.sim, now, group);
         Ok(())
     }
 }
 
 /// The instance of a node and the group that it belongs to.
-fn member(context: &Context<'_>, node: NodeId) -> Option<(InstanceId, usize)> {
-    let instance = context.machine(node)?.instance;
-    Some((instance, context.groups.group_of(instance)?))
+fn member(sim: &Sim<'_>, node: NodeId) -> Option<(InstanceId, usize)> {
+    let instance = sim.machine(node)?.instance;
+    Some((instance, sim.groups.group_of(instance)?))
 }

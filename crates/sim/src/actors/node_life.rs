@@ -1,10 +1,11 @@
 //! A machine's life: running, registered, Ready, gone.
 
-use super::context::{Context, Machine};
+use super::context::Context;
 use super::event::{NodeEvent, class};
 use super::news::News;
 use super::node_autoscaler::instance_gone;
-use super::{kubelet, node_groups, startup_taints, terminations, volumes};
+use super::sim::{Machine, Sim};
+use super::{kubelet, volumes};
 use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
@@ -19,16 +20,16 @@ use nodecast_karpenter::instance_types::{RealNode, Stated, add_extended, kubelet
 
 /// What a launched instance adds to its node: place, type, price. Its system is that of the family of its images.
 pub(super) fn launch_facts(
-    context: &Context<'_>,
+    sim: &Sim<'_>,
     (instance, pool, rate): (InstanceId, Pool, HourlyRate),
     (images, mut labels): (AmiFamily, Labels),
     capacity: Resources,
     allocatable: Resources,
 ) -> LaunchFacts {
-    let arch = context.setup.region.instance_type(pool.instance_type).map_or(well_known::AMD64, |kind| kind.facts.arch);
+    let arch = sim.setup.region.instance_type(pool.instance_type).map_or(well_known::AMD64, |kind| kind.facts.arch);
     labels.set(well_known::INSTANCE_TYPE, pool.instance_type);
     labels.set(well_known::ZONE, pool.zone);
-    labels.set(well_known::REGION, context.setup.region.name);
+    labels.set(well_known::REGION, sim.setup.region.name);
     labels.set(well_known::ARCH, arch);
     labels.set(well_known::OS, if images.is_windows() { well_known::WINDOWS } else { well_known::LINUX });
     LaunchFacts {
@@ -38,7 +39,7 @@ pub(super) fn launch_facts(
         capacity_type: pool.capacity_type,
         arch,
         rate,
-        currency: context.setup.region.currency,
+        currency: sim.setup.region.currency,
         labels,
         capacity,
         allocatable,
@@ -56,33 +57,33 @@ const ZONE_IDS_SINCE: u8 = 30;
 /// deprecated names see [`deprecated_node_labels`]; aws-ebs-csi-driver v1.40 `pkg/driver/node.go`, `NodeGetInfo`. The controller adds its
 /// labels a moment after the kubelet has registered the node and before pods go there, and the driver its own when its pod runs; here all
 /// come at once.
-pub(super) fn registration_labels(context: &Context<'_>, node: NodeId) -> Labels {
-    let known = &context.world.node(node).labels;
+pub(super) fn registration_labels(sim: &Sim<'_>, node: NodeId) -> Labels {
+    let known = &sim.world.node(node).labels;
     let mut labels = deprecated_node_labels(known);
-    let region = &context.setup.region;
+    let region = &sim.setup.region;
     let zone = known.get(well_known::ZONE).and_then(|zone| region.zone_index(zone)).map(|zone| region.zones[zone].id);
-    let labelled = context.control_plane.minor() >= ZONE_IDS_SINCE && known.get(well_known::ZONE_ID).is_none();
+    let labelled = sim.control_plane.minor() >= ZONE_IDS_SINCE && known.get(well_known::ZONE_ID).is_none();
     if let Some(id) = zone.filter(|_| labelled) {
         labels.set(well_known::ZONE_ID, id);
     }
-    if let Some(zone) = known.get(well_known::ZONE).filter(|_| volumes::runs_ebs_driver(context, node)) {
+    if let Some(zone) = known.get(well_known::ZONE).filter(|_| volumes::runs_ebs_driver(sim, node)) {
         labels.set(well_known::EBS_ZONE, zone);
     }
     labels
 }
 
 /// Tells the account how many pods with addresses of their own each node has; nothing where no subnet is stated.
-pub(super) fn count_addresses(context: &mut Context<'_>) {
+pub(super) fn count_addresses(sim: &mut Sim<'_>) {
     // Pods with IPv6 take none of the addresses that subnets are stated to have.
-    let ipv6 = context.setup.pod_addresses().ipv6;
-    if ipv6 || context.setup.scenario.ec2.cloud.network.subnets.is_empty() {
+    let ipv6 = sim.setup.pod_addresses().ipv6;
+    if ipv6 || sim.setup.scenario.ec2.cloud.network.subnets.is_empty() {
         return;
     }
-    for node in context.world.live_nodes().to_vec() {
-        let state = context.world.node(node);
-        let Some(machine) = context.machine(node).filter(|_| state.phase == NodePhase::Registered) else { continue };
-        let pods = state.pods.iter().filter(|&&pod| !context.world.pod(pod).daemon).count();
-        context.ec2.set_pods(machine.instance, u32::try_from(pods).unwrap_or(u32::MAX));
+    for node in sim.world.live_nodes().to_vec() {
+        let state = sim.world.node(node);
+        let Some(machine) = sim.machine(node).filter(|_| state.phase == NodePhase::Registered) else { continue };
+        let pods = state.pods.iter().filter(|&&pod| !sim.world.pod(pod).daemon).count();
+        sim.ec2.set_pods(machine.instance, u32::try_from(pods).unwrap_or(u32::MAX));
     }
 }
 
@@ -110,11 +111,11 @@ pub(super) fn aborted(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 }
 
 /// The instance enters `running`.
-pub(super) fn running(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(machine) = context.machine(node) else { return };
-    if context.world.node(node).phase < NodePhase::Terminating {
-        context.ec2.mark_running(machine.instance, now);
-        context.world.run_instance(node, now);
+pub(super) fn running(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    let Some(machine) = sim.machine(node) else { return };
+    if sim.world.node(node).phase < NodePhase::Terminating {
+        sim.ec2.mark_running(machine.instance, now);
+        sim.world.run_instance(node, now);
     }
 }
 
@@ -132,10 +133,10 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
         Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
     ];
     taints.extend_from_slice(&state.startup_taints);
-    taints.extend(startup_taints::added(context, node));
+    taints.extend(context.startup_taints.added(&context.sim, node));
     let labels = registration_labels(context, node);
     context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &taints), now);
-    startup_taints::registered(context, now, node);
+    context.startup_taints.registered(&mut context.sim, now, node);
     context.tell(now, News::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
     context.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));
@@ -149,9 +150,9 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.world.ready_node(node, now);
     context.world.untaint_node(node, well_known::TAINT_NOT_READY);
     context.tell(now, News::NodeUntainted(node));
-    node_groups::node_ready(context, now, node);
+    context.node_groups.node_ready(&mut context.sim, now, node);
     if context.startup_taints.awaits(node) {
-        startup_taints::check(context, now, node);
+        context.startup_taints.check(&mut context.sim, now, node);
     } else {
         context.tell(now, News::NodeUsable(node));
     }
@@ -160,14 +161,14 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 /// The instance's termination is asked for.
 pub(super) fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if context.machine(node).is_some() {
-        terminations::request(context, now, node);
+        context.terminations.request(&mut context.sim, now, node);
     }
 }
 
 /// A machine that has left `running` will be gone in a while.
 pub(super) fn goes(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
     context.queue.schedule(now + gone_in, class::MACHINES, NodeEvent::InstanceGone(node));
-    node_groups::instance_left(context, now, node);
+    context.node_groups.instance_left(&mut context.sim, now, node);
 }
 
 /// The machine is gone, and its last pods with it; the node goes too, at once or when Karpenter looks.

@@ -16,7 +16,7 @@ const MEBIBYTE: i64 = 1 << 20;
 
 /// The kubelet of a node holds what its pods use against what there is.
 pub(super) fn look(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    context.node_looks.begun(node);
+    context.usages.looks.begun(node);
     let state = context.world.node(node);
     if state.phase != NodePhase::Registered || matches!(state.origin, NodeOrigin::Fargate(_)) {
         return;
@@ -55,17 +55,17 @@ pub(super) fn look(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         context.world.note_pressed(now, workload);
         kubelet::delete_within(context, now, staying[place], GRACE, true, &reason);
     }
-    if context.node_looks.is_new(node) {
+    if context.usages.looks.is_new(node) {
         context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::NodeMemoryLook(node));
     }
 }
 
 /// Memory that a pod uses by all that is said of it, in bytes.
 fn memory_in_use(context: &mut Context<'_>, now: SimTime, pod: PodId) -> i64 {
-    let for_requests = metrics_server::memory_for_requests(context, now, pod);
+    let for_requests = context.metrics.memory_for_requests(&context.sim, &mut context.loads, now, pod);
     let state = context.world.pod(pod);
     let ready = context.world.workload(state.workload).ready;
-    let usages = (context.usages.as_slice(), &context.usages_of);
+    let usages = (context.usages.all.as_slice(), &context.usages.of);
     let stated = usage_loop::memory_of_pod(usages, state.workload, (&state.spec, ready));
     metrics_server::memory_in_use((for_requests, stated), &state.spec).unwrap_or(0)
 }

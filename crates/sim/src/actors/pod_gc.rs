@@ -4,8 +4,8 @@
 //!
 //! What must not live here: what becomes of the pods.
 
-use super::context::Context;
 use super::event::{NodeEvent, class};
+use super::sim::Sim;
 use crate::domain::{NodeId, SimDuration, SimTime};
 
 /// Between two of its runs (`gcCheckPeriod`).
@@ -14,7 +14,7 @@ const CHECK: SimDuration = SimDuration::from_secs(20);
 const QUARANTINE: SimDuration = SimDuration::from_secs(40);
 
 /// The Node object has just gone: its pods are [collected](NodeEvent::OrphansCollected) when they are found.
-pub(super) fn node_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let phase = context.streams.nth("orphan-phase", "", u64::from(node.0)).span_up_to(CHECK);
-    context.queue.schedule(now + phase + QUARANTINE, class::CONTROLLERS, NodeEvent::OrphansCollected(node));
+pub(super) fn node_gone(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    let phase = sim.streams.nth("orphan-phase", "", u64::from(node.0)).span_up_to(CHECK);
+    sim.queue.schedule(now + phase + QUARANTINE, class::CONTROLLERS, NodeEvent::OrphansCollected(node));
 }

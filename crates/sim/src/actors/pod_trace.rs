@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use super::event::{WorkloadEvent, class};
 use super::kubelet;
+use super::sim::Sim;
 use super::workload_controllers::bare_pods;
 use crate::cluster::NewWorkload;
 use crate::domain::workload::ObjectName;
@@ -29,34 +30,59 @@ pub(super) struct TraceLoop {
     lost: Vec<(u32, String)>,
 }
 
-/// The first row is put on the queue.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let setup = context.setup;
-    let Some(trace) = setup.scenario.pods.as_deref() else { return };
-    let [first, others @ ..] = trace.templates.as_slice() else { return };
-    let workload = context.world.add_workload(
-        NewWorkload {
-            name: ObjectName { namespace: trace.namespace, name: Symbol::new("(trace)") },
-            kind: WorkloadKind::Pods,
-            // It selects nothing: the owners of its pods are not known.
-            selector: LabelSelector::default(),
-            template: first.clone(),
-            replicas: 0,
-        },
-        false,
-    );
-    for template in others {
-        context.world.add_revision(workload, template.clone());
+impl TraceLoop {
+    /// The first row is put on the queue.
+    pub(super) fn begin(&mut self, sim: &mut Sim<'_>) {
+        let setup = sim.setup;
+        let Some(trace) = setup.scenario.pods.as_deref() else { return };
+        let [first, others @ ..] = trace.templates.as_slice() else { return };
+        let workload = sim.world.add_workload(
+            NewWorkload {
+                name: ObjectName { namespace: trace.namespace, name: Symbol::new("(trace)") },
+                kind: WorkloadKind::Pods,
+                // It selects nothing: the owners of its pods are not known.
+                selector: LabelSelector::default(),
+                template: first.clone(),
+                replicas: 0,
+            },
+            false,
+        );
+        for template in others {
+            sim.world.add_revision(workload, template.clone());
+        }
+        let pods: u64 = trace.rows.iter().map(|row| u64::from(row.count)).sum();
+        sim.world.note(SimTime::ZERO, EventKind::ManifestApplied, Some(workload), format!("a trace of {pods} pods"));
+        self.workload = Some(workload);
+        self.plan(sim, trace);
     }
-    let pods: u64 = trace.rows.iter().map(|row| u64::from(row.count)).sum();
-    context.world.note(SimTime::ZERO, EventKind::ManifestApplied, Some(workload), format!("a trace of {pods} pods"));
-    context.pod_trace.workload = Some(workload);
-    plan(context, trace);
-}
 
-fn plan(context: &mut Context<'_>, trace: &PodTrace) {
-    if let Some(row) = trace.rows.get(context.pod_trace.next) {
-        context.queue.schedule(row.at, class::PEOPLE, WorkloadEvent::TraceStep);
+    fn plan(&mut self, sim: &mut Sim<'_>, trace: &PodTrace) {
+        if let Some(row) = trace.rows.get(self.next) {
+            sim.queue.schedule(row.at, class::PEOPLE, WorkloadEvent::TraceStep);
+        }
+    }
+
+    fn row_of(&self, pod: PodId) -> Option<u32> {
+        self.rows.get(&pod).copied()
+    }
+
+    /// A pod's containers run: one whose run time is recorded ends when it has run so long.
+    pub(super) fn pod_started(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        let setup = sim.setup;
+        let row = self.row_of(pod).and_then(|row| setup.scenario.pods.as_deref()?.rows.get(row as usize));
+        if let Some(TraceEnd::After(time)) = row.map(|row| row.end) {
+            sim.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
+        }
+    }
+
+    /// A pod leaves before its recorded end: evicted, preempted, or gone with its node.
+    pub(super) fn pod_leaves(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        let Some(row) = self.rows.remove(&pod) else { return };
+        if sim.setup.scenario.pods.as_deref().is_some_and(|trace| trace.again) {
+            let name = format!("{}-again", sim.world.pod_name(pod).trim_end_matches("-again"));
+            self.lost.push((row, name));
+            sim.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::TraceAgain);
+        }
     }
 }
 
@@ -76,7 +102,7 @@ pub(super) fn step(context: &mut Context<'_>, now: SimTime) {
             create(context, now, trace, number, name);
         }
     }
-    plan(context, trace);
+    context.pod_trace.plan(&mut context.sim, trace);
 }
 
 fn create(context: &mut Context<'_>, now: SimTime, trace: &PodTrace, number: u32, name: String) {
@@ -88,10 +114,6 @@ fn create(context: &mut Context<'_>, now: SimTime, trace: &PodTrace, number: u32
     }
 }
 
-fn row_of(context: &Context<'_>, pod: PodId) -> Option<u32> {
-    context.pod_trace.rows.get(&pod).copied()
-}
-
 /// The recorded end of a pod: it is deleted, however far it has come.
 pub(super) fn pod_ends(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if context.pod_trace.rows.remove(&pod).is_some() {
@@ -99,29 +121,10 @@ pub(super) fn pod_ends(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
 }
 
-/// A pod's containers run: one whose run time is recorded ends when it has run so long.
-pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
-    let setup = context.setup;
-    let row = row_of(context, pod).and_then(|row| setup.scenario.pods.as_deref()?.rows.get(row as usize));
-    if let Some(TraceEnd::After(time)) = row.map(|row| row.end) {
-        context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
-    }
-}
-
 /// A pod has run as long as it was to.
 pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if context.world.pod(pod).is_active() && context.pod_trace.rows.remove(&pod).is_some() {
         kubelet::succeeded(context, now, pod);
-    }
-}
-
-/// A pod leaves before its recorded end: evicted, preempted, or gone with its node.
-pub(super) fn pod_leaves(context: &mut Context<'_>, pod: PodId) {
-    let Some(row) = context.pod_trace.rows.remove(&pod) else { return };
-    if context.setup.scenario.pods.as_deref().is_some_and(|trace| trace.again) {
-        let name = format!("{}-again", context.world.pod_name(pod).trim_end_matches("-again"));
-        context.pod_trace.lost.push((row, name));
-        context.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::TraceAgain);
     }
 }
 

@@ -8,6 +8,7 @@
 
 use super::context::Context;
 use super::event::{KubeletEvent, class};
+use super::sim::Sim;
 use super::{kubelet, restarts};
 use crate::cluster::PodPhase;
 use crate::domain::pod::{Container, Probe};
@@ -58,29 +59,29 @@ fn giving_up(container: &Container, answers: SimDuration) -> Option<GivingUp<'_>
 }
 
 /// When the pod's containers are Ready, counted from their start; `None` if a probe kills one before.
-pub(super) fn pod_ready_after(context: &Context<'_>, pod: PodId) -> Option<SimDuration> {
-    let state = context.world.pod(pod);
-    let answers = context.times_of(state.workload).start_time;
+pub(super) fn pod_ready_after(sim: &Sim<'_>, pod: PodId) -> Option<SimDuration> {
+    let state = sim.world.pod(pod);
+    let answers = sim.times_of(state.workload).start_time;
     let waits = state.spec.containers.iter().map(|container| ready_after(container, answers));
     let wait = waits.max().unwrap_or(SimDuration::ZERO);
-    first_giving_up(context, pod).is_none_or(|own| wait < own.after).then_some(wait)
+    first_giving_up(sim, pod).is_none_or(|own| wait < own.after).then_some(wait)
 }
 
 /// The first of the pod's probes that gives up on a container.
-fn first_giving_up<'c>(context: &'c Context<'_>, pod: PodId) -> Option<GivingUp<'c>> {
-    let state = context.world.pod(pod);
-    let owner = context.world.workload(state.workload).kind;
+fn first_giving_up<'c>(sim: &'c Sim<'_>, pod: PodId) -> Option<GivingUp<'c>> {
+    let state = sim.world.pod(pod);
+    let owner = sim.world.workload(state.workload).kind;
     if matches!(owner, WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob) {
         return None;
     }
-    let answers = context.times_of(state.workload).start_time;
+    let answers = sim.times_of(state.workload).start_time;
     state.spec.containers.iter().filter_map(|own| giving_up(own, answers)).min_by_key(|own| own.after)
 }
 
 /// The pod's containers have started: a probe that will give up on one has its moment put on the queue.
-pub(super) fn watch(context: &mut Context<'_>, pod: PodId) {
-    if let Some(after) = first_giving_up(context, pod).map(|own| own.after) {
-        context.queue.schedule_in(after, class::MACHINES, KubeletEvent::ProbeGivesUp(pod));
+pub(super) fn watch(sim: &mut Sim<'_>, pod: PodId) {
+    if let Some(after) = first_giving_up(sim, pod).map(|own| own.after) {
+        sim.queue.schedule_in(after, class::MACHINES, KubeletEvent::ProbeGivesUp(pod));
     }
 }
 

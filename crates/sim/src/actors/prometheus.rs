@@ -11,9 +11,10 @@
 
 mod counters;
 
-use super::context::Context;
 use super::event::{MetricsEvent, class};
+use super::load_loop::Loads;
 use super::setup::{PrometheusPlan, SeriesPlan};
+use super::sim::Sim;
 use crate::cluster::PodPhase;
 use crate::domain::labels::{LabelSelector, Labels};
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
@@ -21,7 +22,7 @@ use nodecast_replicas::keda::QueryResult;
 use nodecast_replicas::promql::{Element, LOOKBACK, Point, Query, QueryValue, SeriesSource, SeriesView};
 use nodecast_settings::{SeriesKind, SeriesOwner};
 
-pub(super) use counters::RequestCounters;
+use counters::RequestCounters;
 
 /// The samples that Prometheus holds.
 #[derive(Debug, Default)]
@@ -30,6 +31,8 @@ pub(super) struct Prometheus {
     series: Vec<SeriesState>,
     names: Vec<String>,
     reach: SimDuration,
+    /// Requests of each pod so far, which counters show when they are scraped.
+    counters: RequestCounters,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +58,7 @@ impl Prometheus {
             series: plan.series.iter().map(|_| SeriesState::default()).collect(),
             names: plan.series.iter().map(|series| series.spec.name.clone()).collect(),
             reach: plan.reach,
+            counters: RequestCounters::default(),
         }
     }
 }
@@ -70,66 +74,100 @@ impl SeriesSource for Prometheus {
 }
 
 /// Puts the first scrape of every series on the queue, at a phase of the workload's own.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let Some(plan) = &context.setup.prometheus else { return };
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    let Some(plan) = &sim.setup.prometheus else { return };
     for (index, series) in plan.series.iter().enumerate() {
-        let phase =
-            context.streams.stream("scrape-phase", &series.spec.workload.to_string()).span_up_to(series.interval);
-        context.queue.schedule(SimTime::ZERO + phase, class::METRICS, MetricsEvent::Scrape(index as u32));
+        let phase = sim.streams.stream("scrape-phase", &series.spec.workload.to_string()).span_up_to(series.interval);
+        sim.queue.schedule(SimTime::ZERO + phase, class::METRICS, MetricsEvent::Scrape(index as u32));
     }
 }
 
-/// One series is scraped from all its targets.
-pub(super) fn scrape(context: &mut Context<'_>, now: SimTime, index: u32) {
-    let Some(plan) = &context.setup.prometheus else { return };
-    let series = &plan.series[index as usize];
-    context.queue.schedule_in(series.interval, class::METRICS, MetricsEvent::Scrape(index));
-    let Some(workload) = context.workload_named(series.spec.workload) else { return };
-    if is_down(plan, now) {
-        return;
-    }
-    for load in &mut context.loads {
-        load.model.advance(now);
-    }
-    context.counters.settle(workload, &context.loads);
-    let values = match series.spec.owner {
-        SeriesOwner::Pods => pod_values(context, series, workload),
-        SeriesOwner::Gateway => vec![(None, gateway_value(context, series, workload))],
-    };
-    let state = &mut context.prometheus.series[index as usize];
-    let keep = context.prometheus.reach + series.interval;
-    for (pod, value) in values {
-        let known = state.targets.iter_mut().find(|target| target.pod == pod && target.ended.is_none());
-        let target = match known {
-            Some(target) => target,
-            // A counter is exported from the first request on.
-            None if is_counter(series.spec.kind) && value < 1.0 => continue,
-            None => {
-                let labels = labels(&context.world, series, workload, pod);
-                state.targets.push(Target { pod, labels, points: Vec::new(), ended: None });
-                state.born = state.born.or(Some(now));
-                match state.targets.last_mut() {
-                    Some(target) => target,
-                    None => continue,
-                }
-            }
+impl Prometheus {
+    /// One series is scraped from all its targets.
+    pub(super) fn scrape(&mut self, sim: &mut Sim<'_>, loads: &mut Loads, now: SimTime, index: u32) {
+        let Some(plan) = &sim.setup.prometheus else { return };
+        let series = &plan.series[index as usize];
+        sim.queue.schedule_in(series.interval, class::METRICS, MetricsEvent::Scrape(index));
+        let Some(workload) = sim.workload_named(series.spec.workload) else { return };
+        if is_down(plan, now) {
+            return;
+        }
+        for load in &mut loads.all {
+            load.model.advance(now);
+        }
+        self.counters.settle(workload, &loads.all);
+        let values = match series.spec.owner {
+            SeriesOwner::Pods => self.pod_values(sim, loads, series, workload),
+            SeriesOwner::Gateway => vec![(None, self.gateway_value(sim, loads, series, workload))],
         };
-        target.points.push(Point { at: now, value });
-        forget(&mut target.points, now, keep);
+        let state = &mut self.series[index as usize];
+        let keep = self.reach + series.interval;
+        for (pod, value) in values {
+            let known = state.targets.iter_mut().find(|target| target.pod == pod && target.ended.is_none());
+            let target = match known {
+                Some(target) => target,
+                // A counter is exported from the first request on.
+                None if is_counter(series.spec.kind) && value < 1.0 => continue,
+                None => {
+                    let labels = labels(&sim.world, series, workload, pod);
+                    state.targets.push(Target { pod, labels, points: Vec::new(), ended: None });
+                    state.born = state.born.or(Some(now));
+                    match state.targets.last_mut() {
+                        Some(target) => target,
+                        None => continue,
+                    }
+                }
+            };
+            debug_assert!(target.points.last().is_none_or(|last| last.at < now), "one sample an instant");
+            target.points.push(Point { at: now, value });
+            forget(&mut target.points, now, keep);
+        }
+        self.end_targets(sim, index as usize, series.interval, now, keep);
     }
-    end_targets(context, index as usize, series.interval, now, keep);
-}
 
-/// Other pods of the workload answer requests from now on: what was answered until now is shared out among those before.
-pub(super) fn replicas_changed(context: &mut Context<'_>, workload: WorkloadId) {
-    let Some(plan) = &context.setup.prometheus else { return };
-    let state = context.world.workload(workload);
-    if !plan.series.iter().any(|series| series.spec.workload == state.name && is_counter(series.spec.kind)) {
-        return;
+    /// Other pods of the workload answer requests from now on: what was answered until now is shared out among those before.
+    pub(super) fn replicas_changed(&mut self, sim: &Sim<'_>, loads: &mut Loads, workload: WorkloadId) {
+        let Some(plan) = &sim.setup.prometheus else { return };
+        let state = sim.world.workload(workload);
+        if !plan.series.iter().any(|series| series.spec.workload == state.name && is_counter(series.spec.kind)) {
+            return;
+        }
+        let ready = state.pods.iter().copied().filter(|&pod| sim.world.pod(pod).is_ready()).collect();
+        self.counters.settle(workload, &loads.all);
+        self.counters.set_ready(workload, ready);
     }
-    let ready = state.pods.iter().copied().filter(|&pod| context.world.pod(pod).is_ready()).collect();
-    context.counters.settle(workload, &context.loads);
-    context.counters.set_ready(workload, ready);
+
+    /// The value of each pod whose containers run.
+    fn pod_values(
+        &self,
+        sim: &Sim<'_>,
+        loads: &Loads,
+        series: &SeriesPlan<'_>,
+        workload: WorkloadId,
+    ) -> Vec<(Option<PodId>, f64)> {
+        let state = sim.world.workload(workload);
+        let running = state.pods.iter().copied().filter(|&pod| sim.world.pod(pod).phase == PodPhase::Running);
+        let in_flight = match series.spec.kind {
+            SeriesKind::RequestsInFlight => loads.in_flight(workload) / f64::from(state.ready.max(1)),
+            _ => 0.0,
+        };
+        let value = |pod: PodId| match series.spec.kind {
+            SeriesKind::IstioRequests | SeriesKind::Requests => self.counters.of_pod(workload, pod) as f64,
+            SeriesKind::RequestsInFlight if sim.world.pod(pod).is_ready() => in_flight,
+            _ => 0.0,
+        };
+        running.map(|pod| (Some(pod), value(pod))).collect()
+    }
+
+    fn gateway_value(&self, sim: &Sim<'_>, loads: &Loads, series: &SeriesPlan<'_>, workload: WorkloadId) -> f64 {
+        let state = sim.world.workload(workload);
+        match series.spec.kind {
+            SeriesKind::IstioRequests | SeriesKind::Requests => self.counters.total(workload) as f64,
+            SeriesKind::RequestsInFlight => loads.in_flight(workload),
+            SeriesKind::ReplicasReady => f64::from(state.ready),
+            SeriesKind::ReplicasDesired => f64::from(state.replicas),
+        }
+    }
 }
 
 const fn is_counter(kind: SeriesKind) -> bool {
@@ -148,58 +186,85 @@ fn forget(points: &mut Vec<Point>, now: SimTime, keep: SimDuration) {
     }
 }
 
-/// Series whose pod is gone count as ended a little more than two intervals after their last sample: so long Prometheus
-/// waits for the target to come back before it marks them.
-fn end_targets(context: &mut Context<'_>, index: usize, interval: SimDuration, now: SimTime, keep: SimDuration) {
-    let world = &context.world;
-    let state = &mut context.prometheus.series[index];
-    for target in state.targets.iter_mut().filter(|target| target.ended.is_none()) {
-        let gone = target.pod.is_some_and(|pod| world.pod(pod).phase == PodPhase::Gone);
-        if let (true, Some(last)) = (gone, target.points.last()) {
-            let patience = SimDuration::from_micros(interval.as_micros() / 10 * 21);
-            target.ended = Some(last.at + patience);
+impl Prometheus {
+    /// Series whose pod is gone count as ended a little more than two intervals after their last sample: so long Prometheus
+    /// waits for the target to come back before it marks them.
+    fn end_targets(&mut self, sim: &Sim<'_>, index: usize, interval: SimDuration, now: SimTime, keep: SimDuration) {
+        let world = &sim.world;
+        let state = &mut self.series[index];
+        for target in state.targets.iter_mut().filter(|target| target.ended.is_none()) {
+            let gone = target.pod.is_some_and(|pod| world.pod(pod).phase == PodPhase::Gone);
+            if let (true, Some(last)) = (gone, target.points.last()) {
+                let patience = SimDuration::from_micros(interval.as_micros() / 10 * 21);
+                target.ended = Some(last.at + patience);
+            }
+        }
+        let lookback = keep + LOOKBACK;
+        state.targets.retain(|target| target.ended.is_none_or(|ended| ended + lookback >= now));
+    }
+
+    /// The result of a query as a KEDA trigger of the type `prometheus` sees it.
+    ///
+    /// # Errors
+    /// Prometheus is down, or the query has no result.
+    pub(super) fn trigger_result(&self, sim: &Sim<'_>, now: SimTime, query: &Query) -> Result<QueryResult, String> {
+        match self.ask(sim, now, query)? {
+            QueryValue::Scalar(_) => Err("the result is a number without series".to_owned()),
+            QueryValue::Vector(elements) => Ok(match elements.as_slice() {
+                [] => QueryResult::Empty,
+                [only] => QueryResult::Value(only.value),
+                _ => QueryResult::Several,
+            }),
         }
     }
-    let lookback = keep + LOOKBACK;
-    state.targets.retain(|target| target.ended.is_none_or(|ended| ended + lookback >= now));
-}
 
-/// The value of each pod whose containers run.
-fn pod_values(context: &Context<'_>, series: &SeriesPlan<'_>, workload: WorkloadId) -> Vec<(Option<PodId>, f64)> {
-    let state = context.world.workload(workload);
-    let running = state.pods.iter().copied().filter(|&pod| context.world.pod(pod).phase == PodPhase::Running);
-    let in_flight = match series.spec.kind {
-        SeriesKind::RequestsInFlight => in_flight(context, workload) / f64::from(state.ready.max(1)),
-        _ => 0.0,
-    };
-    let value = |pod: PodId| match series.spec.kind {
-        SeriesKind::IstioRequests | SeriesKind::Requests => context.counters.of_pod(workload, pod) as f64,
-        SeriesKind::RequestsInFlight if context.world.pod(pod).is_ready() => in_flight,
-        _ => 0.0,
-    };
-    running.map(|pod| (Some(pod), value(pod))).collect()
-}
+    fn ask(&self, sim: &Sim<'_>, now: SimTime, query: &Query) -> Result<QueryValue, String> {
+        ask_of(sim, now, query, self)
+    }
 
-fn gateway_value(context: &Context<'_>, series: &SeriesPlan<'_>, workload: WorkloadId) -> f64 {
-    let state = context.world.workload(workload);
-    match series.spec.kind {
-        SeriesKind::IstioRequests | SeriesKind::Requests => context.counters.total(workload) as f64,
-        SeriesKind::RequestsInFlight => in_flight(context, workload),
-        SeriesKind::ReplicasReady => f64::from(state.ready),
-        SeriesKind::ReplicasDesired => f64::from(state.replicas),
+    /// What the metrics adapter serves under the name of a metric: elements with the namespace, and the label that names what
+    /// they are about. `None` if no rule is of that name.
+    ///
+    /// The adapter knows a metric from the first look at Prometheus after its series came to be. It puts an autoscaler's selector among the
+    /// matchers of the query, so that only series with such labels are added up.
+    ///
+    /// Source: prometheus-adapter `pkg/custom-provider/series_registry.go`, `--metrics-relist-interval`; `pkg/naming/metrics_query.go`,
+    /// `<<.LabelMatchers>>`.
+    pub(super) fn adapted(
+        &self,
+        sim: &Sim<'_>,
+        now: SimTime,
+        (metric, selector): (Symbol, Option<&LabelSelector>),
+    ) -> Option<Result<Vec<Element>, String>> {
+        let plan = sim.setup.prometheus.as_ref()?;
+        let rule = plan.adapter.iter().find(|rule| rule.metric == metric)?;
+        let names = rule.query.series_names();
+        let states = self.series.iter().zip(&self.names);
+        let born = states.filter(|(_, name)| names.contains(&name.as_str())).filter_map(|(state, _)| state.born).min();
+        let phase = sim.streams.stream("relist-phase", "").span_up_to(plan.settings.relist_interval);
+        if born.is_none_or(|born| next_relist(born, phase, plan.settings.relist_interval) > now) {
+            return Some(Err("the adapter does not know the metric yet".to_owned()));
+        }
+        let source = Selected { all: self, selector };
+        Some(ask_of(sim, now, &rule.query, &source).map(|value| match value {
+            QueryValue::Scalar(_) => Vec::new(),
+            QueryValue::Vector(elements) => elements.into_iter().filter(|own| own.value.is_finite()).collect(),
+        }))
     }
 }
 
-/// Requests being served or waiting, by Little's law from throughput and response time, and the backlog where nothing is
-/// served.
-fn in_flight(context: &Context<'_>, workload: WorkloadId) -> f64 {
-    let loads = context.loads.iter().filter(|load| load.id == Some(workload));
-    loads
-        .map(|load| match load.model.response_time() {
-            Some(response) => load.model.throughput() * response.mean(),
-            None => load.model.backlog(),
-        })
-        .sum()
+impl Loads {
+    /// Requests being served or waiting, by Little's law from throughput and response time, and the backlog where nothing is
+    /// served.
+    fn in_flight(&self, workload: WorkloadId) -> f64 {
+        let loads = self.all.iter().filter(|load| load.id == Some(workload));
+        loads
+            .map(|load| match load.model.response_time() {
+                Some(response) => load.model.throughput() * response.mean(),
+                None => load.model.backlog(),
+            })
+            .sum()
+    }
 }
 
 /// The labels of a series. Those of Istio are what its proxies report of plain HTTP through an ingress gateway.
@@ -253,28 +318,9 @@ fn labels(world: &crate::world::World, series: &SeriesPlan<'_>, workload: Worklo
     labels
 }
 
-/// The result of a query as a KEDA trigger of the type `prometheus` sees it.
-///
-/// # Errors
-/// Prometheus is down, or the query has no result.
-pub(super) fn trigger_result(context: &Context<'_>, now: SimTime, query: &Query) -> Result<QueryResult, String> {
-    match ask(context, now, query)? {
-        QueryValue::Scalar(_) => Err("the result is a number without series".to_owned()),
-        QueryValue::Vector(elements) => Ok(match elements.as_slice() {
-            [] => QueryResult::Empty,
-            [only] => QueryResult::Value(only.value),
-            _ => QueryResult::Several,
-        }),
-    }
-}
-
-fn ask(context: &Context<'_>, now: SimTime, query: &Query) -> Result<QueryValue, String> {
-    ask_of(context, now, query, &context.prometheus)
-}
-
 /// What Prometheus answers of some of its series.
-fn ask_of(context: &Context<'_>, now: SimTime, query: &Query, source: &dyn SeriesSource) -> Result<QueryValue, String> {
-    let plan = context.setup.prometheus.as_ref().ok_or("there is no Prometheus")?;
+fn ask_of(sim: &Sim<'_>, now: SimTime, query: &Query, source: &dyn SeriesSource) -> Result<QueryValue, String> {
+    let plan = sim.setup.prometheus.as_ref().ok_or("there is no Prometheus")?;
     if is_down(plan, now) {
         return Err("Prometheus does not answer".to_owned());
     }
@@ -295,35 +341,6 @@ impl SeriesSource for Selected<'_> {
             }
         });
     }
-}
-
-/// What the metrics adapter serves under the name of a metric: elements with the namespace, and the label that names what
-/// they are about. `None` if no rule is of that name.
-///
-/// The adapter knows a metric from the first look at Prometheus after its series came to be. It puts an autoscaler's selector among the
-/// matchers of the query, so that only series with such labels are added up.
-///
-/// Source: prometheus-adapter `pkg/custom-provider/series_registry.go`, `--metrics-relist-interval`; `pkg/naming/metrics_query.go`,
-/// `<<.LabelMatchers>>`.
-pub(super) fn adapted(
-    context: &Context<'_>,
-    now: SimTime,
-    (metric, selector): (Symbol, Option<&LabelSelector>),
-) -> Option<Result<Vec<Element>, String>> {
-    let plan = context.setup.prometheus.as_ref()?;
-    let rule = plan.adapter.iter().find(|rule| rule.metric == metric)?;
-    let names = rule.query.series_names();
-    let states = context.prometheus.series.iter().zip(&context.prometheus.names);
-    let born = states.filter(|(_, name)| names.contains(&name.as_str())).filter_map(|(state, _)| state.born).min();
-    let phase = context.streams.stream("relist-phase", "").span_up_to(plan.settings.relist_interval);
-    if born.is_none_or(|born| next_relist(born, phase, plan.settings.relist_interval) > now) {
-        return Some(Err("the adapter does not know the metric yet".to_owned()));
-    }
-    let source = Selected { all: &context.prometheus, selector };
-    Some(ask_of(context, now, &rule.query, &source).map(|value| match value {
-        QueryValue::Scalar(_) => Vec::new(),
-        QueryValue::Vector(elements) => elements.into_iter().filter(|own| own.value.is_finite()).collect(),
-    }))
 }
 
 /// The first look of the adapter at or after `at`.

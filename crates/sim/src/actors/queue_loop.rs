@@ -4,8 +4,9 @@
 
 use super::context::Context;
 use super::event::{KubeletEvent, LoadEvent, class};
-use super::job_loop;
-use super::setup::QueuePlan;
+use super::metrics_server::MetricsServer;
+use super::setup::{QueuePlan, Setup};
+use super::sim::Sim;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use crate::engine::TimerId;
@@ -13,6 +14,18 @@ use crate::load::WorkQueue;
 use crate::world::record::{QueueSample, WorkloadKind};
 use nodecast_replicas::keda::{Partition, QueueFigures};
 use nodecast_settings::QueueKind;
+
+/// Every queue of the setup, in its order.
+#[derive(Debug)]
+pub(super) struct Queues {
+    pub(super) all: Vec<QueueLoop>,
+}
+
+impl Queues {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        Self { all: setup.queues.iter().map(QueueLoop::new).collect() }
+    }
+}
 
 /// One queue and its workers.
 #[derive(Debug)]
@@ -87,44 +100,94 @@ impl QueueLoop {
 }
 
 /// Puts the first change of every queue's arrivals on the queue of events.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let setup = context.setup;
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    let setup = sim.setup;
     for (queue, plan) in setup.queues.iter().enumerate() {
         if let Some(first) = plan.arrivals.first() {
-            context.queue.schedule(first.0, class::LOAD, LoadEvent::QueueStep(queue as u32, 0));
+            sim.queue.schedule(first.0, class::LOAD, LoadEvent::QueueStep(queue as u32, 0));
         }
     }
 }
 
-/// Messages arrive at another rate from now on.
-pub(super) fn step(context: &mut Context<'_>, now: SimTime, queue: u32, step: u32) {
-    let setup = context.setup;
-    let arrivals = &setup.queues[queue as usize].arrivals;
-    let Some(&(_, rate)) = arrivals.get(step as usize) else { return };
-    if let Some(next) = arrivals.get(step as usize + 1) {
-        context.queue.schedule(next.0, class::LOAD, LoadEvent::QueueStep(queue, step + 1));
+impl Queues {
+    /// Messages arrive at another rate from now on.
+    pub(super) fn step(&mut self, sim: &mut Sim<'_>, metrics: &mut MetricsServer, now: SimTime, queue: u32, step: u32) {
+        let setup = sim.setup;
+        let arrivals = &setup.queues[queue as usize].arrivals;
+        let Some(&(_, rate)) = arrivals.get(step as usize) else { return };
+        if let Some(next) = arrivals.get(step as usize + 1) {
+            sim.queue.schedule(next.0, class::LOAD, LoadEvent::QueueStep(queue, step + 1));
+        }
+        self.all[queue as usize].queue.set_rate(rate, now);
+        self.settle(sim, metrics, now, queue as usize);
     }
-    context.queues[queue as usize].queue.set_rate(rate, now);
-    settle(context, now, queue as usize);
-}
 
-/// Nothing waits any more somewhere in the queue, or as many messages are done there as arrive.
-pub(super) fn shift(context: &mut Context<'_>, now: SimTime, queue: u32) {
-    let own = &mut context.queues[queue as usize];
-    own.shift = None;
-    own.queue.advance(now);
-    settle(context, now, queue as usize);
-}
+    /// Nothing waits any more somewhere in the queue, or as many messages are done there as arrive.
+    pub(super) fn shift(&mut self, sim: &mut Sim<'_>, metrics: &mut MetricsServer, now: SimTime, queue: u32) {
+        let own = &mut self.all[queue as usize];
+        own.shift = None;
+        own.queue.advance(now);
+        self.settle(sim, metrics, now, queue as usize);
+    }
 
-/// A pod is Ready. One without a readiness probe is so as soon as its containers run, and takes messages only when its
-/// application has started.
-pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let workload = context.world.pod(pod).workload;
-    // Pods of Jobs take theirs one batch at a time.
-    let takes_messages = context.world.workload(workload).kind != WorkloadKind::ScaledJob
-        && context.queues.iter().any(|queue| queue.id == Some(workload));
-    if let Some(at) = has_started_at(context, pod).filter(|&at| takes_messages && at > now) {
-        context.queue.schedule(at, class::MACHINES, KubeletEvent::WorkerStarts(pod));
+    /// A pod is Ready. One without a readiness probe is so as soon as its containers run, and takes messages only when its
+    /// application has started.
+    pub(super) fn pod_ready(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        let workload = sim.world.pod(pod).workload;
+        // Pods of Jobs take theirs one batch at a time.
+        let takes_messages = sim.world.workload(workload).kind != WorkloadKind::ScaledJob
+            && self.all.iter().any(|queue| queue.id == Some(workload));
+        if let Some(at) = has_started_at(sim, pod).filter(|&at| takes_messages && at > now) {
+            sim.queue.schedule(at, class::MACHINES, KubeletEvent::WorkerStarts(pod));
+        }
+    }
+
+    /// The number of Ready replicas of a workload has changed.
+    pub(super) fn replicas_changed(
+        &mut self,
+        sim: &mut Sim<'_>,
+        metrics: &mut MetricsServer,
+        now: SimTime,
+        workload: WorkloadId,
+    ) {
+        if self.all.iter().all(|queue| queue.id != Some(workload)) {
+            return;
+        }
+        let workers = workers(sim, now, workload);
+        for queue in 0..self.all.len() {
+            if self.all[queue].id == Some(workload) {
+                self.all[queue].queue.set_workers(workers, now);
+                self.settle(sim, metrics, now, queue);
+            }
+        }
+    }
+
+    /// A workload has come to be: queues that name it find it.
+    pub(super) fn workload_applied(&mut self, sim: &Sim<'_>, workload: WorkloadId) {
+        let name = sim.world.workload(workload).name;
+        for queue in &mut self.all {
+            if queue.workload == name {
+                queue.id = Some(workload);
+            }
+        }
+    }
+
+    /// After any change: tells metrics-server what a worker uses from now on, and re-arms the timer for the queue's own next change.
+    fn settle(&mut self, sim: &mut Sim<'_>, metrics: &mut MetricsServer, now: SimTime, queue: usize) {
+        let own = &mut self.all[queue];
+        let ready = own.id.map_or(0, |id| sim.world.workload(id).ready);
+        own.cpu_rate = if ready == 0 { 0 } else { own.queue.cpu_use_micro() / i64::from(ready) };
+        debug_assert!(own.cpu_rate >= 0, "a worker uses {}", own.cpu_rate);
+        if let Some(timer) = own.shift.take() {
+            sim.queue.cancel(timer);
+        }
+        if let Some(workload) = own.id {
+            let rate = self.all.iter().filter(|other| other.id == Some(workload)).map(|other| other.cpu_rate).sum();
+            metrics.set_worker_use(workload, rate, now);
+        }
+        let own = &mut self.all[queue];
+        own.shift =
+            own.queue.next_change().map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
     }
 }
 
@@ -132,67 +195,26 @@ pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 pub(super) fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let (workload, ready) = (context.world.pod(pod).workload, context.world.pod(pod).is_ready());
     if context.world.workload(workload).kind == WorkloadKind::ScaledJob {
-        job_loop::worker_starts(context, now, pod);
+        context.jobs.worker_starts(&mut context.sim, &mut context.queues, now, pod);
     } else if ready {
-        replicas_changed(context, now, workload);
+        context.queues.replicas_changed(&mut context.sim, &mut context.metrics, now, workload);
     }
 }
 
 /// When the application of a pod has started.
-fn has_started_at(context: &Context<'_>, pod: PodId) -> Option<SimTime> {
-    let state = context.world.pod(pod);
-    Some(state.started? + context.times_of(state.workload).start_time)
+fn has_started_at(sim: &Sim<'_>, pod: PodId) -> Option<SimTime> {
+    let state = sim.world.pod(pod);
+    Some(state.started? + sim.times_of(state.workload).start_time)
 }
 
 /// Ready replicas whose application has started.
-fn workers(context: &Context<'_>, now: SimTime, workload: WorkloadId) -> u32 {
-    let state = context.world.workload(workload);
-    if context.times_of(workload).start_time == SimDuration::ZERO {
+fn workers(sim: &Sim<'_>, now: SimTime, workload: WorkloadId) -> u32 {
+    let state = sim.world.workload(workload);
+    if sim.times_of(workload).start_time == SimDuration::ZERO {
         return state.ready;
     }
     let works = |pod: &&PodId| {
-        context.world.pod(**pod).is_ready() && has_started_at(context, **pod).is_some_and(|started| started <= now)
+        sim.world.pod(**pod).is_ready() && has_started_at(sim, **pod).is_some_and(|started| started <= now)
     };
     state.pods.iter().filter(works).count() as u32
-}
-
-/// The number of Ready replicas of a workload has changed.
-pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    if context.queues.iter().all(|queue| queue.id != Some(workload)) {
-        return;
-    }
-    let workers = workers(context, now, workload);
-    for queue in 0..context.queues.len() {
-        if context.queues[queue].id == Some(workload) {
-            context.queues[queue].queue.set_workers(workers, now);
-            settle(context, now, queue);
-        }
-    }
-}
-
-/// A workload has come to be: queues that name it find it.
-pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) {
-    let name = context.world.workload(workload).name;
-    for queue in &mut context.queues {
-        if queue.workload == name {
-            queue.id = Some(workload);
-        }
-    }
-}
-
-/// After any change: tells metrics-server what a worker uses from now on, and re-arms the timer for the queue's own next change.
-fn settle(context: &mut Context<'_>, now: SimTime, queue: usize) {
-    let own = &mut context.queues[queue];
-    let ready = own.id.map_or(0, |id| context.world.workload(id).ready);
-    own.cpu_rate = if ready == 0 { 0 } else { own.queue.cpu_use_micro() / i64::from(ready) };
-    if let Some(timer) = own.shift.take() {
-        context.queue.cancel(timer);
-    }
-    if let Some(workload) = own.id {
-        let rate = context.queues.iter().filter(|other| other.id == Some(workload)).map(|other| other.cpu_rate).sum();
-        context.metrics.set_worker_use(workload, rate, now);
-    }
-    let own = &mut context.queues[queue];
-    own.shift =
-        own.queue.next_change().map(|at| context.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
 }

@@ -11,9 +11,10 @@
 
 use std::collections::BTreeMap;
 
-use super::context::Context;
 use super::event::{WorkloadEvent, class};
-use super::vertical;
+use super::sim::Sim;
+use super::vertical::Vertical;
+use super::volumes::Volumes;
 use crate::cluster::{PodPhase, SpecId};
 use crate::domain::pod::ClaimSource;
 use crate::domain::quota::{Charge, ClaimCharge, ResourceQuota};
@@ -49,102 +50,141 @@ impl Quotas {
         }
         Self { of, refused: BTreeMap::new() }
     }
-}
 
-/// A quota comes to be, or changes to this form. Controllers that it has refused look again when their wait is over.
-pub(super) fn apply(context: &mut Context<'_>, now: SimTime, quota: &ResourceQuota) {
-    context.world.note(now, EventKind::ManifestApplied, None, format!("ResourceQuota {}", quota.name));
-    let known = context.quotas.of.entry(quota.name.namespace).or_default();
-    match known.iter_mut().find(|own| own.name == quota.name) {
-        Some(own) => *own = quota.clone(),
-        None => known.push(quota.clone()),
-    }
-}
-
-/// Whether a controller may make a pod of the workload. If not, an event tells why, and the controller looks at the workload again after
-/// a while.
-pub(super) fn admits(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) -> bool {
-    let why = refusal(context, workload, revision);
-    take(context, now, workload, why)
-}
-
-/// The same of a StatefulSet's pod of this name, and of the claims that are made before it.
-pub(super) fn admits_ordinal(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    (revision, name): (u32, &str),
-) -> bool {
-    let why = refusal_of_claims(context, workload, (revision, name)).or_else(|| refusal(context, workload, revision));
-    take(context, now, workload, why)
-}
-
-/// Whether nothing stands against a pod; what does is told, and the controller looks again after a while.
-fn take(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, why: Option<String>) -> bool {
-    let Some(why) = why else {
-        context.quotas.refused.remove(&workload);
-        return true;
-    };
-    let own = context.quotas.refused.entry(workload).or_insert(Refused { count: 0, again: now });
-    // What is refused at one instant is one attempt.
-    if own.count > 0 && own.again > now {
-        return false;
-    }
-    let is_job = matches!(
-        context.world.workload(workload).kind,
-        WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob
-    );
-    let (first, longest) = if is_job { (BACK_OFF.1, LONGEST.1) } else { (BACK_OFF.0, LONGEST.0) };
-    let wait = (first * i64::from(1_u32 << own.count.min(20))).min(longest);
-    own.count += 1;
-    own.again = now + wait;
-    if own.count == 1 {
-        context.world.note(now, EventKind::FailedCreate, Some(workload), why);
-    }
-    context.queue.schedule(now + wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
-    false
-}
-
-/// Why the API server refuses a pod of the workload.
-fn refusal(context: &mut Context<'_>, workload: WorkloadId, revision: u32) -> Option<String> {
-    let own = context.world.workload(workload);
-    let (namespace, kind) = (own.name.namespace, own.kind);
-    let template = context.world.template_of(workload, revision);
-    if let Some(why) = &template.refused {
-        return Some(why.to_string());
-    }
-    if kind == WorkloadKind::DaemonSet || !context.quotas.of.contains_key(&namespace) {
-        return None;
-    }
-    let template = template.clone();
-    // Quotas come after everybody who changes a pod that is being made.
-    let pod = vertical::admitted(context, workload, &template).map_or(template, |(pod, _)| pod);
-    let quotas = context.quotas.of.get(&namespace)?;
-    quotas.iter().find_map(|quota| quota.refuses(&pod, &used(context, quota)))
-}
-
-/// Why the API server refuses one of the claims that a StatefulSet makes for the pod of this name; those that are there it does not make.
-fn refusal_of_claims(context: &Context<'_>, workload: WorkloadId, (revision, pod): (u32, &str)) -> Option<String> {
-    let namespace = context.world.workload(workload).name.namespace;
-    let quotas = context.quotas.of.get(&namespace)?;
-    if quotas.iter().all(|quota| quota.claims.is_empty()) {
-        return None;
-    }
-    let storage = context.volumes.storage();
-    let mut there: Vec<ClaimCharge> = storage.claims_in(namespace).map(|claim| charge(storage, claim)).collect();
-    let volumes = &context.world.template_of(workload, revision).volumes;
-    let templates = volumes.iter().filter(|volume| matches!(volume.source, ClaimSource::Template(_)));
-    for claim in templates.filter_map(|volume| PersistentVolumeClaim::made_for(volume, namespace, pod)) {
-        if storage.claim(namespace, claim.name.as_str()).is_some() {
-            continue;
+    /// A quota comes to be, or changes to this form. Controllers that it has refused look again when their wait is over.
+    pub(super) fn apply(&mut self, sim: &mut Sim<'_>, now: SimTime, quota: &ResourceQuota) {
+        sim.world.note(now, EventKind::ManifestApplied, None, format!("ResourceQuota {}", quota.name));
+        let known = self.of.entry(quota.name.namespace).or_default();
+        match known.iter_mut().find(|own| own.name == quota.name) {
+            Some(own) => *own = quota.clone(),
+            None => known.push(quota.clone()),
         }
-        let own = charge(storage, &claim);
-        if let Some(why) = quotas.iter().find_map(|quota| quota.refuses_claim(own, &there)) {
-            return Some(format!("claim {}: {why}", claim.name));
-        }
-        there.push(own);
     }
-    None
+
+    /// Whether nothing stands against a pod; what does is told, and the controller looks again after a while.
+    fn take(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, why: Option<String>) -> bool {
+        let Some(why) = why else {
+            self.refused.remove(&workload);
+            return true;
+        };
+        let own = self.refused.entry(workload).or_insert(Refused { count: 0, again: now });
+        // What is refused at one instant is one attempt.
+        if own.count > 0 && own.again > now {
+            return false;
+        }
+        let is_job = matches!(
+            sim.world.workload(workload).kind,
+            WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob
+        );
+        let (first, longest) = if is_job { (BACK_OFF.1, LONGEST.1) } else { (BACK_OFF.0, LONGEST.0) };
+        let wait = (first * i64::from(1_u32 << own.count.min(20))).min(longest);
+        own.count += 1;
+        own.again = now + wait;
+        // Otherwise refusals of one instant would count as several attempts.
+        debug_assert!(own.again > now, "a refused controller waits");
+        if own.count == 1 {
+            sim.world.note(now, EventKind::FailedCreate, Some(workload), why);
+        }
+        sim.queue.schedule(now + wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        false
+    }
+
+    /// Whether a controller may make a pod of the workload. If not, an event tells why, and the controller looks at the workload again after
+    /// a while.
+    pub(super) fn admits(
+        &mut self,
+        sim: &mut Sim<'_>,
+        vertical: &mut Vertical,
+        now: SimTime,
+        workload: WorkloadId,
+        revision: u32,
+    ) -> bool {
+        let why = self.refusal(sim, vertical, workload, revision);
+        self.take(sim, now, workload, why)
+    }
+
+    /// The same of a StatefulSet's pod of this name, and of the claims that are made before it.
+    pub(super) fn admits_ordinal(
+        &mut self,
+        sim: &mut Sim<'_>,
+        vertical: &mut Vertical,
+        volumes: &Volumes,
+        now: SimTime,
+        workload: WorkloadId,
+        (revision, name): (u32, &str),
+    ) -> bool {
+        let why = self
+            .refusal_of_claims(sim, volumes, workload, (revision, name))
+            .or_else(|| self.refusal(sim, vertical, workload, revision));
+        self.take(sim, now, workload, why)
+    }
+
+    /// Why the API server refuses a pod of the workload.
+    fn refusal(
+        &mut self,
+        sim: &Sim<'_>,
+        vertical: &mut Vertical,
+        workload: WorkloadId,
+        revision: u32,
+    ) -> Option<String> {
+        let own = sim.world.workload(workload);
+        let (namespace, kind) = (own.name.namespace, own.kind);
+        let template = sim.world.template_of(workload, revision);
+        if let Some(why) = &template.refused {
+            return Some(why.to_string());
+        }
+        if kind == WorkloadKind::DaemonSet || !self.of.contains_key(&namespace) {
+            return None;
+        }
+        let template = template.clone();
+        // Quotas come after everybody who changes a pod that is being made.
+        let pod = vertical.admitted(sim, workload, &template).map_or(template, |(pod, _)| pod);
+        let quotas = self.of.get(&namespace)?;
+        quotas.iter().find_map(|quota| quota.refuses(&pod, &used(sim, vertical, quota)))
+    }
+
+    /// Why the API server refuses one of the claims that a StatefulSet makes for the pod of this name; those that are there it does not make.
+    fn refusal_of_claims(
+        &self,
+        sim: &Sim<'_>,
+        volumes: &Volumes,
+        workload: WorkloadId,
+        (revision, pod): (u32, &str),
+    ) -> Option<String> {
+        let namespace = sim.world.workload(workload).name.namespace;
+        let quotas = self.of.get(&namespace)?;
+        if quotas.iter().all(|quota| quota.claims.is_empty()) {
+            return None;
+        }
+        let storage = volumes.storage();
+        let mut there: Vec<ClaimCharge> = storage.claims_in(namespace).map(|claim| charge(storage, claim)).collect();
+        let volumes = &sim.world.template_of(workload, revision).volumes;
+        let templates = volumes.iter().filter(|volume| matches!(volume.source, ClaimSource::Template(_)));
+        for claim in templates.filter_map(|volume| PersistentVolumeClaim::made_for(volume, namespace, pod)) {
+            if storage.claim(namespace, claim.name.as_str()).is_some() {
+                continue;
+            }
+            let own = charge(storage, &claim);
+            if let Some(why) = quotas.iter().find_map(|quota| quota.refuses_claim(own, &there)) {
+                return Some(format!("claim {}: {why}", claim.name));
+            }
+            there.push(own);
+        }
+        None
+    }
+
+    /// Why the API server does not let a running pod become another.
+    pub(super) fn refuses_resize(
+        &self,
+        sim: &Sim<'_>,
+        vertical: &Vertical,
+        pod: PodId,
+        wanted: &PodSpec,
+    ) -> Option<String> {
+        let state = sim.world.pod(pod);
+        let quotas = self.of.get(&state.namespace)?;
+        quotas.iter().find_map(|quota| quota.refuses_change(&state.spec, wanted, &used(sim, vertical, quota)))
+    }
 }
 
 fn charge(storage: &Storage, claim: &PersistentVolumeClaim) -> ClaimCharge {
@@ -153,25 +193,18 @@ fn charge(storage: &Storage, claim: &PersistentVolumeClaim) -> ClaimCharge {
     ClaimCharge { class, bytes: claim.bytes.unwrap_or(0) }
 }
 
-/// Why the API server does not let a running pod become another.
-pub(super) fn refuses_resize(context: &Context<'_>, pod: PodId, wanted: &PodSpec) -> Option<String> {
-    let state = context.world.pod(pod);
-    let quotas = context.quotas.of.get(&state.namespace)?;
-    quotas.iter().find_map(|quota| quota.refuses_change(&state.spec, wanted, &used(context, quota)))
-}
-
 /// What the pods that a quota counts come to, each as it is and not as its template would have it; one that waits for a resize, what it
 /// has or what it wants, whichever is more.
-fn used(context: &Context<'_>, quota: &ResourceQuota) -> Charge {
+fn used(sim: &Sim<'_>, vertical: &Vertical, quota: &ResourceQuota) -> Charge {
     let mut used = Charge::default();
     let mut alike: BTreeMap<SpecId, (i64, &PodSpec)> = BTreeMap::new();
-    for (_, own) in context.world.workloads().filter(|(_, own)| own.name.namespace == quota.name.namespace) {
+    for (_, own) in sim.world.workloads().filter(|(_, own)| own.name.namespace == quota.name.namespace) {
         for &pod in &own.pods {
-            let state = context.world.pod(pod);
+            let state = sim.world.pod(pod);
             if state.phase == PodPhase::Gone || !quota.is_for(&state.spec) {
                 continue;
             }
-            match vertical::deferred(context, pod) {
+            match vertical.deferred(pod) {
                 None => alike.entry(state.spec_id).or_insert((0, &state.spec)).0 += 1,
                 Some(wanted) => used.add(&Charge::of(&state.spec, 1).or_more(&Charge::of(wanted, 1))),
             }

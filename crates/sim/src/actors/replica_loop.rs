@@ -9,18 +9,23 @@ mod reading;
 mod selected;
 mod status_times;
 
+use std::cell::RefCell;
+
 use smallvec::SmallVec;
 
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
-use super::{keda_loop, workload_controllers};
-use crate::cluster::PodPhase;
+use super::sim::Sim;
+use super::workload_controllers;
+use crate::cluster::{Derived, PodPhase};
+use crate::control_plane::scales::TakenFromOthers;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, ResourceName, SimDuration, SimTime, WorkloadId};
+use crate::world::World;
 use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
 use nodecast_replicas::hpa::{
     self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodView, Proposal,
@@ -28,11 +33,29 @@ use nodecast_replicas::hpa::{
 };
 
 use reading::{Read, Reading, read_metrics};
-use selected::find_rivals;
 use status_times::StatusTimes;
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
+
+/// Every autoscaler that there is or has been, in order of application.
+#[derive(Debug)]
+pub(super) struct ReplicaLoops<'s> {
+    pub(super) all: Vec<ReplicaLoop<'s>>,
+    /// Pods that the selectors of other workloads take; brought up to date by whoever asks.
+    taken_from_others: RefCell<Derived<TakenFromOthers>>,
+}
+
+impl ReplicaLoops<'_> {
+    pub(super) fn new(world: &World) -> Self {
+        Self { all: Vec::new(), taken_from_others: RefCell::new(Derived::new(world)) }
+    }
+
+    /// Those that there are, with what they scale.
+    pub(super) fn scales(&self) -> impl Iterator<Item = (&HorizontalPodAutoscaler, WorkloadId)> {
+        self.all.iter().filter_map(ReplicaLoop::scales)
+    }
+}
 
 /// One autoscaler and what the controller remembers of it.
 #[derive(Debug)]
@@ -97,17 +120,17 @@ pub(super) fn apply<'s>(
     let name = ObjectName { namespace: spec.namespace, name: spec.name };
     let target = context.scaled_workload(spec.namespace, spec.target);
     context.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
-    if let Some(known) = context.autoscalers.iter_mut().find(|own| !own.retired && own.name() == name) {
+    if let Some(known) = context.autoscalers.all.iter_mut().find(|own| !own.retired && own.name() == name) {
         known.spec = spec;
         known.target = target;
         known.read.clear();
         known.room = None;
-        find_rivals(context);
+        context.autoscalers.find_rivals();
         limit_replicas(context, now, (spec, owner), target);
         return;
     }
-    let index = context.autoscalers.len() as u32;
-    context.autoscalers.push(ReplicaLoop {
+    let index = context.autoscalers.all.len() as u32;
+    context.autoscalers.all.push(ReplicaLoop {
         spec,
         owner,
         retired: false,
@@ -121,7 +144,7 @@ pub(super) fn apply<'s>(
         drift: Drift::of_autoscaler(&context.streams, &name.to_string()),
         times: StatusTimes::new(&context.streams),
     });
-    find_rivals(context);
+    context.autoscalers.find_rivals();
     limit_replicas(context, now, (spec, owner), target);
     let first = first_sync(context, now);
     context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
@@ -139,73 +162,148 @@ fn limit_replicas(
     if let Some(target) = target {
         context.world.limit_replicas(target, Some(limits), now);
         // Where there is a calendar, it is what asks for the most until another metric does.
-        let has_calendar = owner.is_some_and(|owner| keda_loop::calendar_triggers(context, owner).contains(&true));
+        let has_calendar = owner.is_some_and(|owner| context.scaled_objects.calendar_triggers(owner).contains(&true));
         context.world.plan_maximum(target, has_calendar, now);
     }
 }
 
 /// How long after `now` a new autoscaler is looked at first.
-fn first_sync(context: &Context<'_>, now: SimTime) -> SimDuration {
+fn first_sync(sim: &Sim<'_>, now: SimTime) -> SimDuration {
     if now == SimTime::ZERO {
         // The controller has run since before the start, and so have they.
-        let drawn = || context.streams.stream("hpa-phase", "").span_up_to(SYNC_PERIOD);
-        return context.setup.scenario.phases.replica_autoscalers.unwrap_or_else(drawn);
+        let drawn = || sim.streams.stream("hpa-phase", "").span_up_to(SYNC_PERIOD);
+        return sim.setup.scenario.phases.replica_autoscalers.unwrap_or_else(drawn);
     }
-    if context.setup.policy.versions.kubernetes.minor() >= 37 { SimDuration::ZERO } else { SYNC_PERIOD }
+    if sim.setup.policy.versions.kubernetes.minor() >= 37 { SimDuration::ZERO } else { SYNC_PERIOD }
 }
 
-/// The ScaledObject `owner` has no other autoscaler than `keep` any more.
-pub(super) fn retire_owned(
-    context: &mut Context<'_>,
-    now: SimTime,
-    owner: u32,
-    keep: Option<&HorizontalPodAutoscaler>,
-) {
-    for own in &mut context.autoscalers {
-        if own.owner == Some(owner) && keep.is_none_or(|keep| keep.name != own.spec.name) {
-            own.retired = true;
-            own.read.clear();
-            if let Some(target) = own.target {
-                context.world.limit_replicas(target, None, now);
+impl ReplicaLoops<'_> {
+    /// The ScaledObject `owner` has no other autoscaler than `keep` any more.
+    pub(super) fn retire_owned(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        owner: u32,
+        keep: Option<&HorizontalPodAutoscaler>,
+    ) {
+        for own in &mut self.all {
+            if own.owner == Some(owner) && keep.is_none_or(|keep| keep.name != own.spec.name) {
+                own.retired = true;
+                own.read.clear();
+                if let Some(target) = own.target {
+                    sim.world.limit_replicas(target, None, now);
+                }
             }
         }
+        self.find_rivals();
     }
-    find_rivals(context);
-}
 
-/// The autoscaler of this name is deleted; whether there is one.
-pub(super) fn retire(context: &mut Context<'_>, now: SimTime, name: ObjectName) -> bool {
-    let Some(own) = context.autoscalers.iter_mut().find(|own| !own.retired && own.name() == name) else { return false };
-    own.retired = true;
-    own.read.clear();
-    if let Some(target) = own.target {
-        context.world.limit_replicas(target, None, now);
-    }
-    find_rivals(context);
-    true
-}
-
-/// A workload is deleted: whoever scaled it looks for another of its name.
-pub(super) fn target_deleted(context: &mut Context<'_>, workload: WorkloadId) {
-    for own in context.autoscalers.iter_mut().filter(|own| own.target == Some(workload)) {
-        own.target = None;
+    /// The autoscaler of this name is deleted; whether there is one.
+    pub(super) fn retire(&mut self, sim: &mut Sim<'_>, now: SimTime, name: ObjectName) -> bool {
+        let Some(own) = self.all.iter_mut().find(|own| !own.retired && own.name() == name) else {
+            return false;
+        };
+        own.retired = true;
         own.read.clear();
-        own.room = None;
+        if let Some(target) = own.target {
+            sim.world.limit_replicas(target, None, now);
+        }
+        self.find_rivals();
+        true
     }
-    find_rivals(context);
+
+    /// A workload is deleted: whoever scaled it looks for another of its name.
+    pub(super) fn target_deleted(&mut self, workload: WorkloadId) {
+        for own in self.all.iter_mut().filter(|own| own.target == Some(workload)) {
+            own.target = None;
+            own.read.clear();
+            own.room = None;
+        }
+        self.find_rivals();
+    }
+
+    /// Whether an autoscaler whose target has no replicas looks at its metrics: up to 1.36 with a minimum of zero, from 1.37 if it
+    /// took the target there itself.
+    fn wakes(&self, sim: &Sim<'_>, index: u32) -> bool {
+        let own = &self.all[index as usize];
+        match sim.setup.policy.versions.kubernetes.minor() {
+            ..37 => own.spec.min_replicas == Some(0),
+            _ => own.state.conditions.scaled_to_zero.is_true(),
+        }
+    }
+
+    /// Keeps what the pass read for the report.
+    fn remember(
+        &mut self,
+        sim: &mut Sim<'_>,
+        index: u32,
+        target: WorkloadId,
+        metrics: &[MetricSpec],
+        proposals: &[Result<Proposal, MetricProblem>],
+    ) {
+        let own = &mut self.all[index as usize];
+        let autoscaler = own.name();
+        if own.read.len() != metrics.len() {
+            own.read = metrics
+                .iter()
+                .map(|metric| {
+                    let (target_value, unit) = target_in_units(metric);
+                    let facts = MetricFacts {
+                        autoscaler,
+                        workload: target,
+                        name: short_name(metric),
+                        target: target_value,
+                        unit,
+                    };
+                    MetricSample { metric: sim.world.add_metric(facts), value: None, asks_for: None }
+                })
+                .collect();
+        }
+        for (position, sample) in own.read.iter_mut().enumerate() {
+            let proposal = proposals.get(position).and_then(|outcome| outcome.as_ref().ok());
+            sample.value = proposal.map(|proposal| reported_in_units(proposal.reported, &metrics[position]));
+            sample.asks_for = proposal.map(|proposal| u32::try_from(proposal.replicas).unwrap_or(0));
+        }
+    }
+
+    /// Writes the new count, and the reason with the readings behind it.
+    fn apply_decision(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        index: u32,
+        target: WorkloadId,
+        metrics: &[MetricSpec],
+        decision: &HpaDecision,
+    ) {
+        let own = &mut self.all[index as usize];
+        // A controller repeats its warning at every pass; the record keeps the first of a series.
+        if decision.failure != own.last_failure {
+            own.last_failure.clone_from(&decision.failure);
+            if let Some(failure) = &decision.failure {
+                sim.world.note(now, EventKind::RescaleFailed, Some(target), failure.as_str());
+            }
+        }
+        if decision.rescales() {
+            let (reason, values) = (decision.reason.text(metrics), readings_text(metrics, decision));
+            let replicas = u32::try_from(decision.desired).unwrap_or(0);
+            sim.world.rescale(target, replicas, now, EventKind::Rescaled, (&reason, &values));
+            workload_controllers::wake(sim, target);
+        }
+    }
 }
 
 /// One pass over one autoscaler.
 pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
-    if context.autoscalers[index as usize].retired {
+    if context.autoscalers.all[index as usize].retired {
         return;
     }
-    let next = context.autoscalers[index as usize].drift.after(SYNC_PERIOD);
+    let next = context.autoscalers.all[index as usize].drift.after(SYNC_PERIOD);
     context.queue.schedule_in(next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
     let Some(target) = target(context, now, index) else { return };
-    let spec = context.autoscalers[index as usize].spec;
+    let spec = context.autoscalers.all[index as usize].spec;
     let metrics = effective_metrics(spec);
-    let mut room = context.autoscalers[index as usize].room.take().unwrap_or_default();
+    let mut room = context.autoscalers.all[index as usize].room.take().unwrap_or_default();
     let settled = look_at_pods(context, now, (index, target), metrics, &mut room);
     let workload = context.world.workload(target);
     let view = HpaView {
@@ -215,19 +313,19 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         pods: &room.views,
         settled,
         readings: &[],
-        selector_problem: selected::is_ambiguous(context, index).then_some(SelectorProblem::Ambiguous),
+        selector_problem: context.autoscalers.is_ambiguous(&context.sim, index).then_some(SelectorProblem::Ambiguous),
     };
     let reads = read_metrics(context, index, &view, &room.pods, &mut room.reading);
     let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
-    let own = &mut context.autoscalers[index as usize];
+    let own = &mut context.autoscalers.all[index as usize];
     let view = HpaView { readings: &readings, ..view };
     let decision = hpa::sync(own.spec, &mut own.state, &view, &own.parameters);
     drop(readings);
     room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
     own.room = Some(room);
-    remember(context, index, target, metrics, &decision.proposals);
+    context.autoscalers.remember(&mut context.sim, index, target, metrics, &decision.proposals);
     note_planned_maximum(context, now, index, &decision.proposals);
-    apply_decision(context, now, index, target, metrics, &decision);
+    context.autoscalers.apply_decision(&mut context.sim, now, index, target, metrics, &decision);
 }
 
 /// Tells the record whether the calendar alone asks for the most replicas: where a cron trigger does, and no other metric. It stays so until
@@ -238,9 +336,9 @@ fn note_planned_maximum(
     index: u32,
     proposals: &[Result<Proposal, MetricProblem>],
 ) {
-    let own = &context.autoscalers[index as usize];
+    let own = &context.autoscalers.all[index as usize];
     let (Some(owner), Some(target)) = (own.owner, own.target) else { return };
-    let is_calendar = keda_loop::calendar_triggers(context, owner);
+    let is_calendar = context.scaled_objects.calendar_triggers(owner);
     if !is_calendar.contains(&true) {
         return;
     }
@@ -265,10 +363,10 @@ fn look_at_pods(
     room: &mut Room,
 ) -> SettledPods {
     let all = context.world.workload(target).pods.as_slice();
-    let of_others = selected::of_others(context, target);
+    let of_others = context.autoscalers.of_others(&context.sim, target);
     let mut settled = SettledPods::default();
     if of_others.is_empty() && metrics.iter().all(is_known_of_settled_pods) {
-        settled = context.metrics.settled_pods(target, &context.loads, now);
+        settled = context.metrics.settled_pods(target, &context.loads.all, now);
         find_unsettled(context, all, settled.pods, room);
     } else {
         room.newest = None;
@@ -277,7 +375,7 @@ fn look_at_pods(
         room.pods.extend(of_others);
     }
     room.views.clear();
-    let times = &context.autoscalers[index as usize].times;
+    let times = &context.autoscalers.all[index as usize].times;
     room.views.extend(room.pods.iter().map(|&pod| pod_view(context, times, pod)));
     settled
 }
@@ -310,56 +408,18 @@ fn is_known_of_settled_pods(metric: &MetricSpec) -> bool {
     }
 }
 
-/// Whether an autoscaler whose target has no replicas looks at its metrics: up to 1.36 with a minimum of zero, from 1.37 if it
-/// took the target there itself.
-fn wakes(context: &Context<'_>, index: u32) -> bool {
-    let own = &context.autoscalers[index as usize];
-    match context.setup.policy.versions.kubernetes.minor() {
-        ..37 => own.spec.min_replicas == Some(0),
-        _ => own.state.conditions.scaled_to_zero.is_true(),
-    }
-}
-
 /// The workload that the autoscaler scales, which may have come to be after it.
 fn target(context: &mut Context<'_>, now: SimTime, index: u32) -> Option<WorkloadId> {
-    let ReplicaLoop { spec, owner, .. } = context.autoscalers[index as usize];
-    if context.autoscalers[index as usize].target.is_none() {
+    let ReplicaLoop { spec, owner, .. } = context.autoscalers.all[index as usize];
+    if context.autoscalers.all[index as usize].target.is_none() {
         let found = context.scaled_workload(spec.namespace, spec.target);
-        context.autoscalers[index as usize].target = found;
+        context.autoscalers.all[index as usize].target = found;
         if found.is_some() {
-            find_rivals(context);
+            context.autoscalers.find_rivals();
             limit_replicas(context, now, (spec, owner), found);
         }
     }
-    context.autoscalers[index as usize].target
-}
-
-/// Keeps what the pass read for the report.
-fn remember(
-    context: &mut Context<'_>,
-    index: u32,
-    target: WorkloadId,
-    metrics: &[MetricSpec],
-    proposals: &[Result<Proposal, MetricProblem>],
-) {
-    let own = &mut context.autoscalers[index as usize];
-    let autoscaler = own.name();
-    if own.read.len() != metrics.len() {
-        own.read = metrics
-            .iter()
-            .map(|metric| {
-                let (target_value, unit) = target_in_units(metric);
-                let facts =
-                    MetricFacts { autoscaler, workload: target, name: short_name(metric), target: target_value, unit };
-                MetricSample { metric: context.world.add_metric(facts), value: None, asks_for: None }
-            })
-            .collect();
-    }
-    for (position, sample) in own.read.iter_mut().enumerate() {
-        let proposal = proposals.get(position).and_then(|outcome| outcome.as_ref().ok());
-        sample.value = proposal.map(|proposal| reported_in_units(proposal.reported, &metrics[position]));
-        sample.asks_for = proposal.map(|proposal| u32::try_from(proposal.replicas).unwrap_or(0));
-    }
+    context.autoscalers.all[index as usize].target
 }
 
 fn target_in_units(metric: &MetricSpec) -> (f64, MetricUnit) {
@@ -388,31 +448,6 @@ fn short_name(metric: &MetricSpec) -> String {
     }
 }
 
-/// Writes the new count, and the reason with the readings behind it.
-fn apply_decision(
-    context: &mut Context<'_>,
-    now: SimTime,
-    index: u32,
-    target: WorkloadId,
-    metrics: &[MetricSpec],
-    decision: &HpaDecision,
-) {
-    let own = &mut context.autoscalers[index as usize];
-    // A controller repeats its warning at every pass; the record keeps the first of a series.
-    if decision.failure != own.last_failure {
-        own.last_failure.clone_from(&decision.failure);
-        if let Some(failure) = &decision.failure {
-            context.world.note(now, EventKind::RescaleFailed, Some(target), failure.as_str());
-        }
-    }
-    if decision.rescales() {
-        let (reason, values) = (decision.reason.text(metrics), readings_text(metrics, decision));
-        let replicas = u32::try_from(decision.desired).unwrap_or(0);
-        context.world.rescale(target, replicas, now, EventKind::Rescaled, (&reason, &values));
-        workload_controllers::wake(context, target);
-    }
-}
-
 /// Each metric against its target, in the order of `kubectl get hpa` but with rounded numbers, and what it asks for.
 fn readings_text(metrics: &[MetricSpec], decision: &HpaDecision) -> String {
     let text = |(metric, outcome): (&MetricSpec, &Result<Proposal, MetricProblem>)| {
@@ -435,8 +470,8 @@ fn readings_text(metrics: &[MetricSpec], decision: &HpaDecision) -> String {
     metrics.iter().zip(&decision.proposals).map(text).collect::<Vec<_>>().join("; ")
 }
 
-fn pod_view(context: &Context<'_>, times: &StatusTimes, pod: PodId) -> PodView {
-    let state = context.world.pod(pod);
+fn pod_view(sim: &Sim<'_>, times: &StatusTimes, pod: PodId) -> PodView {
+    let state = sim.world.pod(pod);
     let phase = match state.phase {
         PodPhase::Pending | PodPhase::Starting => ReportedPhase::Pending,
         PodPhase::Running => ReportedPhase::Running,

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use super::event::{KubeletEvent, class};
 use super::kubelet;
+use super::sim::Sim;
 use crate::domain::{PodId, SimDuration, SimTime};
 
 /// The wait before the second start; it doubles with every further one. The first comes at once.
@@ -42,12 +43,12 @@ pub(super) fn restart(context: &mut Context<'_>, now: SimTime, pod: PodId, stops
 }
 
 /// From the end of a pod's containers to when its worker starts them again, given the back-off.
-fn until_look(context: &Context<'_>, pod: PodId, wait: SimDuration) -> SimDuration {
-    if context.setup.policy.versions.kubernetes.minor() >= 35 {
+fn until_look(sim: &Sim<'_>, pod: PodId, wait: SimDuration) -> SimDuration {
+    if sim.setup.policy.versions.kubernetes.minor() >= 35 {
         return wait;
     }
-    let restart = context.world.pod(pod).restarts.to_string();
-    let mut looks = context.streams.nth("restart-looks", &restart, u64::from(pod.0));
+    let restart = sim.world.pod(pod).restarts.to_string();
+    let mut looks = sim.streams.nth("restart-looks", &restart, u64::from(pod.0));
     let mut after = SimDuration::ZERO;
     while after < wait {
         after += LOOK.0 + looks.span_up_to(LOOK.1);

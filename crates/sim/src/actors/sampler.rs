@@ -4,30 +4,28 @@ use std::collections::BTreeSet;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::eviction;
-use super::job_loop;
 use super::node_autoscaler::NodeAutoscaler;
-use super::workload_controllers::jobs;
+use super::sim::Sim;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{ResourceName, SimTime, WorkloadId, well_known};
 use crate::world::record::{BudgetSample, Meter, Sample, WorkloadKind, WorkloadSample};
 
 /// The first sample is taken at the start.
-pub(super) fn begin(context: &mut Context<'_>) {
-    context.queue.schedule(SimTime::ZERO, class::SAMPLES, Event::Sample);
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    sim.queue.schedule(SimTime::ZERO, class::SAMPLES, Event::Sample);
 }
 
 /// Takes one sample.
 pub(super) fn sample(context: &mut Context<'_>, now: SimTime) {
-    context.queue.schedule_in(context.setup.sample_interval, class::SAMPLES, Event::Sample);
+    context.sim.queue.schedule_in(context.sim.setup.sample_interval, class::SAMPLES, Event::Sample);
     let sample = take(context, now);
-    context.world.note_sample(sample);
+    context.sim.world.note_sample(sample);
 }
 
 /// The cluster as it is.
 pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
-    for load in &mut context.loads {
+    for load in &mut context.loads.all {
         load.model.advance(now);
     }
     let counts = context.world.counts();
@@ -68,12 +66,12 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         .filter(|(_, workload)| workload.kind != WorkloadKind::DaemonSet)
         .map(|(id, _)| id)
         .collect();
-    for queue in &mut context.queues {
+    for queue in &mut context.queues.all {
         queue.queue.advance(now);
     }
-    sample.queues = context.queues.iter().map(super::queue_loop::QueueLoop::sample).collect();
-    sample.metrics.reserve(context.autoscalers.len());
-    for autoscaler in &context.autoscalers {
+    sample.queues = context.queues.all.iter().map(super::queue_loop::QueueLoop::sample).collect();
+    sample.metrics.reserve(context.autoscalers.all.len());
+    for autoscaler in &context.autoscalers.all {
         sample.metrics.extend_from_slice(autoscaler.samples());
     }
     if context.setup.keeps_meters {
@@ -86,13 +84,13 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
 
 /// The workloads for which requests or messages are simulated, in order of id.
 fn metered(context: &Context<'_>) -> BTreeSet<WorkloadId> {
-    let of_loads = context.loads.iter().filter_map(|load| load.id);
-    of_loads.chain(context.queues.iter().filter_map(|queue| queue.id)).collect()
+    let of_loads = context.loads.all.iter().filter_map(|load| load.id);
+    of_loads.chain(context.queues.all.iter().filter_map(|queue| queue.id)).collect()
 }
 
 /// What requests and messages of a workload came to; its load has been brought to `now`.
 fn meter(context: &Context<'_>, now: SimTime, workload: WorkloadId) -> Meter {
-    let load = context.loads_of.of(workload).first().and_then(|&load| context.loads.get(load));
+    let load = context.loads.of.of(workload).first().and_then(|&load| context.loads.all.get(load));
     let limit = context.world.workload(workload).template.limit(ResourceName::MEMORY);
     Meter {
         workload,
@@ -106,7 +104,7 @@ fn meter(context: &Context<'_>, now: SimTime, workload: WorkloadId) -> Meter {
 
 /// The status of every PodDisruptionBudget.
 fn budgets(context: &Context<'_>) -> Vec<BudgetSample> {
-    let budgets = context.world.budgets().iter().zip(eviction::statuses(context));
+    let budgets = context.world.budgets().iter().zip(context.budgets.statuses(&context.sim));
     let sample = budgets.map(|(budget, status)| BudgetSample {
         name: ObjectName { namespace: budget.namespace, name: budget.name },
         expected: status.expected,
@@ -118,14 +116,14 @@ fn budgets(context: &Context<'_>) -> Vec<BudgetSample> {
 }
 
 fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
-    let of_jobs = jobs::pods_wanted(context, id).or_else(|| job_loop::pods_wanted(context, id));
-    let workload = context.world.workload(id);
-    let mut load = context.loads_of.of(id).first().and_then(|&load| context.loads.get_mut(load));
+    let of_jobs = context.controllers.job_pods_wanted(&context.sim, id).or_else(|| context.jobs.pods_wanted(id));
+    let workload = context.sim.world.workload(id);
+    let mut load = context.loads.of.of(id).first().and_then(|&load| context.loads.all.get_mut(load));
     let response = load.as_mut().and_then(|load| load.response_seconds());
     let cpu_used_milli = load.as_mut().map_or(0.0, |load| load.cpu_used_milli(now));
     let load = load.as_deref();
     let queued_cpu: i64 =
-        context.queues.iter().filter(|queue| queue.id == Some(id)).map(|queue| queue.cpu_rate()).sum();
+        context.queues.all.iter().filter(|queue| queue.id == Some(id)).map(|queue| queue.cpu_rate()).sum();
     let beside = queued_cpu + context.metrics.usage_rate(id);
     WorkloadSample {
         workload: id,

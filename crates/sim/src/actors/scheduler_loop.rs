@@ -16,9 +16,11 @@ pub(super) use calls::call_has_its_turn;
 use super::context::Context;
 use super::drift::until_beat;
 use super::event::{SchedulerEvent, class};
+use super::kubelet;
 use super::news::News;
 use super::setup::Setup;
-use super::{eviction, kubelet, volumes};
+use super::sim::Sim;
+use super::volumes::Volumes;
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known};
@@ -157,41 +159,270 @@ impl SchedulerLoop {
         let first = |queue: &BTreeMap<SimTime, BTreeSet<QueueOrder>>| queue.first_key_value().map(|(&at, _)| at);
         first(&self.backing_off).into_iter().chain(first(&self.after_errors)).min()
     }
-}
 
-/// Pods that the scheduler has declared unschedulable, in order of creation.
-pub(super) fn unschedulable_pods<'a>(context: &'a Context<'_>) -> impl Iterator<Item = PodId> + 'a {
-    // Pods that wait again after an event still carry the condition, so the world is asked, not the queue.
-    let parked = context.scheduler.waiting.keys().copied();
-    let queued = context.scheduler.active.iter().map(|order| order.pod);
-    let scheduler = &context.scheduler;
-    let backing_off = scheduler.backing_off.values().chain(scheduler.after_errors.values());
-    let backing_off = backing_off.flatten().map(|order| order.pod);
-    let all: BTreeSet<PodId> = parked.chain(queued).chain(backing_off).collect();
-    // A pod that has evicted others waits for their room, not for a node.
-    let waits = |pod: PodId| context.scheduler.view.nominated_node(pod).is_none();
-    all.into_iter().filter(move |&pod| context.world.pod(pod).unschedulable && waits(pod))
-}
+    /// Pods that the scheduler has declared unschedulable, in order of creation.
+    pub(super) fn unschedulable_pods<'a>(&'a self, sim: &'a Sim<'_>) -> impl Iterator<Item = PodId> + 'a {
+        // Pods that wait again after an event still carry the condition, so the world is asked, not the queue.
+        let parked = self.waiting.keys().copied();
+        let queued = self.active.iter().map(|order| order.pod);
+        let backing_off = self.backing_off.values().chain(self.after_errors.values());
+        let backing_off = backing_off.flatten().map(|order| order.pod);
+        let all: BTreeSet<PodId> = parked.chain(queued).chain(backing_off).collect();
+        // A pod that has evicted others waits for their room, not for a node.
+        let waits = |pod: PodId| self.view.nominated_node(pod).is_none();
+        all.into_iter().filter(move |&pod| sim.world.pod(pod).unschedulable && waits(pod))
+    }
 
-/// The node whose room the pod waits for after it has evicted others, if so.
-pub(super) fn nominated_node(context: &Context<'_>, pod: PodId) -> Option<NodeId> {
-    context.scheduler.view.nominated_node(pod)
-}
+    /// The node whose room the pod waits for after it has evicted others, if so.
+    pub(super) fn nominated_node(&self, pod: PodId) -> Option<NodeId> {
+        self.view.nominated_node(pod)
+    }
 
-/// A pod has been created and admission controllers have changed it; whether it is to have a node.
-pub(super) fn pod_created(context: &mut Context<'_>, pod: PodId) -> bool {
-    let shape = shape_of(context, pod);
-    context.scheduler.know(pod, shape);
-    // Neither kube-scheduler nor an autoscaler looks at a pod whose gates are closed, and nobody opens them here: `resolve` warns.
-    context.world.pod(pod).spec.scheduling_gates.is_empty()
-}
+    /// A pod has been created and admission controllers have changed it; whether it is to have a node.
+    pub(super) fn pod_created(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, pod: PodId) -> bool {
+        let shape = self.shape_of(sim, volumes, pod);
+        self.know(pod, shape);
+        // Neither kube-scheduler nor an autoscaler looks at a pod whose gates are closed, and nobody opens them here: `resolve` warns.
+        sim.world.pod(pod).spec.scheduling_gates.is_empty()
+    }
 
-/// A new pod waits for its turn.
-pub(super) fn queue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let priority = context.world.pod(pod).spec.priority;
-    let scheduler = &mut context.scheduler;
-    scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
-    wake(context, SimDuration::ZERO);
+    /// A new pod waits for its turn.
+    pub(super) fn queue(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        let priority = sim.world.pod(pod).spec.priority;
+        self.active.insert(QueueOrder { priority, queued_at: now, pod });
+        self.wake(sim, SimDuration::ZERO);
+    }
+
+    /// A pod is there that has had its node since `started`.
+    pub(super) fn pod_found(
+        &mut self,
+        sim: &mut Sim<'_>,
+        volumes: &mut Volumes,
+        pod: PodId,
+        node: NodeId,
+        started: SimTime,
+    ) {
+        volumes.pod_created(sim, pod);
+        let shape = self.shape_of(sim, volumes, pod);
+        self.know(pod, shape);
+        self.view.assume_pod(node, pod, shape, started);
+    }
+
+    /// The pod's shape as its claims are now.
+    fn shape_of(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, pod: PodId) -> ShapeId {
+        let asked = volumes.of_pod(sim, pod);
+        let state = sim.world.pod(pod);
+        let key = (state.workload, state.spec_id, asked);
+        if let Some(&known) = self.shapes.get(&key) {
+            return known;
+        }
+        let owner = sim.world.workload(state.workload);
+        // The pods of a DaemonSet are spread by being pinned, not by their owner's selector; some pods have no owner.
+        let selector = (!state.daemon && owner.kind != WorkloadKind::Pods).then_some(&owner.selector);
+        let view = &mut self.view;
+        let shape = view.shape_with_volumes(state.namespace, &state.spec, selector, key.2.clone());
+        self.shapes.insert(key, shape);
+        shape
+    }
+
+    /// A pod is gone: what the API server was told of it is of no use any more.
+    pub(super) fn forget_told(&mut self, pod: PodId) {
+        self.calls.forget_told(pod);
+    }
+
+    /// A pod is gone before it had a node.
+    pub(super) fn forget(&mut self, pod: PodId) {
+        self.forget_calls(pod);
+        self.view.clear_nomination(pod);
+        self.waiting.remove(&pod);
+        self.active.retain(|order| order.pod != pod);
+        for queue in [&mut self.backing_off, &mut self.after_errors] {
+            queue.retain(|_, orders| {
+                orders.retain(|order| order.pod != pod);
+                !orders.is_empty()
+            });
+        }
+    }
+
+    /// What the scheduler would say of every node for a pod that waits now; `None` if the pod does not wait, or does not exist yet.
+    pub fn inquire(&self, sim: &Sim<'_>, pod: PodId) -> Option<Evaluation> {
+        let state = sim.world.get_pod(pod)?;
+        let known = self.known(pod).filter(|_| state.phase == PodPhase::Pending)?;
+        let pending = PendingPod { id: pod, shape: known.shape, pinned_to: state.pinned };
+        Some(evaluate(self.scheduler.config(), &self.view, &pending))
+    }
+
+    /// A pod that no node takes waits for something that may help. One that found no node in the cluster at all has met an error: it
+    /// is tried again when its back-off is over.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/scheduling_queue.go`, `AddUnschedulablePodIfNotPresent` and
+    /// `determineSchedulingHintForInFlightPod`.
+    fn set_aside(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, why: &Unschedulable) {
+        let priority = sim.world.pod(pod).spec.priority;
+        let version = sim.setup.scheduler.version;
+        let Some(known) = self.pods.get_mut(&pod) else { return };
+        if why.nodes == 0 {
+            known.errors += 1;
+            let expiry = backoff_expiry(now, known.errors, version, self.backoff_phase);
+            let flush = next_backoff_flush(expiry, self.backoff_phase);
+            self.after_errors.entry(flush).or_default().insert(QueueOrder { priority, queued_at: now, pod });
+            return;
+        }
+        known.errors = 0;
+        known.failures += 1;
+        self.waiting.insert(pod, Waiting { rejected_by: why.rejected_by, since: now });
+        if !self.flush_planned {
+            self.flush_planned = true;
+            let wait = self.until_flush(now);
+            sim.queue.schedule_in(wait, class::SCHEDULER, SchedulerEvent::FlushUnschedulable);
+        }
+    }
+
+    /// As what the scheduler knows a pod that has been placed.
+    pub(super) fn placed(&self, pod: PodId) -> Option<ShapeId> {
+        self.known(pod).map(|known| known.shape)
+    }
+
+    /// A pod of this shape has been placed: pods that it may help are tried again.
+    pub(super) fn pod_placed(&mut self, sim: &mut Sim<'_>, now: SimTime, shape: Option<ShapeId>) {
+        if let Some(shape) = shape {
+            self.notify(sim, now, ClusterEvent::PodPlaced(shape));
+        }
+    }
+
+    /// Gives the pod its condition; whether it had none.
+    fn mark_unschedulable(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, why: Unschedulable) -> bool {
+        let first = !sim.world.pod(pod).unschedulable;
+        let version = sim.setup.scheduler.version;
+        sim.world.mark_unschedulable(pod, now, || message(&mut self.last_message, why, version));
+        first
+    }
+
+    /// Pods that have waited for five minutes are tried again.
+    pub(super) fn flush(&mut self, sim: &mut Sim<'_>, now: SimTime) {
+        let overdue: Vec<PodId> = self
+            .waiting
+            .iter()
+            .filter(|(_, waiting)| now - waiting.since > UNSCHEDULABLE_TIMEOUT)
+            .map(|(&pod, _)| pod)
+            .collect();
+        for pod in overdue {
+            self.requeue(sim, now, pod);
+        }
+        self.flush_planned = !self.waiting.is_empty();
+        if self.flush_planned {
+            let wait = self.until_flush(now);
+            sim.queue.schedule_in(wait, class::SCHEDULER, SchedulerEvent::FlushUnschedulable);
+        }
+    }
+
+    /// A node has come to be or has changed: pods that it may help are tried again.
+    pub(super) fn node_changed(&mut self, sim: &mut Sim<'_>, volumes: &mut Volumes, now: SimTime, node: NodeId) {
+        let state = sim.world.node(node);
+        let entry = SchedulerNode {
+            name: Arc::from(state.name.as_str()),
+            labels: state.labels.clone(),
+            taints: state.taints.clone(),
+            unschedulable: state.taints.iter().any(|taint| taint.key == well_known::TAINT_UNSCHEDULABLE),
+            allocatable: state.allocatable.clone(),
+            images: Vec::new(),
+            volume_limits: volumes.limits(node).to_vec(),
+        };
+        self.view.add_node(node, entry);
+        // Compared with a node that was not there, every change that can help does help.
+        self.notify(sim, now, ClusterEvent::NodeAdded(node));
+    }
+
+    /// The labels of a namespace are others. No pod is tried again for that: no event that the scheduler waits for is one of a namespace.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go`, `EventsToRegister`.
+    pub(super) fn namespace_labelled(&mut self, namespace: Symbol, labels: &Labels) {
+        self.view.label_namespace(namespace, labels.clone());
+        self.scheduler.forget_nodes();
+    }
+
+    /// A node is gone.
+    pub(super) fn node_removed(&mut self, node: NodeId) {
+        self.view.remove_node(node);
+    }
+
+    /// A placed pod is being deleted: it no longer counts for spreads.
+    pub(super) fn pod_terminating(&mut self, pod: PodId) {
+        self.view.mark_terminating(pod);
+    }
+
+    /// A placed pod requests something else: its node has more room than before, or less.
+    pub(super) fn pod_resized(&mut self, sim: &mut Sim<'_>, volumes: &mut Volumes, now: SimTime, pod: PodId) {
+        let (Some(node), Some(before)) = (sim.world.pod(pod).node, self.known(pod)) else { return };
+        let started = sim.world.pod(pod).started.unwrap_or(now);
+        let shape = self.shape_of(sim, volumes, pod);
+        self.view.forget_pod(pod);
+        self.know(pod, shape);
+        self.view.assume_pod(node, pod, shape, started);
+        self.notify(sim, now, ClusterEvent::PodGone(before.shape));
+    }
+
+    /// A pod is gone, from its node if it had one.
+    pub(super) fn pod_removed(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, node: Option<NodeId>) {
+        self.forget_told(pod);
+        self.view.forget_pod(pod);
+        if let (Some(_), Some(known)) = (node, self.known(pod)) {
+            self.notify(sim, now, ClusterEvent::PodGone(known.shape));
+        }
+        self.pods.remove(&pod);
+    }
+
+    /// A claim has been made: pods that wait for it are tried again.
+    pub(super) fn claim_added(&mut self, sim: &mut Sim<'_>, now: SimTime, (namespace, name): (Symbol, Symbol)) {
+        self.notify(sim, now, ClusterEvent::ClaimAdded(namespace, name));
+    }
+
+    fn notify(&mut self, sim: &mut Sim<'_>, now: SimTime, event: ClusterEvent<'_>) {
+        let helped: Vec<PodId> = self
+            .waiting
+            .iter()
+            .filter(|(pod, waiting)| {
+                self.known(**pod).is_some_and(|known| {
+                    let pinned_to = sim.world.pod(**pod).pinned;
+                    let pending = PendingPod { id: **pod, shape: known.shape, pinned_to };
+                    may_help(&self.view, event, waiting.rejected_by, &pending)
+                })
+            })
+            .map(|(&pod, _)| pod)
+            .collect();
+        for pod in helped {
+            self.requeue(sim, now, pod);
+        }
+    }
+
+    /// Moves a waiting pod to the active queue, or to the backoff queue until its backoff is over.
+    fn requeue(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        let Some(waiting) = self.waiting.remove(&pod) else { return };
+        let failures = self.known(pod).map_or(0, |known| known.failures);
+        let priority = sim.world.pod(pod).spec.priority;
+        let order = QueueOrder { priority, queued_at: waiting.since, pod };
+        let phase = self.backoff_phase;
+        let expiry = backoff_expiry(waiting.since, failures, sim.setup.policy.versions.kubernetes, phase);
+        if expiry <= now {
+            self.active.insert(order);
+        } else {
+            let flush = next_backoff_flush(expiry, phase);
+            self.backing_off.entry(flush).or_default().insert(order);
+        }
+        self.wake(sim, SimDuration::ZERO);
+    }
+
+    /// Plans the next attempt if none is planned and somebody may want one.
+    fn wake(&mut self, sim: &mut Sim<'_>, delay: SimDuration) {
+        let idle = self.active.is_empty() && self.next_expiry().is_none();
+        if !self.awake && !idle {
+            if let Some(timer) = self.asleep.take() {
+                sim.queue.cancel(timer);
+            }
+            self.awake = true;
+            sim.queue.schedule_in(delay, class::SCHEDULER, SchedulerEvent::ScheduleNext);
+        }
+    }
 }
 
 /// Another scheduler has bound a pod.
@@ -199,52 +430,6 @@ pub(super) fn bound_elsewhere(context: &mut Context<'_>, now: SimTime, pod: PodI
     let Some(known) = context.scheduler.known(pod) else { return };
     context.scheduler.view.assume_pod(node, pod, known.shape, now);
     conclude_binding(context, now, pod, node);
-}
-
-/// A pod is there that has had its node since `started`.
-pub(super) fn pod_found(context: &mut Context<'_>, pod: PodId, node: NodeId, started: SimTime) {
-    volumes::pod_created(context, pod);
-    let shape = shape_of(context, pod);
-    let scheduler = &mut context.scheduler;
-    scheduler.know(pod, shape);
-    scheduler.view.assume_pod(node, pod, shape, started);
-}
-
-/// The pod's shape as its claims are now.
-fn shape_of(context: &mut Context<'_>, pod: PodId) -> ShapeId {
-    let asked = volumes::of_pod(context, pod);
-    let state = context.world.pod(pod);
-    let key = (state.workload, state.spec_id, asked);
-    if let Some(&known) = context.scheduler.shapes.get(&key) {
-        return known;
-    }
-    let owner = context.world.workload(state.workload);
-    // The pods of a DaemonSet are spread by being pinned, not by their owner's selector; some pods have no owner.
-    let selector = (!state.daemon && owner.kind != WorkloadKind::Pods).then_some(&owner.selector);
-    let view = &mut context.scheduler.view;
-    let shape = view.shape_with_volumes(state.namespace, &state.spec, selector, key.2.clone());
-    context.scheduler.shapes.insert(key, shape);
-    shape
-}
-
-/// A pod is gone: what the API server was told of it is of no use any more.
-pub(super) fn forget_told(context: &mut Context<'_>, pod: PodId) {
-    context.scheduler.calls.forget_told(pod);
-}
-
-/// A pod is gone before it had a node.
-pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
-    calls::forget(context, pod);
-    let scheduler = &mut context.scheduler;
-    scheduler.view.clear_nomination(pod);
-    scheduler.waiting.remove(&pod);
-    scheduler.active.retain(|order| order.pod != pod);
-    for queue in [&mut scheduler.backing_off, &mut scheduler.after_errors] {
-        queue.retain(|_, orders| {
-            orders.retain(|order| order.pod != pod);
-            !orders.is_empty()
-        });
-    }
 }
 
 /// The scheduler takes the next pod.
@@ -260,15 +445,7 @@ pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
     attempt(context, now, pod);
     let held = context.scheduler.calls.held_until.saturating_since(now);
     let cycle = if context.scheduler.view.node_count() == 0 { CYCLE_WITHOUT_NODES } else { CYCLE };
-    wake(context, cycle.max(held));
-}
-
-/// What the scheduler would say of every node for a pod that waits now; `None` if the pod does not wait, or does not exist yet.
-pub fn inquire(context: &Context<'_>, pod: PodId) -> Option<Evaluation> {
-    let state = context.world.get_pod(pod)?;
-    let known = context.scheduler.known(pod).filter(|_| state.phase == PodPhase::Pending)?;
-    let pending = PendingPod { id: pod, shape: known.shape, pinned_to: state.pinned };
-    Some(evaluate(context.scheduler.scheduler.config(), &context.scheduler.view, &pending))
+    context.scheduler.wake(&mut context.sim, cycle.max(held));
 }
 
 fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
@@ -280,7 +457,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let pinned_to = state.pinned;
     if !state.spec.volumes.is_empty() {
         // Another pod may have bound a claim since.
-        known.shape = shape_of(context, pod);
+        known.shape = context.scheduler.shape_of(&context.sim, &mut context.volumes, pod);
         context.scheduler.pods.insert(pod, known);
     }
     if named::goes_by_itself(context, now, pod, known) {
@@ -302,43 +479,16 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
             calls::bind(context, now, pod, chosen.node);
         }
         Placement::Unschedulable(why) => {
-            set_aside(context, now, pod, &why);
+            context.scheduler.set_aside(&mut context.sim, now, pod, &why);
             if named::is_unknown_to_scheduler(context, pod) {
                 return;
             }
-            let told = calls::tell(context, now, pod, why);
-            let first = told.is_some_and(|why| mark_unschedulable(context, now, pod, why));
+            let told = context.scheduler.tell(&mut context.sim, now, pod, why);
+            let first = told.is_some_and(|why| context.scheduler.mark_unschedulable(&mut context.sim, now, pod, why));
             if !preempt(context, now, &pending) && first {
                 context.tell(now, News::PodUnschedulable(pod));
             }
         }
-    }
-}
-
-/// A pod that no node takes waits for something that may help. One that found no node in the cluster at all has met an error: it
-/// is tried again when its back-off is over.
-///
-/// Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/scheduling_queue.go`, `AddUnschedulablePodIfNotPresent` and
-/// `determineSchedulingHintForInFlightPod`.
-fn set_aside(context: &mut Context<'_>, now: SimTime, pod: PodId, why: &Unschedulable) {
-    let priority = context.world.pod(pod).spec.priority;
-    let version = context.setup.scheduler.version;
-    let scheduler = &mut context.scheduler;
-    let Some(known) = scheduler.pods.get_mut(&pod) else { return };
-    if why.nodes == 0 {
-        known.errors += 1;
-        let expiry = backoff_expiry(now, known.errors, version, scheduler.backoff_phase);
-        let flush = next_backoff_flush(expiry, scheduler.backoff_phase);
-        scheduler.after_errors.entry(flush).or_default().insert(QueueOrder { priority, queued_at: now, pod });
-        return;
-    }
-    known.errors = 0;
-    known.failures += 1;
-    scheduler.waiting.insert(pod, Waiting { rejected_by: why.rejected_by, since: now });
-    if !scheduler.flush_planned {
-        scheduler.flush_planned = true;
-        let wait = scheduler.until_flush(now);
-        context.queue.schedule_in(wait, class::SCHEDULER, SchedulerEvent::FlushUnschedulable);
     }
 }
 
@@ -354,39 +504,22 @@ fn conclude_binding(context: &mut Context<'_>, now: SimTime, pod: PodId, node: N
     if context.world.node(node).phase == NodePhase::Gone {
         let priority = state.spec.priority;
         context.scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
-        return wake(context, SimDuration::ZERO);
+        return context.scheduler.wake(&mut context.sim, SimDuration::ZERO);
     }
     context.world.bind_pod(pod, node, now);
     context.tell(now, News::PodBound(pod, node));
-}
-
-/// As what the scheduler knows a pod that has been placed.
-pub(super) fn placed(context: &Context<'_>, pod: PodId) -> Option<ShapeId> {
-    context.scheduler.known(pod).map(|known| known.shape)
-}
-
-/// A pod of this shape has been placed: pods that it may help are tried again.
-pub(super) fn pod_placed(context: &mut Context<'_>, now: SimTime, shape: Option<ShapeId>) {
-    if let Some(shape) = shape {
-        notify(context, now, ClusterEvent::PodPlaced(shape));
-    }
 }
 
 /// The condition of a pod that no node takes reaches the API server, later than it was found.
 fn conclude_condition(context: &mut Context<'_>, now: SimTime, pod: PodId, why: Unschedulable) {
     let state = context.world.pod(pod);
     let waits = state.phase == PodPhase::Pending && state.is_active();
-    if waits && mark_unschedulable(context, now, pod, why) && nominated_node(context, pod).is_none() {
+    if waits
+        && context.scheduler.mark_unschedulable(&mut context.sim, now, pod, why)
+        && context.scheduler.nominated_node(pod).is_none()
+    {
         context.tell(now, News::PodUnschedulable(pod));
     }
-}
-
-/// Gives the pod its condition; whether it had none.
-fn mark_unschedulable(context: &mut Context<'_>, now: SimTime, pod: PodId, why: Unschedulable) -> bool {
-    let first = !context.world.pod(pod).unschedulable;
-    let version = context.setup.scheduler.version;
-    context.world.mark_unschedulable(pod, now, || message(&mut context.scheduler.last_message, why, version));
-    first
 }
 
 /// What is said of a pod that no node takes, given what was last said of one.
@@ -406,7 +539,7 @@ fn preempt(context: &mut Context<'_>, now: SimTime, pending: &PendingPod) -> boo
     let pod = pending.id;
     let priority = context.world.pod(pod).spec.priority;
     if context.scheduler.view.has_pods_below(priority) {
-        let budgets = eviction::budget_states(context);
+        let budgets = context.budgets.budget_states(&context.sim);
         let scheduler = &mut context.scheduler;
         let draw = scheduler.streams.nth("preemption-start", "", scheduler.attempts).uniform();
         let start = (draw * (1_u64 << 53) as f64) as u64;
@@ -422,134 +555,4 @@ fn preempt(context: &mut Context<'_>, now: SimTime, pending: &PendingPod) -> boo
         }
     }
     context.scheduler.view.nominated_node(pod).is_some()
-}
-
-/// Pods that have waited for five minutes are tried again.
-pub(super) fn flush(context: &mut Context<'_>, now: SimTime) {
-    let overdue: Vec<PodId> = context
-        .scheduler
-        .waiting
-        .iter()
-        .filter(|(_, waiting)| now - waiting.since > UNSCHEDULABLE_TIMEOUT)
-        .map(|(&pod, _)| pod)
-        .collect();
-    for pod in overdue {
-        requeue(context, now, pod);
-    }
-    context.scheduler.flush_planned = !context.scheduler.waiting.is_empty();
-    if context.scheduler.flush_planned {
-        let wait = context.scheduler.until_flush(now);
-        context.queue.schedule_in(wait, class::SCHEDULER, SchedulerEvent::FlushUnschedulable);
-    }
-}
-
-/// A node has come to be or has changed: pods that it may help are tried again.
-pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let state = context.world.node(node);
-    let entry = SchedulerNode {
-        name: Arc::from(state.name.as_str()),
-        labels: state.labels.clone(),
-        taints: state.taints.clone(),
-        unschedulable: state.taints.iter().any(|taint| taint.key == well_known::TAINT_UNSCHEDULABLE),
-        allocatable: state.allocatable.clone(),
-        images: Vec::new(),
-        volume_limits: context.volumes.limits(node).to_vec(),
-    };
-    context.scheduler.view.add_node(node, entry);
-    // Compared with a node that was not there, every change that can help does help.
-    notify(context, now, ClusterEvent::NodeAdded(node));
-}
-
-/// The labels of a namespace are others. No pod is tried again for that: no event that the scheduler waits for is one of a namespace.
-///
-/// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/plugin.go`, `EventsToRegister`.
-pub(super) fn namespace_labelled(context: &mut Context<'_>, namespace: Symbol, labels: &Labels) {
-    context.scheduler.view.label_namespace(namespace, labels.clone());
-    context.scheduler.scheduler.forget_nodes();
-}
-
-/// A node is gone.
-pub(super) fn node_removed(context: &mut Context<'_>, node: NodeId) {
-    context.scheduler.view.remove_node(node);
-}
-
-/// A placed pod is being deleted: it no longer counts for spreads.
-pub(super) fn pod_terminating(context: &mut Context<'_>, pod: PodId) {
-    context.scheduler.view.mark_terminating(pod);
-}
-
-/// A placed pod requests something else: its node has more room than before, or less.
-pub(super) fn pod_resized(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let (Some(node), Some(before)) = (context.world.pod(pod).node, context.scheduler.known(pod)) else { return };
-    let started = context.world.pod(pod).started.unwrap_or(now);
-    let shape = shape_of(context, pod);
-    let scheduler = &mut context.scheduler;
-    scheduler.view.forget_pod(pod);
-    scheduler.know(pod, shape);
-    scheduler.view.assume_pod(node, pod, shape, started);
-    notify(context, now, ClusterEvent::PodGone(before.shape));
-}
-
-/// A pod is gone, from its node if it had one.
-pub(super) fn pod_removed(context: &mut Context<'_>, now: SimTime, pod: PodId, node: Option<NodeId>) {
-    forget_told(context, pod);
-    context.scheduler.view.forget_pod(pod);
-    if let (Some(_), Some(known)) = (node, context.scheduler.known(pod)) {
-        notify(context, now, ClusterEvent::PodGone(known.shape));
-    }
-    context.scheduler.pods.remove(&pod);
-}
-
-/// A claim has been made: pods that wait for it are tried again.
-pub(super) fn claim_added(context: &mut Context<'_>, now: SimTime, (namespace, name): (Symbol, Symbol)) {
-    notify(context, now, ClusterEvent::ClaimAdded(namespace, name));
-}
-
-fn notify(context: &mut Context<'_>, now: SimTime, event: ClusterEvent<'_>) {
-    let scheduler = &context.scheduler;
-    let helped: Vec<PodId> = scheduler
-        .waiting
-        .iter()
-        .filter(|(pod, waiting)| {
-            scheduler.known(**pod).is_some_and(|known| {
-                let pinned_to = context.world.pod(**pod).pinned;
-                let pending = PendingPod { id: **pod, shape: known.shape, pinned_to };
-                may_help(&scheduler.view, event, waiting.rejected_by, &pending)
-            })
-        })
-        .map(|(&pod, _)| pod)
-        .collect();
-    for pod in helped {
-        requeue(context, now, pod);
-    }
-}
-
-/// Moves a waiting pod to the active queue, or to the backoff queue until its backoff is over.
-fn requeue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Some(waiting) = context.scheduler.waiting.remove(&pod) else { return };
-    let failures = context.scheduler.known(pod).map_or(0, |known| known.failures);
-    let priority = context.world.pod(pod).spec.priority;
-    let order = QueueOrder { priority, queued_at: waiting.since, pod };
-    let phase = context.scheduler.backoff_phase;
-    let expiry = backoff_expiry(waiting.since, failures, context.setup.policy.versions.kubernetes, phase);
-    if expiry <= now {
-        context.scheduler.active.insert(order);
-    } else {
-        let flush = next_backoff_flush(expiry, phase);
-        context.scheduler.backing_off.entry(flush).or_default().insert(order);
-    }
-    wake(context, SimDuration::ZERO);
-}
-
-/// Plans the next attempt if none is planned and somebody may want one.
-fn wake(context: &mut Context<'_>, delay: SimDuration) {
-    let scheduler = &mut context.scheduler;
-    let idle = scheduler.active.is_empty() && scheduler.next_expiry().is_none();
-    if !scheduler.awake && !idle {
-        if let Some(timer) = scheduler.asleep.take() {
-            context.queue.cancel(timer);
-        }
-        scheduler.awake = true;
-        context.queue.schedule_in(delay, class::SCHEDULER, SchedulerEvent::ScheduleNext);
-    }
 }

@@ -18,6 +18,7 @@ use super::context::Context;
 use super::event::{NodeEvent, class};
 use super::news::News;
 use super::setup::Setup;
+use super::sim::Sim;
 use super::taint_eviction;
 use super::volumes::{DRIVER_REGISTERS, EBS_DAEMON_SET};
 use crate::cluster::{NodeOrigin, NodePhase};
@@ -156,48 +157,72 @@ impl StartupTaints {
         self.pending.remove(&node);
         self.removed.remove(&node);
     }
-}
 
-/// The taints that a node gets as it registers besides its own: those of an earlier registration, and those that something puts on
-/// every new node.
-pub(super) fn added(context: &mut Context<'_>, node: NodeId) -> Vec<Taint> {
-    context.startup_taints.pending.remove(&node);
-    let mut added = context.startup_taints.removed.remove(&node).unwrap_or_default();
-    let stated = context.setup.scenario.startup_taints.iter();
-    added.extend(stated.filter_map(|stated| Some(Taint::new(stated.key, stated.on_every_node?))));
-    added
-}
+    /// The taints that a node gets as it registers besides its own: those of an earlier registration, and those that something puts on
+    /// every new node.
+    pub(super) fn added(&mut self, sim: &Sim<'_>, node: NodeId) -> Vec<Taint> {
+        self.pending.remove(&node);
+        let mut added = self.removed.remove(&node).unwrap_or_default();
+        let stated = sim.setup.scenario.startup_taints.iter();
+        added.extend(stated.filter_map(|stated| Some(Taint::new(stated.key, stated.on_every_node?))));
+        added
+    }
 
-/// A node has registered with its taints: those that something removes are watched, but for a share that stays.
-pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let mut pending = Vec::new();
-    for (taint, removal) in removals(context, node) {
-        let entity = format!("{}/{}", context.world.node(node).name, taint.key);
-        let is_stuck =
-            removal.stuck > 0.0 && context.streams.stream("startup-taint-stuck", &entity).uniform() < removal.stuck;
-        if !is_stuck {
-            pending.push(Pending { taint, removal, is_due: false });
+    /// A node has registered with its taints: those that something removes are watched, but for a share that stays.
+    pub(super) fn registered(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        let mut pending = Vec::new();
+        for (taint, removal) in removals(sim, node) {
+            let entity = format!("{}/{}", sim.world.node(node).name, taint.key);
+            let is_stuck =
+                removal.stuck > 0.0 && sim.streams.stream("startup-taint-stuck", &entity).uniform() < removal.stuck;
+            if !is_stuck {
+                pending.push(Pending { taint, removal, is_due: false });
+            }
+        }
+        if !pending.is_empty() {
+            self.pending.insert(node, pending);
+            self.check(sim, now, node);
         }
     }
-    if !pending.is_empty() {
-        context.startup_taints.pending.insert(node, pending);
-        check(context, now, node);
+
+    /// A node has been there since before the run: its components have removed their taints.
+    pub(super) fn settled(&mut self, sim: &mut Sim<'_>, node: NodeId) {
+        let taints: Vec<Taint> = removals(sim, node).into_iter().map(|(taint, _)| taint).collect();
+        for taint in &taints {
+            sim.world.untaint_node(node, taint.key);
+        }
+        if !taints.is_empty() {
+            self.removed.insert(node, taints);
+        }
+    }
+
+    /// Schedules the removals whose time is known now, because what they wait for is Ready.
+    pub(super) fn check(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        let Some(pending) = self.pending.get(&node) else { return };
+        let is_ready = |own: &Pending| match own.removal.daemon_set {
+            Some(name) => has_ready_daemon(sim, node, name),
+            None => sim.world.node(node).ready,
+        };
+        let due: Vec<bool> = pending.iter().map(|taint| !taint.is_due && is_ready(taint)).collect();
+        let Some(pending) = self.pending.get_mut(&node) else { return };
+        for (own, _) in pending.iter_mut().zip(due).filter(|(_, is_due)| *is_due) {
+            own.is_due = true;
+            let event = NodeEvent::StartupTaintRemoved(node, own.taint.key);
+            sim.queue.schedule(now + own.removal.after, class::MACHINES, event);
+        }
+    }
+
+    /// A pod is Ready: its component may remove taints of its node.
+    pub(super) fn pod_ready(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        let state = sim.world.pod(pod);
+        if let Some(node) = state.node.filter(|_| state.daemon) {
+            self.check(sim, now, node);
+        }
     }
 }
 
-/// A node has been there since before the run: its components have removed their taints.
-pub(super) fn settled(context: &mut Context<'_>, node: NodeId) {
-    let taints: Vec<Taint> = removals(context, node).into_iter().map(|(taint, _)| taint).collect();
-    for taint in &taints {
-        context.world.untaint_node(node, taint.key);
-    }
-    if !taints.is_empty() {
-        context.startup_taints.removed.insert(node, taints);
-    }
-}
-
-fn removals(context: &Context<'_>, node: NodeId) -> Vec<(Taint, TaintRemoval)> {
-    let (setup, state) = (context.setup, context.world.node(node));
+fn removals(sim: &Sim<'_>, node: NodeId) -> Vec<(Taint, TaintRemoval)> {
+    let (setup, state) = (sim.setup, sim.world.node(node));
     let is_startup = |taint: &Taint| match state.origin {
         NodeOrigin::NodePool(_) => state.startup_taints.contains(taint),
         _ => is_declared(setup, taint),
@@ -206,36 +231,12 @@ fn removals(context: &Context<'_>, node: NodeId) -> Vec<(Taint, TaintRemoval)> {
     state.taints.iter().filter_map(of_taint).collect()
 }
 
-/// Schedules the removals whose time is known now, because what they wait for is Ready.
-pub(super) fn check(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(pending) = context.startup_taints.pending.get(&node) else { return };
-    let is_ready = |own: &Pending| match own.removal.daemon_set {
-        Some(name) => has_ready_daemon(context, node, name),
-        None => context.world.node(node).ready,
-    };
-    let due: Vec<bool> = pending.iter().map(|taint| !taint.is_due && is_ready(taint)).collect();
-    let Some(pending) = context.startup_taints.pending.get_mut(&node) else { return };
-    for (own, _) in pending.iter_mut().zip(due).filter(|(_, is_due)| *is_due) {
-        own.is_due = true;
-        let event = NodeEvent::StartupTaintRemoved(node, own.taint.key);
-        context.queue.schedule(now + own.removal.after, class::MACHINES, event);
-    }
-}
-
 /// Whether a pod of a DaemonSet on the node is Ready.
-pub(super) fn has_ready_daemon(context: &Context<'_>, node: NodeId, daemon_set: ObjectName) -> bool {
-    context.world.node(node).pods.iter().any(|&pod| {
-        let state = context.world.pod(pod);
-        state.daemon && state.is_ready() && context.world.workload(state.workload).name == daemon_set
+pub(super) fn has_ready_daemon(sim: &Sim<'_>, node: NodeId, daemon_set: ObjectName) -> bool {
+    sim.world.node(node).pods.iter().any(|&pod| {
+        let state = sim.world.pod(pod);
+        state.daemon && state.is_ready() && sim.world.workload(state.workload).name == daemon_set
     })
-}
-
-/// A pod is Ready: its component may remove taints of its node.
-pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
-    if let Some(node) = state.node.filter(|_| state.daemon) {
-        check(context, now, node);
-    }
 }
 
 /// A component removes its taint from the node.

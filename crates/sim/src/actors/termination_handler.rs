@@ -11,6 +11,7 @@ use super::context::Context;
 use super::event::{CloudEvent, class};
 use super::news::News;
 use super::node_groups;
+use super::sim::Sim;
 use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, RebalanceReaction, SimDuration, SimTime, Taint, well_known};
@@ -22,25 +23,25 @@ const METADATA: SimDuration = SimDuration::from_secs(2);
 const LOOP: SimDuration = SimDuration::from_secs(1);
 
 /// EC2 has given notice to the instance of a node.
-pub(super) fn noticed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.setup.policy.termination_handler.is_some() {
-        read_soon(context, now, node, true);
+pub(super) fn noticed(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    if sim.setup.policy.termination_handler.is_some() {
+        read_soon(sim, now, node, true);
     }
 }
 
 /// EC2 has recommended to replace the instance of a node.
-pub(super) fn rebalance_recommended(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let handler = context.setup.policy.termination_handler;
+pub(super) fn rebalance_recommended(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    let handler = sim.setup.policy.termination_handler;
     if handler.is_some_and(|handler| handler.rebalance != RebalanceReaction::Ignore) {
-        read_soon(context, now, node, false);
+        read_soon(sim, now, node, false);
     }
 }
 
-fn read_soon(context: &mut Context<'_>, now: SimTime, node: NodeId, noticed: bool) {
-    let name = context.world.node(node).name;
-    let mut polls = context.streams.nth("handler-poll", name.as_str(), u64::from(noticed));
+fn read_soon(sim: &mut Sim<'_>, now: SimTime, node: NodeId, noticed: bool) {
+    let name = sim.world.node(node).name;
+    let mut polls = sim.streams.nth("handler-poll", name.as_str(), u64::from(noticed));
     let delay = polls.span_up_to(METADATA) + polls.span_up_to(LOOP);
-    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, CloudEvent::HandlerActs(node, noticed));
+    sim.queue.schedule(now + delay, class::NODE_AUTOSCALER, CloudEvent::HandlerActs(node, noticed));
 }
 
 /// The handler's pod on the node acts, if it runs.

@@ -8,6 +8,7 @@
 
 use super::context::Context;
 use super::event::{NodeEvent, class};
+use super::sim::Sim;
 use super::{kubelet, node_life};
 use crate::cloud::{ApiError, InstanceFilter, InstanceId};
 use crate::cluster::NodePhase;
@@ -32,18 +33,39 @@ pub(super) struct Terminations {
     refusals_ever: u64,
 }
 
-/// The instance of `node` is to be terminated.
-pub(super) fn request(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if !context.terminations.waiting.contains(&node) {
-        context.terminations.waiting.push(node);
+impl Terminations {
+    /// The instance of `node` is to be terminated.
+    pub(super) fn request(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        debug_assert!(sim.machine(node).is_some(), "{node:?} has no instance to terminate");
+        if !self.waiting.contains(&node) {
+            self.waiting.push(node);
+        }
+        self.send_at(sim, now);
     }
-    send_at(context, now);
-}
 
-fn send_at(context: &mut Context<'_>, at: SimTime) {
-    if context.terminations.due.is_none_or(|due| at < due) {
-        context.terminations.due = Some(at);
-        context.queue.schedule(at, class::NODE_AUTOSCALER, NodeEvent::TerminationsSent);
+    fn send_at(&mut self, sim: &mut Sim<'_>, at: SimTime) {
+        if self.due.is_none_or(|due| at < due) {
+            self.due = Some(at);
+            sim.queue.schedule(at, class::NODE_AUTOSCALER, NodeEvent::TerminationsSent);
+        }
+        debug_assert!(self.due.is_some_and(|due| due <= at), "who waits is sent by {at}");
+    }
+
+    /// EC2 took no call, or does not know an instance yet: another attempt follows.
+    fn refused(&mut self, sim: &mut Sim<'_>, now: SimTime, nodes: Vec<NodeId>, error: &ApiError) {
+        debug_assert!(!nodes.is_empty(), "a call that was refused names instances");
+        let throttled = matches!(error, ApiError::Throttled(_));
+        let kind = if throttled { EventKind::CallThrottled } else { EventKind::CallFailed };
+        for &node in &nodes {
+            sim.world.note_node(node, now, kind, &error.to_string());
+        }
+        let longest = (PAUSE * (1_i64 << self.refusals.min(10))).min(PAUSE_MAX);
+        self.refusals += 1;
+        self.refusals_ever += 1;
+        self.waiting.splice(0..0, nodes);
+        let mut stream = sim.streams.nth("api-retry", "TerminateInstances", self.refusals_ever);
+        let again = now + stream.span_up_to(longest) + SimDuration::RESOLUTION;
+        self.send_at(sim, again);
     }
 }
 
@@ -79,21 +101,21 @@ pub(super) fn send(context: &mut Context<'_>, now: SimTime) {
         context.terminations.refusals = 0;
     }
     if let Some(error) = error {
-        refused(context, now, waiting.split_off(sent), &error);
+        context.terminations.refused(&mut context.sim, now, waiting.split_off(sent), &error);
     }
 }
 
 /// Karpenter looks at an instance before it terminates it, from v1.0 on.
 ///
 /// Source: Karpenter AWS provider v1.13 `pkg/providers/instance/instance.go`, `Delete`.
-fn look_up(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId]) -> Result<(), ApiError> {
-    let of_karpenter = |&&node: &&NodeId| matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
-    let machines = nodes.iter().filter(of_karpenter).filter_map(|&node| context.machine(node));
+fn look_up(sim: &mut Sim<'_>, now: SimTime, nodes: &[NodeId]) -> Result<(), ApiError> {
+    let of_karpenter = |&&node: &&NodeId| matches!(sim.world.node(node).origin, NodeOrigin::NodePool(_));
+    let machines = nodes.iter().filter(of_karpenter).filter_map(|&node| sim.machine(node));
     let ids: Vec<InstanceId> = machines.map(|machine| machine.instance).collect();
-    if ids.is_empty() || !Behaviour::of(context.setup.policy.versions.karpenter).looks_up_instances {
+    if ids.is_empty() || !Behaviour::of(sim.setup.policy.versions.karpenter).looks_up_instances {
         return Ok(());
     }
-    context.cloud().describe_instances(InstanceFilter::Ids(&ids), "karpenter", now).map(|_| ())
+    sim.cloud().describe_instances(InstanceFilter::Ids(&ids), "karpenter", now).map(|_| ())
 }
 
 /// The instance leaves `running`: what still runs on its node is cut off. A node of Karpenter's that was drained has only daemons
@@ -107,21 +129,4 @@ fn terminating(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: S
         }
     }
     node_life::goes(context, now, node, gone_in);
-}
-
-/// EC2 took no call, or does not know an instance yet: another attempt follows.
-fn refused(context: &mut Context<'_>, now: SimTime, nodes: Vec<NodeId>, error: &ApiError) {
-    let throttled = matches!(error, ApiError::Throttled(_));
-    let kind = if throttled { EventKind::CallThrottled } else { EventKind::CallFailed };
-    for &node in &nodes {
-        context.world.note_node(node, now, kind, &error.to_string());
-    }
-    let terminations = &mut context.terminations;
-    let longest = (PAUSE * (1_i64 << terminations.refusals.min(10))).min(PAUSE_MAX);
-    terminations.refusals += 1;
-    terminations.refusals_ever += 1;
-    terminations.waiting.splice(0..0, nodes);
-    let mut stream = context.streams.nth("api-retry", "TerminateInstances", terminations.refusals_ever);
-    let again = now + stream.span_up_to(longest) + SimDuration::RESOLUTION;
-    send_at(context, again);
 }

@@ -4,9 +4,8 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 use super::{
-    control_plane, eviction, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, namespaces,
-    node_autoscaler, node_groups, pod_trace, queue_loop, quotas, replica_loop, usage_loop, vertical, volumes,
-    workload_controllers,
+    control_plane, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, namespaces, node_autoscaler,
+    node_groups, queue_loop, replica_loop, usage_loop, volumes, workload_controllers,
 };
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
@@ -18,7 +17,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
     for (index, step) in setup.timeline.iter().enumerate() {
         context.queue.schedule(step.at, class::PEOPLE, Event::TimelineStep(index as u32));
     }
-    pod_trace::begin(context);
+    context.pod_trace.begin(&mut context.sim);
     load_loop::begin(context);
     memory_limits::begin(context);
     queue_loop::begin(context);
@@ -54,9 +53,9 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
         Action::ReplaceOverlays(overlays) => node_autoscaler::replace_overlays(context, now, overlays),
         Action::ReplaceBuffers(buffers) => node_autoscaler::replace_buffers(context, now, buffers),
         Action::LabelNamespace(name, labels) => namespaces::apply(context, now, *name, labels),
-        Action::ApplyBudget(budget) => eviction::apply_budget(context, now, budget),
-        Action::ApplyQuota(quota) => quotas::apply(context, now, quota),
-        Action::ApplyVolume(volume) => volumes::apply_volume(context, now, volume),
+        Action::ApplyBudget(budget) => context.budgets.apply_budget(&mut context.sim, now, budget),
+        Action::ApplyQuota(quota) => context.quotas.apply(&mut context.sim, now, quota),
+        Action::ApplyVolume(volume) => context.volumes.apply_volume(&mut context.sim, now, volume),
         Action::ApplyClaim(claim) => volumes::apply_claim(context, now, claim),
         Action::ReplaceRanks(ranks) => node_autoscaler::replace_ranks(context, now, ranks),
         Action::Cordon(nodes) => kubectl::cordon(context, now, nodes),
@@ -72,7 +71,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
         Action::Autoscale(autoscaler) => {
             replica_loop::apply(context, now, autoscaler, None);
         }
-        Action::AutoscaleVertically(autoscaler) => vertical::apply(context, now, autoscaler),
+        Action::AutoscaleVertically(autoscaler) => context.vertical.apply(&mut context.sim, now, autoscaler),
         Action::ScaleJobs(plan) => job_loop::apply(context, now, plan),
         Action::ScaleObject(plan) => keda_loop::apply(context, now, plan),
     }

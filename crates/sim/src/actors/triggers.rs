@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use super::context::Context;
-use super::prometheus;
+use super::prometheus::Prometheus;
+use super::queue_loop::Queues;
 use super::setup::{TriggerReader, TriggerSources};
+use super::sim::Sim;
 use crate::cluster::PodPhase;
 use crate::domain::cron::CronWindow;
 use crate::domain::keda::TriggerSource;
@@ -34,7 +35,8 @@ pub(super) struct TriggerMemory {
 /// # Errors
 /// Its source gives no value; the text says why.
 pub(super) fn read_current(
-    context: &mut Context<'_>,
+    sim: &Sim<'_>,
+    (prometheus, queues): (&Prometheus, &mut Queues),
     now: SimTime,
     sources: &TriggerSources<'_>,
     index: usize,
@@ -42,10 +44,10 @@ pub(super) fn read_current(
 ) -> Result<TriggerValue, String> {
     if let TriggerReader::Queues(positions) = &sources.readers[index] {
         for &position in positions {
-            context.queues[position].queue.advance(now);
+            queues.all[position].queue.advance(now);
         }
     }
-    read(context, now, sources, index, memory)
+    read(sim, (prometheus, queues), now, sources, index, memory)
 }
 
 /// The value of the trigger at `index` and whether it is active.
@@ -53,7 +55,8 @@ pub(super) fn read_current(
 /// # Errors
 /// Its source gives no value; the text says why.
 fn read(
-    context: &Context<'_>,
+    sim: &Sim<'_>,
+    (prometheus, queues): (&Prometheus, &Queues),
     now: SimTime,
     sources: &TriggerSources<'_>,
     index: usize,
@@ -64,29 +67,29 @@ fn read(
     let reading = match &sources.readers[index] {
         TriggerReader::MetricsServer => return Err("it is read from metrics-server".to_owned()),
         TriggerReader::Unreachable(why) | TriggerReader::Unknown(why) => return Err(why.clone()),
-        TriggerReader::Calendar(window) => SourceReading::Window(inside(context, now, window, memory)),
+        TriggerReader::Calendar(window) => SourceReading::Window(inside(sim, now, window, memory)),
         TriggerReader::Pods(selector) => {
             let by_node = matches!(source, TriggerSource::KubernetesWorkload { group_by_node: true, .. });
-            SourceReading::Count(count_pods(context, sources.namespace, selector, by_node))
+            SourceReading::Count(count_pods(sim, sources.namespace, selector, by_node))
         }
         TriggerReader::External(position) => {
-            let metric = &context.setup.scenario.external_metrics[*position];
+            let metric = &sim.setup.scenario.external_metrics[*position];
             let value = metric.at(now).ok_or("the scaler does not answer")?;
             SourceReading::Told { value, active: value > metric.active_above.max(source.activation()) }
         }
-        TriggerReader::Query(query) => SourceReading::Query(prometheus::trigger_result(context, now, query)?),
+        TriggerReader::Query(query) => SourceReading::Query(prometheus.trigger_result(sim, now, query)?),
         TriggerReader::Queues(positions) => match source {
             TriggerSource::Kafka(_) => {
-                partitions = read_partitions(context, positions, memory);
+                partitions = read_partitions(queues, positions, memory);
                 SourceReading::Partitions(&partitions)
             }
             TriggerSource::RabbitMq(_) => {
-                let all = positions.iter().map(|&position| context.queues[position].figures());
+                let all = positions.iter().map(|&position| queues.all[position].figures());
                 figures = all.collect::<Vec<QueueFigures>>();
                 SourceReading::Queues(&figures)
             }
             _ => {
-                let (visible, in_flight) = positions.first().map_or((0, 0), |&at| context.queues[at].messages());
+                let (visible, in_flight) = positions.first().map_or((0, 0), |&at| queues.all[at].messages());
                 match source {
                     TriggerSource::RedisList { .. } => SourceReading::Length(visible),
                     _ => SourceReading::Messages { visible, in_flight, delayed: 0 },
@@ -98,11 +101,11 @@ fn read(
 }
 
 /// The partitions of all topics that the trigger looks at, beside the offsets that the last read found.
-fn read_partitions(context: &Context<'_>, positions: &[usize], memory: &mut TriggerMemory) -> Vec<Partition> {
+fn read_partitions(queues: &Queues, positions: &[usize], memory: &mut TriggerMemory) -> Vec<Partition> {
     let mut partitions = Vec::new();
     for &position in positions {
         let before = memory.committed.get(partitions.len()..).unwrap_or_default();
-        let own = context.queues[position].partitions(before);
+        let own = queues.all[position].partitions(before);
         partitions.extend(own);
     }
     memory.committed = partitions.iter().filter_map(|partition| partition.committed).collect();
@@ -110,13 +113,13 @@ fn read_partitions(context: &Context<'_>, positions: &[usize], memory: &mut Trig
 }
 
 /// Whether the calendar is inside the window; asked again only when that can have changed.
-fn inside(context: &Context<'_>, now: SimTime, window: &CronWindow, memory: &mut TriggerMemory) -> bool {
+fn inside(sim: &Sim<'_>, now: SimTime, window: &CronWindow, memory: &mut TriggerMemory) -> bool {
     if let Some((inside, until)) = memory.window
         && now < until
     {
         return inside;
     }
-    let start = context.setup.scenario.start;
+    let start = sim.setup.scenario.start;
     let calendar = start.saturating_add(jiff::SignedDuration::from_micros(now.as_micros())).unwrap_or(start);
     let state = window.at(calendar);
     let ahead = state.until.duration_since(calendar).as_micros();
@@ -128,9 +131,9 @@ fn inside(context: &Context<'_>, now: SimTime, window: &CronWindow, memory: &mut
 /// The pods of a namespace that match and have not ended, or the nodes that they are on.
 ///
 /// Source: KEDA 2.20 `pkg/scalers/kubernetes_workload_scaler.go`, `getMetricValue`.
-fn count_pods(context: &Context<'_>, namespace: Symbol, selector: &LabelSelector, by_node: bool) -> i64 {
-    let workloads = context.world.workloads().filter(|(_, workload)| workload.name.namespace == namespace);
-    let pods = workloads.flat_map(|(_, workload)| &workload.pods).map(|&pod| context.world.pod(pod));
+fn count_pods(sim: &Sim<'_>, namespace: Symbol, selector: &LabelSelector, by_node: bool) -> i64 {
+    let workloads = sim.world.workloads().filter(|(_, workload)| workload.name.namespace == namespace);
+    let pods = workloads.flat_map(|(_, workload)| &workload.pods).map(|&pod| sim.world.pod(pod));
     let matching = pods.filter(|pod| pod.phase != PodPhase::Gone && selector.matches(&pod.spec.labels));
     if by_node {
         matching.filter_map(|pod| pod.node).collect::<BTreeSet<NodeId>>().len() as i64

@@ -12,8 +12,10 @@ use smallvec::SmallVec;
 
 use super::context::Context;
 use super::event::{LoadEvent, class};
+use super::metrics_server::MetricsServer;
 use super::of_workloads::OfWorkloads;
-use super::setup::UsagePlan;
+use super::setup::{Setup, UsagePlan};
+use super::sim::Sim;
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Container, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
@@ -93,6 +95,7 @@ impl UsageLoop {
     }
 
     fn spend(&mut self, now: SimTime) {
+        debug_assert!(now >= self.since, "time goes on");
         let time = now - self.since;
         self.spent.0 += time * self.pods.0;
         self.spent.1 += time * self.pods.1;
@@ -100,87 +103,254 @@ impl UsageLoop {
     }
 }
 
+/// CPU and memory that the scenario states for pods, in the order of the setup.
+#[derive(Debug)]
+pub(super) struct Usages {
+    pub(super) all: Vec<UsageLoop>,
+    /// The positions of each workload's.
+    pub(super) of: OfWorkloads,
+    /// Nodes that are about to be checked.
+    pub(super) looks: NodeLooks,
+}
+
+impl Usages {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        Self {
+            all: setup.usages.iter().map(UsageLoop::new).collect(),
+            of: OfWorkloads::default(),
+            looks: NodeLooks::default(),
+        }
+    }
+}
+
 /// Puts the first step of every curve on the queue.
-pub(super) fn begin(context: &mut Context<'_>) {
-    for (usage, plan) in context.setup.usages.iter().enumerate() {
+pub(super) fn begin(sim: &mut Sim<'_>) {
+    for (usage, plan) in sim.setup.usages.iter().enumerate() {
         let usage = usage as u32;
         if let Some((at, _)) = plan.cpu.first() {
-            context.queue.schedule(*at, class::LOAD, LoadEvent::CpuUsageStep(usage, 0));
+            sim.queue.schedule(*at, class::LOAD, LoadEvent::CpuUsageStep(usage, 0));
         }
         if let Some((at, _)) = plan.memory.first() {
-            context.queue.schedule(*at, class::LOAD, LoadEvent::MemoryUsageStep(usage, 0));
+            sim.queue.schedule(*at, class::LOAD, LoadEvent::MemoryUsageStep(usage, 0));
         }
     }
 }
 
-/// Another amount of CPU is used from now on.
-pub(super) fn cpu_step(context: &mut Context<'_>, now: SimTime, usage: u32, step: u32) {
-    let curve = &context.setup.usages[usage as usize].cpu;
-    if let Some((next, _)) = curve.get(step as usize + 1) {
-        context.queue.schedule(*next, class::LOAD, LoadEvent::CpuUsageStep(usage, step + 1));
+impl Usages {
+    /// Another amount of CPU is used from now on.
+    pub(super) fn cpu_step(
+        &mut self,
+        sim: &mut Sim<'_>,
+        metrics: &mut MetricsServer,
+        now: SimTime,
+        usage: u32,
+        step: u32,
+    ) {
+        let curve = &sim.setup.usages[usage as usize].cpu;
+        if let Some((next, _)) = curve.get(step as usize + 1) {
+            sim.queue.schedule(*next, class::LOAD, LoadEvent::CpuUsageStep(usage, step + 1));
+        }
+        self.all[usage as usize].cpu = curve.get(step as usize).map_or(0, |(_, amount)| *amount);
+        self.take_cpu(sim, metrics, now, usage as usize);
     }
-    context.usages[usage as usize].cpu = curve.get(step as usize).map_or(0, |(_, amount)| *amount);
-    take_cpu(context, now, usage as usize);
-}
 
-/// Another amount of memory is used from now on.
-pub(super) fn memory_step(context: &mut Context<'_>, usage: u32, step: u32) {
-    let curve = &context.setup.usages[usage as usize].memory;
-    if let Some((next, _)) = curve.get(step as usize + 1) {
-        context.queue.schedule(*next, class::LOAD, LoadEvent::MemoryUsageStep(usage, step + 1));
+    /// Another amount of memory is used from now on.
+    pub(super) fn memory_step(&mut self, sim: &mut Sim<'_>, usage: u32, step: u32) {
+        let curve = &sim.setup.usages[usage as usize].memory;
+        if let Some((next, _)) = curve.get(step as usize + 1) {
+            sim.queue.schedule(*next, class::LOAD, LoadEvent::MemoryUsageStep(usage, step + 1));
+        }
+        let own = &mut self.all[usage as usize];
+        let before = std::mem::replace(&mut own.memory, curve.get(step as usize).map_or(0, |(_, amount)| *amount));
+        if let (Some(workload), true) = (own.id, own.memory > before) {
+            self.look_at_all(sim, workload);
+        }
     }
-    let own = &mut context.usages[usage as usize];
-    let before = std::mem::replace(&mut own.memory, curve.get(step as usize).map_or(0, |(_, amount)| *amount));
-    if let (Some(workload), true) = (own.id, own.memory > before) {
-        look_at_all(context, workload);
-    }
-}
 
-/// A workload has come to be: what is stated of it finds it.
-pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) {
-    let name = context.world.workload(workload).name;
-    for own in context.usages.iter_mut().filter(|own| own.workload == name) {
-        own.id = Some(workload);
+    /// A workload has come to be: what is stated of it finds it.
+    pub(super) fn workload_applied(&mut self, sim: &Sim<'_>, workload: WorkloadId) {
+        let name = sim.world.workload(workload).name;
+        for own in self.all.iter_mut().filter(|own| own.workload == name) {
+            own.id = Some(workload);
+        }
+        self.of = OfWorkloads::new(self.all.iter().map(|own| own.id));
     }
-    context.usages_of = OfWorkloads::new(context.usages.iter().map(|own| own.id));
-}
 
-/// What is stated of a workload.
-fn usages_of<'c>(context: &'c Context<'_>, workload: WorkloadId) -> impl Iterator<Item = &'c UsageLoop> {
-    context.usages_of.of(workload).iter().map(|&usage| &context.usages[usage])
-}
+    /// What is stated of a workload.
+    fn usages_of(&self, workload: WorkloadId) -> impl Iterator<Item = &UsageLoop> {
+        self.of.of(workload).iter().map(|&usage| &self.all[usage])
+    }
 
-/// Another number of a workload's pods is Ready, or they have other limits.
-pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let mut shares_memory = false;
-    for at in 0..context.usages_of.of(workload).len() {
-        let usage = context.usages_of.of(workload)[at];
-        shares_memory |= context.usages[usage].of_workload && context.usages[usage].states_memory;
-        take_cpu(context, now, usage);
+    /// Another number of a workload's pods is Ready, or they have other limits.
+    pub(super) fn replicas_changed(
+        &mut self,
+        sim: &mut Sim<'_>,
+        metrics: &mut MetricsServer,
+        now: SimTime,
+        workload: WorkloadId,
+    ) {
+        let mut shares_memory = false;
+        for at in 0..self.of.of(workload).len() {
+            let usage = self.of.of(workload)[at];
+            shares_memory |= self.all[usage].of_workload && self.all[usage].states_memory;
+            self.take_cpu(sim, metrics, now, usage);
+        }
+        if shares_memory {
+            self.look_at_all(sim, workload);
+        }
     }
-    if shares_memory {
-        look_at_all(context, workload);
-    }
-}
 
-/// Tells metrics-server what one Ready pod uses: what is stated, up to its limit.
-fn take_cpu(context: &mut Context<'_>, now: SimTime, usage: usize) {
-    let own = &context.usages[usage];
-    let Some(id) = own.id else { return };
-    let workload = context.world.workload(id);
-    let wanted = own.share(own.cpu, workload.ready);
-    let (mut pods, mut held_back, mut used) = (0_i64, 0_i64, 0_i128);
-    for pod in workload.pods.iter().map(|&pod| context.world.pod(pod)).filter(|pod| pod.is_ready()) {
-        let limit = cpu_limit(&pod.spec, own.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
-        pods += 1;
-        held_back += i64::from(wanted > limit);
-        used += i128::from(wanted.min(limit));
+    /// Tells metrics-server what one Ready pod uses: what is stated, up to its limit.
+    fn take_cpu(&mut self, sim: &Sim<'_>, metrics: &mut MetricsServer, now: SimTime, usage: usize) {
+        let own = &self.all[usage];
+        let Some(id) = own.id else { return };
+        let workload = sim.world.workload(id);
+        let wanted = own.share(own.cpu, workload.ready);
+        let (mut pods, mut held_back, mut used) = (0_i64, 0_i64, 0_i128);
+        for pod in workload.pods.iter().map(|&pod| sim.world.pod(pod)).filter(|pod| pod.is_ready()) {
+            let limit = cpu_limit(&pod.spec, own.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
+            pods += 1;
+            held_back += i64::from(wanted > limit);
+            used += i128::from(wanted.min(limit));
+        }
+        let rate = i64::try_from(used / i128::from(pods.max(1))).unwrap_or(i64::MAX);
+        let own = &mut self.all[usage];
+        own.spend(now);
+        own.pods = (pods, held_back);
+        metrics.set_usage((usage, id), rate, now);
     }
-    let rate = i64::try_from(used / i128::from(pods.max(1))).unwrap_or(i64::MAX);
-    let own = &mut context.usages[usage];
-    own.spend(now);
-    own.pods = (pods, held_back);
-    context.metrics.set_usage((usage, id), rate, now);
+
+    /// What a pod that starts now uses more for a while: at most what its limit leaves beside what is stated of it at present.
+    pub(super) fn start_up(&self, sim: &Sim<'_>, pod: PodId) -> SmallVec<[StartUp; 1]> {
+        let state = sim.world.pod(pod);
+        let ready = sim.world.workload(state.workload).ready;
+        let besides: i64 = self.usages_of(state.workload).map(|own| own.share(own.cpu, ready)).sum();
+        let plans = self.of.of(state.workload).iter().map(|&usage| &sim.setup.usages[usage]);
+        let stated = plans.filter_map(|plan| {
+            let (rate, length) = plan.start_up?;
+            let limit = cpu_limit(&state.spec, plan.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
+            let left = limit.saturating_sub(besides).max(0);
+            Some(StartUp { from: sim.queue.now(), length, rate: rate.min(left) })
+        });
+        stated.collect()
+    }
+
+    /// Memory that the scenario states by name of other containers of a pod than this one, in thousandths of a byte.
+    pub(super) fn memory_of_others(&self, sim: &Sim<'_>, pod: PodId, container: &str) -> i64 {
+        let state = sim.world.pod(pod);
+        let ready = sim.world.workload(state.workload).ready;
+        let others = self.usages_of(state.workload).filter(|own| {
+            let name = own.container;
+            name.is_some_and(|name| name.as_str() != container && state.spec.has_container(name.as_str()))
+        });
+        others.map(|own| own.share(own.memory, ready).saturating_mul(1_000)).sum()
+    }
+
+    /// CPU that the scenario states at present of one container of a pod, and of the pod, in thousandths: of what names no container each app
+    /// container has its part.
+    pub(super) fn stated_cpu(&self, sim: &Sim<'_>, metrics: &MetricsServer, pod: PodId, container: &str) -> (i64, i64) {
+        let state = sim.world.pod(pod);
+        let (mut own, mut shared, mut all) = (0_i64, 0_i64, 0_i64);
+        for &usage in self.of.of(state.workload) {
+            let rate = metrics.rate_of_usage(usage);
+            all += rate;
+            match self.all[usage].container.filter(|name| state.spec.has_container(name.as_str())) {
+                Some(name) if name.as_str() == container => own += rate,
+                Some(_) => {}
+                None => shared += rate,
+            }
+        }
+        let place = state.spec.containers.iter().position(|known| known.name == container);
+        if let Some(place) = place.filter(|_| shared > 0) {
+            let none: SmallVec<[i64; 2]> = state.spec.containers.iter().map(|_| 0).collect();
+            let parts = divided(shared, &none, &weights(sim, pod, ResourceName::CPU));
+            own += parts.get(place).copied().unwrap_or(0);
+        }
+        (own / 1_000, all / 1_000)
+    }
+
+    /// CPU that a container of a pod uses more while it starts, by what names it, in thousandths.
+    pub(super) fn start_up_of(&self, sim: &Sim<'_>, now: SimTime, pod: PodId, container: &str) -> i64 {
+        let state = sim.world.pod(pod);
+        let Some(started) = state.started else { return 0 };
+        let plans = self.of.of(state.workload).iter().map(|&usage| &sim.setup.usages[usage]);
+        let own = plans.filter(|plan| plan.container.is_some_and(|name| name.as_str() == container));
+        let rates =
+            own.filter_map(|plan| plan.start_up.filter(|(_, length)| now < started + *length).map(|(rate, _)| rate));
+        rates.sum::<i64>() / 1_000
+    }
+
+    /// Memory that each container of a pod uses, in bytes, given what the pod uses for requests; `None` where nothing is known of it.
+    pub(super) fn memory_of_containers(
+        &self,
+        sim: &Sim<'_>,
+        pod: PodId,
+        for_requests: Option<i64>,
+    ) -> Option<SmallVec<[i64; 2]>> {
+        let state = sim.world.pod(pod);
+        let ready = sim.world.workload(state.workload).ready;
+        let usages = self.usages_of(state.workload);
+        let weights = || weights(sim, pod, ResourceName::MEMORY);
+        memory_by(usages, (&state.spec, ready), for_requests, weights)
+    }
+
+    fn look_at_all(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
+        for pod in sim.world.workload(workload).pods.clone() {
+            self.pod_started(sim, pod);
+        }
+    }
+
+    /// A pod's containers run, or use more memory: what is over a limit is looked at shortly.
+    pub(super) fn pod_started(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        if self.over_limit(sim, pod).is_some() {
+            sim.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryLook(pod));
+        }
+        let workload = sim.world.pod(pod).workload;
+        if self.usages_of(workload).any(|own| own.states_memory) {
+            self.look_at_node_of(sim, pod);
+        }
+    }
+
+    /// The memory of a running pod may have risen: its node is looked at shortly.
+    pub(super) fn look_at_node_of(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        if let Some(node) = sim.world.pod(pod).node
+            && self.looks.is_new(node)
+        {
+            sim.queue.schedule_in(node_pressure::LOOK, class::MACHINES, LoadEvent::NodeMemoryLook(node));
+        }
+    }
+
+    /// The first container of a running pod that uses more memory than its limit by what the scenario states, with both; sidecars have the
+    /// places after those of the app containers. Where they exceed the limit of the whole pod together, the one that uses most.
+    pub(super) fn over_limit(&self, sim: &Sim<'_>, pod: PodId) -> Option<(usize, i64, i64)> {
+        let state = sim.world.pod(pod);
+        let states_memory = || self.usages_of(state.workload).any(|own| own.states_memory);
+        if state.phase != PodPhase::Running || !state.is_active() || !states_memory() {
+            return None;
+        }
+        let ready = sim.world.workload(state.workload).ready;
+        let used_by_sidecar = |own: &Container| {
+            let usages = self.usages_of(state.workload).filter(|usage| usage.states_memory);
+            let named = usages.filter(|usage| usage.container.is_some_and(|name| name.as_str() == own.name));
+            named.map(|usage| usage.share(usage.memory, ready)).sum::<i64>()
+        };
+        let mut used = self.memory_of_containers(sim, pod, None).unwrap_or_default();
+        used.resize(state.spec.containers.len(), 0);
+        used.extend(state.spec.sidecars().map(used_by_sidecar));
+        first_over(&state.spec, &used)
+    }
+
+    /// At the end of a run: how long pods were held back.
+    pub(super) fn conclude(&mut self, sim: &mut Sim<'_>, now: SimTime) {
+        for usage in 0..self.all.len() {
+            let own = &mut self.all[usage];
+            own.spend(now);
+            if let (Some(workload), true) = (own.id, own.spent.0 > SimDuration::ZERO) {
+                let facts = ThrottledFacts { workload, throttled: own.spent.1, ready: own.spent.0 };
+                sim.world.note_throttled(facts);
+            }
+        }
+    }
 }
 
 /// The CPU limit of a container, or of the pod where all have one.
@@ -188,21 +358,6 @@ fn cpu_limit(spec: &PodSpec, container: Option<Symbol>) -> Option<i64> {
     let Some(name) = container else { return spec.cpu_limit_milli() };
     let own = spec.containers.iter().chain(spec.sidecars()).find(|own| own.name == name.as_str())?;
     own.limits.find(ResourceName::CPU).filter(|limit| *limit > 0)
-}
-
-/// What a pod that starts now uses more for a while: at most what its limit leaves beside what is stated of it at present.
-pub(super) fn start_up(context: &Context<'_>, pod: PodId) -> SmallVec<[StartUp; 1]> {
-    let state = context.world.pod(pod);
-    let ready = context.world.workload(state.workload).ready;
-    let besides: i64 = usages_of(context, state.workload).map(|own| own.share(own.cpu, ready)).sum();
-    let plans = context.usages_of.of(state.workload).iter().map(|&usage| &context.setup.usages[usage]);
-    let stated = plans.filter_map(|plan| {
-        let (rate, length) = plan.start_up?;
-        let limit = cpu_limit(&state.spec, plan.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
-        let left = limit.saturating_sub(besides).max(0);
-        Some(StartUp { from: context.queue.now(), length, rate: rate.min(left) })
-    });
-    stated.collect()
 }
 
 /// Memory of one pod that the scenario states, in bytes; `None` where it states none.
@@ -237,59 +392,14 @@ pub(super) fn memory_of_pod(
 
 /// Whether the scenario says how much memory pods of a workload use.
 pub(super) fn states_memory(context: &Context<'_>, workload: WorkloadId) -> bool {
-    let mut loads = context.loads_of.of(workload).iter().map(|&load| &context.loads[load]);
-    let mut usages = context.usages_of.of(workload).iter().map(|&usage| &context.usages[usage]);
+    let mut loads = context.loads.of.of(workload).iter().map(|&load| &context.loads.all[load]);
+    let mut usages = context.usages.of.of(workload).iter().map(|&usage| &context.usages.all[usage]);
     loads.any(|load| load.memory_of(0).is_some()) || usages.any(|usage| usage.states_memory)
 }
 
 /// The sidecar that uses what is stated, if it is one.
 fn sidecar_of<'s>(spec: &'s PodSpec, usage: &UsageLoop) -> Option<&'s Container> {
     spec.sidecar(usage.container?.as_str())
-}
-
-/// Memory that the scenario states by name of other containers of a pod than this one, in thousandths of a byte.
-pub(super) fn memory_of_others(context: &Context<'_>, pod: PodId, container: &str) -> i64 {
-    let state = context.world.pod(pod);
-    let ready = context.world.workload(state.workload).ready;
-    let others = usages_of(context, state.workload).filter(|own| {
-        let name = own.container;
-        name.is_some_and(|name| name.as_str() != container && state.spec.has_container(name.as_str()))
-    });
-    others.map(|own| own.share(own.memory, ready).saturating_mul(1_000)).sum()
-}
-
-/// CPU that the scenario states at present of one container of a pod, and of the pod, in thousandths: of what names no container each app
-/// container has its part.
-pub(super) fn stated_cpu(context: &Context<'_>, pod: PodId, container: &str) -> (i64, i64) {
-    let state = context.world.pod(pod);
-    let (mut own, mut shared, mut all) = (0_i64, 0_i64, 0_i64);
-    for &usage in context.usages_of.of(state.workload) {
-        let rate = context.metrics.rate_of_usage(usage);
-        all += rate;
-        match context.usages[usage].container.filter(|name| state.spec.has_container(name.as_str())) {
-            Some(name) if name.as_str() == container => own += rate,
-            Some(_) => {}
-            None => shared += rate,
-        }
-    }
-    let place = state.spec.containers.iter().position(|known| known.name == container);
-    if let Some(place) = place.filter(|_| shared > 0) {
-        let none: SmallVec<[i64; 2]> = state.spec.containers.iter().map(|_| 0).collect();
-        let parts = divided(shared, &none, &weights(context, pod, ResourceName::CPU));
-        own += parts.get(place).copied().unwrap_or(0);
-    }
-    (own / 1_000, all / 1_000)
-}
-
-/// CPU that a container of a pod uses more while it starts, by what names it, in thousandths.
-pub(super) fn start_up_of(context: &Context<'_>, now: SimTime, pod: PodId, container: &str) -> i64 {
-    let state = context.world.pod(pod);
-    let Some(started) = state.started else { return 0 };
-    let plans = context.usages_of.of(state.workload).iter().map(|&usage| &context.setup.usages[usage]);
-    let own = plans.filter(|plan| plan.container.is_some_and(|name| name.as_str() == container));
-    let rates =
-        own.filter_map(|plan| plan.start_up.filter(|(_, length)| now < started + *length).map(|(rate, _)| rate));
-    rates.sum::<i64>() / 1_000
 }
 
 /// What the containers of a pod use of a resource: `shared` by all in the proportion of `weights`, the rest each by itself.
@@ -305,27 +415,14 @@ pub(super) fn divided(shared: i64, own: &[i64], weights: &[i64]) -> SmallVec<[i6
 
 /// What the containers of the pods of a workload request of a resource by their template: in that proportion they use what nobody says
 /// which of them uses.
-pub(super) fn weights(context: &Context<'_>, pod: PodId, resource: ResourceName) -> SmallVec<[i64; 2]> {
-    let state = context.world.pod(pod);
-    weights_of(context.world.template_of(state.workload, state.revision), resource)
+pub(super) fn weights(sim: &Sim<'_>, pod: PodId, resource: ResourceName) -> SmallVec<[i64; 2]> {
+    let state = sim.world.pod(pod);
+    weights_of(sim.world.template_of(state.workload, state.revision), resource)
 }
 
 /// What the containers of a template request of a resource.
 pub(super) fn weights_of(template: &PodSpec, resource: ResourceName) -> SmallVec<[i64; 2]> {
     template.containers.iter().map(|own| own.effective_requests().get(resource)).collect()
-}
-
-/// Memory that each container of a pod uses, in bytes, given what the pod uses for requests; `None` where nothing is known of it.
-pub(super) fn memory_of_containers(
-    context: &Context<'_>,
-    pod: PodId,
-    for_requests: Option<i64>,
-) -> Option<SmallVec<[i64; 2]>> {
-    let state = context.world.pod(pod);
-    let ready = context.world.workload(state.workload).ready;
-    let usages = usages_of(context, state.workload);
-    let weights = || weights(context, pod, ResourceName::MEMORY);
-    memory_by(usages, (&state.spec, ready), for_requests, weights)
 }
 
 /// The same by what is stated of the pod's workload, of which so many pods are Ready.
@@ -361,52 +458,6 @@ pub(super) fn place_of(spec: &PodSpec, name: Symbol) -> Option<usize> {
     spec.containers.iter().position(|own| own.name == name.as_str())
 }
 
-fn look_at_all(context: &mut Context<'_>, workload: WorkloadId) {
-    for pod in context.world.workload(workload).pods.clone() {
-        pod_started(context, pod);
-    }
-}
-
-/// A pod's containers run, or use more memory: what is over a limit is looked at shortly.
-pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
-    if over_limit(context, pod).is_some() {
-        context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryLook(pod));
-    }
-    let workload = context.world.pod(pod).workload;
-    if usages_of(context, workload).any(|own| own.states_memory) {
-        look_at_node_of(context, pod);
-    }
-}
-
-/// The memory of a running pod may have risen: its node is looked at shortly.
-pub(super) fn look_at_node_of(context: &mut Context<'_>, pod: PodId) {
-    if let Some(node) = context.world.pod(pod).node
-        && context.node_looks.is_new(node)
-    {
-        context.queue.schedule_in(node_pressure::LOOK, class::MACHINES, LoadEvent::NodeMemoryLook(node));
-    }
-}
-
-/// The first container of a running pod that uses more memory than its limit by what the scenario states, with both; sidecars have the
-/// places after those of the app containers. Where they exceed the limit of the whole pod together, the one that uses most.
-pub(super) fn over_limit(context: &Context<'_>, pod: PodId) -> Option<(usize, i64, i64)> {
-    let state = context.world.pod(pod);
-    let states_memory = || usages_of(context, state.workload).any(|own| own.states_memory);
-    if state.phase != PodPhase::Running || !state.is_active() || !states_memory() {
-        return None;
-    }
-    let ready = context.world.workload(state.workload).ready;
-    let used_by_sidecar = |own: &Container| {
-        let usages = usages_of(context, state.workload).filter(|usage| usage.states_memory);
-        let named = usages.filter(|usage| usage.container.is_some_and(|name| name.as_str() == own.name));
-        named.map(|usage| usage.share(usage.memory, ready)).sum::<i64>()
-    };
-    let mut used = memory_of_containers(context, pod, None).unwrap_or_default();
-    used.resize(state.spec.containers.len(), 0);
-    used.extend(state.spec.sidecars().map(used_by_sidecar));
-    first_over(&state.spec, &used)
-}
-
 /// The container that is killed where containers and sidecars use so much memory: its place, what is used, and the limit of that.
 fn first_over(spec: &PodSpec, used: &[i64]) -> Option<(usize, i64, i64)> {
     let limits = spec.containers.iter().chain(spec.sidecars()).map(|own| own.limits.find(ResourceName::MEMORY));
@@ -420,16 +471,4 @@ fn first_over(spec: &PodSpec, used: &[i64]) -> Option<(usize, i64, i64)> {
         let (place, _) = used.iter().enumerate().rev().max_by_key(|(_, own)| **own)?;
         (together > limit).then_some((place, together, limit))
     })
-}
-
-/// At the end of a run: how long pods were held back.
-pub(super) fn conclude(context: &mut Context<'_>, now: SimTime) {
-    for usage in 0..context.usages.len() {
-        let own = &mut context.usages[usage];
-        own.spend(now);
-        if let (Some(workload), true) = (own.id, own.spent.0 > SimDuration::ZERO) {
-            let facts = ThrottledFacts { workload, throttled: own.spent.1, ready: own.spent.0 };
-            context.world.note_throttled(facts);
-        }
-    }
 }

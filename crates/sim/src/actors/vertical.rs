@@ -18,8 +18,6 @@ mod resizing;
 mod stated;
 mod updating;
 
-pub(super) use observing::end;
-pub(super) use recommending::recommend;
 pub use stated::StatedUse;
 pub(super) use updating::update;
 
@@ -28,9 +26,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::context::Context;
 use super::event::{VerticalEvent, class};
 use super::setup::Setup;
+use super::sim::Sim;
 use crate::cluster::{SpecId, WorkloadKind};
 use crate::domain::vertical::{UpdateMode, VerticalPodAutoscaler};
 use crate::domain::workload::ObjectName;
@@ -168,68 +166,133 @@ pub fn namespace_limits(manifests: &Manifests) -> BTreeMap<Symbol, NamespaceLimi
     limits
 }
 
-/// A VerticalPodAutoscaler is applied; a known one takes its new form and keeps what it has learned.
-pub(super) fn apply(context: &mut Context<'_>, now: SimTime, spec: &VerticalPodAutoscaler) {
-    let name = spec.name;
-    let target = context.scaled_workload(name.namespace, spec.target);
-    context.world.note(now, EventKind::ManifestApplied, target, format!("VerticalPodAutoscaler {name}"));
-    let named = |own: &Autoscaler| !own.retired && own.spec.name == name;
-    let known = context.vertical.autoscalers.iter().position(named);
-    let place = known.unwrap_or_else(|| add(context, spec, target));
-    let selector = target.map(|target| context.world.workload(target).selector.clone()).unwrap_or_default();
-    let of_target = ObjectName { namespace: name.namespace, name: spec.target.name };
-    let usages = context.setup.usages.iter().enumerate().filter(|(_, plan)| plan.workload == of_target);
-    let own = &mut context.vertical.autoscalers[place];
-    own.usages = usages.map(|(usage, _)| usage).collect();
-    let recommendation = own.spec.recommendation.take();
-    own.spec = VerticalPodAutoscaler { recommendation, ..spec.clone() };
-    (own.selector, own.target) = (selector, target);
-    context.vertical.index();
-    begin(context);
-}
-
-/// A VerticalPodAutoscaler that was not there; its place.
-fn add(context: &mut Context<'_>, spec: &VerticalPodAutoscaler, target: Option<WorkloadId>) -> usize {
-    let mode = context.vertical.updating.mode(&spec.update);
-    let facts = target.map(|target| context.world.add_vertical(spec.name, target, mode));
-    let of_target = ObjectName { namespace: spec.name.namespace, name: spec.target.name };
-    let stated = StatedUse::of(context.setup, of_target);
-    let vertical = &mut context.vertical;
-    vertical.autoscalers.push(Autoscaler {
-        spec: spec.clone(),
-        target,
-        retired: false,
-        facts,
-        recommender: Recommender::new(vertical.recommending.clone()),
-        selector: LabelSelector::default(),
-        pods: BTreeMap::new(),
-        usages: SmallVec::new(),
-        stated,
-        observed: observing::Observed::default(),
-    });
-    vertical.autoscalers.len() - 1
-}
-
-/// The loops begin with the first VerticalPodAutoscaler, each at a phase of its own.
-fn begin(context: &mut Context<'_>) {
-    if std::mem::replace(&mut context.vertical.begun, true) {
-        return;
+impl Vertical {
+    /// A VerticalPodAutoscaler is applied; a known one takes its new form and keeps what it has learned.
+    pub(super) fn apply(&mut self, sim: &mut Sim<'_>, now: SimTime, spec: &VerticalPodAutoscaler) {
+        let name = spec.name;
+        let target = sim.scaled_workload(name.namespace, spec.target);
+        sim.world.note(now, EventKind::ManifestApplied, target, format!("VerticalPodAutoscaler {name}"));
+        let named = |own: &Autoscaler| !own.retired && own.spec.name == name;
+        let known = self.autoscalers.iter().position(named);
+        let place = known.unwrap_or_else(|| self.add(sim, spec, target));
+        let selector = target.map(|target| sim.world.workload(target).selector.clone()).unwrap_or_default();
+        let of_target = ObjectName { namespace: name.namespace, name: spec.target.name };
+        let usages = sim.setup.usages.iter().enumerate().filter(|(_, plan)| plan.workload == of_target);
+        let own = &mut self.autoscalers[place];
+        own.usages = usages.map(|(usage, _)| usage).collect();
+        let recommendation = own.spec.recommendation.take();
+        own.spec = VerticalPodAutoscaler { recommendation, ..spec.clone() };
+        (own.selector, own.target) = (selector, target);
+        self.index();
+        self.begin(sim);
     }
-    let loops = [
-        (VerticalEvent::Recommend, "recommender", context.vertical.recommending.interval),
-        (VerticalEvent::Update, "updater", context.vertical.updating.interval),
-    ];
-    for (event, program, interval) in loops {
-        let phase = context.streams.stream("vpa-phase", program).span_up_to(interval);
-        context.queue.schedule_in(phase, class::REPLICA_AUTOSCALER, event);
-    }
-}
 
-/// A VerticalPodAutoscaler is deleted; whether there was one of that name. Its pods keep what they have.
-pub(super) fn retire(context: &mut Context<'_>, name: ObjectName) -> bool {
-    let all = &mut context.vertical.autoscalers;
-    let found = all.iter_mut().find(|own| !own.retired && own.spec.name == name);
-    found.map(|own| own.retired = true).is_some()
+    /// A VerticalPodAutoscaler that was not there; its place.
+    fn add(&mut self, sim: &mut Sim<'_>, spec: &VerticalPodAutoscaler, target: Option<WorkloadId>) -> usize {
+        let mode = self.updating.mode(&spec.update);
+        let facts = target.map(|target| sim.world.add_vertical(spec.name, target, mode));
+        let of_target = ObjectName { namespace: spec.name.namespace, name: spec.target.name };
+        let stated = StatedUse::of(sim.setup, of_target);
+        self.autoscalers.push(Autoscaler {
+            spec: spec.clone(),
+            target,
+            retired: false,
+            facts,
+            recommender: Recommender::new(self.recommending.clone()),
+            selector: LabelSelector::default(),
+            pods: BTreeMap::new(),
+            usages: SmallVec::new(),
+            stated,
+            observed: observing::Observed::default(),
+        });
+        self.autoscalers.len() - 1
+    }
+
+    /// The loops begin with the first VerticalPodAutoscaler, each at a phase of its own.
+    fn begin(&mut self, sim: &mut Sim<'_>) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        let loops = [
+            (VerticalEvent::Recommend, "recommender", self.recommending.interval),
+            (VerticalEvent::Update, "updater", self.updating.interval),
+        ];
+        for (event, program, interval) in loops {
+            let phase = sim.streams.stream("vpa-phase", program).span_up_to(interval);
+            sim.queue.schedule_in(phase, class::REPLICA_AUTOSCALER, event);
+        }
+    }
+
+    /// A VerticalPodAutoscaler is deleted; whether there was one of that name. Its pods keep what they have.
+    pub(super) fn retire(&mut self, name: ObjectName) -> bool {
+        let all = &mut self.autoscalers;
+        let found = all.iter_mut().find(|own| !own.retired && own.spec.name == name);
+        found.map(|own| own.retired = true).is_some()
+    }
+
+    /// The admission controller changes a pod that is being made.
+    pub(super) fn admit(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        if self.autoscalers.is_empty() {
+            return;
+        }
+        let state = sim.world.pod(pod);
+        let (workload, spec) = (state.workload, Arc::clone(&state.spec));
+        if let Some((spec, facts)) = self.admitted(sim, workload, &spec) {
+            sim.world.respecify_pod(pod, Arc::new(spec));
+            if let Some(facts) = facts {
+                sim.world.vertical_means(facts).admitted += 1;
+            }
+        }
+    }
+
+    /// What the admission controller makes of a pod of the workload, with the position of the autoscaler in the record; `None` if it leaves it
+    /// as it is.
+    pub(super) fn admitted(
+        &mut self,
+        sim: &Sim<'_>,
+        workload: WorkloadId,
+        spec: &PodSpec,
+    ) -> Option<(PodSpec, Option<usize>)> {
+        let place = self.of(workload)?;
+        let (own, of) = (&self.autoscalers[place], sim.world.workload(workload));
+        let limits = self.limits_of(of.name.namespace);
+        let admitted = admission(&own.spec, &container_states(spec), of.kind != WorkloadKind::Pods, &limits);
+        if admitted.untouched.is_some() {
+            return None;
+        }
+        Some((respecified(spec, &admitted.containers)?, own.facts))
+    }
+
+    /// What a pod is to become once there is room on its node, if it waits for that.
+    pub(super) fn deferred(&self, pod: PodId) -> Option<&PodSpec> {
+        self.resizes.deferred(pod)
+    }
+
+    /// A container is about to be killed for lack of memory: the recommender hears of it, and the updater sees how it ended.
+    pub(super) fn out_of_memory(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, container: usize) {
+        if self.autoscalers.is_empty() {
+            return;
+        }
+        let state = sim.world.pod(pod);
+        let Some(place) = self.of(state.workload) else { return };
+        let Some(own) = state.spec.containers.get(container) else { return };
+        let (name, request_bytes) = (Symbol::new(&own.name), own.effective_requests().memory_bytes());
+        let ran_for = state.started.map_or(SimDuration::ZERO, |started| now - started);
+        let ended = self.terminations.entry(pod).or_default();
+        ended.retain(|last| last.container != name);
+        ended.push(LastTermination { container: name, out_of_memory: true, ran_for });
+        let at = self.calendar(now);
+        let own = &mut self.autoscalers[place];
+        let policy = own.spec.policy_of(name).cloned();
+        if let Some(tracked) = own.pods.get(&pod) {
+            let kill = OutOfMemory { at, request_bytes };
+            // One that is older than the window of its memory does not count.
+            let _ = own.recommender.out_of_memory((tracked.name, name), kill, policy.as_ref(), at);
+        }
+        if let Some(facts) = own.facts {
+            sim.world.vertical_means(facts).out_of_memory += 1;
+        }
+    }
 }
 
 /// What the containers of a pod request and where their limits are.
@@ -255,70 +318,6 @@ pub fn respecified(spec: &PodSpec, containers: &[AdmittedContainer]) -> Option<P
         (own.requests, own.limits) = (new.requests.clone(), new.limits.clone());
     }
     Some(changed)
-}
-
-/// The admission controller changes a pod that is being made.
-pub(super) fn admit(context: &mut Context<'_>, pod: PodId) {
-    if context.vertical.autoscalers.is_empty() {
-        return;
-    }
-    let state = context.world.pod(pod);
-    let (workload, spec) = (state.workload, Arc::clone(&state.spec));
-    if let Some((spec, facts)) = admitted(context, workload, &spec) {
-        context.world.respecify_pod(pod, Arc::new(spec));
-        if let Some(facts) = facts {
-            context.world.vertical_means(facts).admitted += 1;
-        }
-    }
-}
-
-/// What the admission controller makes of a pod of the workload, with the position of the autoscaler in the record; `None` if it leaves it
-/// as it is.
-pub(super) fn admitted(
-    context: &mut Context<'_>,
-    workload: WorkloadId,
-    spec: &PodSpec,
-) -> Option<(PodSpec, Option<usize>)> {
-    let place = context.vertical.of(workload)?;
-    let (own, of) = (&context.vertical.autoscalers[place], context.world.workload(workload));
-    let limits = context.vertical.limits_of(of.name.namespace);
-    let admitted = admission(&own.spec, &container_states(spec), of.kind != WorkloadKind::Pods, &limits);
-    if admitted.untouched.is_some() {
-        return None;
-    }
-    Some((respecified(spec, &admitted.containers)?, own.facts))
-}
-
-/// What a pod is to become once there is room on its node, if it waits for that.
-pub(super) fn deferred<'c>(context: &'c Context<'_>, pod: PodId) -> Option<&'c PodSpec> {
-    context.vertical.resizes.deferred(pod)
-}
-
-/// A container is about to be killed for lack of memory: the recommender hears of it, and the updater sees how it ended.
-pub(super) fn out_of_memory(context: &mut Context<'_>, now: SimTime, pod: PodId, container: usize) {
-    if context.vertical.autoscalers.is_empty() {
-        return;
-    }
-    let state = context.world.pod(pod);
-    let Some(place) = context.vertical.of(state.workload) else { return };
-    let Some(own) = state.spec.containers.get(container) else { return };
-    let (name, request_bytes) = (Symbol::new(&own.name), own.effective_requests().memory_bytes());
-    let ran_for = state.started.map_or(SimDuration::ZERO, |started| now - started);
-    let vertical = &mut context.vertical;
-    let ended = vertical.terminations.entry(pod).or_default();
-    ended.retain(|last| last.container != name);
-    ended.push(LastTermination { container: name, out_of_memory: true, ran_for });
-    let at = vertical.calendar(now);
-    let own = &mut vertical.autoscalers[place];
-    let policy = own.spec.policy_of(name).cloned();
-    if let Some(tracked) = own.pods.get(&pod) {
-        let kill = OutOfMemory { at, request_bytes };
-        // One that is older than the window of its memory does not count.
-        let _ = own.recommender.out_of_memory((tracked.name, name), kill, policy.as_ref(), at);
-    }
-    if let Some(facts) = own.facts {
-        context.world.vertical_means(facts).out_of_memory += 1;
-    }
 }
 
 /// Whether the updater does anything in this mode.

@@ -16,17 +16,18 @@
 mod applied;
 mod limits;
 
-pub(super) use applied::{apply_claim, apply_volume};
+pub(super) use applied::apply_claim;
 pub(crate) use limits::EBS_DAEMON_SET;
-pub(super) use limits::{DRIVER_REGISTERS, driver_registered, node_found, node_registered, pod_ready, runs_ebs_driver};
+pub(super) use limits::{DRIVER_REGISTERS, driver_registered, runs_ebs_driver};
 
 use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{AttachmentId, Event, class};
 use super::setup::Setup;
+use super::sim::Sim;
 use super::{kubelet, pod_gc};
 use crate::cloud::billing::disks::Disk;
 use crate::cluster::PodPhase;
@@ -51,10 +52,6 @@ const FORCED_DETACH: SimDuration = SimDuration::from_secs(360);
 
 /// Namespace and name of a claim.
 type ClaimName = (Symbol, Symbol);
-
-/// A volume's attachment to a node, by its place among all that there were.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct AttachmentId(u32);
 
 #[derive(Debug)]
 struct Attachment {
@@ -157,79 +154,322 @@ impl Volumes {
     fn attachment(&mut self, id: AttachmentId) -> &mut Attachment {
         &mut self.attachments[id.0 as usize]
     }
-}
 
-/// What the volumes of a pod ask of a node as things are now.
-pub(super) fn of_pod(context: &Context<'_>, pod: PodId) -> PodVolumes {
-    let state = context.world.pod(pod);
-    if state.spec.volumes.is_empty() {
-        return PodVolumes::default();
+    /// What the volumes of a pod ask of a node as things are now.
+    pub(super) fn of_pod(&self, sim: &Sim<'_>, pod: PodId) -> PodVolumes {
+        let state = sim.world.pod(pod);
+        if state.spec.volumes.is_empty() {
+            return PodVolumes::default();
+        }
+        PodVolumes::of(&self.storage, state.namespace, sim.world.pod_name(pod), &state.spec)
     }
-    PodVolumes::of(&context.volumes.storage, state.namespace, context.world.pod_name(pod), &state.spec)
-}
 
-/// The volumes of a pod with the names of their claims.
-fn claims_of(context: &Context<'_>, pod: PodId) -> Vec<(VolumeRef, ClaimName)> {
-    let state = context.world.pod(pod);
-    let name = |volume: &VolumeRef| Symbol::new(&volume.claim_name(context.world.pod_name(pod)));
-    state.spec.volumes.iter().map(|volume| (*volume, (state.namespace, name(volume)))).collect()
-}
+    /// Volumes that are there cost from the start on; claims of classes that bind at once get theirs.
+    pub(super) fn begin(&mut self, sim: &Sim<'_>) {
+        for volume in sim.setup.storage.volumes_in_order() {
+            self.bill(volume, SimTime::ZERO);
+        }
+        for claim in sim.setup.storage.claims_in_order() {
+            self.bind_at_once(sim, claim);
+        }
+    }
 
-/// Volumes that are there cost from the start on; claims of classes that bind at once get theirs.
-pub(super) fn begin(context: &mut Context<'_>) {
-    for volume in context.setup.storage.volumes_in_order() {
-        context.volumes.bill(volume, SimTime::ZERO);
+    /// A pod has been created: the claims that come with it are made.
+    pub(super) fn pod_created(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        if sim.world.pod(pod).spec.volumes.is_empty() {
+            return;
+        }
+        let state = sim.world.pod(pod);
+        let (namespace, name) = (state.namespace, sim.world.pod_name(pod));
+        let made = |volume| PersistentVolumeClaim::made_for(volume, namespace, name);
+        let claims: Vec<PersistentVolumeClaim> = state.spec.volumes.iter().filter_map(made).collect();
+        for mut claim in claims {
+            // The empty name asks for a volume made by hand; of such a one nothing is known.
+            claim.class = claim.class.filter(|class| *class != well_known::EMPTY);
+            if self.storage.claim(claim.namespace, claim.name.as_str()).is_none() {
+                self.storage.put_claim(claim);
+                self.bind_at_once(sim, &claim);
+            }
+        }
     }
-    for claim in context.setup.storage.claims_in_order() {
-        bind_at_once(context, claim);
-    }
-}
 
-/// A pod has been created: the claims that come with it are made.
-pub(super) fn pod_created(context: &mut Context<'_>, pod: PodId) {
-    if context.world.pod(pod).spec.volumes.is_empty() {
-        return;
+    /// Gives a claim its volume in one of the zones that its class allows, if the class does not wait for the first pod.
+    fn bind_at_once(&mut self, sim: &Sim<'_>, claim: &PersistentVolumeClaim) {
+        let Some(class) = self.storage.class_of(claim) else { return };
+        if claim.volume.is_some() || class.binding_mode != VolumeBindingMode::Immediate {
+            return;
+        }
+        let (setup, allowed) = (sim.setup, &class.allowed_topologies);
+        let mut everywhere = Labels::new().with(well_known::REGION, setup.region.name);
+        if setup.policy.auto_mode.is_some() {
+            // Classes of EKS Auto Mode name its nodes: that leaves every zone open.
+            everywhere.set(well_known::EKS_COMPUTE_TYPE, well_known::AUTO);
+        }
+        let mut zones = setup.scenario.zones.clone();
+        zones.retain(|&zone| {
+            // The driver knows its own key; the other is that of the provisioner within Kubernetes.
+            let labels = everywhere.clone().with(well_known::ZONE, zone).with(well_known::EBS_ZONE, zone);
+            allowed.is_empty() || allowed.iter().any(|term| term.accepts(&labels, ""))
+        });
+        if zones.is_empty() {
+            return;
+        }
+        let entity = format!("{}/{}", claim.namespace, claim.name);
+        let draw = sim.streams.stream("volume-zone", &entity).uniform();
+        let zone = zones[((draw * zones.len() as f64) as usize).min(zones.len() - 1)];
+        let class = Made::by(class);
+        self.bind(sim, claim, class, Some(zone));
     }
-    let state = context.world.pod(pod);
-    let (namespace, name) = (state.namespace, context.world.pod_name(pod));
-    let made = |volume| PersistentVolumeClaim::made_for(volume, namespace, name);
-    let claims: Vec<PersistentVolumeClaim> = state.spec.volumes.iter().filter_map(made).collect();
-    for mut claim in claims {
-        // The empty name asks for a volume made by hand; of such a one nothing is known.
-        claim.class = claim.class.filter(|class| *class != well_known::EMPTY);
-        if context.volumes.storage.claim(claim.namespace, claim.name.as_str()).is_none() {
-            context.volumes.storage.put_claim(claim);
-            bind_at_once(context, &claim);
+
+    fn bind(&mut self, sim: &Sim<'_>, claim: &PersistentVolumeClaim, made: Made, zone: Option<Symbol>) {
+        debug_assert!(claim.volume.is_none(), "claim {} is bound already", claim.name);
+        let (driver, now) = (made.driver, sim.queue.now());
+        let name = name_of_made((claim.namespace, claim.name));
+        let zone = zone.filter(|_| driver == well_known::EBS_DRIVER);
+        let in_zone = zone.map(|zone| NodeSelectorTerm {
+            expressions: vec![NodeSelectorExpression {
+                key: well_known::ZONE,
+                operator: Operator::In,
+                values: vec![zone],
+            }],
+            fields: Vec::new(),
+        });
+        let volume = PersistentVolume {
+            name,
+            driver: Some(driver),
+            node_affinity: in_zone.into_iter().collect(),
+            node_local: false,
+            deleting: false,
+            class: Some(made.class),
+            attributes: claim.attributes,
+            gib: claim.gib(),
+            retain: made.retain,
+            kept_for: None,
+        };
+        self.bill(&volume, now);
+        self.storage.put_volume(volume);
+        self.storage.put_claim(PersistentVolumeClaim { volume: Some(name), bind_completed: true, ..*claim });
+    }
+
+    /// A pod has been bound: claims that waited for it get their volumes in the node's zone.
+    pub(super) fn pod_bound(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, node: NodeId) {
+        if sim.world.pod(pod).spec.volumes.is_empty() {
+            return;
+        }
+        let zone = sim.world.node(node).labels.get(well_known::ZONE);
+        for (_, (namespace, name)) in claims_of(sim, pod) {
+            let storage = &self.storage;
+            let Some(claim) = storage.claim(namespace, name.as_str()).filter(|claim| claim.volume.is_none()).copied()
+            else {
+                continue;
+            };
+            let Some(made) = storage.class_of(&claim).map(Made::by) else { continue };
+            let driver = made.driver;
+            self.bind(sim, &claim, made, zone);
+            self.made.insert((namespace, name), now + PROVISION);
+            let place = if driver == well_known::EBS_DRIVER { zone } else { None };
+            let place = place.map_or_else(String::new, |zone| format!(" in {zone}"));
+            sim.world.note_pod(pod, now, EventKind::ProvisioningSucceeded, &format!("claim {name}{place}"));
+        }
+    }
+
+    /// Attaches a pod's volumes to its node; says when all can be used. `None` if one is attached to another node still: the pod is
+    /// [taken up](kubelet::take_up) again once it is not.
+    pub(super) fn attach(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) -> Option<SimTime> {
+        if sim.world.pod(pod).spec.volumes.is_empty() {
+            return Some(now);
+        }
+        let node = sim.world.pod(pod).node?;
+        let mut ready = Some(now);
+        for (_, claim) in claims_of(sim, pod) {
+            let known = self.storage.claim(claim.0, claim.1.as_str());
+            if !known.is_some_and(|claim| self.is_attached(claim)) {
+                continue;
+            }
+            match attach_one(self, now, (pod, node), claim) {
+                Ok(at) => ready = ready.map(|ready| ready.max(at)),
+                Err(refusal) => {
+                    let message = match refusal {
+                        Refusal::AttachedTo(other) => {
+                            let name = sim.world.node(other).name;
+                            format!("Multi-Attach error for claim {}: attached to {name}", claim.1)
+                        }
+                        Refusal::Full(limit) => {
+                            format!("claim {}: the node attaches {limit} volumes and no more", claim.1)
+                        }
+                    };
+                    sim.world.note_pod(pod, now, EventKind::FailedAttachVolume, &message);
+                    ready = None;
+                }
+            }
+        }
+        ready
+    }
+
+    /// The claim whose volume is attached to another node, so that the pod does not start.
+    pub(super) fn waits_for(&self, sim: &Sim<'_>, pod: PodId) -> Option<Symbol> {
+        let state = sim.world.pod(pod);
+        if state.phase != PodPhase::Starting || !state.is_active() {
+            return None;
+        }
+        let waits = |claim: &ClaimName| self.waiting.get(claim).is_some_and(|pods| pods.contains(&pod));
+        claims_of(sim, pod).into_iter().map(|(_, claim)| claim).find(waits).map(|claim| claim.1)
+    }
+
+    /// A pod is gone: volumes that no other pod of its node uses are detached in a while; one whose node is `lost` only when the
+    /// controller gives up waiting for it.
+    pub(super) fn pod_gone(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, lost: bool) {
+        self.release(sim, pod, now + if lost { FORCED_DETACH } else { DETACH });
+        self.delete_ephemeral(sim, pod);
+    }
+
+    /// A pod has ended by itself: its volumes are detached, and the claims that came with it stay as long as its object.
+    pub(super) fn pod_ended(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        self.release(sim, pod, now + DETACH);
+        if !has_ephemeral(sim, pod) {
+            return;
+        }
+        self.ended.insert(pod);
+        if let Some(node) = sim.world.pod(pod).node {
+            self.ended_on.entry(node).or_default().push(pod);
+        }
+    }
+
+    /// The object of a pod that had ended by itself is deleted, if it is there, and the claims that came with it.
+    pub(super) fn delete_ended(&mut self, sim: &Sim<'_>, pod: PodId) {
+        // Another pod may have the name of one that is not there, and claims that are called so.
+        if self.ended.remove(&pod) {
+            self.delete_ephemeral(sim, pod);
+        }
+    }
+
+    /// The garbage collector of pods finds those that had ended on a node that is not there any more.
+    pub(super) fn delete_ended_on(&mut self, sim: &Sim<'_>, node: NodeId) {
+        for pod in self.ended_on.remove(&node).unwrap_or_default() {
+            self.delete_ended(sim, pod);
+        }
+    }
+
+    /// A pod uses its volumes no more: those that no other pod of its node uses are detached when it is time, and claims that somebody
+    /// has deleted go if no other pod uses them.
+    fn release(&mut self, sim: &mut Sim<'_>, pod: PodId, leaves: SimTime) {
+        if sim.world.pod(pod).spec.volumes.is_empty() {
+            return;
+        }
+        for (_, claim) in claims_of(sim, pod) {
+            for id in self.of_claim.get(&claim).cloned().unwrap_or_default() {
+                let attachment = self.attachment(id);
+                let before = attachment.pods.len();
+                attachment.pods.retain(|&other| other != pod);
+                if attachment.pods.len() < before && attachment.pods.is_empty() {
+                    attachment.leaves = Some(leaves);
+                    sim.queue.schedule(leaves, class::MACHINES, Event::VolumeDetached(id));
+                }
+            }
+            if self.leaving.contains(&claim) && !is_used(sim, claim, Some(pod)) {
+                self.delete_claim(sim, claim);
+            }
+        }
+    }
+
+    /// The claims that came with a pod are deleted with its object, whose they are.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/controller/volume/ephemeral`.
+    fn delete_ephemeral(&mut self, sim: &Sim<'_>, pod: PodId) {
+        if sim.world.pod(pod).spec.volumes.is_empty() {
+            return;
+        }
+        for (volume, claim) in claims_of(sim, pod) {
+            if matches!(volume.source, ClaimSource::Ephemeral(_)) {
+                self.delete_claim(sim, claim);
+            }
+        }
+    }
+
+    /// A claim is deleted, and its volume with it; one that is retained is there for nobody, and costs on.
+    fn delete_claim(&mut self, sim: &Sim<'_>, claim: ClaimName) {
+        let now = sim.queue.now();
+        self.made.remove(&claim);
+        self.leaving.remove(&claim);
+        let Some(volume) = self.storage.remove_claim(claim.0, claim.1) else { return };
+        // The next claim of this name gets a volume of the same name; others are found by theirs again.
+        if volume.retain && volume.name != name_of_made(claim) {
+            return self.storage.put_volume(volume);
+        }
+        let disk = self.disk_of.remove(&volume.name).filter(|_| !volume.retain);
+        if let Some(disk) = disk.and_then(|place| self.disks.get_mut(place)) {
+            disk.until = Some(now);
+        }
+    }
+
+    /// Somebody deletes a claim; whether it is there. One that a pod uses stays until that pod is gone.
+    pub(super) fn delete_by_hand(&mut self, sim: &Sim<'_>, name: ObjectName) -> bool {
+        let claim = (name.namespace, name.name);
+        if self.storage.claim(claim.0, claim.1.as_str()).is_none() {
+            return false;
+        }
+        if is_used(sim, claim, None) {
+            self.leaving.insert(claim);
+        } else {
+            self.delete_claim(sim, claim);
+        }
+        true
+    }
+
+    /// The claims that a StatefulSet made for a pod that is gone for good are deleted.
+    pub(super) fn delete_templates(&mut self, sim: &Sim<'_>, pod: PodId) {
+        for (volume, claim) in claims_of(sim, pod) {
+            if matches!(volume.source, ClaimSource::Template(_)) {
+                self.delete_claim(sim, claim);
+            }
+        }
+    }
+
+    /// The claims that a StatefulSet made from these templates are deleted, those of pods that have been too many among them; one that a pod
+    /// uses stays until that pod is gone.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/controller/statefulset/stateful_set_utils.go`, `updateClaimOwnerRefForSetAndPod`: they are the set's.
+    pub(super) fn delete_of_set(&mut self, sim: &Sim<'_>, set: ObjectName, templates: &[VolumeRef]) {
+        let of_template = |volume: &&VolumeRef| matches!(volume.source, ClaimSource::Template(_));
+        let stem = format!("{}-", set.name);
+        let stems: Vec<_> = templates.iter().filter(of_template).map(|volume| volume.claim_name(&stem)).collect();
+        let has_ordinal = |name: Symbol, stem: &str| {
+            name.as_str().strip_prefix(stem).is_some_and(|ordinal| ordinal.parse::<u32>().is_ok())
+        };
+        let claims = self.storage.claims_in_order();
+        let own = claims
+            .iter()
+            .filter(|claim| claim.namespace == set.namespace && stems.iter().any(|stem| has_ordinal(claim.name, stem)));
+        let own: Vec<ObjectName> =
+            own.map(|claim| ObjectName { namespace: claim.namespace, name: claim.name }).collect();
+        for claim in own {
+            self.delete_by_hand(sim, claim);
+        }
+    }
+
+    /// Whether a volume is attached to the node that none of its pods uses for which `stays` says yes.
+    pub(super) fn holds_node(&self, node: NodeId, stays: impl Fn(PodId) -> bool) -> bool {
+        let attached = self.on_node.get(&node).into_iter().flatten();
+        attached.into_iter().any(|id| !self.attachments[id.0 as usize].pods.iter().any(|&pod| stays(pod)))
+    }
+
+    /// The node is gone; pods that have ended on it follow when their garbage collector finds them.
+    pub(super) fn node_gone(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        self.limits.remove(&node);
+        self.unreported.remove(&node);
+        self.over_limit.remove(&node);
+        let ended = self.ended_on.get(&node);
+        if ended.is_some_and(|pods| pods.iter().any(|pod| self.ended.contains(pod))) {
+            pod_gc::node_gone(sim, now, node);
         }
     }
 }
 
-/// Gives a claim its volume in one of the zones that its class allows, if the class does not wait for the first pod.
-fn bind_at_once(context: &mut Context<'_>, claim: &PersistentVolumeClaim) {
-    let Some(class) = context.volumes.storage.class_of(claim) else { return };
-    if claim.volume.is_some() || class.binding_mode != VolumeBindingMode::Immediate {
-        return;
-    }
-    let (setup, allowed) = (context.setup, &class.allowed_topologies);
-    let mut everywhere = Labels::new().with(well_known::REGION, setup.region.name);
-    if setup.policy.auto_mode.is_some() {
-        // Classes of EKS Auto Mode name its nodes: that leaves every zone open.
-        everywhere.set(well_known::EKS_COMPUTE_TYPE, well_known::AUTO);
-    }
-    let mut zones = setup.scenario.zones.clone();
-    zones.retain(|&zone| {
-        // The driver knows its own key; the other is that of the provisioner within Kubernetes.
-        let labels = everywhere.clone().with(well_known::ZONE, zone).with(well_known::EBS_ZONE, zone);
-        allowed.is_empty() || allowed.iter().any(|term| term.accepts(&labels, ""))
-    });
-    if zones.is_empty() {
-        return;
-    }
-    let entity = format!("{}/{}", claim.namespace, claim.name);
-    let draw = context.streams.stream("volume-zone", &entity).uniform();
-    let zone = zones[((draw * zones.len() as f64) as usize).min(zones.len() - 1)];
-    let class = Made::by(class);
-    bind(context, claim, class, Some(zone));
+/// The volumes of a pod with the names of their claims.
+fn claims_of(sim: &Sim<'_>, pod: PodId) -> Vec<(VolumeRef, ClaimName)> {
+    let state = sim.world.pod(pod);
+    let name = |volume: &VolumeRef| Symbol::new(&volume.claim_name(sim.world.pod_name(pod)));
+    state.spec.volumes.iter().map(|volume| (*volume, (state.namespace, name(volume)))).collect()
 }
 
 /// What a class says of the volumes that it makes.
@@ -249,96 +489,6 @@ impl Made {
 /// How the volume is called that is made for a claim.
 fn name_of_made(claim: ClaimName) -> Symbol {
     Symbol::new(&format!("pvc-{}-{}", claim.0, claim.1))
-}
-
-fn bind(context: &mut Context<'_>, claim: &PersistentVolumeClaim, made: Made, zone: Option<Symbol>) {
-    let (driver, now) = (made.driver, context.queue.now());
-    let name = name_of_made((claim.namespace, claim.name));
-    let zone = zone.filter(|_| driver == well_known::EBS_DRIVER);
-    let in_zone = zone.map(|zone| NodeSelectorTerm {
-        expressions: vec![NodeSelectorExpression { key: well_known::ZONE, operator: Operator::In, values: vec![zone] }],
-        fields: Vec::new(),
-    });
-    let volume = PersistentVolume {
-        name,
-        driver: Some(driver),
-        node_affinity: in_zone.into_iter().collect(),
-        node_local: false,
-        deleting: false,
-        class: Some(made.class),
-        attributes: claim.attributes,
-        gib: claim.gib(),
-        retain: made.retain,
-        kept_for: None,
-    };
-    let volumes = &mut context.volumes;
-    volumes.bill(&volume, now);
-    volumes.storage.put_volume(volume);
-    volumes.storage.put_claim(PersistentVolumeClaim { volume: Some(name), bind_completed: true, ..*claim });
-}
-
-/// A pod has been bound: claims that waited for it get their volumes in the node's zone.
-pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    if context.world.pod(pod).spec.volumes.is_empty() {
-        return;
-    }
-    let zone = context.world.node(node).labels.get(well_known::ZONE);
-    for (_, (namespace, name)) in claims_of(context, pod) {
-        let storage = &context.volumes.storage;
-        let Some(claim) = storage.claim(namespace, name.as_str()).filter(|claim| claim.volume.is_none()).copied()
-        else {
-            continue;
-        };
-        let Some(made) = storage.class_of(&claim).map(Made::by) else { continue };
-        let driver = made.driver;
-        bind(context, &claim, made, zone);
-        context.volumes.made.insert((namespace, name), now + PROVISION);
-        let place = if driver == well_known::EBS_DRIVER { zone } else { None };
-        let place = place.map_or_else(String::new, |zone| format!(" in {zone}"));
-        context.world.note_pod(pod, now, EventKind::ProvisioningSucceeded, &format!("claim {name}{place}"));
-    }
-}
-
-/// Attaches a pod's volumes to its node; says when all can be used. `None` if one is attached to another node still: the pod is
-/// [taken up](kubelet::take_up) again once it is not.
-pub(super) fn attach(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<SimTime> {
-    if context.world.pod(pod).spec.volumes.is_empty() {
-        return Some(now);
-    }
-    let node = context.world.pod(pod).node?;
-    let mut ready = Some(now);
-    for (_, claim) in claims_of(context, pod) {
-        let volumes = &context.volumes;
-        let known = volumes.storage.claim(claim.0, claim.1.as_str());
-        if !known.is_some_and(|claim| volumes.is_attached(claim)) {
-            continue;
-        }
-        match attach_one(&mut context.volumes, now, (pod, node), claim) {
-            Ok(at) => ready = ready.map(|ready| ready.max(at)),
-            Err(refusal) => {
-                let message = match refusal {
-                    Refusal::AttachedTo(other) => {
-                        let name = context.world.node(other).name;
-                        format!("Multi-Attach error for claim {}: attached to {name}", claim.1)
-                    }
-                    Refusal::Full(limit) => format!("claim {}: the node attaches {limit} volumes and no more", claim.1),
-                };
-                context.world.note_pod(pod, now, EventKind::FailedAttachVolume, &message);
-                ready = None;
-            }
-        }
-    }
-    ready
-}
-
-/// The claim whose volume is attached to another node, so that the pod does not start.
-pub(super) fn waits_for(context: &Context<'_>, pod: PodId) -> Option<Symbol> {
-    let state = context.world.pod(pod);
-    if state.phase != PodPhase::Starting || !state.is_active() {
-        return None;
-    }
-    let waits = |claim: &ClaimName| context.volumes.waiting.get(claim).is_some_and(|pods| pods.contains(&pod));
-    claims_of(context, pod).into_iter().map(|(_, claim)| claim).find(waits).map(|claim| claim.1)
 }
 
 /// Why a volume is not attached.
@@ -385,153 +535,22 @@ fn attach_one(
     volumes.attachments.push(Attachment { claim, node, pods: vec![pod], ready, leaves: None });
     volumes.of_claim.entry(claim).or_default().push(id);
     volumes.on_node.entry(node).or_default().push(id);
+    debug_assert_eq!(volumes.of_claim.get(&claim).map(Vec::len), Some(1), "a volume is attached to one node");
     Ok(ready)
 }
 
-/// A pod is gone: volumes that no other pod of its node uses are detached in a while; one whose node is `lost` only when the
-/// controller gives up waiting for it.
-pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId, lost: bool) {
-    release(context, pod, now + if lost { FORCED_DETACH } else { DETACH });
-    delete_ephemeral(context, pod);
-}
-
-/// A pod has ended by itself: its volumes are detached, and the claims that came with it stay as long as its object.
-pub(super) fn pod_ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    release(context, pod, now + DETACH);
-    if !has_ephemeral(context, pod) {
-        return;
-    }
-    context.volumes.ended.insert(pod);
-    if let Some(node) = context.world.pod(pod).node {
-        context.volumes.ended_on.entry(node).or_default().push(pod);
-    }
-}
-
-/// The object of a pod that had ended by itself is deleted, if it is there, and the claims that came with it.
-pub(super) fn delete_ended(context: &mut Context<'_>, pod: PodId) {
-    // Another pod may have the name of one that is not there, and claims that are called so.
-    if context.volumes.ended.remove(&pod) {
-        delete_ephemeral(context, pod);
-    }
-}
-
-/// The garbage collector of pods finds those that had ended on a node that is not there any more.
-pub(super) fn delete_ended_on(context: &mut Context<'_>, node: NodeId) {
-    for pod in context.volumes.ended_on.remove(&node).unwrap_or_default() {
-        delete_ended(context, pod);
-    }
-}
-
-/// A pod uses its volumes no more: those that no other pod of its node uses are detached when it is time, and claims that somebody
-/// has deleted go if no other pod uses them.
-fn release(context: &mut Context<'_>, pod: PodId, leaves: SimTime) {
-    if context.world.pod(pod).spec.volumes.is_empty() {
-        return;
-    }
-    for (_, claim) in claims_of(context, pod) {
-        let volumes = &mut context.volumes;
-        for id in volumes.of_claim.get(&claim).cloned().unwrap_or_default() {
-            let attachment = volumes.attachment(id);
-            let before = attachment.pods.len();
-            attachment.pods.retain(|&other| other != pod);
-            if attachment.pods.len() < before && attachment.pods.is_empty() {
-                attachment.leaves = Some(leaves);
-                context.queue.schedule(leaves, class::MACHINES, Event::VolumeDetached(id));
-            }
-        }
-        if context.volumes.leaving.contains(&claim) && !is_used(context, claim, Some(pod)) {
-            delete_claim(context, claim);
-        }
-    }
-}
-
 /// Whether claims of its own come with the pod.
-pub(super) fn has_ephemeral(context: &Context<'_>, pod: PodId) -> bool {
-    context.world.pod(pod).spec.volumes.iter().any(|volume| matches!(volume.source, ClaimSource::Ephemeral(_)))
-}
-
-/// The claims that came with a pod are deleted with its object, whose they are.
-///
-/// Source: Kubernetes 1.36 `pkg/controller/volume/ephemeral`.
-fn delete_ephemeral(context: &mut Context<'_>, pod: PodId) {
-    if context.world.pod(pod).spec.volumes.is_empty() {
-        return;
-    }
-    for (volume, claim) in claims_of(context, pod) {
-        if matches!(volume.source, ClaimSource::Ephemeral(_)) {
-            delete_claim(context, claim);
-        }
-    }
-}
-
-/// A claim is deleted, and its volume with it; one that is retained is there for nobody, and costs on.
-fn delete_claim(context: &mut Context<'_>, claim: ClaimName) {
-    let now = context.queue.now();
-    let volumes = &mut context.volumes;
-    volumes.made.remove(&claim);
-    volumes.leaving.remove(&claim);
-    let Some(volume) = volumes.storage.remove_claim(claim.0, claim.1) else { return };
-    // The next claim of this name gets a volume of the same name; others are found by theirs again.
-    if volume.retain && volume.name != name_of_made(claim) {
-        return volumes.storage.put_volume(volume);
-    }
-    let disk = volumes.disk_of.remove(&volume.name).filter(|_| !volume.retain);
-    if let Some(disk) = disk.and_then(|place| volumes.disks.get_mut(place)) {
-        disk.until = Some(now);
-    }
-}
-
-/// Somebody deletes a claim; whether it is there. One that a pod uses stays until that pod is gone.
-pub(super) fn delete_by_hand(context: &mut Context<'_>, name: ObjectName) -> bool {
-    let claim = (name.namespace, name.name);
-    if context.volumes.storage.claim(claim.0, claim.1.as_str()).is_none() {
-        return false;
-    }
-    if is_used(context, claim, None) {
-        context.volumes.leaving.insert(claim);
-    } else {
-        delete_claim(context, claim);
-    }
-    true
+pub(super) fn has_ephemeral(sim: &Sim<'_>, pod: PodId) -> bool {
+    sim.world.pod(pod).spec.volumes.iter().any(|volume| matches!(volume.source, ClaimSource::Ephemeral(_)))
 }
 
 /// Whether a pod other than `gone` that is not gone names the claim: its finalizer keeps it until then.
 ///
 /// Source: Kubernetes 1.36 `pkg/controller/volume/pvcprotection`.
-fn is_used(context: &Context<'_>, claim: ClaimName, gone: Option<PodId>) -> bool {
-    let of_namespace = context.world.workloads().filter(|(_, own)| own.name.namespace == claim.0);
+fn is_used(sim: &Sim<'_>, claim: ClaimName, gone: Option<PodId>) -> bool {
+    let of_namespace = sim.world.workloads().filter(|(_, own)| own.name.namespace == claim.0);
     let mut pods = of_namespace.flat_map(|(_, own)| &own.pods).filter(|&&pod| Some(pod) != gone);
-    pods.any(|&pod| claims_of(context, pod).iter().any(|(_, own)| *own == claim))
-}
-
-/// The claims that a StatefulSet made for a pod that is gone for good are deleted.
-pub(super) fn delete_templates(context: &mut Context<'_>, pod: PodId) {
-    for (volume, claim) in claims_of(context, pod) {
-        if matches!(volume.source, ClaimSource::Template(_)) {
-            delete_claim(context, claim);
-        }
-    }
-}
-
-/// The claims that a StatefulSet made from these templates are deleted, those of pods that have been too many among them; one that a pod
-/// uses stays until that pod is gone.
-///
-/// Source: Kubernetes 1.36 `pkg/controller/statefulset/stateful_set_utils.go`, `updateClaimOwnerRefForSetAndPod`: they are the set's.
-pub(super) fn delete_of_set(context: &mut Context<'_>, set: ObjectName, templates: &[VolumeRef]) {
-    let of_template = |volume: &&VolumeRef| matches!(volume.source, ClaimSource::Template(_));
-    let stem = format!("{}-", set.name);
-    let stems: Vec<_> = templates.iter().filter(of_template).map(|volume| volume.claim_name(&stem)).collect();
-    let has_ordinal = |name: Symbol, stem: &str| {
-        name.as_str().strip_prefix(stem).is_some_and(|ordinal| ordinal.parse::<u32>().is_ok())
-    };
-    let claims = context.volumes.storage.claims_in_order();
-    let own = claims
-        .iter()
-        .filter(|claim| claim.namespace == set.namespace && stems.iter().any(|stem| has_ordinal(claim.name, stem)));
-    let own: Vec<ObjectName> = own.map(|claim| ObjectName { namespace: claim.namespace, name: claim.name }).collect();
-    for claim in own {
-        delete_by_hand(context, claim);
-    }
+    pods.any(|&pod| claims_of(sim, pod).iter().any(|(_, own)| *own == claim))
 }
 
 /// A volume is detached, unless a pod has come to use it again: pods on other nodes that wait for it go on.
@@ -557,23 +576,5 @@ pub(super) fn detached(context: &mut Context<'_>, now: SimTime, id: AttachmentId
         if state.phase == PodPhase::Starting && state.is_active() {
             kubelet::take_up(context, now, pod);
         }
-    }
-}
-
-/// Whether a volume is attached to the node that none of its pods uses for which `stays` says yes.
-pub(super) fn holds_node(context: &Context<'_>, node: NodeId, stays: impl Fn(PodId) -> bool) -> bool {
-    let volumes = &context.volumes;
-    let attached = volumes.on_node.get(&node).into_iter().flatten();
-    attached.into_iter().any(|id| !volumes.attachments[id.0 as usize].pods.iter().any(|&pod| stays(pod)))
-}
-
-/// The node is gone; pods that have ended on it follow when their garbage collector finds them.
-pub(super) fn node_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    context.volumes.limits.remove(&node);
-    context.volumes.unreported.remove(&node);
-    context.volumes.over_limit.remove(&node);
-    let ended = context.volumes.ended_on.get(&node);
-    if ended.is_some_and(|pods| pods.iter().any(|pod| context.volumes.ended.contains(pod))) {
-        pod_gc::node_gone(context, now, node);
     }
 }

@@ -19,11 +19,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::context::{Context, Jitter};
+use super::context::Context;
 use super::event::{WorkloadEvent, class};
 use super::news::News;
 use super::setup::Setup;
-use super::{job_loop, kubelet, pod_trace, quotas};
+use super::sim::{Jitter, Sim};
+use super::{job_loop, kubelet, pod_trace};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::control_plane::call_limit::CallLimit;
@@ -96,19 +97,29 @@ impl Controllers {
     fn reserve_for_daemon(&mut self, now: SimTime) -> SimTime {
         self.limits.as_mut().map_or(now, |limits| limits.daemon_sets.reserve(now))
     }
-}
 
-/// Whether the controller of a StatefulSet or of Jobs may make a call about a pod now; if not, it looks at the workload again
-/// when it may.
-pub(super) fn may_call(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) -> bool {
-    let kind = context.world.workload(workload).kind;
-    let Some(limits) = &mut context.controllers.limits else { return true };
-    let limit = if kind == WorkloadKind::StatefulSet { &mut limits.stateful_sets } else { &mut limits.jobs };
-    let Err(at) = limit.take(now) else { return true };
-    if limits.again.insert(workload, at) != Some(at) {
-        context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    /// Whether the controller of a StatefulSet or of Jobs may make a call about a pod now; if not, it looks at the workload again
+    /// when it may.
+    pub(super) fn may_call(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId) -> bool {
+        let kind = sim.world.workload(workload).kind;
+        let Some(limits) = &mut self.limits else { return true };
+        let limit = if kind == WorkloadKind::StatefulSet { &mut limits.stateful_sets } else { &mut limits.jobs };
+        let Err(at) = limit.take(now) else { return true };
+        if limits.again.insert(workload, at) != Some(at) {
+            sim.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        }
+        false
     }
-    false
+
+    /// A pod has become Ready: some controllers wait for that.
+    pub(super) fn pod_ready(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        let (workload, revision) = (sim.world.pod(pod).workload, sim.world.pod(pod).revision);
+        self.daemon_ready(sim, workload);
+        if self.deployments.contains_key(&workload) {
+            self.deployment_pod_ready(sim, now, workload, revision);
+        }
+        self.ordinal_ready(sim, workload);
+    }
 }
 
 /// Adds a workload with the template that its pods are made from, which is returned.
@@ -128,7 +139,7 @@ fn begin_workload(
         pod_labels::set_hash(&mut template, known);
     }
     let template = Arc::new(template);
-    let has_load = context.loads.iter().any(|load| load.workload == name);
+    let has_load = context.loads.all.iter().any(|load| load.workload == name);
     let workload = context.world.add_workload(
         NewWorkload { name, kind, selector: selector.clone(), template: Arc::clone(&template), replicas },
         has_load,
@@ -142,14 +153,14 @@ fn begin_workload(
 }
 
 /// Notes an edit of a workload that the API server refuses, since it changes a field that cannot change.
-fn refuse_edit(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, field: &str) {
-    let own = context.world.workload(workload);
+fn refuse_edit(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, field: &str) {
+    let own = sim.world.workload(workload);
     let text = format!(
         "`{field}` of the {} {} cannot change: nothing of it was changed; delete it first",
         own.kind.as_str(),
         own.name
     );
-    context.world.note_unmet(now, text);
+    sim.world.note_unmet(now, text);
 }
 
 /// A template as the pods have it, with the label by which their controller tells it from others.
@@ -161,30 +172,30 @@ fn owned_template(template: &PodSpec, owner: OwnerKind) -> PodSpec {
 }
 
 /// Has a workload's controller look at it shortly.
-pub(super) fn wake(context: &mut Context<'_>, workload: WorkloadId) {
-    wake_after(context, workload, SimDuration::ZERO);
+pub(super) fn wake(sim: &mut Sim<'_>, workload: WorkloadId) {
+    wake_after(sim, workload, SimDuration::ZERO);
 }
 
 /// The same once `wait` is over.
-fn wake_after(context: &mut Context<'_>, workload: WorkloadId, wait: SimDuration) {
-    let reaction = reaction(context);
-    context.queue.schedule_in(wait + reaction, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+fn wake_after(sim: &mut Sim<'_>, workload: WorkloadId, wait: SimDuration) {
+    let reaction = reaction(sim);
+    sim.queue.schedule_in(wait + reaction, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
 }
 
 /// How long a controller takes to answer a change that happens now. Workloads that change at
 /// one instant are answered in that order.
-fn reaction(context: &Context<'_>) -> SimDuration {
+fn reaction(sim: &Sim<'_>) -> SimDuration {
     let half = SimDuration::from_micros(REACTION.as_micros() / 2);
-    half + context.jitter(Jitter::Reaction, 0, context.queue.now(), REACTION)
+    half + sim.jitter(Jitter::Reaction, 0, sim.queue.now(), REACTION)
 }
 
 /// A workload is deleted: its controller forgets it, and its pods are deleted with their own grace periods.
 pub(super) fn delete(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    jobs::deleted(context, workload);
-    ended_jobs::forget(context, workload);
+    context.controllers.jobs_deleted(&context.sim, &mut context.volumes, workload);
+    context.controllers.forget_ended(&context.sim, &mut context.volumes, workload);
     context.controllers.daemon_sets.remove(&workload);
     context.controllers.deployments.remove(&workload);
-    stateful_sets::deleted(context, workload);
+    context.controllers.stateful_set_deleted(&context.sim, &mut context.volumes, workload);
     context.world.delete_workload(workload, now);
     let kind = context.world.workload(workload).kind.as_str();
     let reason = format!("its {kind} was deleted");
@@ -193,22 +204,12 @@ pub(super) fn delete(context: &mut Context<'_>, now: SimTime, workload: Workload
     }
 }
 
-/// A pod has become Ready: some controllers wait for that.
-pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let (workload, revision) = (context.world.pod(pod).workload, context.world.pod(pod).revision);
-    daemon_sets::pod_ready(context, workload);
-    if context.controllers.deployments.contains_key(&workload) {
-        deployments::pod_ready(context, now, workload, revision);
-    }
-    stateful_sets::pod_ready(context, workload);
-}
-
 /// A pod's containers run: some controllers' pods end by themselves.
 pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     match context.world.workload(context.world.pod(pod).workload).kind {
-        WorkloadKind::ScaledJob => job_loop::pod_started(context, now, pod),
-        WorkloadKind::Job | WorkloadKind::CronJob => jobs::pod_started(context, pod),
-        WorkloadKind::Pods => pod_trace::pod_started(context, pod),
+        WorkloadKind::ScaledJob => context.jobs.pod_started(&mut context.sim, &mut context.queues, now, pod),
+        WorkloadKind::Job | WorkloadKind::CronJob => context.controllers.job_pod_started(&mut context.sim, pod),
+        WorkloadKind::Pods => context.pod_trace.pod_started(&mut context.sim, pod),
         WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
     }
 }
@@ -224,8 +225,8 @@ pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 }
 
 /// Whether the pod has been Ready for `min_ready`.
-fn is_available(context: &Context<'_>, now: SimTime, pod: PodId, min_ready: SimDuration) -> bool {
-    let state = context.world.pod(pod);
+fn is_available(sim: &Sim<'_>, now: SimTime, pod: PodId, min_ready: SimDuration) -> bool {
+    let state = sim.world.pod(pod);
     state.is_active() && state.ready_since.is_some_and(|since| since + min_ready <= now)
 }
 
@@ -262,7 +263,7 @@ fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, rev
     if context.world.workload(workload).deleted {
         return true;
     }
-    if !quotas::admits(context, now, workload, revision) {
+    if !context.quotas.admits(&mut context.sim, &mut context.vertical, now, workload, revision) {
         return false;
     }
     let name = context.world.next_pod_name(workload);
@@ -272,23 +273,22 @@ fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, rev
 }
 
 /// The active pods of a ReplicaSet that it deletes when it has so many too many, in that order.
-fn surplus(context: &Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) -> Vec<PodId> {
-    let own: Vec<PodId> = deployments::active_of(context, workload, revision).collect();
+fn surplus(sim: &Sim<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) -> Vec<PodId> {
+    let own: Vec<PodId> = deployments::active_of(sim, workload, revision).collect();
     let mut on_node: FxHashMap<NodeId, u32> = FxHashMap::default();
-    for &pod in &context.world.workload(workload).pods {
-        let state = context.world.pod(pod);
+    for &pod in &sim.world.workload(workload).pods {
+        let state = sim.world.pod(pod);
         if let (true, Some(node)) = (state.is_active(), state.node) {
             *on_node.entry(node).or_insert(0) += 1;
         }
     }
-    let views: Vec<VictimView> =
-        own.iter().map(|&pod| victim_view(context, &on_node, pod, pod_uid(context, pod))).collect();
+    let views: Vec<VictimView> = own.iter().map(|&pod| victim_view(sim, &on_node, pod, pod_uid(sim, pod))).collect();
     let victims = victims(&views, usize::try_from(count).unwrap_or(0), now);
     victims.into_iter().map(|position| own[position]).collect()
 }
 
-fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: PodId, uid: u64) -> VictimView {
-    let state = context.world.pod(pod);
+fn victim_view(sim: &Sim<'_>, on_node: &FxHashMap<NodeId, u32>, pod: PodId, uid: u64) -> VictimView {
+    let state = sim.world.pod(pod);
     let siblings = state.node.and_then(|node| on_node.get(&node)).copied();
     let cost = state.spec.annotations.get(well_known::POD_DELETION_COST).and_then(|cost| cost.as_str().parse().ok());
     VictimView {
@@ -305,6 +305,6 @@ fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: Pod
 }
 
 /// A number that stands for the pod's random UID.
-pub(super) fn pod_uid(context: &Context<'_>, pod: PodId) -> u64 {
-    context.pod_uids.nth(u64::from(pod.0))
+pub(super) fn pod_uid(sim: &Sim<'_>, pod: PodId) -> u64 {
+    sim.pod_uids.nth(u64::from(pod.0))
 }

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use super::event::{Event, KubeletEvent, MetricsEvent, NodeEvent, WorkloadEvent, class};
 use super::news::News;
+use super::sim::Sim;
 use super::{kubelet, node_groups};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::TaintEffect;
@@ -50,7 +51,7 @@ pub(super) fn begins(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
         context.world.live_nodes().iter().copied().filter(|&node| is_in(context, node, zone)).collect();
     for node in hit {
         // Failed hardware stays as it is.
-        if !is_dark(context, node) {
+        if !context.darkness.is_dark(node) {
             goes_dark(context, now, node, false);
         }
     }
@@ -83,45 +84,73 @@ pub(super) fn hardware_fails(context: &mut Context<'_>, now: SimTime, node: Node
 
 /// EC2's status checks of a machine fail from now on, if it is still there: Karpenter asks for that.
 pub(super) fn status_check_fails(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if is_dark(context, node) {
+    if context.darkness.is_dark(node) {
         context.tell(now, News::StatusCheckFails(node));
     }
 }
 
-fn is_in(context: &Context<'_>, node: NodeId, zone: Symbol) -> bool {
-    let alive = matches!(context.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
-    let machine = context.machine(node).filter(|_| alive);
-    machine.is_some_and(|machine| context.ec2.instance(machine.instance).pool.zone == zone)
+fn is_in(sim: &Sim<'_>, node: NodeId, zone: Symbol) -> bool {
+    let alive = matches!(sim.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
+    let machine = sim.machine(node).filter(|_| alive);
+    machine.is_some_and(|machine| sim.ec2.instance(machine.instance).pool.zone == zone)
 }
 
-/// Whether the node's machine has no power.
-pub(super) fn is_dark(context: &Context<'_>, node: NodeId) -> bool {
-    context.darkness.0.contains_key(&node)
-}
-
-/// Keeps `event` for later if the machine that it happens on is without power.
-pub(super) fn holds(context: &mut Context<'_>, event: Event) -> bool {
-    if context.darkness.0.is_empty() {
-        return false;
+impl Darkness {
+    /// Whether the node's machine has no power.
+    pub(super) fn is_dark(&self, node: NodeId) -> bool {
+        self.0.contains_key(&node)
     }
-    let node = match event {
-        Event::Node(NodeEvent::NodeRegistered(node) | NodeEvent::NodeReady(node))
-        | Event::Metrics(MetricsEvent::MetricsTick(node)) => Some(node),
-        Event::Kubelet(
-            KubeletEvent::PodStarted(pod)
-            | KubeletEvent::PodReady(pod)
-            | KubeletEvent::WorkerStarts(pod)
-            | KubeletEvent::ProbeGivesUp(pod)
-            | KubeletEvent::PodStopped(pod),
-        )
-        | Event::Workloads(WorkloadEvent::JobPodDone(pod)) => context.world.pod(pod).node,
-        _ => None,
-    };
-    let dark = node.and_then(|node| context.darkness.0.get_mut(&node));
-    dark.is_some_and(|dark| {
-        dark.held.push(event);
-        true
-    })
+
+    /// Keeps `event` for later if the machine that it happens on is without power.
+    pub(super) fn holds(&mut self, sim: &Sim<'_>, event: Event) -> bool {
+        if self.0.is_empty() {
+            return false;
+        }
+        let node = match event {
+            Event::Node(NodeEvent::NodeRegistered(node) | NodeEvent::NodeReady(node))
+            | Event::Metrics(MetricsEvent::MetricsTick(node)) => Some(node),
+            Event::Kubelet(
+                KubeletEvent::PodStarted(pod)
+                | KubeletEvent::PodReady(pod)
+                | KubeletEvent::WorkerStarts(pod)
+                | KubeletEvent::ProbeGivesUp(pod)
+                | KubeletEvent::PodStopped(pod),
+            )
+            | Event::Workloads(WorkloadEvent::JobPodDone(pod)) => sim.world.pod(pod).node,
+            _ => None,
+        };
+        let dark = node.and_then(|node| self.0.get_mut(&node));
+        dark.is_some_and(|dark| {
+            dark.held.push(event);
+            true
+        })
+    }
+
+    /// A node is there when the run begins that is not Ready; its taints were added at these instants. Where the node controller has had time to put the
+    /// one there that evicts, its pods leave when what is left of their patience is over. A node that does not answer stops none of them, and
+    /// nothing on it comes to an end.
+    pub(super) fn node_found(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId, added: &[(Symbol, SimTime)]) {
+        let taints = &sim.world.node(node).taints;
+        let evicts = |key: Symbol| taints.iter().any(|own| own.key == key && own.effect == TaintEffect::NoExecute);
+        let keys = [well_known::TAINT_UNREACHABLE, well_known::TAINT_NOT_READY];
+        let Some(key) = keys.into_iter().find(|&key| evicts(key)) else { return };
+        let is_silent = key == well_known::TAINT_UNREACHABLE;
+        if is_silent {
+            self.0.insert(node, DarkNode { for_good: true, ..DarkNode::default() });
+        }
+        let first = added.iter().find(|(own, _)| *own == key).map_or(now, |&(_, at)| at);
+        for pod in sim.world.node(node).pods.clone() {
+            let Some(patience) = patience(sim, pod, key) else { continue };
+            let due = (first.max(sim.world.pod(pod).created) + patience).max(now);
+            let over = if is_silent { NodeEvent::PatienceOver(pod) } else { NodeEvent::TaintPatienceOver(pod) };
+            sim.queue.schedule(due, class::CONTROLLERS, over);
+        }
+    }
+
+    /// The machine is gone for good.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.0.remove(&node);
+    }
 }
 
 /// The node controller has not heard of the node for too long.
@@ -142,30 +171,9 @@ pub(super) fn unreachable(context: &mut Context<'_>, now: SimTime, node: NodeId)
     }
 }
 
-/// A node is there when the run begins that is not Ready; its taints were added at these instants. Where the node controller has had time to put the
-/// one there that evicts, its pods leave when what is left of their patience is over. A node that does not answer stops none of them, and
-/// nothing on it comes to an end.
-pub(super) fn node_found(context: &mut Context<'_>, now: SimTime, node: NodeId, added: &[(Symbol, SimTime)]) {
-    let taints = &context.world.node(node).taints;
-    let evicts = |key: Symbol| taints.iter().any(|own| own.key == key && own.effect == TaintEffect::NoExecute);
-    let keys = [well_known::TAINT_UNREACHABLE, well_known::TAINT_NOT_READY];
-    let Some(key) = keys.into_iter().find(|&key| evicts(key)) else { return };
-    let is_silent = key == well_known::TAINT_UNREACHABLE;
-    if is_silent {
-        context.darkness.0.insert(node, DarkNode { for_good: true, ..DarkNode::default() });
-    }
-    let first = added.iter().find(|(own, _)| *own == key).map_or(now, |&(_, at)| at);
-    for pod in context.world.node(node).pods.clone() {
-        let Some(patience) = patience(context, pod, key) else { continue };
-        let due = (first.max(context.world.pod(pod).created) + patience).max(now);
-        let over = if is_silent { NodeEvent::PatienceOver(pod) } else { NodeEvent::TaintPatienceOver(pod) };
-        context.queue.schedule(due, class::CONTROLLERS, over);
-    }
-}
-
 /// How long the pod stays on a node with this taint of the node controller; `None` for ever.
-fn patience(context: &Context<'_>, pod: PodId, key: Symbol) -> Option<SimDuration> {
-    let state = context.world.pod(pod);
+fn patience(sim: &Sim<'_>, pod: PodId, key: Symbol) -> Option<SimDuration> {
+    let state = sim.world.pod(pod);
     let taint = Taint::new(key, TaintEffect::NoExecute);
     let tolerated = state.spec.tolerations.iter().find(|toleration| toleration.tolerates(&taint));
     match tolerated {
@@ -205,9 +213,4 @@ pub(super) fn ends(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
             context.queue.schedule(now, class::MACHINES, event);
         }
     }
-}
-
-/// The machine is gone for good.
-pub(super) fn forget(context: &mut Context<'_>, node: NodeId) {
-    context.darkness.0.remove(&node);
 }

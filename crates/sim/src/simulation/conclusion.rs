@@ -74,7 +74,7 @@ pub(super) fn conclude(
         context.setup.node_pools.iter().filter(|pool| pool.replicas.is_some()).map(|pool| pool.name).collect();
     let objects = Objects { loads_in_cores: in_cores, ..objects(&context, policy) };
     let limits = context.client_limits();
-    let mut record = context.world.into_record(end);
+    let mut record = context.sim.world.into_record(end);
     record.controllers.limits = limits;
     record.drifted = drifted;
     record.unmet.iter().for_each(|(at, what)| warnings.may_change(format!("at {at}: {what}")));
@@ -85,7 +85,7 @@ pub(super) fn conclude(
     over_limits.into_iter().for_each(|text| warnings.changes(text));
     no_effect::refused_claims(&record, &static_pools).into_iter().for_each(|text| warnings.may_change(text));
     stuck.into_iter().chain(stalled).for_each(|text| warnings.may_change(text));
-    let busy = busy_controllers(&record.controllers, context.setup.scenario.duration);
+    let busy = busy_controllers(&record.controllers, context.sim.setup.scenario.duration);
     busy.into_iter().for_each(|text| warnings.may_change(text));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {

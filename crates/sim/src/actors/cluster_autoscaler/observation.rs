@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use super::groups::KnownGroup;
 use crate::actors::context::Context;
-use crate::actors::{eviction, scheduler_loop, volumes};
 use crate::cluster::{Change, Derived, NodePhase, PodPhase};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
@@ -133,10 +132,10 @@ fn removals(context: &Context<'_>, empty: bool) -> Vec<NodeId> {
 
 /// The Node objects, in order of registration: those of instances that have just ended are still there, not ready.
 fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
-    let mut views = Vec::with_capacity(context.world.live_nodes().len());
-    for place in 0..context.world.live_nodes().len() {
-        let id = context.world.live_nodes()[place];
-        let phase = context.world.node(id).phase;
+    let mut views = Vec::with_capacity(context.sim.world.live_nodes().len());
+    for place in 0..context.sim.world.live_nodes().len() {
+        let id = context.sim.world.live_nodes()[place];
+        let phase = context.sim.world.node(id).phase;
         let known = context.cluster_autoscaler.nodes.contains_key(&id);
         if phase != NodePhase::Registered && !(known && phase == NodePhase::Terminating) {
             continue;
@@ -145,7 +144,7 @@ fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
             let known = first_seen(context, id, now);
             context.cluster_autoscaler.nodes.insert(id, known);
         }
-        let state = context.world.node(id);
+        let state = context.sim.world.node(id);
         let Some(known) = context.cluster_autoscaler.nodes.get_mut(&id) else { continue };
         if known.ready != state.ready {
             (known.ready, known.changed) = (state.ready, now);
@@ -260,7 +259,7 @@ fn daemon_sets(context: &mut Context<'_>, flags: &Flags) -> Vec<DaemonSetView> {
 pub(super) fn pod_view(context: &mut Context<'_>, id: PodId, flags: &Flags) -> PodView {
     let state = context.world.pod(id);
     let (workload, spec) = (state.workload, Arc::clone(&state.spec));
-    let volumes = volumes::of_pod(context, id);
+    let volumes = context.volumes.of_pod(&context.sim, id);
     let traits = traits_of(context, workload, (&spec, volumes), flags);
     view(context, id, traits)
 }
@@ -268,7 +267,7 @@ pub(super) fn pod_view(context: &mut Context<'_>, id: PodId, flags: &Flags) -> P
 fn view(context: &Context<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
     let state = context.world.pod(id);
     // A daemon's pod that waits takes room on its own node and nowhere else.
-    let promised = state.pinned.or_else(|| scheduler_loop::nominated_node(context, id));
+    let promised = state.pinned.or_else(|| context.scheduler.nominated_node(id));
     let place = match (state.node, promised) {
         (Some(node), _) => PodPlace::Bound(node),
         (None, Some(node)) => PodPlace::Nominated(node),
@@ -330,7 +329,7 @@ fn traits_of(
 
 /// The disruption budgets with what they allow now.
 pub(super) fn budgets(context: &Context<'_>) -> Vec<BudgetView> {
-    let all = eviction::budget_states(context).into_iter();
+    let all = context.budgets.budget_states(&context.sim).into_iter();
     all.map(|budget| BudgetView {
         namespace: budget.namespace,
         selector: budget.selector,

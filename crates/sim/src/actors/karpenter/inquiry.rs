@@ -2,7 +2,6 @@
 
 use super::with_machine;
 use crate::actors::context::Context;
-use crate::actors::eviction;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimTime};
@@ -37,7 +36,7 @@ pub fn kept(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Vec<(PodId
         if protected {
             return Some((pod, Keeper::DoNotDisrupt));
         }
-        match &eviction::refused_by(context, pod)[..] {
+        match &context.budgets.refused_by(&context.sim, pod)[..] {
             [] => None,
             [only] => Some((pod, Keeper::Budget(*only))),
             several => Some((pod, Keeper::SeveralBudgets(several.to_vec()))),

@@ -1,9 +1,10 @@
 //! Karpenter's launches in the simulated EC2: how long a call takes, what it is answered, and what becomes of the instance.
 
 use super::{tell, wake};
-use crate::actors::context::{Context, Machine};
+use crate::actors::context::Context;
 use crate::actors::news::News;
 use crate::actors::node_life;
+use crate::actors::sim::Machine;
 use crate::cloud::{
     BootStages, CallError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, InstanceId, Pool, ReservationUse,
 };

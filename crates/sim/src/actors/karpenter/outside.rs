@@ -1,8 +1,8 @@
 //! What Karpenter reads beside the cluster, in the simulation.
 
-use crate::actors::context::{Context, Jitter};
+use crate::actors::context::Context;
+use crate::actors::sim::Jitter;
 use crate::actors::workload_controllers::pod_uid;
-use crate::actors::{eviction, scheduler_loop, volumes};
 use crate::cluster::Cluster;
 use crate::control_plane::eviction::{BudgetStatus, Protections};
 use crate::domain::volumes::Storage;
@@ -11,7 +11,7 @@ use nodecast_karpenter::machine::{Draw, Outside, Slip};
 
 impl Outside for Context<'_> {
     fn unschedulable_pods(&self, _cluster: &Cluster) -> Vec<PodId> {
-        scheduler_loop::unschedulable_pods(self).collect()
+        self.scheduler.unschedulable_pods(&self.sim).collect()
     }
 
     fn pod_name(&self, pod: PodId) -> &str {
@@ -31,15 +31,15 @@ impl Outside for Context<'_> {
     }
 
     fn holds_volumes(&self, node: NodeId, stays: &dyn Fn(PodId) -> bool) -> bool {
-        volumes::holds_node(self, node, stays)
+        self.volumes.holds_node(node, stays)
     }
 
     fn budget_statuses(&self) -> Vec<BudgetStatus> {
-        eviction::statuses(self)
+        self.budgets.statuses(&self.sim)
     }
 
     fn protections(&self) -> &Protections {
-        &self.protections
+        &self.budgets.protections
     }
 
     fn reservation_room(&self, id: Symbol, now: SimTime) -> u32 {

@@ -4,10 +4,8 @@
 
 use crate::actors::context::Context;
 use crate::actors::news::News;
-use crate::actors::{
-    job_loop, keda_loop, kubelet, node_autoscaler, node_groups, replica_loop, scheduler_loop, vertical, volumes,
-    workload_controllers,
-};
+use crate::actors::sim::Sim;
+use crate::actors::{job_loop, keda_loop, kubelet, node_autoscaler, workload_controllers};
 use crate::cluster::{Node, NodeOrigin, NodePhase, PodPhase, WorkloadKind};
 use crate::control_plane::eviction::Protections;
 use crate::domain::which::{By, ObjectKind, Which};
@@ -50,11 +48,11 @@ fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name:
             job_loop::retire(context, name);
             return workload(WorkloadKind::ScaledJob)(context, now, name);
         }
-        ObjectKind::HorizontalPodAutoscaler => replica_loop::retire(context, now, name),
-        ObjectKind::VerticalPodAutoscaler => vertical::retire(context, name),
+        ObjectKind::HorizontalPodAutoscaler => context.autoscalers.retire(&mut context.sim, now, name),
+        ObjectKind::VerticalPodAutoscaler => context.vertical.retire(name),
         ObjectKind::ScaledObject => keda_loop::retire(context, now, name),
         ObjectKind::PodDisruptionBudget => delete_budget(context, name),
-        ObjectKind::PersistentVolumeClaim => volumes::delete_by_hand(context, name),
+        ObjectKind::PersistentVolumeClaim => context.volumes.delete_by_hand(&context.sim, name),
         ObjectKind::Service | ObjectKind::Ingress => stands_in_front(context, now, kind, name),
         ObjectKind::NodePool => node_autoscaler::delete_pool(context, now, name.name),
         ObjectKind::Pod | ObjectKind::NodeClaim | ObjectKind::Node => false,
@@ -68,13 +66,13 @@ fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name:
 
 /// Whether a Service or an Ingress is there: no actor keeps them, and what load balancers they have is worked out for the bill from the same
 /// steps.
-fn stands_in_front(context: &Context<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
+fn stands_in_front(sim: &Sim<'_>, now: SimTime, kind: ObjectKind, name: ObjectName) -> bool {
     let holds = |own: &Manifests| match kind {
         ObjectKind::Service => own.services.iter().any(|own| own.name == name),
         _ => own.ingresses.iter().any(|own| own.name == name),
     };
-    let mut is_there = holds(&context.setup.policy.manifests);
-    for step in &context.setup.scenario.timeline {
+    let mut is_there = holds(&sim.setup.policy.manifests);
+    for step in &sim.setup.scenario.timeline {
         match &step.action {
             nodecast_settings::Action::Apply(newer) if step.at <= now => is_there |= holds(newer),
             nodecast_settings::Action::Delete { kind: own, which, .. } if step.at < now && *own == kind => {
@@ -92,8 +90,8 @@ fn delete_workload_of(kind: WorkloadKind) -> impl Fn(&mut Context<'_>, SimTime, 
         let known = context.workload_named(name).filter(|&id| context.world.workload(id).kind == kind);
         if let Some(workload) = known {
             workload_controllers::delete(context, now, workload);
-            replica_loop::target_deleted(context, workload);
-            keda_loop::target_deleted(context, workload);
+            context.autoscalers.target_deleted(workload);
+            context.scaled_objects.target_deleted(workload);
         }
         known.is_some()
     }
@@ -102,7 +100,7 @@ fn delete_workload_of(kind: WorkloadKind) -> impl Fn(&mut Context<'_>, SimTime, 
 fn delete_budget(context: &mut Context<'_>, name: ObjectName) -> bool {
     let found = context.world.remove_budget(name);
     // It remembers budgets by their places in the list.
-    context.protections = Protections::default();
+    context.budgets.protections = Protections::default();
     found
 }
 
@@ -159,16 +157,16 @@ fn delete_nodes(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool 
 
 /// The Node object goes, and nothing else. The kubelet registers its node when it starts, and not again.
 fn unregister(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    node_groups::forget_drain(context, node);
+    context.node_groups.forget_drain(node);
     context.world.unregister_node(node, now);
     context.tell(now, News::NodeDeleted(node));
 }
 
 /// The garbage collector of pods deletes those that are bound to a node that has not been there for a while, those that have ended too.
 pub(in crate::actors) fn collect_orphans(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    volumes::delete_ended_on(context, node);
+    context.volumes.delete_ended_on(&context.sim, node);
     for pod in context.world.node(node).pods.clone() {
-        scheduler_loop::pod_removed(context, now, pod, Some(node));
+        context.scheduler.pod_removed(&mut context.sim, now, pod, Some(node));
         kubelet::lost(context, now, pod);
     }
 }

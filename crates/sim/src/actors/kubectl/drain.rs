@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::eviction;
+use crate::actors::sim::Sim;
 use crate::cluster::{NodePhase, PodPhase};
 use crate::control_plane::eviction::EvictionAnswer;
 use crate::domain::pod::OwnerKind;
@@ -86,10 +87,10 @@ fn go_on(context: &mut Context<'_>, now: SimTime, number: usize) {
 }
 
 /// The pods of a node that have to leave: not those of DaemonSets, nor static ones.
-fn pods_to_evict(context: &Context<'_>, node: NodeId, force: bool) -> Result<Vec<PodId>, &'static str> {
+fn pods_to_evict(sim: &Sim<'_>, node: NodeId, force: bool) -> Result<Vec<PodId>, &'static str> {
     let mut pods = Vec::new();
-    for &pod in &context.world.node(node).pods {
-        let state = context.world.pod(pod);
+    for &pod in &sim.world.node(node).pods {
+        let state = sim.world.pod(pod);
         if state.daemon || state.spec.owner == OwnerKind::Node {
             continue;
         }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::wakes;
 use crate::actors::context::Context;
-use crate::actors::{keda_loop, prometheus, usage_loop};
+use crate::actors::sim::Sim;
+use crate::actors::usage_loop;
 use crate::cluster::PodPhase;
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject, stated_for};
 use crate::domain::hpa::MetricSource;
@@ -76,10 +76,10 @@ pub(super) fn read_metrics(
     pods: &[PodId],
     room: &mut Reading,
 ) -> SmallVec<[Read; 1]> {
-    if view.spec_replicas == 0 && !wakes(context, index) {
+    if view.spec_replicas == 0 && !context.autoscalers.wakes(&context.sim, index) {
         return SmallVec::new();
     }
-    let metrics = effective_metrics(context.autoscalers[index as usize].spec).len();
+    let metrics = effective_metrics(context.autoscalers.all[index as usize].spec).len();
     (0..metrics).map(|metric| read_metric(context, view.now, index, pods, metric, room)).collect()
 }
 
@@ -92,7 +92,7 @@ fn read_metric(
     position: usize,
     room: &mut Reading,
 ) -> Read {
-    let (spec, owner) = (context.autoscalers[index as usize].spec, context.autoscalers[index as usize].owner);
+    let (spec, owner) = (context.autoscalers.all[index as usize].spec, context.autoscalers.all[index as usize].owner);
     let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
     let source = &effective_metrics(spec)[position].source;
     match source {
@@ -101,20 +101,27 @@ fn read_metric(
             read_resource(context, now, index, (target, pods), (*name, Some(container.as_str())), room)
         }
         MetricSource::External { .. } if owner.is_some() => {
-            match keda_loop::external_metric(context, now, owner.unwrap_or_default(), position) {
+            match context.scaled_objects.external_metric(
+                &mut context.sim,
+                &context.prometheus,
+                &mut context.queues,
+                now,
+                owner.unwrap_or_default(),
+                position,
+            ) {
                 Ok(milli) => Read::Series(vec![milli]),
                 Err(why) => Read::Failed(why),
             }
         }
         MetricSource::External { metric, selector } => {
-            match prometheus::adapted(context, now, (*metric, selector.as_ref())) {
+            match context.prometheus.adapted(&context.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => series(elements.iter().map(|own| own.value).collect()),
                 Some(Err(why)) => Read::Failed(why),
                 None => stated(context, now, spec.namespace, source),
             }
         }
         MetricSource::Object { metric, selector, object } => {
-            match prometheus::adapted(context, now, (*metric, selector.as_ref())) {
+            match context.prometheus.adapted(&context.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => {
                     let kind = Symbol::new(&object.kind.as_str().to_ascii_lowercase());
                     let own = |element: &&Element| {
@@ -127,7 +134,7 @@ fn read_metric(
             }
         }
         MetricSource::Pods { metric, selector } => {
-            match prometheus::adapted(context, now, (*metric, selector.as_ref())) {
+            match context.prometheus.adapted(&context.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => of_pods(context, now, spec.namespace, pods, &elements),
                 Some(Err(why)) => Read::Failed(why),
                 None => Read::Failed(NO_PIPELINE.to_owned()),
@@ -150,7 +157,7 @@ fn is_in(element: &Element, namespace: Symbol) -> bool {
 }
 
 /// The values of the pods; those without one are missing.
-fn of_pods(context: &Context<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], elements: &[Element]) -> Read {
+fn of_pods(sim: &Sim<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], elements: &[Element]) -> Read {
     let label = Symbol::new("pod");
     let values: FxHashMap<Symbol, f64> = elements
         .iter()
@@ -158,7 +165,7 @@ fn of_pods(context: &Context<'_>, now: SimTime, namespace: Symbol, pods: &[PodId
         .filter_map(|element| Some((element.labels.get(label)?, element.value)))
         .collect();
     let sample = |&pod: &PodId| {
-        let value = Symbol::existing(context.world.pod_name(pod)).and_then(|name| values.get(&name));
+        let value = Symbol::existing(sim.world.pod_name(pod)).and_then(|name| values.get(&name));
         let window = SimDuration::from_secs(60);
         PodSample { sample: value.map(|value| Sample { milli: (value * 1e3) as i64, at: now, window }), request: None }
     };
@@ -177,8 +184,8 @@ const NO_READING: &str = "no metrics returned from resource metrics API";
 const FAILS: &str = "the scenario says that reading it fails";
 
 /// The value that the scenario states for a metric.
-fn stated(context: &Context<'_>, now: SimTime, namespace: Symbol, source: &MetricSource) -> Read {
-    match stated_for(&context.setup.scenario.external_metrics, namespace, source) {
+fn stated(sim: &Sim<'_>, now: SimTime, namespace: Symbol, source: &MetricSource) -> Read {
+    match stated_for(&sim.setup.scenario.external_metrics, namespace, source) {
         Some(stated) => match stated.at(now) {
             Some(value) => Read::Series(vec![(value * 1e3) as i64]),
             None => Read::Failed(FAILS.to_owned()),
@@ -187,8 +194,8 @@ fn stated(context: &Context<'_>, now: SimTime, namespace: Symbol, source: &Metri
     }
 }
 
-fn stated_of<'s>(context: &Context<'s>, subject: &ExternalSubject) -> Option<&'s ExternalMetric> {
-    context.setup.scenario.external_metrics.iter().find(|stated| stated.subject == *subject)
+fn stated_of<'s>(sim: &Sim<'s>, subject: &ExternalSubject) -> Option<&'s ExternalMetric> {
+    sim.setup.scenario.external_metrics.iter().find(|stated| stated.subject == *subject)
 }
 
 /// A resource of each pod, or of one container of each: from metrics-server, or as the scenario states it for the workload that made
@@ -215,7 +222,7 @@ fn read_resource(
     }
     let mut samples = std::mem::take(&mut room.samples);
     samples.clear();
-    let times = &context.autoscalers[index as usize].times;
+    let times = &context.autoscalers.all[index as usize].times;
     let sample = |&pod: &PodId| {
         let state = context.world.pod(pod);
         let request = room.request(&state.spec, (name, container));
@@ -242,11 +249,11 @@ fn metered_sample(
     let state = context.world.pod(pod);
     let sample = match is_memory {
         true => context.metrics.memory_sample(pod, now),
-        false => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
+        false => context.metrics.sample(pod, (state.workload, state.started), &context.loads.all, now),
     };
     let part = |milli: i64| match container {
         None => milli,
-        Some(own) if is_memory => milli.saturating_sub(usage_loop::memory_of_others(context, pod, own)),
+        Some(own) if is_memory => milli.saturating_sub(context.usages.memory_of_others(&context.sim, pod, own)),
         Some(own) => cpu_of_container(context, now, (pod, milli), own),
     };
     sample.map(|own| Sample { milli: part(own.milli).max(0), ..own })
@@ -255,12 +262,12 @@ fn metered_sample(
 /// What a container uses of the CPU of its pod: the one that does the work all of it but for what is stated of the others, another what is
 /// stated of itself.
 fn cpu_of_container(context: &Context<'_>, now: SimTime, (pod, of_pod): (PodId, i64), container: &str) -> i64 {
-    let (own, all) = usage_loop::stated_cpu(context, pod, container);
+    let (own, all) = context.usages.stated_cpu(&context.sim, &context.metrics, pod, container);
     let works = context.world.pod(pod).spec.working_container().is_some_and(|worker| worker.name == container);
     if works {
         of_pod.saturating_sub(all - own)
     } else {
-        of_pod.min(own + usage_loop::start_up_of(context, now, pod, container))
+        of_pod.min(own + context.usages.start_up_of(&context.sim, now, pod, container))
     }
 }
 
@@ -274,7 +281,7 @@ fn stated_sample(
 ) -> Option<Sample> {
     let state = context.world.pod(pod);
     let (percent, request) = percent_of_request?;
-    let known = context.metrics.sample(pod, (state.workload, state.started), &context.loads, now)?;
+    let known = context.metrics.sample(pod, (state.workload, state.started), &context.loads.all, now)?;
     // Rounded up, since what the autoscaler makes of it is cut to whole percent.
     Some(Sample { milli: libm::ceil(request as f64 * percent / 100.0 - 1e-6) as i64, ..known })
 }
@@ -283,7 +290,7 @@ fn stated_sample(
 ///
 /// Source: Kubernetes 1.36 `pkg/controller/podautoscaler/metrics/client.go`, `getContainerMetrics`.
 fn of_container(
-    context: &Context<'_>,
+    sim: &Sim<'_>,
     pods: &[PodId],
     container: Option<&str>,
     samples: Vec<PodSample>,
@@ -291,12 +298,12 @@ fn of_container(
 ) -> Read {
     let lacks = |name: &str| {
         let mut known = pods.iter().zip(&samples).filter(|(_, own)| own.sample.is_some());
-        known.find(|(pod, _)| !context.world.pod(**pod).spec.has_container(name)).map(|(pod, _)| *pod)
+        known.find(|(pod, _)| !sim.world.pod(**pod).spec.has_container(name)).map(|(pod, _)| *pod)
     };
     let Some((name, pod)) = container.and_then(|name| Some((name, lacks(name)?))) else {
         return Read::PerPod(samples);
     };
     room.samples = samples;
-    let pod = context.world.pod_name(pod);
+    let pod = sim.world.pod_name(pod);
     Read::Failed(format!("failed to get container metrics: container {name} not present in metrics for pod {pod}"))
 }

@@ -16,7 +16,9 @@ use rustc_hash::FxHashMap;
 use super::{conclude_binding, conclude_condition};
 use crate::actors::context::Context;
 use crate::actors::event::{SchedulerEvent, class};
+use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::actors::setup::Setup;
+use crate::actors::sim::Sim;
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::{NodeId, PodId, SimTime};
 use nodecast_scheduler::Unschedulable;
@@ -92,29 +94,45 @@ impl Calls {
 
 /// Binds a pod, at once or when the call has its turn.
 pub(super) fn bind(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    if let Some(call) = send(context, now, pod, Call::Bind(node)) {
+    if let Some(call) = context.scheduler.send(&mut context.sim, now, pod, Call::Bind(node)) {
         make(context, now, pod, call);
     }
 }
 
-/// Tells why no node takes a pod: comes back if that is said at once, not if it waits or if the API server knows.
-pub(super) fn tell(context: &mut Context<'_>, now: SimTime, pod: PodId, why: Unschedulable) -> Option<Unschedulable> {
-    if !context.scheduler.calls.is_news(pod, &why) {
-        return None;
+impl SchedulerLoop {
+    /// Tells why no node takes a pod: comes back if that is said at once, not if it waits or if the API server knows.
+    pub(super) fn tell(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        pod: PodId,
+        why: Unschedulable,
+    ) -> Option<Unschedulable> {
+        if !self.calls.is_news(pod, &why) {
+            return None;
+        }
+        match self.send(sim, now, pod, Call::Condition(why))? {
+            Call::Condition(why) => Some(why),
+            Call::Bind(_) => None,
+        }
     }
-    match send(context, now, pod, Call::Condition(why))? {
-        Call::Condition(why) => Some(why),
-        Call::Bind(_) => None,
-    }
-}
 
-/// Hands a call over; it comes back if it can be made now.
-fn send(context: &mut Context<'_>, now: SimTime, pod: PodId, call: Call) -> Option<Call> {
-    match context.scheduler.calls.admit(now, pod, call) {
-        Ok(call) => Some(call),
-        Err(at) => {
-            context.queue.schedule(at, class::SCHEDULER, SchedulerEvent::SchedulerCall(pod));
-            None
+    /// Hands a call over; it comes back if it can be made now.
+    fn send(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, call: Call) -> Option<Call> {
+        match self.calls.admit(now, pod, call) {
+            Ok(call) => Some(call),
+            Err(at) => {
+                sim.queue.schedule(at, class::SCHEDULER, SchedulerEvent::SchedulerCall(pod));
+                None
+            }
+        }
+    }
+
+    /// The pod is gone: nothing more is said of it.
+    pub(super) fn forget_calls(&mut self, pod: PodId) {
+        self.calls.forget_told(pod);
+        if let Some(Call::Bind(_)) = self.calls.waiting.remove(&pod) {
+            self.view.forget_pod(pod);
         }
     }
 }
@@ -130,14 +148,6 @@ fn make(context: &mut Context<'_>, now: SimTime, pod: PodId, call: Call) {
     match call {
         Call::Bind(node) => conclude_binding(context, now, pod, node),
         Call::Condition(why) => conclude_condition(context, now, pod, why),
-    }
-}
-
-/// The pod is gone: nothing more is said of it.
-pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
-    context.scheduler.calls.forget_told(pod);
-    if let Some(Call::Bind(_)) = context.scheduler.calls.waiting.remove(&pod) {
-        context.scheduler.view.forget_pod(pod);
     }
 }
 

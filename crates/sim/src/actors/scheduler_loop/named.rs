@@ -9,6 +9,7 @@
 
 use super::super::context::Context;
 use super::super::kubelet;
+use super::super::sim::Sim;
 use super::{Known, bound_elsewhere};
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimTime};
@@ -36,15 +37,15 @@ pub(super) fn goes_by_itself(context: &mut Context<'_>, now: SimTime, pod: PodId
 ///
 /// Source: Karpenter core v1.13 `pkg/utils/pod/scheduling.go`, `IsProvisionable` (`FailedToSchedule`); Cluster Autoscaler 1.36
 /// `utils/kubernetes/listers.go`, `UnschedulablePods`.
-pub(super) fn is_unknown_to_scheduler(context: &Context<'_>, pod: PodId) -> bool {
-    context.world.pod(pod).spec.node_name.is_some()
+pub(super) fn is_unknown_to_scheduler(sim: &Sim<'_>, pod: PodId) -> bool {
+    sim.world.pod(pod).spec.node_name.is_some()
 }
 
 /// The Ready node that the pod names.
-fn named_node(context: &Context<'_>, pod: PodId) -> Option<NodeId> {
-    let name = context.world.pod(pod).spec.node_name?;
-    context.world.live_nodes().iter().copied().find(|&node| {
-        let host = context.world.node(node);
+fn named_node(sim: &Sim<'_>, pod: PodId) -> Option<NodeId> {
+    let name = sim.world.pod(pod).spec.node_name?;
+    sim.world.live_nodes().iter().copied().find(|&node| {
+        let host = sim.world.node(node);
         host.name.as_str() == name.as_str() && host.phase == NodePhase::Registered && host.ready
     })
 }

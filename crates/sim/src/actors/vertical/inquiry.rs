@@ -2,7 +2,8 @@
 
 use super::{container_states, resizing, updating};
 use crate::actors::context::Context;
-use crate::actors::eviction;
+use crate::actors::sim::Sim;
+use crate::actors::vertical::Vertical;
 use crate::domain::vertical::{ContainerRecommendation, UpdateMode};
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, ResourceName, Resources, SimTime, Symbol, VerticalPodAutoscaler};
@@ -54,7 +55,7 @@ impl Asked<'_, '_> {
 
 impl Answers for Asked<'_, '_> {
     fn evict(&mut self, pod: ObjectName) -> bool {
-        self.id(pod).is_some_and(|id| eviction::is_allowed(self.context, id))
+        self.id(pod).is_some_and(|id| self.context.budgets.is_allowed(&self.context.sim, id))
     }
 
     fn resize(&mut self, resize: Resize) -> bool {
@@ -68,7 +69,7 @@ pub fn vertical(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<V
     let workload = context.world.get_pod(pod)?.workload;
     let place = context.vertical.of(workload)?;
     let vpa = context.vertical.autoscalers[place].spec.clone();
-    let groups = updating::groups(context, workload);
+    let groups = context.vertical.groups(&context.sim, workload);
     let all = groups.iter().flat_map(|group| &group.pods);
     let seen = all.clone().count();
     let own = all.clone().find(|own| own.uid == updating::uid_of(context, pod));
@@ -76,7 +77,7 @@ pub fn vertical(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<V
     let limits = context.vertical.limits_of(vpa.name.namespace);
     let view = UpdaterView { now: context.vertical.calendar(now), vpa: &vpa, limits: &limits, groups: &groups };
     let mut updater = context.vertical.updater.clone();
-    let pods = updating::named_pods(context, workload);
+    let pods = context.vertical.named_pods(&context.sim, workload);
     let ranked = updater.run(&view, &mut Asked { context, pods });
     let found = ranked.into_iter().find(|own| Some(own.pod) == name);
     let (verdict, priority) = found.map_or((Verdict::Filtered, Priority::default()), |own| (own.verdict, own.priority));
@@ -84,7 +85,7 @@ pub fn vertical(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<V
     Some(VerticalAnswer {
         name: vpa.name,
         mode: settings.mode(&vpa.update),
-        containers: containers(context, pod, &vpa),
+        containers: context.vertical.containers(&context.sim, pod, &vpa),
         verdict,
         priority,
         resize,
@@ -92,15 +93,22 @@ pub fn vertical(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<V
     })
 }
 
-fn containers(context: &Context<'_>, pod: PodId, vpa: &VerticalPodAutoscaler) -> Vec<ContainerAnswer> {
-    let states = container_states(&context.world.pod(pod).spec);
-    let limits = context.vertical.limits_of(vpa.name.namespace);
-    let capped = cap(vpa.recommendation.as_deref().unwrap_or_default(), vpa, &states, &limits).unwrap_or_default();
-    let answer = |own: &super::ContainerState| ContainerAnswer {
-        name: own.name,
-        requests: own.requests.clone(),
-        recommended: capped.of(own.name).cloned(),
-        caps: capped.caps.iter().filter(|(name, ..)| *name == own.name).map(|(_, name, cap)| (*name, *cap)).collect(),
-    };
-    states.iter().map(answer).collect()
+impl Vertical {
+    fn containers(&self, sim: &Sim<'_>, pod: PodId, vpa: &VerticalPodAutoscaler) -> Vec<ContainerAnswer> {
+        let states = container_states(&sim.world.pod(pod).spec);
+        let limits = self.limits_of(vpa.name.namespace);
+        let capped = cap(vpa.recommendation.as_deref().unwrap_or_default(), vpa, &states, &limits).unwrap_or_default();
+        let answer = |own: &super::ContainerState| ContainerAnswer {
+            name: own.name,
+            requests: own.requests.clone(),
+            recommended: capped.of(own.name).cloned(),
+            caps: capped
+                .caps
+                .iter()
+                .filter(|(name, ..)| *name == own.name)
+                .map(|(_, name, cap)| (*name, *cap))
+                .collect(),
+        };
+        states.iter().map(answer).collect()
+    }
 }

@@ -5,8 +5,12 @@ use std::collections::BTreeSet;
 use smallvec::SmallVec;
 
 use super::{Autoscaler, ReadContainer, Tracked};
-use crate::actors::context::Context;
-use crate::actors::{metrics_server, usage_loop};
+use crate::actors::load_loop::Loads;
+use crate::actors::metrics_server::MetricsServer;
+use crate::actors::sim::Sim;
+use crate::actors::usage_loop;
+use crate::actors::usage_loop::Usages;
+use crate::actors::vertical::Vertical;
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Labels, PodId, ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId};
@@ -90,48 +94,113 @@ impl Observed {
     }
 }
 
-/// Tells the recommender which pods there are, and what each requests.
-pub(super) fn follow_pods(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let at = context.vertical.calendar(now);
-    let Context { world, vertical, .. } = context;
-    let pods = &world.workload(target).pods;
-    let own = &mut vertical.autoscalers[place];
-    let there: BTreeSet<PodId> = pods.iter().copied().collect();
-    let gone: SmallVec<[PodId; 4]> = own.pods.keys().filter(|pod| !there.contains(pod)).copied().collect();
-    for pod in gone {
-        if let Some(tracked) = own.pods.remove(&pod) {
-            own.recommender.remove_pod(tracked.name);
-            vertical.terminations.remove(&pod);
+impl Vertical {
+    /// Tells the recommender which pods there are, and what each requests.
+    pub(super) fn follow_pods(&mut self, sim: &Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
+        let at = self.calendar(now);
+        let (world, vertical) = (&sim.world, self);
+        let pods = &world.workload(target).pods;
+        let own = &mut vertical.autoscalers[place];
+        let there: BTreeSet<PodId> = pods.iter().copied().collect();
+        let gone: SmallVec<[PodId; 4]> = own.pods.keys().filter(|pod| !there.contains(pod)).copied().collect();
+        for pod in gone {
+            if let Some(tracked) = own.pods.remove(&pod) {
+                own.recommender.remove_pod(tracked.name);
+                vertical.terminations.remove(&pod);
+            }
+        }
+        for &pod in pods {
+            let state = world.pod(pod);
+            let name = || ObjectName { namespace: state.namespace, name: Symbol::new(world.pod_name(pod)) };
+            let tracked = own.pods.entry(pod).or_insert_with(|| Tracked::new(name(), state.revision));
+            let runs = state.phase == PodPhase::Running && state.is_active();
+            tracked.runs_since = state.started.filter(|_| runs);
+            if tracked.spec == Some(state.spec_id) {
+                continue;
+            }
+            tracked.spec = Some(state.spec_id);
+            let containers = || state.spec.containers.iter();
+            let requests = containers().map(|own| (Symbol::new(&own.name), own.effective_requests().cpu_milli()));
+            own.recommender.add_pod(tracked.name, &labels(&state.spec.labels, state.revision), requests, at);
+            let read = containers().filter_map(|container| {
+                let name = Symbol::new(&container.name);
+                let known = own.stated.of_container(&state.spec, name);
+                let seen = own.observed.place(name);
+                let of_any = &mut own.observed.used[seen].known;
+                *of_any = (of_any.0 || known.0, of_any.1 || known.1);
+                let limits = [container.limits.find(ResourceName::MEMORY), state.spec.pod_limit(ResourceName::MEMORY)];
+                Some(ReadContainer {
+                    slot: own.recommender.slot(tracked.name, name)?,
+                    seen,
+                    known,
+                    limit: limits.into_iter().flatten().min().unwrap_or(i64::MAX),
+                })
+            });
+            tracked.containers = read.collect();
         }
     }
-    for &pod in pods {
-        let state = world.pod(pod);
-        let name = || ObjectName { namespace: state.namespace, name: Symbol::new(world.pod_name(pod)) };
-        let tracked = own.pods.entry(pod).or_insert_with(|| Tracked::new(name(), state.revision));
-        let runs = state.phase == PodPhase::Running && state.is_active();
-        tracked.runs_since = state.started.filter(|_| runs);
-        if tracked.spec == Some(state.spec_id) {
-            continue;
+
+    /// Writes down what is recommended, now and then.
+    pub(super) fn note(&mut self, sim: &mut Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
+        let every = reported_every(sim.setup.scenario.duration).max(sim.setup.sample_interval);
+        let own = &mut self.autoscalers[place];
+        if own.observed.reported.is_some_and(|last| now - last < every) {
+            return;
         }
-        tracked.spec = Some(state.spec_id);
-        let containers = || state.spec.containers.iter();
-        let requests = containers().map(|own| (Symbol::new(&own.name), own.effective_requests().cpu_milli()));
-        own.recommender.add_pod(tracked.name, &labels(&state.spec.labels, state.revision), requests, at);
-        let read = containers().filter_map(|container| {
-            let name = Symbol::new(&container.name);
-            let known = own.stated.of_container(&state.spec, name);
-            let seen = own.observed.place(name);
-            let of_any = &mut own.observed.used[seen].known;
-            *of_any = (of_any.0 || known.0, of_any.1 || known.1);
-            let limits = [container.limits.find(ResourceName::MEMORY), state.spec.pod_limit(ResourceName::MEMORY)];
-            Some(ReadContainer {
-                slot: own.recommender.slot(tracked.name, name)?,
-                seen,
-                known,
-                limit: limits.into_iter().flatten().min().unwrap_or(i64::MAX),
-            })
-        });
-        tracked.containers = read.collect();
+        own.observed.reported = Some(now);
+        self.write(sim, now, (place, target));
+    }
+
+    fn write(&mut self, sim: &mut Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
+        let own = &self.autoscalers[place];
+        let Some(facts) = own.facts else { return };
+        let mut samples = Vec::new();
+        for recommended in own.spec.recommendation.iter().flatten() {
+            let mut request = Resources::new();
+            let mut pods = 0_i64;
+            for &pod in &sim.world.workload(target).pods {
+                let state = sim.world.pod(pod);
+                if state.phase == PodPhase::Running
+                    && let Some(at) = usage_loop::place_of(&state.spec, recommended.container)
+                {
+                    pods += 1;
+                    let requests = state.spec.containers[at].effective_requests();
+                    request.add(&Resources::cpu_memory(requests.cpu_milli(), requests.memory_bytes()));
+                }
+            }
+            let used = own.observed.used.iter().find(|seen| seen.container == recommended.container);
+            samples.push(RecommendationSample {
+                at: now,
+                container: recommended.container,
+                pods: u32::try_from(pods).unwrap_or(u32::MAX),
+                request: mean(&request, pods),
+                used: used.map_or_else(Resources::new, Seen::mean),
+                target: recommended.target.clone(),
+                lower_bound: recommended.lower_bound.clone(),
+                upper_bound: recommended.upper_bound.clone(),
+                uncapped_target: recommended.uncapped_target.clone(),
+            });
+        }
+        for sample in samples {
+            sim.world.note_recommendation(facts, sample);
+        }
+    }
+
+    /// The last row of the report: what is recommended as the run ends.
+    pub(in crate::actors) fn end(&mut self, sim: &mut Sim<'_>, now: SimTime) {
+        for place in 0..self.autoscalers.len() {
+            let own = &self.autoscalers[place];
+            if let Some(target) = own.target.filter(|_| !own.retired && own.observed.reported != Some(now)) {
+                self.write(sim, now, (place, target));
+            }
+            let world = &mut sim.world;
+            let own = &self.autoscalers[place];
+            for seen in &own.observed.used {
+                if let Some(facts) = own.facts {
+                    world.note_use(facts, seen.container, seen.run.0, seen.run.1);
+                }
+            }
+        }
     }
 }
 
@@ -142,45 +211,112 @@ fn labels(template: &Labels, revision: u32) -> Labels {
     labels
 }
 
-/// How the use of CPU since the last look divides among containers, in millionths.
-fn division(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId), pod: PodId) -> Division {
-    let total = metrics_server::used_by_replica(context, now, target);
-    let own = &context.vertical.autoscalers[place];
-    let naming = own.usages.iter().filter_map(|&at| Some((at, context.usages[at].container?)));
-    let naming: SmallVec<[(usize, Symbol); 2]> = naming.collect();
-    let used: SmallVec<[i128; 2]> = naming.iter().map(|(at, _)| context.metrics.used_by_usage(*at, now)).collect();
-    let spec = &context.world.pod(pod).spec;
-    let mut stated: SmallVec<[i64; 2]> = spec.containers.iter().map(|_| 0).collect();
-    let mut shared = WHOLE as i64;
-    if let Some((before, by_usage)) = &own.observed.totals
-        && total > *before
-        && by_usage.len() == used.len()
-    {
-        for ((&(_, container), used), before_it) in naming.iter().zip(&used).zip(by_usage) {
-            let part = ((used - before_it) * WHOLE / (total - before)).clamp(0, WHOLE) as i64;
-            if let Some(at) = usage_loop::place_of(spec, container) {
-                stated[at] += part;
-                shared -= part;
-            } else if spec.sidecar(container.as_str()).is_some() {
-                // Its use is its own, and the recommender does not look at it.
-                shared -= part;
-            }
-        }
-    }
-    let parts = match &stated[..] {
-        [only] => SmallVec::from_slice(&[only + shared.max(0)]),
-        all => {
-            let mut weights = usage_loop::weights(context, pod, ResourceName::CPU);
-            // What is left over, as what pods use more while they start, is used by those of which something is known.
-            for (weight, container) in weights.iter_mut().zip(&spec.containers) {
-                if !own.stated.of_container(spec, Symbol::new(&container.name)).0 {
-                    *weight = 0;
+impl Vertical {
+    /// How the use of CPU since the last look divides among containers, in millionths.
+    fn division(
+        &mut self,
+        sim: &Sim<'_>,
+        (loads, metrics, usages): (&mut Loads, &mut MetricsServer, &Usages),
+        now: SimTime,
+        (place, target): (usize, WorkloadId),
+        pod: PodId,
+    ) -> Division {
+        let total = metrics.used_by_replica(loads, now, target);
+        let own = &self.autoscalers[place];
+        let naming = own.usages.iter().filter_map(|&at| Some((at, usages.all[at].container?)));
+        let naming: SmallVec<[(usize, Symbol); 2]> = naming.collect();
+        let used: SmallVec<[i128; 2]> = naming.iter().map(|(at, _)| metrics.used_by_usage(*at, now)).collect();
+        let spec = &sim.world.pod(pod).spec;
+        let mut stated: SmallVec<[i64; 2]> = spec.containers.iter().map(|_| 0).collect();
+        let mut shared = WHOLE as i64;
+        if let Some((before, by_usage)) = &own.observed.totals
+            && total > *before
+            && by_usage.len() == used.len()
+        {
+            for ((&(_, container), used), before_it) in naming.iter().zip(&used).zip(by_usage) {
+                let part = ((used - before_it) * WHOLE / (total - before)).clamp(0, WHOLE) as i64;
+                if let Some(at) = usage_loop::place_of(spec, container) {
+                    stated[at] += part;
+                    shared -= part;
+                } else if spec.sidecar(container.as_str()).is_some() {
+                    // Its use is its own, and the recommender does not look at it.
+                    shared -= part;
                 }
             }
-            usage_loop::divided(shared.max(0), all, &weights)
         }
-    };
-    Division { total, used, parts }
+        let parts = match &stated[..] {
+            [only] => SmallVec::from_slice(&[only + shared.max(0)]),
+            all => {
+                let mut weights = usage_loop::weights(sim, pod, ResourceName::CPU);
+                // What is left over, as what pods use more while they start, is used by those of which something is known.
+                for (weight, container) in weights.iter_mut().zip(&spec.containers) {
+                    if !own.stated.of_container(spec, Symbol::new(&container.name)).0 {
+                        *weight = 0;
+                    }
+                }
+                usage_loop::divided(shared.max(0), all, &weights)
+            }
+        };
+        Division { total, used, parts }
+    }
+
+    /// Reads what pods used since the last look and what memory they use, and tells the recommender.
+    pub(super) fn read(
+        &mut self,
+        sim: &mut Sim<'_>,
+        loads: &mut Loads,
+        metrics: &mut MetricsServer,
+        usages: &Usages,
+        now: SimTime,
+        (place, target): (usize, WorkloadId),
+    ) {
+        let Some(&first) = sim.world.workload(target).pods.first() else { return };
+        let Division { total, used, parts } =
+            self.division(sim, (&mut *loads, &mut *metrics, usages), now, (place, target), first);
+        let at = self.calendar(now);
+        let world = &mut sim.world;
+        let (loads, loads_of) = (&loads.all, &loads.of);
+        let (usages, usages_of) = (&usages.all, &usages.of);
+        let load = loads_of.of(target).first().map(|&load| &loads[load]);
+        let ready = world.workload(target).ready;
+        let own = &mut self.autoscalers[place];
+        let Autoscaler { pods, recommender, observed, stated, .. } = own;
+        let knows_memory = stated.of_any().1;
+        observed.used.iter_mut().for_each(|seen| (seen.sum, seen.pods) = ((0, None), 0));
+        let mut memory = MemoryOf::default();
+        for (&pod, tracked) in pods {
+            let used = metrics.used_by_pod(pod, total, now).unwrap_or(0);
+            let Some((since, before)) = tracked.read_before(now, used) else { continue };
+            let milli = observed.rates.of(used - before, (now - since).as_micros().max(1), &parts);
+            let for_requests = load.and_then(|load| load.memory_of(used));
+            if knows_memory && (memory.revision, memory.for_requests) != (Some(tracked.revision), for_requests) {
+                let stated = usages_of.of(target).iter().map(|&at| &usages[at]);
+                let weights =
+                    || usage_loop::weights_of(world.template_of(target, tracked.revision), ResourceName::MEMORY);
+                let bytes = usage_loop::memory_by(stated, (&world.pod(pod).spec, ready), for_requests, weights);
+                memory = MemoryOf { revision: Some(tracked.revision), for_requests, bytes };
+            }
+            for (position, container) in tracked.containers.iter().enumerate() {
+                let bytes = memory.bytes.as_ref().and_then(|bytes| bytes.get(position)).filter(|_| container.known.1);
+                let bytes = bytes.map(|bytes| (*bytes).min(container.limit));
+                let milli = container.known.0.then(|| milli.get(position).copied().unwrap_or(0));
+                // A sample that is no younger than the last one does not count.
+                if let Some(milli) = milli {
+                    let _ = recommender.cpu_sample_of(container.slot, at, milli, at);
+                }
+                if let Some(bytes) = bytes {
+                    let _ = recommender.memory_sample_of(container.slot, at, bytes, at);
+                }
+                let seen = &mut observed.used[container.seen];
+                seen.add((milli, bytes), |name, amounts, looks| {
+                    if let Some(facts) = own.facts {
+                        world.note_use(facts, name, amounts, looks);
+                    }
+                });
+            }
+        }
+        observed.totals = Some((total, used));
+    }
 }
 
 struct Division {
@@ -195,52 +331,6 @@ struct MemoryOf {
     revision: Option<u32>,
     for_requests: Option<i64>,
     bytes: Option<SmallVec<[i64; 2]>>,
-}
-
-/// Reads what pods used since the last look and what memory they use, and tells the recommender.
-pub(super) fn read(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let Some(&first) = context.world.workload(target).pods.first() else { return };
-    let Division { total, used, parts } = division(context, now, (place, target), first);
-    let at = context.vertical.calendar(now);
-    let Context { world, metrics, loads, loads_of, usages, usages_of, vertical, .. } = context;
-    let load = loads_of.of(target).first().map(|&load| &loads[load]);
-    let ready = world.workload(target).ready;
-    let own = &mut vertical.autoscalers[place];
-    let Autoscaler { pods, recommender, observed, stated, .. } = own;
-    let knows_memory = stated.of_any().1;
-    observed.used.iter_mut().for_each(|seen| (seen.sum, seen.pods) = ((0, None), 0));
-    let mut memory = MemoryOf::default();
-    for (&pod, tracked) in pods {
-        let used = metrics.used_by_pod(pod, total, now).unwrap_or(0);
-        let Some((since, before)) = tracked.read_before(now, used) else { continue };
-        let milli = observed.rates.of(used - before, (now - since).as_micros().max(1), &parts);
-        let for_requests = load.and_then(|load| load.memory_of(used));
-        if knows_memory && (memory.revision, memory.for_requests) != (Some(tracked.revision), for_requests) {
-            let stated = usages_of.of(target).iter().map(|&at| &usages[at]);
-            let weights = || usage_loop::weights_of(world.template_of(target, tracked.revision), ResourceName::MEMORY);
-            let bytes = usage_loop::memory_by(stated, (&world.pod(pod).spec, ready), for_requests, weights);
-            memory = MemoryOf { revision: Some(tracked.revision), for_requests, bytes };
-        }
-        for (position, container) in tracked.containers.iter().enumerate() {
-            let bytes = memory.bytes.as_ref().and_then(|bytes| bytes.get(position)).filter(|_| container.known.1);
-            let bytes = bytes.map(|bytes| (*bytes).min(container.limit));
-            let milli = container.known.0.then(|| milli.get(position).copied().unwrap_or(0));
-            // A sample that is no younger than the last one does not count.
-            if let Some(milli) = milli {
-                let _ = recommender.cpu_sample_of(container.slot, at, milli, at);
-            }
-            if let Some(bytes) = bytes {
-                let _ = recommender.memory_sample_of(container.slot, at, bytes, at);
-            }
-            let seen = &mut observed.used[container.seen];
-            seen.add((milli, bytes), |name, amounts, looks| {
-                if let Some(facts) = own.facts {
-                    world.note_use(facts, name, amounts, looks);
-                }
-            });
-        }
-    }
-    observed.totals = Some((total, used));
 }
 
 impl Seen {
@@ -303,73 +393,10 @@ fn reported_every(duration: SimDuration) -> SimDuration {
     REPORTED_EVERY.max(SimDuration::from_secs(minutes * 60))
 }
 
-/// Writes down what is recommended, now and then.
-pub(super) fn note(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let every = reported_every(context.setup.scenario.duration).max(context.setup.sample_interval);
-    let own = &mut context.vertical.autoscalers[place];
-    if own.observed.reported.is_some_and(|last| now - last < every) {
-        return;
-    }
-    own.observed.reported = Some(now);
-    write(context, now, (place, target));
-}
-
-fn write(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let own = &context.vertical.autoscalers[place];
-    let Some(facts) = own.facts else { return };
-    let mut samples = Vec::new();
-    for recommended in own.spec.recommendation.iter().flatten() {
-        let mut request = Resources::new();
-        let mut pods = 0_i64;
-        for &pod in &context.world.workload(target).pods {
-            let state = context.world.pod(pod);
-            if state.phase == PodPhase::Running
-                && let Some(at) = usage_loop::place_of(&state.spec, recommended.container)
-            {
-                pods += 1;
-                let requests = state.spec.containers[at].effective_requests();
-                request.add(&Resources::cpu_memory(requests.cpu_milli(), requests.memory_bytes()));
-            }
-        }
-        let used = own.observed.used.iter().find(|seen| seen.container == recommended.container);
-        samples.push(RecommendationSample {
-            at: now,
-            container: recommended.container,
-            pods: u32::try_from(pods).unwrap_or(u32::MAX),
-            request: mean(&request, pods),
-            used: used.map_or_else(Resources::new, Seen::mean),
-            target: recommended.target.clone(),
-            lower_bound: recommended.lower_bound.clone(),
-            upper_bound: recommended.upper_bound.clone(),
-            uncapped_target: recommended.uncapped_target.clone(),
-        });
-    }
-    for sample in samples {
-        context.world.note_recommendation(facts, sample);
-    }
-}
-
 fn mean(sum: &Resources, pods: i64) -> Resources {
     let mut mean = Resources::new();
     for (name, amount) in sum.iter() {
         mean.set(name, amount / pods.max(1));
     }
     mean
-}
-
-/// The last row of the report: what is recommended as the run ends.
-pub(in crate::actors) fn end(context: &mut Context<'_>, now: SimTime) {
-    for place in 0..context.vertical.autoscalers.len() {
-        let own = &context.vertical.autoscalers[place];
-        if let Some(target) = own.target.filter(|_| !own.retired && own.observed.reported != Some(now)) {
-            write(context, now, (place, target));
-        }
-        let Context { world, vertical, .. } = context;
-        let own = &vertical.autoscalers[place];
-        for seen in &own.observed.used {
-            if let Some(facts) = own.facts {
-                world.note_use(facts, seen.container, seen.run.0, seen.run.1);
-            }
-        }
-    }
 }

@@ -1,39 +1,51 @@
 //! The recommender's loop: every minute it looks at what pods use, and recommends.
 
-use super::{Autoscaler, observing};
-use crate::actors::context::Context;
+use super::{Autoscaler, Vertical};
 use crate::actors::event::{VerticalEvent, class};
+use crate::actors::load_loop::Loads;
+use crate::actors::metrics_server::MetricsServer;
+use crate::actors::sim::Sim;
+use crate::actors::usage_loop::Usages;
 use crate::domain::vertical::ContainerRecommendation;
 use crate::domain::{ResourceName, SimTime, WorkloadId};
 use crate::world::record::EventKind;
 
-/// The recommender's loop: it reads what pods use, and recommends.
-pub(in crate::actors) fn recommend(context: &mut Context<'_>, now: SimTime) {
-    let interval = context.vertical.recommending.interval;
-    context.queue.schedule_in(interval, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
-    for place in 0..context.vertical.autoscalers.len() {
-        let own = &context.vertical.autoscalers[place];
-        let Some(target) = own.target.filter(|_| own.is_recommended_for()) else { continue };
-        observing::follow_pods(context, now, (place, target));
-        observing::read(context, now, (place, target));
-        conclude(context, now, (place, target));
+impl Vertical {
+    /// The recommender's loop: it reads what pods use, and recommends.
+    pub(in crate::actors) fn recommend(
+        &mut self,
+        sim: &mut Sim<'_>,
+        loads: &mut Loads,
+        metrics: &mut MetricsServer,
+        usages: &Usages,
+        now: SimTime,
+    ) {
+        let interval = self.recommending.interval;
+        sim.queue.schedule_in(interval, class::REPLICA_AUTOSCALER, VerticalEvent::Recommend);
+        for place in 0..self.autoscalers.len() {
+            let own = &self.autoscalers[place];
+            let Some(target) = own.target.filter(|_| own.is_recommended_for()) else { continue };
+            self.follow_pods(sim, now, (place, target));
+            self.read(sim, loads, metrics, usages, now, (place, target));
+            self.conclude(sim, now, (place, target));
+        }
     }
-}
 
-/// A look is over: what it recommends is worked out.
-fn conclude(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let at = context.vertical.calendar(now);
-    let own = &mut context.vertical.autoscalers[place];
-    own.recommender.forget(at);
-    let recommends = |own: &Autoscaler| own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
-    let before = recommends(own);
-    let recommended = own.recommender.recommend(&own.spec, &own.selector);
-    own.spec.recommendation = Some(own.without_unknown(recommended));
-    if !before && recommends(own) {
-        let message = format!("VerticalPodAutoscaler {}", own.spec.name);
-        context.world.note(now, EventKind::RecommendationProvided, Some(target), message);
+    /// A look is over: what it recommends is worked out.
+    fn conclude(&mut self, sim: &mut Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
+        let at = self.calendar(now);
+        let own = &mut self.autoscalers[place];
+        own.recommender.forget(at);
+        let recommends = |own: &Autoscaler| own.spec.recommendation.as_ref().is_some_and(|all| !all.is_empty());
+        let before = recommends(own);
+        let recommended = own.recommender.recommend(&own.spec, &own.selector);
+        own.spec.recommendation = Some(own.without_unknown(recommended));
+        if !before && recommends(own) {
+            let message = format!("VerticalPodAutoscaler {}", own.spec.name);
+            sim.world.note(now, EventKind::RecommendationProvided, Some(target), message);
+        }
+        self.note(sim, now, (place, target));
     }
-    observing::note(context, now, (place, target));
 }
 
 impl Autoscaler {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::respecified;
 use crate::actors::context::Context;
-use crate::actors::{cpu_shares, load_loop, metrics_server, quotas, scheduler_loop, usage_loop};
+use crate::actors::load_loop;
 use crate::cluster::PodPhase;
 use crate::domain::{KubernetesVersion, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
 use crate::world::record::{EventKind, VerticalMeans};
@@ -77,7 +77,7 @@ fn taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) ->
     let state = context.world.pod(pod);
     let Some(wanted) = respecified(&state.spec, containers) else { return Ok(None) };
     let lowers = lowers_memory_limit(&state.spec, &wanted) && release.minor() < LOWERS_MEMORY_FROM;
-    let beyond = || quotas::refuses_resize(context, pod, &wanted).is_some();
+    let beyond = || context.quotas.refuses_resize(&context.sim, &context.vertical, pod, &wanted).is_some();
     if release.minor() < RESIZES_FROM || lowers || !keeps_quality(&state.spec, &wanted) || beyond() {
         return Err(Refused);
     }
@@ -147,8 +147,8 @@ fn condition(context: &mut Context<'_>, now: SimTime, pod: PodId, wanted: &PodSp
     if !requests.fits(&left) {
         return Some(ResizeCondition::Deferred);
     }
-    let for_requests = metrics_server::memory_for_requests(context, now, pod);
-    let used = usage_loop::memory_of_containers(context, pod, for_requests)?;
+    let for_requests = context.metrics.memory_for_requests(&context.sim, &mut context.loads, now, pod);
+    let used = context.usages.memory_of_containers(&context.sim, pod, for_requests)?;
     let limits = wanted.containers.iter().map(|own| own.limits.find(ResourceName::MEMORY));
     let too_low = used.iter().zip(limits).any(|(used, limit)| limit.is_some_and(|limit| *used > limit));
     too_low.then_some(ResizeCondition::Error)
@@ -186,14 +186,14 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, pod: PodId, spec: Arc<PodS
     let state = context.world.pod(pod);
     let (workload, ready) = (state.workload, state.is_ready());
     context.vertical.resizes.waiting.remove(&pod);
-    metrics_server::pod_resizes(context, pod);
+    context.metrics.pod_resizes(&context.sim, &mut context.loads, pod);
     if ready {
-        cpu_shares::pod_unready(context, pod);
+        context.cpu_shares.pod_unready(&context.sim, &mut context.loads, pod);
     }
     context.world.resize_pod(pod, spec, now, reason);
     if ready {
-        cpu_shares::pod_ready(context, pod);
+        context.cpu_shares.pod_ready(&mut context.sim, &mut context.loads, pod);
     }
-    scheduler_loop::pod_resized(context, now, pod);
+    context.scheduler.pod_resized(&mut context.sim, &mut context.volumes, now, pod);
     load_loop::replicas_changed(context, now, workload);
 }

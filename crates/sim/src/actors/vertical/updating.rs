@@ -6,6 +6,7 @@ use super::{Vertical, acts, container_states, resizing};
 use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::actors::eviction;
+use crate::actors::sim::Sim;
 use crate::actors::workload_controllers::pod_uid;
 use crate::cluster::{PodPhase, SpecId, WorkloadKind};
 use crate::domain::vertical::ContainerRecommendation;
@@ -18,54 +19,129 @@ use nodecast_vpa::{
 
 /// One pass over the pods of every VerticalPodAutoscaler.
 pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
-    context.queue.schedule_in(context.vertical.updating.interval, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
+    context.sim.queue.schedule_in(context.vertical.updating.interval, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
     resizing::try_again(context, now);
     for place in 0..context.vertical.autoscalers.len() {
         let own = &context.vertical.autoscalers[place];
         let mode = context.vertical.updating.mode(&own.spec.update);
         let Some(target) = own.target.filter(|_| !own.retired && acts(mode)) else { continue };
         // Of several for one workload only one counts.
-        if context.vertical.of(target) == Some(place) && wants_a_look(context, now, (place, target)) {
+        if context.vertical.of(target) == Some(place)
+            && context.vertical.wants_a_look(&context.sim, now, (place, target))
+        {
             pass(context, now, (place, target));
         }
     }
 }
 
-/// Whether a pod wants a change: it requests what is out of bounds, has had a quick kill or a resize that has not come off, or it is old enough
-/// for any change that is large enough. What pods request is looked at once for all that request the same.
-fn wants_a_look(context: &Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
-    let vertical = &context.vertical;
-    let own = &vertical.autoscalers[place];
-    let recommendation = own.spec.recommendation.as_deref().unwrap_or_default();
-    let limits = vertical.limits_of(own.spec.name.namespace);
-    let looked_at = |pod: &&PodId| {
-        let state = context.world.pod(**pod);
-        state.node.is_some() && state.is_active()
-    };
-    let pods = || context.world.workload(target).pods.iter().filter(looked_at);
-    if recommendation.is_empty() || is_left_alone(vertical, place, pods().count()) {
-        return false;
-    }
-    let mut known: Vec<(SpecId, bool, bool)> = Vec::new();
-    for &pod in pods() {
-        let state = context.world.pod(pod);
-        if has_quick_kill(vertical, place, pod) || vertical.resizes.condition(pod).is_some() {
-            return true;
-        }
-        let (outside, large) = match known.iter().find(|(spec, ..)| *spec == state.spec_id) {
-            Some((_, outside, large)) => (*outside, *large),
-            None => {
-                let found = by_request(context, (place, &limits), recommendation, pod);
-                known.push((state.spec_id, found.0, found.1));
-                found
-            }
+impl Vertical {
+    /// Whether a pod wants a change: it requests what is out of bounds, has had a quick kill or a resize that has not come off, or it is old enough
+    /// for any change that is large enough. What pods request is looked at once for all that request the same.
+    fn wants_a_look(&self, sim: &Sim<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
+        let own = &self.autoscalers[place];
+        let recommendation = own.spec.recommendation.as_deref().unwrap_or_default();
+        let limits = self.limits_of(own.spec.name.namespace);
+        let looked_at = |pod: &&PodId| {
+            let state = sim.world.pod(**pod);
+            state.node.is_some() && state.is_active()
         };
-        let old = state.started.is_some_and(|started| now >= started + vertical.updating.lifetime_threshold);
-        if outside || (large && old) {
-            return true;
+        let pods = || sim.world.workload(target).pods.iter().filter(looked_at);
+        if recommendation.is_empty() || is_left_alone(self, place, pods().count()) {
+            return false;
+        }
+        let mut known: Vec<(SpecId, bool, bool)> = Vec::new();
+        for &pod in pods() {
+            let state = sim.world.pod(pod);
+            if has_quick_kill(self, place, pod) || self.resizes.condition(pod).is_some() {
+                return true;
+            }
+            let (outside, large) = match known.iter().find(|(spec, ..)| *spec == state.spec_id) {
+                Some((_, outside, large)) => (*outside, *large),
+                None => {
+                    let found = self.by_request(sim, (place, &limits), recommendation, pod);
+                    known.push((state.spec_id, found.0, found.1));
+                    found
+                }
+            };
+            let old = state.started.is_some_and(|started| now >= started + self.updating.lifetime_threshold);
+            if outside || (large && old) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether what a pod requests is out of bounds, and whether the change would be large enough.
+    fn by_request(
+        &self,
+        sim: &Sim<'_>,
+        (place, limits): (usize, &NamespaceLimits),
+        recommendation: &[ContainerRecommendation],
+        pod: PodId,
+    ) -> (bool, bool) {
+        let spec = &self.autoscalers[place].spec;
+        let containers = container_states(&sim.world.pod(pod).spec);
+        let Ok(capped) = cap(recommendation, spec, &containers, limits) else { return (true, true) };
+        let asks = priority(&capped, &self.to_update(sim, pod, containers));
+        (asks.outside_range, asks.change >= self.updating.update_threshold)
+    }
+
+    fn to_update(&self, sim: &Sim<'_>, pod: PodId, containers: Vec<super::ContainerState>) -> PodToUpdate {
+        let (state, vertical) = (sim.world.pod(pod), self);
+        PodToUpdate {
+            name: self.name_of(sim, pod),
+            uid: pod_uid(sim, pod),
+            started: state.started.map(|started| vertical.calendar(started)),
+            // Containers that start anew after a kill leave the pod Running.
+            pending: state.phase != PodPhase::Running && state.restarts == 0,
+            resize: vertical.resizes.condition(pod),
+            containers,
+            observed: None,
+            restarts_on_resize: false,
+            terminations: vertical.terminations.get(&pod).cloned().unwrap_or_default(),
         }
     }
-    false
+
+    /// The name of a pod, where the recommender has it already as that has it.
+    fn name_of(&self, sim: &Sim<'_>, pod: PodId) -> ObjectName {
+        let state = sim.world.pod(pod);
+        let known = self.of(state.workload).and_then(|own| self.autoscalers[own].pods.get(&pod));
+        let name = || Symbol::new(sim.world.pod_name(pod));
+        known.map_or_else(|| ObjectName { namespace: state.namespace, name: name() }, |known| known.name)
+    }
+
+    /// The pods of a workload with their names.
+    pub(super) fn named_pods(&self, sim: &Sim<'_>, target: WorkloadId) -> Vec<(ObjectName, PodId)> {
+        sim.world.workload(target).pods.iter().map(|&pod| (self.name_of(sim, pod), pod)).collect()
+    }
+
+    /// The pods of a workload by what controls each: its ReplicaSets, or itself.
+    pub(super) fn groups(&self, sim: &Sim<'_>, target: WorkloadId) -> Vec<PodGroup> {
+        let workload = sim.world.workload(target);
+        let mut of_revision: BTreeMap<u32, Vec<PodToUpdate>> = BTreeMap::new();
+        for &pod in &workload.pods {
+            let state = sim.world.pod(pod);
+            if state.node.is_some() && state.is_active() {
+                let revision = if workload.kind == WorkloadKind::Deployment { state.revision } else { 0 };
+                of_revision.entry(revision).or_default().push(self.to_update(sim, pod, container_states(&state.spec)));
+            }
+        }
+        let alone = of_revision.len() == 1;
+        let group = |pods: Vec<PodToUpdate>| {
+            let controller = match workload.kind {
+                // While a rollout goes on each ReplicaSet is taken to want the pods that it has.
+                WorkloadKind::Deployment if !alone => ControllerKind::Replicated(pods.len() as i64),
+                WorkloadKind::Deployment | WorkloadKind::StatefulSet => {
+                    ControllerKind::Replicated(i64::from(workload.replicas))
+                }
+                WorkloadKind::DaemonSet => ControllerKind::Replicated(i64::from(workload.ready)),
+                WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob => ControllerKind::Job,
+                WorkloadKind::Pods => ControllerKind::Custom,
+            };
+            PodGroup { controller, pods }
+        };
+        of_revision.into_values().map(group).collect()
+    }
 }
 
 /// Whether there are fewer pods than the updater ever touches, whatever controls each.
@@ -82,80 +158,9 @@ fn has_quick_kill(vertical: &Vertical, place: usize, pod: PodId) -> bool {
     ended.is_some_and(|all| all.iter().any(|last| last.out_of_memory && last.ran_for < soon))
 }
 
-/// Whether what a pod requests is out of bounds, and whether the change would be large enough.
-fn by_request(
-    context: &Context<'_>,
-    (place, limits): (usize, &NamespaceLimits),
-    recommendation: &[ContainerRecommendation],
-    pod: PodId,
-) -> (bool, bool) {
-    let spec = &context.vertical.autoscalers[place].spec;
-    let containers = container_states(&context.world.pod(pod).spec);
-    let Ok(capped) = cap(recommendation, spec, &containers, limits) else { return (true, true) };
-    let asks = priority(&capped, &to_update(context, pod, containers));
-    (asks.outside_range, asks.change >= context.vertical.updating.update_threshold)
-}
-
-fn to_update(context: &Context<'_>, pod: PodId, containers: Vec<super::ContainerState>) -> PodToUpdate {
-    let (state, vertical) = (context.world.pod(pod), &context.vertical);
-    PodToUpdate {
-        name: name_of(context, pod),
-        uid: pod_uid(context, pod),
-        started: state.started.map(|started| vertical.calendar(started)),
-        // Containers that start anew after a kill leave the pod Running.
-        pending: state.phase != PodPhase::Running && state.restarts == 0,
-        resize: vertical.resizes.condition(pod),
-        containers,
-        observed: None,
-        restarts_on_resize: false,
-        terminations: vertical.terminations.get(&pod).cloned().unwrap_or_default(),
-    }
-}
-
-/// The name of a pod, where the recommender has it already as that has it.
-fn name_of(context: &Context<'_>, pod: PodId) -> ObjectName {
-    let state = context.world.pod(pod);
-    let known = context.vertical.of(state.workload).and_then(|own| context.vertical.autoscalers[own].pods.get(&pod));
-    let name = || Symbol::new(context.world.pod_name(pod));
-    known.map_or_else(|| ObjectName { namespace: state.namespace, name: name() }, |known| known.name)
-}
-
 /// What tells a pod from others of its name.
-pub(super) fn uid_of(context: &Context<'_>, pod: PodId) -> u64 {
-    pod_uid(context, pod)
-}
-
-/// The pods of a workload with their names.
-pub(super) fn named_pods(context: &Context<'_>, target: WorkloadId) -> Vec<(ObjectName, PodId)> {
-    context.world.workload(target).pods.iter().map(|&pod| (name_of(context, pod), pod)).collect()
-}
-
-/// The pods of a workload by what controls each: its ReplicaSets, or itself.
-pub(super) fn groups(context: &Context<'_>, target: WorkloadId) -> Vec<PodGroup> {
-    let workload = context.world.workload(target);
-    let mut of_revision: BTreeMap<u32, Vec<PodToUpdate>> = BTreeMap::new();
-    for &pod in &workload.pods {
-        let state = context.world.pod(pod);
-        if state.node.is_some() && state.is_active() {
-            let revision = if workload.kind == WorkloadKind::Deployment { state.revision } else { 0 };
-            of_revision.entry(revision).or_default().push(to_update(context, pod, container_states(&state.spec)));
-        }
-    }
-    let alone = of_revision.len() == 1;
-    let group = |pods: Vec<PodToUpdate>| {
-        let controller = match workload.kind {
-            // While a rollout goes on each ReplicaSet is taken to want the pods that it has.
-            WorkloadKind::Deployment if !alone => ControllerKind::Replicated(pods.len() as i64),
-            WorkloadKind::Deployment | WorkloadKind::StatefulSet => {
-                ControllerKind::Replicated(i64::from(workload.replicas))
-            }
-            WorkloadKind::DaemonSet => ControllerKind::Replicated(i64::from(workload.ready)),
-            WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob => ControllerKind::Job,
-            WorkloadKind::Pods => ControllerKind::Custom,
-        };
-        PodGroup { controller, pods }
-    };
-    of_revision.into_values().map(group).collect()
+pub(super) fn uid_of(sim: &Sim<'_>, pod: PodId) -> u64 {
+    pod_uid(sim, pod)
 }
 
 /// The API server, as the updater asks it.
@@ -196,7 +201,7 @@ impl Answers for Api<'_, '_> {
 
 /// A look at every pod of one VerticalPodAutoscaler.
 fn pass(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let groups = groups(context, target);
+    let groups = context.vertical.groups(&context.sim, target);
     let own = &context.vertical.autoscalers[place];
     let (vpa, facts) = (own.spec.clone(), own.facts);
     let pods: BTreeMap<ObjectName, PodId> = own.pods.iter().map(|(&pod, known)| (known.name, pod)).collect();

@@ -6,21 +6,65 @@
 //!
 //! Deviation: a volume has its new size at once; EC2 takes from minutes to hours, and modifies a volume once in six hours.
 
-use super::bind_at_once;
 use crate::actors::context::Context;
 use crate::actors::news::News;
+use crate::actors::sim::Sim;
+use crate::actors::volumes::Volumes;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim};
 use crate::domain::{SimTime, well_known};
 use crate::world::record::EventKind;
 
-/// A volume that somebody has made is there from now on; one that is there stays as it is.
-pub(in crate::actors) fn apply_volume(context: &mut Context<'_>, now: SimTime, volume: &PersistentVolume) {
-    if context.volumes.storage.volume(volume.name).is_some() {
-        return;
+impl Volumes {
+    /// A volume that somebody has made is there from now on; one that is there stays as it is.
+    pub(in crate::actors) fn apply_volume(&mut self, sim: &mut Sim<'_>, now: SimTime, volume: &PersistentVolume) {
+        if self.storage.volume(volume.name).is_some() {
+            return;
+        }
+        sim.world.note(now, EventKind::ManifestApplied, None, format!("PersistentVolume {}", volume.name));
+        self.bill(volume, now);
+        self.storage.put_volume(volume.clone());
     }
-    context.world.note(now, EventKind::ManifestApplied, None, format!("PersistentVolume {}", volume.name));
-    context.volumes.bill(volume, now);
-    context.volumes.storage.put_volume(volume.clone());
+
+    /// What the API server says against an edit of a claim.
+    fn refusal(&self, known: &PersistentVolumeClaim, edited: &PersistentVolumeClaim) -> Option<&'static str> {
+        let storage = &self.storage;
+        if edited.class != known.class {
+            return Some("`storageClassName` cannot change");
+        }
+        if edited.one_pod != known.one_pod {
+            return Some("`accessModes` cannot change");
+        }
+        if edited.volume.is_some() && edited.volume != known.volume {
+            return Some("`volumeName` cannot change");
+        }
+        if edited.bytes < known.bytes {
+            return edited.bytes.map(|_| "a claim cannot shrink: `storage`");
+        }
+        if edited.bytes == known.bytes {
+            return None;
+        }
+        let Some(volume) = storage.bound(known) else {
+            return Some("a claim without a volume cannot grow: `storage`");
+        };
+        let expandable = volume.class.and_then(|name| storage.class(name)).is_some_and(|class| class.expandable);
+        (!expandable).then_some("its class does not let a claim grow (`allowVolumeExpansion`): `storage`")
+    }
+
+    /// A claim asks for more, and its volume has it, if it is not that large already.
+    fn grow(&mut self, now: SimTime, claim: PersistentVolumeClaim) {
+        let bound = self.storage.bound(&claim).cloned();
+        self.storage.put_claim(claim);
+        let Some(volume) = bound.filter(|volume| volume.gib.is_none_or(|gib| Some(gib) < claim.gib())) else { return };
+        if volume.driver == Some(well_known::EBS_DRIVER) {
+            let known = self.disk_of.get(&volume.name).copied();
+            if let Some(disk) = known.and_then(|place| self.disks.get_mut(place)) {
+                disk.until = Some(now);
+            }
+        }
+        let volume = PersistentVolume { gib: claim.gib(), ..volume };
+        self.bill(&volume, now);
+        self.storage.put_volume(volume);
+    }
 }
 
 /// A claim comes to be, or asks for more; pods that wait for it are tried again.
@@ -30,7 +74,7 @@ pub(in crate::actors) fn apply_claim(context: &mut Context<'_>, now: SimTime, cl
     let Some(known) = known else {
         context.world.note(now, EventKind::ManifestApplied, None, named);
         context.volumes.storage.put_claim(*claim);
-        bind_at_once(context, claim);
+        context.volumes.bind_at_once(&context.sim, claim);
         return context.tell(now, News::ClaimMade(claim.namespace, claim.name));
     };
     if context.volumes.leaving.contains(&(claim.namespace, claim.name)) {
@@ -39,57 +83,11 @@ pub(in crate::actors) fn apply_claim(context: &mut Context<'_>, now: SimTime, cl
         );
         return context.world.note_unmet(now, text);
     }
-    if let Some(why) = refusal(context, &known, claim) {
+    if let Some(why) = context.volumes.refusal(&known, claim) {
         return context.world.note_unmet(now, format!("{why} of the {named}: nothing of it was changed"));
     }
     if claim.bytes > known.bytes {
         context.world.note(now, EventKind::ManifestApplied, None, named);
-        grow(context, now, PersistentVolumeClaim { bytes: claim.bytes, ..known });
+        context.volumes.grow(now, PersistentVolumeClaim { bytes: claim.bytes, ..known });
     }
-}
-
-/// What the API server says against an edit of a claim.
-fn refusal(
-    context: &Context<'_>,
-    known: &PersistentVolumeClaim,
-    edited: &PersistentVolumeClaim,
-) -> Option<&'static str> {
-    let storage = &context.volumes.storage;
-    if edited.class != known.class {
-        return Some("`storageClassName` cannot change");
-    }
-    if edited.one_pod != known.one_pod {
-        return Some("`accessModes` cannot change");
-    }
-    if edited.volume.is_some() && edited.volume != known.volume {
-        return Some("`volumeName` cannot change");
-    }
-    if edited.bytes < known.bytes {
-        return edited.bytes.map(|_| "a claim cannot shrink: `storage`");
-    }
-    if edited.bytes == known.bytes {
-        return None;
-    }
-    let Some(volume) = storage.bound(known) else {
-        return Some("a claim without a volume cannot grow: `storage`");
-    };
-    let expandable = volume.class.and_then(|name| storage.class(name)).is_some_and(|class| class.expandable);
-    (!expandable).then_some("its class does not let a claim grow (`allowVolumeExpansion`): `storage`")
-}
-
-/// A claim asks for more, and its volume has it, if it is not that large already.
-fn grow(context: &mut Context<'_>, now: SimTime, claim: PersistentVolumeClaim) {
-    let volumes = &mut context.volumes;
-    let bound = volumes.storage.bound(&claim).cloned();
-    volumes.storage.put_claim(claim);
-    let Some(volume) = bound.filter(|volume| volume.gib.is_none_or(|gib| Some(gib) < claim.gib())) else { return };
-    if volume.driver == Some(well_known::EBS_DRIVER) {
-        let known = volumes.disk_of.get(&volume.name).copied();
-        if let Some(disk) = known.and_then(|place| volumes.disks.get_mut(place)) {
-            disk.until = Some(now);
-        }
-    }
-    let volume = PersistentVolume { gib: claim.gib(), ..volume };
-    volumes.bill(&volume, now);
-    volumes.storage.put_volume(volume);
 }

@@ -14,6 +14,7 @@ use super::Volumes;
 use crate::actors::context::Context;
 use crate::actors::event::{NodeEvent, class};
 use crate::actors::news::News;
+use crate::actors::sim::Sim;
 use crate::cluster::NodeOrigin;
 use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
@@ -27,35 +28,49 @@ pub(crate) const EBS_DAEMON_SET: &str = "ebs-csi-node";
 /// Source: measured, aws-ebs-csi-driver issue 2447 (v1.39, 2025-04).
 pub(in crate::actors) const DRIVER_REGISTERS: SimDuration = SimDuration::from_millis(2_500);
 
-/// A node is there with all that runs on it: its driver has reported how many volumes it attaches.
-pub(in crate::actors) fn node_found(context: &mut Context<'_>, node: NodeId, instance_type: Symbol) {
-    if let Some(limit) = limit(context, instance_type) {
-        context.volumes.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
+impl Volumes {
+    /// A node is there with all that runs on it: its driver has reported how many volumes it attaches.
+    pub(in crate::actors) fn node_found(&mut self, sim: &Sim<'_>, node: NodeId, instance_type: Symbol) {
+        if let Some(limit) = limit(sim, instance_type) {
+            self.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
+        }
+    }
+
+    /// A new node has registered: its driver has yet to start, where its DaemonSet is known.
+    pub(in crate::actors) fn node_registered(&mut self, sim: &mut Sim<'_>, node: NodeId, instance_type: Symbol) {
+        if !runs_ebs_driver(sim, node) {
+            return self.node_found(sim, node, instance_type);
+        }
+        if let Some(limit) = limit(sim, instance_type) {
+            self.unreported.insert(node, limit);
+        }
+    }
+
+    /// A pod is Ready: the driver's reports in a moment.
+    pub(in crate::actors) fn pod_ready(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        let state = sim.world.pod(pod);
+        let Some(node) = state.node.filter(|node| state.daemon && self.unreported.contains_key(node)) else {
+            return;
+        };
+        let is_driver = sim.world.workload(state.workload).name.name.as_str() == EBS_DAEMON_SET;
+        if is_driver && self.limits(node).is_empty() {
+            sim.queue.schedule(now + DRIVER_REGISTERS, class::MACHINES, NodeEvent::DriverRegistered(node));
+        }
     }
 }
 
-/// A new node has registered: its driver has yet to start, where its DaemonSet is known.
-pub(in crate::actors) fn node_registered(context: &mut Context<'_>, node: NodeId, instance_type: Symbol) {
-    if !runs_ebs_driver(context, node) {
-        return node_found(context, node, instance_type);
-    }
-    if let Some(limit) = limit(context, instance_type) {
-        context.volumes.unreported.insert(node, limit);
-    }
-}
-
-fn limit(context: &Context<'_>, instance_type: Symbol) -> Option<u32> {
-    let kind = context.setup.region.instance_type(instance_type).filter(|_| !context.setup.storage.is_empty())?;
+fn limit(sim: &Sim<'_>, instance_type: Symbol) -> Option<u32> {
+    let kind = sim.setup.region.instance_type(instance_type).filter(|_| !sim.setup.storage.is_empty())?;
     Some(ebs_attach_limit(&kind.facts))
 }
 
 /// Whether the driver of EBS volumes has a pod on the node: its DaemonSet is there, and the node is one that it selects and tolerates.
-pub(in crate::actors) fn runs_ebs_driver(context: &Context<'_>, node: NodeId) -> bool {
-    let host = context.world.node(node);
+pub(in crate::actors) fn runs_ebs_driver(sim: &Sim<'_>, node: NodeId) -> bool {
+    let host = sim.world.node(node);
     if matches!(host.origin, NodeOrigin::Fargate(_)) {
         return false;
     }
-    let daemons = &context.setup.policy.manifests.daemon_sets;
+    let daemons = &sim.setup.policy.manifests.daemon_sets;
     daemons.iter().filter(|set| set.name.name.as_str() == EBS_DAEMON_SET).any(|set| {
         let lasts =
             |taint: &&Taint| taint.effect != TaintEffect::PreferNoSchedule && taint.key != well_known::TAINT_NOT_READY;
@@ -63,18 +78,6 @@ pub(in crate::actors) fn runs_ebs_driver(context: &Context<'_>, node: NodeId) ->
         set.template.selects_node(&host.labels, host.name.as_str())
             && first_untolerated(repelling, &set.template.tolerations).is_none()
     })
-}
-
-/// A pod is Ready: the driver's reports in a moment.
-pub(in crate::actors) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
-    let Some(node) = state.node.filter(|node| state.daemon && context.volumes.unreported.contains_key(node)) else {
-        return;
-    };
-    let is_driver = context.world.workload(state.workload).name.name.as_str() == EBS_DAEMON_SET;
-    if is_driver && context.volumes.limits(node).is_empty() {
-        context.queue.schedule(now + DRIVER_REGISTERS, class::MACHINES, NodeEvent::DriverRegistered(node));
-    }
 }
 
 /// The driver of a node has reported: kube-scheduler counts its volumes from now on.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::super::context::Context;
 use super::super::news::News;
+use super::super::sim::Sim;
 use super::owned_template;
 use crate::cluster::NewWorkload;
 use crate::domain::pod::OwnerKind;
@@ -46,7 +47,7 @@ pub(in crate::actors) fn create(
 
 /// A pod is there whose owner is not: it stays as it is, and nobody makes it again.
 pub(in crate::actors) fn find(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
     namespace: Symbol,
     spec: &PodSpec,
     name: String,
@@ -54,17 +55,17 @@ pub(in crate::actors) fn find(
 ) -> PodId {
     let mut template = owned_template(spec, if spec.owner == OwnerKind::Node { spec.owner } else { OwnerKind::None });
     template.node_name = None;
-    let (workload, _) = owner(context, namespace, &template);
-    let revision = context.world.revision_of(workload, template);
-    let replicas = context.world.workload(workload).replicas;
-    context.world.count_bare_pods(workload, replicas + 1);
-    context.world.find_pod((workload, revision), name, created, None)
+    let (workload, _) = owner(sim, namespace, &template);
+    let revision = sim.world.revision_of(workload, template);
+    let replicas = sim.world.workload(workload).replicas;
+    sim.world.count_bare_pods(workload, replicas + 1);
+    sim.world.find_pod((workload, revision), name, created, None)
 }
 
 /// What stands for the owner of a namespace's pods without one, and whether it is new.
-fn owner(context: &mut Context<'_>, namespace: Symbol, template: &PodSpec) -> (WorkloadId, bool) {
+fn owner(sim: &mut Sim<'_>, namespace: Symbol, template: &PodSpec) -> (WorkloadId, bool) {
     let name = ObjectName { namespace, name: Symbol::new(OWNER) };
-    if let Some(known) = context.workload_named(name) {
+    if let Some(known) = sim.workload_named(name) {
         return (known, false);
     }
     let new = NewWorkload {
@@ -75,11 +76,11 @@ fn owner(context: &mut Context<'_>, namespace: Symbol, template: &PodSpec) -> (W
         template: Arc::new(template.clone()),
         replicas: 0,
     };
-    (context.world.add_workload(new, false), true)
+    (sim.world.add_workload(new, false), true)
 }
 
 /// A pod of the namespace's is gone.
-pub(super) fn reconcile(context: &mut Context<'_>, workload: WorkloadId) {
-    let left = context.world.workload(workload).pods.len() as u32;
-    context.world.count_bare_pods(workload, left);
+pub(super) fn reconcile(sim: &mut Sim<'_>, workload: WorkloadId) {
+    let left = sim.world.workload(workload).pods.len() as u32;
+    sim.world.count_bare_pods(workload, left);
 }

@@ -6,9 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
+use super::super::kubelet;
 use super::super::news::News;
-use super::super::{kubelet, quotas};
+use super::super::sim::Sim;
 use super::{REACTION, begin_workload, is_available, refuse_edit, wake, wake_after};
+use crate::actors::workload_controllers::Controllers;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::daemon_tolerations::daemon_tolerations;
 use crate::domain::pod::{IntOrPercent, OwnerKind};
@@ -46,7 +48,7 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, daemon_s
         context.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
         let before = context.controllers.daemon_sets.insert(workload, daemons);
         if before.is_none_or(|before| before.applied.template != daemon_set.template) {
-            update(context, now, workload, &daemon_set.template);
+            context.controllers.update(&mut context.sim, now, workload, &daemon_set.template);
         }
         return;
     }
@@ -60,18 +62,43 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, daemon_s
     }
 }
 
-/// Pods that are of the new template already, from before a template in between, stay.
-///
-/// Source: `update.go`, `constructHistory`, which takes up the revision that is alike.
-fn update(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, template: &PodSpec) {
-    let template = super::owned_template(&daemon_template(template), OwnerKind::DaemonSet);
-    let revision = context.world.revision_of(workload, template);
-    context.world.use_revision(workload, revision);
-    context.world.note(now, EventKind::RolloutStarted, Some(workload), format!("to revision {}", revision + 1));
-    if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
-        own.rolling = own.applied.max_unavailable.is_some();
+impl Controllers {
+    /// Pods that are of the new template already, from before a template in between, stay.
+    ///
+    /// Source: `update.go`, `constructHistory`, which takes up the revision that is alike.
+    fn update(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, template: &PodSpec) {
+        let template = super::owned_template(&daemon_template(template), OwnerKind::DaemonSet);
+        let revision = sim.world.revision_of(workload, template);
+        sim.world.use_revision(workload, revision);
+        sim.world.note(now, EventKind::RolloutStarted, Some(workload), format!("to revision {}", revision + 1));
+        if let Some(own) = self.daemon_sets.get_mut(&workload) {
+            own.rolling = own.applied.max_unavailable.is_some();
+        }
+        wake(sim, workload);
     }
-    wake(context, workload);
+
+    /// A pod has become Ready: an update may go on.
+    pub(super) fn daemon_ready(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
+        let Some(own) = self.daemon_sets.get(&workload).filter(|own| own.rolling) else { return };
+        let min_ready = own.applied.min_ready;
+        wake_after(sim, workload, min_ready);
+    }
+
+    /// Notes the end of an update: all pods are of the present template and available.
+    fn finish_daemon_update(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, min_ready: SimDuration) {
+        let state = sim.world.workload(workload);
+        let current = state.revision;
+        let done = state
+            .pods
+            .iter()
+            .all(|&pod| sim.world.pod(pod).revision == current && is_available(sim, now, pod, min_ready));
+        if done {
+            if let Some(own) = self.daemon_sets.get_mut(&workload) {
+                own.rolling = false;
+            }
+            sim.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
+        }
+    }
 }
 
 /// A node has registered: the daemons that it wants are made.
@@ -144,9 +171,9 @@ fn manage(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, (node, 
 /// Whether a pod of the DaemonSet that is on the node stays there: a node of its own with no `NoExecute` taint that it does not tolerate.
 ///
 /// Source: `daemon_controller.go`, `NodeShouldRunDaemonPod`.
-fn keeps(context: &Context<'_>, workload: WorkloadId, node: NodeId) -> bool {
-    let host = context.world.node(node);
-    let template = &context.world.workload(workload).template;
+fn keeps(sim: &Sim<'_>, workload: WorkloadId, node: NodeId) -> bool {
+    let host = sim.world.node(node);
+    let template = &sim.world.workload(workload).template;
     let ending = host.taints.iter().filter(|taint| taint.effect == TaintEffect::NoExecute);
     template.selects_node(&host.labels, host.name.as_str())
         && first_untolerated(ending, &template.tolerations).is_none()
@@ -163,9 +190,9 @@ pub(in crate::actors) fn node_found(context: &mut Context<'_>, now: SimTime, nod
 }
 
 /// A daemon is gone: the controller looks whether its node wants another.
-pub(in crate::actors) fn pod_gone(context: &mut Context<'_>, pod: PodId) {
-    if context.world.pod(pod).daemon {
-        context.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::DaemonGone(pod));
+pub(in crate::actors) fn pod_gone(sim: &mut Sim<'_>, pod: PodId) {
+    if sim.world.pod(pod).daemon {
+        sim.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::DaemonGone(pod));
     }
 }
 
@@ -186,16 +213,9 @@ pub(in crate::actors) fn come_back(context: &mut Context<'_>, now: SimTime, pod:
 }
 
 /// Whether daemons are made for the node: it has registered, and nobody removes it.
-fn stays(context: &Context<'_>, node: NodeId) -> bool {
-    let host = context.world.node(node);
+fn stays(sim: &Sim<'_>, node: NodeId) -> bool {
+    let host = sim.world.node(node);
     host.phase == NodePhase::Registered && host.deletion_requested.is_none()
-}
-
-/// A pod has become Ready: an update may go on.
-pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
-    let Some(own) = context.controllers.daemon_sets.get(&workload).filter(|own| own.rolling) else { return };
-    let min_ready = own.applied.min_ready;
-    wake_after(context, workload, min_ready);
 }
 
 /// After an edit: whatever the strategy, pods go at once from nodes that are not selected any longer and come to those that are. In the
@@ -216,7 +236,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     let surge = surge.of_rounded_up(of_nodes.len() as i64);
     if surge > 0 {
         surge_step(context, now, (workload, min_ready), &of_nodes, surge);
-        finish_update(context, now, workload, min_ready);
+        context.controllers.finish_daemon_update(&mut context.sim, now, workload, min_ready);
         return;
     }
     let state = context.world.workload(workload);
@@ -231,14 +251,14 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     for pod in go {
         kubelet::delete(context, now, pod, false, "its template has changed");
     }
-    finish_update(context, now, workload, min_ready);
+    context.controllers.finish_daemon_update(&mut context.sim, now, workload, min_ready);
 }
 
 /// Pods of the DaemonSet by their node.
-fn pods_of_nodes(context: &Context<'_>, workload: WorkloadId) -> BTreeMap<NodeId, Vec<PodId>> {
+fn pods_of_nodes(sim: &Sim<'_>, workload: WorkloadId) -> BTreeMap<NodeId, Vec<PodId>> {
     let mut of_nodes: BTreeMap<NodeId, Vec<PodId>> = BTreeMap::new();
-    for &pod in &context.world.workload(workload).pods {
-        if let Some(node) = context.world.pod(pod).pinned {
+    for &pod in &sim.world.workload(workload).pods {
+        if let Some(node) = sim.world.pod(pod).pinned {
             of_nodes.entry(node).or_default().push(pod);
         }
     }
@@ -287,22 +307,6 @@ fn surge_step(
     }
 }
 
-/// Notes the end of an update: all pods are of the present template and available.
-fn finish_update(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, min_ready: SimDuration) {
-    let state = context.world.workload(workload);
-    let current = state.revision;
-    let done = state
-        .pods
-        .iter()
-        .all(|&pod| context.world.pod(pod).revision == current && is_available(context, now, pod, min_ready));
-    if done {
-        if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
-            own.rolling = false;
-        }
-        context.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
-    }
-}
-
 /// Makes the daemon of a node, if it wants one, when the controller may.
 fn place(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
     if !wants(context, workload, node) {
@@ -331,7 +335,7 @@ pub(in crate::actors) fn due(context: &mut Context<'_>, now: SimTime, workload: 
 
 fn make(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
     let revision = context.world.workload(workload).revision;
-    if !quotas::admits(context, now, workload, revision) {
+    if !context.quotas.admits(&mut context.sim, &mut context.vertical, now, workload, revision) {
         return;
     }
     let pod = context.world.create_pod(workload, Some(node), now);
@@ -339,16 +343,16 @@ fn make(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: Nod
 }
 
 /// Whether a node is to have a pod of the DaemonSet.
-fn wants(context: &Context<'_>, workload: WorkloadId, node: NodeId) -> bool {
+fn wants(sim: &Sim<'_>, workload: WorkloadId, node: NodeId) -> bool {
     // A machine of Fargate is its pod's alone.
-    if matches!(context.world.node(node).origin, NodeOrigin::Fargate(_)) {
+    if matches!(sim.world.node(node).origin, NodeOrigin::Fargate(_)) {
         return false;
     }
-    if !stays(context, node) || context.world.workload(workload).deleted {
+    if !stays(sim, node) || sim.world.workload(workload).deleted {
         return false;
     }
-    let host = context.world.node(node);
-    let template = &context.world.workload(workload).template;
+    let host = sim.world.node(node);
+    let template = &sim.world.workload(workload).template;
     let repelling = host.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
     template.selects_node(&host.labels, host.name.as_str())
         && first_untolerated(repelling, &template.tolerations).is_none()

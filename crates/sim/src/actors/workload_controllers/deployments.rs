@@ -9,8 +9,11 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::super::context::Context;
-use super::super::{kubelet, load_loop, volumes};
-use super::{begin_workload, create_pods, is_available, pod_labels, refuse_edit, replica_sets, surplus, wake};
+use super::super::sim::Sim;
+use super::super::{kubelet, load_loop};
+use super::{begin_workload, create_pods, is_available, pod_labels, refuse_edit, surplus, wake};
+use crate::actors::volumes::Volumes;
+use crate::actors::workload_controllers::Controllers;
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::workload::{Deployment, ObjectName};
 use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
@@ -63,7 +66,7 @@ struct ReplicaSet {
 pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, deployment: &Deployment) {
     let known = context.workload_named(deployment.name).filter(|id| context.controllers.deployments.contains_key(id));
     let workload = match known {
-        Some(workload) => change(context, now, workload, deployment),
+        Some(workload) => context.controllers.change_deployment(&mut context.sim, now, workload, deployment),
         None => create(context, now, deployment),
     };
     wake(context, workload);
@@ -101,91 +104,164 @@ fn limits(deployment: &Deployment) -> Option<(IntOrPercent, IntOrPercent)> {
     deployment.max_surge.zip(deployment.max_unavailable)
 }
 
-/// A count that the former manifest stated and this one does not goes back to the API's default, as `kubectl apply` has it. The selector
-/// cannot change.
-///
-/// Source: Kubernetes 1.36 `pkg/registry/apps/deployment/strategy.go`, `ValidateUpdate`.
-fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, deployment: &Deployment) -> WorkloadId {
-    context.world.note(now, EventKind::ManifestApplied, Some(workload), "Deployment");
-    if context.world.workload(workload).selector != deployment.selector {
-        refuse_edit(context, now, workload, "selector");
-        return workload;
+impl Controllers {
+    /// A count that the former manifest stated and this one does not goes back to the API's default, as `kubectl apply` has it. The selector
+    /// cannot change.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/registry/apps/deployment/strategy.go`, `ValidateUpdate`.
+    fn change_deployment(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        workload: WorkloadId,
+        deployment: &Deployment,
+    ) -> WorkloadId {
+        sim.world.note(now, EventKind::ManifestApplied, Some(workload), "Deployment");
+        if sim.world.workload(workload).selector != deployment.selector {
+            refuse_edit(sim, now, workload, "selector");
+            return workload;
+        }
+        let Some(own) = self.deployments.get_mut(&workload) else { return workload };
+        let replicas = deployment.replicas.or_else(|| own.states_replicas.then_some(1));
+        own.limits = limits(deployment);
+        own.min_ready = deployment.min_ready;
+        own.deadline = deployment.progress_deadline;
+        own.states_replicas = deployment.replicas.is_some();
+        let same_template = own.applied == deployment.template;
+        own.applied = Arc::clone(&deployment.template);
+        if let Some(replicas) = replicas.filter(|&replicas| replicas != sim.world.workload(workload).replicas) {
+            sim.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
+        }
+        if !same_template && !deployment.rolls_out {
+            let name = deployment.name;
+            let text = format!(
+                "ReplicaSet {name}: its new template is for pods made from now on, which is not simulated: all keep the former one"
+            );
+            sim.world.note_unmet(now, text);
+        } else if !same_template {
+            self.take_template(sim, now, workload, &deployment.template);
+        }
+        workload
     }
-    let Some(own) = context.controllers.deployments.get_mut(&workload) else { return workload };
-    let replicas = deployment.replicas.or_else(|| own.states_replicas.then_some(1));
-    own.limits = limits(deployment);
-    own.min_ready = deployment.min_ready;
-    own.deadline = deployment.progress_deadline;
-    own.states_replicas = deployment.replicas.is_some();
-    let same_template = own.applied == deployment.template;
-    own.applied = Arc::clone(&deployment.template);
-    if let Some(replicas) = replicas.filter(|&replicas| replicas != context.world.workload(workload).replicas) {
-        context.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
-    }
-    if !same_template && !deployment.rolls_out {
-        let name = deployment.name;
-        let text = format!(
-            "ReplicaSet {name}: its new template is for pods made from now on, which is not simulated: all keep the former one"
-        );
-        context.world.note_unmet(now, text);
-    } else if !same_template {
-        take_template(context, now, workload, &deployment.template);
-    }
-    workload
-}
 
-/// Pods are made from this template from now on: a ReplicaSet that has it already is taken up again.
-fn take_template(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, template: &PodSpec) {
-    let template = super::owned_template(template, OwnerKind::ReplicaSet);
-    let Some(own) = context.controllers.deployments.get_mut(&workload) else { return };
-    // Of a dump's template the label says another hash than of the same one that is applied later.
-    let bare = |template: &PodSpec| {
-        let mut bare = template.clone();
-        pod_labels::remove_hash(&mut bare);
-        bare
-    };
-    let wanted = bare(&template);
-    let same = |set: &ReplicaSet| bare(&set.template) == wanted;
-    let known = own.sets.iter().position(same);
-    let revision = match known {
-        Some(known) => {
-            own.sets[known].created = own.sets[known].created.max(now);
-            known as u32
-        }
-        None => {
-            let template = Arc::new(template);
-            own.sets.push(ReplicaSet {
-                template: Arc::clone(&template),
-                replicas: 0,
-                created: now,
-                annotated_replicas: 0,
-                annotated_maximum: 0,
-            });
-            context.world.add_revision(workload, template)
-        }
-    };
-    own.rolling = true;
-    own.progress = Progress { moved: now, ..Progress::default() };
-    let (limits, deadline) = (own.limits, own.deadline);
-    super::wake_after(context, workload, deadline);
-    context.world.use_revision(workload, revision);
-    let how = match limits {
-        None => "Recreate".to_owned(),
-        Some((surge, unavailable)) => {
-            let replicas = i64::from(context.world.workload(workload).replicas);
-            let limits = RollingLimits::new(replicas, surge, unavailable);
-            format!("RollingUpdate, {} more and {} fewer of {replicas}", limits.surge, limits.unavailable)
-        }
-    };
-    context.world.note(now, EventKind::RolloutStarted, Some(workload), format!("to revision {}: {how}", revision + 1));
-}
+    /// Pods are made from this template from now on: a ReplicaSet that has it already is taken up again.
+    fn take_template(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, template: &PodSpec) {
+        let template = super::owned_template(template, OwnerKind::ReplicaSet);
+        let Some(own) = self.deployments.get_mut(&workload) else { return };
+        // Of a dump's template the label says another hash than of the same one that is applied later.
+        let bare = |template: &PodSpec| {
+            let mut bare = template.clone();
+            pod_labels::remove_hash(&mut bare);
+            bare
+        };
+        let wanted = bare(&template);
+        let same = |set: &ReplicaSet| bare(&set.template) == wanted;
+        let known = own.sets.iter().position(same);
+        let revision = match known {
+            Some(known) => {
+                own.sets[known].created = own.sets[known].created.max(now);
+                known as u32
+            }
+            None => {
+                let template = Arc::new(template);
+                own.sets.push(ReplicaSet {
+                    template: Arc::clone(&template),
+                    replicas: 0,
+                    created: now,
+                    annotated_replicas: 0,
+                    annotated_maximum: 0,
+                });
+                sim.world.add_revision(workload, template)
+            }
+        };
+        own.rolling = true;
+        own.progress = Progress { moved: now, ..Progress::default() };
+        let (limits, deadline) = (own.limits, own.deadline);
+        super::wake_after(sim, workload, deadline);
+        sim.world.use_revision(workload, revision);
+        let how = match limits {
+            None => "Recreate".to_owned(),
+            Some((surge, unavailable)) => {
+                let replicas = i64::from(sim.world.workload(workload).replicas);
+                let limits = RollingLimits::new(replicas, surge, unavailable);
+                format!("RollingUpdate, {} more and {} fewer of {replicas}", limits.surge, limits.unavailable)
+            }
+        };
+        sim.world.note(now, EventKind::RolloutStarted, Some(workload), format!("to revision {}: {how}", revision + 1));
+    }
 
-/// A pod has become Ready: a rollout may go on, at once or when the pod counts as available.
-pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) {
-    replica_sets::changed(context, now, workload, revision);
-    let Some(own) = context.controllers.deployments.get(&workload).filter(|own| own.rolling) else { return };
-    let min_ready = own.min_ready;
-    super::wake_after(context, workload, min_ready);
+    /// A pod has become Ready: a rollout may go on, at once or when the pod counts as available.
+    pub(super) fn deployment_pod_ready(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        workload: WorkloadId,
+        revision: u32,
+    ) {
+        self.begin_if_changed(sim, now, workload, revision);
+        let Some(own) = self.deployments.get(&workload).filter(|own| own.rolling) else { return };
+        let min_ready = own.min_ready;
+        super::wake_after(sim, workload, min_ready);
+    }
+
+    /// Reports a rollout that has made no progress for longer than its deadline; what it does goes on.
+    ///
+    /// Source: `progress.go`, `syncRolloutStatus`; `deployment_util.go`, `DeploymentProgressing` and `DeploymentTimedOut`.
+    fn watch_progress(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, current: u32) {
+        let Some(own) = self.deployments.get(&workload).filter(|own| own.rolling) else { return };
+        let (deadline, mut progress) = (own.deadline, own.progress);
+        let mut pods = [0; 4];
+        for &pod in &sim.world.workload(workload).pods {
+            let state = sim.world.pod(pod);
+            pods[usize::from(state.revision != current)] += usize::from(state.is_active());
+            pods[2] += usize::from(state.is_active() && state.is_ready());
+            pods[3] += usize::from(is_available(sim, now, pod, own.min_ready));
+        }
+        let before = std::mem::replace(&mut progress.pods, pods);
+        if pods[0] > before[0] || pods[1] < before[1] || pods[2] > before[2] || pods[3] > before[3] {
+            progress = Progress { pods, moved: now, overdue: false };
+            super::wake_after(sim, workload, deadline);
+        } else if !progress.overdue && progress.moved + deadline <= now {
+            progress.overdue = true;
+            let message = format!(
+                "ProgressDeadlineExceeded: nothing has moved for {}, with {} pods of revision {} and {} of others, {} of all available",
+                deadline,
+                pods[0],
+                current + 1,
+                pods[1],
+                pods[3]
+            );
+            sim.world.note(now, EventKind::RolloutStalled, Some(workload), message);
+        }
+        if let Some(own) = self.deployments.get_mut(&workload) {
+            own.progress = progress;
+        }
+    }
+
+    /// Deployments whose rollouts stand still, past their deadlines, with the claim whose volume one of the new pods waits for where it is attached
+    /// to the node of another.
+    pub fn stalled(&self, sim: &Sim<'_>, volumes: &Volumes) -> Vec<(ObjectName, Option<Symbol>)> {
+        let all = self.deployments.iter();
+        let overdue = all.filter(|(_, own)| own.rolling && own.progress.overdue);
+        let told = overdue.map(|(&workload, _)| {
+            let own = sim.world.workload(workload);
+            (own.name, own.pods.iter().find_map(|&pod| volumes.waits_for(sim, pod)))
+        });
+        told.collect()
+    }
+
+    /// A ReplicaSet has made or deleted pods: a rollout may go on.
+    pub(super) fn set_changed(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
+        if self.deployments.get(&workload).is_some_and(|own| own.rolling) {
+            wake(sim, workload);
+        }
+    }
+
+    /// How many pods a ReplicaSet is to have.
+    pub(super) fn wanted(&self, workload: WorkloadId, revision: u32) -> i64 {
+        let own = self.deployments.get(&workload);
+        own.and_then(|own| own.sets.get(revision as usize)).map_or(0, |set| set.replicas)
+    }
 }
 
 /// The Deployment's ReplicaSets get their sizes, then their pods.
@@ -209,7 +285,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     for (revision, wanted) in sizes.into_iter().enumerate() {
         fill(context, now, workload, revision as u32, wanted);
     }
-    watch_progress(context, now, workload, current as u32);
+    context.controllers.watch_progress(&mut context.sim, now, workload, current as u32);
 }
 
 /// What the controller writes down of the count of the time, for [`scale_replica_sets`].
@@ -228,16 +304,8 @@ fn surge(own: &Deployed, replicas: i64) -> i64 {
 }
 
 /// The sizes in the middle of a rollout; notes its end.
-fn size_sets(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    own: &mut Deployed,
-    replicas: i64,
-    current: usize,
-) {
-    let mut views: Vec<ReplicaSetView> =
-        (0..own.sets.len()).map(|set| view(context, now, workload, own, set)).collect();
+fn size_sets(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, own: &mut Deployed, replicas: i64, current: usize) {
+    let mut views: Vec<ReplicaSetView> = (0..own.sets.len()).map(|set| view(sim, now, workload, own, set)).collect();
     let scaled = |view: &ReplicaSetView| view.replicas > 0 && view.annotated_replicas != replicas;
     if views.iter().any(scaled) {
         let sizes = scale_replica_sets(replicas, surge(own, replicas), &views, Some(current));
@@ -250,7 +318,7 @@ fn size_sets(
         Some((surge, unavailable)) => {
             roll_to_the_end(&mut views, replicas, RollingLimits::new(replicas, surge, unavailable), current);
         }
-        None => recreate(context, workload, &mut views, replicas, current),
+        None => recreate(sim, workload, &mut views, replicas, current),
     }
     for (set, view) in own.sets.iter_mut().zip(&views) {
         set.replicas = view.replicas;
@@ -259,54 +327,8 @@ fn size_sets(
         && views.iter().enumerate().all(|(set, view)| set == current || view.replicas == 0);
     if own.rolling && complete {
         own.rolling = false;
-        context.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
+        sim.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
     }
-}
-
-/// Reports a rollout that has made no progress for longer than its deadline; what it does goes on.
-///
-/// Source: `progress.go`, `syncRolloutStatus`; `deployment_util.go`, `DeploymentProgressing` and `DeploymentTimedOut`.
-fn watch_progress(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, current: u32) {
-    let Some(own) = context.controllers.deployments.get(&workload).filter(|own| own.rolling) else { return };
-    let (deadline, mut progress) = (own.deadline, own.progress);
-    let mut pods = [0; 4];
-    for &pod in &context.world.workload(workload).pods {
-        let state = context.world.pod(pod);
-        pods[usize::from(state.revision != current)] += usize::from(state.is_active());
-        pods[2] += usize::from(state.is_active() && state.is_ready());
-        pods[3] += usize::from(is_available(context, now, pod, own.min_ready));
-    }
-    let before = std::mem::replace(&mut progress.pods, pods);
-    if pods[0] > before[0] || pods[1] < before[1] || pods[2] > before[2] || pods[3] > before[3] {
-        progress = Progress { pods, moved: now, overdue: false };
-        super::wake_after(context, workload, deadline);
-    } else if !progress.overdue && progress.moved + deadline <= now {
-        progress.overdue = true;
-        let message = format!(
-            "ProgressDeadlineExceeded: nothing has moved for {}, with {} pods of revision {} and {} of others, {} of all available",
-            deadline,
-            pods[0],
-            current + 1,
-            pods[1],
-            pods[3]
-        );
-        context.world.note(now, EventKind::RolloutStalled, Some(workload), message);
-    }
-    if let Some(own) = context.controllers.deployments.get_mut(&workload) {
-        own.progress = progress;
-    }
-}
-
-/// Deployments whose rollouts stand still, past their deadlines, with the claim whose volume one of the new pods waits for where it is attached
-/// to the node of another.
-pub fn stalled(context: &Context<'_>) -> Vec<(ObjectName, Option<Symbol>)> {
-    let all = context.controllers.deployments.iter();
-    let overdue = all.filter(|(_, own)| own.rolling && own.progress.overdue);
-    let told = overdue.map(|(&workload, _)| {
-        let own = context.world.workload(workload);
-        (own.name, own.pods.iter().find_map(|&pod| volumes::waits_for(context, pod)))
-    });
-    told.collect()
 }
 
 /// Steps until nothing changes: each change of a ReplicaSet wakes the controller again within moments.
@@ -330,21 +352,21 @@ fn roll_to_the_end(views: &mut [ReplicaSetView], replicas: i64, limits: RollingL
 /// All old pods go, those that end included, before the first new one comes.
 ///
 /// Source: `recreate.go`, `rolloutRecreate`.
-fn recreate(context: &Context<'_>, workload: WorkloadId, views: &mut [ReplicaSetView], replicas: i64, current: usize) {
+fn recreate(sim: &Sim<'_>, workload: WorkloadId, views: &mut [ReplicaSetView], replicas: i64, current: usize) {
     for (_, view) in views.iter_mut().enumerate().filter(|(set, _)| *set != current) {
         view.replicas = 0;
     }
-    let state = context.world.workload(workload);
-    let old_there = state.pods.iter().any(|&pod| context.world.pod(pod).revision as usize != current);
+    let state = sim.world.workload(workload);
+    let old_there = state.pods.iter().any(|&pod| sim.world.pod(pod).revision as usize != current);
     if !old_there {
         views[current].replicas = replicas;
     }
 }
 
-fn view(context: &Context<'_>, now: SimTime, workload: WorkloadId, own: &Deployed, revision: usize) -> ReplicaSetView {
+fn view(sim: &Sim<'_>, now: SimTime, workload: WorkloadId, own: &Deployed, revision: usize) -> ReplicaSetView {
     let set = &own.sets[revision];
-    let pods = active_of(context, workload, revision as u32);
-    let available = pods.filter(|&pod| is_available(context, now, pod, own.min_ready)).count() as i64;
+    let pods = active_of(sim, workload, revision as u32);
+    let available = pods.filter(|&pod| is_available(sim, now, pod, own.min_ready)).count() as i64;
     ReplicaSetView {
         replicas: set.replicas,
         available: available.min(set.replicas),
@@ -354,25 +376,12 @@ fn view(context: &Context<'_>, now: SimTime, workload: WorkloadId, own: &Deploye
     }
 }
 
-pub(super) fn active_of(context: &Context<'_>, workload: WorkloadId, revision: u32) -> impl Iterator<Item = PodId> {
-    let pods = context.world.workload(workload).pods.iter().copied();
+pub(super) fn active_of(sim: &Sim<'_>, workload: WorkloadId, revision: u32) -> impl Iterator<Item = PodId> {
+    let pods = sim.world.workload(workload).pods.iter().copied();
     pods.filter(move |&pod| {
-        let state = context.world.pod(pod);
+        let state = sim.world.pod(pod);
         state.is_active() && state.revision == revision
     })
-}
-
-/// A ReplicaSet has made or deleted pods: a rollout may go on.
-pub(super) fn set_changed(context: &mut Context<'_>, workload: WorkloadId) {
-    if context.controllers.deployments.get(&workload).is_some_and(|own| own.rolling) {
-        wake(context, workload);
-    }
-}
-
-/// How many pods a ReplicaSet is to have.
-pub(super) fn wanted(context: &Context<'_>, workload: WorkloadId, revision: u32) -> i64 {
-    let own = context.controllers.deployments.get(&workload);
-    own.and_then(|own| own.sets.get(revision as usize)).map_or(0, |set| set.replicas)
 }
 
 /// One ReplicaSet makes what is missing and deletes what is too many.
@@ -385,7 +394,7 @@ fn fill(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision:
     }
     let went_well = match pod_change(active, wanted) {
         PodChange::Keep => return,
-        _ if replica_sets::changed(context, now, workload, revision) => return,
+        _ if context.controllers.begin_if_changed(&mut context.sim, now, workload, revision) => return,
         PodChange::Create(count) => create_pods(context, now, workload, revision, count),
         PodChange::Delete(count) => {
             for pod in surplus(context, now, workload, revision, count) {

@@ -9,9 +9,10 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
-use super::super::volumes;
+use crate::actors::sim::Sim;
+use crate::actors::volumes::Volumes;
+use crate::actors::workload_controllers::Controllers;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use crate::world::record::JobOutcomeKind;
 
@@ -50,52 +51,62 @@ pub(in crate::actors) struct History {
     pub failed: u32,
 }
 
-/// A Job has ended; without a `history` nobody but its time to live ends its stay.
-pub(in crate::actors) fn keep(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    ending: Ending,
-    history: Option<History>,
-) {
-    // How many are older than the first with claims is of no matter.
-    let none_before = context.controllers.ended_jobs.0.get(&workload).is_none_or(BTreeMap::is_empty);
-    if ending.pods.is_empty() && (history.is_none() || none_before) {
-        return;
+impl Controllers {
+    /// A Job has ended; without a `history` nobody but its time to live ends its stay.
+    pub(in crate::actors) fn keep_ended(
+        &mut self,
+        sim: &mut Sim<'_>,
+        volumes: &mut Volumes,
+        now: SimTime,
+        workload: WorkloadId,
+        ending: Ending,
+        history: Option<History>,
+    ) {
+        // How many are older than the first with claims is of no matter.
+        let none_before = self.ended_jobs.0.get(&workload).is_none_or(BTreeMap::is_empty);
+        if ending.pods.is_empty() && (history.is_none() || none_before) {
+            return;
+        }
+        let until = ending.ttl.map(|ttl| now + ttl);
+        if let Some(until) = until.filter(|_| !ending.pods.is_empty()) {
+            sim.queue.schedule(until, class::CONTROLLERS, WorkloadEvent::JobExpires(workload));
+        }
+        let kept = Kept { complete: ending.kind == JobOutcomeKind::Complete, until, pods: ending.pods };
+        let own = self.ended_jobs.0.entry(workload).or_default();
+        own.insert(ending.job, kept);
+        let mut gone = expired(own, now);
+        if let Some(History { successful, failed }) = history {
+            gone.extend(beyond(own, true, successful));
+            gone.extend(beyond(own, false, failed));
+        }
+        delete_pods(sim, volumes, &gone);
     }
-    let until = ending.ttl.map(|ttl| now + ttl);
-    if let Some(until) = until.filter(|_| !ending.pods.is_empty()) {
-        context.queue.schedule(until, class::CONTROLLERS, WorkloadEvent::JobExpires(workload));
-    }
-    let kept = Kept { complete: ending.kind == JobOutcomeKind::Complete, until, pods: ending.pods };
-    let own = context.controllers.ended_jobs.0.entry(workload).or_default();
-    own.insert(ending.job, kept);
-    let mut gone = expired(own, now);
-    if let Some(History { successful, failed }) = history {
-        gone.extend(beyond(own, true, successful));
-        gone.extend(beyond(own, false, failed));
-    }
-    delete_pods(context, &gone);
-}
 
-/// Jobs of the workload go whose time to live is over.
-pub(in crate::actors) fn expire(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let own = context.controllers.ended_jobs.0.get_mut(&workload);
-    let gone = own.map(|own| expired(own, now)).unwrap_or_default();
-    delete_pods(context, &gone);
-}
+    /// Jobs of the workload go whose time to live is over.
+    pub(in crate::actors) fn expire_ended(
+        &mut self,
+        sim: &Sim<'_>,
+        volumes: &mut Volumes,
+        now: SimTime,
+        workload: WorkloadId,
+    ) {
+        let own = self.ended_jobs.0.get_mut(&workload);
+        let gone = own.map(|own| expired(own, now)).unwrap_or_default();
+        delete_pods(sim, volumes, &gone);
+    }
 
-/// All Jobs of the workload that have ended go.
-pub(in crate::actors) fn forget(context: &mut Context<'_>, workload: WorkloadId) {
-    let own = context.controllers.ended_jobs.0.remove(&workload).unwrap_or_default();
-    let gone: Vec<PodId> = own.into_values().flat_map(|job| job.pods).collect();
-    delete_pods(context, &gone);
+    /// All Jobs of the workload that have ended go.
+    pub(in crate::actors) fn forget_ended(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
+        let own = self.ended_jobs.0.remove(&workload).unwrap_or_default();
+        let gone: Vec<PodId> = own.into_values().flat_map(|job| job.pods).collect();
+        delete_pods(sim, volumes, &gone);
+    }
 }
 
 /// The objects of pods that had ended by themselves go, and their claims with them.
-pub(in crate::actors) fn delete_pods(context: &mut Context<'_>, pods: &[PodId]) {
+pub(in crate::actors) fn delete_pods(sim: &Sim<'_>, volumes: &mut Volumes, pods: &[PodId]) {
     for &pod in pods {
-        volumes::delete_ended(context, pod);
+        volumes.delete_ended(sim, pod);
     }
 }
 

@@ -7,10 +7,11 @@
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::news::News;
-use super::super::quotas;
 use super::ended_jobs::Ending;
 use super::job_indexes::{IndexFailure, Indexes};
-use super::{may_call, pod_labels};
+use super::pod_labels;
+use crate::actors::sim::Sim;
+use crate::actors::volumes::Volumes;
 use crate::cluster::{Pod, PodPhase};
 use crate::domain::workload::{JobSpec, JobStatus};
 use crate::domain::{KubernetesVersion, PodId, SimDuration, SimTime, WorkloadId};
@@ -176,7 +177,9 @@ impl<P: JobPod> JobState<P> {
             if by_index && index.is_none() {
                 return;
             }
-            if !may_call(context, now, workload) || !quotas::admits(context, now, workload, revision) {
+            if !context.controllers.may_call(&mut context.sim, now, workload)
+                || !context.quotas.admits(&mut context.sim, &mut context.vertical, now, workload, revision)
+            {
                 return;
             }
             let name = context.world.next_pod_name(workload);
@@ -312,7 +315,7 @@ impl<P: JobPod> JobState<P> {
     }
 
     /// The Job is deleted: its pods with claims of their own that have ended go.
-    pub(in crate::actors) fn delete_ended(&self, context: &mut Context<'_>) {
-        super::ended_jobs::delete_pods(context, &self.ended);
+    pub(in crate::actors) fn delete_ended(&self, sim: &Sim<'_>, volumes: &mut Volumes) {
+        super::ended_jobs::delete_pods(sim, volumes, &self.ended);
     }
 }

@@ -12,10 +12,13 @@ use jiff::Timestamp;
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::setup::InitialPlan;
+use super::super::sim::Sim;
 use super::super::{kubelet, restarts, volumes};
-use super::ended_jobs::{self, History};
+use super::ended_jobs::History;
 use super::job_state::{FoundJobPod, JobState};
 use super::{REACTION, begin_workload, owned_template, pod_labels, refuse_edit, wake};
+use crate::actors::volumes::Volumes;
+use crate::actors::workload_controllers::Controllers;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{Concurrency, CronJob, Job, JobSpec, JobStatus};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
@@ -139,67 +142,67 @@ pub(in crate::actors) fn apply_job(context: &mut Context<'_>, now: SimTime, job:
 /// How far a Job is that is applied: what its object says where the run begins with a dump of it; whoever applies one later gives none.
 ///
 /// Source: `pkg/registry/batch/job/strategy.go`, `PrepareForCreate`, which takes the status out.
-fn status_of(context: &Context<'_>, now: SimTime, job: &Job) -> JobStatus {
-    let is_of_dump = context.setup.initial.as_ref().is_some_and(InitialPlan::is_dump);
+fn status_of(sim: &Sim<'_>, now: SimTime, job: &Job) -> JobStatus {
+    let is_of_dump = sim.setup.initial.as_ref().is_some_and(InitialPlan::is_dump);
     if is_of_dump && now == SimTime::ZERO { job.status } else { JobStatus::default() }
 }
 
 /// An instant since 1970 as one of a run that begins with a dump, its first if there is none.
-fn instant(context: &Context<'_>, at: Option<SimTime>) -> SimTime {
-    context.setup.initial.as_ref().map_or(SimTime::ZERO, |initial| initial.instant(at))
+fn instant(sim: &Sim<'_>, at: Option<SimTime>) -> SimTime {
+    sim.setup.initial.as_ref().map_or(SimTime::ZERO, |initial| initial.instant(at))
 }
 
 /// A Job goes on from what its status says: so many completions are left, so many failures allowed, so much of its time.
-fn go_on(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &mut Running, status: JobStatus) {
-    job.state.go_on(&mut context.world, &status);
+fn go_on(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, job: &mut Running, status: JobStatus) {
+    job.state.go_on(&mut sim.world, &status);
     let Some(at) = status.started else { return };
     job.is_begun = true;
-    if let Some(end) = job.has_run_since(instant(context, Some(at))) {
-        context.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    if let Some(end) = job.has_run_since(instant(sim, Some(at))) {
+        sim.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
 }
 
 /// A known Job is applied again: it is made anew if the old one has been deleted since its end, else changed where that is allowed.
-fn change_job(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch, job: &Job) {
+fn change_job(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch, job: &Job) {
     if batch.has_expired(now) {
-        batch.work = work_of(context, workload, &job.spec);
+        batch.work = work_of(sim, workload, &job.spec);
         batch.ended = None;
-        begin(context, now, workload, batch, job.name.name.to_string());
+        begin(sim, now, workload, batch, job.name.name.to_string());
         let because = ("it is applied again", "the Job before had been deleted after its time to live");
-        return context.world.rescale(workload, 1, now, EventKind::JobsCreated, because);
+        return sim.world.rescale(workload, 1, now, EventKind::JobsCreated, because);
     }
-    let version = context.setup.policy.versions.kubernetes;
+    let version = sim.setup.policy.versions.kubernetes;
     if let Some(field) = fixed_of_job(&batch.work.spec, &job.spec, version) {
-        return refuse_edit(context, now, workload, field);
+        return refuse_edit(sim, now, workload, field);
     }
     let idle = |running: &Running| running.work.spec.suspended && running.state.pods.is_empty();
     let state = (batch.running.iter().any(idle), batch.running.iter().any(|running| running.has_run));
     let templates = (&*batch.work.spec.template, &*job.spec.template);
     if !may_change_template(templates, state, version) {
         let name = job.name;
-        return context.world.note_unmet(
+        return sim.world.note_unmet(
             now,
             format!("the template of the Job {name} cannot change so: nothing of it was changed; delete it first"),
         );
     }
     // Completions that nobody has stated stay as the API server wrote them down.
     let completions = job.spec.completions.or(batch.work.spec.completions);
-    batch.work = work_of(context, workload, &JobSpec { completions, ..job.spec.clone() });
+    batch.work = work_of(sim, workload, &JobSpec { completions, ..job.spec.clone() });
     for running in &mut batch.running {
         running.work = batch.work.clone();
         // Source: `job_controller.go`, `updateJob`, which looks again when the new deadline is over.
         let ends = running.started.zip(job.spec.active_deadline).map(|(started, deadline)| started + deadline);
         if let Some(ends) = ends {
-            context.queue.schedule(ends.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+            sim.queue.schedule(ends.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         }
     }
 }
 
 /// What Jobs of a workload do from now on.
-fn work_of(context: &mut Context<'_>, workload: WorkloadId, spec: &JobSpec) -> Work {
-    let revision = context.world.revision_of(workload, owned_template(&spec.template, OwnerKind::Job));
-    if context.world.workload(workload).revision != revision {
-        context.world.use_revision(workload, revision);
+fn work_of(sim: &mut Sim<'_>, workload: WorkloadId, spec: &JobSpec) -> Work {
+    let revision = sim.world.revision_of(workload, owned_template(&spec.template, OwnerKind::Job));
+    if sim.world.workload(workload).revision != revision {
+        sim.world.use_revision(workload, revision);
     }
     Work { spec: Arc::new(spec.clone()), revision }
 }
@@ -232,116 +235,133 @@ pub(in crate::actors) fn apply_cron_job(context: &mut Context<'_>, now: SimTime,
     wake(context, workload);
 }
 
-/// The workload is deleted, and its Jobs with it.
-pub(super) fn deleted(context: &mut Context<'_>, workload: WorkloadId) {
-    let Some(batch) = context.controllers.batches.remove(&workload) else { return };
-    for job in batch.running {
-        job.state.delete_ended(context);
-    }
-}
-
-/// A Job of a CronJob is there that began a while ago: with its own object if there is one, otherwise as the CronJob makes them now. Its
-/// number among those that have not ended, and the revision that its pods are of.
-pub(in crate::actors) fn begin_found(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    (name, object): (Symbol, Option<&Job>),
-) -> (usize, u32) {
-    let Some(mut batch) = context.controllers.batches.remove(&workload) else { return (0, 0) };
-    let work = match object {
-        Some(job) => {
-            let template = owned_template(&job.spec.template, OwnerKind::Job);
-            let revision = context.world.revision_of(workload, template);
-            Work { spec: Arc::new(job.spec.clone()), revision }
-        }
-        None => batch.work.clone(),
-    };
-    let revision = work.revision;
-    let job = context.world.begin_job(workload, name.to_string(), &work.spec, now);
-    let has_run = !work.spec.suspended;
-    let mut running = Running { started: has_run.then_some(now), has_run, ..Running::new(job, work) };
-    if let Some(object) = object {
-        go_on(context, now, workload, &mut running, object.status);
-        if !running.is_begun
-            && let Some(end) = running.has_run_since(now)
-        {
-            context.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+impl Controllers {
+    /// The workload is deleted, and its Jobs with it.
+    pub(super) fn jobs_deleted(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
+        let Some(batch) = self.batches.remove(&workload) else { return };
+        for job in batch.running {
+            job.state.delete_ended(sim, volumes);
         }
     }
-    batch.running.push(running);
-    if let Some(cron) = &mut batch.cron {
-        cron.is_held_back();
+
+    /// A Job of a CronJob is there that began a while ago: with its own object if there is one, otherwise as the CronJob makes them now. Its
+    /// number among those that have not ended, and the revision that its pods are of.
+    pub(in crate::actors) fn begin_found_job(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        workload: WorkloadId,
+        (name, object): (Symbol, Option<&Job>),
+    ) -> (usize, u32) {
+        let Some(mut batch) = self.batches.remove(&workload) else { return (0, 0) };
+        let work = match object {
+            Some(job) => {
+                let template = owned_template(&job.spec.template, OwnerKind::Job);
+                let revision = sim.world.revision_of(workload, template);
+                Work { spec: Arc::new(job.spec.clone()), revision }
+            }
+            None => batch.work.clone(),
+        };
+        let revision = work.revision;
+        let job = sim.world.begin_job(workload, name.to_string(), &work.spec, now);
+        let has_run = !work.spec.suspended;
+        let mut running = Running { started: has_run.then_some(now), has_run, ..Running::new(job, work) };
+        if let Some(object) = object {
+            go_on(sim, now, workload, &mut running, object.status);
+            if !running.is_begun
+                && let Some(end) = running.has_run_since(now)
+            {
+                sim.queue.schedule(end, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+            }
+        }
+        batch.running.push(running);
+        if let Some(cron) = &mut batch.cron {
+            cron.is_held_back();
+        }
+        let jobs = batch.running.len();
+        self.batches.insert(workload, batch);
+        sim.world.count_bare_pods(workload, u32::try_from(jobs).unwrap_or(u32::MAX));
+        (jobs - 1, revision)
     }
-    let jobs = batch.running.len();
-    context.controllers.batches.insert(workload, batch);
-    context.world.count_bare_pods(workload, u32::try_from(jobs).unwrap_or(u32::MAX));
-    (jobs - 1, revision)
-}
 
-/// Whether a workload is a Job that had ended when the run began with it.
-pub(in crate::actors) fn has_ended(context: &Context<'_>, workload: WorkloadId) -> bool {
-    let batch = context.controllers.batches.get(&workload);
-    batch.is_some_and(|batch| batch.cron.is_none() && batch.running.is_empty() && batch.ended.is_some())
-}
-
-/// A pod of the Job of this number is there.
-///
-/// The Job has run since its `startTime`; where no file states one, since the oldest of its pods was made. Its deadline counts from then.
-pub(in crate::actors) fn found(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    (pod, number): (FoundJobPod, usize),
-) {
-    let Some(batch) = context.controllers.batches.get_mut(&workload) else { return };
-    let Some(job) = batch.running.get_mut(number) else { return };
-    let created = pod.created;
-    job.state.find_pod(&job.work.spec, pod, pod.id);
-    let place = job.state.job;
-    let is_older = !job.is_begun && job.started.is_some_and(|started| created <= started);
-    let end = if is_older { job.has_run_since(created) } else { None };
-    context.world.assign_to_job(pod.id, place);
-    pod_labels::label_job(context, pod.id, place);
-    if let Some(end) = end {
-        context.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    /// Whether a workload is a Job that had ended when the run began with it.
+    pub(in crate::actors) fn jobs_have_ended(&self, workload: WorkloadId) -> bool {
+        let batch = self.batches.get(&workload);
+        batch.is_some_and(|batch| batch.cron.is_none() && batch.running.is_empty() && batch.ended.is_some())
     }
-}
 
-/// Pods that the Jobs of a workload want now; `None` if it is neither a Job nor a CronJob.
-pub(in crate::actors) fn pods_wanted(context: &Context<'_>, workload: WorkloadId) -> Option<u32> {
-    let batch = context.controllers.batches.get(&workload)?;
-    let version = context.setup.policy.versions.kubernetes;
-    let own = batch.running.iter().filter(|running| !running.work.spec.is_managed_elsewhere(version));
-    Some(own.map(Running::wants).sum())
+    /// A pod of the Job of this number is there.
+    ///
+    /// The Job has run since its `startTime`; where no file states one, since the oldest of its pods was made. Its deadline counts from then.
+    pub(in crate::actors) fn find_job_pod(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        workload: WorkloadId,
+        (pod, number): (FoundJobPod, usize),
+    ) {
+        let Some(batch) = self.batches.get_mut(&workload) else { return };
+        let Some(job) = batch.running.get_mut(number) else { return };
+        let created = pod.created;
+        job.state.find_pod(&job.work.spec, pod, pod.id);
+        let place = job.state.job;
+        let is_older = !job.is_begun && job.started.is_some_and(|started| created <= started);
+        let end = if is_older { job.has_run_since(created) } else { None };
+        sim.world.assign_to_job(pod.id, place);
+        pod_labels::label_job(sim, pod.id, place);
+        if let Some(end) = end {
+            sim.queue.schedule(end.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        }
+    }
+
+    /// Pods that the Jobs of a workload want now; `None` if it is neither a Job nor a CronJob.
+    pub(in crate::actors) fn job_pods_wanted(&self, sim: &Sim<'_>, workload: WorkloadId) -> Option<u32> {
+        let batch = self.batches.get(&workload)?;
+        let version = sim.setup.policy.versions.kubernetes;
+        let own = batch.running.iter().filter(|running| !running.work.spec.is_managed_elsewhere(version));
+        Some(own.map(Running::wants).sum())
+    }
+
+    /// A pod's containers run: it ends when its work is done.
+    pub(in crate::actors) fn job_pod_started(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        let workload = sim.world.pod(pod).workload;
+        if self.batches.contains_key(&workload) {
+            let time = sim.times_of(workload).run_time();
+            sim.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
+            // Its Job may have ended with the restart.
+            if sim.world.pod(pod).restarts > 0 {
+                wake(sim, workload);
+            }
+        }
+    }
 }
 
 fn selector_of(spec: &JobSpec) -> LabelSelector {
     LabelSelector { match_labels: spec.template.labels.clone(), expressions: Vec::new() }
 }
 
-fn calendar_time(context: &Context<'_>, now: SimTime) -> Timestamp {
-    Timestamp::from_second(context.setup.unix_seconds(now)).unwrap_or(context.setup.scenario.start)
+fn calendar_time(sim: &Sim<'_>, now: SimTime) -> Timestamp {
+    Timestamp::from_second(sim.setup.unix_seconds(now)).unwrap_or(sim.setup.scenario.start)
 }
 
 /// A Job begins.
-fn begin(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch, name: String) {
-    let job = context.world.begin_job(workload, name, &batch.work.spec, now);
+fn begin(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch, name: String) {
+    let job = sim.world.begin_job(workload, name, &batch.work.spec, now);
     let mut running = Running::new(job, batch.work.clone());
-    start_or_suspend(context, now, workload, &mut running);
+    start_or_suspend(sim, now, workload, &mut running);
     batch.running.push(running);
 }
 
 /// The time of a Job begins when it is not suspended any more, and anew after every suspension; the controller looks again when it is up.
 ///
 /// Source: `job_controller.go`, `syncJob`, which clears `startTime` and sets it.
-fn start_or_suspend(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &mut Running) {
+fn start_or_suspend(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, job: &mut Running) {
     if job.work.spec.suspended {
         job.started = None;
     } else if job.started.is_none() {
         (job.started, job.has_run) = (Some(now), true);
         if let Some(deadline) = job.work.spec.active_deadline {
-            context.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+            sim.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         }
     }
 }
@@ -359,24 +379,19 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
 }
 
 /// Pods that somebody else deleted or that went with their node count as failed.
-fn count_lost(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch) {
-    let version = context.setup.policy.versions.kubernetes;
+fn count_lost(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch) {
+    let version = sim.setup.policy.versions.kubernetes;
     for job in &mut batch.running {
-        let lost = job.state.take_lost(&job.work.spec, (&context.world, now), |_| {});
+        let lost = job.state.take_lost(&job.work.spec, (&sim.world, now), |_| {});
         let again = job.state.lose(&job.work.spec, &lost, version);
-        reconcile_at(context, now, workload, again);
+        reconcile_at(sim, now, workload, again);
     }
 }
 
 /// The controller looks at the Jobs of a workload again when pods may be made again after a failure.
-pub(in crate::actors) fn reconcile_at(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    again: Option<SimTime>,
-) {
+pub(in crate::actors) fn reconcile_at(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, again: Option<SimTime>) {
     if let Some(again) = again {
-        context.queue.schedule(again.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        sim.queue.schedule(again.max(now), class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
 }
 
@@ -404,7 +419,7 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
                 left -= 1;
                 let (pods, ending) = state.end(&mut context.world, now, (workload, left), (end, work.spec.ttl));
                 delete(context, now, pods, "its Job has ended");
-                ended_jobs::keep(context, now, workload, ending, history);
+                context.controllers.keep_ended(&mut context.sim, &mut context.volumes, now, workload, ending, history);
                 ended = Some(now);
                 return false;
             }
@@ -462,28 +477,15 @@ fn conclude_replaced(context: &mut Context<'_>, now: SimTime, job: Running) {
     let Running { mut state, .. } = job;
     context.world.end_job(state.job, now, JobOutcomeKind::Deleted);
     delete(context, now, std::mem::take(&mut state.pods), "its Job is replaced");
-    state.delete_ended(context);
-}
-
-/// A pod's containers run: it ends when its work is done.
-pub(in crate::actors) fn pod_started(context: &mut Context<'_>, pod: PodId) {
-    let workload = context.world.pod(pod).workload;
-    if context.controllers.batches.contains_key(&workload) {
-        let time = context.times_of(workload).run_time();
-        context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
-        // Its Job may have ended with the restart.
-        if context.world.pod(pod).restarts > 0 {
-            wake(context, workload);
-        }
-    }
+    state.delete_ended(&mut context.sim, &mut context.volumes);
 }
 
 /// Whether this start of a pod of a Job fails, by the share that the scenario states.
-pub(in crate::actors) fn fails(context: &Context<'_>, pod: PodId) -> bool {
-    let state = context.world.pod(pod);
-    let failing = context.times_of(state.workload).failures;
+pub(in crate::actors) fn fails(sim: &Sim<'_>, pod: PodId) -> bool {
+    let state = sim.world.pod(pod);
+    let failing = sim.times_of(state.workload).failures;
     let restart = if state.restarts > 0 { state.restarts.to_string() } else { String::new() };
-    failing > 0.0 && context.streams.nth("job-fate", &restart, u64::from(pod.0)).uniform() < failing
+    failing > 0.0 && sim.streams.nth("job-fate", &restart, u64::from(pod.0)).uniform() < failing
 }
 
 /// The container of a Job's pod has failed and restarts where it is (`restartPolicy: OnFailure`).

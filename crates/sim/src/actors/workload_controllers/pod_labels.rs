@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-use super::super::context::Context;
 use super::super::setup::{InitialPlan, Setup};
+use super::super::sim::Sim;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{ObjectName, TEMPLATE_HASH};
 use crate::domain::{KubernetesVersion, PodId, PodSpec, SimTime, Symbol};
@@ -92,10 +92,10 @@ pub(super) fn hashes_of_dump(setup: &Setup<'_>) -> BTreeMap<ObjectName, Symbol> 
 }
 
 /// Labels a pod of a StatefulSet by its name and ordinal.
-pub(super) fn label_ordinal(context: &mut Context<'_>, pod: PodId, ordinal: u32) {
-    let wanted = &context.setup.selecting_labels;
-    let labels = ordinal_labels(wanted, context.control_plane, context.world.pod_name(pod), ordinal);
-    label(context, pod, labels);
+pub(super) fn label_ordinal(sim: &mut Sim<'_>, pod: PodId, ordinal: u32) {
+    let wanted = &sim.setup.selecting_labels;
+    let labels = ordinal_labels(wanted, sim.control_plane, sim.world.pod_name(pod), ordinal);
+    label(sim, pod, labels);
 }
 
 fn ordinal_labels(
@@ -109,10 +109,10 @@ fn ordinal_labels(
 }
 
 /// Labels a pod of the Job at this position of the record by that Job.
-pub(in crate::actors) fn label_job(context: &mut Context<'_>, pod: PodId, job: usize) {
-    let Some(facts) = context.world.record().jobs.get(job) else { return };
-    let labels = job_labels(&context.setup.selecting_labels, context.control_plane, &facts.name, job);
-    label(context, pod, labels);
+pub(in crate::actors) fn label_job(sim: &mut Sim<'_>, pod: PodId, job: usize) {
+    let Some(facts) = sim.world.record().jobs.get(job) else { return };
+    let labels = job_labels(&sim.setup.selecting_labels, sim.control_plane, &facts.name, job);
+    label(sim, pod, labels);
 }
 
 fn job_labels(wanted: &BTreeSet<Symbol>, version: KubernetesVersion, name: &str, job: usize) -> Vec<(Symbol, Symbol)> {
@@ -139,8 +139,8 @@ fn of_wanted(
 }
 
 /// What the template says already stays: a dump has the labels of a Job in the Job's template.
-fn label(context: &mut Context<'_>, pod: PodId, labels: Vec<(Symbol, Symbol)>) {
-    let own = &context.world.pod(pod).spec;
+fn label(sim: &mut Sim<'_>, pod: PodId, labels: Vec<(Symbol, Symbol)>) {
+    let own = &sim.world.pod(pod).spec;
     let missing = |(key, _): &(Symbol, Symbol)| own.labels.get(*key).is_none();
     let labels: Vec<(Symbol, Symbol)> = labels.into_iter().filter(missing).collect();
     if labels.is_empty() {
@@ -148,7 +148,7 @@ fn label(context: &mut Context<'_>, pod: PodId, labels: Vec<(Symbol, Symbol)>) {
     }
     let mut spec = (**own).clone();
     labels.into_iter().for_each(|(key, value)| spec.labels.set(key, value));
-    context.world.respecify_pod(pod, Arc::new(spec));
+    sim.world.respecify_pod(pod, Arc::new(spec));
 }
 
 #[cfg(test)]

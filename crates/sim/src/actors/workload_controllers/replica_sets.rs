@@ -12,10 +12,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{deployments, surplus};
-use crate::actors::context::{Context, Jitter};
+use super::surplus;
+use crate::actors::context::Context;
 use crate::actors::event::{WorkloadEvent, class};
 use crate::actors::kubelet;
+use crate::actors::sim::{Jitter, Sim};
+use crate::actors::workload_controllers::Controllers;
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::ControllerManagerTime;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
@@ -92,94 +94,156 @@ impl ReplicaSets {
     }
 }
 
-/// Something about a ReplicaSet has changed: it is looked at when a worker is free. Whether there is such a controller: without
-/// one pods are made at once.
-pub(super) fn changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) -> bool {
-    let Some(own) = &mut context.controllers.replica_sets else { return false };
-    let key = (workload, revision);
-    match own.busy.get_mut(&key) {
-        Some(again) => *again = true,
-        None if own.waiting.contains(&key) => {}
-        None => own.waiting.push_back(key),
+impl Controllers {
+    /// Something about a ReplicaSet has changed: it is looked at when a worker is free. Whether there is such a controller: without
+    /// one pods are made at once.
+    pub(super) fn begin_if_changed(
+        &mut self,
+        sim: &mut Sim<'_>,
+        now: SimTime,
+        workload: WorkloadId,
+        revision: u32,
+    ) -> bool {
+        let Some(own) = &mut self.replica_sets else { return false };
+        let key = (workload, revision);
+        match own.busy.get_mut(&key) {
+            Some(again) => *again = true,
+            None if own.waiting.contains(&key) => {}
+            None => own.waiting.push_back(key),
+        }
+        self.begin_waiting(sim, now);
+        true
     }
-    begin_waiting(context, now);
-    true
-}
 
-/// Gives free workers what waits.
-fn begin_waiting(context: &mut Context<'_>, now: SimTime) {
-    while let Some(own) = &mut context.controllers.replica_sets {
-        let Some(worker) = own.workers.iter().position(Option::is_none) else { return };
-        let Some(key) = own.waiting.pop_front() else { return };
-        begin(context, now, worker, key);
+    /// Gives free workers what waits.
+    fn begin_waiting(&mut self, sim: &mut Sim<'_>, now: SimTime) {
+        while let Some(own) = &mut self.replica_sets {
+            let Some(worker) = own.workers.iter().position(Option::is_none) else { return };
+            let Some(key) = own.waiting.pop_front() else { return };
+            self.begin_sync(sim, now, worker, key);
+        }
     }
-}
 
-/// A worker takes up a ReplicaSet.
-fn begin(context: &mut Context<'_>, now: SimTime, worker: usize, key: Key) {
-    let (workload, revision) = key;
-    let active = i64::from(context.world.workload(workload).active(revision));
-    let wanted = deployments::wanted(context, workload, revision);
-    let work = match pod_change(active, wanted) {
-        PodChange::Keep => {
-            let Some(own) = &mut context.controllers.replica_sets else { return };
-            if own.limit.take(now).is_ok() {
-                return;
+    /// A worker takes up a ReplicaSet.
+    fn begin_sync(&mut self, sim: &mut Sim<'_>, now: SimTime, worker: usize, key: Key) {
+        let (workload, revision) = key;
+        let active = i64::from(sim.world.workload(workload).active(revision));
+        let wanted = self.wanted(workload, revision);
+        let work = match pod_change(active, wanted) {
+            PodChange::Keep => {
+                let Some(own) = &mut self.replica_sets else { return };
+                if own.limit.take(now).is_ok() {
+                    return;
+                }
+                Work::Status
             }
-            Work::Status
+            PodChange::Create(count) => Work::Create { batch: 0, after: slow_start_batches(count).collect() },
+            PodChange::Delete(count) => {
+                let mut pods = surplus(sim, now, workload, revision, count);
+                pods.reverse();
+                Work::Delete { pods }
+            }
+        };
+        let Some(own) = &mut self.replica_sets else { return };
+        own.busy.insert(key, false);
+        let calls = match &work {
+            Work::Delete { pods } => pods.len(),
+            Work::Status => 1,
+            Work::Create { .. } => 0,
+        };
+        own.workers[worker] = Some(Sync { key, work, refused: false });
+        if calls == 0 {
+            self.next_batch(sim, now, worker);
+        } else {
+            self.make_call(sim, now, worker, calls);
         }
-        PodChange::Create(count) => Work::Create { batch: 0, after: slow_start_batches(count).collect() },
-        PodChange::Delete(count) => {
-            let mut pods = surplus(context, now, workload, revision, count);
-            pods.reverse();
-            Work::Delete { pods }
+    }
+
+    /// Whether a ReplicaSet has other pods than it wants.
+    fn lacks_or_exceeds(&self, sim: &Sim<'_>, (workload, revision): Key) -> bool {
+        let active = i64::from(sim.world.workload(workload).active(revision));
+        pod_change(active, self.wanted(workload, revision)) != PodChange::Keep
+    }
+
+    /// Asks for the tokens of so many calls, which are made together.
+    fn make_call(&mut self, sim: &mut Sim<'_>, now: SimTime, worker: usize, calls: usize) {
+        let Some(own) = &mut self.replica_sets else { return };
+        for _ in 0..calls {
+            let at = own.limit.reserve(now);
+            sim.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
         }
-    };
-    let Some(own) = &mut context.controllers.replica_sets else { return };
-    own.busy.insert(key, false);
-    let calls = match &work {
-        Work::Delete { pods } => pods.len(),
-        Work::Status => 1,
-        Work::Create { .. } => 0,
-    };
-    own.workers[worker] = Some(Sync { key, work, refused: false });
-    if calls == 0 {
-        next_batch(context, now, worker);
-    } else {
-        call(context, now, worker, calls);
     }
-}
 
-/// Whether a ReplicaSet has other pods than it wants.
-fn lacks_or_exceeds(context: &Context<'_>, (workload, revision): Key) -> bool {
-    let active = i64::from(context.world.workload(workload).active(revision));
-    pod_change(active, deployments::wanted(context, workload, revision)) != PodChange::Keep
-}
-
-/// Asks for the tokens of so many calls, which are made together.
-fn call(context: &mut Context<'_>, now: SimTime, worker: usize, calls: usize) {
-    let Some(own) = &mut context.controllers.replica_sets else { return };
-    for _ in 0..calls {
-        let at = own.limit.reserve(now);
-        context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
-    }
-}
-
-/// The next batch of pods, or the end of the sync.
-fn next_batch(context: &mut Context<'_>, now: SimTime, worker: usize) {
-    let Some(own) = &mut context.controllers.replica_sets else { return };
-    let Some(Sync { work, .. }) = &mut own.workers[worker] else { return };
-    let size = match work {
-        Work::Create { batch, after } => {
-            *batch = after.pop_front().unwrap_or(0);
-            *batch
+    /// The next batch of pods, or the end of the sync.
+    fn next_batch(&mut self, sim: &mut Sim<'_>, now: SimTime, worker: usize) {
+        let Some(own) = &mut self.replica_sets else { return };
+        let Some(Sync { work, .. }) = &mut own.workers[worker] else { return };
+        let size = match work {
+            Work::Create { batch, after } => {
+                *batch = after.pop_front().unwrap_or(0);
+                *batch
+            }
+            Work::Delete { .. } | Work::Status => 0,
+        };
+        if size == 0 {
+            *work = Work::Status;
         }
-        Work::Delete { .. } | Work::Status => 0,
-    };
-    if size == 0 {
-        *work = Work::Status;
+        self.make_call(sim, now, worker, usize::try_from(size).unwrap_or(0).max(1));
     }
-    call(context, now, worker, usize::try_from(size).unwrap_or(0).max(1));
+
+    /// A call was refused: no batch follows this one.
+    fn stop_sync(&mut self, worker: usize) {
+        let Some(own) = &mut self.replica_sets else { return };
+        if let Some(Sync { work: Work::Create { after, .. }, refused, .. }) = &mut own.workers[worker] {
+            after.clear();
+            *refused = true;
+        }
+    }
+
+    /// A pod has been made or deleted: an event tells of it, unless there have been too many about this ReplicaSet.
+    ///
+    /// Source: Kubernetes 1.36.2 `pkg/controller/controller_utils.go`, `RealPodControl`; `replica_set.go`, `Run`.
+    fn note_call(&mut self, sim: &mut Sim<'_>, now: SimTime, key: Key) {
+        let Some(own) = &mut self.replica_sets else { return };
+        let (burst, every) = EVENTS_OF_ONE;
+        let allowed = own.events.allowed.entry(key).or_insert_with(|| CallLimit::every(every, burst));
+        if allowed.take(now).is_err() {
+            return;
+        }
+        own.events.waiting += 1;
+        if own.events.waiting == 1 {
+            self.write_event(sim, now);
+        }
+    }
+
+    /// Asks for the token of the next event: one is written when the last has been answered, as by one more worker.
+    fn write_event(&mut self, sim: &mut Sim<'_>, now: SimTime) {
+        let Some(own) = &mut self.replica_sets else { return };
+        if own.events.waiting > 0 {
+            let writer = own.workers.len();
+            let turn = own.limit.reserve(now);
+            let answered = turn + CALL + sim.jitter(Jitter::Call, writer as u32, turn, CALL_SPREAD);
+            sim.queue.schedule(answered, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(writer as u32));
+        }
+    }
+
+    /// The sync is over. The ReplicaSet is looked at again if it has changed meanwhile, or if the sync has not done all: each pod that was
+    /// made or deleted puts it back in the queue once it is seen, whether or not the pod has a node. After a refusal the queue's back-off
+    /// does so.
+    ///
+    /// Source: Kubernetes 1.36.2 `pkg/controller/replicaset/replica_set.go`, `addPod`, `deletePod`, `processNextWorkItem`.
+    fn finish(&mut self, sim: &mut Sim<'_>, now: SimTime, worker: usize) {
+        let Some(own) = &mut self.replica_sets else { return };
+        let Some(Sync { key, refused, .. }) = own.workers[worker].take() else { return };
+        let changed = own.busy.remove(&key) == Some(true);
+        if changed || (!refused && self.lacks_or_exceeds(sim, key)) {
+            let Some(own) = &mut self.replica_sets else { return };
+            own.waiting.push_back(key);
+        }
+        // Its Deployment sees the status that was written.
+        self.set_changed(sim, key.0);
+        self.begin_waiting(sim, now);
+    }
 }
 
 /// A call of a sync has its turn, or has been answered.
@@ -188,20 +252,20 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker
     let Some(own) = &mut context.controllers.replica_sets else { return };
     if worker == own.workers.len() {
         own.events.waiting -= 1;
-        return write_event(context, now);
+        return context.controllers.write_event(&mut context.sim, now);
     }
     let Some(Sync { key, work, .. }) = &mut own.workers[worker] else { return };
     let (workload, revision) = *key;
     match work {
         // All calls are out: the last one has been answered.
-        Work::Create { batch: 0, .. } => next_batch(context, now, worker),
+        Work::Create { batch: 0, .. } => context.controllers.next_batch(&mut context.sim, now, worker),
         Work::Create { batch, .. } => {
             *batch -= 1;
             let last = *batch == 0;
             if super::create_pod(context, now, workload, revision) {
-                note(context, now, (workload, revision));
+                context.controllers.note_call(&mut context.sim, now, (workload, revision));
             } else {
-                stop(context, worker);
+                context.controllers.stop_sync(worker);
             }
             answer_after(context, now, last, worker);
         }
@@ -209,73 +273,19 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker
             Some(pod) => {
                 let last = pods.is_empty();
                 kubelet::delete(context, now, pod, false, "the workload has too many replicas");
-                note(context, now, (workload, revision));
+                context.controllers.note_call(&mut context.sim, now, (workload, revision));
                 answer_after(context, now, last, worker);
             }
-            None => next_batch(context, now, worker),
+            None => context.controllers.next_batch(&mut context.sim, now, worker),
         },
-        Work::Status => finish(context, now, worker),
-    }
-}
-
-/// A call was refused: no batch follows this one.
-fn stop(context: &mut Context<'_>, worker: usize) {
-    let Some(own) = &mut context.controllers.replica_sets else { return };
-    if let Some(Sync { work: Work::Create { after, .. }, refused, .. }) = &mut own.workers[worker] {
-        after.clear();
-        *refused = true;
-    }
-}
-
-/// A pod has been made or deleted: an event tells of it, unless there have been too many about this ReplicaSet.
-///
-/// Source: Kubernetes 1.36.2 `pkg/controller/controller_utils.go`, `RealPodControl`; `replica_set.go`, `Run`.
-fn note(context: &mut Context<'_>, now: SimTime, key: Key) {
-    let Some(own) = &mut context.controllers.replica_sets else { return };
-    let (burst, every) = EVENTS_OF_ONE;
-    let allowed = own.events.allowed.entry(key).or_insert_with(|| CallLimit::every(every, burst));
-    if allowed.take(now).is_err() {
-        return;
-    }
-    own.events.waiting += 1;
-    if own.events.waiting == 1 {
-        write_event(context, now);
-    }
-}
-
-/// Asks for the token of the next event: one is written when the last has been answered, as by one more worker.
-fn write_event(context: &mut Context<'_>, now: SimTime) {
-    let Some(own) = &mut context.controllers.replica_sets else { return };
-    if own.events.waiting > 0 {
-        let writer = own.workers.len();
-        let turn = own.limit.reserve(now);
-        let answered = turn + CALL + context.jitter(Jitter::Call, writer as u32, turn, CALL_SPREAD);
-        context.queue.schedule(answered, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(writer as u32));
+        Work::Status => context.controllers.finish(&mut context.sim, now, worker),
     }
 }
 
 /// The last of the calls that were made together is answered in a moment.
-fn answer_after(context: &mut Context<'_>, now: SimTime, last: bool, worker: usize) {
+fn answer_after(sim: &mut Sim<'_>, now: SimTime, last: bool, worker: usize) {
     if last {
-        let answered = CALL + context.jitter(Jitter::Call, worker as u32, now, CALL_SPREAD);
-        context.queue.schedule_in(answered, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
+        let answered = CALL + sim.jitter(Jitter::Call, worker as u32, now, CALL_SPREAD);
+        sim.queue.schedule_in(answered, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
     }
-}
-
-/// The sync is over. The ReplicaSet is looked at again if it has changed meanwhile, or if the sync has not done all: each pod that was
-/// made or deleted puts it back in the queue once it is seen, whether or not the pod has a node. After a refusal the queue's back-off
-/// does so.
-///
-/// Source: Kubernetes 1.36.2 `pkg/controller/replicaset/replica_set.go`, `addPod`, `deletePod`, `processNextWorkItem`.
-fn finish(context: &mut Context<'_>, now: SimTime, worker: usize) {
-    let Some(own) = &mut context.controllers.replica_sets else { return };
-    let Some(Sync { key, refused, .. }) = own.workers[worker].take() else { return };
-    let changed = own.busy.remove(&key) == Some(true);
-    if changed || (!refused && lacks_or_exceeds(context, key)) {
-        let Some(own) = &mut context.controllers.replica_sets else { return };
-        own.waiting.push_back(key);
-    }
-    // Its Deployment sees the status that was written.
-    deployments::set_changed(context, key.0);
-    begin_waiting(context, now);
 }

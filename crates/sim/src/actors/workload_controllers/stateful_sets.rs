@@ -6,8 +6,11 @@ use std::collections::BTreeMap;
 
 use super::super::context::Context;
 use super::super::news::News;
-use super::super::{kubelet, load_loop, quotas, volumes};
-use super::{begin_workload, is_available, may_call, owned_template, pod_labels, refuse_edit, wake, wake_after};
+use super::super::sim::Sim;
+use super::super::{kubelet, load_loop};
+use super::{begin_workload, is_available, owned_template, pod_labels, refuse_edit, wake, wake_after};
+use crate::actors::volumes::Volumes;
+use crate::actors::workload_controllers::Controllers;
 use crate::cluster::PodPhase;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::StatefulSet;
@@ -32,7 +35,7 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, set: &St
     let known = context.workload_named(set.name).filter(|id| context.controllers.stateful_sets.contains_key(id));
     let workload = match known {
         Some(workload) => {
-            change(context, now, workload, set);
+            context.controllers.change_stateful_set(&mut context.sim, now, workload, set);
             workload
         }
         None => {
@@ -48,56 +51,58 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, set: &St
     wake(context, workload);
 }
 
-fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, set: &StatefulSet) {
-    context.world.note(now, EventKind::ManifestApplied, Some(workload), "StatefulSet");
-    let Some(own) = context.controllers.stateful_sets.get_mut(&workload) else { return };
-    if let Some(field) = fixed_of_stateful_set(&own.applied, set) {
-        return refuse_edit(context, now, workload, field);
+impl Controllers {
+    fn change_stateful_set(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, set: &StatefulSet) {
+        sim.world.note(now, EventKind::ManifestApplied, Some(workload), "StatefulSet");
+        let Some(own) = self.stateful_sets.get_mut(&workload) else { return };
+        if let Some(field) = fixed_of_stateful_set(&own.applied, set) {
+            return refuse_edit(sim, now, workload, field);
+        }
+        let before = std::mem::replace(&mut own.applied, set.clone());
+        own.rolling |= before.template != set.template;
+        let replicas = set.replicas.or_else(|| before.replicas.map(|_| 1));
+        if let Some(replicas) = replicas.filter(|&replicas| replicas != sim.world.workload(workload).replicas) {
+            sim.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
+        }
+        if before.template != set.template {
+            let template: PodSpec = owned_template(&set.template, OwnerKind::StatefulSet);
+            let revision = sim.world.revision_of(workload, template);
+            sim.world.use_revision(workload, revision);
+            let message = format!("to revision {}", revision + 1);
+            sim.world.note(now, EventKind::RolloutStarted, Some(workload), message);
+        }
     }
-    let before = std::mem::replace(&mut own.applied, set.clone());
-    own.rolling |= before.template != set.template;
-    let replicas = set.replicas.or_else(|| before.replicas.map(|_| 1));
-    if let Some(replicas) = replicas.filter(|&replicas| replicas != context.world.workload(workload).replicas) {
-        context.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
-    }
-    if before.template != set.template {
-        let template: PodSpec = owned_template(&set.template, OwnerKind::StatefulSet);
-        let revision = context.world.revision_of(workload, template);
-        context.world.use_revision(workload, revision);
-        let message = format!("to revision {}", revision + 1);
-        context.world.note(now, EventKind::RolloutStarted, Some(workload), message);
-    }
-}
 
-/// A pod is there: its name tells its ordinal.
-pub(in crate::actors) fn found(context: &mut Context<'_>, workload: WorkloadId, pod: PodId) {
-    let ordinal = context.world.pod_name(pod).rsplit('-').next().and_then(|text| text.parse().ok());
-    if let (Some(own), Some(ordinal)) = (context.controllers.stateful_sets.get_mut(&workload), ordinal) {
-        own.ordinals.insert(pod, ordinal);
-        pod_labels::label_ordinal(context, pod, ordinal);
+    /// A pod is there: its name tells its ordinal.
+    pub(in crate::actors) fn find_ordinal(&mut self, sim: &mut Sim<'_>, workload: WorkloadId, pod: PodId) {
+        let ordinal = sim.world.pod_name(pod).rsplit('-').next().and_then(|text| text.parse().ok());
+        if let (Some(own), Some(ordinal)) = (self.stateful_sets.get_mut(&workload), ordinal) {
+            own.ordinals.insert(pod, ordinal);
+            pod_labels::label_ordinal(sim, pod, ordinal);
+        }
     }
-}
 
-/// A StatefulSet is deleted: the claims that it made go with it, if it says so.
-pub(super) fn deleted(context: &mut Context<'_>, workload: WorkloadId) {
-    let Some(own) = context.controllers.stateful_sets.remove(&workload) else { return };
-    if !own.applied.leaves_claims {
-        volumes::delete_of_set(context, own.applied.name, &own.applied.template.volumes);
+    /// A StatefulSet is deleted: the claims that it made go with it, if it says so.
+    pub(super) fn stateful_set_deleted(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
+        let Some(own) = self.stateful_sets.remove(&workload) else { return };
+        if !own.applied.leaves_claims {
+            volumes.delete_of_set(sim, own.applied.name, &own.applied.template.volumes);
+        }
     }
-}
 
-/// A pod has become Ready: what waits for it may go on once it counts as available.
-pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
-    let Some(own) = context.controllers.stateful_sets.get(&workload) else { return };
-    let min_ready = own.applied.min_ready;
-    wake_after(context, workload, min_ready);
+    /// A pod has become Ready: what waits for it may go on once it counts as available.
+    pub(super) fn ordinal_ready(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
+        let Some(own) = self.stateful_sets.get(&workload) else { return };
+        let min_ready = own.applied.min_ready;
+        wake_after(sim, workload, min_ready);
+    }
 }
 
 /// One pass of the controller.
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
     let Some(mut own) = context.controllers.stateful_sets.remove(&workload) else { return };
     let pods = context.world.workload(workload).pods.clone();
-    forget_gone(context, workload, &mut own);
+    forget_gone(&mut context.sim, &mut context.volumes, workload, &mut own);
     let current = context.world.workload(workload).revision;
     let view = |&pod: &PodId| OrdinalView {
         ordinal: own.ordinals.get(&pod).copied().unwrap_or(u32::MAX),
@@ -117,14 +122,21 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     });
     finish_update(context, now, workload, &mut own, &views);
     for step in steps {
-        if !may_call(context, now, workload) {
+        if !context.controllers.may_call(&mut context.sim, now, workload) {
             break;
         }
         match step {
             OrdinalStep::Create { ordinal, updated } => {
                 let revision = if updated { current } else { own.former };
                 let name = format!("{}-{ordinal}", context.world.workload(workload).name.name);
-                if !quotas::admits_ordinal(context, now, workload, (revision, &name)) {
+                if !context.quotas.admits_ordinal(
+                    &mut context.sim,
+                    &mut context.vertical,
+                    &context.volumes,
+                    now,
+                    workload,
+                    (revision, &name),
+                ) {
                     break;
                 }
                 let pod = context.world.create_pod_of(workload, revision, None, name, now);
@@ -151,31 +163,25 @@ fn is_in_range(set: &StatefulSet, replicas: u32, ordinal: u32) -> bool {
 }
 
 /// Forgets pods that are gone; claims of those that are too many go too, if the StatefulSet says so.
-fn forget_gone(context: &mut Context<'_>, workload: WorkloadId, own: &mut Ordered) {
-    let gone = |pod: &PodId| context.world.pod(*pod).phase == PodPhase::Gone;
+fn forget_gone(sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId, own: &mut Ordered) {
+    let gone = |pod: &PodId| sim.world.pod(*pod).phase == PodPhase::Gone;
     let left: Vec<PodId> = own.ordinals.keys().copied().filter(gone).collect();
-    let replicas = context.world.workload(workload).replicas;
+    let replicas = sim.world.workload(workload).replicas;
     for pod in left {
         let ordinal = own.ordinals.remove(&pod);
         if !own.applied.keeps_claims && ordinal.is_some_and(|ordinal| !is_in_range(&own.applied, replicas, ordinal)) {
-            volumes::delete_templates(context, pod);
+            volumes.delete_templates(sim, pod);
         }
     }
 }
 
 /// Once all pods have the present template, it is what pods below a partition are made from.
-fn finish_update(
-    context: &mut Context<'_>,
-    now: SimTime,
-    workload: WorkloadId,
-    own: &mut Ordered,
-    views: &[OrdinalView],
-) {
-    let (current, replicas) = (context.world.workload(workload).revision, context.world.workload(workload).replicas);
+fn finish_update(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, own: &mut Ordered, views: &[OrdinalView]) {
+    let (current, replicas) = (sim.world.workload(workload).revision, sim.world.workload(workload).replicas);
     let done =
         views.len() == replicas as usize && views.iter().all(|pod| pod.updated && pod.available && !pod.deleting);
     if (own.rolling || own.former != current) && done {
         (own.former, own.rolling) = (current, false);
-        context.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
+        sim.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
     }
 }
