@@ -6,9 +6,14 @@
 //!
 //! Source: Cluster Autoscaler 1.36 `main.go`, `loop/trigger.go`.
 //!
+//! Where controllers take time, an iteration decides when it has computed, and ends with its calls to the API server ([`ending`]), which
+//! share one limit with its events, taints and evictions ([`client`]).
+//!
 //! Deviation: where controllers take no time, an iteration takes a tenth of a second, however large the cluster is. One that would find all as the last one
 //! did, with no limit of time passed since, is not gone through again: only where searches for room begin can differ.
 
+mod client;
+mod ending;
 mod groups;
 pub mod inquiry;
 mod notes;
@@ -69,10 +74,16 @@ pub(super) struct AutoscalerLoop {
     noted: notes::Noted,
     /// An iteration whose time is not over.
     thought: Option<Box<Thought>>,
-    /// How long the last one took, and the pods for which it looked for new places.
-    last: (SimDuration, u64),
-    /// The calls of its client, where they take time.
-    calls: Option<CallLimit>,
+    /// Pods for which the last one looked for new places.
+    moved_pods: u64,
+    /// Whether an iteration that takes time is under way, with its calls.
+    is_busy: bool,
+    /// Whether it could not read the groups, so that it ends without more.
+    fails: bool,
+    /// What it has still to do.
+    ending: Option<Box<ending::Ending>>,
+    /// The client, where calls take time.
+    client: Option<client::Client>,
 }
 
 /// An iteration that has begun and takes time.
@@ -84,7 +95,6 @@ struct Thought {
     /// The state of the cluster then, and of the groups.
     changed: Position,
     reading: u64,
-    took: SimDuration,
     /// What it comes to, if that is known already.
     rehearsed: Option<Rehearsed>,
 }
@@ -110,16 +120,24 @@ struct Settled {
 #[derive(Clone, Copy, Debug)]
 struct Work {
     nodes: u64,
+    groups: u64,
     /// Pods for which scale-down looks for new places.
     moved_pods: u64,
     /// What its estimates take, and whether a limit cut them.
     estimates: (SimDuration, bool),
 }
 
+impl Work {
+    /// What every iteration has to do on this many nodes and groups.
+    const fn around(nodes: usize, groups: usize) -> Self {
+        Self { nodes: nodes as u64, groups: groups as u64, moved_pods: 0, estimates: (SimDuration::ZERO, false) }
+    }
+}
+
 impl AutoscalerLoop {
     /// The limit of its client, where calls take time.
     pub(super) fn call_limit(&self) -> Option<&CallLimit> {
-        self.calls.as_ref()
+        self.client.as_ref().map(|client| &client.limit)
     }
 
     /// How many nodes it takes for unneeded.
@@ -162,7 +180,7 @@ impl AutoscalerLoop {
         Self {
             program: Some(Box::new(program)),
             groups: groups::KnownGroups::new(setup),
-            calls: time.map(|time| CallLimit::new(time.calls)),
+            client: time.map(|time| client::Client::new(time.calls)),
             ..Self::default()
         }
     }
@@ -183,6 +201,11 @@ pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: LoopEvent) 
         LoopEvent::Concluded => concluded(context, now),
         LoopEvent::Removal(node) => removal_proceeds(context, now, node),
         LoopEvent::Deletes(group) => batch_deletes(context, now, group),
+        LoopEvent::Called => ending::called(context, now),
+        LoopEvent::Posted => client::posted(context, now),
+        LoopEvent::Tainted(node) => ending::tainted(context, now, node),
+        LoopEvent::Evicted(node, pod) => removal::evicted(context, now, node, pod),
+        LoopEvent::Checked(node) => removal::checked(context, now, node),
     }
 }
 
@@ -216,10 +239,10 @@ pub(super) fn pod_unschedulable(context: &mut Context<'_>, now: SimTime) {
     if flags(context).is_some_and(|flags| flags.frequent_loops) {
         let own = &mut context.cluster_autoscaler;
         own.signalled = true;
-        if own.thought.is_some() {
+        if own.is_busy {
             return;
         }
-        let busy_until = own.starts[1] + if own.calls.is_some() { own.last.0 } else { ITERATION };
+        let busy_until = if own.client.is_some() { now } else { own.starts[1] + ITERATION };
         iterate_at(context, now.max(busy_until));
     }
 }
@@ -258,8 +281,9 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
     let own = &mut context.cluster_autoscaler;
     own.iterations += 1;
     own.starts = [own.starts[1], now];
+    own.is_busy = true;
     let own_settled = settled(context, now).filter(|_| read.is_ok());
-    let began = match read {
+    let began = match &read {
         Ok(()) if own_settled.is_some() => None,
         Ok(()) => Some(observation::Seen::new(context, program.flags(), now)),
         Err(error) => {
@@ -270,27 +294,22 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
     let (work, rehearsed) = match (&began, own_settled) {
         (Some(seen), _) => work(context, &mut program, seen, now),
         (None, Some(settled)) => {
-            let moved_pods = std::mem::replace(&mut context.cluster_autoscaler.last.1, settled.work.moved_pods);
+            let moved_pods = std::mem::replace(&mut context.cluster_autoscaler.moved_pods, settled.work.moved_pods);
             (Work { moved_pods, ..settled.work }, None)
         }
         (None, None) => {
-            let nodes = context.world.live_nodes().len() as u64;
-            (Work { nodes, moved_pods: 0, estimates: (SimDuration::ZERO, false) }, None)
+            (Work::around(context.world.live_nodes().len(), context.cluster_autoscaler.groups.count()), None)
         }
     };
     let (took, cut) = took(work, speed_percent);
     context.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
-    context.cluster_autoscaler.last.0 = took;
-    match began {
-        Some(seen) => {
-            let (changed, reading) = (context.world.changed(), context.cluster_autoscaler.groups.version());
-            let thought = Thought { seen, began: now, changed, reading, took, rehearsed };
-            context.cluster_autoscaler.thought = Some(Box::new(thought));
-            context.cluster_autoscaler.program = Some(program);
-            context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
-        }
-        None => plan_next(context, program, now, took),
-    }
+    context.cluster_autoscaler.thought = began.map(|seen| {
+        let (changed, reading) = (context.world.changed(), context.cluster_autoscaler.groups.version());
+        Box::new(Thought { seen, began: now, changed, reading, rehearsed })
+    });
+    context.cluster_autoscaler.fails = read.is_err();
+    context.cluster_autoscaler.program = Some(program);
+    context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
 }
 
 /// What the iteration has to do. What its estimates take is told by making them once in thought; where that calls nobody and draws no
@@ -301,8 +320,8 @@ fn work(
     seen: &observation::Seen,
     now: SimTime,
 ) -> (Work, Option<Rehearsed>) {
-    let moved_pods = context.cluster_autoscaler.last.1;
-    let work = Work { nodes: seen.node_count() as u64, moved_pods, estimates: (SimDuration::ZERO, false) };
+    let moved_pods = context.cluster_autoscaler.moved_pods;
+    let work = Work { moved_pods, ..Work::around(seen.node_count(), seen.group_count()) };
     if !seen.has_waiting_pods() {
         return (work, None);
     }
@@ -322,31 +341,45 @@ fn work(
 /// Deviation: scale-down's search for new places of pods is taken to cost what it did in the iteration before.
 fn took(work: Work, speed_percent: u32) -> (SimDuration, bool) {
     let (estimates, cut) = work.estimates;
-    let took = model::around(work.nodes, work.moved_pods) + estimates;
+    let took = model::around(work.nodes, work.groups, work.moved_pods) + estimates;
     (at_speed(took, speed_percent), cut)
 }
 
-/// The time of an iteration is over: what it came to is done, and the next one planned.
+/// The time of an iteration is over: what it came to is done. What is left are its calls to the API server.
 pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
-    let Some(thought) = context.cluster_autoscaler.thought.take() else { return };
-    let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
-    let Thought { seen, began, changed, reading, took, rehearsed } = *thought;
+    let writes_status = flags(context).is_some_and(|flags| flags.write_status_configmap);
+    let ending = match context.cluster_autoscaler.thought.take() {
+        Some(thought) => conclude_thought(context, now, *thought, writes_status),
+        None => ending::Ending::new(Vec::new(), (&[], &[]), writes_status && !context.cluster_autoscaler.fails),
+    };
+    context.cluster_autoscaler.ending = Some(Box::new(ending));
+    ending::proceed(context, now);
+}
+
+/// Does what an iteration came to, and says which calls are left.
+fn conclude_thought(context: &mut Context<'_>, now: SimTime, thought: Thought, writes_status: bool) -> ending::Ending {
+    let Some(mut program) = context.cluster_autoscaler.program.take() else { return ending::Ending::default() };
+    let Thought { seen, began, changed, reading, rehearsed } = thought;
     let unchanged = context.world.changed() == changed && seen.knows_namespaces(context);
     let rehearsed = rehearsed.filter(|_| context.cluster_autoscaler.groups.version() == reading);
-    conclude(context, &mut program, now, (&seen, began), rehearsed);
+    let iteration = conclude(context, &mut program, now, (&seen, began), rehearsed);
     if !unchanged {
         context.cluster_autoscaler.settled = None;
     }
-    plan_next(context, program, began, took);
+    let chosen = chosen(&program, now, &seen, &iteration);
+    context.cluster_autoscaler.program = Some(program);
+    let soft_taints = (&iteration.soft_taints.removed[..], &iteration.soft_taints.added[..]);
+    ending::Ending::new(chosen, soft_taints, writes_status)
 }
 
-/// Plans the iteration after one that began then and took so long: one that took longer than the interval is followed at once.
-fn plan_next(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, began: SimTime, took: SimDuration) {
+/// An iteration is over: plans the next one. The interval counts from now.
+fn plan_next(context: &mut Context<'_>, now: SimTime) {
     let own = &mut context.cluster_autoscaler;
+    own.is_busy = false;
+    let Some(program) = &own.program else { return };
     let at_once = own.iterations > 1 && program.continues_at_once(own.starts[0]);
-    let wait = if at_once || own.signalled { took } else { took.max(program.flags().scan_interval) };
-    own.program = Some(program);
-    iterate_at(context, began + wait);
+    let wait = if at_once || own.signalled { SimDuration::ZERO } else { program.flags().scan_interval };
+    iterate_at(context, now + wait);
 }
 
 /// What the last iteration came to, if another one would come to the same.
@@ -359,7 +392,8 @@ fn settled(context: &Context<'_>, now: SimTime) -> Option<Settled> {
 
 fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime) {
     let seen = observation::Seen::new(context, program.flags(), now);
-    conclude(context, program, now, (&seen, now), None);
+    let iteration = conclude(context, program, now, (&seen, now), None);
+    carry_out(context, program, now, &seen, &iteration);
 }
 
 /// The lots of the iteration of this number, for options that the expander does not tell apart.
@@ -378,7 +412,7 @@ fn conclude(
     now: SimTime,
     (seen, began): (&observation::Seen, SimTime),
     rehearsed: Option<Rehearsed>,
-) {
+) -> Iteration {
     let mut ties = ties(context.streams, context.cluster_autoscaler.iterations);
     let iteration = match rehearsed {
         Some((after, iteration)) => {
@@ -393,18 +427,36 @@ fn conclude(
         }
         None => program.run_once(&seen.observation(began), &mut groups::Calls { context, now }, &mut ties),
     };
-    context.cluster_autoscaler.last.1 = iteration.scale_down.moved_pods;
+    context.cluster_autoscaler.moved_pods = iteration.scale_down.moved_pods;
     notes::record(context, program, seen, &iteration, now);
+    notes::announce(context, seen, &iteration, now);
     let until = program.unchanged_until(&seen.observation(began), &iteration);
     let (changed, reading) = (context.world.changed(), context.cluster_autoscaler.groups.version());
     let moved_pods = iteration.scale_down.moved_pods - iteration.scale_down.left_alone_pods;
     // Where nothing changes, no pod waits: there is nothing to estimate.
-    let work = Work { nodes: seen.node_count() as u64, moved_pods, estimates: (SimDuration::ZERO, false) };
+    let work = Work { moved_pods, ..Work::around(seen.node_count(), seen.group_count()) };
     context.cluster_autoscaler.settled = (until > now).then_some(Settled { changed, reading, until, work });
-    carry_out(context, program, now, seen, &iteration);
+    iteration
 }
 
-/// Begins removals and changes soft taints.
+/// The nodes that an iteration has chosen to go.
+fn chosen(
+    program: &ClusterAutoscaler,
+    now: SimTime,
+    seen: &observation::Seen,
+    iteration: &Iteration,
+) -> Vec<removal::Chosen> {
+    let found = &iteration.scale_down;
+    let reason = |at: usize| notes::removal_reason(program, seen, at, &found.nodes[at], now);
+    let chosen = found.deletions.iter().map(|deletion| removal::Chosen {
+        node: seen.node(deletion.node),
+        empty: deletion.empty,
+        reason: reason(deletion.node),
+    });
+    chosen.collect()
+}
+
+/// Begins removals and changes soft taints, where that takes no time.
 fn carry_out(
     context: &mut Context<'_>,
     program: &mut ClusterAutoscaler,
@@ -412,36 +464,35 @@ fn carry_out(
     seen: &observation::Seen,
     iteration: &Iteration,
 ) {
-    let found = &iteration.scale_down;
-    let reason = |at: usize| notes::removal_reason(program, seen, at, &found.nodes[at], now);
-    let chosen: Vec<removal::Chosen> = found
-        .deletions
-        .iter()
-        .map(|deletion| removal::Chosen {
-            node: seen.node(deletion.node),
-            empty: deletion.empty,
-            reason: reason(deletion.node),
-        })
-        .collect();
-    if !removal::begin(context, now, &chosen) {
+    if !removal::begin(context, now, &chosen(program, now, seen, iteration)) {
         program.deletion_failed(now);
     }
-    let gone = |context: &Context<'_>, node: NodeId| context.world.node(node).phase >= NodePhase::Terminating;
     for &node in &iteration.soft_taints.removed {
-        if context.cluster_autoscaler.calls.is_some() && gone(context, node) {
-            continue;
-        }
-        context.world.untaint_node(node, DELETION_CANDIDATE.into());
-        context.tell(now, News::NodeTainted(node));
+        set_soft_taint(context, now, node, false);
     }
     for &node in &iteration.soft_taints.added {
-        let timed = context.cluster_autoscaler.calls.is_some();
-        if context.cluster_autoscaler.removals.contains_key(&node) || timed && gone(context, node) {
-            continue;
-        }
-        context.world.taint_node(node, Taint::new(DELETION_CANDIDATE.into(), TaintEffect::PreferNoSchedule));
-        context.tell(now, News::NodeTainted(node));
+        set_soft_taint(context, now, node, true);
     }
+}
+
+/// The soft taint of a node comes or goes, unless the node is on its way out.
+fn set_soft_taint(context: &mut Context<'_>, now: SimTime, node: NodeId, comes: bool) {
+    let own = &context.cluster_autoscaler;
+    let goes = comes && own.removals.contains_key(&node);
+    if goes || own.client.is_some() && context.world.node(node).phase >= NodePhase::Terminating {
+        return;
+    }
+    if comes {
+        context.world.taint_node(node, Taint::new(DELETION_CANDIDATE.into(), TaintEffect::PreferNoSchedule));
+    } else {
+        context.world.untaint_node(node, DELETION_CANDIDATE.into());
+    }
+    context.tell(now, News::NodeTainted(node));
+}
+
+/// When the answer to a call that is asked for now is there; `None` where calls take no time.
+fn call(context: &mut Context<'_>, now: SimTime) -> Option<SimTime> {
+    context.cluster_autoscaler.client.as_mut().map(|client| client.call(now))
 }
 
 /// A node is gone: nothing about it is remembered.

@@ -99,6 +99,11 @@ impl KnownGroups {
         Self { groups, ..Self::default() }
     }
 
+    /// How many groups there are.
+    pub(super) const fn count(&self) -> usize {
+        self.groups.len()
+    }
+
     /// Counts changes of what is known.
     pub(super) const fn version(&self) -> u64 {
         self.version
