@@ -309,6 +309,24 @@ impl Deletions {
     }
 }
 
+/// A draw that decides in which order an iteration lists pods. Upstream's lister goes through a Go map, whose order is another each time.
+///
+/// Source: client-go v0.36 `tools/cache/thread_safe_store.go`, `List`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listing(pub u64);
+
+impl Listing {
+    /// The place of a pod in the list: pods with lower numbers come first.
+    ///
+    /// Source: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), which mixes the draw with the pod's number.
+    pub const fn place(self, pod: PodId) -> u64 {
+        let mut mixed = self.0.wrapping_add((pod.0 as u64).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
 /// Everything that one iteration looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
@@ -318,6 +336,8 @@ pub struct Observation<'a> {
     pub nodes: &'a [NodeView],
     /// All pods.
     pub pods: &'a [PodView],
+    /// The order in which pods that wait are listed; `None` for that of `pods`.
+    pub listing: Option<Listing>,
     /// The groups, in order of name.
     pub groups: &'a [GroupView],
     /// DaemonSets.

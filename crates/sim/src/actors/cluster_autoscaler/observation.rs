@@ -13,8 +13,8 @@ use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::world::record::WorkloadKind;
 use nodecast_cluster_autoscaler::view::{
-    BudgetView, Controller, ControllerKind, DaemonSetView, Deletions, GroupView, InstanceView, NodeView, PodPlace,
-    PodTraits, PodView, RestartPolicy,
+    BudgetView, Controller, ControllerKind, DaemonSetView, Deletions, GroupView, InstanceView, Listing, NodeView,
+    PodPlace, PodTraits, PodView, RestartPolicy,
 };
 use nodecast_cluster_autoscaler::{Flags, Observation, TO_BE_DELETED};
 use nodecast_scheduler::PodVolumes;
@@ -59,6 +59,7 @@ pub(super) struct Seen {
     budgets: Vec<BudgetView>,
     namespaces: Arc<Vec<(Symbol, Labels)>>,
     deletions: Deletions,
+    listing: Listing,
 }
 
 impl Seen {
@@ -67,7 +68,10 @@ impl Seen {
         let (pods, daemon_sets) = (pods(context, flags), daemon_sets(context, flags));
         let deletions = Deletions { empty: removals(context, true), drained: removals(context, false) };
         let (groups, budgets) = (groups(context), budgets(context));
-        Self { nodes, pods, groups, daemon_sets, budgets, namespaces: Arc::clone(&context.namespaces), deletions }
+        let draws = context.streams.ordinals("pod-listing");
+        let listing = Listing(draws.nth(context.cluster_autoscaler.iterations));
+        let namespaces = Arc::clone(&context.namespaces);
+        Self { nodes, pods, groups, daemon_sets, budgets, namespaces, deletions, listing }
     }
 
     pub(super) fn observation(&self, now: SimTime) -> Observation<'_> {
@@ -75,6 +79,7 @@ impl Seen {
             now,
             nodes: &self.nodes,
             pods: &self.pods,
+            listing: Some(self.listing),
             groups: &self.groups,
             daemon_sets: &self.daemon_sets,
             budgets: &self.budgets,
