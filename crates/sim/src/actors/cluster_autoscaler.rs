@@ -285,7 +285,7 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
     let own_settled = settled(context, now).filter(|_| read.is_ok());
     let began = match &read {
         Ok(()) if own_settled.is_some() => None,
-        Ok(()) => Some(observation::Seen::new(context, program.flags(), now)),
+        Ok(()) => Some(observation::Seen::new(context, program.flags())),
         Err(error) => {
             context.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}"));
             None
@@ -391,7 +391,7 @@ fn settled(context: &Context<'_>, now: SimTime) -> Option<Settled> {
 }
 
 fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime) {
-    let seen = observation::Seen::new(context, program.flags(), now);
+    let seen = observation::Seen::new(context, program.flags());
     let iteration = conclude(context, program, now, (&seen, now), None);
     carry_out(context, program, now, &seen, &iteration);
 }

@@ -108,6 +108,8 @@ pub struct Context<'s> {
     pub(super) namespaces: Arc<Vec<(Symbol, Labels)>>,
     pub(super) quotas: Quotas,
     pub(super) fargate: Fargate,
+    /// The fraction of a second of the clock at which the run begins.
+    fraction: SimDuration,
     /// Who tells news.
     dispatch: fn(&mut Self, SimTime, News),
     /// The release that the control plane runs.
@@ -158,6 +160,13 @@ fn cloud_settings(setup: &Setup<'_>) -> Arc<CloudSettings> {
         Arc::make_mut(&mut settings).network.prefix_delegation = true;
     }
     settings
+}
+
+/// The fraction of a second at which the run begins: as the scenario's start has it, otherwise drawn.
+fn first_fraction(setup: &Setup<'_>, streams: &Streams) -> SimDuration {
+    let second = SimDuration::from_secs(1);
+    let given = SimDuration::from_micros(setup.scenario.start.as_microsecond().rem_euclid(second.as_micros()));
+    if given > SimDuration::ZERO { given } else { streams.stream("start-second", "").span_up_to(second) }
 }
 
 impl<'s> Context<'s> {
@@ -218,6 +227,7 @@ impl<'s> Context<'s> {
             namespaces: Arc::new(setup.namespaces().collect()),
             quotas: Quotas::new(&setup.policy.manifests),
             fargate: Fargate::default(),
+            fraction: first_fraction(setup, &streams),
             dispatch: dispatch::dispatch,
             control_plane: setup.policy.versions.kubernetes,
             protected: RefCell::new(Derived::new(&world)),
@@ -246,6 +256,14 @@ impl<'s> Context<'s> {
         let stated = self.setup.policy.fargate.as_ref();
         let (vcpu, gb) = stated.map_or((None, None), |own| (own.vcpu_hour, own.gb_hour));
         FargatePrices::of(&self.setup.region, vcpu, gb)
+    }
+
+    /// The time as an object of the API has it: in whole seconds of the clock, the rest cut off.
+    ///
+    /// Source: `metav1.Time` of Kubernetes 1.36, which is written in whole seconds.
+    pub(super) fn whole_seconds(&self, at: SimTime) -> SimTime {
+        let micros = (at + self.fraction).as_micros();
+        at - SimDuration::from_micros(micros.rem_euclid(1_000_000))
     }
 
     /// A small random span below `most` for something that recurs to one entity: real reactions and timers are never equally

@@ -135,7 +135,7 @@ fn imagine(context: &mut Context<'_>, now: SimTime) -> Option<(Seen, ClusterAuto
     let begun = context.cluster_autoscaler.thought.as_ref().map(|thought| (thought.seen.clone(), thought.began));
     let (seen, began) = match begun {
         Some(begun) => begun,
-        None => (Seen::new(context, program.flags(), now), now),
+        None => (Seen::new(context, program.flags()), now),
     };
     let known = &context.cluster_autoscaler.groups.groups;
     let mut calls = Imagined { sizes: known.iter().map(|group| (group.desired, group.limits.1)).collect() };
