@@ -28,8 +28,6 @@ const BEFORE_START: SimDuration = SimDuration::from_secs(3_600);
 pub(super) struct KnownNode {
     name: Arc<str>,
     labels: Labels,
-    /// Its group, as a place among those known.
-    group: Option<usize>,
     /// When its object was created.
     created: SimTime,
 }
@@ -166,7 +164,7 @@ fn nodes(context: &mut Context<'_>) -> Vec<NodeView> {
         views.push(NodeView {
             id,
             name: Arc::clone(&known.name),
-            group: known.group,
+            group: context.cluster_autoscaler.groups.group_of(id),
             labels: known.labels.clone(),
             annotations: state.annotations.clone(),
             taints: state.taints.clone(),
