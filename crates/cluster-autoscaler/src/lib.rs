@@ -492,7 +492,7 @@ fn fill(flags: &Flags, snapshot: &mut Snapshot, next: usize, seen: &Observation<
     split.placed.retain(|&(at, _)| !pods::is_expendable(flags, &seen.pods[at].traits));
     if let Some(listing) = seen.listing {
         let is_unprocessed = |at: usize| seen.pods[at].place == PodPlace::Unprocessed;
-        split.waiting.sort_by_key(|&at| (is_unprocessed(at), listing.place(seen.pods[at].id)));
+        split.waiting.sort_by_key(|&at| (is_unprocessed(at), listing.pod(seen.pods[at].id)));
     }
     snapshot.set_ignores_claims(!flags.dynamic_resources);
     snapshot.observe(next, seen, &split.placed);

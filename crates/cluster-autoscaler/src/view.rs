@@ -309,7 +309,8 @@ impl Deletions {
     }
 }
 
-/// A draw that decides in which order an iteration lists pods. Upstream's lister goes through a Go map, whose order is another each time.
+/// A draw that decides in which order an iteration lists pods and nodes. Upstream's listers go through Go maps, whose order is another
+/// each time.
 ///
 /// Source: client-go v0.36 `tools/cache/thread_safe_store.go`, `List`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -317,10 +318,18 @@ pub struct Listing(pub u64);
 
 impl Listing {
     /// The place of a pod in the list: pods with lower numbers come first.
-    ///
-    /// Source: the finalizer of SplitMix64 (Steele, Lea and Flood, 2014), which mixes the draw with the pod's number.
-    pub const fn place(self, pod: PodId) -> u64 {
-        let mut mixed = self.0.wrapping_add((pod.0 as u64).wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    pub const fn pod(self, pod: PodId) -> u64 {
+        self.place(2 * pod.0 as u64)
+    }
+
+    /// The place of a node in the list.
+    pub const fn node(self, node: NodeId) -> u64 {
+        self.place(2 * node.0 as u64 + 1)
+    }
+
+    /// Source: SplitMix64 (Steele, Lea and Flood, 2014), which gives different numbers to different things.
+    const fn place(self, thing: u64) -> u64 {
+        let mut mixed = self.0.wrapping_add(thing.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
@@ -332,7 +341,7 @@ impl Listing {
 pub struct Observation<'a> {
     /// The iteration's start.
     pub now: SimTime,
-    /// Registered nodes, in order of registration.
+    /// Registered nodes, as listed.
     pub nodes: &'a [NodeView],
     /// All pods.
     pub pods: &'a [PodView],

@@ -62,12 +62,12 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn new(context: &mut Context<'_>, flags: &Flags) -> Self {
-        let nodes = nodes(context);
+        let draws = context.streams.ordinals("pod-listing");
+        let listing = Listing(draws.nth(context.cluster_autoscaler.iterations));
+        let nodes = nodes(context, listing);
         let (pods, daemon_sets) = (pods(context, flags), daemon_sets(context, flags));
         let deletions = Deletions { empty: removals(context, true), drained: removals(context, false) };
         let (groups, budgets) = (groups(context), budgets(context));
-        let draws = context.streams.ordinals("pod-listing");
-        let listing = Listing(draws.nth(context.cluster_autoscaler.iterations));
         let namespaces = Arc::clone(&context.namespaces);
         Self { nodes, pods, groups, daemon_sets, budgets, namespaces, deletions, listing }
     }
@@ -145,8 +145,8 @@ fn removals(context: &Context<'_>, empty: bool) -> Vec<NodeId> {
     all.filter(|(_, removal)| removal.empty == empty).map(|(&node, _)| node).collect()
 }
 
-/// The Node objects, in order of registration: those of instances that have just ended are still there, not ready.
-fn nodes(context: &mut Context<'_>) -> Vec<NodeView> {
+/// The Node objects, in a drawn order: those of instances that have just ended are still there, not ready.
+fn nodes(context: &mut Context<'_>, listing: Listing) -> Vec<NodeView> {
     let mut views = Vec::with_capacity(context.world.live_nodes().len());
     for place in 0..context.world.live_nodes().len() {
         let id = context.world.live_nodes()[place];
@@ -181,7 +181,7 @@ fn nodes(context: &mut Context<'_>) -> Vec<NodeView> {
                 && state.taints.iter().any(|taint| taint.key.as_str() == TO_BE_DELETED),
         });
     }
-    views.sort_by_key(|view| view.created);
+    views.sort_by_key(|view| listing.node(view.id));
     views
 }
 
