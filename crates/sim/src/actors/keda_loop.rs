@@ -88,7 +88,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
                 retired: false,
                 target,
                 original: target.map(|target| replicas_of(context, target)),
-                created: context.setup.whole_seconds(now),
+                created: context.whole_seconds(now),
                 last_active: last_active(context, now, plan),
                 memory: vec![TriggerMemory::default(); object.triggers.len()],
                 next_poll: None,
@@ -189,7 +189,7 @@ pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
     };
     let decision = poll_decision(&plan.object, &view);
     if decision.refreshes_last_active {
-        context.scaled_objects[index].last_active = Some(context.setup.whole_seconds(now));
+        context.scaled_objects[index].last_active = Some(context.whole_seconds(now));
     }
     if decision.replicas != view.replicas {
         write(context, now, target, plan, &view, &decision, &reads);

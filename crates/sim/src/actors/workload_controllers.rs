@@ -294,12 +294,12 @@ fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: Pod
     VictimView {
         assigned: state.node.is_some(),
         phase: if state.phase == PodPhase::Running { ReportedPhase::Running } else { ReportedPhase::Pending },
-        ready_since: state.ready_since,
+        ready_since: state.ready_since.map(|since| context.whole_seconds(since)),
         deletion_cost: cost.unwrap_or(0),
         siblings_on_node: siblings.unwrap_or(0),
         restarts: state.restarts,
         sidecar_restarts: 0,
-        created: state.created,
+        created: context.whole_seconds(state.created),
         uid,
     }
 }

@@ -63,7 +63,7 @@ pub(in crate::actors) fn keep(
     if ending.pods.is_empty() && (history.is_none() || none_before) {
         return;
     }
-    let until = ending.ttl.map(|ttl| now + ttl);
+    let until = ending.ttl.map(|ttl| (context.whole_seconds(now) + ttl).max(now));
     if let Some(until) = until.filter(|_| !ending.pods.is_empty()) {
         context.queue.schedule(until, class::CONTROLLERS, WorkloadEvent::JobExpires(workload));
     }
