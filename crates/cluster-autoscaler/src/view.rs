@@ -386,3 +386,32 @@ pub trait GroupActions {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ResizeError(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::Listing;
+    use nodecast_model::domain::{NodeId, PodId};
+
+    /// The first places of nine pods for this draw.
+    fn left_over(draw: u64) -> Vec<u32> {
+        let mut pods: Vec<u32> = (0..9).collect();
+        pods.sort_by_key(|&pod| Listing(draw.wrapping_mul(0x2545_F491_4F6C_DD1D)).pod(PodId(pod)));
+        pods[6..].to_vec()
+    }
+
+    #[test]
+    fn old_pods_are_left_over_by_chance() {
+        // Of nine pods three are old, and six find room: that all left over are new has the chance C(6, 3) / C(9, 3).
+        let draws = 20_000;
+        let new = (0..draws).filter(|&draw| left_over(draw).iter().all(|&pod| pod >= 3)).count();
+        let share = new as f64 / draws as f64;
+        assert!((share - 20.0 / 84.0).abs() < 0.01, "{share}");
+    }
+
+    #[test]
+    fn pod_and_node_of_one_number_differ() {
+        let listing = Listing(7);
+        assert_ne!(listing.pod(PodId(4)), listing.node(NodeId(4)));
+        assert_ne!(listing.node(NodeId(4)), Listing(8).node(NodeId(4)));
+    }
+}
