@@ -120,6 +120,7 @@ fn scale_up(c: &mut Criterion) {
         namespaces: &[],
         deletions: &deletions,
         recent_evictions: &[],
+        listing: None,
     };
     let program =
         || ClusterAutoscaler::new(Flags::defaults(KubernetesVersion::default()), ExpanderInputs::default(), NOW);

@@ -9,6 +9,7 @@ mod applied_later;
 mod architecture;
 mod asked_labels;
 mod auto_mode;
+mod autoscaler_in_time;
 mod availability;
 mod backtest;
 mod bad_input;

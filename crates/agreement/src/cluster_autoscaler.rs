@@ -87,6 +87,7 @@ fn one_loop(program: &mut ClusterAutoscaler, cluster: &mut Cluster, now: SimTime
         namespaces: &[],
         deletions: &deletions,
         recent_evictions: &[],
+        listing: None,
     };
     let iteration = program.run_once(&seen, &mut provider, &mut |_| 0);
     for (group, target) in cluster.groups.iter_mut().zip(&provider.known) {

@@ -114,6 +114,10 @@ pub struct Flags {
     pub node_deletion_batcher_interval: SimDuration,
     /// `max-bulk-soft-taint-count`.
     pub max_bulk_soft_taint_count: i64,
+    /// `max-bulk-soft-taint-time`.
+    pub max_bulk_soft_taint_time: SimDuration,
+    /// `write-status-configmap`.
+    pub write_status_configmap: bool,
     /// `cordon-node-before-terminating`.
     pub cordon_node_before_terminating: bool,
     /// `skip-nodes-with-system-pods`.
@@ -224,6 +228,8 @@ impl Flags {
             node_deletion_delay_timeout: minutes(2),
             node_deletion_batcher_interval: SimDuration::ZERO,
             max_bulk_soft_taint_count: 10,
+            max_bulk_soft_taint_time: seconds(3),
+            write_status_configmap: true,
             cordon_node_before_terminating: since(34),
             skip_nodes_with_system_pods: true,
             skip_nodes_with_local_storage: true,
@@ -348,6 +354,8 @@ impl Flags {
             "node-deletion-delay-timeout" => Duration(&mut self.node_deletion_delay_timeout),
             "node-deletion-batcher-interval" => Duration(&mut self.node_deletion_batcher_interval),
             "max-bulk-soft-taint-count" => Count(&mut self.max_bulk_soft_taint_count),
+            "max-bulk-soft-taint-time" => Duration(&mut self.max_bulk_soft_taint_time),
+            "write-status-configmap" => Truth(&mut self.write_status_configmap),
             "cordon-node-before-terminating" => Truth(&mut self.cordon_node_before_terminating),
             "skip-nodes-with-system-pods" => Truth(&mut self.skip_nodes_with_system_pods),
             "skip-nodes-with-local-storage" => Truth(&mut self.skip_nodes_with_local_storage),

@@ -46,7 +46,7 @@ use scale_down::{Planner, ScaleDown};
 use scale_up::ScaleUp;
 use snapshot::{NodeAt, Snapshot};
 use templates::TemplateCache;
-use view::{NodeTemplate, NodeView, PodView};
+use view::{NodeTemplate, NodeView, PodPlace, PodView};
 
 /// The taint of a node that is being deleted; its value is the time in seconds.
 pub const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
@@ -478,6 +478,10 @@ impl ClusterAutoscaler {
 fn fill(flags: &Flags, snapshot: &mut Snapshot, next: usize, seen: &Observation<'_>) -> Vec<usize> {
     let mut split = pods::split(flags, seen.pods);
     split.placed.retain(|&(at, _)| !pods::is_expendable(flags, &seen.pods[at].traits));
+    if let Some(listing) = seen.listing {
+        let is_unprocessed = |at: usize| seen.pods[at].place == PodPlace::Unprocessed;
+        split.waiting.sort_by_key(|&at| (is_unprocessed(at), listing.pod(seen.pods[at].id)));
+    }
     snapshot.set_ignores_claims(!flags.dynamic_resources);
     snapshot.observe(next, seen, &split.placed);
     split.waiting

@@ -309,15 +309,44 @@ impl Deletions {
     }
 }
 
+/// A draw that decides in which order an iteration lists pods and nodes. Upstream's listers go through Go maps, whose order is another
+/// each time.
+///
+/// Source: client-go v0.36 `tools/cache/thread_safe_store.go`, `List`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Listing(pub u64);
+
+impl Listing {
+    /// The place of a pod in the list: pods with lower numbers come first.
+    pub const fn pod(self, pod: PodId) -> u64 {
+        self.place(2 * pod.0 as u64)
+    }
+
+    /// The place of a node in the list.
+    pub const fn node(self, node: NodeId) -> u64 {
+        self.place(2 * node.0 as u64 + 1)
+    }
+
+    /// Source: SplitMix64 (Steele, Lea and Flood, 2014), which gives different numbers to different things.
+    const fn place(self, thing: u64) -> u64 {
+        let mut mixed = self.0.wrapping_add(thing.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
 /// Everything that one iteration looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Observation<'a> {
     /// The iteration's start.
     pub now: SimTime,
-    /// Registered nodes, in order of registration.
+    /// Registered nodes, as listed.
     pub nodes: &'a [NodeView],
     /// All pods.
     pub pods: &'a [PodView],
+    /// The order in which pods that wait are listed; `None` for that of `pods`.
+    pub listing: Option<Listing>,
     /// The groups, in order of name.
     pub groups: &'a [GroupView],
     /// DaemonSets.
@@ -357,3 +386,32 @@ pub trait GroupActions {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ResizeError(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::Listing;
+    use nodecast_model::domain::{NodeId, PodId};
+
+    /// The first places of nine pods for this draw.
+    fn left_over(draw: u64) -> Vec<u32> {
+        let mut pods: Vec<u32> = (0..9).collect();
+        pods.sort_by_key(|&pod| Listing(draw.wrapping_mul(0x2545_F491_4F6C_DD1D)).pod(PodId(pod)));
+        pods[6..].to_vec()
+    }
+
+    #[test]
+    fn old_pods_are_left_over_by_chance() {
+        // Of nine pods three are old, and six find room: that all left over are new has the chance C(6, 3) / C(9, 3).
+        let draws = 20_000;
+        let new = (0..draws).filter(|&draw| left_over(draw).iter().all(|&pod| pod >= 3)).count();
+        let share = new as f64 / draws as f64;
+        assert!((share - 20.0 / 84.0).abs() < 0.01, "{share}");
+    }
+
+    #[test]
+    fn pod_and_node_of_one_number_differ() {
+        let listing = Listing(7);
+        assert_ne!(listing.pod(PodId(4)), listing.node(NodeId(4)));
+        assert_ne!(listing.node(NodeId(4)), Listing(8).node(NodeId(4)));
+    }
+}

@@ -16,7 +16,6 @@ pub const WITHOUT_EFFECT: &[&str] = &[
     "kubeconfig",
     "leader-elect",
     "logtostderr",
-    "max-bulk-soft-taint-time",
     "max-failing-time",
     "max-inactivity",
     "max-startup-time",
@@ -35,7 +34,6 @@ pub const WITHOUT_EFFECT: &[&str] = &[
     "stderrthreshold",
     "user-agent",
     "v",
-    "write-status-configmap",
 ];
 
 /// Flags that exist and change decisions in ways that are not reproduced.
@@ -89,6 +87,7 @@ pub const NAMES: &[&str] = &[
     "max-allocatable-difference-ratio",
     "max-binpacking-time",
     "max-bulk-soft-taint-count",
+    "max-bulk-soft-taint-time",
     "max-drain-parallelism",
     "max-free-difference-ratio",
     "max-graceful-termination-sec",
@@ -136,4 +135,5 @@ pub const NAMES: &[&str] = &[
     "startup-taint-prefix",
     "status-taint",
     "unremovable-node-recheck-timeout",
+    "write-status-configmap",
 ];

@@ -269,6 +269,7 @@ impl Lab {
             now: self.now(),
             nodes: &self.nodes,
             pods: &self.pods,
+            listing: None,
             groups: &self.groups,
             daemon_sets: &self.daemon_sets,
             budgets: &self.budgets,

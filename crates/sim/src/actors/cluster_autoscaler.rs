@@ -6,8 +6,13 @@
 //!
 //! Source: Cluster Autoscaler 1.36 `main.go`, `loop/trigger.go`.
 //!
+//! Where controllers take time, an iteration decides when it has computed, and ends with its calls to the API server ([`ending`]), which
+//! share one limit with its events, taints and evictions ([`client`]).
+//!
 //! Deviation: where controllers take no time, an iteration takes a tenth of a second, however large the cluster is.
 
+mod client;
+mod ending;
 mod groups;
 pub mod inquiry;
 mod notes;
@@ -67,10 +72,16 @@ pub(super) struct AutoscalerLoop {
     noted: notes::Noted,
     /// An iteration whose time is not over.
     thought: Option<Box<Thought>>,
-    /// How long the last one took, and the pods for which it looked for new places.
-    last: (SimDuration, u64),
-    /// The calls of its client, where they take time.
-    calls: Option<CallLimit>,
+    /// Pods for which the last one looked for new places.
+    moved_pods: u64,
+    /// Whether an iteration that takes time is under way, with its calls.
+    is_busy: bool,
+    /// Whether it could not read the groups, so that it ends without more.
+    fails: bool,
+    /// What it has still to do.
+    ending: Option<Box<ending::Ending>>,
+    /// The client, where calls take time.
+    client: Option<client::Client>,
 }
 
 /// An iteration that has begun and takes time.
@@ -79,13 +90,12 @@ struct Thought {
     /// What it saw at its start.
     seen: observation::Seen,
     began: SimTime,
-    took: SimDuration,
 }
 
 impl AutoscalerLoop {
     /// The limit of its client, where calls take time.
     pub(super) fn call_limit(&self) -> Option<&CallLimit> {
-        self.calls.as_ref()
+        self.client.as_ref().map(|client| &client.limit)
     }
 
     /// How many nodes it takes for unneeded.
@@ -117,7 +127,7 @@ impl AutoscalerLoop {
         Self {
             program: Some(Box::new(program)),
             groups: groups::KnownGroups::new(setup),
-            calls: time.map(|time| CallLimit::new(time.calls)),
+            client: time.map(|time| client::Client::new(time.calls)),
             ..Self::default()
         }
     }
@@ -138,6 +148,11 @@ pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: LoopEvent) 
         LoopEvent::Concluded => concluded(context, now),
         LoopEvent::Removal(node) => removal_proceeds(context, now, node),
         LoopEvent::Deletes(group) => batch_deletes(context, now, group),
+        LoopEvent::Called => ending::called(context, now),
+        LoopEvent::Posted => client::posted(context, now),
+        LoopEvent::Tainted(node) => ending::tainted(context, now, node),
+        LoopEvent::Evicted(node, pod) => removal::evicted(context, now, node, pod),
+        LoopEvent::Checked(node) => removal::checked(context, now, node),
     }
 }
 
@@ -171,10 +186,10 @@ pub(super) fn pod_unschedulable(context: &mut Context<'_>, now: SimTime) {
     if flags(context).is_some_and(|flags| flags.frequent_loops) {
         let own = &mut context.cluster_autoscaler;
         own.signalled = true;
-        if own.thought.is_some() {
+        if own.is_busy {
             return;
         }
-        let busy_until = own.starts[1] + if own.calls.is_some() { own.last.0 } else { ITERATION };
+        let busy_until = if own.client.is_some() { now } else { own.starts[1] + ITERATION };
         iterate_at(context, now.max(busy_until));
     }
 }
@@ -212,8 +227,9 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
     let own = &mut context.cluster_autoscaler;
     own.iterations += 1;
     own.starts = [own.starts[1], now];
-    let began = match read {
-        Ok(()) => Some(observation::Seen::new(context, program.flags(), now)),
+    own.is_busy = true;
+    let began = match &read {
+        Ok(()) => Some(observation::Seen::new(context, program.flags())),
         Err(error) => {
             context.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}"));
             None
@@ -221,19 +237,18 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
     };
     let (took, cut) = match &began {
         Some(seen) => took(context, &mut program, seen, now),
-        None => (model::around(context.world.live_nodes().len() as u64, 0), false),
+        None => {
+            let (nodes, groups) = (context.world.live_nodes().len(), context.cluster_autoscaler.groups.count());
+            (model::around(nodes as u64, groups as u64, 0), false)
+        }
     };
     let took = at_speed(took, speed_percent);
     context.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
-    context.cluster_autoscaler.last.0 = took;
-    match began {
-        Some(seen) => {
-            context.cluster_autoscaler.thought = Some(Box::new(Thought { seen, began: now, took }));
-            context.cluster_autoscaler.program = Some(program);
-            context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
-        }
-        None => plan_next(context, program, now, took),
-    }
+    let own = &mut context.cluster_autoscaler;
+    own.thought = began.map(|seen| Box::new(Thought { seen, began: now }));
+    own.fails = read.is_err();
+    own.program = Some(program);
+    context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
 }
 
 /// How long an iteration takes on the processor that was measured, and whether a limit cuts it. What its estimates take is found out by
@@ -246,36 +261,52 @@ fn took(
     seen: &observation::Seen,
     now: SimTime,
 ) -> (SimDuration, bool) {
-    let around = model::around(seen.node_count() as u64, context.cluster_autoscaler.last.1);
+    let own = &context.cluster_autoscaler;
+    let around = model::around(seen.node_count() as u64, seen.group_count() as u64, own.moved_pods);
     if !seen.has_waiting_pods() {
         return (around, false);
     }
-    let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
+    let mut calls = groups::Trial::new(&own.groups);
     let (estimates, cut) = program.time_of_estimates(&seen.observation(now), &mut calls, &mut |_| 0);
     (around + estimates, cut)
 }
 
-/// The time of an iteration is over: what it came to is done, and the next one planned.
+/// The time of an iteration is over: what it came to is done. What is left are its calls to the API server.
 pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
-    let Some(thought) = context.cluster_autoscaler.thought.take() else { return };
-    let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
-    let Thought { seen, began, took } = *thought;
-    conclude(context, &mut program, now, (&seen, began));
-    plan_next(context, program, began, took);
+    let writes_status = flags(context).is_some_and(|flags| flags.write_status_configmap);
+    let ending = match context.cluster_autoscaler.thought.take() {
+        Some(thought) => conclude_thought(context, now, *thought, writes_status),
+        None => ending::Ending::new(Vec::new(), (&[], &[]), writes_status && !context.cluster_autoscaler.fails),
+    };
+    context.cluster_autoscaler.ending = Some(Box::new(ending));
+    ending::proceed(context, now);
 }
 
-/// Plans the iteration after one that began then and took so long: one that took longer than the interval is followed at once.
-fn plan_next(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, began: SimTime, took: SimDuration) {
+/// Does what an iteration came to, and says which calls are left.
+fn conclude_thought(context: &mut Context<'_>, now: SimTime, thought: Thought, writes_status: bool) -> ending::Ending {
+    let Some(mut program) = context.cluster_autoscaler.program.take() else { return ending::Ending::default() };
+    let Thought { seen, began } = thought;
+    let iteration = conclude(context, &mut program, now, (&seen, began));
+    let chosen = chosen(&program, now, &seen, &iteration);
+    context.cluster_autoscaler.program = Some(program);
+    let soft_taints = (&iteration.soft_taints.removed[..], &iteration.soft_taints.added[..]);
+    ending::Ending::new(chosen, soft_taints, writes_status)
+}
+
+/// An iteration is over: plans the next one. The interval counts from now.
+fn plan_next(context: &mut Context<'_>, now: SimTime) {
     let own = &mut context.cluster_autoscaler;
+    own.is_busy = false;
+    let Some(program) = &own.program else { return };
     let at_once = own.iterations > 1 && program.continues_at_once(own.starts[0]);
-    let wait = if at_once || own.signalled { took } else { took.max(program.flags().scan_interval) };
-    own.program = Some(program);
-    iterate_at(context, began + wait);
+    let wait = if at_once || own.signalled { SimDuration::ZERO } else { program.flags().scan_interval };
+    iterate_at(context, now + wait);
 }
 
 fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime) {
-    let seen = observation::Seen::new(context, program.flags(), now);
-    conclude(context, program, now, (&seen, now));
+    let seen = observation::Seen::new(context, program.flags());
+    let iteration = conclude(context, program, now, (&seen, now));
+    carry_out(context, program, now, &seen, &iteration);
 }
 
 /// The lots of the iteration of this number, for options that the expander does not tell apart.
@@ -293,16 +324,34 @@ fn conclude(
     program: &mut ClusterAutoscaler,
     now: SimTime,
     (seen, began): (&observation::Seen, SimTime),
-) {
+) -> Iteration {
     let mut ties = ties(context.streams, context.cluster_autoscaler.iterations);
     let mut calls = groups::Calls { context, now };
     let iteration = program.run_once(&seen.observation(began), &mut calls, &mut ties);
-    context.cluster_autoscaler.last.1 = iteration.scale_down.moved_pods;
+    context.cluster_autoscaler.moved_pods = iteration.scale_down.moved_pods;
     notes::record(context, program, seen, &iteration, now);
-    carry_out(context, program, now, seen, &iteration);
+    notes::announce(context, seen, &iteration, now);
+    iteration
 }
 
-/// Begins removals and changes soft taints.
+/// The nodes that an iteration has chosen to go.
+fn chosen(
+    program: &ClusterAutoscaler,
+    now: SimTime,
+    seen: &observation::Seen,
+    iteration: &Iteration,
+) -> Vec<removal::Chosen> {
+    let found = &iteration.scale_down;
+    let reason = |at: usize| notes::removal_reason(program, seen, at, &found.nodes[at], now);
+    let chosen = found.deletions.iter().map(|deletion| removal::Chosen {
+        node: seen.node(deletion.node),
+        empty: deletion.empty,
+        reason: reason(deletion.node),
+    });
+    chosen.collect()
+}
+
+/// Begins removals and changes soft taints, where that takes no time.
 fn carry_out(
     context: &mut Context<'_>,
     program: &mut ClusterAutoscaler,
@@ -310,36 +359,35 @@ fn carry_out(
     seen: &observation::Seen,
     iteration: &Iteration,
 ) {
-    let found = &iteration.scale_down;
-    let reason = |at: usize| notes::removal_reason(program, seen, at, &found.nodes[at], now);
-    let chosen: Vec<removal::Chosen> = found
-        .deletions
-        .iter()
-        .map(|deletion| removal::Chosen {
-            node: seen.node(deletion.node),
-            empty: deletion.empty,
-            reason: reason(deletion.node),
-        })
-        .collect();
-    if !removal::begin(context, now, &chosen) {
+    if !removal::begin(context, now, &chosen(program, now, seen, iteration)) {
         program.deletion_failed(now);
     }
-    let gone = |context: &Context<'_>, node: NodeId| context.world.node(node).phase >= NodePhase::Terminating;
     for &node in &iteration.soft_taints.removed {
-        if context.cluster_autoscaler.calls.is_some() && gone(context, node) {
-            continue;
-        }
-        context.world.untaint_node(node, DELETION_CANDIDATE.into());
-        context.tell(now, News::NodeTainted(node));
+        set_soft_taint(context, now, node, false);
     }
     for &node in &iteration.soft_taints.added {
-        let timed = context.cluster_autoscaler.calls.is_some();
-        if context.cluster_autoscaler.removals.contains_key(&node) || timed && gone(context, node) {
-            continue;
-        }
-        context.world.taint_node(node, Taint::new(DELETION_CANDIDATE.into(), TaintEffect::PreferNoSchedule));
-        context.tell(now, News::NodeTainted(node));
+        set_soft_taint(context, now, node, true);
     }
+}
+
+/// The soft taint of a node comes or goes, unless the node is on its way out.
+fn set_soft_taint(context: &mut Context<'_>, now: SimTime, node: NodeId, comes: bool) {
+    let own = &context.cluster_autoscaler;
+    let goes = comes && own.removals.contains_key(&node);
+    if goes || own.client.is_some() && context.world.node(node).phase >= NodePhase::Terminating {
+        return;
+    }
+    if comes {
+        context.world.taint_node(node, Taint::new(DELETION_CANDIDATE.into(), TaintEffect::PreferNoSchedule));
+    } else {
+        context.world.untaint_node(node, DELETION_CANDIDATE.into());
+    }
+    context.tell(now, News::NodeTainted(node));
+}
+
+/// When the answer to a call that is asked for now is there; `None` where calls take no time.
+fn call(context: &mut Context<'_>, now: SimTime) -> Option<SimTime> {
+    context.cluster_autoscaler.client.as_mut().map(|client| client.call(now))
 }
 
 /// A node is gone: nothing about it is remembered.

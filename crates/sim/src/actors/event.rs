@@ -256,6 +256,16 @@ pub enum LoopEvent {
     Removal(NodeId),
     /// It deletes the nodes of a group that it has gathered: the group's place in the setup.
     Deletes(u32),
+    /// A call of its main loop has returned.
+    Called,
+    /// An event is posted.
+    Posted,
+    /// The call that taints a node has returned.
+    Tainted(NodeId),
+    /// The call that evicts a pod from a node has returned.
+    Evicted(NodeId, PodId),
+    /// The calls have returned that ask whether the pods of a node are gone.
+    Checked(NodeId),
 }
 
 macro_rules! nested {

@@ -120,7 +120,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
                 retired: false,
                 target,
                 original: target.map(|target| replicas_of(context, target)),
-                created: context.setup.whole_seconds(now),
+                created: context.whole_seconds(now),
                 last_active: last_active(context, now, plan),
                 memory: vec![TriggerMemory::default(); object.triggers.len()],
                 next_poll: None,
@@ -217,7 +217,7 @@ impl ScaledObjects<'_> {
         };
         let decision = poll_decision(&plan.object, &view);
         if decision.refreshes_last_active {
-            self.all[index].last_active = Some(sim.setup.whole_seconds(now));
+            self.all[index].last_active = Some(sim.whole_seconds(now));
         }
         if decision.replicas != view.replicas {
             write(sim, now, target, plan, &view, &decision, &reads);

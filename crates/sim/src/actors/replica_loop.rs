@@ -484,5 +484,10 @@ fn pod_view(sim: &Sim<'_>, times: &StatusTimes, pod: PodId) -> PodView {
             None => state.deletion_requested.unwrap_or(started),
         },
     });
-    PodView { phase, deleting: state.deletion_requested.is_some(), start_time: state.started, ready }
+    PodView {
+        phase,
+        deleting: state.deletion_requested.is_some(),
+        start_time: state.started.map(|started| times.start(pod, started)),
+        ready,
+    }
 }

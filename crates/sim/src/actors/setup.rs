@@ -160,12 +160,6 @@ impl Setup<'_> {
         self.scenario.start.as_second() + now.as_micros().div_euclid(1_000_000)
     }
 
-    /// The instant as an object of the API has it: in whole seconds of the calendar, the rest cut off.
-    pub fn whole_seconds(&self, now: SimTime) -> SimTime {
-        let micros = self.scenario.start.as_microsecond() + now.as_micros();
-        now - SimDuration::from_micros(micros.rem_euclid(1_000_000))
-    }
-
     /// Every namespace in which something stands at some time of the run, in order of name, with its labels at the start: what
     /// kube-scheduler and the autoscalers select namespaces from. One in which nothing stands yet has no pod that could count.
     pub fn namespaces(&self) -> impl Iterator<Item = (Symbol, Labels)> {

@@ -35,6 +35,8 @@ pub struct Sim<'s> {
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
     jitter: Ordinals,
+    /// The fraction of a second of the clock at which the run begins.
+    fraction: SimDuration,
     machines: Vec<Option<Machine>>,
 }
 
@@ -80,6 +82,13 @@ fn groups(setup: &Setup<'_>, streams: Streams) -> AutoScaling {
     AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), times, streams)
 }
 
+/// The fraction of a second at which the run begins: as the scenario's start has it, otherwise drawn.
+fn first_fraction(setup: &Setup<'_>, streams: &Streams) -> SimDuration {
+    let second = SimDuration::from_secs(1);
+    let given = SimDuration::from_micros(setup.scenario.start.as_microsecond().rem_euclid(second.as_micros()));
+    if given > SimDuration::ZERO { given } else { streams.stream("start-second", "").span_up_to(second) }
+}
+
 impl<'s> Sim<'s> {
     pub(super) fn new(setup: &'s Setup<'s>) -> Self {
         let streams = Streams::new(setup.seed);
@@ -100,8 +109,17 @@ impl<'s> Sim<'s> {
             pod_uids: streams.ordinals("pod-uid"),
             control_plane: setup.policy.versions.kubernetes,
             jitter: streams.ordinals("jitter"),
+            fraction: first_fraction(setup, &streams),
             machines: Vec::new(),
         }
+    }
+
+    /// The time as an object of the API has it: in whole seconds of the clock, the rest cut off.
+    ///
+    /// Source: `metav1.Time` of Kubernetes 1.36, which is written in whole seconds.
+    pub(super) fn whole_seconds(&self, at: SimTime) -> SimTime {
+        let micros = (at + self.fraction).as_micros();
+        at - SimDuration::from_micros(micros.rem_euclid(1_000_000))
     }
 
     /// A small random span below `most` for something that recurs to one entity: real reactions and timers are never equally

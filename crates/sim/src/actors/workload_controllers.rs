@@ -294,12 +294,12 @@ fn victim_view(sim: &Sim<'_>, on_node: &FxHashMap<NodeId, u32>, pod: PodId, uid:
     VictimView {
         assigned: state.node.is_some(),
         phase: if state.phase == PodPhase::Running { ReportedPhase::Running } else { ReportedPhase::Pending },
-        ready_since: state.ready_since,
+        ready_since: state.ready_since.map(|since| sim.whole_seconds(since)),
         deletion_cost: cost.unwrap_or(0),
         siblings_on_node: siblings.unwrap_or(0),
         restarts: state.restarts,
         sidecar_restarts: 0,
-        created: state.created,
+        created: sim.whole_seconds(state.created),
         uid,
     }
 }

@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::actors::context::Context;
 use crate::actors::setup::{Autoscaler, Setup};
 use crate::cloud::api::instance_name;
@@ -16,6 +18,7 @@ use crate::cloud::{ApiError, InstanceId};
 use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::engine::Streams;
 use nodecast_cluster_autoscaler::aws::{self, Activity, DoomedInstance, GroupDescription, ManagedGroup, TemplateType};
 use nodecast_cluster_autoscaler::view::{GroupOptions, InstanceError, NodeTemplate};
 use nodecast_cluster_autoscaler::{ClusterAutoscaler, Flags, GroupActions, ResizeError};
@@ -68,6 +71,10 @@ pub(super) struct KnownGroup {
 pub(super) struct KnownGroups {
     pub(super) groups: Vec<KnownGroup>,
     read_at: Option<SimTime>,
+    /// How long ago the program had read the groups when the run begins.
+    first_age: SimDuration,
+    /// The group of each node whose instance was listed at the last reading.
+    group_of: FxHashMap<NodeId, usize>,
     /// The number of the two minutes in which instances were last remembered.
     remembered_in: i64,
 }
@@ -95,7 +102,20 @@ impl KnownGroups {
         let mut groups: Vec<KnownGroup> =
             setup.policy.manifests.node_groups.iter().enumerate().filter_map(known).collect();
         groups.sort_by_key(|group| group.name);
-        Self { groups, ..Self::default() }
+        let first_age = Streams::new(setup.seed).stream("group-reading", "").span_up_to(REFRESH_AFTER);
+        Self { groups, first_age, ..Self::default() }
+    }
+
+    /// How many groups there are.
+    pub(super) const fn count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The group of a node, as a place among those known. A node whose instance was launched since the last reading has none.
+    ///
+    /// Source: Cluster Autoscaler 1.36 `cloudprovider/aws/aws_cloud_provider.go`, `NodeGroupForNode`.
+    pub(super) fn group_of(&self, node: NodeId) -> Option<usize> {
+        self.group_of.get(&node).copied()
     }
 
     /// The group at this place of the setup, by its place among those known.
@@ -193,7 +213,16 @@ fn read(context: &mut Context<'_>, now: SimTime) -> Result<(), ApiError> {
         let known = &mut context.cluster_autoscaler.groups.groups[at];
         (known.desired, known.instances) = (desired, instances);
     }
-    context.cluster_autoscaler.groups.read_at = Some(now);
+    let listed = |context: &Context<'_>| -> FxHashMap<NodeId, usize> {
+        let groups = context.cluster_autoscaler.groups.groups.iter().enumerate();
+        let instances = groups.flat_map(|(at, group)| group.instances.iter().map(move |own| (at, own)));
+        let nodes = instances.filter_map(|(at, own)| Some((context.ec2.instance(own.instance?).node, at)));
+        nodes.collect()
+    };
+    let group_of = listed(context);
+    let all = &mut context.cluster_autoscaler.groups;
+    all.group_of = group_of;
+    all.read_at = Some(now - std::mem::take(&mut all.first_age));
     Ok(())
 }
 

@@ -135,13 +135,13 @@ fn imagine(context: &mut Context<'_>, now: SimTime) -> Option<(Seen, ClusterAuto
     let begun = context.cluster_autoscaler.thought.as_ref().map(|thought| (thought.seen.clone(), thought.began));
     let (seen, began) = match begun {
         Some(begun) => begun,
-        None => (Seen::new(context, program.flags(), now), now),
+        None => (Seen::new(context, program.flags()), now),
     };
     let known = &context.cluster_autoscaler.groups.groups;
     let mut calls = Imagined { sizes: known.iter().map(|group| (group.desired, group.limits.1)).collect() };
     // The lots of the iteration that is under way, or else of the next.
     let own = &context.cluster_autoscaler;
-    let number = own.iterations + u64::from(own.calls.is_some() && own.thought.is_none());
+    let number = own.iterations + u64::from(own.client.is_some() && own.thought.is_none());
     let mut ties = super::ties(context.streams, number);
     let iteration = program.run_once(&seen.observation(began), &mut calls, &mut ties);
     (context.cluster_autoscaler.groups, context.cluster_autoscaler.nodes) = kept;

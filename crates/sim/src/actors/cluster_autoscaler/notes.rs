@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::client::{Subject, notify};
 use super::observation::Seen;
 use crate::actors::context::Context;
 use crate::domain::taints::first_untolerated;
@@ -76,6 +77,24 @@ pub(super) fn record(
     for (at, found) in iteration.scale_down.nodes.iter().enumerate() {
         stays(context, seen, at, found, now);
     }
+}
+
+/// Posts the events of an iteration about groups and pods: two about each group that grows, one about each pod that waits.
+pub(super) fn announce(context: &mut Context<'_>, seen: &Seen, iteration: &Iteration, now: SimTime) {
+    let status = |count: usize| std::iter::repeat_n(Subject::Status, count);
+    let scale_up = &iteration.scale_up;
+    let pods = |pods: &[usize], subject: fn(PodId) -> Subject| -> Vec<Subject> {
+        pods.iter().map(|&pod| subject(seen.pod(pod))).collect()
+    };
+    let asked = |report: &ScaleUpReport| 2 * (report.grown.len() + report.failed.len());
+    notify(context, now, status(iteration.failures.len() + iteration.given_up.len() + asked(scale_up)));
+    if !matches!(scale_up.result, ScaleUpResult::Successful | ScaleUpResult::Error) {
+        notify(context, now, pods(&scale_up.unschedulable, Subject::NotHelped));
+    }
+    if !scale_up.grown.is_empty() {
+        notify(context, now, pods(&scale_up.triggered, Subject::Helped));
+    }
+    notify(context, now, status(asked(&iteration.raised)));
 }
 
 /// A node of which little is requested, and which stays because of its pods: each time that the reason changes.

@@ -1,7 +1,8 @@
 //! The cluster as the autoscaler sees it at the start of an iteration.
 //!
-//! Deviation: when a node registered or its readiness changed is known as of the iteration that first saw it, at most one
-//! `scan-interval` late. Nodes that are there from the start have been there, as ready as they are, for an hour at least.
+//! Ages count from times of objects, which have whole seconds.
+//!
+//! Deviation: nodes that are there from the start have been there, as ready as they are, for an hour at least.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::world::record::WorkloadKind;
 use nodecast_cluster_autoscaler::view::{
-    BudgetView, Controller, ControllerKind, DaemonSetView, Deletions, GroupView, InstanceView, NodeView, PodPlace,
-    PodTraits, PodView, RestartPolicy,
+    BudgetView, Controller, ControllerKind, DaemonSetView, Deletions, GroupView, InstanceView, Listing, NodeView,
+    PodPlace, PodTraits, PodView, RestartPolicy,
 };
 use nodecast_cluster_autoscaler::{Flags, Observation, TO_BE_DELETED};
 use nodecast_scheduler::PodVolumes;
@@ -27,11 +28,8 @@ const BEFORE_START: SimDuration = SimDuration::from_secs(3_600);
 pub(super) struct KnownNode {
     name: Arc<str>,
     labels: Labels,
-    /// Its group, as a place among those known.
-    group: Option<usize>,
-    registered: SimTime,
-    ready: bool,
-    changed: SimTime,
+    /// When its object was created.
+    created: SimTime,
 }
 
 /// What pods of a workload share that have one specification.
@@ -52,15 +50,19 @@ pub(super) struct Seen {
     budgets: Vec<BudgetView>,
     namespaces: Arc<Vec<(Symbol, Labels)>>,
     deletions: Deletions,
+    listing: Listing,
 }
 
 impl Seen {
-    pub(super) fn new(context: &mut Context<'_>, flags: &Flags, now: SimTime) -> Self {
-        let nodes = nodes(context, now);
+    pub(super) fn new(context: &mut Context<'_>, flags: &Flags) -> Self {
+        let draws = context.streams.ordinals("pod-listing");
+        let listing = Listing(draws.nth(context.cluster_autoscaler.iterations));
+        let nodes = nodes(context, listing);
         let (pods, daemon_sets) = (pods(context, flags), daemon_sets(context, flags));
         let deletions = Deletions { empty: removals(context, true), drained: removals(context, false) };
         let (groups, budgets) = (groups(context), budgets(context));
-        Self { nodes, pods, groups, daemon_sets, budgets, namespaces: Arc::clone(&context.namespaces), deletions }
+        let namespaces = Arc::clone(&context.namespaces);
+        Self { nodes, pods, groups, daemon_sets, budgets, namespaces, deletions, listing }
     }
 
     pub(super) fn observation(&self, now: SimTime) -> Observation<'_> {
@@ -68,6 +70,7 @@ impl Seen {
             now,
             nodes: &self.nodes,
             pods: &self.pods,
+            listing: Some(self.listing),
             groups: &self.groups,
             daemon_sets: &self.daemon_sets,
             budgets: &self.budgets,
@@ -130,8 +133,8 @@ fn removals(context: &Context<'_>, empty: bool) -> Vec<NodeId> {
     all.filter(|(_, removal)| removal.empty == empty).map(|(&node, _)| node).collect()
 }
 
-/// The Node objects, in order of registration: those of instances that have just ended are still there, not ready.
-fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
+/// The Node objects, in a drawn order: those of instances that have just ended are still there, not ready.
+fn nodes(context: &mut Context<'_>, listing: Listing) -> Vec<NodeView> {
     let mut views = Vec::with_capacity(context.sim.world.live_nodes().len());
     for place in 0..context.sim.world.live_nodes().len() {
         let id = context.sim.world.live_nodes()[place];
@@ -141,18 +144,15 @@ fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
             continue;
         }
         if !known {
-            let known = first_seen(context, id, now);
+            let known = first_seen(context, id);
             context.cluster_autoscaler.nodes.insert(id, known);
         }
         let state = context.sim.world.node(id);
-        let Some(known) = context.cluster_autoscaler.nodes.get_mut(&id) else { continue };
-        if known.ready != state.ready {
-            (known.ready, known.changed) = (state.ready, now);
-        }
+        let Some(known) = context.cluster_autoscaler.nodes.get(&id) else { continue };
         views.push(NodeView {
             id,
             name: Arc::clone(&known.name),
-            group: known.group,
+            group: context.cluster_autoscaler.groups.group_of(id),
             labels: known.labels.clone(),
             annotations: state.annotations.clone(),
             taints: state.taints.clone(),
@@ -160,35 +160,40 @@ fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
             allocatable: state.allocatable.clone(),
             capacity: state.capacity.clone(),
             volume_limits: context.volumes.limits(id).to_vec(),
-            created: known.registered,
+            created: known.created,
             ready: state.ready,
-            ready_since: known.changed,
+            ready_since: readiness_changed(context, id, known.created),
             suspended: false,
             // For an instance that it does not know the provider goes by the taint.
             instance_gone: phase == NodePhase::Terminating
                 && state.taints.iter().any(|taint| taint.key.as_str() == TO_BE_DELETED),
         });
     }
-    views.sort_by_key(|view| view.created);
+    views.sort_by_key(|view| listing.node(view.id));
     views
 }
 
-fn first_seen(context: &Context<'_>, id: NodeId, now: SimTime) -> KnownNode {
+fn first_seen(context: &Context<'_>, id: NodeId) -> KnownNode {
     let state = context.world.node(id);
     let mut labels = state.labels.clone();
     // Karpenter's own, which no node of a group carries.
     labels.remove(well_known::NODE_INITIALIZED);
-    let name = state.origin.name();
-    let from_start = context.world.record().nodes[id.index()].registered == Some(SimTime::ZERO);
-    let registered = if from_start { state.created.min(SimTime::ZERO - BEFORE_START) } else { now };
-    KnownNode {
-        name: Arc::from(state.name.as_str()),
-        labels,
-        group: context.cluster_autoscaler.groups.groups.iter().position(|group| group.name == name),
-        registered,
-        ready: state.ready,
-        changed: registered,
-    }
+    let registered = context.world.record().nodes[id.index()].registered.unwrap_or(state.created);
+    let from_start = registered == SimTime::ZERO;
+    let created = if from_start { state.created.min(SimTime::ZERO - BEFORE_START) } else { registered };
+    KnownNode { name: Arc::from(state.name.as_str()), labels, created: context.whole_seconds(created) }
+}
+
+/// When the node became Ready, or stopped being so, given when its object was created.
+fn readiness_changed(context: &Context<'_>, id: NodeId, created: SimTime) -> SimTime {
+    let facts = &context.world.record().nodes[id.index()];
+    let changed = match (context.world.node(id).ready, facts.not_ready.last()) {
+        (true, Some((_, Some(again)))) => Some(*again),
+        (true, _) => facts.ready.filter(|&first| first > SimTime::ZERO),
+        (false, Some((down, None))) => Some(*down),
+        (false, _) => facts.ready.and(facts.terminating),
+    };
+    changed.map_or(created, |changed| context.whole_seconds(changed))
 }
 
 /// The pods in order of creation. Kept from one iteration to the next, because most pods stay what they are: to look at thirty thousand of them
@@ -281,7 +286,14 @@ fn view(context: &Context<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
         PodPhase::Running => ReportedPhase::Running,
         PodPhase::Pending | PodPhase::Starting | PodPhase::Gone => ReportedPhase::Pending,
     };
-    PodView { id, traits, created: state.created, phase, deleted_at: state.deletion_requested, place }
+    PodView {
+        id,
+        traits,
+        created: context.whole_seconds(state.created),
+        phase,
+        deleted_at: state.deletion_requested,
+        place,
+    }
 }
 
 /// What the workload's pods of one specification share whose volumes ask for the same; the same value as before while

@@ -3,6 +3,7 @@
 //! Source: Cluster Autoscaler 1.36 `core/scaledown/actuation/` (`actuator.go`, `drain.go`, `group_deletion_scheduler.go`,
 //! `delete_in_batch.go`).
 
+use super::client::{Subject, notify};
 use super::groups;
 use super::observation::{budgets, pod_view};
 use crate::actors::context::Context;
@@ -61,44 +62,42 @@ pub(in crate::actors) struct Removal {
     /// Whether nobody had decided on the node's end before.
     first: bool,
     stage: Stage,
+    /// Pods that it has evicted, and calls that do so and are under way.
+    evicted: u32,
+    open: u32,
 }
 
 /// Taints the chosen nodes, empty ones first, and waits for a moment. If one cannot be tainted, its like are given back,
 /// nothing more is tainted, and the answer is `false`.
 pub(super) fn begin(context: &mut Context<'_>, now: SimTime, chosen: &[Chosen]) -> bool {
-    let Some(flags) = super::flags(context) else { return true };
     for empty in [true, false] {
         let alike: Vec<&Chosen> = chosen.iter().filter(|one| one.empty == empty).collect();
         if alike.iter().any(|one| context.world.node(one.node).phase != NodePhase::Registered) {
             return false;
         }
         for one in alike {
-            let first = taint(context, flags, now, one);
-            let removal = Removal { empty, first, stage: Stage::Tainted };
-            context.cluster_autoscaler.removals.insert(one.node, removal);
-            let at = call(context, now) + flags.node_delete_delay_after_taint;
-            context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Removal(one.node));
+            let first = taint(context, now, one);
+            enter_tainted(context, now, one, first);
         }
     }
     true
 }
 
-/// When the program's client makes a call that is due now.
-fn call(context: &mut Context<'_>, now: SimTime) -> SimTime {
-    context.cluster_autoscaler.calls.as_mut().map_or(now, |calls| calls.reserve(now))
-}
-
-/// When the program's client may make its next call, if not now.
-fn next_call(context: &mut Context<'_>, now: SimTime) -> Option<SimTime> {
-    context.cluster_autoscaler.calls.as_mut()?.take(now).err()
+/// The removal of a node that is tainted begins: it is watched for a moment.
+pub(super) fn enter_tainted(context: &mut Context<'_>, now: SimTime, chosen: &Chosen, first: bool) {
+    let Some(flags) = super::flags(context) else { return };
+    enter(context, chosen.node, Removal { empty: chosen.empty, first, stage: Stage::Tainted, evicted: 0, open: 0 });
+    let at = now + flags.node_delete_delay_after_taint;
+    context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Removal(chosen.node));
 }
 
 /// Taints a node; whether nobody had decided on its end before.
-fn taint(context: &mut Context<'_>, flags: &Flags, now: SimTime, chosen: &Chosen) -> bool {
+pub(super) fn taint(context: &mut Context<'_>, now: SimTime, chosen: &Chosen) -> bool {
+    let cordons = super::flags(context).is_some_and(|flags| flags.cordon_node_before_terminating);
     let began = Symbol::new(&now.as_secs().to_string());
     let taint = Taint { key: Symbol::new(TO_BE_DELETED), value: began, effect: TaintEffect::NoSchedule };
     context.world.taint_node(chosen.node, taint);
-    if flags.cordon_node_before_terminating {
+    if cordons {
         context.world.taint_node(chosen.node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
     }
     context.world.note_node(chosen.node, now, EventKind::NodeTainted, TO_BE_DELETED);
@@ -122,11 +121,32 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, node: 
     match removal.stage {
         Stage::Tainted => look_again(context, flags, now, node, removal),
         Stage::Evicting(since) => evict(context, flags, now, node, removal, since),
-        Stage::Leaving(_) if leaving(context, flags, node).is_empty() => drained(context, flags, now, node, removal),
-        Stage::Leaving(until) if now >= until => give_back(context, now, node, "its pods did not end in time"),
+        Stage::Leaving(_) => ask_whether_gone(context, flags, now, node, removal),
         Stage::Delayed(until) => delete_unless_delayed(context, flags, now, node, removal, until),
-        Stage::Leaving(_) => poll(context, node, POLL),
         Stage::Gathered => {}
+    }
+}
+
+/// Asks for the pods of a node one after the other, up to the first that is still there.
+fn ask_whether_gone(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal) {
+    let Some(first) = super::call(context, now) else { return checked(context, now, node) };
+    let others = if leaving(context, flags, node).is_empty() { removal.evicted.saturating_sub(1) } else { 0 };
+    let at = (0..others).filter_map(|_| super::call(context, now)).last().unwrap_or(first);
+    context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Checked(node));
+}
+
+/// It is known whether the pods of a node are gone.
+pub(super) fn checked(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(&removal) = context.cluster_autoscaler.removals.get(&node) else { return };
+    let (Some(flags), Stage::Leaving(until)) = (super::flags(context), removal.stage) else { return };
+    if context.world.node(node).phase != NodePhase::Registered {
+        context.cluster_autoscaler.removals.remove(&node);
+    } else if leaving(context, flags, node).is_empty() {
+        drained(context, flags, now, node, removal);
+    } else if now >= until {
+        give_back(context, now, node, "its pods did not end in time");
+    } else {
+        poll(context, node, POLL);
     }
 }
 
@@ -201,33 +221,65 @@ fn leaving(context: &Context<'_>, flags: &Flags, node: NodeId) -> Vec<PodId> {
     pods
 }
 
-/// Evicts what is not leaving yet; what is refused is tried again for a while.
+/// Evicts what is not leaving yet; what is refused is tried again for a while. All pods of a node are asked to leave at once.
 fn evict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal, since: SimTime) {
     if now > since && now >= since + flags.max_pod_eviction_time {
         give_back(context, now, node, "pods on it could not be evicted in time");
         return;
     }
+    let mut removal = Removal { stage: Stage::Evicting(since), ..removal };
     for pod in leaving(context, flags, node) {
         if context.world.pod(pod).is_active() {
-            if let Some(at) = next_call(context, now) {
-                enter(context, node, Removal { stage: Stage::Evicting(since), ..removal });
-                return poll(context, node, at - now);
+            notify(context, now, [Subject::Evicted(pod)]);
+            match super::call(context, now) {
+                Some(at) => {
+                    removal.open += 1;
+                    context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Evicted(node, pod));
+                }
+                None => evict_pod(context, flags, now, pod),
             }
-            let grace = context.world.pod(pod).spec.grace_period().min(flags.max_graceful_termination);
-            eviction::evict_within(context, now, pod, grace, "Cluster Autoscaler drains its node");
         }
     }
+    enter(context, node, removal);
+    if removal.open == 0 {
+        all_asked(context, flags, now, node, removal, since);
+    }
+}
+
+fn evict_pod(context: &mut Context<'_>, flags: &Flags, now: SimTime, pod: PodId) {
+    let grace = context.world.pod(pod).spec.grace_period().min(flags.max_graceful_termination);
+    eviction::evict_within(context, now, pod, grace, "Cluster Autoscaler drains its node");
+}
+
+/// The call that evicts a pod has returned.
+pub(super) fn evicted(context: &mut Context<'_>, now: SimTime, node: NodeId, pod: PodId) {
+    let Some(&removal) = context.cluster_autoscaler.removals.get(&node) else { return };
+    let (Some(flags), Stage::Evicting(since)) = (super::flags(context), removal.stage) else { return };
+    if context.world.pod(pod).is_active() {
+        evict_pod(context, flags, now, pod);
+    }
+    // Handlers of the eviction may have touched the removal.
+    let Some(removal) = context.cluster_autoscaler.removals.get_mut(&node) else { return };
+    removal.open = removal.open.saturating_sub(1);
+    removal.evicted += 1;
+    let removal = *removal;
+    if removal.open == 0 {
+        all_asked(context, flags, now, node, removal, since);
+    }
+}
+
+/// All pods of a node were asked to leave: those that may not are asked again later.
+fn all_asked(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal, since: SimTime) {
     let staying = leaving(context, flags, node).iter().any(|&pod| context.world.pod(pod).is_active());
-    let (stage, wait) = if staying {
-        (Stage::Evicting(since), EVICTION_RETRY)
+    let until = now + flags.max_graceful_termination + HEADROOM;
+    let removal = Removal { stage: if staying { Stage::Evicting(since) } else { Stage::Leaving(until) }, ..removal };
+    enter(context, node, removal);
+    if staying {
+        poll(context, node, EVICTION_RETRY);
+    } else if context.cluster_autoscaler.client.is_some() {
+        ask_whether_gone(context, flags, now, node, removal);
     } else {
-        (Stage::Leaving(now + flags.max_graceful_termination + HEADROOM), POLL)
-    };
-    enter(context, node, Removal { stage, ..removal });
-    if !staying && leaving(context, flags, node).is_empty() {
-        drained(context, flags, now, node, removal);
-    } else {
-        poll(context, node, wait);
+        checked(context, now, node);
     }
 }
 
@@ -299,10 +351,11 @@ fn delete(context: &mut Context<'_>, now: SimTime, group: usize, node: NodeId) {
     if let Some(state) = context.cluster_autoscaler.state_mut() {
         state.register_scale_down(name, now);
     }
+    notify(context, now, [Subject::Node(node), Subject::Status]);
 }
 
 /// The node stays after all.
-fn give_back(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str) {
+pub(super) fn give_back(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str) {
     let removal = context.cluster_autoscaler.removals.remove(&node);
     for key in [Symbol::new(TO_BE_DELETED), well_known::TAINT_UNSCHEDULABLE] {
         context.world.untaint_node(node, key);
@@ -310,6 +363,8 @@ fn give_back(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str
     if removal.is_some_and(|removal| removal.first) {
         context.world.spare_node(node);
     }
+    super::call(context, now);
+    notify(context, now, [Subject::NotRemoved(node)]);
     context.world.note_node(node, now, EventKind::NodeUntainted, reason);
     context.tell(now, News::NodeTainted(node));
     let NodeOrigin::NodeGroup(group) = context.world.node(node).origin else { return };

@@ -14,12 +14,17 @@ use nodecast_cluster_autoscaler::discovery::ENABLED_TAG;
 use nodecast_scheduler::SchedulerConfig;
 use nodecast_settings::Scenario;
 
-/// A cluster of three empty nodes; `flags` are over the defaults.
+/// A cluster of three empty nodes where controllers take no time; `flags` are over the defaults.
 fn scenario(flags: &str) -> Scenario {
+    scenario_with("controller_time: none\n", flags)
+}
+
+/// The same with other keys.
+fn scenario_with(keys: &str, flags: &str) -> Scenario {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("scenario.yaml");
     let text = format!(
-        "name: test\nregion: us-east-1\nduration: 1h\ncontroller_time: none\ncluster: {{ zones: [us-east-1a] }}\n\
+        "name: test\nregion: us-east-1\nduration: 1h\n{keys}cluster: {{ zones: [us-east-1a] }}\n\
          nodeGroups:\n  - {{ name: workers, managed: false, instanceType: m5.large, min: 0, desired: 3, max: 9, tags: {{ {ENABLED_TAG}: \"true\" }} }}\n\
          policies:\n  - {{ name: own, autoscaler: cluster-autoscaler, flags: {{ {flags} }} }}\n"
     );
@@ -119,4 +124,65 @@ fn an_annotation_delays_a_deletion_until_it_is_removed_or_for_two_minutes() {
     assert_eq!(ended("", None), Some(60 + 5 + 120));
     assert_eq!(ended("", Some(90)), Some(95));
     assert_eq!(ended("node-deletion-delay-timeout: 0s", None), Some(65));
+}
+
+#[test]
+fn iteration_ends_with_two_calls_about_status() {
+    let calls = |flags: &str| {
+        let scenario = scenario_with("", &format!("scale-down-enabled: false, scan-interval: 7s{flags}"));
+        let setup = setup(&scenario);
+        let mut context = Context::new(&setup);
+        crate::actors::begin(&mut context);
+        run_until(&mut context, seconds(95));
+        let own = &context.cluster_autoscaler;
+        let [before, last] = own.starts;
+        (own.call_limit().map(|limit| limit.used().calls), own.iterations, last - before)
+    };
+    let (status, none) = (calls(""), calls(", write-status-configmap: false"));
+    assert_eq!(status.0, Some(2 * status.1), "no iteration is under way");
+    assert_eq!(none.0, Some(0));
+    // The interval counts from the end: 4 ms, 0.8 ms for the group, 0.1 ms for each node, and two calls of 4 ms.
+    assert_eq!(status.2, SimDuration::from_micros(7_000_000 + 4_000 + 800 + 300 + 8_000));
+    assert_eq!(none.2, SimDuration::from_micros(7_000_000 + 4_000 + 800 + 300));
+}
+
+#[test]
+fn node_has_group_once_its_instance_was_listed() {
+    let scenario = scenario_with("", "scale-down-enabled: false");
+    let setup = setup(&scenario);
+    let mut unknown = 0;
+    for grows_at in [20, 35, 50, 65] {
+        let mut context = Context::new(&setup);
+        crate::actors::begin(&mut context);
+        run_until(&mut context, seconds(grows_at));
+        assert_eq!(context.cluster_autoscaler.groups.group_of(NodeId(2)), Some(0), "it is there from the start");
+        context.set_desired_capacity(seconds(grows_at), Symbol::new("workers"), 4, "test").unwrap();
+        let mut registered = None;
+        for second in grows_at..grows_at + 240 {
+            run_until(&mut context, seconds(second));
+            let is_there = context.world.live_nodes().contains(&NodeId(3))
+                && context.world.node(NodeId(3)).phase == NodePhase::Registered;
+            registered = registered.or(is_there.then_some(second));
+            let group = context.cluster_autoscaler.groups.group_of(NodeId(3));
+            unknown += usize::from(is_there && group.is_none());
+            assert!(registered.is_none_or(|since| second < since + 72) || group == Some(0));
+        }
+    }
+    assert!(unknown > 0);
+}
+
+#[test]
+fn whole_seconds_begin_at_drawn_fraction() {
+    let scenario = scenario("");
+    let fraction = |seed| {
+        let setup = Setup { seed, ..setup(&scenario) };
+        let context = Context::new(&setup);
+        let at = SimTime::ZERO + SimDuration::from_micros(61_234_567);
+        let whole = context.whole_seconds(at);
+        assert!(whole <= at && at - whole < SimDuration::from_secs(1));
+        assert_eq!(context.whole_seconds(whole), whole);
+        assert_eq!(context.whole_seconds(whole + SimDuration::from_micros(999_999)), whole);
+        whole.as_micros().rem_euclid(1_000_000)
+    };
+    assert_ne!(fraction(1), fraction(2));
 }

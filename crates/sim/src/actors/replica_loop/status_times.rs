@@ -42,6 +42,11 @@ impl StatusTimes {
         self.stamp(pod, since + (LEAST_LAG + drawn).min(LONGEST_LAG))
     }
 
+    /// Start time in the status of a pod whose containers start at `at`.
+    pub(super) fn start(&self, pod: PodId, at: SimTime) -> SimTime {
+        self.stamp(pod, at)
+    }
+
     /// The sample with the time stamp that the metrics API shows.
     pub(super) fn stamped(&self, pod: PodId, sample: Sample) -> Sample {
         Sample { at: self.stamp(pod, sample.at), ..sample }

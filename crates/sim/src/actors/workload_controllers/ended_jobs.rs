@@ -67,7 +67,7 @@ impl Controllers {
         if ending.pods.is_empty() && (history.is_none() || none_before) {
             return;
         }
-        let until = ending.ttl.map(|ttl| now + ttl);
+        let until = ending.ttl.map(|ttl| (sim.whole_seconds(now) + ttl).max(now));
         if let Some(until) = until.filter(|_| !ending.pods.is_empty()) {
             sim.queue.schedule(until, class::CONTROLLERS, WorkloadEvent::JobExpires(workload));
         }

@@ -359,7 +359,7 @@ fn start_or_suspend(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, job: 
     if job.work.spec.suspended {
         job.started = None;
     } else if job.started.is_none() {
-        (job.started, job.has_run) = (Some(now), true);
+        (job.started, job.has_run) = (Some(sim.whole_seconds(now)), true);
         if let Some(deadline) = job.work.spec.active_deadline {
             sim.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         }
@@ -420,7 +420,7 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
                 let (pods, ending) = state.end(&mut context.world, now, (workload, left), (end, work.spec.ttl));
                 delete(context, now, pods, "its Job has ended");
                 context.controllers.keep_ended(&mut context.sim, &mut context.volumes, now, workload, ending, history);
-                ended = Some(now);
+                ended = Some(context.whole_seconds(now));
                 return false;
             }
         }
