@@ -30,7 +30,7 @@ fn scenario(scales: &[(u32, u32)], duration: &str, policy: &str) -> Scenario {
                    containers: [{name: app, image: app, resources: {requests: {cpu: 1100m, memory: 2Gi}}}]\n";
     std::fs::write(directory.path().join("scenario.yaml"), text).unwrap();
     std::fs::write(directory.path().join("objects.yaml"), objects).unwrap();
-    Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0
+    nodecast::scenario::load(&directory.path().join("scenario.yaml")).unwrap().0
 }
 
 fn run(scenario: &Scenario, seed: u64) -> Outcome {
