@@ -27,6 +27,7 @@ mod cli;
 mod clocks;
 mod cluster_autoscaler_runs;
 mod commitments;
+mod control_plane_tier;
 mod consolidation_tuning;
 mod cost_aware_verdict;
 mod cpu_credits;

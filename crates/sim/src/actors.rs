@@ -201,7 +201,8 @@ fn metrics_event(context: &mut Context<'_>, now: SimTime, event: MetricsEvent) {
 
 fn replicas_event(context: &mut Context<'_>, now: SimTime, event: ReplicaEvent) {
     match event {
-        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::sync(context, now, autoscaler),
+        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::due(context, now, autoscaler),
+        ReplicaEvent::ReplicaMetrics(autoscaler) => replica_loop::sync(context, now, autoscaler),
         ReplicaEvent::KedaPoll(object) => keda_loop::poll(context, now, object),
         ReplicaEvent::JobPoll(object) => job_loop::poll(context, now, object),
     }

@@ -26,7 +26,7 @@ use super::pod_trace::TraceLoop;
 use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
 use super::quotas::Quotas;
-use super::replica_loop::ReplicaLoop;
+use super::replica_loop::{ReplicaLoop, Workers};
 use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
@@ -45,13 +45,14 @@ use crate::cluster::Derived;
 use crate::control_plane::budgets::ProtectedByBudgets;
 use crate::control_plane::eviction::Protections;
 use crate::control_plane::scales::TakenFromOthers;
+use crate::domain::controller_time::CallRate;
 use crate::domain::hpa::{HorizontalPodAutoscaler, ScaleTargetRef};
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Labels, NodeId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::engine::{EventQueue, Ordinals, Streams};
 use crate::load::{RequestModel, WorkQueue};
 use crate::world::World;
-use crate::world::controller_loops::LimitFacts;
+use crate::world::controller_loops::{AutoscalerPasses, LimitFacts};
 use nodecast_settings::WorkloadTimes;
 
 /// One running simulation.
@@ -82,6 +83,7 @@ pub struct Context<'s> {
     pub(super) controllers: Controllers,
     pub(super) metrics: MetricsServer,
     pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
+    pub(super) autoscaler_workers: Workers,
     pub(super) scaled_objects: Vec<KedaLoop<'s>>,
     pub(super) jobs: Vec<JobLoop<'s>>,
     pub(super) loads: Vec<LoadLoop>,
@@ -193,6 +195,7 @@ impl<'s> Context<'s> {
             controllers: Controllers::new(setup),
             metrics: MetricsServer::new(setup, &streams),
             autoscalers: Vec::new(),
+            autoscaler_workers: Workers::new(setup),
             scaled_objects: Vec::new(),
             jobs: Vec::new(),
             loads: loads(setup, &streams),
@@ -227,11 +230,24 @@ impl<'s> Context<'s> {
         }
     }
 
+    /// Passes over autoscalers of replicas, where they take time.
+    pub fn autoscaler_passes(&self) -> Option<AutoscalerPasses> {
+        self.autoscaler_workers.passes()
+    }
+
+    /// The limit of kube-scheduler's client, where it has one.
+    pub fn scheduler_rate(&self) -> Option<CallRate> {
+        self.scheduler.call_limit().map(|(_, rate)| rate)
+    }
+
     /// What the limits of the API server's clients came to, where controllers take time.
     pub fn client_limits(&self) -> Vec<LimitFacts> {
         let time = self.setup.policy.controller_time;
         let manager = time.controller_manager.map(|time| self.controllers.limits(time.calls));
-        let scheduler = || LimitFacts::of("kube-scheduler", time.scheduler?.calls, self.scheduler.call_limit()?.used());
+        let scheduler = || {
+            let (limit, rate) = self.scheduler.call_limit()?;
+            LimitFacts::of("kube-scheduler", rate, limit.used())
+        };
         let others = [scheduler(), NodeAutoscaler::of(self.setup).call_limit(self)];
         manager.into_iter().flatten().chain(others.into_iter().flatten()).collect()
     }

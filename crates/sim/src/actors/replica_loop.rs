@@ -3,11 +3,12 @@
 //! Those that exist when the controller starts are all queued then, so that they have one phase, and slip apart by the time that
 //! their passes take. One that comes later is looked at a period after it was made, from Kubernetes 1.37 on at once.
 //!
-//! Deviation: all passes that fall on one instant happen then; the controller has five workers.
+//! Where controllers take time, so many are evaluated at once as the tier of the control plane has workers.
 
 mod reading;
 mod selected;
 mod status_times;
+mod workers;
 
 use smallvec::SmallVec;
 
@@ -30,6 +31,7 @@ use nodecast_replicas::hpa::{
 use reading::{Read, Reading, read_metrics};
 use selected::find_rivals;
 use status_times::StatusTimes;
+pub(super) use workers::Workers;
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
@@ -195,13 +197,25 @@ pub(super) fn target_deleted(context: &mut Context<'_>, workload: WorkloadId) {
     find_rivals(context);
 }
 
-/// One pass over one autoscaler.
-pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
+/// An autoscaler is due: a worker takes it up, now or when one is free.
+pub(super) fn due(context: &mut Context<'_>, now: SimTime, index: u32) {
     if context.autoscalers[index as usize].retired {
         return;
     }
     let next = context.autoscalers[index as usize].drift.after(SYNC_PERIOD);
-    context.queue.schedule_in(next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
+    let has_metrics = context.autoscaler_workers.take_up(now, next - SYNC_PERIOD);
+    context.queue.schedule(has_metrics + next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
+    if has_metrics == now {
+        return sync(context, now, index);
+    }
+    context.queue.schedule(has_metrics, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaMetrics(index));
+}
+
+/// One pass over one autoscaler, at the instant at which it has its metrics.
+pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
+    if context.autoscalers[index as usize].retired {
+        return;
+    }
     let Some(target) = target(context, now, index) else { return };
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);

@@ -21,6 +21,7 @@ use super::setup::Setup;
 use super::{eviction, kubelet, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::control_plane::call_limit::CallLimit;
+use crate::domain::controller_time::CallRate;
 use crate::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
 use crate::world::record::WorkloadKind;
@@ -109,7 +110,7 @@ impl SchedulerLoop {
     }
 
     /// The limit of its client, where calls take time.
-    pub(super) fn call_limit(&self) -> Option<&CallLimit> {
+    pub(super) fn call_limit(&self) -> Option<(&CallLimit, CallRate)> {
         self.calls.limit()
     }
 
