@@ -80,6 +80,17 @@ fn tiers_bind_pods_at_their_rate() {
 }
 
 #[test]
+fn attempts_of_a_standard_scheduler_take_time() {
+    let seconds = |tier: &str| {
+        let raised = "controller_time: {kube_controller_manager: none, kube_scheduler: {qps: 900, burst: 1500}}\n";
+        binding_seconds(&run(&folder(800, 0, &format!("cluster: {{control_plane_tier: {tier}}}\n{raised}")), None))
+    };
+    let (standard, provisioned) = (seconds("standard"), seconds("8xl"));
+    assert!((5.5..5.7).contains(&standard), "799 times 7 ms: {standard}");
+    assert!((0.75..0.9).contains(&provisioned), "799 times 1 ms: {provisioned}");
+}
+
+#[test]
 fn tiers_evaluate_autoscalers_at_once() {
     let longest = |tier: &str| {
         let more = format!(

@@ -35,7 +35,7 @@ use nodecast_scheduler::{
     TieBreak, Unschedulable, evaluate,
 };
 
-/// What one attempt costs: a thousand in a second, of which the client lets far fewer through (assumed).
+/// What one attempt costs where controllers take no time (assumed).
 const CYCLE: SimDuration = SimDuration::from_millis(1);
 /// What one costs that finds no node in the cluster and ends there (assumed).
 const CYCLE_WITHOUT_NODES: SimDuration = SimDuration::from_micros(100);
@@ -260,7 +260,8 @@ pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
     };
     attempt(context, now, pod);
     let held = context.scheduler.calls.held_until.saturating_since(now);
-    let cycle = if context.scheduler.view.node_count() == 0 { CYCLE_WITHOUT_NODES } else { CYCLE };
+    let attempt = context.scheduler.calls.attempt().unwrap_or(CYCLE);
+    let cycle = if context.scheduler.view.node_count() == 0 { CYCLE_WITHOUT_NODES } else { attempt };
     wake(context, cycle.max(held));
 }
 

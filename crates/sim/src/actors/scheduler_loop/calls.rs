@@ -19,7 +19,7 @@ use crate::actors::event::{SchedulerEvent, class};
 use crate::actors::setup::Setup;
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::{CallRate, SchedulerTime};
-use crate::domain::{ControlPlaneTier, KubernetesVersion, NodeId, PodId, SimTime};
+use crate::domain::{ControlPlaneTier, KubernetesVersion, NodeId, PodId, SimDuration, SimTime};
 use nodecast_scheduler::Unschedulable;
 
 /// Calls that wait for a token.
@@ -98,6 +98,11 @@ impl Calls {
     /// The pod is gone.
     pub(super) fn forget_told(&mut self, pod: PodId) {
         self.told.remove(&pod);
+    }
+
+    /// How long an attempt takes, where controllers take time.
+    pub(super) fn attempt(&self) -> Option<SimDuration> {
+        self.limit.as_ref().map(|limited| limited.tier.scheduler_attempt())
     }
 
     /// The limit of the scheduler's client, and its rate now.
