@@ -1,5 +1,6 @@
 //! Orders of an eksctl ClusterConfig next to its nodes: NAT gateways, the control plane's tier, node repair, and Karpenter.
 
+use nodecast::domain::ControlPlaneTier;
 use nodecast::report::Summary;
 
 use crate::reserved_capacity::run_file;
@@ -73,6 +74,18 @@ fn provisioned_control_plane_is_warned_of() {
     let warning = tier("tier-4xl");
     assert!(warning.contains("tier-4xl") && warning.contains("cost is too low"), "{warning}");
     assert_eq!(tier("standard"), "");
+}
+
+#[test]
+fn tier_of_a_cluster_config_is_used() {
+    let tier = |cluster: &str, more: &str| {
+        let folder = folder(&format!("{cluster}{GROUP}"), more);
+        nodecast::scenario::load(&folder.path().join("scenario.yaml")).unwrap().0.policies[0].control_plane_tier
+    };
+    let ordered = "controlPlaneScalingConfig: { tier: tier-2xl }\n";
+    assert_eq!(tier(ordered, ""), ControlPlaneTier::Xl2);
+    assert_eq!(tier(ordered, "cluster: { control_plane_tier: xl }\n"), ControlPlaneTier::Xl);
+    assert_eq!(tier("", ""), ControlPlaneTier::Standard);
 }
 
 #[test]

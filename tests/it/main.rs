@@ -29,6 +29,7 @@ mod clocks;
 mod cluster_autoscaler_runs;
 mod commitments;
 mod consolidation_tuning;
+mod control_plane_tier;
 mod cost_aware_verdict;
 mod cpu_credits;
 mod daemon_admission;

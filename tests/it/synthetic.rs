@@ -140,6 +140,7 @@ fn about() -> About {
         warm_up: SimDuration::ZERO,
         seed: 7,
         versions: Versions::default(),
+        control_plane_tier: nodecast::domain::ControlPlaneTier::default(),
         inputs: vec![InputHash { path: "scenario.yaml".to_owned(), sha256: "ab".repeat(32) }],
         price_date: "2026-07-20".to_owned(),
         assumptions: vec!["Every request costs 12 ms of CPU & nothing else".to_owned()],

@@ -43,6 +43,7 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     fold(&mut page, ("waiting", "Waiting and availability", short::waiting(summary)), |page| {
         sections::waiting(page, summary);
         sections::reached_limits(page, summary);
+        sections::control_plane(page, summary);
         sections::replicas(page, summary);
         sections::requests(page, summary);
         sections::queues(page, summary);

@@ -22,7 +22,7 @@ use crate::percentile::SortedSpans;
 pub use about::{AboutSummary, InputSummary, VersionsSummary};
 pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailability};
 pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, DriftedFigures, ReplacementFigures};
-pub use controllers::{ControllerSummary, LoopFigures};
+pub use controllers::{ControlPlaneFigures, ControllerSummary, Limited, LoopFigures};
 pub use jobs::JobFigures;
 use nodecast_settings::Caveats;
 use nodecast_world::Outcome;

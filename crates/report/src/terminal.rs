@@ -3,6 +3,7 @@
 mod assumptions;
 mod availability;
 mod churn;
+mod control_plane;
 mod reached_limits;
 mod vertical;
 
@@ -45,6 +46,7 @@ fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> 
     heading(summary, &mut lines);
     availability::lines(summary, &mut lines);
     reached_limits::lines(summary, &mut lines);
+    control_plane::lines(summary, &mut lines);
     cost(summary, &mut lines);
     pods(summary, &mut lines);
     requests(summary, &mut lines);

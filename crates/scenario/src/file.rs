@@ -263,7 +263,13 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     let mut base = reading.files.manifests(&reading.reader, fields, "manifests")?;
     base.apply(reading.files.added()?);
     node_groups::lay_over(reading, fields, &mut base)?;
-    let overlay = Overlay::over_defaults(&base).with(reading, fields)?;
+    let cluster = optional::<Cluster>(reading, fields, "cluster")?.unwrap_or(Cluster {
+        zones: Vec::new(),
+        control_plane_tier: None,
+        startup_taints: Vec::new(),
+    });
+    let mut overlay = Overlay::over_defaults(&base).with(reading, fields)?;
+    overlay.lay_tier(cluster.control_plane_tier);
     let mut policies = policies::read(reading, fields, &base, overlay.clone())?;
     let timeline = timeline::read(reading, fields, &base)?;
     if policies.is_empty() {
@@ -283,8 +289,6 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     Arc::make_mut(&mut scenario.ec2.cloud).faults = faults;
     checks::phases(&reading.reader, fields, &scenario)?;
     warm_up(reading, fields, &mut scenario);
-    let cluster = optional::<Cluster>(reading, fields, "cluster")?
-        .unwrap_or(Cluster { zones: Vec::new(), startup_taints: Vec::new() });
     scenario.zones = zones(reading, cluster.zones, &base);
     startup_taints::check(reading, fields, &cluster.startup_taints, (&policies, &timeline.actions))?;
     scenario.startup_taints = cluster.startup_taints;

@@ -24,8 +24,8 @@ use nodecast_model::domain::which::{ObjectKind, Which};
 use nodecast_model::domain::words::counted;
 use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::domain::{
-    FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime,
-    Symbol, TerminationHandler, Versions,
+    ControlPlaneTier, FeatureGates, HourlyRate, KarpenterVersion, KubernetesVersion, Labels, PodSpec, Resources,
+    SimDuration, SimTime, Symbol, TerminationHandler, Versions,
 };
 use nodecast_model::fargate::Profile;
 pub use nodecast_model::text::error::Effect;
@@ -183,6 +183,8 @@ pub struct PolicyVariant {
     pub termination_handler: Option<TerminationHandler>,
     /// How long controllers take.
     pub controller_time: ControllerTime,
+    /// Tier of the control plane.
+    pub control_plane_tier: ControlPlaneTier,
     /// EKS Auto Mode, if that is the autoscaler.
     pub auto_mode: Option<AutoMode>,
     /// EKS on Fargate, if there is a profile.

@@ -215,7 +215,8 @@ fn metrics_event(context: &mut Context<'_>, now: SimTime, event: MetricsEvent) {
 
 fn replicas_event(context: &mut Context<'_>, now: SimTime, event: ReplicaEvent) {
     match event {
-        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::sync(context, now, autoscaler),
+        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::due(context, now, autoscaler),
+        ReplicaEvent::ReplicaMetrics(autoscaler) => replica_loop::sync(context, now, autoscaler),
         ReplicaEvent::KedaPoll(object) => {
             context.scaled_objects.poll(&mut context.sim, &context.prometheus, &mut context.queues, now, object)
         }

@@ -8,6 +8,7 @@ mod balancers;
 mod beside;
 mod checkers;
 mod conclusion;
+mod control_plane;
 mod draining;
 mod forecast;
 mod no_effect;

@@ -56,14 +56,29 @@ pub struct LimitFacts {
     pub delayed: u64,
     /// The longest wait.
     pub longest: SimDuration,
+    /// The longest time for which calls waited without a pause.
+    pub held: SimDuration,
 }
 
 impl LimitFacts {
     /// What the limit of a client came to that made calls.
     pub fn of(client: &'static str, rate: CallRate, used: Used) -> Option<Self> {
-        let Used { calls, delayed, longest } = used;
-        (calls > 0).then_some(Self { client, rate, calls, delayed, longest })
+        let Used { calls, delayed, longest, held } = used;
+        (calls > 0).then_some(Self { client, rate, calls, delayed, longest, held })
     }
+}
+
+/// Passes over HorizontalPodAutoscalers, of which so many are evaluated at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AutoscalerPasses {
+    /// How many at a time.
+    pub at_once: u32,
+    /// Passes.
+    pub passes: u64,
+    /// How many of them had to wait.
+    pub delayed: u64,
+    /// The longest wait.
+    pub longest: SimDuration,
 }
 
 /// What each loop took and what limits on calls came to; nothing where controllers take no time.
@@ -72,6 +87,10 @@ pub struct ControllerLoops {
     loops: [LoopFacts; ControllerLoop::ALL.len()],
     /// Clients that made calls.
     pub limits: Vec<LimitFacts>,
+    /// Passes over autoscalers, where they take time and there are any.
+    pub autoscalers: Option<AutoscalerPasses>,
+    /// The limit of kube-scheduler's client, where it has one.
+    pub scheduler: Option<CallRate>,
 }
 
 impl ControllerLoops {

@@ -2,7 +2,7 @@
 
 use crate::cloud::Bill;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeGroup, NodePool, SimDuration, SimTime, Symbol, Versions, WorkloadId};
+use crate::domain::{ControlPlaneTier, NodeGroup, NodePool, SimDuration, SimTime, Symbol, Versions, WorkloadId};
 use crate::record::Record;
 use nodecast_settings::Caveats;
 use nodecast_settings::{Calibrated, CostOf, WaitLimit};
@@ -86,6 +86,8 @@ pub struct About {
     pub seed: u64,
     /// Releases reproduced.
     pub versions: Versions,
+    /// Tier of the control plane.
+    pub control_plane_tier: ControlPlaneTier,
     /// Input files with their SHA-256, in order of reading.
     pub inputs: Vec<InputHash>,
     /// Date of the prices of what was launched; [`UNPRICED`] if nothing was.

@@ -1,5 +1,6 @@
 //! A ClusterConfig's orders next to nodes: NAT gateways, the tier of the control plane, and eksctl's installation of Karpenter.
 
+use nodecast_model::domain::ControlPlaneTier;
 use nodecast_model::domain::node_pool::{ClusterInfo, NatGateways};
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
@@ -40,7 +41,7 @@ pub(super) fn read<'s>(
         cluster.karpenter_queue =
             Some(karpenter.optional("withSpotInterruptionQueue", |n, what| reader.truth(n, what))?.unwrap_or(false));
     }
-    warn_of_tier(reader, fields);
+    cluster.control_plane_tier = control_plane_tier(reader, fields);
     Ok(())
 }
 
@@ -80,9 +81,9 @@ pub(super) fn warn_of_repair(reader: &mut Reader<'_>, group: Fields<'_, '_>) {
     }
 }
 
-/// Warns of a Provisioned Control Plane, which costs more than the standard one.
-fn warn_of_tier(reader: &mut Reader<'_>, fields: Fields<'_, '_>) {
-    let Some(node) = fields.get("controlPlaneScalingConfig") else { return };
+/// The tier of the control plane. Warns of a provisioned one, which costs more than the standard one.
+fn control_plane_tier(reader: &mut Reader<'_>, fields: Fields<'_, '_>) -> Option<ControlPlaneTier> {
+    let node = fields.get("controlPlaneScalingConfig")?;
     let tier = node.get("tier").and_then(Node::as_text).unwrap_or_default();
     if !tier.is_empty() && tier != STANDARD {
         let shown: String = tier.chars().take(80).collect();
@@ -92,4 +93,5 @@ fn warn_of_tier(reader: &mut Reader<'_>, fields: Fields<'_, '_>) {
         );
         reader.left_out(node.at, message, "set `ec2.billing.control_plane` to the price per hour of the tier");
     }
+    ControlPlaneTier::parse(tier)
 }

@@ -2,10 +2,10 @@
 //!
 //! Source: the limits are the upstream defaults of Kubernetes 1.36 (`--kube-api-qps`, `--kube-api-burst` of
 //! kube-controller-manager and kube-scheduler), Karpenter v1.13 (`KUBE_CLIENT_QPS`, `KUBE_CLIENT_BURST`) and Cluster
-//! Autoscaler 1.36 (`--kube-client-qps`, `--kube-client-burst`); EKS raises those of the control plane with the cluster's
-//! size and does not publish them.
+//! Autoscaler 1.36 (`--kube-client-qps`, `--kube-client-burst`); those of kube-scheduler, and how many autoscalers are evaluated at a
+//! time, go by the tier of the control plane unless stated.
 
-use super::SimDuration;
+use super::{ControlPlaneTier, KubernetesVersion, SimDuration};
 
 /// How fast a client may call: a bucket of `burst` tokens into which `per_second` flow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,13 +30,40 @@ pub struct ControllerManagerTime {
     pub calls: CallRate,
     /// How many ReplicaSets are worked on at once (`--concurrent-replicaset-syncs`), at least 1.
     pub replica_set_syncs: u32,
+    /// How many HorizontalPodAutoscalers are evaluated at a time (`--concurrent-horizontal-pod-autoscaler-syncs`), at least 1; `None` as
+    /// the tier has it.
+    pub autoscaler_syncs: Option<u32>,
+    /// For how long each of them waits for its metrics.
+    pub metrics_call: SimDuration,
+}
+
+impl ControllerManagerTime {
+    /// How many HorizontalPodAutoscalers are evaluated at a time on this tier.
+    pub fn autoscaler_syncs(&self, tier: ControlPlaneTier) -> u32 {
+        self.autoscaler_syncs.unwrap_or_else(|| tier.autoscaler_syncs())
+    }
 }
 
 /// kube-scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SchedulerTime {
-    /// What its client may call: bindings, and conditions of pods that no node takes.
-    pub calls: CallRate,
+    /// What its client may call per second, bindings and conditions of pods that no node takes; `None` as the tier has it.
+    pub per_second: Option<u32>,
+    /// What it may call at once after a pause; `None` as the tier has it.
+    pub burst: Option<u32>,
+}
+
+impl SchedulerTime {
+    /// The limit of its client on this tier, in a cluster with so many nodes.
+    pub fn calls(&self, tier: ControlPlaneTier, version: KubernetesVersion, nodes: usize) -> CallRate {
+        let own = tier.scheduler_calls(version, nodes);
+        CallRate { per_second: self.per_second.unwrap_or(own.per_second), burst: self.burst.unwrap_or(own.burst) }
+    }
+
+    /// Whether the tier decides nothing.
+    pub const fn is_stated(&self) -> bool {
+        self.per_second.is_some() && self.burst.is_some()
+    }
 }
 
 /// A node autoscaler.
@@ -68,11 +95,22 @@ impl ControllerTime {
 
     /// Controllers as they were measured, with the limits that they have unless somebody raises them.
     pub const MEASURED: Self = Self {
-        controller_manager: Some(ControllerManagerTime { calls: CallRate::new(20, 30), replica_set_syncs: 5 }),
-        scheduler: Some(SchedulerTime { calls: CallRate::new(50, 100) }),
+        controller_manager: Some(ControllerManagerTime {
+            calls: CallRate::new(20, 30),
+            replica_set_syncs: 5,
+            autoscaler_syncs: None,
+            metrics_call: SimDuration::ZERO,
+        }),
+        scheduler: Some(SchedulerTime { per_second: None, burst: None }),
         karpenter: Some(AutoscalerTime { calls: CallRate::new(200, 300), speed_percent: 100 }),
         cluster_autoscaler: Some(AutoscalerTime { calls: CallRate::new(5, 10), speed_percent: 100 }),
     };
+
+    /// Whether the tier of the control plane has an effect.
+    pub fn goes_by_tier(&self) -> bool {
+        self.scheduler.is_some_and(|time| !time.is_stated())
+            || self.controller_manager.is_some_and(|time| time.autoscaler_syncs.is_none())
+    }
 }
 
 impl Default for ControllerTime {

@@ -1,10 +1,12 @@
 //! The sections of the page, in the order in which a reader asks.
 
+mod control_plane;
 mod reached_limits;
 mod replicas;
 mod vertical;
 mod waits;
 
+pub(super) use control_plane::control_plane;
 pub(super) use reached_limits::reached_limits;
 pub(super) use replicas::replicas;
 pub(super) use vertical::vertical;

@@ -8,12 +8,15 @@ use crate::catalog::Region;
 use crate::definition::{FargateSettings, KarpenterOptions};
 use crate::domain::controller_time::CallRate;
 use crate::domain::node_pool::ClusterInfo;
-use crate::domain::{ControllerTime, FeatureGates, KarpenterVersion, KubernetesVersion, TerminationHandler, Versions};
+use crate::domain::{
+    ControlPlaneTier, ControllerTime, FeatureGates, KarpenterVersion, KubernetesVersion, TerminationHandler, Versions,
+};
 use crate::error::{listed, nearest};
 use crate::manifests::Manifests;
 use crate::reader::{Fields, Reader};
-use crate::schema::cluster::VersionsKeys;
+use crate::schema::cluster::{Tier, VersionsKeys};
 use crate::schema::fargate::FargateKeys;
+use crate::schema::kind::Placed;
 use crate::schema::policies::{AutoModeKeys, ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, Stated};
 use crate::schema::vertical::VerticalKeys;
 use crate::schema::whole::SCENARIO;
@@ -44,6 +47,8 @@ pub(super) struct Overlay {
     pub(super) vertical: vertical::Flags,
     /// How long controllers take.
     pub(super) controller_time: ControllerTime,
+    /// Tier of the control plane, with the place that gives it.
+    pub(super) tier: (ControlPlaneTier, Option<Location>),
     /// The termination handler, with the place that names its DaemonSet.
     handler: Option<(TerminationHandler, Location)>,
 }
@@ -71,6 +76,7 @@ impl Overlay {
             brought: manifests.fargate_profiles.clone(),
             vertical: vertical::Flags::default(),
             controller_time: ControllerTime::default(),
+            tier: (manifests.cluster.as_ref().and_then(|cluster| cluster.control_plane_tier).unwrap_or_default(), None),
             handler: None,
         }
     }
@@ -127,7 +133,45 @@ impl Overlay {
             Some(Stated::Keys(stated)) => lay_time(&mut self.controller_time, stated),
             None => {}
         }
+        self.lay_tier(optional::<Placed<Tier>>(reading, fields, "control_plane_tier")?);
         Ok(self)
+    }
+
+    /// The tier of the control plane as a key gives it, over this.
+    pub(super) fn lay_tier(&mut self, stated: Option<(ControlPlaneTier, Location)>) {
+        if let Some((tier, at)) = stated {
+            self.tier = (tier, Some(at));
+        }
+    }
+
+    /// Tier of the control plane.
+    ///
+    /// # Errors
+    /// If the release has no such tier.
+    pub(super) fn checked_tier(
+        &self,
+        reader: &mut Reader<'_>,
+        policy: &str,
+    ) -> Result<ControlPlaneTier, ScenarioError> {
+        let (tier, at) = self.tier;
+        let release = self.versions.kubernetes;
+        let Some(at) = at else { return Ok(if tier.is_offered(release) { tier } else { ControlPlaneTier::Standard }) };
+        if !tier.is_offered(release) {
+            let first = ControlPlaneTier::FIRST_RELEASE;
+            return Err(reader
+                .error(at, format!("the tier `{tier}` of the control plane with Kubernetes {release}"))
+                .because("not offered by EKS")
+                .help(format!("use `standard`, or Kubernetes 1.{first} or later under `versions`")));
+        }
+        if tier.is_provisioned() && !self.controller_time.goes_by_tier() {
+            let message = format!(
+                "the tier `{tier}` of the control plane has no effect under the policy `{policy}`: its `controller_time` is `none` or \
+                 gives each limit that a tier sets"
+            );
+            let help = "remove the limits of `kube_scheduler` and `kube_controller_manager` from `controller_time`";
+            reader.warn(at, message, "has no effect", help);
+        }
+        Ok(tier)
     }
 
     /// The termination handler of a policy with these manifests.
@@ -189,9 +233,11 @@ fn lay_time(time: &mut ControllerTime, stated: ControllerTimeKeys) {
     lay_one(&mut time.controller_manager, measured.controller_manager, stated.kube_controller_manager, |time, own| {
         lay_calls(&mut time.calls, own.qps, own.burst);
         lay(&mut time.replica_set_syncs, own.concurrent_replicaset_syncs);
+        time.autoscaler_syncs = own.concurrent_horizontal_pod_autoscaler_syncs.or(time.autoscaler_syncs);
+        lay(&mut time.metrics_call, own.metrics_call);
     });
     lay_one(&mut time.scheduler, measured.scheduler, stated.kube_scheduler, |time, own| {
-        lay_calls(&mut time.calls, own.qps, own.burst);
+        (time.per_second, time.burst) = (own.qps.or(time.per_second), own.burst.or(time.burst));
     });
     lay_one(&mut time.karpenter, measured.karpenter, stated.karpenter, |time, own| {
         lay_calls(&mut time.calls, own.qps, own.burst);

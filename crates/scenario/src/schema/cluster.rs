@@ -10,7 +10,8 @@ use crate::domain::node_pool::AmiFamily;
 use crate::domain::versions::ClusterAutoscalerVersion;
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    KarpenterVersion, KubernetesVersion, Labels, SimDuration, Symbol, TaintEffect, VerticalPodAutoscalerVersion,
+    ControlPlaneTier, KarpenterVersion, KubernetesVersion, Labels, SimDuration, Symbol, TaintEffect,
+    VerticalPodAutoscalerVersion,
 };
 use crate::error::nearest;
 use crate::file::node_groups;
@@ -40,9 +41,10 @@ section! {
 }
 
 section! {
-    CLUSTER: "`cluster`", "`cluster`: zones";
+    CLUSTER: "`cluster`", "`cluster`: zones and control plane";
     example "cluster:
   zones: [us-east-1a, us-east-1b]
+  control_plane_tier: xl
   startup_taints:
     - { key: example.com/agent-not-ready, removed_by: kube-system/handler, after: 2s, stuck: 1% }
     - { key: example.com/scan, on_every_node: NoSchedule }
@@ -50,10 +52,43 @@ section! {
     struct Cluster {
         /// Availability zones that nodes may be in.
         zones["zone"]: Vec<Zone> = Vec::new(), or "those of an eksctl ClusterConfig, else all of the region";
+        /// EKS Provisioned Control Plane, from Kubernetes 1.28 on: sets the calls per second of kube-scheduler (50, from 500 nodes
+        /// on 100; `xl` 167, `2xl` 283, `4xl` and `8xl` 400; with 1.28 and 1.29 every provisioned tier 100), the
+        /// HorizontalPodAutoscalers that are evaluated at a time (5; 50, 100, 200, 200), and the request seats of the API server,
+        /// which limit no controller here. What `controller_time` specifies takes precedence.
+        /// The fee is not added: set `ec2.billing.control_plane`.
+        control_plane_tier: Placed<Tier>, or "the tier of an eksctl ClusterConfig, else `standard`";
         /// Taints that a component removes from new nodes, besides those of Cilium and of the CSI drivers of EBS, EFS, and S3, all
         /// `startupTaints` of NodePools, and those that Cluster Autoscaler's flags and prefixes declare. An entry with such a key
         /// replaces what is assumed for it.
         startup_taints: Vec<StartupTaint> = Vec::new(), or "none";
+    }
+}
+
+/// Tiers by their names here and in EKS's API.
+const TIERS: &[(&str, ControlPlaneTier)] = &[
+    ("standard", ControlPlaneTier::Standard),
+    ("xl", ControlPlaneTier::Xl),
+    ("2xl", ControlPlaneTier::Xl2),
+    ("4xl", ControlPlaneTier::Xl4),
+    ("8xl", ControlPlaneTier::Xl8),
+    ("tier-xl", ControlPlaneTier::Xl),
+    ("tier-2xl", ControlPlaneTier::Xl2),
+    ("tier-4xl", ControlPlaneTier::Xl4),
+    ("tier-8xl", ControlPlaneTier::Xl8),
+];
+
+kind! {
+    /// A tier of the control plane.
+    Tier: ControlPlaneTier = Form::Words(TIERS.iter().map(|(word, _)| *word).collect()), |reading, node, what| {
+        let text = reading.reader.text(node, what)?;
+        if matches!(text, "ultra" | "tier-ultra") {
+            return Err(reading
+                .error(node.at, format!("the tier `{text}` is not simulated"))
+                .because("AWS publishes no limits of it")
+                .help("use `8xl`, the largest tier with published limits"));
+        }
+        reading.reader.choice(node, what, TIERS)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use super::Form;
-use super::cluster::{NodeGroups, VersionsKeys};
+use super::cluster::{NodeGroups, Tier, VersionsKeys};
 use super::fargate::FargateKeys;
 use super::kind::{
     File, FolderName, Kind, Number, OneOrMore, Placed, Positive, Read, Scalar, Share, Show, Whole, kind, words,
@@ -13,7 +13,7 @@ use super::vertical::VerticalKeys;
 use crate::definition::{Autoscaler, KarpenterOptions, PolicyVariant};
 use crate::domain::controller_time::ControllerTime;
 use crate::domain::workload::ObjectName;
-use crate::domain::{RebalanceReaction, Symbol};
+use crate::domain::{RebalanceReaction, SimDuration, Symbol};
 use crate::file::Reading;
 use crate::tree::Node;
 use nodecast_karpenter::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
@@ -53,7 +53,7 @@ section! {
     autoscaler: static
     versions: { vertical-pod-autoscaler: \"1.6\" }
     vertical_pod_autoscaler: { updater: { in-recommendation-bounds-eviction-lifetime-threshold: 1h } }
-  - { name: fixed, autoscaler: static }
+  - { name: fixed, autoscaler: static, control_plane_tier: 4xl }
 ";
     impl PolicyVariant: {
         /// Its name; a comparison keeps its report in a folder of that name.
@@ -83,6 +83,8 @@ section! {
         node_termination_handler: Handler, or "that of the scenario";
         /// How long controllers take under this policy.
         controller_time: ControllerTimes, or "that of the scenario";
+        /// Tier of the control plane under this policy.
+        control_plane_tier: Placed<Tier>, or "that of the cluster";
         /// Objects of this policy, over those of the scenario: one of the same kind and name takes the place of the
         /// other.
         manifests: Vec<File>, or "none";
@@ -101,6 +103,8 @@ section! {
         pub termination_handler: Option<TerminationHandler>,
         /// How long controllers take.
         pub controller_time: ControllerTime,
+        /// Tier of the control plane.
+        pub control_plane_tier: ControlPlaneTier,
         /// EKS Auto Mode, if that is the autoscaler.
         pub auto_mode: Option<AutoMode>,
         /// EKS on Fargate, if there is a profile.
@@ -219,11 +223,11 @@ section! {
 section! {
     /// `measured` has each controller take the time that the real program was measured to take, and call the API
     /// server as fast as its client may; `none` has all of them act at once. A map says it for each controller; one
-    /// that it leaves out is as the scenario has it. EKS raises the limits of the control plane with the cluster's
-    /// size and does not publish them.
+    /// that it leaves out is as the scenario has it. Limits of the control plane that are not given go by its tier,
+    /// `cluster.control_plane_tier`.
     CONTROLLER_TIME: "`controller_time`", "`controller_time`: how long controllers take";
     example "controller_time:
-  kube_controller_manager: { qps: 20, burst: 30, concurrent_replicaset_syncs: 5 }
+  kube_controller_manager: { qps: 20, burst: 30, concurrent_replicaset_syncs: 5, metrics_call: 250ms }
   kube_scheduler: { qps: 50, burst: 100 }
   karpenter: { qps: 200, burst: 300, speed: 1 }
   cluster_autoscaler: { qps: 5, burst: 10, speed: 0.5 }
@@ -250,6 +254,10 @@ section! {
         burst: Calls, over ControllerTime::MEASURED.controller_manager.map_or(0, |time| time.calls.burst);
         /// ReplicaSets that are worked on at once.
         concurrent_replicaset_syncs: Whole<1, 10_000>, over ControllerTime::MEASURED.controller_manager.map_or(0, |time| time.replica_set_syncs);
+        /// HorizontalPodAutoscalers that are evaluated at a time (`--concurrent-horizontal-pod-autoscaler-syncs`).
+        concurrent_horizontal_pod_autoscaler_syncs: Whole<1, 100_000>, or "that of the control plane's tier: 5, 50, 100, 200, 200";
+        /// Time that each of them waits for its metrics, in addition to 2 to 10 ms of its own.
+        metrics_call: SimDuration, over SimDuration::ZERO;
     }
 }
 
@@ -257,9 +265,9 @@ section! {
     SCHEDULER_TIME: "`kube_scheduler`", "`controller_time.kube_scheduler`";
     struct SchedulerTime {
         /// Calls per second in the long run (`--kube-api-qps`).
-        qps: Calls, over ControllerTime::MEASURED.scheduler.map_or(0, |time| time.calls.per_second);
+        qps: Calls, or "that of the control plane's tier: 50, from 500 nodes on 100; 167, 283, 400, 400";
         /// Calls at once after a pause (`--kube-api-burst`).
-        burst: Calls, over ControllerTime::MEASURED.scheduler.map_or(0, |time| time.calls.burst);
+        burst: Calls, or "that of the control plane's tier: 100; 167, 283, 400, 400";
     }
 }
 

@@ -89,7 +89,7 @@ assumptions:
         /// Texts that take the place of `${NAME}` in manifests, as `envsubst` would put them in. A name without a
         /// value stays as it is. The scenario file itself has no variables.
         variables["name"]: BTreeMap<Symbol, Scalar>, or "none";
-        /// Where in the region the cluster runs.
+        /// Where in the region the cluster runs, and the tier of its control plane.
         cluster: Cluster, or "all zones of the region";
         /// Auto Scaling groups; one takes the place of a group of the same name in the manifests.
         "nodeGroups" as node_groups: NodeGroups, or "none but those of eksctl ClusterConfigs";

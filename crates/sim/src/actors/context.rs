@@ -39,10 +39,11 @@ use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::billing::disks::Disk;
 use crate::cloud::billing::{FargatePod, FargatePrices};
+use crate::domain::controller_time::CallRate;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::{Labels, NodeId, SimTime, Symbol, WorkloadId};
 use crate::load::{RequestModel, WorkQueue};
-use crate::world::controller_loops::LimitFacts;
+use crate::world::controller_loops::{AutoscalerPasses, LimitFacts};
 
 /// One running simulation.
 #[derive(Debug)]
@@ -110,7 +111,7 @@ impl<'s> Context<'s> {
             back_offs: BackOffs::new(),
             controllers: Controllers::new(setup),
             metrics: MetricsServer::new(setup, &streams),
-            autoscalers: ReplicaLoops::new(&sim.world),
+            autoscalers: ReplicaLoops::new(setup, &sim.world),
             scaled_objects: ScaledObjects::default(),
             jobs: ScaledJobs::default(),
             loads: Loads::new(setup, &streams),
@@ -137,11 +138,24 @@ impl<'s> Context<'s> {
         }
     }
 
+    /// Passes over autoscalers of replicas, where they take time.
+    pub fn autoscaler_passes(&self) -> Option<AutoscalerPasses> {
+        self.autoscalers.passes()
+    }
+
+    /// The limit of kube-scheduler's client, where it has one.
+    pub fn scheduler_rate(&self) -> Option<CallRate> {
+        self.scheduler.call_limit().map(|(_, rate)| rate)
+    }
+
     /// What the limits of the API server's clients came to, where controllers take time.
     pub fn client_limits(&self) -> Vec<LimitFacts> {
         let time = self.setup.policy.controller_time;
         let manager = time.controller_manager.map(|time| self.controllers.limits(time.calls));
-        let scheduler = || LimitFacts::of("kube-scheduler", time.scheduler?.calls, self.scheduler.call_limit()?.used());
+        let scheduler = || {
+            let (limit, rate) = self.scheduler.call_limit()?;
+            LimitFacts::of("kube-scheduler", rate, limit.used())
+        };
         let others = [scheduler(), NodeAutoscaler::of(self.setup).call_limit(self)];
         manager.into_iter().flatten().chain(others.into_iter().flatten()).collect()
     }

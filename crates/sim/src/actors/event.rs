@@ -172,12 +172,14 @@ pub enum MetricsEvent {
 /// Something that happens to an autoscaler of replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReplicaEvent {
-    /// A HorizontalPodAutoscaler is looked at.
+    /// A HorizontalPodAutoscaler is due.
     ReplicaSync(u32),
     /// KEDA polls the triggers of a ScaledObject.
     KedaPoll(u32),
     /// KEDA polls the triggers of a ScaledJob.
     JobPoll(u32),
+    /// The metrics of a HorizontalPodAutoscaler are there.
+    ReplicaMetrics(u32),
 }
 
 /// Something that happens to the Vertical Pod Autoscaler.

@@ -3,11 +3,12 @@
 //! Those that exist when the controller starts are all queued then, so that they have one phase, and slip apart by the time that
 //! their passes take. One that comes later is looked at a period after it was made, from Kubernetes 1.37 on at once.
 //!
-//! Deviation: all passes that fall on one instant happen then; the controller has five workers.
+//! Where controllers take time, so many are evaluated at once as the tier of the control plane has workers.
 
 mod reading;
 mod selected;
 mod status_times;
+mod workers;
 
 use std::cell::RefCell;
 
@@ -16,6 +17,7 @@ use smallvec::SmallVec;
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
+use super::setup::Setup;
 use super::sim::Sim;
 use super::workload_controllers;
 use crate::cluster::{Derived, PodPhase};
@@ -26,6 +28,7 @@ use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, ResourceName, SimDuration, SimTime, WorkloadId};
 use crate::world::World;
+use crate::world::controller_loops::AutoscalerPasses;
 use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
 use nodecast_replicas::hpa::{
     self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodView, Proposal,
@@ -34,6 +37,7 @@ use nodecast_replicas::hpa::{
 
 use reading::{Read, Reading, read_metrics};
 use status_times::StatusTimes;
+pub(super) use workers::Workers;
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
@@ -44,11 +48,19 @@ pub(super) struct ReplicaLoops<'s> {
     pub(super) all: Vec<ReplicaLoop<'s>>,
     /// Pods that the selectors of other workloads take; brought up to date by whoever asks.
     taken_from_others: RefCell<Derived<TakenFromOthers>>,
+    /// The workers that evaluate them.
+    workers: Workers,
 }
 
 impl ReplicaLoops<'_> {
-    pub(super) fn new(world: &World) -> Self {
-        Self { all: Vec::new(), taken_from_others: RefCell::new(Derived::new(world)) }
+    pub(super) fn new(setup: &Setup<'_>, world: &World) -> Self {
+        let taken_from_others = RefCell::new(Derived::new(world));
+        Self { all: Vec::new(), taken_from_others, workers: Workers::new(setup) }
+    }
+
+    /// Passes over autoscalers of replicas, where they take time.
+    pub(super) fn passes(&self) -> Option<AutoscalerPasses> {
+        self.workers.passes()
     }
 
     /// Those that there are, with what they scale.
@@ -293,13 +305,26 @@ impl ReplicaLoops<'_> {
     }
 }
 
-/// One pass over one autoscaler.
+/// An autoscaler is due: a worker takes it up, now or when one is free.
+pub(super) fn due(context: &mut Context<'_>, now: SimTime, index: u32) {
+    let loops = &mut context.autoscalers;
+    if loops.all[index as usize].retired {
+        return;
+    }
+    let next = loops.all[index as usize].drift.after(SYNC_PERIOD);
+    let has_metrics = loops.workers.take_up(now, next - SYNC_PERIOD);
+    context.queue.schedule(has_metrics + next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
+    if has_metrics == now {
+        return sync(context, now, index);
+    }
+    context.queue.schedule(has_metrics, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaMetrics(index));
+}
+
+/// One pass over one autoscaler, at the instant at which it has its metrics.
 pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     if context.autoscalers.all[index as usize].retired {
         return;
     }
-    let next = context.autoscalers.all[index as usize].drift.after(SYNC_PERIOD);
-    context.queue.schedule_in(next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
     let Some(target) = target(context, now, index) else { return };
     let spec = context.autoscalers.all[index as usize].spec;
     let metrics = effective_metrics(spec);

@@ -23,6 +23,7 @@ use super::sim::Sim;
 use super::volumes::Volumes;
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::control_plane::call_limit::CallLimit;
+use crate::domain::controller_time::CallRate;
 use crate::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
 use crate::world::record::WorkloadKind;
@@ -36,7 +37,7 @@ use nodecast_scheduler::{
     TieBreak, Unschedulable, evaluate,
 };
 
-/// What one attempt costs: a thousand in a second, of which the client lets far fewer through (assumed).
+/// What one attempt costs where controllers take no time (assumed).
 const CYCLE: SimDuration = SimDuration::from_millis(1);
 /// What one costs that finds no node in the cluster and ends there (assumed).
 const CYCLE_WITHOUT_NODES: SimDuration = SimDuration::from_micros(100);
@@ -111,7 +112,7 @@ impl SchedulerLoop {
     }
 
     /// The limit of its client, where calls take time.
-    pub(super) fn call_limit(&self) -> Option<&CallLimit> {
+    pub(super) fn call_limit(&self) -> Option<(&CallLimit, CallRate)> {
         self.calls.limit()
     }
 
@@ -444,7 +445,8 @@ pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
     };
     attempt(context, now, pod);
     let held = context.scheduler.calls.held_until.saturating_since(now);
-    let cycle = if context.scheduler.view.node_count() == 0 { CYCLE_WITHOUT_NODES } else { CYCLE };
+    let attempt = context.scheduler.calls.attempt().unwrap_or(CYCLE);
+    let cycle = if context.scheduler.view.node_count() == 0 { CYCLE_WITHOUT_NODES } else { attempt };
     context.scheduler.wake(&mut context.sim, cycle.max(held));
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rayon::prelude::*;
 
 use super::usable_types::unpriced_types;
-use super::{beside, draining, no_effect, rollouts, unknown_load};
+use super::{beside, control_plane, draining, no_effect, rollouts, unknown_load};
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup, inquiry};
 use crate::catalog::{Price, PriceQuality};
 use crate::cloud::billing::{self, Beside, ManagedNodes};
@@ -73,9 +73,12 @@ pub(super) fn conclude(
     let static_pools: Vec<Symbol> =
         context.setup.node_pools.iter().filter(|pool| pool.replicas.is_some()).map(|pool| pool.name).collect();
     let objects = Objects { loads_in_cores: in_cores, ..objects(&context, policy) };
-    let limits = context.client_limits();
+    let (limits, autoscalers) = (context.client_limits(), context.autoscaler_passes());
+    let scheduler = context.scheduler_rate();
     let mut record = context.sim.world.into_record(end);
     record.controllers.limits = limits;
+    record.controllers.autoscalers = autoscalers;
+    record.controllers.scheduler = scheduler;
     record.drifted = drifted;
     record.unmet.iter().for_each(|(at, what)| warnings.may_change(format!("at {at}: {what}")));
     let (faults, warm_up) = (&scenario.ec2.cloud.faults, scenario.warm_up);
@@ -86,7 +89,8 @@ pub(super) fn conclude(
     no_effect::refused_claims(&record, &static_pools).into_iter().for_each(|text| warnings.may_change(text));
     stuck.into_iter().chain(stalled).for_each(|text| warnings.may_change(text));
     let busy = busy_controllers(&record.controllers, context.sim.setup.scenario.duration);
-    busy.into_iter().for_each(|text| warnings.may_change(text));
+    let held = control_plane::held(context.sim.setup, &record.controllers);
+    busy.into_iter().chain(held).for_each(|text| warnings.may_change(text));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
         (sample.cost_rate, sample.cost) = (spent.rate, spent.amount);
@@ -141,11 +145,7 @@ fn windows_nodes(context: &Context<'_>) -> BTreeSet<NodeId> {
     context.ec2.instances().iter().map(|instance| instance.node).filter(has_windows).collect()
 }
 
-/// From which wait on the limit of a client is worth a warning.
-const LONG_WAIT: SimDuration = SimDuration::from_secs(10);
-
-/// A warning for each loop that was busy for more than half of the time, or was cut short by a limit, and for each client whose calls
-/// waited long.
+/// A warning for each loop that was busy for more than half of the time, or was cut short by a limit.
 fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<String> {
     let told = |own: ControllerLoop| {
         let facts = loops.of(own);
@@ -165,17 +165,7 @@ fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<Strin
             )
         })
     };
-    let limited = loops.limits.iter().filter(|limit| limit.longest >= LONG_WAIT).map(|limit| {
-        format!(
-            "{}: {} of {} calls waited for its limit of {} a second, the longest {:.1} s (`controller_time`)",
-            limit.client,
-            limit.delayed,
-            limit.calls,
-            limit.rate.per_second,
-            limit.longest.as_secs_f64()
-        )
-    });
-    ControllerLoop::ALL.into_iter().filter_map(told).chain(limited).collect()
+    ControllerLoop::ALL.into_iter().filter_map(told).collect()
 }
 
 /// What was simulated, in the words of the report.
@@ -192,6 +182,7 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
         warm_up: scenario.warm_up,
         seed: setup.seed,
         versions: setup.policy.versions,
+        control_plane_tier: setup.policy.control_plane_tier,
         inputs: scenario
             .inputs
             .iter()

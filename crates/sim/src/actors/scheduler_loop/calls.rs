@@ -20,18 +20,46 @@ use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::actors::setup::Setup;
 use crate::actors::sim::Sim;
 use crate::control_plane::call_limit::CallLimit;
-use crate::domain::{NodeId, PodId, SimTime};
+use crate::domain::controller_time::{CallRate, SchedulerTime};
+use crate::domain::{ControlPlaneTier, KubernetesVersion, NodeId, PodId, SimDuration, SimTime};
 use nodecast_scheduler::Unschedulable;
 
 /// Calls that wait for a token.
 #[derive(Debug)]
 pub(super) struct Calls {
-    limit: Option<CallLimit>,
+    limit: Option<Limited>,
     waiting: FxHashMap<PodId, Call>,
     /// Why no node takes a pod, as the API server was last told.
     told: FxHashMap<PodId, Unschedulable>,
     /// Until when a call holds the loop up.
     pub(super) held_until: SimTime,
+}
+
+/// The limit of the scheduler's client, which goes by the size of the cluster.
+#[derive(Debug)]
+struct Limited {
+    time: SchedulerTime,
+    tier: ControlPlaneTier,
+    version: KubernetesVersion,
+    rate: CallRate,
+    limit: CallLimit,
+}
+
+impl Limited {
+    fn new(time: SchedulerTime, tier: ControlPlaneTier, version: KubernetesVersion) -> Self {
+        let rate = time.calls(tier, version, 0);
+        Self { time, tier, version, rate, limit: CallLimit::new(rate) }
+    }
+
+    /// Takes a token in a cluster with so many nodes: when the call can be made.
+    fn reserve(&mut self, now: SimTime, nodes: usize) -> SimTime {
+        let rate = self.time.calls(self.tier, self.version, nodes);
+        if rate != self.rate {
+            self.limit.set_rate(now, rate);
+            self.rate = rate;
+        }
+        self.limit.reserve(now)
+    }
 }
 
 /// A call about a pod.
@@ -45,8 +73,10 @@ enum Call {
 
 impl Calls {
     pub(super) fn new(setup: &Setup<'_>) -> Self {
+        let policy = setup.policy;
+        let release = policy.versions.kubernetes;
         Self {
-            limit: setup.policy.controller_time.scheduler.map(|time| CallLimit::new(time.calls)),
+            limit: policy.controller_time.scheduler.map(|time| Limited::new(time, policy.control_plane_tier, release)),
             waiting: FxHashMap::default(),
             told: FxHashMap::default(),
             held_until: SimTime::ZERO,
@@ -72,15 +102,20 @@ impl Calls {
         self.told.remove(&pod);
     }
 
-    /// The limit of the scheduler's client.
-    pub(super) const fn limit(&self) -> Option<&CallLimit> {
-        self.limit.as_ref()
+    /// How long an attempt takes, where controllers take time.
+    pub(super) fn attempt(&self) -> Option<SimDuration> {
+        self.limit.as_ref().map(|limited| limited.tier.scheduler_attempt())
+    }
+
+    /// The limit of the scheduler's client, and its rate now.
+    pub(super) fn limit(&self) -> Option<(&CallLimit, CallRate)> {
+        self.limit.as_ref().map(|limited| (&limited.limit, limited.rate))
     }
 
     /// Hands a call over: it comes back if it can be made at once, else when it can. While a condition waits no pod is tried, and
     /// a pod that is bound is not tried again, so that no pod has two calls.
-    fn admit(&mut self, now: SimTime, pod: PodId, call: Call) -> Result<Call, SimTime> {
-        let at = self.limit.as_mut().map_or(now, |limit| limit.reserve(now));
+    fn admit(&mut self, now: SimTime, nodes: usize, pod: PodId, call: Call) -> Result<Call, SimTime> {
+        let at = self.limit.as_mut().map_or(now, |limited| limited.reserve(now, nodes));
         if at <= now {
             return Ok(call);
         }
@@ -119,7 +154,8 @@ impl SchedulerLoop {
 
     /// Hands a call over; it comes back if it can be made now.
     fn send(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, call: Call) -> Option<Call> {
-        match self.calls.admit(now, pod, call) {
+        let nodes = self.view.node_count();
+        match self.calls.admit(now, nodes, pod, call) {
             Ok(call) => Some(call),
             Err(at) => {
                 sim.queue.schedule(at, class::SCHEDULER, SchedulerEvent::SchedulerCall(pod));
@@ -155,29 +191,47 @@ fn make(context: &mut Context<'_>, now: SimTime, pod: PodId, call: Call) {
 mod tests {
     use rustc_hash::FxHashMap;
 
-    use super::{Call, Calls};
-    use crate::control_plane::call_limit::CallLimit;
-    use crate::domain::controller_time::CallRate;
-    use crate::domain::{NodeId, PodId, SimDuration, SimTime};
+    use super::{Call, CallRate, Calls, Limited};
+    use crate::domain::controller_time::SchedulerTime;
+    use crate::domain::{ControlPlaneTier, KubernetesVersion, NodeId, PodId, SimDuration, SimTime};
     use nodecast_scheduler::Unschedulable;
+
+    fn limited(per_second: u32, burst: u32) -> Limited {
+        let time = SchedulerTime { per_second: Some(per_second), burst: Some(burst) };
+        Limited::new(time, ControlPlaneTier::Standard, KubernetesVersion::default())
+    }
+
+    #[test]
+    fn standard_tier_grows_with_the_cluster() {
+        let time = SchedulerTime { per_second: None, burst: None };
+        let mut limited = Limited::new(time, ControlPlaneTier::Standard, KubernetesVersion::default());
+        (0..100).for_each(|_| _ = limited.reserve(SimTime::ZERO, 499));
+        let wait = |limited: &mut Limited, nodes| (limited.reserve(SimTime::ZERO, nodes) - SimTime::ZERO).as_micros();
+        assert_eq!(
+            [wait(&mut limited, 499), wait(&mut limited, 500)],
+            [20_000, 20_000],
+            "one at 50, two at 100 a second"
+        );
+        assert_eq!(limited.rate, CallRate::new(100, 100));
+    }
 
     #[test]
     fn a_condition_holds_the_loop_up_until_its_turn_and_a_binding_does_not() {
-        let limit = Some(CallLimit::new(CallRate::new(2, 1)));
+        let limit = Some(limited(2, 1));
         let mut calls =
             Calls { limit, waiting: FxHashMap::default(), told: FxHashMap::default(), held_until: SimTime::ZERO };
         let at = |millis| SimTime::ZERO + SimDuration::from_millis(millis);
-        let bind = |calls: &mut Calls, pod| calls.admit(at(0), PodId(pod), Call::Bind(NodeId(0))).err();
+        let bind = |calls: &mut Calls, pod| calls.admit(at(0), 1, PodId(pod), Call::Bind(NodeId(0))).err();
         assert_eq!([bind(&mut calls, 0), bind(&mut calls, 1)], [None, Some(at(500))]);
         assert_eq!(calls.held_until, SimTime::ZERO);
         let why = Unschedulable { nodes: 1, ..Unschedulable::default() };
-        assert_eq!(calls.admit(at(0), PodId(2), Call::Condition(why)).err(), Some(at(1_000)));
+        assert_eq!(calls.admit(at(0), 1, PodId(2), Call::Condition(why)).err(), Some(at(1_000)));
         assert_eq!(calls.held_until, at(1_000), "it is behind both bindings");
     }
 
     #[test]
     fn what_was_said_of_a_pod_is_forgotten_once_it_is_gone() {
-        let limit = Some(CallLimit::new(CallRate::new(2, 1)));
+        let limit = Some(limited(2, 1));
         let mut calls =
             Calls { limit, waiting: FxHashMap::default(), told: FxHashMap::default(), held_until: SimTime::ZERO };
         let why = Unschedulable { nodes: 1, ..Unschedulable::default() };
