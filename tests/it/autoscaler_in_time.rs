@@ -55,7 +55,7 @@ fn grown(scales: &[(u32, u32)], policy: &str) -> Vec<Vec<f64>> {
 
 #[test]
 fn burst_grows_at_once_or_a_scan_later() {
-    let first: Vec<f64> = grown(&[(17, 60)], "").iter().map(|grown| grown[0]).collect();
+    let first: Vec<f64> = grown(&[(17, 52)], "").iter().map(|grown| grown[0]).collect();
     let soon = first.iter().filter(|&&at| (18.0..19.6).contains(&at)).count();
     let later = first.iter().filter(|&&at| (28.0..30.0).contains(&at)).count();
     assert!(soon > 0 && later > 0 && soon + later == first.len(), "{first:?}");

@@ -215,8 +215,8 @@ fn read(context: &mut Context<'_>, now: SimTime) -> Result<(), ApiError> {
     }
     let listed = |context: &Context<'_>| -> FxHashMap<NodeId, usize> {
         let groups = context.cluster_autoscaler.groups.groups.iter().enumerate();
-        let instances = groups.flat_map(|(at, group)| group.instances.iter().map(move |own| (at, own)));
-        let nodes = instances.filter_map(|(at, own)| Some((context.ec2.instance(own.instance?).node, at)));
+        let instances = groups.flat_map(|(at, group)| group.instances.iter().map(move |instance| (at, instance)));
+        let nodes = instances.filter_map(|(at, known)| Some((context.ec2.instance(known.instance?).node, at)));
         nodes.collect()
     };
     let group_of = listed(context);
