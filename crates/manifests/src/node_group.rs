@@ -5,7 +5,7 @@ use nodecast_model::catalog::Region;
 use nodecast_model::domain::node_group::{InstancesDistribution, SpotStrategy};
 use nodecast_model::domain::node_pool::AmiFamily;
 use nodecast_model::domain::symbol::well_known;
-use nodecast_model::domain::{KubernetesVersion, Labels, Symbol, Taint};
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, Labels, Symbol, Taint};
 use nodecast_model::text::InputError;
 use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
@@ -39,8 +39,7 @@ pub const STRATEGIES: &[(&str, SpotStrategy)] = &[
 
 /// The Spot strategy of managed groups: it changed with the clusters of Kubernetes 1.28.
 pub(super) fn managed_spot_strategy(kubernetes: Option<KubernetesVersion>) -> SpotStrategy {
-    const FIRST_WITH_PRICES: u8 = 28;
-    if kubernetes.is_some_and(|version| version.minor() < FIRST_WITH_PRICES) {
+    if kubernetes.is_some_and(|version| !version.has(KubernetesBehaviour::ManagedSpotByPrice)) {
         SpotStrategy::CapacityOptimized
     } else {
         SpotStrategy::PriceCapacityOptimized

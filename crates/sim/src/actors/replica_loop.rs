@@ -20,7 +20,7 @@ use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, Metr
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
-use crate::domain::{PodId, ResourceName, SimDuration, SimTime, WorkloadId};
+use crate::domain::{KubernetesBehaviour, PodId, ResourceName, SimDuration, SimTime, WorkloadId};
 use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
 use nodecast_replicas::hpa::{
     self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodView, Proposal,
@@ -151,7 +151,8 @@ fn first_sync(context: &Context<'_>, now: SimTime) -> SimDuration {
         let drawn = || context.streams.stream("hpa-phase", "").span_up_to(SYNC_PERIOD);
         return context.setup.scenario.phases.replica_autoscalers.unwrap_or_else(drawn);
     }
-    if context.setup.policy.versions.kubernetes.minor() >= 37 { SimDuration::ZERO } else { SYNC_PERIOD }
+    let at_once = context.setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaPromptFirstSync);
+    if at_once { SimDuration::ZERO } else { SYNC_PERIOD }
 }
 
 /// The ScaledObject `owner` has no other autoscaler than `keep` any more.
@@ -314,9 +315,10 @@ fn is_known_of_settled_pods(metric: &MetricSpec) -> bool {
 /// took the target there itself.
 fn wakes(context: &Context<'_>, index: u32) -> bool {
     let own = &context.autoscalers[index as usize];
-    match context.setup.policy.versions.kubernetes.minor() {
-        ..37 => own.spec.min_replicas == Some(0),
-        _ => own.state.conditions.scaled_to_zero.is_true(),
+    if context.setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaZeroByCondition) {
+        own.state.conditions.scaled_to_zero.is_true()
+    } else {
+        own.spec.min_replicas == Some(0)
     }
 }
 

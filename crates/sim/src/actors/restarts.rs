@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use super::event::{KubeletEvent, class};
 use super::kubelet;
-use crate::domain::{PodId, SimDuration, SimTime};
+use crate::domain::{KubernetesBehaviour, PodId, SimDuration, SimTime};
 
 /// The wait before the second start; it doubles with every further one. The first comes at once.
 const BACK_OFF: SimDuration = SimDuration::from_secs(10);
@@ -43,7 +43,7 @@ pub(super) fn restart(context: &mut Context<'_>, now: SimTime, pod: PodId, stops
 
 /// From the end of a pod's containers to when its worker starts them again, given the back-off.
 fn until_look(context: &Context<'_>, pod: PodId, wait: SimDuration) -> SimDuration {
-    if context.setup.policy.versions.kubernetes.minor() >= 35 {
+    if context.setup.policy.versions.kubernetes.has(KubernetesBehaviour::PromptContainerRestart) {
         return wait;
     }
     let restart = context.world.pod(pod).restarts.to_string();

@@ -21,7 +21,9 @@ use super::setup::Setup;
 use super::{eviction, kubelet, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::control_plane::call_limit::CallLimit;
-use crate::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known};
+use crate::domain::{
+    KubernetesBehaviour, KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known,
+};
 use crate::engine::{Streams, TimerId};
 use crate::world::record::WorkloadKind;
 use nodecast_scheduler::events::{ClusterEvent, may_help};
@@ -290,7 +292,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let scheduler = &mut context.scheduler;
     scheduler.attempts += 1;
     let version = scheduler.scheduler.config().version;
-    let draw = if version.minor() >= 35 {
+    let draw = if version.has(KubernetesBehaviour::SchedulerHeapTies) {
         0
     } else {
         (scheduler.streams.nth("scheduler-ties", "", scheduler.attempts).uniform() * (1_u64 << 53) as f64) as u64

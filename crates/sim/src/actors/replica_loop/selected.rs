@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::actors::context::Context;
-use crate::domain::{PodId, WorkloadId};
+use crate::domain::{KubernetesBehaviour, PodId, WorkloadId};
 
 /// The pods of others that the target's selector takes, in order of creation: mostly none.
 pub(super) fn of_others(context: &Context<'_>, target: WorkloadId) -> Vec<PodId> {
@@ -20,7 +20,7 @@ pub(super) fn of_others(context: &Context<'_>, target: WorkloadId) -> Vec<PodId>
 /// Whether another autoscaler looks at a pod that this one looks at, which the controller refuses from Kubernetes 1.26 on.
 pub(super) fn is_ambiguous(context: &Context<'_>, index: u32) -> bool {
     let own = &context.autoscalers[index as usize];
-    if context.setup.policy.versions.kubernetes.minor() < 26 {
+    if !context.setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaAmbiguousSelector) {
         return false;
     }
     own.has_rival || own.target.is_some_and(|target| shares_pods(context, target))

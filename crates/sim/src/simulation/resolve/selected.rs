@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::actors::{Action, Setup};
 use crate::domain::words::some_of;
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, LabelSelector, Labels};
+use crate::domain::{HorizontalPodAutoscaler, KubernetesBehaviour, LabelSelector, Labels};
 use nodecast_settings::Caveats;
 
 /// Pods that something of a run makes: of what kind and name it is, and the labels that they have.
@@ -33,7 +33,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
             taken.iter().any(|(_, name, _)| *name == target(other)) && target(other) != target(own)
         };
         let then = match autoscalers.iter().find(rival) {
-            Some(other) if setup.policy.versions.kubernetes.minor() >= 26 => format!(
+            Some(other) if setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaAmbiguousSelector) => format!(
                 "and as HorizontalPodAutoscaler {}/{} looks at some of them as well, neither scales (AmbiguousSelector)",
                 other.namespace, other.name
             ),

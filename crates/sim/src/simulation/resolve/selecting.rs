@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::actors::{Action, Setup, TriggerReader};
 use crate::domain::topology::{PodAffinity, PodAffinityTerm};
 use crate::domain::which::By;
-use crate::domain::{LabelSelector, PodSpec, Symbol};
+use crate::domain::{KubernetesBehaviour, LabelSelector, PodSpec, Symbol};
 use crate::manifests::Manifests;
 use nodecast_settings::Caveats;
 
@@ -47,13 +47,11 @@ pub(super) fn keys(setup: &Setup<'_>) -> BTreeSet<Symbol> {
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// Says what no pod has though something selects by it, and what the release does not know.
-///
-/// Source: Kubernetes `pkg/features/kube_features.go`, `MatchLabelKeysInPodAffinity`: alpha in 1.29, beta and on from 1.31.
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (scenario, policy) = (setup.scenario, setup.policy);
     let release = policy.versions.kubernetes;
     let pods = storage::pods(scenario, &policy.manifests);
-    if release.minor() < 31 && pods.iter().any(|(_, spec)| has_keyed_terms(spec)) {
+    if !release.has(KubernetesBehaviour::AffinityMatchLabelKeys) && pods.iter().any(|(_, spec)| has_keyed_terms(spec)) {
         warnings.changes(format!(
             "`matchLabelKeys` and `mismatchLabelKeys` of pod affinity count here, and Kubernetes {release} ignores them (from 1.31 on it does \
              not): take them away to see what it does"

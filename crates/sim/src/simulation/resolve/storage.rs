@@ -8,7 +8,7 @@ use crate::domain::volumes::{
     DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode, ebs_sizes,
 };
 use crate::domain::words::some_of;
-use crate::domain::{KubernetesVersion, PodSpec, Symbol, well_known};
+use crate::domain::{KubernetesBehaviour, KubernetesVersion, PodSpec, Symbol, well_known};
 use crate::manifests::Manifests;
 use nodecast_settings::{Caveats, PolicyVariant, Scenario};
 
@@ -106,7 +106,7 @@ fn settled(
     volumes: &[PersistentVolume],
     kubernetes: KubernetesVersion,
 ) -> PersistentVolumeClaim {
-    claim.one_pod &= kubernetes.minor() >= 27;
+    claim.one_pod &= kubernetes.has(KubernetesBehaviour::ReadWriteOncePod);
     let kept = volumes.iter().find(|volume| volume.is_kept_for(&claim)).map(|volume| volume.name);
     let named = claim.volume.filter(|name| volumes.iter().any(|volume| volume.name == *name));
     claim.volume = named.or_else(|| kept.filter(|_| claim.volume.is_none()));
@@ -118,10 +118,8 @@ fn settled(
 }
 
 /// Before Kubernetes 1.27 a claim for one pod at a time is taken only behind a feature gate: it is one that pods may share.
-///
-/// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `ReadWriteOncePod` (alpha in 1.22, beta and on since 1.27).
 fn share_claims(claims: &mut [PersistentVolumeClaim], kubernetes: KubernetesVersion, warnings: &mut Caveats) {
-    if kubernetes.minor() >= 27 {
+    if kubernetes.has(KubernetesBehaviour::ReadWriteOncePod) {
         return;
     }
     let mut names = Vec::new();
@@ -140,9 +138,6 @@ fn share_claims(claims: &mut [PersistentVolumeClaim], kubernetes: KubernetesVers
 
 /// The storage with the VolumeAttributesClasses that its EBS volumes, and those of the claims `to_come`, can have: before Kubernetes 1.31 none,
 /// as the API server drops what names them. Those that are in no file are warned of.
-///
-/// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `VolumeAttributesClass` (alpha in 1.29, beta and off in 1.31, on since 1.34); EKS user
-/// guide, release notes of Kubernetes 1.34 (volumes are modified on EKS from 1.31 on).
 fn settle_attributes(
     storage: Storage,
     to_come: &[PersistentVolumeClaim],
@@ -154,7 +149,7 @@ fn settle_attributes(
     let claims = to_come.iter().filter(|claim| storage.class_of(claim).map(|class| class.provisioner) == ebs);
     let named = volumes.map(|own| (own.attributes, own.name)).chain(claims.map(|own| (own.attributes, own.name)));
     let named: BTreeSet<(&str, &str)> = named.filter_map(|(class, of)| Some((class?.as_str(), of.as_str()))).collect();
-    if kubernetes.minor() < 31 {
+    if !kubernetes.has(KubernetesBehaviour::VolumeAttributesClass) {
         if !named.is_empty() {
             let names: Vec<&str> = named.iter().map(|(_, of)| *of).collect();
             warnings.changes(format!(

@@ -4,12 +4,12 @@ use crate::actors::{Action, Setup, StatedUse};
 use crate::domain::hpa::{MetricSource, MetricTarget};
 use crate::domain::vertical::{ContainerPolicy, UpdateMode};
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, PodSpec, ResourceName, Symbol, VerticalPodAutoscaler};
+use crate::domain::{
+    HorizontalPodAutoscaler, KubernetesBehaviour, PodSpec, ResourceName, Symbol, VerticalPodAutoscaler,
+};
 use nodecast_replicas::hpa::effective_metrics;
 use nodecast_settings::Caveats;
 
-/// The first release in which running pods can be resized.
-const RESIZES_FROM: u8 = 33;
 /// What to do where it is not known what containers use.
 const ADVICE: &str = "state it under `usage`";
 /// Where the use of pods settles in percent of what the Vertical Pod Autoscaler has them request, if it is even: it adds 15 % to the upper
@@ -118,8 +118,9 @@ fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats
     let kubernetes = setup.policy.versions.kubernetes;
     let updater = &setup.policy.vertical.updater;
     match vpa.update.mode {
-        Some(UpdateMode::InPlaceOrRecreate) if kubernetes.minor() < RESIZES_FROM => told.may_change(format!(
-            "VerticalPodAutoscaler {name}: Kubernetes {kubernetes} resizes no running pods (1.{RESIZES_FROM} does), so its pods are evicted"
+        Some(UpdateMode::InPlaceOrRecreate) if !kubernetes.has(KubernetesBehaviour::PodResize) => told.may_change(format!(
+            "VerticalPodAutoscaler {name}: Kubernetes {kubernetes} resizes no running pods (1.{} does), so its pods are evicted",
+            KubernetesBehaviour::PodResize.since()
         )),
         Some(UpdateMode::InPlace) if !(updater.in_place && updater.behaviour.knows_in_place) => told.may_change(format!(
             "VerticalPodAutoscaler {name}: the mode InPlace is behind a feature gate that is off by default, so running pods stay as they are"
