@@ -10,7 +10,8 @@ use crate::experiment::Question;
 use crate::experiment::axes::{Axis, Setting};
 use crate::experiment::effects::digest;
 use crate::experiment::question::Kind;
-use crate::scenario::{Caveat, Caveats, Edit, Effect, Limits, Scenario, ScenarioError, Warning};
+use crate::scenario::lints::studies;
+use crate::scenario::{Caveat, Caveats, Edit, Limits, Scenario, ScenarioError, Warning};
 
 /// The path of the duration in a scenario.
 const DURATION: &str = "duration";
@@ -176,7 +177,7 @@ pub fn idle_caveat(what: &str, policies: &[String]) -> Caveat {
         _ => format!("any policy that runs ({})", policies.join(", ")),
     };
     let text = format!("{what} in {run}: it is so already, or nothing there looks at it");
-    Caveat::new(Effect::AboutInput, text)
+    Caveat::new(&studies::IDLE_CHANGE, text)
 }
 
 /// The scenario of a file with changes, and what is left out of it.

@@ -67,6 +67,7 @@ mod keda;
 mod kept_looks;
 mod kubectl_plugin;
 mod legacy_consolidation;
+mod lints;
 mod load;
 mod manifests;
 mod memory;

@@ -15,6 +15,7 @@ use super::node_group::{
     propagate, sizes, suspends_zone_rebalance, taints,
 };
 use super::{disks, fargate};
+use crate::lints;
 use nodecast_model::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup};
 use nodecast_model::domain::node_pool::{AmiFamily, ClusterInfo};
 use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, Labels, Symbol};
@@ -232,7 +233,12 @@ fn node_group<'s>(
     if let Some(node) = fields.get("instancesDistribution") {
         if managed {
             let message = "`instancesDistribution` of a managed node group is not simulated: it has none in EKS either";
-            reader.left_out(node.at, message, "state `instanceTypes` and `spot`, or move the group to `nodeGroups`");
+            reader.left_out(
+                &lints::MANAGED_DISTRIBUTION,
+                node.at,
+                message,
+                "state `instanceTypes` and `spot`, or move the group to `nodeGroups`",
+            );
         } else {
             let mixed = distribution(reader, node)?;
             (purchase, capacity_rebalance) = (mixed.instances, mixed.capacity_rebalance);

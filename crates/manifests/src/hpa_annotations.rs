@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{hpa, hpa_old};
+use crate::lints;
 use nodecast_model::domain::hpa::{Behavior, MetricSpec};
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::Reader;
@@ -47,6 +48,7 @@ fn annotation<'s>(reader: &mut Reader<'s>, object: &Node<'s>, key: &str) -> Opti
         None => {
             let message = format!("the annotation `{key}` is not JSON of its form: the API server passes over it");
             reader.warn(
+                &lints::HPA_ANNOTATION,
                 node.at,
                 message,
                 "cannot be read",

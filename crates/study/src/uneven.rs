@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::comparison::Comparison;
 use super::points::Point;
 use crate::domain::words::counted;
-use crate::scenario::{Autoscaler, Caveat, Effect, PolicyVariant};
+use crate::scenario::lints::studies;
+use crate::scenario::{Autoscaler, Caveat, PolicyVariant};
 
 /// From this share of the difference of costs on, what is uneven decides the answer.
 const DECIDES: f64 = 0.5;
@@ -84,7 +85,7 @@ pub fn weigh(comparison: &mut Comparison, footings: &[Footing]) {
         }
     }
     // They matter more than what any one policy leaves out, of which a table shows the first few.
-    let caveat = |uneven: &Uneven| Caveat::new(Effect::ChangesAnswer, &*uneven.message);
+    let caveat = |uneven: &Uneven| Caveat::new(&studies::UNEVEN_POLICIES, &*uneven.message);
     comparison.warnings.precede(found.iter().map(caveat).collect());
     comparison.uneven = found;
 }

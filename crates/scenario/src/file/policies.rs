@@ -8,7 +8,7 @@ use crate::ScenarioError;
 use crate::definition::{Autoscaler, PolicyVariant};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Symbol, Versions};
-use crate::error::{Effect, Warning};
+use crate::error::Warning;
 use crate::manifests::Manifests;
 use crate::reader::{Fields, Reader};
 use crate::schema::kind::Kind;
@@ -18,6 +18,7 @@ use nodecast_cluster_autoscaler::Flags;
 use nodecast_cluster_autoscaler::expander::Expander;
 use nodecast_karpenter::packing::PackerKind;
 use nodecast_karpenter::release::leave_out_unread;
+use nodecast_single_pass::lints::UNREAD_POOL;
 
 /// Files of a comparison's directory, in which each policy has a folder.
 const OF_COMPARISON: [&str; 4] = ["comparison.json", "comparison.html", "replications.csv", "written.json"];
@@ -161,7 +162,7 @@ fn leave_out_unread_pools(reading: &mut Reading<'_, '_>, overlay: &Overlay, mani
     let warnings = unread.into_iter().map(|(name, text)| {
         let name = ObjectName { namespace: Symbol::new("default"), name };
         let at = reading.files.place(manifests, "Provisioner", name);
-        Warning::new(text).at(at).with_effect(Effect::ChangesAnswer)
+        Warning::from_lint(&UNREAD_POOL, text).at(at)
     });
     let warnings = warnings.collect();
     reading.note(warnings);

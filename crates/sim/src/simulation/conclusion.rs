@@ -19,6 +19,7 @@ use crate::domain::{Currency, NodeId, Quantity, SimDuration, SimTime, Symbol, Wo
 use crate::load::{RequestModel, WorkQueue};
 use crate::world::record::{ControllerLoop, ControllerLoops, Record};
 use nodecast_karpenter::release::Behaviour;
+use nodecast_settings::lints::outcome;
 use nodecast_settings::{Calibrated, QueueKind};
 use nodecast_settings::{Caveats, PolicyVariant, Scenario};
 use nodecast_world::outcome::{
@@ -48,7 +49,7 @@ pub(super) fn conclude(
     let requests = request_summaries(models);
     for (workload, seconds) in short {
         let name = context.world.workload(workload).name;
-        warnings.changes(format!("{name}: for {seconds:.0} s its replicas could not use the CPU that its load states, and what they lacked was not done later"));
+        warnings.add(&outcome::CPU_SHORTFALL, format!("{name}: for {seconds:.0} s its replicas could not use the CPU that its load states, and what they lacked was not done later"));
     }
     let in_cores: Vec<ObjectName> = in_cores.into_iter().map(|id| context.world.workload(id).name).collect();
     let queues = queues(&mut context, end);
@@ -65,10 +66,12 @@ pub(super) fn conclude(
     };
     let bill = billing::bill(&mut context.ec2, end, &beside);
     let surcharge = beside::without_surcharge(&context, &beside.extended);
-    surcharge.into_iter().for_each(|text| warnings.changes(text));
-    beside::not_billed(&context, &bill).into_iter().for_each(|text| warnings.changes(text));
-    unknown_load::traffic(&context, in_cores.len(), end).into_iter().for_each(|text| warnings.changes(text));
-    unknown_load::smooth(scenario).into_iter().for_each(|text| warnings.may_change(text));
+    surcharge.into_iter().for_each(|text| warnings.add(&outcome::CONTROL_PLANE_SURCHARGE, text));
+    beside::not_billed(&context, &bill).into_iter().for_each(|text| warnings.add(&outcome::PRICES_NOT_KNOWN, text));
+    unknown_load::traffic(&context, in_cores.len(), end)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::TRAFFIC_NOT_KNOWN, text));
+    unknown_load::smooth(scenario).into_iter().for_each(|text| warnings.add(&outcome::SMOOTH_LOAD, text));
     let about = about(&context, scenario, policy);
     let static_pools: Vec<Symbol> =
         context.setup.node_pools.iter().filter(|pool| pool.replicas.is_some()).map(|pool| pool.name).collect();
@@ -77,16 +80,21 @@ pub(super) fn conclude(
     let mut record = context.world.into_record(end);
     record.controllers.limits = limits;
     record.drifted = drifted;
-    record.unmet.iter().for_each(|(at, what)| warnings.may_change(format!("at {at}: {what}")));
+    record.unmet.iter().for_each(|(at, what)| warnings.add(&outcome::STEP_WITHOUT_EFFECT, format!("at {at}: {what}")));
     let (faults, warm_up) = (&scenario.ec2.cloud.faults, scenario.warm_up);
-    no_effect::idle_faults(&record, faults, end).into_iter().for_each(|text| warnings.may_change(text));
-    no_effect::jobs_of_warm_up(&record, warm_up).into_iter().for_each(|text| warnings.may_change(text));
-    pressed(&record).into_iter().for_each(|text| warnings.may_change(text));
-    over_limits.into_iter().for_each(|text| warnings.changes(text));
-    no_effect::refused_claims(&record, &static_pools).into_iter().for_each(|text| warnings.may_change(text));
-    stuck.into_iter().chain(stalled).for_each(|text| warnings.may_change(text));
+    no_effect::idle_faults(&record, faults, end).into_iter().for_each(|text| warnings.add(&outcome::IDLE_FAULT, text));
+    no_effect::jobs_of_warm_up(&record, warm_up)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::JOBS_IN_WARM_UP, text));
+    pressed(&record).into_iter().for_each(|text| warnings.add(&outcome::NODES_OUT_OF_MEMORY, text));
+    over_limits.into_iter().for_each(|text| warnings.add(&outcome::ATTACH_LIMIT, text));
+    no_effect::refused_claims(&record, &static_pools)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::STATIC_POOL_CLAIMS, text));
+    stuck.into_iter().for_each(|text| warnings.add(&outcome::NODE_STILL_DRAINING, text));
+    stalled.into_iter().for_each(|text| warnings.add(&outcome::ROLLOUT_STALLED, text));
     let busy = busy_controllers(&record.controllers, context.setup.scenario.duration);
-    busy.into_iter().for_each(|text| warnings.may_change(text));
+    busy.into_iter().for_each(|text| warnings.add(&outcome::BUSY_CONTROLLER, text));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
         (sample.cost_rate, sample.cost) = (spent.rate, spent.amount);

@@ -14,6 +14,7 @@ use crate::domain::workload::{JobSpec, StatefulSet, StatefulUpdate};
 use crate::domain::{KubernetesBehaviour, KubernetesVersion, PodSpec};
 use crate::manifests::Manifests;
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// A field, the release since which the API server keeps it by itself, what it does before, and how many objects state it.
 struct Since {
@@ -191,14 +192,17 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for own in FIELDS.iter().filter(|own| !release.has(own.since)) {
         let stating = count(own.stating);
         if stating > 0 {
-            warnings.may_change(format!(
-                "{} {}, which the API server of Kubernetes {release} {}, unless the feature gate is open; \
+            warnings.add(
+                &setup::FIELD_OF_LATER_RELEASE,
+                format!(
+                    "{} {}, which the API server of Kubernetes {release} {}, unless the feature gate is open; \
                  `versions: {{ kubernetes: \"1.{}\" }}` heeds it",
-                counted(stating, own.kinds[0], own.kinds[1]),
-                own.field,
-                own.otherwise,
-                own.since.since()
-            ));
+                    counted(stating, own.kinds[0], own.kinds[1]),
+                    own.field,
+                    own.otherwise,
+                    own.since.since()
+                ),
+            );
         }
     }
     warn_of_claims(setup, warnings);
@@ -212,7 +216,7 @@ fn warn_of_claims(setup: &Setup<'_>, warnings: &mut Caveats) {
     let pods = pods(setup.scenario, &setup.policy.manifests);
     let claiming = pods.iter().filter(|(_, spec)| spec.resource_claims).count() as u64;
     if claiming > 0 {
-        warnings.changes(format!(
+        warnings.add(&setup::RESOURCE_CLAIMS, format!(
             "{} `resourceClaims`. No ResourceSlice is read, so no node has devices and these pods stay Pending; where a driver \
              publishes devices, the real waits are shorter and the real cost is higher",
             counted(claiming, "pod template states", "pod templates state")
@@ -230,7 +234,7 @@ fn warn_of_managed(setup: &Setup<'_>, warnings: &mut Caveats) {
     };
     let managed = parts.map(managed).sum::<usize>() as u64;
     if managed > 0 {
-        warnings.changes(format!(
+        warnings.add(&setup::JOB_MANAGED_BY, format!(
             "{} `managedBy` another controller than Kubernetes' own, which is not simulated: no pods are made, and the Jobs run to the end; \
              leave the field out to have the Job controller run them",
             counted(managed, "Job or CronJob has", "Jobs or CronJobs have")

@@ -6,6 +6,7 @@ use crate::domain::topology::{NodeInclusionPolicy, TopologySpread};
 use crate::domain::words::counted;
 use crate::domain::{KubernetesBehaviour, PodSpec};
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// A field, the release since which the API server keeps it by itself, and what it does before.
 struct Since {
@@ -67,7 +68,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for own in FIELDS.iter().filter(|own| !release.has(own.since)) {
         let stating = pods.iter().filter(|(_, spec)| (own.states)(spec)).count();
         if stating > 0 {
-            warnings.changes(format!(
+            warnings.add(&setup::POD_FIELD_OF_LATER_RELEASE, format!(
                 "{} {}, which count here as if the feature gate were open; under Kubernetes {release}, unless it is, {}: state what holds there, or \
                  `versions: {{ kubernetes: \"1.{}\" }}`",
                 counted(stating as u64, "pod template states", "pod templates state"),

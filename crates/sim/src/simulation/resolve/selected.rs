@@ -7,6 +7,7 @@ use crate::domain::words::some_of;
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, KubernetesBehaviour, LabelSelector, Labels};
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// Pods that something of a run makes: of what kind and name it is, and the labels that they have.
 type Maker<'s> = (&'static str, ObjectName, &'s Labels);
@@ -39,7 +40,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
             ),
             _ => "and goes by their use and requests as by its target's".to_owned(),
         };
-        warnings.of_input(format!(
+        warnings.add(&setup::SHARED_SELECTOR, format!(
             "HorizontalPodAutoscaler {}/{} looks at the pods of {}, too, which the selector of its target takes, {then}: give the target's \
              selector a label that no others have",
             own.namespace,

@@ -8,6 +8,7 @@ use crate::domain::which::By;
 use crate::domain::{KubernetesBehaviour, LabelSelector, PodSpec, Symbol};
 use crate::manifests::Manifests;
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 use super::storage;
 
@@ -52,13 +53,13 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let release = policy.versions.kubernetes;
     let pods = storage::pods(scenario, &policy.manifests);
     if !release.has(KubernetesBehaviour::AffinityMatchLabelKeys) && pods.iter().any(|(_, spec)| has_keyed_terms(spec)) {
-        warnings.changes(format!(
+        warnings.add(&setup::AFFINITY_LABEL_KEYS, format!(
             "`matchLabelKeys` and `mismatchLabelKeys` of pod affinity count here, and Kubernetes {release} ignores them (from 1.31 on it does \
              not): take them away to see what it does"
         ));
     }
     if setup.selecting_labels.contains(&Symbol::new(INDEX)) {
-        warnings.may_change(format!(
+        warnings.add(&setup::JOB_INDEX_LABEL, format!(
             "something selects pods by `{INDEX}`, which the pods of Indexed Jobs do not have here: it selects none of them by that; select by \
              `batch.kubernetes.io/job-name` or a label of your own"
         ));

@@ -9,6 +9,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{PodSpec, Resources};
 use crate::simulation::usable_types::offers_of_pool;
 use nodecast_model::fargate;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Action, Caveats};
 
 /// Requests that any machine worth asking about holds: they are not looked at.
@@ -39,7 +40,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         return;
     };
     for (name, requests) in large.iter().filter(|(_, own)| !fits(own)).take(NAMED_MAX) {
-        warnings.changes(format!(
+        warnings.add(&setup::TOO_LARGE_PODS, format!(
             "{name}: each of its pods requests {} and {} of memory, which no instance type offers that NodePools and node groups admit (at \
              most {}, and {} of memory): they wait for ever; request less, or admit larger types",
             cpus(requests.cpu_milli()),
