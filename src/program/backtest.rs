@@ -341,7 +341,7 @@ impl Backtest {
         {
             all.add(
                 &studies::BACKTEST_SPOT_PRICES,
-                "Spot prices are the recorded ones of pools that were used; those of the others are modelled",
+                "Spot prices are recorded for pools that were used and modelled for all others",
             );
         }
         let pools: BTreeSet<_> = self.recorded.spot_prices.iter().map(|own| (own.instance_type, own.zone)).collect();
@@ -361,9 +361,7 @@ impl Backtest {
             let nodes = counted_words(counted.taken_for_on_demand as u64, "node was", "nodes were");
             all.add(
                 &studies::BACKTEST_CAPACITY_TYPE,
-                &*format!(
-                    "the capacity type of {nodes} not recorded: taken for On-Demand, as node groups are by default"
-                ),
+                &*format!("capacity type of {nodes} not recorded; assuming On-Demand, the default for node groups"),
             );
         }
         if counted.nodes_alone {
@@ -374,14 +372,14 @@ impl Backtest {
         match (self.recorded.knows_ends(), counted.ends.is_empty()) {
             (true, _) => {}
             (false, true) => all.add(&studies::BACKTEST_REASONS,
-                "why nodes ended was not recorded: removals and reclaims are not judged, and none is swapped in",
+                "node removal reasons were not recorded: removals and reclaims are not evaluated, and recorded reclaims are not replayed",
             ),
             (false, false) => all.add(&studies::BACKTEST_REASONS,
                 "why each node ended was not recorded: removals and reclaims are judged by how many Karpenter counted, and none is swapped in",
             ),
         }
         if !self.recorded.knows_evictions && counted.evictions.is_empty() {
-            all.add(&studies::BACKTEST_EVICTIONS, "which pods were evicted was not recorded: evictions are not judged");
+            all.add(&studies::BACKTEST_EVICTIONS, "pod evictions were not recorded, so they are not evaluated");
         }
         self.bill
             .iter()

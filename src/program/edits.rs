@@ -155,7 +155,7 @@ pub fn idle(
         })
     };
     let idle = asked.filter(is_idle);
-    idle.map(|(_, edit)| idle_caveat(&format!("`--set {}={}` changes nothing", edit.path(), edit.value()), policies))
+    idle.map(|(_, edit)| idle_caveat(&format!("`--set {}={}` has no effect", edit.path(), edit.value()), policies))
         .collect()
 }
 
@@ -176,7 +176,7 @@ pub fn idle_caveat(what: &str, policies: &[String]) -> Caveat {
         [one] => format!("the policy that runs ({one})"),
         _ => format!("any policy that runs ({})", policies.join(", ")),
     };
-    let text = format!("{what} in {run}: it is so already, or nothing there looks at it");
+    let text = format!("{what} in {run}: the value is already set, or nothing reads it");
     Caveat::new(&studies::IDLE_CHANGE, text)
 }
 

@@ -178,7 +178,7 @@ impl Happened {
         let proxies = self.proxies.into_iter().map(|(mesh, count)| {
             let workloads = counted(count as u64, "workload", "workloads");
             let text = format!(
-                "{mesh} adds its proxy to the pods of {workloads}, which so request more than their templates say"
+                "{mesh} injects a sidecar into the pods of {workloads}, so they request more than their templates"
             );
             Warning::from_lint(&lints::SIDECAR_PROXY, text)
         });
@@ -233,7 +233,7 @@ impl Rules<'_> {
             let init = own.init_containers.iter_mut().map(|init| &mut init.container);
             own.containers.iter_mut().chain(init).for_each(|container| limit(container, range));
             if let Some(why) = refused(&own, range) {
-                happened.refused.insert(format!("LimitRange {} refuses the pods of {kind} {name}: {why}", range.name));
+                happened.refused.insert(format!("LimitRange {} rejects the pods of {kind} {name}: {why}", range.name));
                 own.refused = Some(Symbol::new(&format!("LimitRange {}: {why}", range.name)));
             }
             changed = Some(own);

@@ -67,8 +67,7 @@ pub(super) fn metadata<'n, 's>(
 ) -> Result<Metadata<'n, 's>, InputError> {
     let (metadata, life) = metadata_and_life(reader, node)?;
     if let Some(at) = node.and_then(|node| node.get("deletionTimestamp")).filter(|_| life.deleting).map(|own| own.at) {
-        let message =
-            "`deletionTimestamp` of metadata is not simulated: the object is taken as if it were not being deleted";
+        let message = "`metadata.deletionTimestamp` is ignored: the object is treated as not being deleted";
         reader.left_out(&lints::DELETION_TIMESTAMP, at, message, "");
     }
     Ok(metadata)

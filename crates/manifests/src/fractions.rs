@@ -34,7 +34,7 @@ pub(super) fn warn<'s>(reader: &mut Reader<'s>, amounts: &Node<'s>, key: &str) -
         let bytes = (nanos + BYTE - 1) / BYTE;
         let unit = if bytes == 1 { "byte" } else { "bytes" };
         let message = format!("fractional byte value `{shown}` of `{name}` under `{key}`: it counts as {bytes} {unit}");
-        reader.warn(lint, node.at, message, "no whole number of bytes", &help);
+        reader.warn(lint, node.at, message, "not a whole number of bytes", &help);
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ fn annotation<'s>(reader: &mut Reader<'s>, object: &Node<'s>, key: &str) -> Opti
     match read.filter(|value| value.is_object() == (key == BEHAVIOR) && value.is_array() == (key == METRICS)) {
         Some(value) => Some(tree(value, node.at)),
         None => {
-            let message = format!("the annotation `{key}` is not JSON of its form: the API server passes over it");
+            let message = format!("the annotation `{key}` is not valid JSON for its schema; the API server ignores it");
             reader.warn(
                 &lints::HPA_ANNOTATION,
                 node.at,

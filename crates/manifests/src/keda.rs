@@ -231,8 +231,7 @@ fn advanced<'s>(reader: &mut Reader<'s>, node: &Node<'s>, result: &mut ScaledObj
         result.scaling_modifiers = modifiers(reader, node, &result.triggers)?;
         if result.fallback.is_some() && valid_fallback(result).is_none() {
             let at = node.get("target").map_or(node.at, |target| target.at);
-            let message =
-                "the `fallback` never counts: with a formula KEDA takes one only if `target` is a whole number";
+            let message = "the `fallback` is never used: with a formula, KEDA requires a whole-number `target`";
             let help = "state the formula's `target` as a whole number, and scale the formula to match";
             reader.warn(&lints::KEDA_FALLBACK, at, message, "not a whole number", help);
         }
@@ -397,8 +396,8 @@ fn source(
     };
     let read = match TriggerSource::read(kind, given, metric_type) {
         Err(TriggerProblem::Missing(key)) if from_variable(key) => {
-            let message = format!("`{key}` of a trigger of the type `{kind}` stands in the environment of a container");
-            let help = "write it into the metadata, or state the trigger's values under `external_metrics`; until then it scales nothing";
+            let message = format!("`{key}` of this `{kind}` trigger is read from a container's environment");
+            let help = "set it in the metadata, or provide the trigger's values under `external_metrics`; until then it never scales";
             reader.warn(&lints::TRIGGER_FROM_ENVIRONMENT, metadata.at, message, "not known here", help);
             TriggerSource::outside(kind, given)
         }
@@ -489,7 +488,7 @@ fn warn_about_target<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>) -> Result
         }
         None => (metadata.at, format!("write `{TARGET}` into the metadata: what the scaler answers in a cluster")),
     };
-    let message = format!("an external trigger without `{TARGET}`: its target is taken to be 1");
+    let message = format!("external trigger without `{TARGET}`: assuming a target of 1");
     reader.warn(&lints::EXTERNAL_TARGET, at, message, "no target here", &help);
     Ok(())
 }
@@ -500,10 +499,10 @@ fn warn_about_outside(reader: &mut Reader<'_>, kind: &Node<'_>, metadata: &Node<
     if !(outside.is_documented() || TriggerSource::TYPES.contains(&outside.kind.as_str())) {
         let known = TriggerSource::TYPES.into_iter().chain(OutsideTrigger::types());
         let help = nearest(outside.kind.as_str(), known).map_or_else(
-            || "state its values under `external_metrics`; until then it scales nothing".to_owned(),
+            || "provide its values under `external_metrics`; until then it never scales".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );
-        let message = format!("KEDA documents no trigger of the type `{shown}`");
+        let message = format!("unknown trigger type `{shown}`");
         reader.warn(&lints::UNKNOWN_TRIGGER, kind.at, message, "not known", &help);
     }
     if outside.target.is_none() {
@@ -567,7 +566,7 @@ fn check_trigger_query(reader: &mut Reader<'_>, node: &Node<'_>) -> Result<(), I
                 "a query may contain {SUPPORTED}; state the trigger's values under `external_metrics`, until then it scales nothing"
             );
             let because = format!("at character {} of this query", error.position);
-            let message = format!("the query is not answered: {}", error.problem);
+            let message = format!("unsupported query: {}", error.problem);
             reader.warn(&lints::QUERY_NOT_ANSWERED, node.at, message, &because, &help);
             Ok(())
         }

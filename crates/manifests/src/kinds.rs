@@ -83,7 +83,7 @@ pub const WITHOUT_EFFECT: &[&str] = &[
     "WorkloadEntry",
 ];
 
-const PODS: &str = "its pods are left out";
+const PODS: &str = "its pods are ignored";
 const NO_DEVICES: &str = "no node has devices, so pods with resource claims stay Pending (since Kubernetes 1.33); waits may be too long \
     and the cost too low";
 /// How the warning of a kind that is in no list begins.
@@ -292,7 +292,7 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
             return reader.warn(&lints::CONTROLLER_NOT_SIMULATED, at, message, "left out", "");
         }
         Some(Foreign::Scales) => {
-            let message = format!("{kind} ({group}) is not simulated: what it scales keeps its replicas");
+            let message = format!("{kind} ({group}) is not simulated: its target keeps a fixed replica count");
             let help = "write it as a ScaledObject of `keda.sh/v1alpha1`, which is";
             return reader.warn(&lints::SCALER_NOT_SIMULATED, at, message, "left out", help);
         }
@@ -306,7 +306,7 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
         return reader.left_out(
             &lints::KIND_NOT_SIMULATED,
             at,
-            format!("the {kind} of {shown} is not Kubernetes' own"),
+            format!("`{kind}` in {shown} is not the Kubernetes built-in kind"),
             help,
         );
     }
@@ -330,7 +330,7 @@ fn not_rendered(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &
         return;
     }
     let at = object.get("kind").map_or(object.at, |node| node.at);
-    let help = format!("hand over the output of {}", renderer(group, kind).unwrap_or_default());
+    let help = format!("pass the output of {} instead", renderer(group, kind).unwrap_or_default());
     let message = format!("what {kind} ({group}) renders is not read: {PODS}");
     reader.warn(&lints::NOT_RENDERED, at, message, "not rendered", &help);
 }
@@ -338,9 +338,9 @@ fn not_rendered(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &
 /// What an object of which nothing is known is taken to come to.
 fn consequence(object: &Node<'_>) -> &'static str {
     if object.get("spec").is_some_and(speaks_of_pods) {
-        "it may make pods of its own, which are left out"
+        "it may create pods, which are ignored"
     } else {
-        "it is taken to change neither capacity, cost nor latency"
+        "assuming it does not affect capacity, cost, or latency"
     }
 }
 
@@ -375,7 +375,7 @@ mod tests {
                 format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{replicas: {{min: 5}}}}\n");
             let read = read_manifests(&Source::new("a.yaml", text)).unwrap();
             let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
-            assert!(warning.message().ends_with("what it scales keeps its replicas"), "{warning}");
+            assert!(warning.message().ends_with("its target keeps a fixed replica count"), "{warning}");
             assert!(warning.way_out().is_some_and(|help| help.contains("keda.sh/v1alpha1")), "{warning}");
         }
     }

@@ -258,8 +258,7 @@ pub(super) fn ami_family(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<
 }
 
 /// What is said where the images behind a selector are not known.
-pub(super) const UNKNOWN_IMAGES: &str =
-    "the images that an AMI selector finds are not known: every architecture is assumed";
+pub(super) const UNKNOWN_IMAGES: &str = "the images this AMI selector finds are unknown; assuming every architecture";
 
 /// The architectures that these texts spell out, of the names, parameters and tags of one image or of several.
 pub(super) fn spelled_out<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<Symbol> {
@@ -419,7 +418,7 @@ pub(super) fn block_devices<'s>(
         let size_bytes = match size {
             Some(node) => volume_size(reader, node)?,
             None => {
-                let message = "a block device without `volumeSize` has the size of its snapshot, which is not known";
+                let message = "unknown size: a block device without `volumeSize` gets the size of its snapshot";
                 reader.warn(&lints::VOLUME_SIZE_UNKNOWN, node.at, message, "20Gi assumed", "add `volumeSize`");
                 ASSUMED_VOLUME_BYTES
             }

@@ -203,7 +203,7 @@ pub(super) fn suspends_zone_rebalance<'s>(
             process => {
                 let shown: String = process.chars().take(80).collect();
                 let message = format!(
-                    "the suspended process `{shown}` of an Auto Scaling group goes on here: `AZRebalance` alone can be suspended"
+                    "suspended process `{shown}` still runs in the simulation; only `AZRebalance` can be suspended"
                 );
                 reader.left_out(&lints::SUSPENDED_PROCESS, item.at, message, "");
             }

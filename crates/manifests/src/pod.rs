@@ -290,7 +290,7 @@ fn warn_of_other_programs<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -
     if let Some(node) = fields.get("schedulerName")
         && reader.text(node, "schedulerName")? != "default-scheduler"
     {
-        let message = "only the default scheduler is simulated: the pod is placed by it";
+        let message = "only the default scheduler is simulated; it schedules this pod";
         reader.warn(&lints::OTHER_SCHEDULER, node.at, message, "another scheduler", "");
     }
     if let Some(node) = fields.get("runtimeClassName")

@@ -21,7 +21,8 @@ pub(super) fn read<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Resul
     let gates = names(reader, fields, "readinessGates", "conditionType")?;
     let is_known = |gate: &Symbol| KNOWN.iter().any(|known| gate.as_str().starts_with(known));
     if let (Some(node), Some(unknown)) = (fields.get("readinessGates"), gates.iter().find(|gate| !is_known(gate))) {
-        let message = format!("readiness gates are taken to be met: who sets `{unknown}` is not simulated");
+        let message =
+            format!("the controller that sets `{unknown}` is not simulated; assuming the readiness gate is met");
         reader.left_out(
             &lints::READINESS_GATE,
             node.at,

@@ -139,13 +139,13 @@ fn strategy<'s>(
             node.at,
             "blue and green of a Rollout are simulated as an update that makes all new pods first",
             "",
-            "what waits for a promotion goes on at once",
+            "promotions happen immediately",
         );
         return Ok((Some(IntOrPercent::Percent(100)), Some(IntOrPercent::Count(0))));
     }
     let Some(canary) = fields.get("canary") else { return Ok((quarter, quarter)) };
     if let Some(steps) = canary.get("steps").filter(|steps| !steps.items().is_empty()) {
-        let message = "the steps of a Rollout are not simulated: its updates go on as those of a Deployment";
+        let message = "Rollout steps are not simulated; updates proceed like a Deployment's";
         reader.left_out(&lints::CANARY_STEPS, steps.at, message, "");
     }
     let limit = |key| canary.get(key).map(|node| int_or_percent(reader, node, key)).transpose();

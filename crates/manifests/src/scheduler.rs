@@ -94,7 +94,7 @@ pub(super) fn scheduler<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     let profiles = fields.optional("profiles", |n, what| reader.list(n, what))?.unwrap_or_default();
     let Some((first, others)) = profiles.split_first() else { return Ok(settings) };
     if let Some(other) = others.first() {
-        let message = "of several scheduler profiles only the first is simulated: it places all pods";
+        let message = "only the first scheduler profile is simulated; it schedules all pods";
         reader.left_out(&lints::SCHEDULER_PROFILES, other.at, message, "");
     }
     let profile = reader.fields(first, &PROFILE)?;

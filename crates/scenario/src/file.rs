@@ -309,8 +309,7 @@ fn optional<'s, K: Kind>(
 fn warm_up(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, scenario: &mut Scenario) {
     let (warm_up, duration) = (scenario.warm_up, scenario.duration);
     if let Some(node) = fields.get("warm_up").filter(|_| warm_up >= duration) {
-        let message =
-            format!("`warm_up` is {warm_up} and the run ends at {duration}: nothing is left out of its figures");
+        let message = format!("`warm_up` ({warm_up}) is not shorter than the run ({duration}), so it is ignored");
         reading.reader.warn(
             &lints::file::WARM_UP_TOO_LONG,
             node.at,

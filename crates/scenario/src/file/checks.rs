@@ -434,7 +434,7 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
         }
         for (kind, name) in endless_jobs(&all, scenario) {
             let message = format!(
-                "no manifest says how long a pod of {kind} {name} runs: a minute is assumed; say it as `run_time` under `workloads`"
+                "unknown run time for pods of {kind} {name}: assuming 1 minute. Set `run_time` under `workloads`"
             );
             push(warnings, &lints::file::RUN_TIME_UNKNOWN, somewhere((kind, name)), message);
         }
@@ -522,7 +522,7 @@ fn dangling_autoscalers(all: &[&Arc<Manifests>]) -> Vec<(Named, String)> {
         .into_iter()
         .filter(|(_, kind, target)| !exists(*kind, *target))
         .map(|(own, kind, target)| {
-            (own, format!("{} {} scales nothing: there is no {kind} {}", own.0, own.1, target.name))
+            (own, format!("{} {} has no target: {kind} {} does not exist", own.0, own.1, target.name))
         })
         .collect()
 }
@@ -535,7 +535,7 @@ fn shared_targets(all: &[&Arc<Manifests>]) -> Vec<(Named, String)> {
         match known.iter().find(|(_, other_kind, other)| *other_kind == kind && *other == target) {
             Some((first, ..)) if *first != own => {
                 let both = format!("{} {} and {} {}", first.0, first.1, own.0, own.1);
-                texts.push((own, format!("{both} both scale {kind} {target}: neither will")));
+                texts.push((own, format!("{both} both target {kind} {target}, so neither scales it")));
             }
             Some(_) => {}
             None => known.push((own, kind, target)),

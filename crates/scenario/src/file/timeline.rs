@@ -133,7 +133,7 @@ pub(super) fn loads<'s>(
 /// Warns of what is to happen when the run is over: whoever shortens a run need not take its later steps out.
 pub(super) fn warn_of_late(reader: &mut Reader<'_>, place: Location, what: &str, at: SimTime, duration: SimDuration) {
     if at >= SimTime::ZERO + duration {
-        let message = format!("the {what} at {} is not reached: the run ends at {duration}", at - SimTime::ZERO);
+        let message = format!("the {what} at {} never happens: the run ends at {duration}", at - SimTime::ZERO);
         reader.warn(
             &lints::file::LATE_STEP,
             place,

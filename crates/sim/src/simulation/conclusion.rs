@@ -49,7 +49,13 @@ pub(super) fn conclude(
     let requests = request_summaries(models);
     for (workload, seconds) in short {
         let name = context.world.workload(workload).name;
-        warnings.add(&outcome::CPU_SHORTFALL, format!("{name}: for {seconds:.0} s its replicas could not use the CPU that its load states, and what they lacked was not done later"));
+        warnings.add(
+            &outcome::CPU_SHORTFALL,
+            format!(
+                "{name}: its replicas were short of CPU for {seconds:.0} s. The missing work was dropped, \
+            not done later, so real load may last longer"
+            ),
+        );
     }
     let in_cores: Vec<ObjectName> = in_cores.into_iter().map(|id| context.world.workload(id).name).collect();
     let queues = queues(&mut context, end);
@@ -125,7 +131,7 @@ fn pressed(record: &Record) -> Option<String> {
     let first = record.pressed.first?;
     let (most, _) = record.pressed.evicted.iter().max_by_key(|(id, count)| (**count, Reverse(**id)))?;
     Some(format!(
-        "nodes ran out of memory: kubelets evicted {} from {first} on, most of {}, because pods use more memory than they request",
+        "nodes ran out of memory: kubelets evicted {} from {first} on (most from {}), because pods use more memory than they request",
         counted(record.pressed.count(), "pod", "pods"),
         record.workloads[most.index()].name
     ))
@@ -161,12 +167,12 @@ fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<Strin
         let longest = facts.longest.as_secs_f64();
         let cut = match facts.cut {
             0 => String::new(),
-            1 => "; a limit of time cut one short".to_owned(),
-            cut => format!("; a limit of time cut {cut} short"),
+            1 => "; 1 hit its time limit".to_owned(),
+            cut => format!("; {cut} hit their time limit"),
         };
         (share > 0.5 || facts.cut > 0).then(|| {
             format!(
-                "{}: busy {:.0}% of the time, {} runs, the longest {longest:.1} s{cut}",
+                "{}: busy {:.0}% of the time, {} runs, longest {longest:.1} s{cut}",
                 own.as_str(),
                 share.min(1.0) * 100.0,
                 facts.runs,
@@ -175,7 +181,7 @@ fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<Strin
     };
     let limited = loops.limits.iter().filter(|limit| limit.longest >= LONG_WAIT).map(|limit| {
         format!(
-            "{}: {} of {} calls waited for its limit of {} a second, the longest {:.1} s (`controller_time`)",
+            "{}: {} of {} API calls were delayed by the client limit of {}/s, longest {:.1} s (see `controller_time`)",
             limit.client,
             limit.delayed,
             limit.calls,

@@ -181,7 +181,7 @@ fn warn_about_objects(scenario: &Scenario, policy: &PolicyVariant, warnings: &mu
         warnings.add(
             &setup::PODS_IGNORED,
             format!(
-                "{} left out: ended, or controlled by another object, which has to be in the manifests to make pods",
+                "{} ignored: completed, or owned by another object; add the owner to the manifests to create its pods",
                 counted(controlled as u64, "Pod is", "Pods are")
             ),
         );
@@ -189,15 +189,15 @@ fn warn_about_objects(scenario: &Scenario, policy: &PolicyVariant, warnings: &mu
     if acts_twice(policy) {
         let release = policy.versions.karpenter;
         warnings.add(&setup::INTERRUPTIONS_HANDLED_TWICE, format!(
-            "policy {}: Karpenter {release} and the Node Termination Handler both act on interruption notices; give Karpenter `interruption_queue: false`, or leave the handler out",
+            "policy {}: Karpenter {release} and the Node Termination Handler both act on interruption notices; set `interruption_queue: false` \
+             for Karpenter, or remove the handler",
             policy.name
         ));
     }
     if policy.packer == PackerKind::CostAware {
         warnings.add(&setup::COST_AWARE_PACKER, format!(
-            "policy {}: no release packs so, and the cost-aware packer makes each batch of waiting pods cheap, not the whole run: \
-             full nodes leave no room for the pods that come next, and consolidation goes on from there; believe a \
-             difference over many seeds",
+            "policy {}: no Karpenter release packs this way. The cost-aware packer minimises the cost of each batch, not of the whole run: full \
+             nodes leave no room for the next pods. Compare over many seeds before you trust a difference",
             policy.name
         ));
     }
@@ -206,13 +206,13 @@ fn warn_about_objects(scenario: &Scenario, policy: &PolicyVariant, warnings: &mu
     if policy.autoscaler == nodecast_settings::Autoscaler::None && has_pools {
         warnings.add(
             &setup::NO_NODE_AUTOSCALER,
-            format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name),
+            format!("policy {}: NodePools are ignored (no node autoscaler), so no nodes are launched", policy.name),
         );
     }
     if policy.autoscaler == nodecast_settings::Autoscaler::ClusterAutoscaler && has_pools {
         warnings.add(
             &setup::NODE_POOLS_IGNORED,
-            format!("policy {}: NodePools are ignored, Cluster Autoscaler knows node groups", policy.name),
+            format!("policy {}: NodePools are ignored; Cluster Autoscaler uses node groups", policy.name),
         );
     }
     if let Some(flags) = &policy.flags {
@@ -225,8 +225,8 @@ fn warn_about_gates(scenario: &Scenario, manifests: &Manifests, warnings: &mut C
     let gated = storage::pods(scenario, manifests).iter().filter(|(_, spec)| !spec.scheduling_gates.is_empty()).count();
     if gated > 0 {
         warnings.add(&setup::SCHEDULING_GATES, format!(
-            "{} scheduling gates (`schedulingGates`), which nobody opens in a simulation: the pods wait to the end, and nothing is launched for \
-             them; take the gates away to see what happens once they are open",
+            "{} `schedulingGates`, which the simulation never removes: these pods stay pending and no nodes are launched for them. Remove the \
+             gates to simulate the pods once they are released",
             counted(gated as u64, "pod template has", "pod templates have")
         ));
     }
@@ -241,8 +241,8 @@ fn warn_about_named_nodes(setup: &Setup<'_>, warnings: &mut Caveats) {
     let named: Vec<Symbol> = named.collect();
     if let Some(first) = named.first() {
         warnings.add(&setup::MISSING_NODE_NAME, format!(
-            "{} a node that is not there (`nodeName: {first}`): such pods ask no scheduler, nothing is launched for them, and they wait to the end; \
-             really they are deleted and made again and again; take `nodeName` away, or add the node to the manifests",
+            "{} a missing node (`nodeName: {first}`): these pods bypass the scheduler and stay pending. A real cluster deletes and recreates them \
+             in a loop. Remove `nodeName`, or add the node to the manifests",
             counted(named.len() as u64, "pod template names", "pod templates name")
         ));
     }
@@ -277,9 +277,10 @@ fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
                  `reserved_capacity`): EC2 fills open reservations that match with On-Demand nodes, and targeted ones stay unused"
             ));
         } else if setup.scenario.ec2.cloud.reservations.is_empty() {
-            warnings.add(&setup::RESERVATIONS_MISSING, format!(
-                "EC2NodeClass {name} selects capacity reservations, and the scenario states none under `ec2.capacity_reservations`"
-            ));
+            warnings.add(
+                &setup::RESERVATIONS_MISSING,
+                format!("EC2NodeClass {name} selects capacity reservations, but `ec2.capacity_reservations` is empty"),
+            );
         }
     }
 }
@@ -306,7 +307,7 @@ fn warn_about_times(scenario: &Scenario, warnings: &mut Caveats) {
         if scenario.load[..position].iter().any(|other| other.workload == load.workload && other.at == load.at) {
             warnings.add(
                 &setup::LOADS_OVERLAP,
-                format!("two loads on {} begin at {}: only the later one counts", load.workload, load.at),
+                format!("two loads on {} start at {}: only the later entry is used", load.workload, load.at),
             );
         }
     }
@@ -319,7 +320,8 @@ fn warn_about_patience(loads: &[LoadPlan], warnings: &mut Caveats) {
         if plan.steps.iter().filter(closed).any(|step| plan.may_fail(step)) {
             let workload = plan.workload;
             warnings.add(&setup::CLOSED_LOOP_FLUID, format!(
-                "load on {workload}: as a fluid the clients of a `closed_loop` neither give up (`timeout`) nor are refused (`queue_per_replica`); `detail: exact` beside `requests` lets them"
+                "load on {workload}: as a fluid the clients of a `closed_loop` neither time out (`timeout`) nor are rejected \
+                 (`queue_per_replica`); set `detail: exact` next to `requests` to simulate both"
             ));
         }
     }

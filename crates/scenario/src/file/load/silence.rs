@@ -62,7 +62,7 @@ pub(super) fn warn_of_none<'s>(reading: &mut Reading<'_, 's>, (kind, node): (&st
         Some(_) => "it is over before the load begins".to_owned(),
         None => "`repeat` is shorter than the time before its first rate".to_owned(),
     };
-    let message = format!("nothing of this `{kind}` falls into the run: {when}");
+    let message = format!("no data from this `{kind}` falls within the run: {when}");
     let help = "times count from the beginning of the load, not from 1970 or from midnight; `shift` moves them";
     reading.reader.warn(&lints::file::EMPTY_RECORD, node.at, message, "brings nothing", help);
 }
@@ -84,7 +84,7 @@ pub(super) fn warn_of_rest<'s>(
     if end <= SimDuration::ZERO || rest < REST_MIN || rest < end {
         return;
     }
-    let message = format!("this `{kind}` is over after {end}: nothing comes in the other {rest} of the load");
-    let help = "`repeat` brings it again and again; `for` says that the load ends on purpose";
+    let message = format!("this `{kind}` ends after {end}; the load is zero for the remaining {rest}");
+    let help = "set `repeat` to loop it, or `for` if the load should end here";
     reading.reader.warn(&lints::file::SHORT_RECORD, node.at, message, "ends early", help);
 }

@@ -19,7 +19,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         warnings.add(
             &setup::AUTO_MODE_AGENTS,
             format!(
-                "policy {policy}: no pods of {} on nodes of EKS Auto Mode, of which what they run is a part",
+                "policy {policy}: {} run no pods on EKS Auto Mode nodes, which have these functions built in",
                 auto_mode.agents.join(", ")
             ),
         );
@@ -56,9 +56,7 @@ pub(super) fn without_agents<'m>(later: &'m Manifests, policy: &PolicyVariant) -
 fn nothing(pool: Symbol, refused: &[(Symbol, Refusal)]) -> String {
     const NAMED_MAX: usize = 4;
     if refused.is_empty() {
-        return format!(
-            "NodePool {pool}: no instance type has all that it requires, so that nothing is launched for it"
-        );
+        return format!("NodePool {pool}: no instance type meets all its requirements, so it launches nothing");
     }
     let named: Vec<String> =
         refused.iter().take(NAMED_MAX).map(|(name, reason)| format!("{name} is {reason}")).collect();

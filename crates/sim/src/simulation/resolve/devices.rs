@@ -39,8 +39,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         if !offered.iter().any(|own| own.get(resource) > 0) {
             let workloads: Vec<String> = workloads.iter().map(ToString::to_string).collect();
             warnings.add(&setup::DEVICE_MISSING, format!(
-                "{}: no node has `{name}` that NodePools and node groups admit, so that these pods wait for ever; admit types that have it, \
-                 or say that nodes do by a NodeOverlay or a node group's tag",
+                "{}: no allowed instance type provides `{name}`, so these pods stay pending. Allow types that have it, or declare it with a \
+                 NodeOverlay or a node group tag",
                 some_of(&workloads)
             ));
         }

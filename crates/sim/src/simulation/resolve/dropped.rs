@@ -34,21 +34,21 @@ const FIELDS: [Since; 11] = [
         since: KubernetesBehaviour::HpaScaleToZero,
         kinds: AUTOSCALERS,
         field: "`minReplicas: 0`",
-        otherwise: "does not take, while it counts here",
+        otherwise: "rejects (simulated anyway)",
         stating: |own| own.autoscalers.iter().filter(|own| own.min_replicas == Some(0)).count(),
     },
     Since {
         since: KubernetesBehaviour::HpaTolerance,
         kinds: AUTOSCALERS,
         field: "`tolerance`",
-        otherwise: "drops: the tolerance of the controller counts",
+        otherwise: "drops (the controller's default tolerance applies)",
         stating: |own| own.autoscalers.iter().filter(|own| has_tolerance(own)).count(),
     },
     Since {
         since: KubernetesBehaviour::StatefulSetMaxUnavailable,
         kinds: STATEFUL_SETS,
         field: "`maxUnavailable`",
-        otherwise: "drops: an update replaces one pod after the other",
+        otherwise: "drops (updates replace one pod at a time)",
         stating: |own| own.stateful_sets.iter().filter(|own| takes_several(own)).count(),
     },
     Since {
@@ -62,14 +62,14 @@ const FIELDS: [Since; 11] = [
         since: KubernetesBehaviour::JobPodReplacementPolicy,
         kinds: JOBS,
         field: "`podReplacementPolicy`",
-        otherwise: "drops: pods that are being deleted are replaced at once",
+        otherwise: "drops (terminating pods are replaced immediately)",
         stating: |own| jobs(own).filter(|own| own.replaces_ended_only && !own.failure_policy).count(),
     },
     Since {
         since: KubernetesBehaviour::StatefulSetClaimRetention,
         kinds: STATEFUL_SETS,
         field: "`persistentVolumeClaimRetentionPolicy`",
-        otherwise: "drops: all claims stay",
+        otherwise: "drops (all claims are retained)",
         stating: |own| own.stateful_sets.iter().filter(|own| !own.keeps_claims || !own.leaves_claims).count(),
     },
     Since {
@@ -104,7 +104,7 @@ const FIELDS: [Since; 11] = [
         since: KubernetesBehaviour::HpaContainerMetrics,
         kinds: AUTOSCALERS,
         field: "a metric of the type ContainerResource",
-        otherwise: "does not take, while it counts here",
+        otherwise: "rejects (simulated anyway)",
         stating: |own| own.autoscalers.iter().filter(|own| has_container_metrics(own)).count(),
     },
 ];
@@ -195,8 +195,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
             warnings.add(
                 &setup::FIELD_OF_LATER_RELEASE,
                 format!(
-                    "{} {}, which the API server of Kubernetes {release} {}, unless the feature gate is open; \
-                 `versions: {{ kubernetes: \"1.{}\" }}` heeds it",
+                    "{} {}, which the Kubernetes {release} API server {} unless the feature gate is on. Set `versions: {{ kubernetes: \"1.{}\" \
+                     }}` to use it",
                     counted(stating, own.kinds[0], own.kinds[1]),
                     own.field,
                     own.otherwise,
@@ -235,8 +235,8 @@ fn warn_of_managed(setup: &Setup<'_>, warnings: &mut Caveats) {
     let managed = parts.map(managed).sum::<usize>() as u64;
     if managed > 0 {
         warnings.add(&setup::JOB_MANAGED_BY, format!(
-            "{} `managedBy` another controller than Kubernetes' own, which is not simulated: no pods are made, and the Jobs run to the end; \
-             leave the field out to have the Job controller run them",
+            "{} `managedBy` set to an external controller, which is not simulated: no pods are created and the Jobs never finish. Remove the \
+             field to use the built-in Job controller",
             counted(managed, "Job or CronJob has", "Jobs or CronJobs have")
         ));
     }

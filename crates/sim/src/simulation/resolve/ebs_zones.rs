@@ -32,7 +32,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let who = if auto_mode {
         "nodes of EKS Auto Mode do not have".to_owned()
     } else {
-        format!("nodes have where the DaemonSet `{EBS_DAEMON_SET}` runs, and no manifest of the start has that: add it")
+        format!("is set by the DaemonSet `{EBS_DAEMON_SET}`, which is not in the initial manifests: add it")
     };
     warnings.add(&setup::EBS_ZONE, format!(
         "{}: these pods ask for nodes by the label `{}`, which {who}; new nodes do not fit them, and they wait; or ask by `{}`",

@@ -69,8 +69,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         let stating = pods.iter().filter(|(_, spec)| (own.states)(spec)).count();
         if stating > 0 {
             warnings.add(&setup::POD_FIELD_OF_LATER_RELEASE, format!(
-                "{} {}, which count here as if the feature gate were open; under Kubernetes {release}, unless it is, {}: state what holds there, or \
-                 `versions: {{ kubernetes: \"1.{}\" }}`",
+                "{} {}. The simulation applies them as if the feature gate were on, but in Kubernetes {release}, with the gate off, {}. Match \
+                 your cluster, or set `versions: {{ kubernetes: \"1.{}\" }}`",
                 counted(stating as u64, "pod template states", "pod templates state"),
                 own.field,
                 own.otherwise,

@@ -43,12 +43,12 @@ pub(super) fn applied(
 fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {
     if later.services.iter().any(|own| policy.manifests.services.iter().all(|known| known.name != own.name)) {
         warnings.add(&setup::APPLIED_TOO_LATE, format!(
-            "timeline at {at}: kube-scheduler spreads the pods of a Service by default from the start of a run on, not from when it is applied"
+            "timeline at {at}: default spreading for this Service applies from the start of the run, not from when it is applied"
         ));
     }
     if later.scheduler.as_ref().is_some_and(|own| policy.manifests.scheduler.as_ref() != Some(own)) {
         warnings.add(&setup::SCHEDULER_CONFIG_LATE, format!(
-            "timeline at {at}: kube-scheduler reads its KubeSchedulerConfiguration once, at its start: this one changes nothing"
+            "timeline at {at}: this KubeSchedulerConfiguration has no effect; kube-scheduler reads it only at startup"
         ));
     }
     if later.fargate_profiles.iter().any(|own| !policy.manifests.fargate_profiles.contains(own)) {
@@ -59,7 +59,7 @@ fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyV
     }
     if !later.monitors.is_empty() {
         warnings.add(&setup::APPLIED_TOO_LATE, format!(
-            "timeline at {at}: ServiceMonitors and PodMonitors count from the start of a run on: those applied later change no interval"
+            "timeline at {at}: ServiceMonitors and PodMonitors applied later have no effect; only those present at the start set scrape intervals"
         ));
     }
 }

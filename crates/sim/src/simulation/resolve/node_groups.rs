@@ -23,7 +23,7 @@ pub(super) fn warn(manifests: &Manifests, flags: &Flags, warnings: &mut Caveats)
             let name = group.name;
             warnings.add(
                 &setup::UNDISCOVERED_GROUP,
-                format!("node group {name} keeps its size: Cluster Autoscaler does not find it"),
+                format!("node group {name} is not discovered by Cluster Autoscaler, so it keeps its size"),
             );
         }
         warn_of_unseen_tags(group, warnings);
@@ -34,11 +34,11 @@ pub(super) fn warn(manifests: &Manifests, flags: &Flags, warnings: &mut Caveats)
     if let Some(ranks) = &manifests.group_ranks {
         return warn_of_ranks("", ranks, &manifests.node_groups, flags, warnings);
     }
-    let elsewhere = manifests.unread_ranks.map(|namespace| {
-        format!("; it does not read the one in the namespace `{namespace}`: state `namespace: kube-system`")
-    });
+    let elsewhere = manifests
+        .unread_ranks
+        .map(|namespace| format!("; the one in namespace `{namespace}` is not read: set `namespace: kube-system`"));
     warnings.add(&setup::EXPANDER_WITHOUT_RANKS, format!(
-        "the expander `priority` finds no ConfigMap kube-system/cluster-autoscaler-priority-expander: it prefers no group{}",
+        "expander `priority`: ConfigMap kube-system/cluster-autoscaler-priority-expander not found, so no group is preferred{}",
         elsewhere.unwrap_or_default()
     ));
 }
@@ -98,7 +98,7 @@ pub(super) fn warn_of_ranks(
                 group.auto_scaling_group_name()
             ),
             None => format!(
-                "{when}the expander `priority`: `{pattern}` fits no Auto Scaling group and ranks nothing{}",
+                "{when}expander `priority`: `{pattern}` matches no Auto Scaling group{}",
                 minded.first().map_or_else(String::new, |group| format!(
                     "; that of the node group {} is called like {}",
                     group.name,

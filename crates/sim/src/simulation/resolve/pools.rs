@@ -59,15 +59,13 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
     if options.preferences == PreferencePolicy::Ignore && !behaviour.knows_preference_policy {
         warnings.add(
             &setup::OPTION_OF_LATER_KARPENTER,
-            format!(
-                "Karpenter {version} does not know `preference_policy`, which came with v1.4: it respects preferences"
-            ),
+            format!("`preference_policy` needs Karpenter v1.4; {version} respects preferences"),
         );
     }
     if options.min_values == MinValuesPolicy::BestEffort && !behaviour.knows_min_values_policy {
         warnings.add(
             &setup::OPTION_OF_LATER_KARPENTER,
-            format!("Karpenter {version} does not know `min_values_policy`, which came with v1.6: it is strict"),
+            format!("`min_values_policy` needs Karpenter v1.6; {version} is strict"),
         );
     }
     if options.reserved_enis > 0 && !behaviour.knows_reserved_enis {
@@ -97,7 +95,7 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
         }
         if pool.replicas.is_some() && !policy.feature_gates.static_capacity {
             warnings.add(&setup::STATIC_POOL_OFF, format!(
-                "NodePool {name} is static (`replicas`), and Karpenter's feature gate `static_capacity` is off: it has no nodes"
+                "NodePool {name} is static (`replicas`) but the feature gate `static_capacity` is off, so it has no nodes"
             ));
         }
     }
@@ -122,7 +120,7 @@ pub(super) fn warn_about_licences(classes: &[NodeClass], policy: &PolicyVariant,
     if let Some((_, name)) = classes.chain(groups).find(|own| own.0.is_windows()) {
         warnings.add(
             &setup::WINDOWS_LICENCE,
-            format!("{name}: nodes with Windows are billed without their licence, at the price of those with Linux"),
+            format!("{name}: Windows nodes are billed at Linux prices, without the licence, so the cost is too low"),
         );
     }
 }
@@ -147,7 +145,7 @@ pub(super) fn warn_about_images(setup: &Setup<'_>, warnings: &mut Caveats) {
             class.name
         )),
         (Some(_), _) if !replaces => warnings.add(&setup::IMAGE_RELEASES_UNUSED, format!(
-            "Karpenter {version} replaces no nodes for a new image: `image_release_every` changes nothing"
+            "`image_release_every` has no effect: Karpenter {version} does not replace nodes for new images"
         )),
         (Some(_), None) => warnings.add(&setup::IMAGE_RELEASES_UNUSED,
             "no EC2NodeClass takes the newest image (`@latest`, a name with `*`, tags): `image_release_every` changes nothing",
@@ -180,7 +178,7 @@ pub(super) fn warn_about_tenancy(setup: &Setup<'_>, warnings: &mut Caveats) {
     };
     warnings.add(
         &setup::DEDICATED_TENANCY,
-        format!("{who} for dedicated tenancy, which is billed as shared tenancy: its prices are not known"),
+        format!("{who} for dedicated tenancy, which is billed at shared-tenancy prices, so the cost is too low"),
     );
 }
 

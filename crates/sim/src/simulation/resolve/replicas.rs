@@ -28,11 +28,11 @@ pub(super) fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setu
     }
     let name = ObjectName { namespace: spec.namespace, name: spec.name };
     let follows =
-        if unread.len() == metrics.len() { "so it follows no load" } else { "which keeps it from scaling down" };
+        if unread.len() == metrics.len() { "so it does not scale with load" } else { "so it cannot scale down" };
     warnings.add(
         &setup::METRIC_WITHOUT_DATA,
         format!(
-            "HorizontalPodAutoscaler {name}: {} cannot be read, {follows}: {}",
+            "HorizontalPodAutoscaler {name}: no data for {}, {follows}: {}",
             counted(unread.len() as u64, "metric", "metrics"),
             unread.join("; ")
         ),
@@ -48,10 +48,7 @@ pub(super) fn warn_about_resources(
     warnings: &mut Caveats,
 ) {
     for lack in spec.metrics.iter().filter_map(|metric| lack(spec, metric, setup)) {
-        warnings.add(
-            &setup::RESOURCE_WITHOUT_DATA,
-            format!("{name}: {lack} cannot be read, which keeps it from scaling down"),
-        );
+        warnings.add(&setup::RESOURCE_WITHOUT_DATA, format!("{name}: {lack} cannot be read, so it cannot scale down"));
     }
 }
 

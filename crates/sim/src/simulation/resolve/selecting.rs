@@ -54,8 +54,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let pods = storage::pods(scenario, &policy.manifests);
     if !release.has(KubernetesBehaviour::AffinityMatchLabelKeys) && pods.iter().any(|(_, spec)| has_keyed_terms(spec)) {
         warnings.add(&setup::AFFINITY_LABEL_KEYS, format!(
-            "`matchLabelKeys` and `mismatchLabelKeys` of pod affinity count here, and Kubernetes {release} ignores them (from 1.31 on it does \
-             not): take them away to see what it does"
+            "`matchLabelKeys` and `mismatchLabelKeys` in pod affinity are applied here, but Kubernetes {release} ignores them (supported from \
+             1.31). Remove them to match your cluster"
         ));
     }
     if setup.selecting_labels.contains(&Symbol::new(INDEX)) {

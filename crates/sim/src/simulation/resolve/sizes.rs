@@ -41,8 +41,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     };
     for (name, requests) in large.iter().filter(|(_, own)| !fits(own)).take(NAMED_MAX) {
         warnings.add(&setup::TOO_LARGE_PODS, format!(
-            "{name}: each of its pods requests {} and {} of memory, which no instance type offers that NodePools and node groups admit (at \
-             most {}, and {} of memory): they wait for ever; request less, or admit larger types",
+            "{name}: each pod requests {} and {} of memory, more than any allowed instance type has (at most {} and {}), so its pods stay \
+             pending. Lower the requests, or allow larger types",
             cpus(requests.cpu_milli()),
             gibibytes(requests.memory_bytes()),
             cpus(cpu),

@@ -60,7 +60,7 @@ pub(super) fn storage(
     if !missing.is_empty() {
         let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
         warnings.add(&setup::CLAIM_MISSING, format!(
-            "PersistentVolumeClaim {} is in no file: taken to be of the default class, not bound yet, and of no size that could be billed",
+            "PersistentVolumeClaim {} is not in the manifests: assuming the default StorageClass, unbound, and not billed",
             some_of(&missing)
         ));
     }
@@ -238,7 +238,8 @@ impl Needs {
         }
         if !lost.is_empty() {
             warnings.add(&setup::VOLUME_MISSING, format!(
-                "the volumes of {} are in no file, so that their zones are not known: they are taken to be made where the first pod runs; add the PersistentVolumes",
+                "the volumes of {} are not in the manifests, so their zones are unknown; assuming the zone of their first pod. Add the \
+                 PersistentVolumes",
                 some_of(&lost)
             ));
         }
@@ -247,7 +248,7 @@ impl Needs {
         if !free.is_empty() {
             warnings.add(
                 &setup::VOLUME_UNUSED,
-                format!("no claim names {}: such PersistentVolumes stay unused", some_of(&free)),
+                format!("no claim uses {}; these PersistentVolumes stay unused", some_of(&free)),
             );
         }
     }
@@ -343,7 +344,7 @@ impl Needs {
         }
         if !assumed.is_empty() {
             warnings.add(&setup::STORAGE_CLASS_MISSING, format!(
-                "StorageClass {} is in no file: taken as EKS's `{EKS_CLASS}`, EBS volumes in the zone where a claim's first pod runs",
+                "StorageClass {} is not in the manifests: assuming EKS's `{EKS_CLASS}` (EBS volumes in the zone of the claim's first pod)",
                 some_of(&assumed)
             ));
         }
@@ -363,7 +364,10 @@ fn warn_about_sizes(storage: &Storage, sizeless: &[PersistentVolumeClaim], warni
         let names: Vec<&str> = names.into_iter().collect();
         warnings.add(
             &setup::VOLUME_SIZE_UNKNOWN,
-            format!("no file says how big {} is: such volumes are not billed", some_of(&names)),
+            format!(
+                "the size of {} is unknown, so these volumes are not billed and the cost is too low",
+                some_of(&names)
+            ),
         );
     }
 }

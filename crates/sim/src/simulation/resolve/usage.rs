@@ -49,7 +49,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         let has = |spec: &&PodSpec| spec.has_container(container.as_str());
         if !templates.is_empty() && !templates.iter().any(has) {
             warnings.add(&setup::USAGE_CONTAINER, format!(
-                "usage of {}: its pods have no container `{container}`, but {}; what is stated of it is divided among all of them",
+                "usage of {}: its pods have no container `{container}` (they have {}); its usage is split among all of them",
                 usage.workload,
                 names(templates[0])
             ));

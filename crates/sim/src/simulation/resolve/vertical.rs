@@ -12,7 +12,7 @@ use nodecast_settings::Caveats;
 use nodecast_settings::lints::setup;
 
 /// What to do where it is not known what containers use.
-const ADVICE: &str = "state it under `usage`";
+const ADVICE: &str = "add it under `usage`";
 /// Where the use of pods settles in percent of what the Vertical Pod Autoscaler has them request, if it is even: it adds 15 % to the upper
 /// edge of a bucket that is up to 5 % wide.
 const SETTLES: (i32, i32) = (83, 87);
@@ -48,7 +48,10 @@ fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Cavea
     if !setup.timeline.iter().any(|step| applied(&step.action)) {
         told.add(
             &setup::VPA_WITHOUT_TARGET,
-            format!("VerticalPodAutoscaler {name} is for nothing: there is no {} {}", vpa.target.kind, vpa.target.name),
+            format!(
+                "VerticalPodAutoscaler {name} has no target: {} {} does not exist",
+                vpa.target.kind, vpa.target.name
+            ),
         );
         return;
     }
@@ -56,7 +59,7 @@ fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Cavea
     match stated.of_any() {
         (true, true) => {}
         (false, false) => told.add(&setup::VPA_WITHOUT_USAGE, format!(
-            "VerticalPodAutoscaler {name} recommends nothing: neither `load` nor `usage` says what the pods of {target} use; {ADVICE}"
+            "VerticalPodAutoscaler {name} makes no recommendation: the scenario has no usage for the pods of {target}; {ADVICE}"
         )),
         (cpu, _) => {
             let unknown = if cpu { "memory" } else { "CPU" };
