@@ -17,7 +17,7 @@ create_exception!(
 
 /// The exception of a failure.
 pub fn raised(py: Python<'_>, failure: &Failure) -> PyErr {
-    let Some(Remark { message, file, line, column, help }) = failure.remark() else {
+    let Some(Remark { message, file, line, column, help, id: _ }) = failure.remark() else {
         return Error::new_err("there is no answer");
     };
     let text = failure.text(GraphicalTheme::none()).unwrap_or_else(|| message.clone());

@@ -17,7 +17,8 @@ use crate::experiment::{Cell, Point, Question, points};
 use crate::program::compare::about;
 use crate::program::simulations::shell_line;
 use crate::program::{Failure, Prices, edits, prices};
-use crate::scenario::{Caveat, Caveats, Edit, Effect, Scenario, Warning};
+use crate::scenario::lints::studies;
+use crate::scenario::{Caveat, Caveats, Edit, Scenario, Warning};
 
 /// Show what an edit of a scenario changes in cost, waiting and churn
 ///
@@ -110,21 +111,22 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let question = question(arguments, &before, &after);
     let points = run(arguments, &question, [&before, &after], catalog, console)?;
     let whole = points.len() == question.plan().len();
-    let mut warnings = Caveats::of(&before.warnings);
+    let mut warnings = before.scenario.caveats();
+    warnings.merge(&Caveats::of(&before.warnings));
     warnings.extend(Caveats::of(&after.warnings));
     let [was, is] = [before.scenario.warm_up, after.scenario.warm_up];
     if was != is {
-        warnings.changes(format!(
+        warnings.add(&studies::UNEVEN_WARM_UP, format!(
             "`warm_up` is {was} before and {is} after: figures of waiting, churn and response times are of other stretches of time"
         ));
     }
     let lengths = [before.scenario.duration, after.scenario.duration];
     // Of warnings a table shows the first few.
     warnings
-        .precede(uneven_lengths(lengths).map(|note| Caveat::new(Effect::ChangesAnswer, note)).into_iter().collect());
+        .precede(uneven_lengths(lengths).map(|note| Caveat::new(&studies::UNEVEN_LENGTHS, note)).into_iter().collect());
     let errors = |side: &Side| side.scenario.ec2.cloud.price_errors.unwrap_or(false);
     if let Some(note) = uneven_price_errors(errors(&before), errors(&after)) {
-        warnings.changes(note);
+        warnings.add(&studies::UNEVEN_PRICE_ERRORS, note);
     }
     let set = edits::texts(&edits::setting(&edits));
     let other_duration_seconds = (lengths[0] != lengths[1]).then(|| lengths[1].as_secs_f64());

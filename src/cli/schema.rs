@@ -4,6 +4,7 @@ use clap::ValueEnum;
 
 use super::Console;
 use crate::program::Failure;
+use crate::scenario::lints;
 use crate::scenario::schema::{json_schema, reference};
 
 /// Print the form of a scenario file: a JSON Schema for editors, or the reference
@@ -21,11 +22,14 @@ enum Form {
     JsonSchema,
     /// The reference in Markdown, which is docs/scenario.md.
     Markdown,
+    /// Every kind of warning with its id, in Markdown: docs/warnings.md.
+    Warnings,
 }
 
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     console.data(&match arguments.format {
         Form::JsonSchema => json_schema::text(),
         Form::Markdown => reference::text(),
+        Form::Warnings => lints::reference(),
     })
 }

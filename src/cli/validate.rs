@@ -50,7 +50,8 @@ struct Finding {
 /// A warning for people, and the way out below it.
 fn warning(remark: &Remark) -> String {
     let help = remark.help.as_ref().map_or_else(String::new, |help| format!("  help: {help}\n"));
-    format!("warning: {}{}\n{help}", remark.place(), remark.message)
+    let id = remark.id.as_ref().map_or_else(String::new, |id| format!(" [{id}]"));
+    format!("warning: {}{}{id}\n{help}", remark.place(), remark.message)
 }
 
 /// Looks at each file, also after one that cannot be used.
@@ -83,11 +84,7 @@ fn look(path: &Path, catalog: &Catalog) -> (Finding, Option<Failure>) {
     };
     match inspect(&scenario, catalog) {
         Ok((holds, more)) => {
-            let warnings = warnings
-                .iter()
-                .map(|warning| Remark::of(&Shown::from(warning)))
-                .chain(more.texts().into_iter().map(Remark::plain))
-                .collect();
+            let warnings = warnings.iter().map(Remark::warning).chain(more.iter().map(Remark::caveat)).collect();
             (Finding { warnings, usable: true, holds: Some(holds), ..unusable(None) }, None)
         }
         Err(error) => (unusable(Some(Remark::plain(error.to_string()))), Some(prices::unusable(error))),

@@ -24,6 +24,7 @@ use crate::experiment::points::{self, Cell, Watcher};
 use crate::experiment::presentation::{backtest_page, backtest_table};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
+use crate::scenario::lints::studies;
 use crate::scenario::{Caveats, Edit, Scenario, Warning};
 use crate::simulation;
 use ablation::{Ablation, Swap};
@@ -324,66 +325,77 @@ impl Backtest {
     }
 
     fn warnings(&self, findings: &Findings) -> Caveats {
-        let mut all = Caveats::new();
+        let mut all = self.scenario.caveats();
         if !findings.unpriced.is_empty() {
-            all.changes(&*format!(
+            all.add(&studies::BACKTEST_PRICES, &*format!(
                 "no price in {} for nodes of {}: nodes at one price list are not judged. Set `--pricing-data` or `--bill`",
                 self.scenario.region,
                 findings.unpriced.join(", ")
             ));
         }
         if !self.recorded.knows_nodes {
-            all.changes("nodes: none were recorded. Node-hours and launches are not judged");
+            all.add(&studies::BACKTEST_NODES, "nodes: none were recorded. Node-hours and launches are not judged");
         }
         if !self.recorded.knows_pods {
-            all.changes("pods: none were recorded. Pods that needed a new node and their wait are not judged");
+            all.add(
+                &studies::BACKTEST_PODS,
+                "pods: none were recorded. Pods that needed a new node and their wait are not judged",
+            );
         }
         if self.recorded.charges.is_none() {
-            all.changes(
+            all.add(
+                &studies::BACKTEST_PRICES,
                 "no bill was recorded: cost is judged only at the prices of the simulations and of the catalogue",
             );
         }
         if self.request.mode == Mode::Replay && self.recorded.charges.is_some() && self.recorded.spot_prices.is_empty()
         {
-            all.may_change(
-                "Spot prices are the recorded ones of pools that were used; those of the others are modelled",
+            all.add(
+                &studies::BACKTEST_SPOT_PRICES,
+                "Spot prices are recorded for pools that were used and modelled for all others",
             );
         }
         let pools: BTreeSet<_> = self.recorded.spot_prices.iter().map(|own| (own.instance_type, own.zone)).collect();
         if self.request.mode == Mode::Replay && !pools.is_empty() {
             let pools = counted_words(pools.len() as u64, "pool is", "pools are");
-            all.may_change(&*format!(
+            all.add(&studies::BACKTEST_SPOT_PRICES, &*format!(
                 "Spot prices of {pools} recorded; those of all others are modelled, and decide which types are launched"
             ));
         }
         if self.request.mode == Mode::Forecast {
-            not_repeated(&self.scenario, self.training()).iter().for_each(|text| all.may_change(text.as_str()));
+            not_repeated(&self.scenario, self.training())
+                .iter()
+                .for_each(|text| all.add(&studies::BACKTEST_NOT_REPEATED, text.as_str()));
         }
         let counted = &self.recorded.counted;
         if counted.taken_for_on_demand > 0 {
             let nodes = counted_words(counted.taken_for_on_demand as u64, "node was", "nodes were");
-            all.may_change(&*format!(
-                "the capacity type of {nodes} not recorded: taken for On-Demand, as node groups are by default"
-            ));
+            all.add(
+                &studies::BACKTEST_CAPACITY_TYPE,
+                &*format!("capacity type of {nodes} not recorded; assuming On-Demand, the default for node groups"),
+            );
         }
         if counted.nodes_alone {
-            all.changes(
+            all.add(&studies::BACKTEST_NODES,
                 "nodes were recorded by how many there were of a kind, not one by one: launches and what follows them are told by when there were more",
             );
         }
         match (self.recorded.knows_ends(), counted.ends.is_empty()) {
             (true, _) => {}
-            (false, true) => all.changes(
-                "why nodes ended was not recorded: removals and reclaims are not judged, and none is swapped in",
+            (false, true) => all.add(&studies::BACKTEST_REASONS,
+                "node removal reasons were not recorded: removals and reclaims are not evaluated, and recorded reclaims are not replayed",
             ),
-            (false, false) => all.changes(
+            (false, false) => all.add(&studies::BACKTEST_REASONS,
                 "why each node ended was not recorded: removals and reclaims are judged by how many Karpenter counted, and none is swapped in",
             ),
         }
         if !self.recorded.knows_evictions && counted.evictions.is_empty() {
-            all.changes("which pods were evicted was not recorded: evictions are not judged");
+            all.add(&studies::BACKTEST_EVICTIONS, "pod evictions were not recorded, so they are not evaluated");
         }
-        self.bill.iter().flat_map(RecordedBill::warnings).for_each(|text| all.may_change(text.as_str()));
+        self.bill
+            .iter()
+            .flat_map(RecordedBill::warnings)
+            .for_each(|text| all.add(&studies::BACKTEST_BILL, text.as_str()));
         all.extend(Caveats::of(&self.warnings));
         all
     }

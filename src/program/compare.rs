@@ -294,12 +294,14 @@ fn compared(
     let mut about = about(question, scenario, region.currency.code(), &points);
     about.assumptions.extend(assumed_of_prices(origin.draws, &points));
     let setting = question.settings.first();
-    let mut lines = setting.map_or_else(Caveats::new, |own| edits::without_effect(question, own, scenario, catalog));
+    let mut lines = scenario.caveats();
+    lines.extend(setting.into_iter().flat_map(|own| edits::without_effect(question, own, scenario, catalog)));
     lines.extend(Caveats::of(&origin.warnings));
     let mut comparison = compare(about, &question.policies, points, lines);
     let policies = question.policies.iter().filter_map(|name| Some((name, scenario.for_policy(Some(name)).ok()?)));
     let footings: Vec<Footing> = policies.map(|(name, policy)| Footing::of(name, policy)).collect();
     weigh(&mut comparison, &footings);
+    comparison.warnings.add_unused();
     Ok(comparison)
 }
 

@@ -10,7 +10,8 @@ use crate::experiment::Question;
 use crate::experiment::axes::{Axis, Setting};
 use crate::experiment::effects::digest;
 use crate::experiment::question::Kind;
-use crate::scenario::{Caveat, Caveats, Edit, Effect, Limits, Scenario, ScenarioError, Warning};
+use crate::scenario::lints::studies;
+use crate::scenario::{Caveat, Caveats, Edit, Limits, Scenario, ScenarioError, Warning};
 
 /// The path of the duration in a scenario.
 const DURATION: &str = "duration";
@@ -162,7 +163,7 @@ pub fn idle(
         })
     };
     let idle = asked.filter(is_idle);
-    idle.map(|(_, edit)| idle_caveat(&format!("`--set {}={}` changes nothing", edit.path(), edit.value()), policies))
+    idle.map(|(_, edit)| idle_caveat(&format!("`--set {}={}` has no effect", edit.path(), edit.value()), policies))
         .collect()
 }
 
@@ -183,8 +184,8 @@ pub fn idle_caveat(what: &str, policies: &[String]) -> Caveat {
         [one] => format!("the policy that runs ({one})"),
         _ => format!("any policy that runs ({})", policies.join(", ")),
     };
-    let text = format!("{what} in {run}: it is so already, or nothing there looks at it");
-    Caveat::new(Effect::AboutInput, text)
+    let text = format!("{what} in {run}: the value is already set, or nothing reads it");
+    Caveat::new(&studies::IDLE_CHANGE, text)
 }
 
 /// The scenario of a file with changes, and what is left out of it.

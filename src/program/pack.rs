@@ -7,7 +7,7 @@ use super::{Failure, Prices};
 use crate::domain::{KarpenterVersion, Symbol};
 use crate::report::pack::{PackAnswer, Repacked};
 use crate::scenario::draft::FeatureGateWords;
-use crate::scenario::{Circumstances, Warning, packing_question};
+use crate::scenario::{Caveat, Circumstances, Warning, packing_question};
 use crate::single_pass::{PackingQuestion, SinglePass};
 use nodecast_karpenter::bin_packing::Effort;
 use nodecast_karpenter::packing::PackerKind;
@@ -112,10 +112,7 @@ pub fn pack(files: &[PathBuf], explain: Option<&str>, prices: &Prices, options: 
 
 /// A warning in one line, with its place.
 pub fn warning_line(warning: &Warning) -> String {
-    match warning.place() {
-        Some(place) => format!("warning: {}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
-        None => format!("warning: {}", warning.message()),
-    }
+    format!("warning: {}", Caveat::from(warning))
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use crate::experiment::recommendation::{
 };
 use crate::experiment::rightsizing::{Patch, Sizing, measure, observed, patches};
 use crate::report::Summary;
+use crate::scenario::lints::studies;
 use crate::scenario::{Caveats, Edit, Limits, Scenario, Warning};
 use crate::simulation::Outcome;
 use assembly::Assembly;
@@ -284,7 +285,9 @@ impl Recommend {
             if digests.iter().all(Option::is_none) {
                 let why = self.refusal(&setting(std::slice::from_ref(lever), &vec![1], &requires));
                 let (kind, subject) = (lever.kind.as_str(), &lever.subject);
-                why.into_iter().for_each(|why| untried.may_change(format!("{kind} of {subject} was not tried: {why}")));
+                why.into_iter().for_each(|why| {
+                    untried.add(&studies::LEVER_NOT_TRIED, format!("{kind} of {subject} was not tried: {why}"))
+                });
             }
             let mut seen = vec![today];
             let mut digests = digests.into_iter();

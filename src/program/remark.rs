@@ -3,6 +3,9 @@
 use miette::{Diagnostic, SourceSpan};
 use serde::Serialize;
 
+use crate::scenario::error::Shown;
+use crate::scenario::{Caveat, Warning};
+
 /// An error or a warning.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Remark {
@@ -16,6 +19,9 @@ pub struct Remark {
     pub column: Option<usize>,
     /// A way out.
     pub help: Option<String>,
+    /// Of a warning: the id of its lint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
 }
 
 /// The error of a command, as it stands on stdout.
@@ -42,7 +48,17 @@ impl Remark {
 
     /// A message alone.
     pub fn plain(message: String) -> Self {
-        Self { message, file: None, line: None, column: None, help: None }
+        Self { message, file: None, line: None, column: None, help: None, id: None }
+    }
+
+    /// A warning about a scenario.
+    pub fn warning(warning: &Warning) -> Self {
+        Self { id: warning.lint().map(|lint| lint.id().to_string()), ..Self::of(&Shown::from(warning)) }
+    }
+
+    /// A warning of a run.
+    pub fn caveat(caveat: &Caveat) -> Self {
+        Self { id: caveat.id().map(|id| id.to_string()), ..Self::plain((**caveat).to_owned()) }
     }
 
     /// `file:line:column: `, or nothing.

@@ -105,6 +105,7 @@ impl Run {
             edits::idle(&request.scenario, &request.edits, (&self.scenario, false), run, self.prices.catalog());
         before.extend(Caveats::of(&self.warnings));
         outcome.warnings.precede(before);
+        outcome.warnings.add_unused();
         outcome
     }
 

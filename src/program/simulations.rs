@@ -3,7 +3,7 @@
 use super::{Failure, prices};
 use crate::domain::SimDuration;
 use crate::experiment::points::{self, Cell, Point, PointError, Watcher};
-use crate::scenario::Warning;
+use crate::scenario::{Caveats, Warning};
 
 /// Who is told of simulations, and can have them stopped.
 pub trait Audience {
@@ -49,13 +49,9 @@ pub fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send
 #[diagnostic(help("ask for fewer with --threads"))]
 struct NoThreads(String);
 
-/// Warnings in one line each, with their places.
+/// Warnings in one line each, with their places and the ids of their lints.
 pub fn warning_lines(warnings: &[Warning]) -> Vec<String> {
-    let line = |warning: &Warning| match warning.place() {
-        Some(place) => format!("{}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
-        None => warning.message().to_owned(),
-    };
-    warnings.iter().map(line).collect()
+    Caveats::of(warnings).iter().map(ToString::to_string).collect()
 }
 
 /// `words` as a shell reads them.

@@ -21,7 +21,8 @@ use crate::experiment::sweep::{self, sweep};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
-use crate::scenario::{Caveat, Caveats, Effect, Scenario};
+use crate::scenario::lints::studies;
+use crate::scenario::{Caveat, Caveats, Scenario};
 
 /// What to try.
 #[derive(clap::Args, Clone, Debug)]
@@ -113,7 +114,7 @@ impl Sweep {
         let (mut scenarios, mut warnings) = scenarios(&question, prices.catalog())?;
         refuse_currencies(&scenarios, prices.catalog())?;
         warnings.precede(
-            uneven_lengths(&scenarios).map(|note| Caveat::new(Effect::ChangesAnswer, note)).into_iter().collect(),
+            uneven_lengths(&scenarios).map(|note| Caveat::new(&studies::UNEVEN_LENGTHS, note)).into_iter().collect(),
         );
         scenarios.iter_mut().for_each(Scenario::draw_price_errors);
         Ok(Self { prices, scenario, question, scenarios, warnings })
@@ -285,10 +286,13 @@ fn scenarios(question: &Question, catalog: &Catalog) -> Result<(Vec<Scenario>, C
         let edits = edits::of_setting_in(question, setting)?;
         edits::load(Path::new(&question.scenario), catalog, &edits)
     };
-    let (mut scenarios, mut all) = (Vec::new(), Caveats::new());
+    let (mut scenarios, mut all): (Vec<Scenario>, Caveats) = (Vec::new(), Caveats::new());
     for setting in &question.settings {
         let (scenario, warnings) = load(setting)?;
-        all.extend(Caveats::of(&warnings));
+        if scenarios.is_empty() {
+            all = scenario.caveats();
+        }
+        all.merge(&Caveats::of(&warnings));
         scenarios.push(scenario);
     }
     all.precede(idle_axes(question, &scenarios, catalog));

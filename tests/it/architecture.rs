@@ -195,6 +195,26 @@ fn decisions_know_no_clock_no_randomness_and_no_files() {
     }
 }
 
+/// Tables of releases: these files alone may look at a minor number.
+const RELEASE_TABLES: [&str; 3] = [
+    "crates/model/src/domain/versions.rs",
+    "crates/model/src/domain/versions/kubernetes.rs",
+    // The Vertical Pod Autoscaler's own.
+    "crates/vpa/src/release.rs",
+];
+
+#[test]
+fn release_tables_alone_compare_minor_releases() {
+    let outside = |(file, text): &(String, String)| {
+        let compares = text.contains(".minor()") || text.contains("KubernetesVersion::minor");
+        compares && !RELEASE_TABLES.contains(&file.as_str())
+    };
+    let crates = sources_of("crates").into_iter().map(|(file, text)| (format!("crates/{file}"), text));
+    let product = crates.chain(sources_of("src"));
+    let found: Vec<String> = product.filter(outside).map(|(file, _)| file).collect();
+    assert!(found.is_empty(), "a behaviour of a release belongs into `KubernetesBehaviour`: {found:?}");
+}
+
 #[test]
 fn no_file_outgrows_a_sitting() {
     let long: Vec<String> = sources()

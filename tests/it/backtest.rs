@@ -506,7 +506,8 @@ fn what_nobody_recorded_is_not_judged() {
     assert_eq!(answer["swapped_in"], serde_json::json!(["spot_prices"]));
     let warnings = answer["warnings"].to_string();
     assert!(
-        warnings.contains("why nodes ended was not recorded") && warnings.contains("evictions are not judged"),
+        warnings.contains("node removal reasons were not recorded")
+            && warnings.contains("pod evictions were not recorded"),
         "{warnings}"
     );
 }

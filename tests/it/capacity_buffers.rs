@@ -102,7 +102,7 @@ template:
     let outcome = simulate(&(shop(4) + template + &room), GATE, "");
     assert_eq!(at_the_end(&outcome), 3, "eight chunks of 900m");
     let told = warnings(&(shop(4) + &room), GATE);
-    assert!(told.iter().any(|own| own.contains("its PodTemplate chunk is not there")), "{told:?}");
+    assert!(told.iter().any(|own| own.contains("PodTemplate chunk does not exist")), "{told:?}");
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn ranks_in_a_namespace_that_is_not_read_are_told_to_who_asks_for_ranks() {
     let told = |name: &str| {
         let policy = scenario.for_policy(Some(name)).unwrap();
         let resolved = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), 1).unwrap();
-        resolved.warnings.texts().iter().any(|text| text.contains("does not read the one in the namespace `default`"))
+        resolved.warnings.texts().iter().any(|text| text.contains("the one in namespace `default` is not read"))
     };
     assert_eq!([told("good"), told("bad"), told("other")], [false, true, false]);
 }
@@ -286,7 +286,7 @@ fn groups_without_the_tag_are_left_alone_unless_they_are_named() {
         outcome
             .warnings
             .iter()
-            .any(|text| &**text == "node group own keeps its size: Cluster Autoscaler does not find it")
+            .any(|text| &**text == "node group own is not discovered by Cluster Autoscaler, so it keeps its size")
     );
     assert!(messages(&outcome, EventKind::DesiredCapacitySet).iter().all(|text| text.starts_with("workers: ")));
     let tagged =

@@ -104,7 +104,7 @@ fn a_pod_trace_that_begins_after_a_shortened_run_is_a_warning() {
     assert!(code == Some(0) && !out.contains("is not reached"), "{out}{err}");
     let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--duration", "5m", "--out", "here"]);
     assert_eq!(code, Some(0), "{err}");
-    let warning = "the first pod of the trace at 8m is not reached: the run ends at 5m";
+    let warning = "the first pod of the trace at 8m never happens: the run ends at 5m";
     assert!(out.contains(warning), "{out}");
     place.put("trace.csv", "create_s,cpu_milli,memory_mib\n");
     let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--out", "here"]);
@@ -129,7 +129,7 @@ fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
         out.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let idle = "Deployment[shop/pause].spec.replicas=5";
-    let warning = |policies: &str| format!("`--set {idle}` changes nothing in {policies}");
+    let warning = |policies: &str| format!("`--set {idle}` has no effect in {policies}");
     let one = warning("the policy that runs (plain)");
     let out = ask(&["run", "scenario.yaml", "--set", idle, "--out", "a"]);
     assert!(out.contains(&one), "{out}");
@@ -137,7 +137,7 @@ fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
     assert!(out.contains(&one), "{out}");
     let compare = ["compare", "scenario.yaml", "--replications", "1", "--out", "b", "--set", idle];
     assert!(ask(&[&compare[..], &["--policies", "plain"]].concat()).contains(&one));
-    assert!(!ask(&compare).contains("changes nothing"), "one of the policies has it");
+    assert!(!ask(&compare).contains("has no effect"), "one of the policies has it");
     let axis = "Deployment[shop/pause].spec.replicas=0,4";
     let sweep = ["sweep", "scenario.yaml", "--replications", "1", "--out", "c", "--set", axis];
     let none = "no value of `Deployment[shop/pause].spec.replicas` changes anything in";
@@ -145,9 +145,9 @@ fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
     assert!(!ask(&[&sweep[..], &["--policies", "paused"]].concat()).contains("no value of"));
     // What is so already is no change either; an objective judges, and is one.
     let same = "Deployment[shop/web].spec.replicas=2";
-    assert!(ask(&["run", "scenario.yaml", "--set", same, "--out", "a"]).contains("changes nothing"));
+    assert!(ask(&["run", "scenario.yaml", "--set", same, "--out", "a"]).contains("has no effect"));
     let judged = "objectives.cost=5";
-    assert!(!ask(&["run", "scenario.yaml", "--set", judged, "--out", "a"]).contains("changes nothing"));
+    assert!(!ask(&["run", "scenario.yaml", "--set", judged, "--out", "a"]).contains("has no effect"));
     // Nothing of the cluster looks at an Ingress, but the bill does: at the start and later.
     let ingress = |name: &str| {
         format!(
@@ -160,7 +160,7 @@ fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
     place.put("scenario.yaml", &format!("{scenario}timeline: [{{at: 5m, manifests: [later.yaml]}}]\n"));
     for name in ["docs", "help"] {
         let edit = format!("Ingress[{name}].spec.ingressClassName=nginx");
-        assert!(!ask(&["run", "scenario.yaml", "--set", &edit, "--out", "a"]).contains("changes nothing"), "{name}");
+        assert!(!ask(&["run", "scenario.yaml", "--set", &edit, "--out", "a"]).contains("has no effect"), "{name}");
     }
 }
 

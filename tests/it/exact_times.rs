@@ -146,7 +146,7 @@ fn an_ami_selector_leaves_the_architectures_that_it_spells_out() {
         let place = Place::new();
         place.put("cluster.yaml", &class(term));
         let (_, warnings) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
-        warnings.iter().any(|warning| warning.message().contains("the images that an AMI selector finds are not known"))
+        warnings.iter().any(|warning| warning.message().contains("the images this AMI selector finds are unknown"))
     };
     assert!(warned("{id: ami-0123456789}"));
     assert!(!warned("{name: my-eks-arm64-2026-*}"));

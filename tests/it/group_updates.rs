@@ -161,7 +161,7 @@ fn ranks_are_of_auto_scaling_groups() {
     assert!(has(
         "`^spot-.*` fits the node group spot-a but not its Auto Scaling group, which is called like eks-spot-a-"
     ));
-    assert!(has("`gpu` fits no Auto Scaling group and ranks nothing"));
+    assert!(has("`gpu` matches no Auto Scaling group"));
     assert!(has("gives no rank to 1 node group (spot-a)"));
 }
 

@@ -379,13 +379,18 @@ fn what_nobody_here_has_stays_and_what_another_policy_has_is_gone() {
     };
     let (karpenter, without) = (run(0), run(1));
     assert_eq!(count(&karpenter, EventKind::NodeFound), 2);
-    let fixed = "nobody in this policy launches or removes 1 node of the dump";
-    let free = "no price in us-east-1 for the machine of 1 node of the dump";
+    let fixed = "this policy does not manage 1 node from the dump";
+    let free = "no price in us-east-1 for the instance types of 1 node from the dump";
     for text in [fixed, free] {
         assert!(karpenter.warnings.iter().any(|warning| warning.contains(text)), "{:?}", karpenter.warnings);
     }
     assert_eq!(count(&without, EventKind::NodeFound), 1);
-    assert!(without.warnings.iter().any(|warning| warning.contains("of a NodePool or group that this policy has not")));
+    assert!(
+        without
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("whose NodePool or node group does not exist in this policy"))
+    );
     // The node that stays has room for the replica that has lost its own.
     assert_eq!(told(&without, EventKind::PodScheduled).len(), 1);
 }

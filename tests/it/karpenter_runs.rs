@@ -221,7 +221,7 @@ fn stuck(outcome: &Outcome) -> Vec<String> {
 fn a_node_that_its_pods_do_not_leave_counts_as_draining_and_a_warning_says_what_keeps_it() {
     let never = WEB_BUDGET.replace("RULE", "maxUnavailable: 0");
     let outcome = expiring("30m").manifest(&never).run();
-    let budget = "NodePool default: a node that is to go still drains at the end of the run, after more than 15 minutes, and is billed: PodDisruptionBudget default/web lets no pod go; let that budget allow a disruption, or state `terminationGracePeriod` in the NodePool, after which pods are deleted whatever keeps them";
+    let budget = "NodePool default: at the end of the run a node has been draining for over 15 minutes and is still billed: PodDisruptionBudget default/web allows no disruptions; allow at least one disruption in that budget, or set `terminationGracePeriod` in the NodePool to force deletion after that time";
     assert_eq!(stuck(&outcome), [budget]);
     let summary = Summary::of(&outcome);
     assert!(summary.nodes.terminations.is_empty(), "{:?}", summary.nodes.terminations);
@@ -252,7 +252,8 @@ fn a_node_that_its_pods_do_not_leave_counts_as_draining_and_a_warning_says_what_
     (bounded.expire, bounded.duration) = ("10m\n      terminationGracePeriod: 1h", "30m");
     let told = stuck(&bounded.run());
     assert!(
-        told.iter().any(|own| own.contains("default/web lets no pod go") && own.ends_with("ends the drain at last)")),
+        told.iter()
+            .any(|own| own.contains("default/web allows no disruptions") && own.ends_with("will end the drain)")),
         "{told:?}"
     );
 }

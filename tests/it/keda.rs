@@ -267,7 +267,7 @@ fn a_misspelt_annotation_and_a_topic_in_the_environment_are_warned_of() {
     let told = told.join("\n");
     assert!(told.contains("KEDA knows no annotation `autoscaling.keda.sh/pausd`"), "{told}");
     assert!(told.contains("did you mean `autoscaling.keda.sh/paused`?"), "{told}");
-    assert!(told.contains("`topic` of a trigger of the type `kafka` stands in the environment"), "{told}");
+    assert!(told.contains("`topic` of this `kafka` trigger is read from a container's environment"), "{told}");
 }
 
 #[test]
@@ -345,7 +345,7 @@ fn a_trigger_that_nothing_serves_is_warned_of_and_fails() {
     let outcome = run("10m", "", &format!("{}{}", cluster(1), scaled_object(EXTERNAL)), &[]);
     assert_eq!(
         &*outcome.warnings[0],
-        "ScaledObject default/worker: the trigger s0-external always fails: `external_metrics` has no values of the \
+        "ScaledObject default/worker: trigger s0-external always fails: `external_metrics` has no values of the \
          scaler queue:9090"
     );
     assert_eq!(changes(&outcome), []);
@@ -470,8 +470,7 @@ fn a_query_that_finds_nothing_is_warned_of() {
     assert_eq!(
         outcome.warnings.texts(),
         [
-            "ScaledObject default/worker: the query of s0-prometheus finds no series `http_total`; the scenario's `prometheus` \
-          has istio_requests_total"
+            "ScaledObject default/worker: the query of s0-prometheus uses series `http_total`, which is not under `prometheus` (available: istio_requests_total)"
         ]
     );
     let outcome = run("2m", "", &format!("{}{}", cluster(1), prometheus("rate(http_total[1m])")), &[]);
@@ -556,7 +555,7 @@ fn from_1_37_on_an_autoscaler_goes_to_zero_and_back_by_itself_and_looks_at_once(
     let earlier = run("30m", &rest.replace("1.37", "1.33"), &cluster(1), &[("hpa.yaml", hpa)]);
     assert_eq!(changes(&earlier)[0].0, 75, "after one period");
     let told = |outcome: &Outcome| {
-        outcome.warnings.iter().any(|text| text.contains("states `minReplicas: 0`, which the API server"))
+        outcome.warnings.iter().any(|text| text.contains("states `minReplicas: 0`, which the Kubernetes"))
     };
     assert_eq!((told(&outcome), told(&earlier)), (false, true), "{:?}", earlier.warnings);
 }
@@ -582,7 +581,7 @@ fn an_external_trigger_without_a_target_is_warned_of_where_it_stands() {
         objects.warnings.iter().map(|warning| warning.render()).collect::<String>()
     };
     assert_eq!(warned(", targetValue: \"5\", threshold: \"7\""), "");
-    let message = "an external trigger without `targetValue`: its target is taken to be 1";
+    let message = "external trigger without `targetValue`: assuming a target of 1";
     let typed = warned(", targetvalue: \"5\"");
     assert!(typed.contains(message) && typed.contains("did you mean `targetValue` by `targetvalue`?"), "{typed}");
     let other = warned(", threshold: \"5\"");

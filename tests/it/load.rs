@@ -69,7 +69,7 @@ fn arrivals(plan: &LoadPlan, seconds: f64) -> f64 {
 fn clients_of_a_closed_loop_that_may_fail_are_taken_one_by_one_or_said_to_wait() {
     let of = |requests: &str, service: &str| {
         let (plan, warnings) = warned_plan(requests, service, "1h", 1);
-        (plan.exact, warnings.iter().any(|text| text.contains("neither give up (`timeout`) nor are refused")))
+        (plan.exact, warnings.iter().any(|text| text.contains("neither time out (`timeout`) nor are rejected")))
     };
     let (few, many) = ("{closed_loop: {clients: 9, requests: 5000}}", "{closed_loop: {clients: 9, requests: 2000000}}");
     assert_eq!(of(few, ""), (false, false), "nothing can fail");
@@ -217,19 +217,16 @@ fn a_record_that_leaves_a_load_without_requests_is_warned_of() {
     ];
     let of = |requests: &str, more: &str, duration: &str| warnings_of(requests, more, duration, &files);
     assert_eq!(of("{csv: day.csv}", "", "1d"), Vec::<String>::new());
-    assert_eq!(
-        of("{csv: day.csv}", "", "7d"),
-        ["this `csv` is over after 1d: nothing comes in the other 6d of the load"]
-    );
+    assert_eq!(of("{csv: day.csv}", "", "7d"), ["this `csv` ends after 1d; the load is zero for the remaining 6d"]);
     assert_eq!(of("{csv: day.csv, repeat: 1d}", "", "7d"), Vec::<String>::new());
     assert_eq!(of("{csv: day.csv}", "    for: 1d\n", "7d"), Vec::<String>::new());
-    let none = "nothing of this `csv` falls into the run: it begins 20644d after the load does, which has 1d left";
+    let none = "no data from this `csv` falls within the run: it begins 20644d after the load does, which has 1d left";
     assert_eq!(of("{csv: epoch.csv}", "", "1d"), [none]);
-    let none = "nothing of this `csv` falls into the run: `repeat` is shorter than the time before its first rate";
+    let none = "no data from this `csv` falls within the run: `repeat` is shorter than the time before its first rate";
     assert_eq!(of("{csv: epoch.csv, repeat: 1d}", "", "1d"), [none]);
-    let none = "nothing of this `trace` falls into the run: it is over before the load begins";
+    let none = "no data from this `trace` falls within the run: it is over before the load begins";
     assert_eq!(of("{trace: trace.csv, shift: -1h}", "", "1d"), [none]);
-    let gap = "table.csv: rows are missing in 1 place, of 10h at most, in which nothing comes: a row stands for 1h, the usual time to the next";
+    let gap = "table.csv: rows are missing in 1 place, the longest 10h. The load is zero there; each row covers 1h, the usual interval";
     let told = of("{csv: table.csv, column: r}", "", "1d");
     assert!(told.len() == 1 && told[0].ends_with(gap), "{told:?}");
 }

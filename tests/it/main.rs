@@ -69,6 +69,7 @@ mod keda;
 mod kept_looks;
 mod kubectl_plugin;
 mod legacy_consolidation;
+mod lints;
 mod load;
 mod manifests;
 mod memory;

@@ -207,7 +207,7 @@ spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeC
         warnings,
         [
             "NodePool default names the node class `main`, which no manifest defines: its defaults are assumed",
-            "HorizontalPodAutoscaler default/web scales nothing: there is no Deployment wbe",
+            "HorizontalPodAutoscaler default/web has no target: Deployment wbe does not exist",
         ]
     );
     assert_eq!(scenario.policies[0].autoscaler, Autoscaler::Karpenter, "the default where there is a NodePool");

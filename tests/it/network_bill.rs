@@ -250,7 +250,7 @@ fn in_china_what_is_stated_is_billed_and_what_is_not_is_named_in_one_warning() {
     };
     let said = |outcome: &Outcome| {
         let texts = outcome.warnings.texts();
-        texts.into_iter().filter(|text| text.contains("are not known beside those of instances")).collect::<Vec<_>>()
+        texts.into_iter().filter(|text| text.contains("no AWS prices known in")).collect::<Vec<_>>()
     };
     let stated = scenario("control_plane: 0.7, public_ipv4: 0.03, volume_per_month: 0.73");
     let summary = Summary::of(&stated);

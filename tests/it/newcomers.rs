@@ -72,8 +72,8 @@ fn a_shorter_run_leaves_out_what_it_does_not_reach_and_says_so() {
     place.put("scenario.yaml", &scenario.replace("duration: 10m", "duration: 5m"));
     let said = warned(&place);
     for words in [
-        "warning: scenario.yaml:7:17: the step at 8m is not reached: the run ends at 5m",
-        "warning: scenario.yaml:8:15: the fault at 9m is not reached: the run ends at 5m",
+        "warning: scenario.yaml:7:17: the step at 8m never happens: the run ends at 5m",
+        "warning: scenario.yaml:8:15: the fault at 9m never happens: the run ends at 5m",
         "help: raise `duration` if it is to happen",
     ] {
         assert!(said.contains(words), "{said}");
@@ -109,10 +109,10 @@ spec:
         (
             "name: front, namespace",
             18,
-            "HorizontalPodAutoscaler shop/front scales nothing: there is no Deployment front",
+            "HorizontalPodAutoscaler shop/front has no target: Deployment front does not exist",
         ),
         ("name: other", 18, "NodePool other names the node class `gone`, which no manifest defines"),
-        ("name: report", 18, "no manifest says how long a pod of CronJob batch/report runs: a minute is assumed"),
+        ("name: report", 18, "unknown run time for pods of CronJob batch/report: assuming 1 minute"),
     ] {
         let wanted = format!("warning: cluster.yaml:{}:{column}: {words}", line(object));
         assert!(said.contains(&wanted), "{wanted}\n{said}");

@@ -250,11 +250,7 @@ fn demand_in_cores_is_shared_by_the_replicas_that_an_autoscaler_gives_it() {
 fn a_star_scales_all_loads_at_once() {
     let (outcome, states) = under_cores(&["load[*].cpu.scale=2"]);
     // While the autoscaler catches up, pods are at their limits.
-    assert!(
-        outcome.warnings.iter().any(|text| text.contains("could not use the CPU that its load states")),
-        "{:?}",
-        outcome.warnings
-    );
+    assert!(outcome.warnings.iter().any(|text| text.contains("replicas were short of CPU")), "{:?}", outcome.warnings);
     let at = |second: i64| states.iter().rev().find(|own| own.0 <= second).copied().unwrap();
     assert_eq!((at(840).1, at(840).2.round() as i64), (8, 2_000));
 }

@@ -132,9 +132,7 @@ fn a_trigger_without_a_queue_is_warned_of() {
     let outcome = run("2m", "", &format!("{}{}", cluster(1), scaled_object(SQS)), &[]);
     assert_eq!(
         outcome.warnings.texts(),
-        [
-            "ScaledObject default/worker: the trigger s0-aws-sqs-orders always fails: none of the scenario's `queues` is its"
-        ]
+        ["ScaledObject default/worker: trigger s0-aws-sqs-orders always fails: no entry under `queues` matches it"]
     );
 }
 
@@ -255,7 +253,7 @@ fn a_job_without_a_queue_runs_for_a_minute_and_a_warning_says_so() {
     let outcome = run("20m", "", &format!("{}{}", cluster(1), scaled_job(cron)), &[]);
     assert_eq!(
         outcome.warnings.texts(),
-        ["ScaledJob default/batch: no queue names its Jobs, so each pod is taken to run for a minute"]
+        ["ScaledJob default/batch: no entry under `queues` names it, so each Job pod is assumed to run for 1 minute"]
     );
     let (made, most) = jobs(&outcome);
     assert!(most == 2 && (4..=8).contains(&made), "{made} {most}");

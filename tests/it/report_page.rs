@@ -3,7 +3,7 @@
 use nodecast::domain::workload::ObjectName;
 use nodecast::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use nodecast::report::{Summary, page, plots::Plots};
-use nodecast::scenario::Caveats;
+use nodecast::scenario::{Caveats, lints};
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{Event, EventKind, MetricSample, NodeFacts, PodFacts, Sample, WorkloadSample};
 use serde_json::Value;
@@ -142,7 +142,7 @@ fn no_name_and_no_cause_becomes_markup_or_script() {
     outcome.about.start = hostile.to_owned();
     outcome.about.assumptions = vec![hostile.to_owned()];
     outcome.warnings = Caveats::new();
-    outcome.warnings.changes(hostile);
+    outcome.warnings.add(&lints::setup::PODS_IGNORED, hostile);
     let events = outcome.record.events.clone();
     outcome.record.events = events.iter().map(|event| Event { message: hostile, ..event }).collect();
     for node in &mut outcome.record.nodes {

@@ -53,7 +53,7 @@ fn earlier_releases_drop_claims_of_pods() {
     for release in ["1.29", "1.32"] {
         let outcome = fixed(release);
         assert_eq!((bound(&outcome, "encode"), bound(&outcome, "web")), (3, 1), "{release}");
-        let warning = format!("`resourceClaims`, which the API server of Kubernetes {release} drops");
+        let warning = format!("`resourceClaims`, which the Kubernetes {release} API server drops");
         assert!(warns(&outcome, &warning), "{release}: {:?}", outcome.warnings);
     }
 }

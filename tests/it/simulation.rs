@@ -121,7 +121,7 @@ fn a_pod_whose_volume_claim_is_in_no_file_runs_and_the_report_says_what_is_assum
     let outcome = run(&scenario("5m", ""), &manifests);
     assert!(outcome.record.pods.iter().all(|pod| pod.ready.is_some()));
     assert!(
-        outcome.warnings.iter().any(|warning| warning.contains("PersistentVolumeClaim data is in no file")),
+        outcome.warnings.iter().any(|warning| warning.contains("PersistentVolumeClaim data is not in the manifests")),
         "{:?}",
         outcome.warnings
     );

@@ -8,7 +8,8 @@ use nodecast::domain::{
     Accrual, Currency, HourlyRate, Money, NodeId, NodePool, PodId, Resources, SimDuration, SimTime, Symbol, Versions,
     WorkloadId,
 };
-use nodecast::scenario::{Caveat, Caveats, Effect};
+use nodecast::scenario::manifests::lints::PRE_STOP;
+use nodecast::scenario::{Caveat, Caveats};
 use nodecast::simulation::Outcome;
 use nodecast::simulation::outcome::{
     About, InputHash, Objectives, Objects, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
@@ -92,7 +93,7 @@ pub fn outcome() -> Outcome {
             throttled_seconds: 7.5,
             overloaded: SimDuration::from_secs(75),
         }],
-        warnings: [Caveat::new(Effect::MayChangeAnswer, "Deployment web/frontend: <preStop> hooks are not simulated")]
+        warnings: [Caveat::new(&PRE_STOP, "Deployment web/frontend: <preStop> hooks are not simulated")]
             .into_iter()
             .collect(),
         event_hash: 0x0123_4567_89ab_cdef,

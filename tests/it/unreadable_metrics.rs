@@ -19,7 +19,12 @@ fn autoscaler(metrics: &str) -> String {
 
 /// The warnings that name a metric which cannot be read.
 fn unread(outcome: &Outcome) -> Vec<String> {
-    outcome.warnings.texts().into_iter().filter(|text| text.contains("cannot be read")).collect()
+    outcome
+        .warnings
+        .texts()
+        .into_iter()
+        .filter(|text| text.contains("no data for") || text.contains("cannot be read"))
+        .collect()
 }
 
 /// A cluster whose pods request nothing.
@@ -38,7 +43,7 @@ fn a_container_that_no_pod_has_fails_the_metric() {
         assert_eq!(
             unread(&outcome),
             [
-                "HorizontalPodAutoscaler default/h: 1 metric cannot be read, so it follows no load: cpu of the container \
+                "HorizontalPodAutoscaler default/h: no data for 1 metric, so it does not scale with load: cpu of the container \
                  `application` (its pods have none of that name, but `app`)"
             ]
         );
@@ -59,8 +64,9 @@ fn a_percentage_of_no_request_is_warned_of_unless_a_limit_range_gives_one() {
     let half =
         autoscaler("{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}");
     let outcome = run("10m", LOAD, &format!("{}{half}", without_requests()), &[]);
-    let said =
-        format!("HorizontalPodAutoscaler default/h: 1 metric cannot be read, so it follows no load: {NO_REQUEST}");
+    let said = format!(
+        "HorizontalPodAutoscaler default/h: no data for 1 metric, so it does not scale with load: {NO_REQUEST}"
+    );
     assert_eq!(unread(&outcome), [said]);
     assert_eq!(changes(&outcome), []);
     let range = "---\napiVersion: v1\nkind: LimitRange\nmetadata: {name: l}\nspec: {limits: [{type: Container, \
@@ -72,7 +78,7 @@ fn a_percentage_of_no_request_is_warned_of_unless_a_limit_range_gives_one() {
         "  minReplicaCount: 1\n  triggers: [{type: cpu, metricType: Utilization, metadata: {value: \"50\"}}]\n",
     );
     let outcome = run("10m", LOAD, &format!("{}{keda}", without_requests()), &[]);
-    let said = format!("ScaledObject default/worker: {NO_REQUEST} cannot be read, which keeps it from scaling down");
+    let said = format!("ScaledObject default/worker: {NO_REQUEST} cannot be read, so it cannot scale down");
     assert_eq!(unread(&outcome), [said]);
 }
 
@@ -87,12 +93,10 @@ fn each_metric_is_named_with_what_would_make_it_known() {
     let outcome = run("1m", "", &format!("{}{all}", cluster(1)), &[]);
     assert_eq!(
         unread(&outcome),
-        [
-            "HorizontalPodAutoscaler default/h: 3 metrics cannot be read, which keeps it from scaling down: packets of its pods \
+        ["HorizontalPodAutoscaler default/h: no data for 3 metrics, so it cannot scale down: packets of its pods \
              (a rule of `prometheus.adapter` serves it); rate of Ingress main (`external_metrics` states it, or a rule of \
              `prometheus.adapter` serves it); depth from outside the cluster (`external_metrics` states it, or a rule of \
-             `prometheus.adapter` serves it)"
-        ]
+             `prometheus.adapter` serves it)"]
     );
 }
 
@@ -101,7 +105,7 @@ fn memory_that_usage_states_can_be_read() {
     let memory =
         autoscaler("{type: Resource, resource: {name: memory, target: {type: Utilization, averageUtilization: 50}}}");
     let objects = format!("{}{memory}", cluster(1));
-    let said = "HorizontalPodAutoscaler default/h: 1 metric cannot be read, so it follows no load: memory of its pods (`memory` of \
+    let said = "HorizontalPodAutoscaler default/h: no data for 1 metric, so it does not scale with load: memory of its pods (`memory` of \
                 a load's `service`, `usage` or `external_metrics` states it)";
     assert_eq!(unread(&run("10m", "", &objects, &[])), [said]);
     let usage = "usage: [{workload: default/worker, memory: {constant: 60}}]\n";

@@ -258,8 +258,8 @@ fn pods_that_no_admitted_type_holds_are_warned_of_before_anything_runs() {
     assert_eq!(code, Some(0), "{err}");
     let told = format!("{out}{err}");
     let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("shop/web: each of its pods requests 2 CPUs and 256 MiB of memory"), "{told}");
-    assert!(words.contains("they wait for ever"), "{told}");
+    assert!(words.contains("shop/web: each pod requests 2 CPUs and 256 MiB of memory"), "{told}");
+    assert!(words.contains("so its pods stay pending"), "{told}");
 }
 
 #[test]

@@ -130,7 +130,7 @@ fn without_use_nothing_is_recommended_and_a_warning_says_so() {
     let outcome = run("2h", "", &manifests, &[]);
     assert!(facts(&outcome).samples.is_empty());
     assert_eq!(requests(&outcome), [(1_000, 1 << 30); 2]);
-    assert!(outcome.warnings.iter().any(|own| own.contains("recommends nothing")), "{:?}", outcome.warnings);
+    assert!(outcome.warnings.iter().any(|own| own.contains("makes no recommendation")), "{:?}", outcome.warnings);
     // Of one resource alone the other is left as it is.
     let outcome = run("1d", "usage: [{workload: web, cpu: {constant: 0.3}}]", &manifests, &[]);
     assert_eq!(requests(&outcome), [(350, 1 << 30); 2]);
@@ -192,7 +192,7 @@ fn what_a_sidecar_among_the_init_containers_uses_is_no_other_containers() {
     let alone = "usage: [{workload: web, container: mesh, cpu: {constant: 0.2}, memory: {constant: 90}}]";
     let outcome = run("6h", alone, &format!("{}{}{}", cluster(0), meshed(2), vpa("web", "Recreate")), &[]);
     assert_eq!(count(&outcome, EventKind::PodEvicted), 0);
-    assert!(outcome.warnings.iter().any(|own| own.contains("recommends nothing")), "{:?}", outcome.warnings);
+    assert!(outcome.warnings.iter().any(|own| own.contains("makes no recommendation")), "{:?}", outcome.warnings);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn a_container_of_which_nothing_is_said_keeps_what_it_requests_and_a_warning_say
     let app = last(&outcome, "app").unwrap();
     assert_eq!(app.cpu_milli(), 350);
     assert_eq!(requests(&outcome), [(200 + 350, (2 << 30) + app.memory_bytes()); 2]);
-    let told = "VerticalPodAutoscaler default/web recommends nothing for the container `proxy` of default/web, which keeps what it requests: neither `load` nor `usage` says what it uses; state it under `usage`";
+    let told = "VerticalPodAutoscaler default/web recommends nothing for the container `proxy` of default/web, which keeps what it requests: neither `load` nor `usage` says what it uses; add it under `usage`";
     assert_eq!(outcome.warnings.texts(), [told]);
     // The same of one resource alone.
     let outcome = with(

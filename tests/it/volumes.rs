@@ -358,13 +358,13 @@ fn what_is_assumed_of_storage_is_a_warning() {
         karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, manifests).warnings.texts().join("\n")
     };
     let text = warnings(&stateful(1, "fast", "", ""));
-    assert!(text.contains("StorageClass fast is in no file"), "{text}");
+    assert!(text.contains("StorageClass fast is not in the manifests"), "{text}");
     let text = warnings(&deployment("", ""));
-    assert!(text.contains("PersistentVolumeClaim data is in no file"), "{text}");
+    assert!(text.contains("PersistentVolumeClaim data is not in the manifests"), "{text}");
     let text =
         warnings(&format!("{GP3}{}{}", bound("us-east-1a").replace("name: pv-1}", "name: pv-2}"), deployment("", "")));
-    assert!(text.contains("the volumes of data are in no file"), "{text}");
-    assert!(text.contains("no claim names pv-2"), "{text}");
+    assert!(text.contains("the volumes of data are not in the manifests"), "{text}");
+    assert!(text.contains("no claim uses pv-2"), "{text}");
     let of_type = |parameters: &str| {
         let class = GP3.replace("provisioner", &format!("parameters: {{{parameters}}}\nprovisioner"));
         warnings(&format!("{class}{}", stateful(1, "gp3", "", "")))
@@ -490,7 +490,7 @@ fn a_volume_that_is_there_is_billed_from_the_start_and_one_without_size_is_not()
     assert!((amount - 8.0 / 730.0).abs() < 1e-6, "{amount}");
     let sizeless = found("");
     assert_eq!(disks(&sizeless), []);
-    let warned = |outcome: &Outcome| outcome.warnings.iter().any(|own| own.contains("such volumes are not billed"));
+    let warned = |outcome: &Outcome| outcome.warnings.iter().any(|own| own.contains("these volumes are not billed"));
     assert!(warned(&sizeless) && !warned(&sized), "{:?}", sizeless.warnings);
 }
 

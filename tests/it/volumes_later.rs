@@ -168,7 +168,7 @@ fn a_rollout_that_waits_for_a_volume_of_the_old_pod_is_told_of_at_the_end() {
         let manifests = format!("{groups}{}", objects(&change("one")));
         let outcome =
             run("2h", "timeline: [{at: 30m, manifests: [two.yaml]}]", &manifests, &[("two.yaml", &change("two"))]);
-        outcome.warnings.texts().into_iter().find(|text| text.contains("stands still at the end"))
+        outcome.warnings.texts().into_iter().find(|text| text.contains("is stuck at the end"))
     };
     let text = told("").expect("it is told");
     assert!(text.contains("Deployment default/db") && text.contains("the volume of the claim data"), "{text}");

@@ -124,8 +124,7 @@ fn one_that_is_not_over_at_the_end_is_left_out_with_a_warning() {
     assert_eq!(summary["pods"]["wait_for_node"]["count"], 6);
     assert!(summary["about"].get("warm_up_seconds").is_none());
     let warning = summary["warnings"].to_string();
-    for words in ["scenario.yaml:6:10", "`warm_up` is 15m and the run ends at 15m: nothing is left out of its figures"]
-    {
+    for words in ["scenario.yaml:6:10", "`warm_up` (15m) is not shorter than the run (15m), so it is ignored"] {
         assert!(warning.contains(words), "{warning} {err}");
     }
 }

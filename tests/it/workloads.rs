@@ -217,7 +217,7 @@ fn a_pod_that_nothing_controls_runs_and_is_not_made_again() {
     let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
     assert_eq!(names, ["one", "two"]);
     assert!(pods.iter().all(|pod| pod.ready.is_some()));
-    assert!(outcome.warnings.iter().any(|warning| warning.starts_with("1 Pod is left out: ended, or controlled")));
+    assert!(outcome.warnings.iter().any(|warning| warning.starts_with("1 Pod is ignored: completed, or owned")));
 }
 
 fn job(kind: &str, spec: &str) -> String {

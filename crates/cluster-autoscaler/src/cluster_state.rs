@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::backoff::{Backoff, BackoffTimes};
 use super::flags::Flags;
 use super::view::{GroupActions, GroupView, NodeView};
-use nodecast_model::domain::{NodeId, SimDuration, SimTime, Symbol};
+use nodecast_model::domain::{KubernetesBehaviour, NodeId, SimDuration, SimTime, Symbol};
 
 /// How long an ended scale-down still counts in the acceptable sizes.
 const SCALE_DOWN_COUNTS: SimDuration = SimDuration::from_secs(300);
@@ -153,7 +153,7 @@ impl ClusterState {
             startup_time: flags.max_node_startup_time,
             ok_unready_count: flags.ok_total_unready_count,
             ok_unready_percentage: flags.max_total_unready_percentage,
-            upcoming_needs_request: flags.version.minor() >= 36,
+            upcoming_needs_request: flags.version.has(KubernetesBehaviour::CaUpcomingNeedsRequest),
             backoff: Backoff::new(times),
             groups: BTreeMap::new(),
             unready: 0,

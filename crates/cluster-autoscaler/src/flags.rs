@@ -12,7 +12,7 @@ use super::discovery::Discovery;
 use super::expander::{Expander, ExpanderChain};
 use super::quotas::{Limited, ResourceLimit};
 use super::similar::Similarity;
-use nodecast_model::domain::{KubernetesVersion, SimDuration, Symbol};
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, SimDuration, Symbol};
 use values::Slot;
 
 /// Flags, read.
@@ -174,12 +174,12 @@ impl Flags {
     /// The defaults of a release.
     pub fn defaults(version: KubernetesVersion) -> Self {
         let (seconds, minutes) = (SimDuration::from_secs, |minutes: i64| SimDuration::from_secs(minutes * 60));
-        let since = |minor: u8| u32::from(version.minor()) >= u32::from(minor);
-        let expander = if since(33) { Expander::LeastWaste } else { Expander::Random };
+        let expander =
+            if version.has(KubernetesBehaviour::CaLeastWasteDefault) { Expander::LeastWaste } else { Expander::Random };
         Self {
             version,
             scan_interval: seconds(10),
-            frequent_loops: since(35),
+            frequent_loops: version.has(KubernetesBehaviour::CaFrequentLoopsDefault),
             expander: ExpanderChain::single(expander),
             discovery: Discovery::default(),
             balance_similar_node_groups: false,
@@ -230,16 +230,18 @@ impl Flags {
             max_bulk_soft_taint_count: 10,
             max_bulk_soft_taint_time: seconds(3),
             write_status_configmap: true,
-            cordon_node_before_terminating: since(34),
+            cordon_node_before_terminating: version.has(KubernetesBehaviour::CaCordonDefault),
             skip_nodes_with_system_pods: true,
             skip_nodes_with_local_storage: true,
             skip_nodes_with_custom_controller_pods: true,
-            blocking_system_pod_timeout: since(33).then(|| minutes(60)),
+            blocking_system_pod_timeout: version
+                .has(KubernetesBehaviour::CaBlockingSystemPodTimeout)
+                .then(|| minutes(60)),
             min_replica_count: 0,
             daemonset_eviction_for_empty_nodes: false,
             daemonset_eviction_for_occupied_nodes: true,
             force_ds: false,
-            dynamic_resources: since(35),
+            dynamic_resources: version.has(KubernetesBehaviour::CaDynamicResources),
             bypassed_scheduler_names: Vec::new(),
             allowed_scheduler_names: Vec::new(),
             node_info_cache_expire_time: minutes(87_600 * 60),
@@ -275,12 +277,12 @@ impl Flags {
             };
             slot.set(value).map_err(|reason| error(reason, None, false))?;
         }
-        if flags.version.minor() >= 35 && !flags.dynamic_resources {
+        if version.has(KubernetesBehaviour::CaDynamicResources) && !flags.dynamic_resources {
             let flag = "enable-dynamic-resource-allocation".to_owned();
             let reason = format!("the Cluster Autoscaler {version} starts only with `true`");
             return Err(FlagError { flag, reason, names_no_flag: false, similar: None });
         }
-        if flags.version.minor() < 35 {
+        if !version.has(KubernetesBehaviour::CaNodeStartupTime) {
             // Before it had a flag of its own, this was the provision time.
             flags.max_node_startup_time = flags.max_node_provision_time;
         }
@@ -290,7 +292,7 @@ impl Flags {
     /// Where the value of a flag goes; `None` for a flag that does not exist in the release.
     fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
         use Slot::{Chain, Count, Duration, Gpu, Group, Integer, Interval, Limit, Number, Symbols, Tags, Truth};
-        let minor = self.version.minor();
+        let version = self.version;
         Some(match name {
             "scan-interval" => Interval(&mut self.scan_interval),
             "frequent-loops-enabled" => Truth(&mut self.frequent_loops),
@@ -308,15 +310,19 @@ impl Flags {
             "memory-total" => Limit(&mut self.resource_limits, Limited::Memory, 1 << 30),
             "gpu-total" => Gpu(&mut self.resource_limits),
             "max-nodes-per-scaleup" => Count(&mut self.max_nodes_per_scaleup),
-            "fastpath-binpacking-enabled" if minor >= 35 => Truth(&mut self.fastpath_binpacking),
+            "fastpath-binpacking-enabled" if version.has(KubernetesBehaviour::CaFastpathBinpacking) => {
+                Truth(&mut self.fastpath_binpacking)
+            }
             "parallel-scale-up" => Truth(&mut self.parallel_scale_up),
-            "salvo-scale-up" if minor >= 36 => Truth(&mut self.salvo_scale_up),
+            "salvo-scale-up" if version.has(KubernetesBehaviour::CaSalvoScaleUp) => Truth(&mut self.salvo_scale_up),
             "new-pod-scale-up-delay" => Duration(&mut self.new_pod_scale_up_delay),
             "expendable-pods-priority-cutoff" => Integer(&mut self.expendable_pods_priority_cutoff),
             "scale-up-from-zero" => Truth(&mut self.scale_up_from_zero),
             "enforce-node-group-min-size" => Truth(&mut self.enforce_node_group_min_size),
             "max-node-provision-time" => Duration(&mut self.max_node_provision_time),
-            "max-node-startup-time" if minor >= 35 => Duration(&mut self.max_node_startup_time),
+            "max-node-startup-time" if version.has(KubernetesBehaviour::CaNodeStartupTime) => {
+                Duration(&mut self.max_node_startup_time)
+            }
             "initial-node-group-backoff-duration" => Duration(&mut self.initial_backoff),
             "max-node-group-backoff-duration" => Duration(&mut self.max_backoff),
             "node-group-backoff-reset-timeout" => Duration(&mut self.backoff_reset),
@@ -328,7 +334,7 @@ impl Flags {
 
     fn scale_down_slot(&mut self, name: &str) -> Option<Slot<'_>> {
         use Slot::{Count, Duration, Number, OptionalDuration, Seconds, Truth};
-        let minor = self.version.minor();
+        let version = self.version;
         Some(match name {
             "scale-down-enabled" => Truth(&mut self.scale_down_enabled),
             "scale-down-unready-enabled" => Truth(&mut self.scale_down_unready_enabled),
@@ -360,7 +366,9 @@ impl Flags {
             "skip-nodes-with-system-pods" => Truth(&mut self.skip_nodes_with_system_pods),
             "skip-nodes-with-local-storage" => Truth(&mut self.skip_nodes_with_local_storage),
             "skip-nodes-with-custom-controller-pods" => Truth(&mut self.skip_nodes_with_custom_controller_pods),
-            "blocking-system-pod-distruption-timeout" if minor >= 33 => {
+            "blocking-system-pod-distruption-timeout"
+                if version.has(KubernetesBehaviour::CaBlockingSystemPodTimeout) =>
+            {
                 OptionalDuration(&mut self.blocking_system_pod_timeout)
             }
             "min-replica-count" => Count(&mut self.min_replica_count),
@@ -381,7 +389,9 @@ impl Flags {
             "force-delete-unregistered-nodes" => Truth(&mut self.force_delete_unregistered_nodes),
             "scale-from-unschedulable" => Truth(&mut self.scale_from_unschedulable),
             "startup-taint" | "ignore-taint" => Symbols(&mut self.startup_taints),
-            "startup-taint-prefix" if self.version.minor() >= 36 => Symbols(&mut self.startup_taint_prefixes),
+            "startup-taint-prefix" if self.version.has(KubernetesBehaviour::CaStartupTaintPrefix) => {
+                Symbols(&mut self.startup_taint_prefixes)
+            }
             "status-taint" => Symbols(&mut self.status_taints),
             _ => return None,
         })

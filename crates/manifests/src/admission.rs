@@ -13,12 +13,11 @@ use std::sync::Arc;
 use super::common::{metadata, resource_map};
 use super::pod::OBJECT;
 use super::security_groups::{self, SecurityGroupPolicy};
-use super::{Manifests, Namespace};
+use super::{Manifests, Namespace, lints};
 use nodecast_model::domain::quantity::Quantity;
 use nodecast_model::domain::words::counted;
 use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::domain::{Container, Labels, PodSpec, ResourceName, Resources, Symbol};
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Reader, Shape};
 use nodecast_model::text::tree::Node;
 use nodecast_model::text::{InputError, Warning};
@@ -178,35 +177,38 @@ impl Happened {
     fn warnings(self) -> Vec<Warning> {
         let proxies = self.proxies.into_iter().map(|(mesh, count)| {
             let workloads = counted(count as u64, "workload", "workloads");
-            format!("{mesh} adds its proxy to the pods of {workloads}, which so request more than their templates say")
+            let text = format!(
+                "{mesh} injects a sidecar into the pods of {workloads}, so they request more than their templates"
+            );
+            Warning::from_lint(&lints::SIDECAR_PROXY, text)
         });
-        let warning = |text: String| Warning::new(text).with_effect(Effect::MayChangeAnswer);
+        let refused = self.refused.into_iter().map(|text| Warning::from_lint(&lints::LIMIT_RANGE_REJECTS, text));
         let with_groups = self.with_groups.into_iter().filter_map(|(enis, count)| about_groups(enis, count));
-        proxies.chain(self.refused).map(warning).chain(with_groups).collect()
+        proxies.chain(refused).chain(with_groups).collect()
     }
 }
 
 /// What is to be said of so many templates that a SecurityGroupPolicy selects.
 fn about_groups(pod_enis: Option<bool>, count: usize) -> Option<Warning> {
     let workloads = counted(count as u64, "workload", "workloads");
-    let (text, effect) = match pod_enis {
+    let (text, lint) = match pod_enis {
         Some(true) => return None,
         None => (
             format!(
                 "SecurityGroupPolicies select the pods of {workloads}, which so request a branch network interface (`vpc.amazonaws.com/pod-eni`): \
                  no DaemonSet `aws-node` says whether `ENABLE_POD_ENI` is on, and it is taken to be"
             ),
-            Effect::MayChangeAnswer,
+            &lints::POD_ENI_ASSUMED,
         ),
         Some(false) => (
             format!(
                 "SecurityGroupPolicies select the pods of {workloads}, which request no branch network interface here, for the DaemonSet `aws-node` \
                  has no `ENABLE_POD_ENI: \"true\"`; in a cluster they request one all the same, which no node has then, and wait"
             ),
-            Effect::ChangesAnswer,
+            &lints::POD_ENI_OFF,
         ),
     };
-    Some(Warning::new(text).with_effect(effect))
+    Some(Warning::from_lint(lint, text))
 }
 
 impl Rules<'_> {
@@ -231,7 +233,7 @@ impl Rules<'_> {
             let init = own.init_containers.iter_mut().map(|init| &mut init.container);
             own.containers.iter_mut().chain(init).for_each(|container| limit(container, range));
             if let Some(why) = refused(&own, range) {
-                happened.refused.insert(format!("LimitRange {} refuses the pods of {kind} {name}: {why}", range.name));
+                happened.refused.insert(format!("LimitRange {} rejects the pods of {kind} {name}: {why}", range.name));
                 own.refused = Some(Symbol::new(&format!("LimitRange {}: {why}", range.name)));
             }
             changed = Some(own);

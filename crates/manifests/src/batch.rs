@@ -6,6 +6,7 @@ use super::bounds::replicas;
 use super::common::{count, instant, metadata, metadata_and_life};
 use super::job_status;
 use super::pod::{OBJECT, controlling, template};
+use crate::lints;
 use nodecast_model::domain::cron::CronProblem;
 use nodecast_model::domain::pod::OwnerKind;
 use nodecast_model::domain::workload::{Concurrency, CronJob, Job, JobConclusion, JobMaker, JobSpec, JobStatus};
@@ -233,7 +234,7 @@ fn ignores_disruptions<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Res
         if text("action") == Some("Ignore") && conditions.iter().any(of_disruption) {
             ignores = true;
         } else {
-            reader.left_out(rule.at, "this rule of `podFailurePolicy` is not simulated", "");
+            reader.left_out(&lints::POD_FAILURE_RULE, rule.at, "this rule of `podFailurePolicy` is not simulated", "");
         }
     }
     Ok(ignores)

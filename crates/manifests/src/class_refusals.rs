@@ -3,6 +3,7 @@
 //! Source: Karpenter AWS provider v1.13 `pkg/apis/v1/ec2nodeclass.go`, the rules of `AMISelectorTerms`, `AMISelectorTerm`, `Kubelet` and
 //! `EC2NodeClass`; those of the kubelet are in v1beta1 and, as a webhook, in v1alpha5 too.
 
+use crate::lints;
 use nodecast_model::domain::node_pool::AmiFamily;
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::Reader;
@@ -51,6 +52,7 @@ pub(super) fn check_family(
 /// A v1 class has to say which images it takes.
 pub(super) fn warn_of_no_images(reader: &mut Reader<'_>, at: Location, family: AmiFamily) {
     reader.warn(
+        &lints::CLASS_WITHOUT_IMAGES,
         at,
         "an EC2NodeClass of `karpenter.k8s.aws/v1` has no `amiSelectorTerms`, which is required there",
         &format!("taken as {family:?}, which no newer image replaces"),

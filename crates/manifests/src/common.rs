@@ -1,5 +1,6 @@
 //! Parts that many kinds of object share: metadata, labels, selectors, resources, taints.
 
+use crate::lints;
 use nodecast_model::domain::labels::{SelectorExpression, SelectorOperator};
 use nodecast_model::domain::pod::IntOrPercent;
 use nodecast_model::domain::symbol::well_known;
@@ -66,9 +67,8 @@ pub(super) fn metadata<'n, 's>(
 ) -> Result<Metadata<'n, 's>, InputError> {
     let (metadata, life) = metadata_and_life(reader, node)?;
     if let Some(at) = node.and_then(|node| node.get("deletionTimestamp")).filter(|_| life.deleting).map(|own| own.at) {
-        let message =
-            "`deletionTimestamp` of metadata is not simulated: the object is taken as if it were not being deleted";
-        reader.left_out(at, message, "");
+        let message = "`metadata.deletionTimestamp` is ignored: the object is treated as not being deleted";
+        reader.left_out(&lints::DELETION_TIMESTAMP, at, message, "");
     }
     Ok(metadata)
 }

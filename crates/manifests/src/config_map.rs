@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 
 use super::common::metadata;
+use crate::lints;
 use nodecast_model::domain::GroupRanks;
 use nodecast_model::domain::Symbol;
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::{Effect, listed};
+use nodecast_model::text::error::listed;
 use nodecast_model::text::reader::Reader;
 use nodecast_model::text::tree::Node;
 
@@ -42,7 +43,7 @@ pub(super) fn warn_of_sharing<'s>(reader: &mut Reader<'s>, object: &Node<'s>) {
     let message =
         format!("`{key}` of a device plugin's ConfigMap is not simulated: each GPU is one device, for one pod");
     let help = "put nodes that have the plugin into the scenario (`init --from`), or tags of node groups and NodeOverlays that say how many devices there are";
-    reader.note(Effect::ChangesAnswer, at, message, "left out", help);
+    reader.warn(&lints::GPU_SHARING, at, message, "left out", help);
 }
 
 /// The names of the profiles of a KubeSchedulerConfiguration that a ConfigMap holds for a scheduler of one's own; `None` if it holds none.
@@ -75,7 +76,7 @@ pub(super) fn warn_of_scheduler<'s>(reader: &mut Reader<'s>, object: &Node<'s>) 
         name.unwrap_or_default()
     );
     let help = "if that scheduler places most pods, add the KubeSchedulerConfiguration as a manifest of its own: then it places all pods";
-    reader.note(Effect::MayChangeAnswer, node.at, message, "not used", help);
+    reader.warn(&lints::SECOND_SCHEDULER, node.at, message, "not used", help);
 }
 
 /// Regular expressions for names of groups, by rank; the higher ranks are preferred.
@@ -100,7 +101,13 @@ pub(super) fn group_ranks<'s>(
     let stated = object.get("data").and_then(|data| data.get("priorities"));
     let Some(text) = stated.and_then(Node::as_text) else {
         let message = format!("the ConfigMap {NAME} has no `priorities`");
-        reader.note(Effect::MayChangeAnswer, object.at, message, "ranks nothing", "state them under `data`, as text");
+        reader.warn(
+            &lints::EXPANDER_PRIORITIES,
+            object.at,
+            message,
+            "ranks nothing",
+            "state them under `data`, as text",
+        );
         return Ok(None);
     };
     let at = stated.map_or(object.at, |node| node.at);
@@ -115,7 +122,7 @@ pub(super) fn group_ranks<'s>(
             let first = reason.lines().next().unwrap_or_default().to_owned();
             let message = format!("the priorities of the ConfigMap {NAME} cannot be read: {first}");
             let help = "write ranks with lists of regular expressions: `10: [spot.*]`";
-            reader.note(Effect::MayChangeAnswer, at, message, "ranks nothing", help);
+            reader.warn(&lints::EXPANDER_PRIORITIES, at, message, "ranks nothing", help);
             Ok(None)
         }
     }

@@ -2,6 +2,7 @@
 
 use super::common::resource_map;
 use super::fractions;
+use crate::lints;
 use nodecast_model::domain::pod::{HostPort, InitContainer, Probe};
 use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::{Container, Resources, SimDuration, Symbol};
@@ -220,7 +221,7 @@ fn probe<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Probe, InputErr
 /// How long the hook before the end sleeps; of a hook that runs something else that is not known.
 fn pre_stop<'s>(reader: &mut Reader<'s>, lifecycle: &Node<'s>) -> SimDuration {
     if let Some(hook) = lifecycle.get("postStart") {
-        reader.left_out(hook.at, "`postStart` is not simulated: it takes no time", "");
+        reader.left_out(&lints::POST_START, hook.at, "`postStart` is not simulated; assuming it takes no time", "");
     }
     let Some(hook) = lifecycle.get("preStop") else { return SimDuration::ZERO };
     let stated = hook.get("sleep").and_then(|sleep| sleep.get("seconds")).and_then(Node::as_text);
@@ -231,7 +232,12 @@ fn pre_stop<'s>(reader: &mut Reader<'s>, lifecycle: &Node<'s>) -> SimDuration {
     match stated.or(slept).and_then(|seconds| seconds.parse::<u32>().ok()) {
         Some(seconds) => SimDuration::from_secs(i64::from(seconds)),
         None => {
-            reader.left_out(hook.at, "how long this hook takes is not known: it takes no time", "");
+            reader.left_out(
+                &lints::PRE_STOP,
+                hook.at,
+                "the duration of this hook is unknown; assuming it takes no time",
+                "",
+            );
             SimDuration::ZERO
         }
     }

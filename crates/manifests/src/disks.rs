@@ -1,11 +1,11 @@
 //! What the EBS volumes of nodes are ordered as: type, I/O operations and throughput.
 
 use super::bounds::volume_type;
+use crate::lints;
 use nodecast_model::domain::Symbol;
 use nodecast_model::domain::node_pool::AmiFamily;
 use nodecast_model::domain::volumes::{DiskClass, NodeVolume, ebs_iops, ebs_sizes};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 
 /// What an object calls the properties of a volume, and what it takes for those that it does not state.
@@ -196,7 +196,7 @@ pub(super) fn additional<'s>(
         let name = fields.optional("volumeName", |n, what| reader.text(n, what))?.filter(|name| !name.is_empty());
         let Some(name) = name.filter(|_| size > 0) else {
             let message = "eksctl makes no additional volume without `volumeName` and `volumeSize`";
-            reader.note(Effect::MayChangeAnswer, node.at, message, "not made", "state both, or take the volume out");
+            reader.warn(&lints::EKSCTL_VOLUME, node.at, message, "not made", "state both, or take the volume out");
             continue;
         };
         if devices.contains(&name) {

@@ -15,9 +15,10 @@ use super::node_group::{
     propagate, sizes, suspends_zone_rebalance, taints,
 };
 use super::{disks, fargate};
+use crate::lints;
 use nodecast_model::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup};
 use nodecast_model::domain::node_pool::{AmiFamily, ClusterInfo};
-use nodecast_model::domain::{KubernetesVersion, Labels, Symbol};
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, Labels, Symbol};
 use nodecast_model::fargate::Profile;
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
@@ -193,9 +194,6 @@ fn plugin<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Network
     Ok(plugin)
 }
 
-/// The release from which eksctl starts groups on Amazon Linux 2023 unless told otherwise.
-const FIRST_WITH_AL2023: u8 = 30;
-
 /// Families of machine images by the names that eksctl gives them.
 pub const FAMILIES: &[(&str, AmiFamily)] = &[
     ("AmazonLinux2", AmiFamily::AL2),
@@ -235,7 +233,12 @@ fn node_group<'s>(
     if let Some(node) = fields.get("instancesDistribution") {
         if managed {
             let message = "`instancesDistribution` of a managed node group is not simulated: it has none in EKS either";
-            reader.left_out(node.at, message, "state `instanceTypes` and `spot`, or move the group to `nodeGroups`");
+            reader.left_out(
+                &lints::MANAGED_DISTRIBUTION,
+                node.at,
+                message,
+                "state `instanceTypes` and `spot`, or move the group to `nodeGroups`",
+            );
         } else {
             let mixed = distribution(reader, node)?;
             (purchase, capacity_rebalance) = (mixed.instances, mixed.capacity_rebalance);
@@ -356,6 +359,6 @@ fn ami_family(reader: &Reader<'_>, fields: Fields<'_, '_>, cluster: &ClusterInfo
     if let Some(family) = fields.optional("amiFamily", |n, what| reader.choice(n, what, FAMILIES))? {
         return Ok(family);
     }
-    let older = kubernetes(cluster).is_some_and(|version| version.minor() < FIRST_WITH_AL2023);
+    let older = kubernetes(cluster).is_some_and(|version| !version.has(KubernetesBehaviour::EksctlAmazonLinux2023));
     Ok(if older { AmiFamily::AL2 } else { AmiFamily::AL2023 })
 }

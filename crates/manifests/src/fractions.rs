@@ -1,7 +1,7 @@
 //! Amounts of bytes that are not whole, most often memory with the suffix of CPU.
 
+use super::lints;
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::Reader;
 use nodecast_model::text::tree::Node;
 
@@ -26,15 +26,15 @@ pub(super) fn warn<'s>(reader: &mut Reader<'s>, amounts: &Node<'s>, key: &str) -
             continue;
         }
         let shown: String = node.as_text().unwrap_or_default().chars().take(40).collect();
-        let (effect, help) = match shown.strip_suffix('m') {
-            _ if nanos >= TOO_SMALL * BYTE => (Effect::Harmless, "write whole bytes".to_owned()),
-            Some(number) => (Effect::ChangesAnswer, format!("did you mean `{number}M` or `{number}Mi`?")),
-            None => (Effect::ChangesAnswer, "write for example `512Mi`".to_owned()),
+        let (lint, help) = match shown.strip_suffix('m') {
+            _ if nanos >= TOO_SMALL * BYTE => (&lints::ROUNDED_BYTES, "write whole bytes".to_owned()),
+            Some(number) => (&lints::FRACTIONAL_BYTES, format!("did you mean `{number}M` or `{number}Mi`?")),
+            None => (&lints::FRACTIONAL_BYTES, "write for example `512Mi`".to_owned()),
         };
         let bytes = (nanos + BYTE - 1) / BYTE;
         let unit = if bytes == 1 { "byte" } else { "bytes" };
         let message = format!("fractional byte value `{shown}` of `{name}` under `{key}`: it counts as {bytes} {unit}");
-        reader.note(effect, node.at, message, "no whole number of bytes", &help);
+        reader.warn(lint, node.at, message, "not a whole number of bytes", &help);
     }
     Ok(())
 }

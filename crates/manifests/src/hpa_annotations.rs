@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{hpa, hpa_old};
+use crate::lints;
 use nodecast_model::domain::hpa::{Behavior, MetricSpec};
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::Reader;
@@ -45,8 +46,9 @@ fn annotation<'s>(reader: &mut Reader<'s>, object: &Node<'s>, key: &str) -> Opti
     match read.filter(|value| value.is_object() == (key == BEHAVIOR) && value.is_array() == (key == METRICS)) {
         Some(value) => Some(tree(value, node.at)),
         None => {
-            let message = format!("the annotation `{key}` is not JSON of its form: the API server passes over it");
+            let message = format!("the annotation `{key}` is not valid JSON for its schema; the API server ignores it");
             reader.warn(
+                &lints::HPA_ANNOTATION,
                 node.at,
                 message,
                 "cannot be read",

@@ -10,6 +10,7 @@ use super::hpa::{behavior, int32};
 use super::keda_keys::METADATA_KEYS;
 use super::pod::OBJECT;
 use super::rollout::scaled_kind;
+use crate::lints;
 use nodecast_model::domain::cron::CronWindow;
 use nodecast_model::domain::hpa::ScaleTargetRef;
 use nodecast_model::domain::keda::{
@@ -19,7 +20,7 @@ use nodecast_model::domain::keda::{
 use nodecast_model::domain::selector_text::parse_selector;
 use nodecast_model::domain::{Labels, Quantity, Symbol};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::{Effect, nearest};
+use nodecast_model::text::error::nearest;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::Node;
 use nodecast_replicas::keda::{Formula, valid_fallback};
@@ -154,7 +155,7 @@ fn annotations<'s>(
             |near| format!("did you mean `autoscaling.keda.sh/{near}`?"),
         );
         let message = format!("KEDA knows no annotation `autoscaling.keda.sh/{shown}`");
-        reader.warn(entry.key_at, message, "ignored", &help);
+        reader.warn(&lints::KEDA_ANNOTATION, entry.key_at, message, "ignored", &help);
     }
     Ok(ScalingAnnotations::read(&meta.annotations))
 }
@@ -230,10 +231,9 @@ fn advanced<'s>(reader: &mut Reader<'s>, node: &Node<'s>, result: &mut ScaledObj
         result.scaling_modifiers = modifiers(reader, node, &result.triggers)?;
         if result.fallback.is_some() && valid_fallback(result).is_none() {
             let at = node.get("target").map_or(node.at, |target| target.at);
-            let message =
-                "the `fallback` never counts: with a formula KEDA takes one only if `target` is a whole number";
+            let message = "the `fallback` is never used: with a formula, KEDA requires a whole-number `target`";
             let help = "state the formula's `target` as a whole number, and scale the formula to match";
-            reader.warn(at, message, "not a whole number", help);
+            reader.warn(&lints::KEDA_FALLBACK, at, message, "not a whole number", help);
         }
     }
     Ok(())
@@ -396,9 +396,9 @@ fn source(
     };
     let read = match TriggerSource::read(kind, given, metric_type) {
         Err(TriggerProblem::Missing(key)) if from_variable(key) => {
-            let message = format!("`{key}` of a trigger of the type `{kind}` stands in the environment of a container");
-            let help = "write it into the metadata, or state the trigger's values under `external_metrics`; until then it scales nothing";
-            reader.note(Effect::ChangesAnswer, metadata.at, message, "not known here", help);
+            let message = format!("`{key}` of this `{kind}` trigger is read from a container's environment");
+            let help = "set it in the metadata, or provide the trigger's values under `external_metrics`; until then it never scales";
+            reader.warn(&lints::TRIGGER_FROM_ENVIRONMENT, metadata.at, message, "not known here", help);
             TriggerSource::outside(kind, given)
         }
         read => read,
@@ -406,7 +406,7 @@ fn source(
     if matches!(&read, Ok(TriggerSource::Kafka(kafka)) if kafka.topic.is_none()) && from_variable("topic") {
         let message = format!("`topic` of a trigger of the type `{kind}` stands in the environment of a container");
         let help = "write it into the metadata; until then the lag of every topic of the group counts";
-        reader.note(Effect::MayChangeAnswer, metadata.at, message, "not known here", help);
+        reader.warn(&lints::KAFKA_TOPIC_FROM_ENVIRONMENT, metadata.at, message, "not known here", help);
     }
     let read =
         read.and_then(|source| if kind == "rabbitmq" { check_rabbit_mq(given).map(|()| source) } else { Ok(source) });
@@ -455,7 +455,7 @@ fn warn_about_keys<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>, kind: &str)
         let shown: String = key.chars().take(80).collect();
         if key == "partitionLimitation" {
             let message = format!("`{shown}` of a trigger of the type `{kind}` is not simulated: all partitions count");
-            reader.left_out(entry.key_at, message, "");
+            reader.left_out(&lints::KAFKA_PARTITIONS, entry.key_at, message, "");
             continue;
         }
         let all = keys.read.iter().chain(keys.without_effect).copied();
@@ -467,7 +467,7 @@ fn warn_about_keys<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>, kind: &str)
         if entry.edited {
             return Err(reader.error(entry.key_at, message).because("not a key here").help(help));
         }
-        reader.warn(entry.key_at, message, "ignored", &help);
+        reader.warn(&lints::TRIGGER_KEY, entry.key_at, message, "ignored", &help);
     }
     Ok(())
 }
@@ -488,8 +488,8 @@ fn warn_about_target<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>) -> Result
         }
         None => (metadata.at, format!("write `{TARGET}` into the metadata: what the scaler answers in a cluster")),
     };
-    let message = format!("an external trigger without `{TARGET}`: its target is taken to be 1");
-    reader.note(Effect::MayChangeAnswer, at, message, "no target here", &help);
+    let message = format!("external trigger without `{TARGET}`: assuming a target of 1");
+    reader.warn(&lints::EXTERNAL_TARGET, at, message, "no target here", &help);
     Ok(())
 }
 
@@ -499,16 +499,16 @@ fn warn_about_outside(reader: &mut Reader<'_>, kind: &Node<'_>, metadata: &Node<
     if !(outside.is_documented() || TriggerSource::TYPES.contains(&outside.kind.as_str())) {
         let known = TriggerSource::TYPES.into_iter().chain(OutsideTrigger::types());
         let help = nearest(outside.kind.as_str(), known).map_or_else(
-            || "state its values under `external_metrics`; until then it scales nothing".to_owned(),
+            || "provide its values under `external_metrics`; until then it never scales".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );
-        let message = format!("KEDA documents no trigger of the type `{shown}`");
-        reader.note(Effect::MayChangeAnswer, kind.at, message, "not known", &help);
+        let message = format!("unknown trigger type `{shown}`");
+        reader.warn(&lints::UNKNOWN_TRIGGER, kind.at, message, "not known", &help);
     }
     if outside.target.is_none() {
         let message = format!("a trigger of the type `{shown}` without a target: it is taken to be 1");
         let help = "write the target into the metadata";
-        reader.note(Effect::MayChangeAnswer, metadata.at, message, "no target here", help);
+        reader.warn(&lints::EXTERNAL_TARGET, metadata.at, message, "no target here", help);
     }
 }
 
@@ -566,8 +566,8 @@ fn check_trigger_query(reader: &mut Reader<'_>, node: &Node<'_>) -> Result<(), I
                 "a query may contain {SUPPORTED}; state the trigger's values under `external_metrics`, until then it scales nothing"
             );
             let because = format!("at character {} of this query", error.position);
-            let message = format!("the query is not answered: {}", error.problem);
-            reader.note(Effect::ChangesAnswer, node.at, message, &because, &help);
+            let message = format!("unsupported query: {}", error.problem);
+            reader.warn(&lints::QUERY_NOT_ANSWERED, node.at, message, &because, &help);
             Ok(())
         }
     }

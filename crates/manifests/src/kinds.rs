@@ -9,8 +9,9 @@ use super::{
     legacy, monitor, names, network_plugin, node, node_claim, node_class, node_overlay, node_pool, pod, quota,
     replica_set, rollout, scheduler, security_groups, storage, vertical, workloads,
 };
+use crate::lints;
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::{Effect, listed, nearest};
+use nodecast_model::text::error::{listed, nearest};
 use nodecast_model::text::reader::Reader;
 use nodecast_model::text::tree::{Node, NodeKind};
 
@@ -82,7 +83,7 @@ pub const WITHOUT_EFFECT: &[&str] = &[
     "WorkloadEntry",
 ];
 
-const PODS: &str = "its pods are left out";
+const PODS: &str = "its pods are ignored";
 const NO_DEVICES: &str = "no node has devices, so pods with resource claims stay Pending (since Kubernetes 1.33); waits may be too long \
     and the cost too low";
 /// How the warning of a kind that is in no list begins.
@@ -167,7 +168,7 @@ fn one<'s>(
         let message = "hooks of Helm that an install does not run are left out: tests, and what is for an upgrade, a rollback or a deletion";
         let because = format!("`{}`", hook.chars().take(80).collect::<String>());
         let help = "`helm template --no-hooks` prints none; to run one, take the annotation `helm.sh/hook` off";
-        reader.warn(node.at, message, &because, help);
+        reader.warn(&lints::HELM_HOOK, node.at, message, &because, help);
         return Ok(());
     }
     check_api_version(reader, object, kind);
@@ -273,7 +274,13 @@ fn check_api_version(reader: &mut Reader<'_>, object: &Node<'_>, kind: &str) {
     }
     let shown: String = stated.chars().take(80).collect();
     let message = format!("{kind} has no API version `{shown}`: it is read as `{}`", versions[0]);
-    reader.warn(node.at, message, "not known", &format!("known are {}", listed(versions.iter().copied())));
+    reader.warn(
+        &lints::API_VERSION,
+        node.at,
+        message,
+        "not known",
+        &format!("known are {}", listed(versions.iter().copied())),
+    );
 }
 
 /// Warns about a kind that is not read, unless it changes nothing.
@@ -282,12 +289,12 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
     match foreign(group, kind) {
         Some(Foreign::MakesPods) => {
             let message = format!("{kind} ({group}) is not simulated: {PODS}");
-            return reader.note(Effect::ChangesAnswer, at, message, "left out", "");
+            return reader.warn(&lints::CONTROLLER_NOT_SIMULATED, at, message, "left out", "");
         }
         Some(Foreign::Scales) => {
-            let message = format!("{kind} ({group}) is not simulated: what it scales keeps its replicas");
+            let message = format!("{kind} ({group}) is not simulated: its target keeps a fixed replica count");
             let help = "write it as a ScaledObject of `keda.sh/v1alpha1`, which is";
-            return reader.note(Effect::ChangesAnswer, at, message, "left out", help);
+            return reader.warn(&lints::SCALER_NOT_SIMULATED, at, message, "left out", help);
         }
         Some(Foreign::Renders) => return not_rendered(reader, object, group, kind),
         Some(Foreign::Quiet) => return,
@@ -296,20 +303,25 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str)
     if is_namesake(group, kind) {
         let shown: String = group.chars().take(80).collect();
         let help = consequence(object);
-        return reader.left_out(at, format!("the {kind} of {shown} is not Kubernetes' own"), help);
+        return reader.left_out(
+            &lints::KIND_NOT_SIMULATED,
+            at,
+            format!("`{kind}` in {shown} is not the Kubernetes built-in kind"),
+            help,
+        );
     }
     if WITHOUT_EFFECT.contains(&kind) {
         return;
     }
     if let Some((_, consequence)) = NOT_SIMULATED.iter().find(|(name, _)| *name == kind) {
-        reader.left_out(at, format!("{kind} is not simulated: {consequence}"), "");
+        reader.left_out(&lints::KIND_NOT_SIMULATED, at, format!("{kind} is not simulated: {consequence}"), "");
         return;
     }
     let shown: String = kind.chars().take(80).collect();
     let known = READ.iter().chain(WITHOUT_EFFECT).copied().chain(NOT_SIMULATED.iter().map(|(name, _)| *name));
     let help =
         nearest(kind, known).map_or_else(|| consequence(object).to_owned(), |near| format!("did you mean `{near}`?"));
-    reader.left_out(at, format!("{UNKNOWN_KIND} `{shown}`"), &help);
+    reader.left_out(&lints::UNKNOWN_KIND, at, format!("{UNKNOWN_KIND} `{shown}`"), &help);
 }
 
 /// Warns of what another program makes of an object; a cluster that keeps the object has that too.
@@ -318,17 +330,17 @@ fn not_rendered(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &
         return;
     }
     let at = object.get("kind").map_or(object.at, |node| node.at);
-    let help = format!("hand over the output of {}", renderer(group, kind).unwrap_or_default());
+    let help = format!("pass the output of {} instead", renderer(group, kind).unwrap_or_default());
     let message = format!("what {kind} ({group}) renders is not read: {PODS}");
-    reader.note(Effect::ChangesAnswer, at, message, "not rendered", &help);
+    reader.warn(&lints::NOT_RENDERED, at, message, "not rendered", &help);
 }
 
 /// What an object of which nothing is known is taken to come to.
 fn consequence(object: &Node<'_>) -> &'static str {
     if object.get("spec").is_some_and(speaks_of_pods) {
-        "it may make pods of its own, which are left out"
+        "it may create pods, which are ignored"
     } else {
-        "it is taken to change neither capacity, cost nor latency"
+        "assuming it does not affect capacity, cost, or latency"
     }
 }
 
@@ -363,7 +375,7 @@ mod tests {
                 format!("apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\nspec: {{replicas: {{min: 5}}}}\n");
             let read = read_manifests(&Source::new("a.yaml", text)).unwrap();
             let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
-            assert!(warning.message().ends_with("what it scales keeps its replicas"), "{warning}");
+            assert!(warning.message().ends_with("its target keeps a fixed replica count"), "{warning}");
             assert!(warning.way_out().is_some_and(|help| help.contains("keda.sh/v1alpha1")), "{warning}");
         }
     }

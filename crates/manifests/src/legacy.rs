@@ -8,10 +8,10 @@ use super::node_class::{UNKNOWN_IMAGES, ami_family, block_devices, kubelet, spel
 use super::node_pool::{requirements, weight};
 use super::pod::OBJECT;
 use super::restricted::{Stating, labels_of_nodes};
+use crate::lints;
 use nodecast_model::domain::node_pool::{AmiFamily, ConsolidationPolicy, Disruption};
 use nodecast_model::domain::{NodeClass, NodePool, SimDuration, Symbol};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::Node;
 
@@ -157,7 +157,7 @@ fn aws_settings<'s>(reader: &mut Reader<'s>, node: &Node<'s>, mut class: NodeCla
     let unknown = class.ami_architectures.is_empty() && !class.ami_family.is_windows();
     if let Some(node) = fields.get("amiSelector").filter(|_| unknown) {
         let help = "restrict `kubernetes.io/arch` in the Provisioner's requirements";
-        reader.note(Effect::MayChangeAnswer, node.at, UNKNOWN_IMAGES, "images unknown", help);
+        reader.warn(&lints::UNKNOWN_IMAGES, node.at, UNKNOWN_IMAGES, "images unknown", help);
     }
     Ok(class)
 }

@@ -28,6 +28,7 @@ mod keda_keys;
 mod kinds;
 mod known_kinds;
 mod legacy;
+pub mod lints;
 mod load_balancers;
 mod monitor;
 mod names;
@@ -272,7 +273,9 @@ pub fn read_documents<'s>(
     let mut manifests = Manifests::default();
     if documents.is_empty() {
         let text = format!("`{}` holds no object: it changes nothing", source.name);
-        manifests.warnings.push(Warning::new(text).help("leave the file out, or write objects into it"));
+        manifests
+            .warnings
+            .push(Warning::from_lint(&lints::EMPTY_FILE, text).help("leave the file out, or write objects into it"));
         return Ok(manifests);
     }
     for document in documents {

@@ -6,12 +6,12 @@ use super::class_refusals::{check_alias, check_family, check_kubelet, warn_of_no
 use super::common::{labels, metadata, resources};
 use super::disks::{KARPENTER, ordered};
 use super::user_data::kubelet_settings;
+use crate::lints;
 use nodecast_model::auto_mode;
 use nodecast_model::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
 use nodecast_model::domain::volumes::DiskClass;
 use nodecast_model::domain::{NodeClass, Symbol, well_known};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::{Location, Node};
 
@@ -120,8 +120,8 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     read_status(object, &mut class);
     let unknown = class.ami_architectures.is_empty() && !class.ami_family.is_windows();
     if let Some(at) = selector.filter(|_| unknown) {
-        reader.note(
-            Effect::MayChangeAnswer,
+        reader.warn(
+            &lints::UNKNOWN_IMAGES,
             at,
             UNKNOWN_IMAGES,
             "images unknown",
@@ -258,8 +258,7 @@ pub(super) fn ami_family(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<
 }
 
 /// What is said where the images behind a selector are not known.
-pub(super) const UNKNOWN_IMAGES: &str =
-    "the images that an AMI selector finds are not known: every architecture is assumed";
+pub(super) const UNKNOWN_IMAGES: &str = "the images this AMI selector finds are unknown; assuming every architecture";
 
 /// The architectures that these texts spell out, of the names, parameters and tags of one image or of several.
 pub(super) fn spelled_out<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<Symbol> {
@@ -419,8 +418,8 @@ pub(super) fn block_devices<'s>(
         let size_bytes = match size {
             Some(node) => volume_size(reader, node)?,
             None => {
-                let message = "a block device without `volumeSize` has the size of its snapshot, which is not known";
-                reader.note(Effect::MayChangeAnswer, node.at, message, "20Gi assumed", "add `volumeSize`");
+                let message = "unknown size: a block device without `volumeSize` gets the size of its snapshot";
+                reader.warn(&lints::VOLUME_SIZE_UNKNOWN, node.at, message, "20Gi assumed", "add `volumeSize`");
                 ASSUMED_VOLUME_BYTES
             }
         };

@@ -1,13 +1,13 @@
 //! Node groups: how a mixed instances policy becomes part of a `NodeGroup`, and what is common to all who write one.
 
 use super::common::{count, taint_effect};
+use crate::lints;
 use nodecast_model::catalog::Region;
 use nodecast_model::domain::node_group::{InstancesDistribution, SpotStrategy};
 use nodecast_model::domain::node_pool::AmiFamily;
 use nodecast_model::domain::symbol::well_known;
-use nodecast_model::domain::{KubernetesVersion, Labels, Symbol, Taint};
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, Labels, Symbol, Taint};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::{Entry, Location, Node, NodeKind};
 
@@ -39,8 +39,7 @@ pub const STRATEGIES: &[(&str, SpotStrategy)] = &[
 
 /// The Spot strategy of managed groups: it changed with the clusters of Kubernetes 1.28.
 pub(super) fn managed_spot_strategy(kubernetes: Option<KubernetesVersion>) -> SpotStrategy {
-    const FIRST_WITH_PRICES: u8 = 28;
-    if kubernetes.is_some_and(|version| version.minor() < FIRST_WITH_PRICES) {
+    if kubernetes.is_some_and(|version| !version.has(KubernetesBehaviour::ManagedSpotByPrice)) {
         SpotStrategy::CapacityOptimized
     } else {
         SpotStrategy::PriceCapacityOptimized
@@ -119,7 +118,7 @@ pub fn check_architectures(
     let why = format!(
         "{message}; an image has one architecture, so that instances of the others do not start unless the group has a launch template for each"
     );
-    reader.note(Effect::MayChangeAnswer, at, why, "", "make a group for each architecture");
+    reader.warn(&lints::MIXED_ARCHITECTURES, at, why, "", "make a group for each architecture");
     Ok(())
 }
 
@@ -151,7 +150,7 @@ pub fn check_volume(
         return Err(reader.error(at, message).because("EC2 refuses such a volume").help(help));
     }
     let why = format!("{message}: with it EC2 launches no instance");
-    reader.note(Effect::MayChangeAnswer, at, why, "", &help);
+    reader.warn(&lints::SMALL_VOLUME, at, why, "", &help);
     Ok(())
 }
 
@@ -187,7 +186,13 @@ pub(super) fn suspends_zone_rebalance<'s>(
     let Some(node) = fields.get("asgSuspendProcesses") else { return Ok(false) };
     if managed {
         let help = "move the group to `nodeGroups`, or remove it";
-        reader.warn(node.at, "a managed node group has no `asgSuspendProcesses` in eksctl", "ignored", help);
+        reader.warn(
+            &lints::SUSPENDED_PROCESSES_MANAGED,
+            node.at,
+            "a managed node group has no `asgSuspendProcesses` in eksctl",
+            "ignored",
+            help,
+        );
         return Ok(false);
     }
     let mut suspended = false;
@@ -198,9 +203,9 @@ pub(super) fn suspends_zone_rebalance<'s>(
             process => {
                 let shown: String = process.chars().take(80).collect();
                 let message = format!(
-                    "the suspended process `{shown}` of an Auto Scaling group goes on here: `AZRebalance` alone can be suspended"
+                    "suspended process `{shown}` still runs in the simulation; only `AZRebalance` can be suspended"
                 );
-                reader.left_out(item.at, message, "");
+                reader.left_out(&lints::SUSPENDED_PROCESS, item.at, message, "");
             }
         }
     }

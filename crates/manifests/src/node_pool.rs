@@ -4,6 +4,7 @@ use super::bounds::{int_or_share, span};
 use super::common::{current_label, labels, metadata_and_life, resources, symbols, taints};
 use super::offered::{warn_of_unknown_label, warn_of_unknown_values};
 use super::restricted::{Stating, labels_of_nodes, may_state};
+use crate::lints;
 use nodecast_model::auto_mode;
 use nodecast_model::domain::cron::CronSchedule;
 use nodecast_model::domain::labels::normalized_key;
@@ -12,7 +13,6 @@ use nodecast_model::domain::requirements::Operator;
 use nodecast_model::domain::words::counted;
 use nodecast_model::domain::{NodePool, Requirement, SimDuration, Symbol};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::{Node, NodeKind};
 
@@ -167,7 +167,7 @@ fn is_dropped<'s>(
     if entry.edited {
         return Err(reader.error(entry.key_at, message).because("setting it changes nothing").help(help));
     }
-    reader.warn(entry.key_at, message, "has no effect", &help);
+    reader.warn(&lints::BETA_KEY, entry.key_at, message, "has no effect", &help);
     Ok(true)
 }
 
@@ -185,6 +185,7 @@ fn warn_of_older_name<'s>(reader: &mut Reader<'s>, object: &Node<'s>, disruption
     if let Some(node) = policy.filter(|_| is_v1) {
         let message = "`karpenter.sh/v1` has no consolidationPolicy `WhenUnderutilized`";
         reader.warn(
+            &lints::BETA_POLICY,
             node.at,
             message.to_owned(),
             "its name in v1beta1",
@@ -198,6 +199,7 @@ fn warn_of_what_is_required<'s>(reader: &mut Reader<'s>, object: &Node<'s>, disr
     let is_v1 = object.get("apiVersion").and_then(Node::as_text) == Some("karpenter.sh/v1");
     if is_v1 && disruption.get("consolidateAfter").is_none() {
         reader.warn(
+            &lints::CONSOLIDATE_AFTER_MISSING,
             disruption.at,
             "`disruption` of a `karpenter.sh/v1` NodePool has no `consolidateAfter`, which is required there"
                 .to_owned(),
@@ -382,7 +384,7 @@ fn check_count(
     if matches!(stating, Stating::Pool | Stating::Provisioner) {
         return Err(reader.error(at, message).because(because).help(help));
     }
-    reader.warn(at, message, because, help);
+    reader.warn(&lints::MIN_VALUES, at, message, because, help);
     Ok(())
 }
 
@@ -397,7 +399,7 @@ fn cron(reader: &mut Reader<'_>, node: &Node<'_>, found: bool) -> Result<String,
     let help = "write minute, hour, day of month, month and day of week, for example `0 9 * * mon-fri`, or `@daily`";
     let message = format!("`schedule` is not a cron expression: {problem}");
     if found {
-        reader.note(Effect::ChangesAnswer, node.at, message, "closes the pool to disruption", help);
+        reader.warn(&lints::BUDGET_SCHEDULE, node.at, message, "closes the pool to disruption", help);
         return Ok(text);
     }
     Err(reader.error(node.at, message).because("cannot be read").help(help))

@@ -1,5 +1,6 @@
 //! Labels and values by which no node of the region could be found: legal, and most likely not meant.
 
+use crate::lints;
 use nodecast_model::catalog::{InstanceFacts, Region};
 use nodecast_model::domain::Symbol;
 use nodecast_model::domain::labels::{karpenter_label, well_known_labels};
@@ -30,7 +31,13 @@ pub(super) fn warn_of_unknown_label<'s>(reader: &mut Reader<'s>, key: Symbol, no
         || format!("labels under `{DOMAIN}` are Karpenter's own"),
         |near| format!("did you mean `{near}`?"),
     );
-    reader.warn(node.at, format!("no node has the label `{key}`"), "not a label of Karpenter's", &help);
+    reader.warn(
+        &lints::UNKNOWN_KARPENTER_LABEL,
+        node.at,
+        format!("no node has the label `{key}`"),
+        "not a label of Karpenter's",
+        &help,
+    );
 }
 
 /// Warns of each of `values`, which stand at `nodes`, that no node of the region has under the label `key`.
@@ -39,7 +46,13 @@ pub(super) fn warn_of_unknown_values<'s>(reader: &mut Reader<'s>, key: Symbol, v
     if key == well_known::INSTANCE_TYPE {
         for (node, &name) in nodes.iter().zip(values) {
             if let Err(help) = reader.check_instance_type(name) {
-                reader.warn(node.at, format!("unknown instance type `{name}`"), "the region has no such type", &help);
+                reader.warn(
+                    &lints::UNKNOWN_INSTANCE_TYPE,
+                    node.at,
+                    format!("unknown instance type `{name}`"),
+                    "the region has no such type",
+                    &help,
+                );
             }
         }
         return;
@@ -53,7 +66,7 @@ pub(super) fn warn_of_unknown_values<'s>(reader: &mut Reader<'s>, key: Symbol, v
             None if all.len() <= NAMED_MAX => format!("known are {}", listed(names())),
             None => format!("nothing in {} has it", region.name),
         };
-        reader.warn(node.at, format!("`{value}` is not {what}"), "matches nothing", &help);
+        reader.warn(&lints::UNKNOWN_LABEL_VALUE, node.at, format!("`{value}` is not {what}"), "matches nothing", &help);
     }
 }
 

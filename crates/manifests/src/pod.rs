@@ -9,13 +9,13 @@ use super::fractions;
 use super::offered::warn_of_unknown_values;
 use super::readiness_gates;
 use super::storage::requested_bytes;
+use crate::lints;
 use nodecast_model::domain::pod::{ClaimSource, OwnerKind, PodPhase, PreemptionPolicy, VolumeRef};
 use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::taints::TolerationOperator;
 use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::domain::{Labels, PodSpec, Resources, SimDuration, SimTime, Symbol, Toleration};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::Node;
 
@@ -290,14 +290,14 @@ fn warn_of_other_programs<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -
     if let Some(node) = fields.get("schedulerName")
         && reader.text(node, "schedulerName")? != "default-scheduler"
     {
-        let message = "only the default scheduler is simulated: the pod is placed by it";
-        reader.note(Effect::MayChangeAnswer, node.at, message, "another scheduler", "");
+        let message = "only the default scheduler is simulated; it schedules this pod";
+        reader.warn(&lints::OTHER_SCHEDULER, node.at, message, "another scheduler", "");
     }
     if let Some(node) = fields.get("runtimeClassName")
         && fields.get("overhead").is_none()
     {
         let message = "runtime classes are not simulated: the pod has no overhead";
-        reader.left_out(node.at, message, "state the class's `overhead` in the pod's spec");
+        reader.left_out(&lints::RUNTIME_CLASS, node.at, message, "state the class's `overhead` in the pod's spec");
     }
     Ok(())
 }

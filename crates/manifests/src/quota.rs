@@ -2,10 +2,10 @@
 
 use super::common::metadata;
 use super::pod::OBJECT;
+use crate::lints;
 use nodecast_model::domain::quota::{CLASS_SUFFIX, ClaimQuota, QuotaScope, ResourceQuota};
 use nodecast_model::domain::{ResourceName, Resources, Symbol};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Reader, Shape};
 use nodecast_model::text::tree::{Location, Node};
 
@@ -99,7 +99,7 @@ fn states_claims(quota: &mut ResourceQuota, key: &str, amount: i64) -> bool {
 /// Warns of objects that may be too many and are there all the same.
 fn not_counted(reader: &mut Reader<'_>, at: Location, key: &str) {
     let told = format!("`{key}` of a ResourceQuota is not simulated: no object is refused for it");
-    reader.note(Effect::MayChangeAnswer, at, told, "this limit", "");
+    reader.warn(&lints::QUOTA_RESOURCE, at, told, "this limit", "");
 }
 
 /// The scope, or a warning that the quota counts for more pods than it should.
@@ -120,7 +120,7 @@ fn known(
             let told = format!(
                 "the scope `{scope}` with `{operator}` of a ResourceQuota is not simulated: it counts for all pods"
             );
-            reader.note(Effect::MayChangeAnswer, node.at, told, "this scope", "");
+            reader.warn(&lints::QUOTA_SCOPE, node.at, told, "this scope", "");
             None
         }
     }

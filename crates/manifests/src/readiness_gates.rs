@@ -3,6 +3,7 @@
 //! Source: Kubernetes 1.36 `pkg/kubelet/status/generate.go`, `GeneratePodReadyCondition`.
 
 use super::pod::names;
+use crate::lints;
 use nodecast_model::domain::Symbol;
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::{Fields, Reader};
@@ -20,8 +21,14 @@ pub(super) fn read<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Resul
     let gates = names(reader, fields, "readinessGates", "conditionType")?;
     let is_known = |gate: &Symbol| KNOWN.iter().any(|known| gate.as_str().starts_with(known));
     if let (Some(node), Some(unknown)) = (fields.get("readinessGates"), gates.iter().find(|gate| !is_known(gate))) {
-        let message = format!("readiness gates are taken to be met: who sets `{unknown}` is not simulated");
-        reader.left_out(node.at, message, "a pod of which nobody sets the condition never becomes Ready");
+        let message =
+            format!("the controller that sets `{unknown}` is not simulated; assuming the readiness gate is met");
+        reader.left_out(
+            &lints::READINESS_GATE,
+            node.at,
+            message,
+            "a pod of which nobody sets the condition never becomes Ready",
+        );
     }
     Ok(gates)
 }

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::rollout::RolloutOfWorkload;
-use super::{Manifests, ReplicaSet};
+use super::{Manifests, ReplicaSet, lints};
 use nodecast_model::domain::workload::{Deployment, ObjectName};
 use nodecast_model::domain::{LabelSelector, PodSpec};
 use nodecast_model::text::Warning;
-use nodecast_model::text::error::Effect;
 
 impl Manifests {
     /// Adds the Deployments that Rollouts and ReplicaSets run as, once all objects are there; others `exist` already. Says what it could
@@ -44,7 +43,7 @@ impl Manifests {
             let text = format!(
                 "Rollout {name} takes its template from the {kind} {workload}, which is in no file: its pods are missing, so cost and waits are too low"
             );
-            let warning = Warning::new(text).with_effect(Effect::ChangesAnswer);
+            let warning = Warning::from_lint(&lints::ROLLOUT_TEMPLATE, text);
             return Some(warning.help(format!("add the {kind} to the manifests")));
         };
         let mut own = rollout.own.deployment(rollout.name, selector, template);
@@ -96,7 +95,7 @@ impl Manifests {
             let Some(largest) = sets.iter().max_by_key(|set| replicas(&set.deployment)) else { continue };
             let all = sets.iter().fold(0_u32, |sum, set| sum.saturating_add(replicas(&set.deployment)));
             added.push(Deployment { replicas: Some(all), rolls_out: true, ..largest.deployment.clone() });
-            warnings.push(Warning::new(format!(
+            warnings.push(Warning::from_lint(&lints::DEPLOYMENT_MISSING, format!(
                 "the Deployment {name} is in no file: it runs with the template and the {all} replicas of its ReplicaSets"
             )));
         }

@@ -2,11 +2,12 @@
 
 use super::common::labels;
 use super::offered;
+use crate::lints;
 use nodecast_model::domain::labels::{is_restricted_in_pools, is_restricted_in_provisioners};
 use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::{Labels, Symbol};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::{Effect, nearest};
+use nodecast_model::text::error::nearest;
 use nodecast_model::text::reader::{Fields, Reader};
 use nodecast_model::text::tree::{Location, Node};
 
@@ -66,7 +67,7 @@ pub(super) fn may_state(
     let help = way_out(key);
     if matches!(stating, Stating::FoundPool | Stating::FoundProvisioner) {
         let message = format!("a NodePool may not state the label `{key}` in any release that is simulated");
-        reader.note(Effect::ChangesAnswer, at, message, "left out", &help);
+        reader.warn(&lints::RESTRICTED_LABEL, at, message, "left out", &help);
         return Ok(false);
     }
     Err(reader.error(at, format!("the label `{key}` is restricted")).because("the API server refuses it").help(help))

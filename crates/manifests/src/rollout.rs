@@ -8,11 +8,11 @@ use super::bounds::replicas;
 use super::common::{int_or_percent, metadata};
 use super::pod::OBJECT;
 use super::workloads::{PROGRESS_DEADLINE, selected_pods};
+use crate::lints;
 use nodecast_model::domain::pod::{IntOrPercent, OwnerKind};
 use nodecast_model::domain::workload::{Deployment, ObjectName};
 use nodecast_model::domain::{LabelSelector, PodSpec, SimDuration, Symbol};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::Node;
 
@@ -134,19 +134,19 @@ fn strategy<'s>(
     let Some(node) = spec.get("strategy") else { return Ok((quarter, quarter)) };
     let fields = reader.fields(node, &STRATEGY)?;
     if let Some(node) = fields.get("blueGreen") {
-        reader.note(
-            Effect::MayChangeAnswer,
+        reader.warn(
+            &lints::BLUE_GREEN,
             node.at,
             "blue and green of a Rollout are simulated as an update that makes all new pods first",
             "",
-            "what waits for a promotion goes on at once",
+            "promotions happen immediately",
         );
         return Ok((Some(IntOrPercent::Percent(100)), Some(IntOrPercent::Count(0))));
     }
     let Some(canary) = fields.get("canary") else { return Ok((quarter, quarter)) };
     if let Some(steps) = canary.get("steps").filter(|steps| !steps.items().is_empty()) {
-        let message = "the steps of a Rollout are not simulated: its updates go on as those of a Deployment";
-        reader.left_out(steps.at, message, "");
+        let message = "Rollout steps are not simulated; updates proceed like a Deployment's";
+        reader.left_out(&lints::CANARY_STEPS, steps.at, message, "");
     }
     let limit = |key| canary.get(key).map(|node| int_or_percent(reader, node, key)).transpose();
     Ok((limit("maxSurge")?.or(quarter), limit("maxUnavailable")?.or(quarter)))

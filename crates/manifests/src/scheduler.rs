@@ -2,6 +2,7 @@
 //!
 //! Source: Kubernetes 1.36 `staging/src/k8s.io/kube-scheduler/config/v1/types.go`, `types_pluginargs.go`.
 
+use crate::lints;
 use nodecast_model::domain::fit_scoring::{FitScoring, FitStrategy};
 use nodecast_model::domain::{ResourceName, Symbol};
 use nodecast_model::text::InputError;
@@ -93,8 +94,8 @@ pub(super) fn scheduler<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     let profiles = fields.optional("profiles", |n, what| reader.list(n, what))?.unwrap_or_default();
     let Some((first, others)) = profiles.split_first() else { return Ok(settings) };
     if let Some(other) = others.first() {
-        let message = "of several scheduler profiles only the first is simulated: it places all pods";
-        reader.left_out(other.at, message, "");
+        let message = "only the first scheduler profile is simulated; it schedules all pods";
+        reader.left_out(&lints::SCHEDULER_PROFILES, other.at, message, "");
     }
     let profile = reader.fields(first, &PROFILE)?;
     if let Some(own) = percentage(reader, profile)? {
@@ -111,7 +112,7 @@ pub(super) fn scheduler<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
                 let shown: String = name.chars().take(80).collect();
                 let message =
                     format!("`args` of the scheduler plugin `{shown}` are not simulated: it has its defaults");
-                reader.left_out(name_node.at, message, "");
+                reader.left_out(&lints::SCHEDULER_ARGS, name_node.at, message, "");
             }
         }
     }

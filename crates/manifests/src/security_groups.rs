@@ -5,11 +5,11 @@
 
 use super::common::{label_selector, metadata};
 use super::pod::OBJECT;
+use crate::lints;
 use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::domain::{Container, LabelSelector, PodSpec, ResourceName};
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Reader, Shape};
 use nodecast_model::text::tree::Node;
 
@@ -55,7 +55,7 @@ pub(super) fn policy<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<S
     if let Some(node) = by_account {
         let message = "`serviceAccountSelector` of a SecurityGroupPolicy is not simulated: the pods that the policy selects take no branch network interface";
         let help = "select by `podSelector`, or let the pods request `vpc.amazonaws.com/pod-eni: 1`";
-        reader.note(Effect::ChangesAnswer, node.at, message, "left out", help);
+        reader.warn(&lints::SERVICE_ACCOUNT_SELECTOR, node.at, message, "left out", help);
     }
     let groups = spec.get("securityGroups").and_then(|own| own.get("groupIds"));
     let has_groups = groups.is_some_and(|own| !own.items().is_empty());

@@ -2,6 +2,7 @@
 
 use super::affinity;
 use super::common::{current_label, metadata, metadata_and_life, symbols};
+use crate::lints;
 use nodecast_model::domain::Symbol;
 use nodecast_model::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
 use nodecast_model::domain::requirements::Operator;
@@ -12,7 +13,6 @@ use nodecast_model::domain::volumes::{
 };
 use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::text::InputError;
-use nodecast_model::text::error::Effect;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::Node;
 
@@ -310,7 +310,7 @@ fn warn_of_annotation<'s>(reader: &mut Reader<'s>, claim: &Node<'s>, class: Symb
     let message = format!(
         "the class `{class}` of a claim stands in the annotation `{BETA_CLASS}`, which Karpenter does not read: it launches no node for such a pod, the simulated one does"
     );
-    reader.note(Effect::MayChangeAnswer, at, message, "an older place", "write it as `storageClassName` of the spec");
+    reader.warn(&lints::CLAIM_ANNOTATION, at, message, "an older place", "write it as `storageClassName` of the spec");
 }
 
 /// The claims that a StatefulSet makes for each of its pods, as volumes of the pods.

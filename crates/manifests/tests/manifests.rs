@@ -180,7 +180,7 @@ metadata: {name: traefik}
         let read = manifests(text);
         read.warnings.iter().map(|own| own.message().to_owned()).collect()
     };
-    let of = |kind: &str| format!("what {kind} renders is not read: its pods are left out");
+    let of = |kind: &str| format!("what {kind} renders is not read: its pods are ignored");
     assert_eq!(
         warnings(objects),
         [

@@ -73,5 +73,5 @@ pub use symbol::{Symbol, well_known};
 pub use taints::{Taint, TaintEffect, Toleration};
 pub use termination_handler::{RebalanceReaction, TerminationHandler};
 pub use time::{SimDuration, SimTime};
-pub use versions::{KarpenterVersion, KubernetesVersion, Versions, VerticalPodAutoscalerVersion};
+pub use versions::{KarpenterVersion, KubernetesBehaviour, KubernetesVersion, Versions, VerticalPodAutoscalerVersion};
 pub use vertical::VerticalPodAutoscaler;

@@ -6,6 +6,8 @@
 
 pub mod dump;
 pub mod error;
+pub mod lint;
+pub mod lints;
 pub mod reader;
 pub mod source;
 mod template;

@@ -325,12 +325,16 @@ fn objectives(summary: &Summary, lines: &mut Vec<String>) {
 }
 
 fn warnings(summary: &Summary, lines: &mut Vec<String>) {
+    if let Some(silenced) = summary.warnings.about_silenced() {
+        lines.extend([String::new(), silenced]);
+    }
     if summary.warnings.is_empty() {
         return;
     }
     lines.push(String::new());
     lines.push(format!("{}:", format::counted(summary.warnings.len() as u64, "warning", "warnings")));
-    lines.extend(summary.warnings.iter().take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
+    let shown = summary.warnings.lines().into_iter().take(WARNINGS_MAX);
+    lines.extend(shown.map(|warning| format!("  {}", warning.replace('\n', " "))));
     if summary.warnings.len() > WARNINGS_MAX {
         lines.push(format!("  and {} more in the report", summary.warnings.len() - WARNINGS_MAX));
     }

@@ -50,6 +50,7 @@ use crate::schema::cluster::Cluster;
 use crate::schema::faults::FaultEntry;
 use crate::schema::kind::Kind;
 use crate::schema::whole::{RunLength, SCENARIO, START};
+use nodecast_settings::lints;
 use overlays::Overlay;
 pub(crate) use overlays::karpenter_settings;
 
@@ -193,6 +194,7 @@ fn load_whole(
     let mut warnings = reader.into_warnings();
     warnings.append(&mut files.warnings);
     checks::warn(&scenario, &mut warnings, &|manifests, kind, name| files.place(manifests, kind, name));
+    scenario.silence(&mut warnings);
     Ok((scenario, warnings))
 }
 
@@ -311,9 +313,14 @@ fn optional<'s, K: Kind>(
 fn warm_up(reading: &mut Reading<'_, '_>, fields: Fields<'_, '_>, scenario: &mut Scenario) {
     let (warm_up, duration) = (scenario.warm_up, scenario.duration);
     if let Some(node) = fields.get("warm_up").filter(|_| warm_up >= duration) {
-        let message =
-            format!("`warm_up` is {warm_up} and the run ends at {duration}: nothing is left out of its figures");
-        reading.reader.warn(node.at, message, "not simulated", "lower `warm_up` or raise `duration`");
+        let message = format!("`warm_up` ({warm_up}) is not shorter than the run ({duration}), so it is ignored");
+        reading.reader.warn(
+            &lints::file::WARM_UP_TOO_LONG,
+            node.at,
+            message,
+            "not simulated",
+            "lower `warm_up` or raise `duration`",
+        );
         scenario.warm_up = SimDuration::ZERO;
     }
 }

@@ -32,6 +32,6 @@ pub use nodecast_settings::{
     Action, Autoscaler, Detail, Ec2Settings, InputFile, LoadSpec, Objectives, OpenRequests, OutputSettings,
     PolicyVariant, Requests, Scenario, TimedAction,
 };
-pub use nodecast_settings::{Caveat, Caveats};
+pub use nodecast_settings::{Caveat, Caveats, lints};
 pub use packing_question::Circumstances;
 pub use source::{Limits, Source};

@@ -1,6 +1,6 @@
 //! Which of the feasible nodes with the highest total is taken, and how many nodes are looked at.
 
-use nodecast_model::domain::KubernetesVersion;
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion};
 
 /// How a tie between nodes with the highest total is broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub enum TieBreak {
 impl TieBreak {
     /// What a release does; `seed` is for those that draw.
     pub const fn of_version(version: KubernetesVersion, seed: u64) -> Self {
-        if version.minor() >= 35 { Self::Heap } else { Self::Random { seed } }
+        if version.has(KubernetesBehaviour::SchedulerHeapTies) { Self::Heap } else { Self::Random { seed } }
     }
 
     /// The index of the node to take, given the totals in the order in which the nodes were found. `None` for no nodes.

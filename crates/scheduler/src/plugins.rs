@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use nodecast_model::domain::{KubernetesVersion, ResourceName, Symbol, Taint};
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, ResourceName, Symbol, Taint};
 
 /// A plugin of the default profile that filters or scores.
 ///
@@ -230,7 +230,9 @@ impl Reason {
         let fixed = match self {
             Self::Unschedulable => "node(s) were unschedulable",
             Self::OtherNodeName => "node(s) didn't match the requested node name",
-            Self::UntoleratedTaint(_) if version.minor() >= 35 => "node(s) had untolerated taint(s)",
+            Self::UntoleratedTaint(_) if version.has(KubernetesBehaviour::SchedulerUnnamedTaints) => {
+                "node(s) had untolerated taint(s)"
+            }
             Self::UntoleratedTaint(taint) => {
                 return format!("node(s) had untolerated taint {{{}: {}}}", taint.key, taint.value);
             }

@@ -1,6 +1,6 @@
 //! The arithmetic of the scheduling queue: order, backoff, periods. The queue itself is its owner's.
 
-use nodecast_model::domain::{KubernetesVersion, PodId, SimDuration, SimTime};
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, PodId, SimDuration, SimTime};
 
 /// How often pods whose backoff is over are moved to the active queue.
 pub const BACKOFF_FLUSH_PERIOD: SimDuration = SimDuration::from_secs(1);
@@ -58,7 +58,7 @@ pub fn backoff(attempts: u32) -> SimDuration {
 /// Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/backoff_queue.go`, `getBackoffTime`, `alignToWindow`, `isPodBackingoff`.
 pub fn backoff_expiry(queued_at: SimTime, attempts: u32, version: KubernetesVersion, phase: SimDuration) -> SimTime {
     let exact = queued_at + backoff(attempts);
-    if version.minor() < 33 || attempts == 0 {
+    if !version.has(KubernetesBehaviour::SchedulerBackoffWindows) || attempts == 0 {
         return exact;
     }
     let window = (exact - SimTime::ZERO - phase).as_micros().div_euclid(BACKOFF_FLUSH_PERIOD.as_micros());
@@ -76,7 +76,7 @@ pub fn next_backoff_flush(expiry: SimTime, phase: SimDuration) -> SimTime {
 
 /// Whether a release takes the head of the backoff queue when the active queue is empty (1.33 and later).
 pub const fn pops_from_backoff(version: KubernetesVersion) -> bool {
-    version.minor() >= 33
+    version.has(KubernetesBehaviour::SchedulerPopsFromBackoff)
 }
 
 #[cfg(test)]

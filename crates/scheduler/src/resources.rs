@@ -4,7 +4,7 @@ use super::node::NodeEntry;
 use super::plugins::{Reason, Rejection};
 use super::shape::PodShape;
 use nodecast_model::domain::fit_scoring::{FitScoring, FitStrategy};
-use nodecast_model::domain::{KubernetesVersion, ResourceName};
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, ResourceName};
 
 /// The highest score of a node.
 pub(super) const MAX_NODE_SCORE: i64 = 100;
@@ -136,12 +136,12 @@ fn polygon(points: &[(i64, i64)], utilization: i64) -> i64 {
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go`.
 pub(super) fn balanced_score(version: KubernetesVersion, shape: &PodShape, node: &NodeEntry) -> Option<i64> {
     // Best-effort pods are left out since 1.33.
-    if version.minor() >= 33 && shape.is_best_effort() {
+    if version.has(KubernetesBehaviour::SchedulerSkipsBestEffortBalance) && shape.is_best_effort() {
         return None;
     }
     let (offered, used, own) = (&node.allocatable, &node.requested, &shape.requests);
     let with_pod = balance(used.milli_cpu + own.milli_cpu, offered.milli_cpu, used.memory + own.memory, offered.memory);
-    if version.minor() < 36 {
+    if !version.has(KubernetesBehaviour::SchedulerBalanceChange) {
         return Some(with_pod);
     }
     let without = balance(used.milli_cpu, offered.milli_cpu, used.memory, offered.memory);

@@ -2,29 +2,49 @@
 //!
 //! Whoever finds such a thing says what it can do; nothing reads it out of the sentence later. What must not live here: the sentences.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
+use crate::lints::{Lint, LintId, file};
+use nodecast_model::domain::words::counted;
 use nodecast_model::text::error::{Effect, Warning};
 
-/// A sentence on what is left out or assumed, and what that can do to the answer. It is used as the sentence.
+/// A sentence on what is left out or assumed, with its lint and what that can do to the answer. It is used as the sentence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Caveat {
     effect: Effect,
+    id: Option<LintId>,
     text: String,
 }
 
 impl Caveat {
-    /// A sentence with its effect.
-    pub fn new(effect: Effect, text: impl Into<String>) -> Self {
-        Self { effect, text: text.into() }
+    /// A sentence of a lint.
+    pub fn new(lint: &'static Lint, text: impl Into<String>) -> Self {
+        Self { effect: lint.level(), id: Some(lint.id()), text: text.into() }
     }
 
     /// What it can do to the answer.
     pub fn effect(&self) -> Effect {
         self.effect
+    }
+
+    /// The id of its lint. Files of earlier releases have none.
+    pub fn id(&self) -> Option<LintId> {
+        self.id
+    }
+}
+
+/// That of a warning about a scenario, with its place.
+impl From<&Warning> for Caveat {
+    fn from(warning: &Warning) -> Self {
+        let text = match warning.place() {
+            Some(place) => format!("{}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
+            None => warning.message().to_owned(),
+        };
+        Self { effect: warning.effect(), id: warning.lint().map(Lint::id), text }
     }
 }
 
@@ -36,24 +56,26 @@ impl Deref for Caveat {
     }
 }
 
-impl AsRef<str> for Caveat {
-    fn as_ref(&self) -> &str {
-        &self.text
-    }
-}
-
+/// The sentence with the id of its lint, as people read it.
 impl fmt::Display for Caveat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.text)?;
+        self.id.map_or(Ok(()), |id| write!(f, " [{id}]"))
     }
 }
 
-/// Caveats, those with the most effect first, of equals in the order in which they were found; each sentence once.
+/// Caveats, those with the most effect first, of equals in the order in which they were found; each sentence once. Lints that the scenario
+/// allows are silenced: their sentences are dropped, their ids kept.
 ///
-/// In JSON they are two lists of an object, to be flattened into it: `warnings`, the sentences, and `warning_effects`, the effect of each.
+/// In JSON they are lists of an object, to be flattened into it: `warnings`, the sentences, `warning_effects` and `warning_ids`, the effect and
+/// the lint of each, and `silenced_warnings`, where there are any.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Lists", into = "Lists")]
-pub struct Caveats(Vec<Caveat>);
+pub struct Caveats {
+    list: Vec<Caveat>,
+    allowed: Vec<LintId>,
+    silenced: BTreeSet<LintId>,
+}
 
 /// The same as files have it.
 #[derive(Serialize, Deserialize)]
@@ -62,87 +84,118 @@ struct Lists {
     /// Files of earlier releases have none.
     #[serde(default)]
     warning_effects: Vec<Effect>,
+    #[serde(default)]
+    warning_ids: Vec<Option<LintId>>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    silenced_warnings: BTreeSet<LintId>,
 }
 
 impl From<Lists> for Caveats {
     fn from(lists: Lists) -> Self {
         let effects = lists.warning_effects.into_iter().chain(std::iter::repeat(Effect::MayChangeAnswer));
-        lists.warnings.into_iter().zip(effects).map(|(text, effect)| Caveat { effect, text }).collect()
+        let ids = lists.warning_ids.into_iter().chain(std::iter::repeat(None));
+        let caveats = lists.warnings.into_iter().zip(effects).zip(ids);
+        let all: Self = caveats.map(|((text, effect), id)| Caveat { effect, id, text }).collect();
+        Self { silenced: lists.silenced_warnings, ..all }
     }
 }
 
 impl From<Caveats> for Lists {
     fn from(all: Caveats) -> Self {
-        let (warning_effects, warnings) = all.0.into_iter().map(|own| (own.effect, own.text)).unzip();
-        Self { warnings, warning_effects }
+        Self {
+            warning_effects: all.list.iter().map(Caveat::effect).collect(),
+            warning_ids: all.list.iter().map(Caveat::id).collect(),
+            warnings: all.list.into_iter().map(|caveat| caveat.text).collect(),
+            silenced_warnings: all.silenced,
+        }
     }
 }
 
 impl Caveats {
     /// None.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self { list: Vec::new(), allowed: Vec::new(), silenced: BTreeSet::new() }
+    }
+
+    /// None, where the scenario allows these lints, and `silenced` of them applied as it was read.
+    pub fn allowing(allowed: &[LintId], silenced: &BTreeSet<LintId>) -> Self {
+        Self { list: Vec::new(), allowed: allowed.to_vec(), silenced: silenced.clone() }
     }
 
     /// Those of warnings about a scenario, with their places.
     pub fn of(warnings: &[Warning]) -> Self {
-        let caveat = |own: &Warning| match own.place() {
-            Some(place) => {
-                Caveat::new(own.effect(), format!("{}:{}:{}: {}", place.file, place.line, place.column, own.message()))
-            }
-            None => Caveat::new(own.effect(), own.message()),
-        };
-        warnings.iter().map(caveat).collect()
+        warnings.iter().map(Caveat::from).collect()
     }
 
-    /// Adds one behind those of at least its effect, unless its sentence is there.
-    pub fn add(&mut self, own: Caveat) {
-        if self.0.iter().any(|known| known.text == own.text) {
+    /// Adds a sentence of a lint, unless it is there or the scenario allows the lint.
+    pub fn add(&mut self, lint: &'static Lint, text: impl Into<String>) {
+        self.push(Caveat::new(lint, text));
+    }
+
+    /// Adds one behind those of at least its effect, unless its sentence is there or its lint is allowed.
+    fn push(&mut self, caveat: Caveat) {
+        if let Some(id) = caveat.id.filter(|id| self.allowed.contains(id)) {
+            self.silenced.insert(id);
             return;
         }
-        let place = self.0.partition_point(|known| known.effect <= own.effect);
-        self.0.insert(place, own);
+        if self.list.iter().any(|known| known.text == caveat.text) {
+            return;
+        }
+        let place = self.list.partition_point(|known| known.effect <= caveat.effect);
+        self.list.insert(place, caveat);
     }
 
-    /// Adds one that changes the answer.
-    pub fn changes(&mut self, text: impl Into<String>) {
-        self.add(Caveat::new(Effect::ChangesAnswer, text));
+    /// Adds those of another list, and what it has silenced.
+    pub fn merge(&mut self, others: &Self) {
+        self.silenced.extend(&others.silenced);
+        self.extend(&others.list);
     }
 
-    /// Adds one that may change it.
-    pub fn may_change(&mut self, text: impl Into<String>) {
-        self.add(Caveat::new(Effect::MayChangeAnswer, text));
+    /// Warns of allowed lints that did not apply. Call it once all others are there.
+    pub fn add_unused(&mut self) {
+        let unused: Vec<LintId> = self.allowed.iter().filter(|id| !self.silenced.contains(id)).copied().collect();
+        for id in unused {
+            self.add(&file::UNUSED_ALLOW, format!("`allow` lists {id}, which did not apply. Remove it"));
+        }
     }
 
-    /// Adds one about the input, which is odd.
-    pub fn of_input(&mut self, text: impl Into<String>) {
-        self.add(Caveat::new(Effect::AboutInput, text));
+    /// The lints that were silenced.
+    pub fn silenced(&self) -> &BTreeSet<LintId> {
+        &self.silenced
     }
 
-    /// Adds one that changes nothing.
-    pub fn harmless(&mut self, text: impl Into<String>) {
-        self.add(Caveat::new(Effect::Harmless, text));
+    /// A sentence on what was silenced, if anything was.
+    pub fn about_silenced(&self) -> Option<String> {
+        let count = counted(self.silenced.len() as u64, "kind of warning", "kinds of warnings");
+        let ids: Vec<String> = self.silenced.iter().map(LintId::to_string).collect();
+        (!ids.is_empty()).then(|| format!("{count} silenced by `allow`: {}", ids.join(", ")))
     }
 
     /// Puts others before those of their effect.
     pub fn precede(&mut self, others: Self) {
-        let after = std::mem::replace(self, others);
+        let after = std::mem::take(&mut self.list);
+        self.merge(&others);
         self.extend(after);
     }
 
     /// Those that are about more than what changes nothing.
     pub fn telling(&self) -> impl Iterator<Item = &Caveat> {
-        self.0.iter().filter(|own| own.effect != Effect::Harmless)
+        self.list.iter().filter(|own| own.effect != Effect::Harmless)
     }
 
     /// Those that change nothing.
     pub fn harmless_ones(&self) -> impl Iterator<Item = &Caveat> {
-        self.0.iter().filter(|own| own.effect == Effect::Harmless)
+        self.list.iter().filter(|own| own.effect == Effect::Harmless)
     }
 
-    /// The sentences.
+    /// The sentences with the ids of their lints.
+    pub fn lines(&self) -> Vec<String> {
+        self.list.iter().map(ToString::to_string).collect()
+    }
+
+    /// The sentences alone, without the ids of their lints.
     pub fn texts(&self) -> Vec<String> {
-        self.0.iter().map(|own| own.text.clone()).collect()
+        self.list.iter().map(|own| own.text.clone()).collect()
     }
 }
 
@@ -150,13 +203,13 @@ impl Deref for Caveats {
     type Target = [Caveat];
 
     fn deref(&self) -> &[Caveat] {
-        &self.0
+        &self.list
     }
 }
 
 impl Extend<Caveat> for Caveats {
     fn extend<I: IntoIterator<Item = Caveat>>(&mut self, others: I) {
-        others.into_iter().for_each(|own| self.add(own));
+        others.into_iter().for_each(|caveat| self.push(caveat));
     }
 }
 
@@ -179,7 +232,7 @@ impl<'a> IntoIterator for &'a Caveats {
     type IntoIter = std::slice::Iter<'a, Caveat>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.list.iter()
     }
 }
 
@@ -188,7 +241,7 @@ impl IntoIterator for Caveats {
     type IntoIter = std::vec::IntoIter<Caveat>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.list.into_iter()
     }
 }
 
@@ -196,29 +249,56 @@ impl IntoIterator for Caveats {
 mod tests {
     use super::{Caveats, Effect};
 
+    use crate::lints::{file, outcome, setup};
+
     #[test]
-    fn what_changes_the_answer_comes_first_whatever_the_words_and_the_order() -> Result<(), serde_json::Error> {
+    fn caveats_stand_in_order_of_effect() -> Result<(), serde_json::Error> {
         let mut all = Caveats::new();
-        all.harmless("not simulated and never billed");
-        all.of_input("odd");
-        all.may_change("first");
-        all.changes("unused");
-        all.may_change("second");
-        all.harmless("odd");
+        all.add(&setup::LARGE_RUN, "not simulated and never billed");
+        all.add(&file::LATE_STEP, "odd");
+        all.add(&setup::QUEUE_MISSING, "first");
+        all.add(&setup::PODS_IGNORED, "unused");
+        all.add(&setup::QUEUE_MISSING, "second");
+        all.add(&setup::LARGE_RUN, "odd");
         assert_eq!(all.texts(), ["unused", "first", "second", "odd", "not simulated and never billed"]);
         assert_eq!((all.telling().count(), all.harmless_ones().count()), (4, 1));
         let mut others = Caveats::new();
-        others.may_change("zeroth");
+        others.add(&setup::QUEUE_MISSING, "zeroth");
         all.precede(others);
         assert_eq!(all.texts()[..3], ["unused", "zeroth", "first"]);
+        assert_eq!(all[0].to_string(), format!("unused [{}]", setup::PODS_IGNORED.id()));
 
         let text = serde_json::to_string(&all)?;
         assert_eq!(serde_json::from_str::<Caveats>(&text)?, all);
         assert!(text.contains(r#""warning_effects":["changes_answer","may_change_answer""#), "{text}");
-        // As releases wrote it that knew no effects.
+        assert!(!text.contains("silenced"), "{text}");
+        // As releases wrote it that knew no effects and no lints.
         let earlier: Caveats = serde_json::from_str(r#"{"warnings": ["a", "b"]}"#)?;
         assert_eq!(earlier.texts(), ["a", "b"]);
-        assert!(earlier.iter().all(|own| own.effect() == Effect::MayChangeAnswer));
+        assert!(earlier.iter().all(|own| own.effect() == Effect::MayChangeAnswer && own.id().is_none()));
+        Ok(())
+    }
+
+    #[test]
+    fn allowed_lints_are_silenced_and_unused_ones_reported() -> Result<(), serde_json::Error> {
+        let (idle, gates) = (outcome::IDLE_FAULT.id(), setup::SCHEDULING_GATES.id());
+        let mut all = Caveats::allowing(&[idle, gates], &[].into());
+        all.add(&outcome::IDLE_FAULT, "a fault");
+        all.add(&setup::PODS_IGNORED, "pods");
+        assert_eq!(all.texts(), ["pods"]);
+        assert_eq!(all.about_silenced(), Some(format!("1 kind of warning silenced by `allow`: {idle}")));
+        let mut later = Caveats::new();
+        later.add(&setup::SCHEDULING_GATES, "gates");
+        all.precede(later);
+        assert_eq!((all.texts().len(), all.silenced().len()), (1, 2));
+        all.add_unused();
+        assert_eq!(all.len(), 1, "both applied");
+        let read: Caveats = serde_json::from_str(&serde_json::to_string(&all)?)?;
+        assert_eq!(read.silenced(), all.silenced());
+
+        let mut none = Caveats::allowing(&[gates], &[].into());
+        none.add_unused();
+        assert_eq!(none.texts(), [format!("`allow` lists {gates}, which did not apply. Remove it")]);
         Ok(())
     }
 }

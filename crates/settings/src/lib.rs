@@ -4,6 +4,7 @@
 //! leaves out or assumes ([`Caveats`]). What must not: how a file says it (`nodecast-scenario`), and what comes of it (`nodecast-sim`).
 
 mod caveat;
+pub mod lints;
 mod objectives;
 mod stated;
 
@@ -29,10 +30,11 @@ use nodecast_model::domain::{
 };
 use nodecast_model::fargate::Profile;
 pub use nodecast_model::text::error::Effect;
-use nodecast_model::text::error::{InputError, listed, nearest};
+use nodecast_model::text::error::{InputError, Warning, listed, nearest};
 use nodecast_vpa::{RecommenderSettings, UpdaterSettings};
 use serde::{Deserialize, Serialize};
 
+use self::lints::Lint;
 pub use caveat::{Caveat, Caveats};
 pub use objectives::{WaitLimit, WaitMeasure, Waiting};
 pub use stated::{
@@ -484,6 +486,18 @@ impl Scenario {
         if self.ec2.cloud.price_errors.is_none() {
             Arc::make_mut(&mut self.ec2.cloud).price_errors = Some(true);
         }
+    }
+
+    /// No warnings yet, where `allow` silences some.
+    pub fn caveats(&self) -> Caveats {
+        Caveats::allowing(&self.allow, &self.silenced)
+    }
+
+    /// Removes the warnings that `allow` silences, and records their lints.
+    pub fn silence(&mut self, warnings: &mut Vec<Warning>) {
+        let allowed = |warning: &Warning| warning.lint().map(Lint::id).filter(|id| self.allow.contains(id));
+        self.silenced = warnings.iter().filter_map(allowed).collect();
+        warnings.retain(|warning| allowed(warning).is_none());
     }
 
     /// The policy called `name`; the first where no name is given.

@@ -2,7 +2,7 @@
 //!
 //! A key's meaning, its default and its bounds stand in the section that reads it (`nodecast-scenario`, `schema`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -12,6 +12,7 @@ use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::domain::{Money, Quantity, SimDuration, Symbol, TaintEffect};
 use nodecast_single_pass::Inventory;
 
+use crate::lints::LintId;
 use crate::{
     AdapterRule, Assumption, Calibrated, Ec2Settings, InputFile, LoadSpec, Outage, PodTrace, PolicyVariant, QueueSpec,
     SeriesSpec, TimedAction, UsageSpec, WaitLimit,
@@ -64,6 +65,10 @@ pub struct Scenario {
     pub output: OutputSettings,
     /// Sentences of the author on what is made up or left out.
     pub assumptions: Vec<Assumption>,
+    /// Kinds of warnings that are not shown.
+    pub allow: Vec<LintId>,
+    /// Those of them that applied as the files were read.
+    pub silenced: BTreeSet<LintId>,
     /// Zones in use, in order of name.
     pub zones: Vec<Symbol>,
     /// What is known of startup taints.

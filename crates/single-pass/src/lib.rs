@@ -4,6 +4,7 @@
 
 mod constraints;
 mod explanation;
+pub mod lints;
 mod question;
 mod setup;
 pub mod standing;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use self::warnings::{warn_of_buffers, warn_of_fargate, warn_of_kinds, warn_of_pools};
-use super::KarpenterSetup;
+use super::{KarpenterSetup, lints};
 use nodecast_karpenter::instance_types::{
     InstanceType, OverlayVerdict, complete_classes, complete_pools, lay_overlays, overlay_warnings, types_of_pools,
     user_data_warning,
@@ -26,7 +26,7 @@ use nodecast_model::domain::{
     KarpenterVersion, Labels, NodeClaimObject, NodeClass, NodeObject, NodeOverlay, NodePool, PodSpec, SimTime, Symbol,
     Taint, TaintEffect,
 };
-use nodecast_model::text::error::{Effect, nearest};
+use nodecast_model::text::error::nearest;
 use nodecast_model::text::{InputError, Warning};
 
 /// When pods that are in no dump are created: after all others.
@@ -204,7 +204,7 @@ impl PackingQuestion {
         let setup = whose(setting.karpenter, &mut node_pools, &mut objects, &mut warnings);
         let karpenter = setup.release();
         for (_, text) in leave_out_unread(karpenter, &mut node_pools) {
-            warnings.push(Warning::new(text).with_effect(Effect::ChangesAnswer));
+            warnings.push(Warning::from_lint(&lints::UNREAD_POOL, text));
         }
         complete_pools(karpenter, &mut node_pools);
         warn_of_kinds(karpenter, &node_pools, &mut warnings);
@@ -260,7 +260,7 @@ impl PackingQuestion {
         for pool in &self.node_pools {
             let class = self.node_classes.iter().find(|class| class.name == pool.node_class);
             let text = class.and_then(|class| user_data_warning(&self.region, class, pool, self.setup.provider));
-            self.warnings.extend(text.map(|text| Warning::new(text).with_effect(Effect::ChangesAnswer)));
+            self.warnings.extend(text.map(|text| Warning::from_lint(&lints::USER_DATA, text)));
         }
     }
 
@@ -272,16 +272,16 @@ impl PackingQuestion {
         if self.setup.knows_gates && !self.setup.flags.gates.node_overlay {
             self.node_overlays.clear();
             let text = "NodeOverlays: Karpenter's feature gate NodeOverlay is off; instance types keep their own prices and capacity";
-            self.warnings.push(Warning::new(text));
+            self.warnings.push(Warning::from_lint(&lints::OVERLAYS_IGNORED, text));
             return;
         }
         let (_, verdicts) = self.laid_types();
         let told = overlay_warnings(self.karpenter, &self.node_overlays, &verdicts);
-        self.warnings.extend(told.into_iter().map(Warning::new));
+        self.warnings.extend(told.into_iter().map(|text| Warning::from_lint(&lints::OVERLAY, text)));
         if !verdicts.is_empty() && !self.setup.knows_gates {
             let text = "NodeOverlays count as if Karpenter's feature gate NodeOverlay were on; prices are those that Karpenter \
                         compares with them, and EC2 bills its own";
-            self.warnings.push(Warning::new(text));
+            self.warnings.push(Warning::from_lint(&lints::OVERLAY_GATE_ASSUMED, text));
         }
     }
 
@@ -353,7 +353,7 @@ fn whose(
     if pools.is_empty() || !pools.iter().all(|own| own.auto_mode) {
         for pool in pools.iter().filter(|own| own.auto_mode) {
             let text = format!("NodePool {} is of EKS Auto Mode and is left out: others are Karpenter's", pool.name);
-            warnings.push(Warning::new(text));
+            warnings.push(Warning::from_lint(&lints::AUTO_MODE_POOL_IGNORED, text));
         }
         pools.retain(|own| !own.auto_mode);
         objects.node_classes.retain(|own| !own.auto_mode);
@@ -471,19 +471,22 @@ fn split(
     }
     if elsewhere > 0 {
         warnings.push(
-            Warning::new(format!(
-                "{} on nodes that are in no file: left out",
-                counted(elsewhere as u64, "pod runs", "pods run")
-            ))
+            Warning::from_lint(
+                &lints::NODES_MISSING,
+                format!("{} on nodes that are in no file: left out", counted(elsewhere as u64, "pod runs", "pods run")),
+            )
             .help("add the nodes: `kubectl get nodes -o yaml`"),
         );
     }
     if with_volumes > 0 {
         warnings.push(
-            Warning::new(format!(
-                "persistent volumes bind no pod to a zone: {} some, and no claim is in these files",
-                counted(with_volumes as u64, "waiting pod has", "waiting pods have")
-            ))
+            Warning::from_lint(
+                &lints::VOLUMES_MISSING,
+                format!(
+                    "persistent volumes bind no pod to a zone: {} some, and no claim is in these files",
+                    counted(with_volumes as u64, "waiting pod has", "waiting pods have")
+                ),
+            )
             .help("add them: `kubectl get pvc,pv,storageclasses,csinodes -A -o yaml`"),
         );
     }

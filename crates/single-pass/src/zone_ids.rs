@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::NamedPod;
+use super::{NamedPod, lints};
 use nodecast_karpenter::instance_types::{ways_of_pod, zone_id_doubt};
 use nodecast_model::catalog::Region;
 use nodecast_model::domain::{NodePool, Symbol};
 use nodecast_model::text::Warning;
-use nodecast_model::text::error::Effect;
 
 /// Workloads that have a warning of their own.
 const NAMED_MAX: usize = 5;
@@ -35,5 +34,5 @@ pub(super) fn warn(
             texts.push(format!("{}: {text}", pod.workload));
         }
     }
-    warnings.extend(texts.into_iter().map(|text| Warning::new(text).with_effect(Effect::ChangesAnswer)));
+    warnings.extend(texts.into_iter().map(|text| Warning::from_lint(&lints::ZONE_ID, text)));
 }

@@ -180,7 +180,7 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
         .collect();
     let mut all_warnings = warnings;
     for point in columns.iter().flatten() {
-        all_warnings.extend(point.warnings.iter());
+        all_warnings.merge(&point.warnings);
     }
     let points = columns.iter().flatten().map(|point| (*point).clone()).collect();
     Comparison {

@@ -76,13 +76,13 @@ pub struct PolicyInspection {
 /// # Errors
 /// If the catalog lacks prices that a policy needs.
 pub fn inspect(scenario: &Scenario, catalog: &Catalog) -> Result<(Inspection, Caveats), CatalogError> {
-    let mut warnings = Caveats::new();
+    let mut warnings = scenario.caveats();
     let mut policies = Vec::new();
     for policy in &scenario.policies {
         let resolved = resolve(scenario, policy, catalog, scenario.seed)?;
         let forecast = Forecast::of(scenario, policy, resolved.setup.sample_interval);
         policies.push(of_policy(policy, &resolved, forecast));
-        warnings.extend(resolved.warnings);
+        warnings.merge(&resolved.warnings);
     }
     let inspection = Inspection {
         name: scenario.name.clone(),

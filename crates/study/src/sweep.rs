@@ -164,7 +164,8 @@ pub fn sweep(
 ) -> Sweep {
     let paths = question.settings.first().map(|setting| setting.iter().map(|(path, _)| path.clone()).collect());
     let groups = groups(question, points);
-    warnings.extend(groups.iter().flat_map(|group| &group.points).flat_map(|point| point.warnings.iter()));
+    groups.iter().flat_map(|group| &group.points).for_each(|point| warnings.merge(&point.warnings));
+    warnings.add_unused();
     let mut results: Vec<SettingResult> = groups.iter().map(|group| result(question, group)).collect();
     mark_undone(&mut results, &groups);
     let meeting = |result: &SettingResult| result.meets_objectives == Some(true);

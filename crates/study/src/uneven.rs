@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::comparison::Comparison;
 use super::points::Point;
 use crate::domain::words::counted;
-use crate::scenario::{Autoscaler, Caveat, Effect, PolicyVariant};
+use crate::scenario::lints::studies;
+use crate::scenario::{Autoscaler, Caveat, PolicyVariant};
 
 /// From this share of the difference of costs on, what is uneven decides the answer.
 const DECIDES: f64 = 0.5;
@@ -84,7 +85,7 @@ pub fn weigh(comparison: &mut Comparison, footings: &[Footing]) {
         }
     }
     // They matter more than what any one policy leaves out, of which a table shows the first few.
-    let caveat = |uneven: &Uneven| Caveat::new(Effect::ChangesAnswer, &*uneven.message);
+    let caveat = |uneven: &Uneven| Caveat::new(&studies::UNEVEN_POLICIES, &*uneven.message);
     comparison.warnings.precede(found.iter().map(caveat).collect());
     comparison.uneven = found;
 }
@@ -108,8 +109,7 @@ fn launched_nothing(comparison: &Comparison, footings: &[Footing]) -> Vec<Uneven
             policy: own.policy.clone(),
             against: busy.policy.clone(),
             message: format!(
-                "under {} {autoscaler} launched nothing, while nodes were launched under {}: it pays for nodes that were there \
-                 from the start, if for any",
+                "{} launched no nodes with {autoscaler}, but {} did; its cost covers only nodes that existed at the start",
                 own.policy, busy.policy
             ),
             decides: true,
@@ -133,7 +133,7 @@ fn answers_nothing(comparison: &Comparison) -> Vec<Uneven> {
             policy: policy.to_owned(),
             against: against.to_owned(),
             message: format!(
-                "{} {answer} under {policy}, unlike under {against}: response times under {policy} are those of what answers",
+                "{} {answer} under {policy}, unlike {against}; response times for {policy} cover only the workloads that answer",
                 several(&names)
             ),
             decides: false,
@@ -191,7 +191,7 @@ fn keeps_nodes(comparison: &Comparison, one: &Footing, other: &Footing) -> Optio
         kind: "keeps_nodes".to_owned(),
         policy: one.policy.clone(),
         against: other.policy.clone(),
-        message: format!("the policies keep different node groups: {}", each.join(", ")),
+        message: format!("the policies have different node groups: {}", each.join(", ")),
         decides: kept * whole > 0.0 && kept.abs() >= DECIDES * whole.abs(),
     })
 }

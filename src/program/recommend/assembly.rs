@@ -17,8 +17,9 @@ use crate::experiment::statistics::{Estimate, Paired};
 use crate::program::edits;
 use crate::program::simulations::shell_line;
 use crate::report::summary::PROGRAM;
+use crate::scenario::Limits;
 use crate::scenario::document::{Content, Document, paired};
-use crate::scenario::{Caveats, Limits};
+use crate::scenario::lints::studies;
 
 /// Settings that are told of those that were tried: the cheapest.
 const TRIED_MAX: usize = 200;
@@ -74,11 +75,11 @@ impl Assembly<'_> {
         let own = self.problem.points(&verdict.choice, &verdict.seeds);
         let known = self.problem.points(&nothing, &[asked.seed]);
         let confirmed = !verdict.seeds.is_empty();
-        let mut warnings = Caveats::new();
-        warnings.extend(known.iter().chain(&own).flat_map(|point| point.warnings.iter()));
-        missing_more(&today, &own).into_iter().for_each(|text| warnings.changes(text));
+        let mut warnings = asked.scenario.caveats();
+        known.iter().chain(&own).for_each(|point| warnings.merge(&point.warnings));
+        missing_more(&today, &own).into_iter().for_each(|text| warnings.add(&studies::RECOMMENDED_LACKS_MORE, text));
         if asked.draws && today.iter().chain(&own).any(|point| point.spot) {
-            warnings.harmless(DRAWS_PRICE_ERRORS);
+            warnings.add(&studies::PRICE_ERRORS_DRAWN, DRAWS_PRICE_ERRORS);
         }
         Ok(Recommendation {
             schema_version: SCHEMA_VERSION,

@@ -49,7 +49,7 @@ fn about(session: &Session) -> Value {
     put("seed", json!(session.seed));
     put("replications", json!(session.request.replications));
     put("controls", json!(session.controls.all()));
-    put("warnings", json!(session.warnings.texts()));
+    put("warnings", json!(session.warnings.lines()));
     put("folder", json!(session.folder().display().to_string()));
     about
 }

@@ -109,6 +109,8 @@ impl Session {
         let seed = request.seed.unwrap_or(scenario.seed);
         let currency =
             prices.catalog().region(scenario.region.as_str()).map_err(prices::unusable)?.currency.code().to_owned();
+        let mut caveats = scenario.caveats();
+        caveats.merge(&Caveats::of(&warnings));
         let mut session = Self {
             request,
             prices,
@@ -117,7 +119,7 @@ impl Session {
             seed,
             currency,
             controls: Controls::default(),
-            warnings: Caveats::of(&warnings),
+            warnings: caveats,
             today: Arc::from("{}"),
             before: Vec::new(),
             points: Mutex::new(Kept::at_most(POINTS_MAX)),
@@ -134,7 +136,7 @@ impl Session {
         let summary = Summary::of(&outcome);
         let today = self.keep(&Key::from(""), self.seed, &outcome);
         self.today = data::of_one(&outcome, CURVE_POINTS).into();
-        self.warnings.extend(today.warnings.iter());
+        self.warnings.merge(&today.warnings);
         let region = self.prices.catalog().region(self.scenario.region.as_str()).map_err(prices::unusable)?;
         self.before = self.documents(&Setting::new())?;
         let Some(root) = self.before.first() else { return Ok(()) };

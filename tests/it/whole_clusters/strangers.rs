@@ -127,7 +127,7 @@ fn pods_of_what_is_not_simulated_stay_and_those_that_come_and_go_are_a_trace() {
     }
     assert!(workloads.contains("name: kafka-0") && workloads.contains("name: kafka-1"), "{workloads}");
     assert!(workloads.contains("istio-proxy"), "{workloads}");
-    assert!(!scenario.contains("its pods are left out"), "{scenario}");
+    assert!(!scenario.contains("its pods are ignored"), "{scenario}");
     place.put("own/scenario.yaml", &scenario.replace("duration: 24h", "duration: 1h"));
     std::fs::rename(place.path("own/scenario.yaml"), place.path("own/hour.yaml")).unwrap();
     let (answer, told, code) = place.nodecast(&["run", "own/hour.yaml", "--format", "json", "--out", "out"]);

@@ -45,13 +45,13 @@ fn seconds((year, month, day): Day) -> i64 {
 
 /// The Unix second from which on extended support of this release is charged for.
 pub fn extended_from(version: KubernetesVersion) -> Option<i64> {
-    let row = CALENDAR.iter().find(|row| row.0 == version.minor())?;
+    let row = CALENDAR.iter().find(|row| KubernetesVersion::from_minor(row.0) == Some(version))?;
     Some(seconds(row.1).max(seconds(CHARGED_SINCE)))
 }
 
 /// The Unix second from which on EKS no longer supports this release and upgrades clusters of its own accord.
 pub fn unsupported_from(version: KubernetesVersion) -> Option<i64> {
-    CALENDAR.iter().find(|row| row.0 == version.minor()).map(|row| seconds(row.2))
+    CALENDAR.iter().find(|row| KubernetesVersion::from_minor(row.0) == Some(version)).map(|row| seconds(row.2))
 }
 
 /// Lines for the control plane of a run that ends at `end`: at the price stated, or at EKS's, with the times under extended support.

@@ -1,5 +1,6 @@
 //! A ClusterConfig's orders next to nodes: NAT gateways, the tier of the control plane, and eksctl's installation of Karpenter.
 
+use crate::lints;
 use nodecast_model::domain::ControlPlaneTier;
 use nodecast_model::domain::node_pool::{ClusterInfo, NatGateways};
 use nodecast_model::text::InputError;
@@ -77,7 +78,7 @@ pub(super) fn warn_of_repair(reader: &mut Reader<'_>, group: Fields<'_, '_>) {
     if node.get("enabled").and_then(Node::as_text) == Some("true") {
         let message = "`nodeRepairConfig`: EKS's node auto repair is not simulated; after hardware faults the group's nodes stay not \
                        Ready for longer than really, so waits are too long";
-        reader.left_out(node.at, message, "");
+        reader.left_out(&lints::NODE_REPAIR, node.at, message, "");
     }
 }
 
@@ -91,7 +92,12 @@ fn control_plane_tier(reader: &mut Reader<'_>, fields: Fields<'_, '_>) -> Option
             "`controlPlaneScalingConfig` orders a Provisioned Control Plane (`{shown}`), whose price per hour is not known here: \
              the bill has the standard price, so the cost is too low"
         );
-        reader.left_out(node.at, message, "set `ec2.billing.control_plane` to the price per hour of the tier");
+        reader.left_out(
+            &lints::CONTROL_PLANE_TIER,
+            node.at,
+            message,
+            "set `ec2.billing.control_plane` to the price per hour of the tier",
+        );
     }
     ControlPlaneTier::parse(tier)
 }

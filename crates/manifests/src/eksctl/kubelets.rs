@@ -2,6 +2,7 @@
 //! script that starts them, of which is warned.
 
 use crate::common::{labels, resources};
+use crate::lints;
 use crate::node_class::signals;
 use nodecast_model::domain::node_group::Registration;
 use nodecast_model::domain::node_pool::{AmiFamily, KubeletConfig};
@@ -106,12 +107,18 @@ fn bottlerocket<'s>(
     let Some(settings) = node.get("settings") else { return Ok(none) };
     if family != AmiFamily::Bottlerocket {
         let help = "state `amiFamily: Bottlerocket`, or take them out";
-        reader.warn(node.at, "eksctl refuses settings of Bottlerocket for other images", "ignored", help);
+        reader.warn(
+            &lints::BOTTLEROCKET_SETTINGS,
+            node.at,
+            "eksctl refuses settings of Bottlerocket for other images",
+            "ignored",
+            help,
+        );
         return Ok(none);
     }
     if let Some(plugins) = settings.get("kubelet-device-plugins") {
         let message = "`kubelet-device-plugins` of Bottlerocket is not simulated: each GPU is one device";
-        reader.left_out(plugins.at, message, "");
+        reader.left_out(&lints::BOTTLEROCKET_PLUGINS, plugins.at, message, "");
     }
     let Some(kubernetes) = settings.get("kubernetes") else { return Ok(none) };
     let fields = reader.fields(kubernetes, &KUBERNETES)?;
@@ -128,7 +135,13 @@ fn bottlerocket<'s>(
         if !managed {
             registers.labels = nodecast_model::domain::Labels::new();
             let message = "eksctl writes a self-managed group's `labels` over `node-labels` of Bottlerocket's settings";
-            reader.warn(node.at, message, "ignored", "state them under `labels` of the group");
+            reader.warn(
+                &lints::BOTTLEROCKET_SETTINGS,
+                node.at,
+                message,
+                "ignored",
+                "state them under `labels` of the group",
+            );
         }
     }
     if group.get("taints").is_some() && !managed {
@@ -185,7 +198,12 @@ fn warn_of_commands<'s>(reader: &mut Reader<'s>, group: Fields<'_, 's>, pods: bo
         let set: Vec<String> = TELLING.iter().filter(says).map(|(flag, _)| format!("`{flag}`")).collect();
         if !set.is_empty() {
             let message = format!("`{key}` of a node group sets {}, which is not simulated", set.join(", "));
-            reader.left_out(node.at, message, "state `maxPodsPerNode`, `labels` and `taints` of the group instead");
+            reader.left_out(
+                &lints::BOOTSTRAP_COMMANDS,
+                node.at,
+                message,
+                "state `maxPodsPerNode`, `labels` and `taints` of the group instead",
+            );
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! The zones that the subnets of a ClusterConfig lie in, and those of its node groups.
 
 use crate::common::symbols;
+use crate::lints;
 use nodecast_model::domain::Symbol;
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::{Fields, Reader};
@@ -35,8 +36,8 @@ impl Subnets {
                 let zone = text("az").or_else(|| is_zone(reader, &name).then_some(name.as_str())).map(Symbol::new);
                 if zone.is_none() {
                     let shown: String = name.chars().take(80).collect();
-                    let message = format!("in which zone the subnet `{shown}` lies is not known");
-                    reader.left_out(entry.key_at, message, "state its `az`");
+                    let message = format!("unknown zone for subnet `{shown}`");
+                    reader.left_out(&lints::SUBNET_ZONE, entry.key_at, message, "set its `az`");
                 }
                 list.push(Subnet { id: text("id").map(str::to_owned), zone, name });
             }
@@ -77,7 +78,12 @@ impl Subnets {
                 None => {
                     let shown: String = name.chars().take(80).collect();
                     let message = format!("in which zone the subnet `{shown}` of a node group lies is not known");
-                    reader.left_out(node.at, message, "name its zone under `availabilityZones` of the group");
+                    reader.left_out(
+                        &lints::SUBNET_ZONE,
+                        node.at,
+                        message,
+                        "set the zone in the group's `availabilityZones`",
+                    );
                 }
             }
         }

@@ -10,7 +10,7 @@ use super::symbol::Symbol;
 use super::taints::Toleration;
 use super::time::SimDuration;
 use super::topology::{PodAffinity, TopologySpread};
-use super::versions::KubernetesVersion;
+use super::versions::{KubernetesBehaviour, KubernetesVersion};
 
 /// A port that a container opens on its node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -426,10 +426,8 @@ pub struct PodDisruptionBudget {
 
 impl PodDisruptionBudget {
     /// Drops `unhealthyPodEvictionPolicy` where the API server of this release does not know it, or not unless a feature gate is opened.
-    ///
-    /// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `PDBUnhealthyPodEvictionPolicy` (on since 1.27).
     pub const fn drop_unknown(&mut self, version: KubernetesVersion) {
-        self.always_allow_unhealthy &= version.minor() >= 27;
+        self.always_allow_unhealthy &= version.has(KubernetesBehaviour::UnhealthyPodEvictionPolicy);
     }
 }
 

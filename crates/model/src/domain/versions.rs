@@ -1,9 +1,11 @@
 //! Which release of each program a scenario reproduces.
 
 mod karpenter;
+mod kubernetes;
 mod vertical;
 
 pub use karpenter::KarpenterVersion;
+pub use kubernetes::KubernetesBehaviour;
 pub use vertical::VerticalPodAutoscalerVersion;
 
 use std::fmt;
@@ -58,15 +60,6 @@ impl KubernetesVersion {
     /// The minor number.
     pub const fn minor(self) -> u8 {
         self.0
-    }
-
-    /// Whether pods have resource claims (dynamic resource allocation). The API server of an earlier release drops them.
-    ///
-    /// Source: Kubernetes near 1.37 `pkg/features/kube_features.go`, `DynamicResourceAllocation` (on since 1.34), and `pkg/api/pod/util.go`,
-    /// `dropDisabledDynamicResourceAllocationFields`; Amazon EKS user guide, release notes of 1.33, and amazon-eks-ami #2285 (EKS turns the
-    /// gate on since 1.33).
-    pub const fn has_resource_claims(self) -> bool {
-        self.0 >= 33
     }
 }
 
@@ -130,7 +123,7 @@ impl FromStr for ClusterAutoscalerVersion {
     type Err = UnknownVersion;
 
     fn from_str(text: &str) -> Result<Self, UnknownVersion> {
-        let release = text.parse::<KubernetesVersion>().ok().filter(|version| version.minor() >= Self::OLDEST);
+        let release = text.parse::<KubernetesVersion>().ok().filter(|version| version.0 >= Self::OLDEST);
         release.map(Self).ok_or_else(|| UnknownVersion {
             program: "Cluster Autoscaler",
             given: text.to_owned(),

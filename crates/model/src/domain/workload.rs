@@ -6,7 +6,7 @@ use super::labels::LabelSelector;
 use super::pod::{IntOrPercent, PodSpec};
 use super::symbol::Symbol;
 use super::time::{SimDuration, SimTime};
-use super::versions::KubernetesVersion;
+use super::versions::{KubernetesBehaviour, KubernetesVersion};
 
 /// A namespaced object's name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -161,22 +161,21 @@ pub struct JobSpec {
 
 impl JobSpec {
     /// Drops the fields that the API server of this release does not know, or not unless a feature gate is opened.
-    ///
-    /// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `JobPodFailurePolicy` (on since 1.26), `JobPodReplacementPolicy` and
-    /// `JobBackoffLimitPerIndex` (1.29), `JobManagedBy` (1.32); 1.28 `pkg/controller/job/job_controller.go`, `onlyReplaceFailedPods`.
     pub fn drop_unknown(&mut self, version: KubernetesVersion) {
-        if version.minor() < 26 {
+        if !version.has(KubernetesBehaviour::JobPodFailurePolicy) {
             (self.failure_policy, self.ignores_disruptions) = (false, false);
         }
-        if version.minor() < 29 {
+        if !version.has(KubernetesBehaviour::JobPodReplacementPolicy) {
             self.replaces_ended_only = self.failure_policy;
+        }
+        if !version.has(KubernetesBehaviour::JobBackoffLimitPerIndex) {
             // Without the field the limit of all pods has its usual default.
             if self.index_backoff_limit.is_some() && self.backoff_limit == i32::MAX.unsigned_abs() {
                 self.backoff_limit = 6;
             }
             (self.index_backoff_limit, self.max_failed_indexes) = (None, None);
         }
-        if version.minor() < 32 {
+        if !version.has(KubernetesBehaviour::JobManagedBy) {
             self.manager = None;
         }
     }
@@ -184,10 +183,9 @@ impl JobSpec {
     /// Whether the Job controller of this release leaves it to another, as `managedBy` says: it makes no pods of it. Releases before 1.32 drop
     /// the field.
     ///
-    /// Source: Kubernetes 1.36 `pkg/controller/job/job_controller.go`, `syncJob`; `pkg/features/kube_features.go`, `JobManagedBy` (on since
-    /// 1.32).
+    /// Source: Kubernetes 1.36 `pkg/controller/job/job_controller.go`, `syncJob`.
     pub const fn is_managed_elsewhere(&self, version: KubernetesVersion) -> bool {
-        self.manager.is_some() && version.minor() >= 32
+        self.manager.is_some() && version.has(KubernetesBehaviour::JobManagedBy)
     }
 
     /// A Job of one such pod, with the API's defaults.

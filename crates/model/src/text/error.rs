@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::lint::Lint;
 use crate::domain::words::is_unprintable;
 
 /// A problem and its place.
@@ -16,8 +17,8 @@ struct Problem {
     label: Option<String>,
     help: Option<String>,
     place: Option<Place>,
-    /// Of a warning: what it can do.
-    effect: Effect,
+    /// Of a warning: its kind.
+    lint: Option<&'static Lint>,
 }
 
 /// What a thing that is left out or assumed can do to the answer, the most first.
@@ -105,7 +106,7 @@ macro_rules! problem {
         impl $name {
             /// A problem without a place.
             pub fn new(message: impl Into<String>) -> Self {
-                Self(Box::new(Problem { message: message.into(), label: None, help: None, place: None, effect: Effect::AboutInput }))
+                Self(Box::new(Problem { message: message.into(), label: None, help: None, place: None, lint: None }))
             }
 
             /// The same with the place at which it arose.
@@ -185,16 +186,21 @@ problem!(
 );
 
 impl Warning {
-    /// The same with what it can do to the answer; one is about the input unless somebody says otherwise.
-    #[must_use]
-    pub fn with_effect(mut self, effect: Effect) -> Self {
-        self.0.effect = effect;
-        self
+    /// A warning of a kind that is registered.
+    pub fn from_lint(lint: &'static Lint, message: impl Into<String>) -> Self {
+        let mut warning = Self::new(message);
+        warning.0.lint = Some(lint);
+        warning
     }
 
-    /// What it can do to the answer.
+    /// Its kind; `None` for a note that no scenario can allow.
+    pub fn lint(&self) -> Option<&'static Lint> {
+        self.0.lint
+    }
+
+    /// What it can do to the answer. A note without a kind is about the input.
     pub fn effect(&self) -> Effect {
-        self.0.effect
+        self.0.lint.map_or(Effect::AboutInput, Lint::level)
     }
 }
 

@@ -3,7 +3,9 @@
 
 use rustc_hash::FxHashSet;
 
-use super::error::{Effect, InputError, Place, Warning, listed, nearest};
+use super::error::{InputError, Place, Warning, listed, nearest};
+use super::lint::Lint;
+use super::lints;
 use super::source::Source;
 use super::template;
 use super::tree::{Entry, Location, Node, NodeKind};
@@ -101,19 +103,14 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Notes that what stands `at` is odd: what it says may not be what was meant.
-    pub fn warn(&mut self, at: Location, message: impl Into<String>, because: &str, help: &str) {
-        self.note(Effect::AboutInput, at, message, because, help);
-    }
-
     /// Notes that what stands `at` is not simulated, which may change the answer.
-    pub fn left_out(&mut self, at: Location, message: impl Into<String>, help: &str) {
-        self.note(Effect::MayChangeAnswer, at, message, "left out", help);
+    pub fn left_out(&mut self, lint: &'static Lint, at: Location, message: impl Into<String>, help: &str) {
+        self.warn(lint, at, message, "left out", help);
     }
 
-    /// Notes a warning about what stands `at`, and what it can do to the answer. Of warnings with the same text only the first is
-    /// kept, so that a dump of a large cluster yields a readable list.
-    pub fn note(&mut self, effect: Effect, at: Location, message: impl Into<String>, because: &str, help: &str) {
+    /// Adds a warning about what stands `at`. Of warnings with the same text only the first is kept, so that a dump of a large cluster
+    /// yields a readable list.
+    pub fn warn(&mut self, lint: &'static Lint, at: Location, message: impl Into<String>, because: &str, help: &str) {
         let message = message.into();
         if !self.seen.insert(message.clone()) {
             return;
@@ -123,7 +120,7 @@ impl<'s> Reader<'s> {
             (None, false) => format!("{}: {message}", self.subject),
             _ => message,
         };
-        let mut warning = Warning::new(message).at(place).with_effect(effect);
+        let mut warning = Warning::from_lint(lint, message).at(place);
         if !because.is_empty() {
             warning = warning.because(because);
         }
@@ -157,7 +154,7 @@ impl<'s> Reader<'s> {
         if shape.without_effect.contains(&key) {
             if entry.edited {
                 let message = format!("`{key}` of {} changes neither capacity, cost nor latency", shape.name);
-                self.note(Effect::Harmless, entry.key_at, message, "set without effect", "");
+                self.warn(&lints::KEY_WITHOUT_EFFECT, entry.key_at, message, "set without effect", "");
             }
             return Ok(());
         }
@@ -174,7 +171,7 @@ impl<'s> Reader<'s> {
             }
             if !is_blank(&entry.value) {
                 let message = format!("`{key}` of {} is not simulated: {left_out}", shape.name);
-                self.left_out(entry.key_at, message, "");
+                self.left_out(&lints::KEY_NOT_SIMULATED, entry.key_at, message, "");
             }
             return Ok(());
         }
@@ -193,7 +190,7 @@ impl<'s> Reader<'s> {
         if refused {
             return Err(self.error(entry.key_at, message).because("not a key here").help(help));
         }
-        self.warn(entry.key_at, message, "ignored", &help);
+        self.warn(&lints::UNKNOWN_KEY, entry.key_at, message, "ignored", &help);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use nodecast_model::domain::hpa::{HorizontalPodAutoscaler, ScalingRules};
 use nodecast_model::domain::quantity::Quantity;
-use nodecast_model::domain::{KubernetesVersion, SimDuration};
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, SimDuration};
 
 /// The controller's flags and feature gates.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -40,8 +40,8 @@ impl HpaParameters {
             initial_readiness_delay: SimDuration::from_secs(30),
             downscale_stabilization: SimDuration::from_secs(300),
             scale_up_limit_factor: 2.0,
-            configurable_tolerance: version.minor() >= 35,
-            scale_to_zero: version.minor() >= 37,
+            configurable_tolerance: version.has(KubernetesBehaviour::HpaTolerance),
+            scale_to_zero: version.has(KubernetesBehaviour::HpaScaleToZero),
         }
     }
 
@@ -52,7 +52,7 @@ impl HpaParameters {
 
     /// Whether zero is left only when the condition `ScaledToZero` holds, whatever the minimum.
     pub fn leaves_zero_by_condition(&self) -> bool {
-        self.version.minor() >= 37
+        self.version.has(KubernetesBehaviour::HpaZeroByCondition)
     }
 }
 
@@ -97,7 +97,7 @@ pub fn tolerance_of(hpa: &HorizontalPodAutoscaler, parameters: &HpaParameters) -
     Tolerance {
         up: own(|behavior| &behavior.scale_up).unwrap_or(parameters.tolerance_up),
         down: own(|behavior| &behavior.scale_down).unwrap_or(parameters.tolerance_down),
-        by_distance: parameters.version.minor() <= 32,
+        by_distance: !parameters.version.has(KubernetesBehaviour::HpaToleranceByRatio),
     }
 }
 

@@ -2,14 +2,9 @@
 //!
 //! What must not live here: a Job's template, which may change in part ([`may_change_template`](super::may_change_template)).
 
-use nodecast_model::domain::KubernetesVersion;
 use nodecast_model::domain::pod::{ClaimSource, VolumeRef};
 use nodecast_model::domain::workload::{JobSpec, StatefulSet};
-
-/// Since when the completions of an Indexed Job may change along with its parallelism: Kubernetes 1 in this minor release.
-///
-/// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `ElasticIndexedJob`.
-const ELASTIC_SINCE: u8 = 27;
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion};
 
 /// The field that an edit of a StatefulSet changes and must not, if there is one.
 ///
@@ -35,7 +30,8 @@ pub fn fixed_of_stateful_set(old: &StatefulSet, new: &StatefulSet) -> Option<&'s
 ///
 /// Source: Kubernetes 1.36 `pkg/apis/batch/validation/validation.go`, `ValidateJobSpecUpdate` and `validateCompletions`.
 pub fn fixed_of_job(old: &JobSpec, new: &JobSpec, version: KubernetesVersion) -> Option<&'static str> {
-    let elastic = version.minor() >= ELASTIC_SINCE && new.indexed && new.completions == Some(new.parallelism);
+    let follows = new.indexed && new.completions == Some(new.parallelism);
+    let elastic = follows && version.has(KubernetesBehaviour::ElasticIndexedJob);
     let stays = old.completions == new.completions || old.completions == Some(1) && new.completions.is_none();
     let changes = [
         ("completionMode", old.indexed != new.indexed),

@@ -4,7 +4,7 @@
 
 use nodecast_model::domain::pod::Container;
 use nodecast_model::domain::workload::JobSpec;
-use nodecast_model::domain::{KubernetesVersion, PodSpec, SimDuration};
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, PodSpec, SimDuration};
 
 /// The wait after a failure; it doubles with every further one.
 const BACK_OFF: SimDuration = SimDuration::from_secs(10);
@@ -137,7 +137,7 @@ pub fn may_change_template(
     (idle, has_run): (bool, bool),
     version: KubernetesVersion,
 ) -> bool {
-    let with_resources = version.minor() >= 36;
+    let with_resources = version.has(KubernetesBehaviour::SuspendedJobResources);
     if old == new {
         return true;
     }

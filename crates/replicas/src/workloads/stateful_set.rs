@@ -2,9 +2,9 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/statefulset/stateful_set_control.go`, `updateStatefulSet`.
 
-use nodecast_model::domain::KubernetesVersion;
 use nodecast_model::domain::pod::IntOrPercent;
 use nodecast_model::domain::workload::StatefulUpdate;
+use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion};
 
 /// A pod of a StatefulSet that is not gone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -123,10 +123,9 @@ fn next_updates(set: &StatefulSetView<'_>, wanted: std::ops::Range<u32>) -> Vec<
 
 /// How many pods an update may have unavailable at once: a share is rounded down, and one there may always be.
 ///
-/// Source: `stateful_set_utils.go`, `getStatefulSetMaxUnavailable`, behind the gate `MaxUnavailableStatefulSet`, which is open
-/// from 1.35 on.
+/// Source: `stateful_set_utils.go`, `getStatefulSetMaxUnavailable`.
 fn unavailable_at_most(stated: IntOrPercent, replicas: u32, version: KubernetesVersion) -> u32 {
-    if KubernetesVersion::from_minor(35).is_none_or(|since| version < since) {
+    if !version.has(KubernetesBehaviour::StatefulSetMaxUnavailable) {
         return 1;
     }
     u32::try_from(stated.of_rounded_down(i64::from(replicas)).max(1)).unwrap_or(u32::MAX)

@@ -22,6 +22,7 @@ use crate::format;
 use crate::plots::Plots;
 use crate::summary::{Distribution, Part, RequestFigures, Share, Summary};
 use crate::tables;
+use nodecast_settings::Caveat;
 use nodecast_world::Outcome;
 use nodecast_world::record::NodeFacts;
 
@@ -49,17 +50,20 @@ pub(super) fn heading(page: &mut Html, summary: &Summary) {
 }
 
 pub(super) fn warnings(page: &mut Html, summary: &Summary) {
+    if let Some(silenced) = summary.warnings.about_silenced() {
+        page.element("p class=\"faint\"", &silenced);
+    }
     if summary.warnings.is_empty() {
         return;
     }
     page.element("h3 id=\"warnings\"", &format::counted(summary.warnings.len() as u64, "warning", "warnings"));
     page.raw("<div class=\"warnings\">\n");
-    page.list(summary.warnings.telling());
+    page.list(summary.warnings.telling().map(Caveat::to_string));
     let harmless = summary.warnings.harmless_ones().count();
     if harmless > 0 {
         let count = format::counted(harmless as u64, "further one, hardly", "further ones, hardly");
         page.raw(&format!("<details><summary>{count} of weight</summary>\n"));
-        page.list(summary.warnings.harmless_ones());
+        page.list(summary.warnings.harmless_ones().map(Caveat::to_string));
         page.end_fold();
     }
     page.raw("</div>\n");

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::super::definition::{Action, Autoscaler, PolicyVariant, Scenario};
-use super::super::error::{Effect, Place, ScenarioError, Warning, listed, nearest};
+use super::super::error::{Place, ScenarioError, Warning, listed, nearest};
+use super::super::lints::{self, Lint};
 use super::super::manifests::Manifests;
 use super::super::reader::{Fields, Reader};
 use super::super::tree::Location;
@@ -18,6 +19,7 @@ use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::{Job, ObjectName};
 use crate::domain::{NodeGroup, NodePool, SimDuration, Symbol};
 use nodecast_karpenter::release::unread_kind;
+use nodecast_single_pass::lints::{NODE_CLASS_MISSING, UNREAD_POOL};
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
@@ -389,19 +391,19 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
             let at = place(manifests, "ClusterConfig", in_default(name));
             if let Some(region) = cluster.region.filter(|r| *r != scenario.region && !r.as_str().contains("${")) {
                 let message = format!("the ClusterConfig says {region}, the scenario says {}", scenario.region);
-                push(warnings, Effect::AboutInput, at.clone(), message);
+                push(warnings, &lints::file::CLUSTER_CONFIG_DIFFERS, at.clone(), message);
             }
             let stated = cluster.kubernetes_version.as_deref().unwrap_or_default();
             let ours = policy.versions.kubernetes.to_string();
             if !stated.is_empty() && stated != ours {
                 let message = format!("the ClusterConfig says Kubernetes {stated}, the scenario says {ours}");
-                push(warnings, Effect::AboutInput, at.clone(), message);
+                push(warnings, &lints::file::CLUSTER_CONFIG_DIFFERS, at.clone(), message);
             }
             let installed = cluster.karpenter_version.as_deref().filter(|_| policy.autoscaler == Autoscaler::Karpenter);
             let ours = policy.versions.karpenter;
             if let Some(installed) = installed.filter(|_| installed_karpenter(cluster) != Some(ours)) {
                 let message = format!("the ClusterConfig installs Karpenter {installed}, the scenario uses {ours}");
-                push(warnings, Effect::AboutInput, at, message);
+                push(warnings, &lints::file::CLUSTER_CONFIG_DIFFERS, at, message);
             }
         }
         for pool in &manifests.node_pools {
@@ -412,7 +414,7 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
                 let kind = if pool.legacy { "Provisioner" } else { "NodePool" };
                 push(
                     warnings,
-                    Effect::MayChangeAnswer,
+                    &NODE_CLASS_MISSING,
                     place(manifests, kind, in_default(name)),
                     format!(
                         "{kind} {name} names the node class `{class}`, which no manifest defines: its defaults are assumed"
@@ -424,14 +426,17 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
         warn_of_provisioners(policy, &all, warnings, place);
         let somewhere =
             |(kind, name): (&str, ObjectName)| all.iter().rev().find_map(|manifests| place(manifests, kind, name));
-        for (own, message) in dangling_autoscalers(&all).into_iter().chain(shared_targets(&all)) {
-            push(warnings, Effect::ChangesAnswer, somewhere(own), message);
+        for (own, message) in dangling_autoscalers(&all) {
+            push(warnings, &lints::file::AUTOSCALER_WITHOUT_TARGET, somewhere(own), message);
+        }
+        for (own, message) in shared_targets(&all) {
+            push(warnings, &lints::file::SHARED_TARGET, somewhere(own), message);
         }
         for (kind, name) in endless_jobs(&all, scenario) {
             let message = format!(
-                "no manifest says how long a pod of {kind} {name} runs: a minute is assumed; say it as `run_time` under `workloads`"
+                "unknown run time for pods of {kind} {name}: assuming 1 minute. Set `run_time` under `workloads`"
             );
-            push(warnings, Effect::MayChangeAnswer, somewhere((kind, name)), message);
+            push(warnings, &lints::file::RUN_TIME_UNKNOWN, somewhere((kind, name)), message);
         }
     }
 }
@@ -453,7 +458,7 @@ fn warn_of_provisioners(
             let message = format!(
                 "{unread}, for example `versions: {{karpenter: v0.27}}`, or write the NodePool and the EC2NodeClass that it has become"
             );
-            push(warnings, Effect::ChangesAnswer, at, message);
+            push(warnings, &UNREAD_POOL, at, message);
         }
     }
 }
@@ -477,9 +482,9 @@ fn endless_jobs(all: &[&Arc<Manifests>], scenario: &Scenario) -> Vec<(&'static s
 }
 
 /// Notes a warning once; policies share most of their objects.
-fn push(warnings: &mut Vec<Warning>, effect: Effect, at: Option<Place>, message: String) {
+fn push(warnings: &mut Vec<Warning>, lint: &'static Lint, at: Option<Place>, message: String) {
     if !warnings.iter().any(|known| known.message() == message) {
-        warnings.push(Warning::new(message).at(at).with_effect(effect));
+        warnings.push(Warning::from_lint(lint, message).at(at));
     }
 }
 
@@ -517,7 +522,7 @@ fn dangling_autoscalers(all: &[&Arc<Manifests>]) -> Vec<(Named, String)> {
         .into_iter()
         .filter(|(_, kind, target)| !exists(*kind, *target))
         .map(|(own, kind, target)| {
-            (own, format!("{} {} scales nothing: there is no {kind} {}", own.0, own.1, target.name))
+            (own, format!("{} {} has no target: {kind} {} does not exist", own.0, own.1, target.name))
         })
         .collect()
 }
@@ -530,7 +535,7 @@ fn shared_targets(all: &[&Arc<Manifests>]) -> Vec<(Named, String)> {
         match known.iter().find(|(_, other_kind, other)| *other_kind == kind && *other == target) {
             Some((first, ..)) if *first != own => {
                 let both = format!("{} {} and {} {}", first.0, first.1, own.0, own.1);
-                texts.push((own, format!("{both} both scale {kind} {target}: neither will")));
+                texts.push((own, format!("{both} both target {kind} {target}, so neither scales it")));
             }
             Some(_) => {}
             None => known.push((own, kind, target)),

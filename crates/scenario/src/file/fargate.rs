@@ -4,12 +4,13 @@ use super::overlays::lay;
 use super::{Reading, ScenarioError};
 use crate::definition::FargateSettings;
 use crate::domain::Currency;
-use crate::error::{Effect, Warning};
+use crate::error::Warning;
 use crate::manifests::Manifests;
 use crate::reader::Fields;
 use crate::schema::fargate::{FargateKeys, ProfileKeys};
 use crate::tree::{Location, NodeKind};
 use nodecast_model::fargate::{Profile, SELECTORS_MOST};
+use nodecast_settings::lints;
 
 /// Lays what is stated over what holds, and beside it the profiles that ClusterConfigs bring.
 ///
@@ -35,7 +36,7 @@ pub(super) fn lay_over<'s>(
     if settings.profiles.is_empty() && !has_profiles {
         let text = "`fargate` has no profile: nothing runs on Fargate";
         let help = "add `profiles`, each with a name and the namespaces that it selects";
-        reading.note(vec![Warning::new(text).help(help).with_effect(Effect::ChangesAnswer)]);
+        reading.note(vec![Warning::from_lint(&lints::file::NO_FARGATE_PROFILE, text).help(help)]);
     }
     let has_prices = settings.vcpu_hour.is_some() && settings.gb_hour.is_some();
     if !settings.profiles.is_empty() && !has_prices && reading.region().currency != Currency::Usd {

@@ -133,6 +133,18 @@ impl Overlay {
             Some(Stated::Keys(stated)) => lay_time(&mut self.controller_time, stated),
             None => {}
         }
+        Ok(self)
+    }
+
+    /// The same with the tier of the control plane that a policy gives.
+    ///
+    /// # Errors
+    /// If there is no such tier.
+    pub(super) fn with_tier<'s>(
+        mut self,
+        reading: &mut Reading<'_, 's>,
+        fields: Fields<'_, 's>,
+    ) -> Result<Self, ScenarioError> {
         self.lay_tier(optional::<Placed<Tier>>(reading, fields, "control_plane_tier")?);
         Ok(self)
     }
@@ -169,7 +181,7 @@ impl Overlay {
                  gives each limit that a tier sets"
             );
             let help = "remove the limits of `kube_scheduler` and `kube_controller_manager` from `controller_time`";
-            reader.warn(at, message, "has no effect", help);
+            reader.warn(&nodecast_settings::lints::file::TIER_WITHOUT_EFFECT, at, message, "has no effect", help);
         }
         Ok(tier)
     }

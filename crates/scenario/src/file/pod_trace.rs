@@ -14,6 +14,7 @@ use crate::domain::{Container, Labels, PodSpec, ResourceName, Resources, SimDura
 use crate::error::{Place, lacks, listed, nearest};
 use crate::reader::Fields;
 use crate::schema::whole::Pods;
+use nodecast_settings::lints;
 
 /// Pods of a trace at most.
 const PODS_MAX: u64 = 5_000_000;
@@ -186,7 +187,8 @@ impl Table<'_> {
         for title in header.iter().filter(|title| !COLUMNS.contains(title) && !WITHOUT_EFFECT.contains(title)) {
             let shown: String = title.chars().take(40).collect();
             let near = nearest(title, COLUMNS).map(|near| format!("; is `{near}` meant?")).unwrap_or_default();
-            warnings.push(Warning::new(format!("{}: the column `{shown}` is not read{near}", self.file)));
+            let text = format!("{}: the column `{shown}` is not read{near}", self.file);
+            warnings.push(Warning::from_lint(&lints::file::UNREAD_COLUMN, text));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::ScenarioError;
 use crate::definition::{Autoscaler, PolicyVariant};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Symbol, Versions};
-use crate::error::{Effect, Warning};
+use crate::error::Warning;
 use crate::manifests::Manifests;
 use crate::reader::{Fields, Reader};
 use crate::schema::kind::Kind;
@@ -18,6 +18,7 @@ use nodecast_cluster_autoscaler::Flags;
 use nodecast_cluster_autoscaler::expander::Expander;
 use nodecast_karpenter::packing::PackerKind;
 use nodecast_karpenter::release::leave_out_unread;
+use nodecast_single_pass::lints::UNREAD_POOL;
 
 /// Files of a comparison's directory, in which each policy has a folder.
 const OF_COMPARISON: [&str; 4] = ["comparison.json", "comparison.html", "replications.csv", "written.json"];
@@ -163,7 +164,7 @@ fn leave_out_unread_pools(reading: &mut Reading<'_, '_>, overlay: &Overlay, mani
     let warnings = unread.into_iter().map(|(name, text)| {
         let name = ObjectName { namespace: Symbol::new("default"), name };
         let at = reading.files.place(manifests, "Provisioner", name);
-        Warning::new(text).at(at).with_effect(Effect::ChangesAnswer)
+        Warning::from_lint(&UNREAD_POOL, text).at(at)
     });
     let warnings = warnings.collect();
     reading.note(warnings);
@@ -177,7 +178,7 @@ fn policy<'s>(
 ) -> Result<PolicyVariant, ScenarioError> {
     let mut policy = PolicyVariant::read(reading, node, "policies")?;
     let fields = reading.reader.fields(node, &POLICY.shape)?;
-    let mut overlay = overlay.with(reading, fields)?;
+    let mut overlay = overlay.with(reading, fields)?.with_tier(reading, fields)?;
     auto_mode::check_keys(&reading.reader, fields, policy.autoscaler)?;
     check_packer(&reading.reader, fields, &policy, overlay.versions)?;
     policy.flags = flags(&reading.reader, fields, policy.autoscaler, overlay.versions)?;

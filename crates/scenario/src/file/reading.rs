@@ -11,11 +11,12 @@ use crate::document::{ADDED, Content, Document};
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::edits::{Edit, note_objects};
-use crate::error::{Effect, Place, ScenarioError, Warning};
+use crate::error::{Place, ScenarioError, Warning};
 use crate::manifests::{Manifests, UNKNOWN_KIND, read_documents};
 use crate::reader::{Fields, Reader};
 use crate::source::{Held, Limits, Source, load, read_bounded, sha256_hex};
 use crate::tree::{self, Location, Node, Variables};
+use nodecast_settings::lints;
 
 /// A scenario that is being read.
 pub struct Reading<'c, 's> {
@@ -179,7 +180,7 @@ impl<'a> Files<'a> {
         for (_, file, misfit) in std::mem::take(&mut self.misfits) {
             let text = format!("not changed in {file}: {}", misfit.message());
             if self.warnings.iter().all(|known| known.message() != text) {
-                self.warnings.push(Warning::new(text).with_effect(Effect::MayChangeAnswer));
+                self.warnings.push(Warning::from_lint(&lints::file::EDIT_NOT_MADE, text));
             }
         }
         Ok(())

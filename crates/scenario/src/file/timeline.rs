@@ -14,6 +14,7 @@ use crate::schema::kind::{Kind, Moment};
 use crate::schema::load::LoadEntry;
 use crate::schema::timeline::{Delete, Drain, Nodes, STEP, Scale, ScaleGroup};
 use crate::tree::{Location, Node};
+use nodecast_settings::lints;
 
 /// The steps of a timeline.
 pub(super) struct Timeline<'n, 's> {
@@ -132,7 +133,13 @@ pub(super) fn loads<'s>(
 /// Warns of what is to happen when the run is over: whoever shortens a run need not take its later steps out.
 pub(super) fn warn_of_late(reader: &mut Reader<'_>, place: Location, what: &str, at: SimTime, duration: SimDuration) {
     if at >= SimTime::ZERO + duration {
-        let message = format!("the {what} at {} is not reached: the run ends at {duration}", at - SimTime::ZERO);
-        reader.warn(place, message, "after the end of the run", "raise `duration` if it is to happen");
+        let message = format!("the {what} at {} never happens: the run ends at {duration}", at - SimTime::ZERO);
+        reader.warn(
+            &lints::file::LATE_STEP,
+            place,
+            message,
+            "after the end of the run",
+            "raise `duration` if it is to happen",
+        );
     }
 }

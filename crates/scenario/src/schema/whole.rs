@@ -25,8 +25,10 @@ use crate::definition::{
 };
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
+use crate::error::nearest;
 use crate::file::{initial, objectives, pod_trace};
 use crate::single_pass::Inventory;
+use nodecast_settings::lints::{self, LintId};
 
 section! {
     /// A scenario is one YAML document: a cluster, what happens to it, and the policies to try. Paths in it are
@@ -46,6 +48,7 @@ calibration: calibration.yaml
 controller_time: measured
 assumptions:
   - Clients never give up.
+allow: [NC0404]
 ";
     impl Scenario: {
         /// Its name; the report goes to `reports/<name>`, unless `output` or `--out` say otherwise.
@@ -141,7 +144,12 @@ assumptions:
         /// Sentences for the report, where they stand beside the program's own assumptions. They change no figure:
         /// say here what you made up or left out, and, with `cost_of`, which part of the bill depends on it.
         assumptions: Vec<Assumed> = Vec::new(), or "none";
+        /// Warnings that you know and do not want to see, by their [ids](warnings.md). The report says which were silenced, and warns of
+        /// an id that never applied.
+        allow: Vec<AllowedLint> = Vec::new(), or "none";
     } also {
+        /// Allowed lints that applied as the files were read.
+        pub silenced: BTreeSet<LintId>,
         /// Zones in use, in order of name.
         pub zones: Vec<Symbol>,
         /// What is known of startup taints.
@@ -174,6 +182,22 @@ kind! {
                 .help(format!("write more than 0s and at most {DURATION_DAYS_MAX}d")));
         }
         Ok(duration)
+    }
+}
+
+kind! {
+    /// The id of a lint.
+    AllowedLint: LintId = Form::Text("lint id"), |reading, node, what| {
+        let text = reading.reader.text(node, what)?;
+        if let Some(lint) = text.parse().ok().and_then(lints::find) {
+            return Ok(lint.id());
+        }
+        let known: Vec<String> = lints::all().map(|lint| lint.id().to_string()).collect();
+        let help = nearest(text, known.iter().map(String::as_str)).map_or_else(
+            || "use an id that a warning shows, for example `NC0404`; docs/warnings.md lists all".to_owned(),
+            |near| format!("did you mean `{near}`? docs/warnings.md lists all"),
+        );
+        Err(reading.error(node.at, format!("no warning has the id `{text}`")).because("unknown id").help(help))
     }
 }
 

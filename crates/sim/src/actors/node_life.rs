@@ -12,7 +12,9 @@ use crate::cluster::NodePhase;
 use crate::domain::labels::deprecated_node_labels;
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::taints::TaintEffect;
-use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::domain::{
+    HourlyRate, KubernetesBehaviour, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
+};
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 use nodecast_cluster_autoscaler::aws::promised_devices;
@@ -46,9 +48,6 @@ pub(super) fn launch_facts(
     }
 }
 
-/// The first release of Kubernetes whose cloud controller for AWS labels nodes with the ids of their zones.
-const ZONE_IDS_SINCE: u8 = 30;
-
 /// What a node is labelled with as it registers, beside what its launch has brought: the same under deprecated names, the id of its
 /// zone, and where the driver of EBS volumes runs, the zone under its name. Neither the NodeClaim nor what the Cluster Autoscaler's
 /// provider knows of a group without nodes has all of them.
@@ -62,7 +61,7 @@ pub(super) fn registration_labels(sim: &Sim<'_>, node: NodeId) -> Labels {
     let mut labels = deprecated_node_labels(known);
     let region = &sim.setup.region;
     let zone = known.get(well_known::ZONE).and_then(|zone| region.zone_index(zone)).map(|zone| region.zones[zone].id);
-    let labelled = sim.control_plane.minor() >= ZONE_IDS_SINCE && known.get(well_known::ZONE_ID).is_none();
+    let labelled = sim.control_plane.has(KubernetesBehaviour::ZoneIdLabel) && known.get(well_known::ZONE_ID).is_none();
     if let Some(id) = zone.filter(|_| labelled) {
         labels.set(well_known::ZONE_ID, id);
     }

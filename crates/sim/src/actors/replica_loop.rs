@@ -26,7 +26,7 @@ use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, Metr
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
-use crate::domain::{PodId, ResourceName, SimDuration, SimTime, WorkloadId};
+use crate::domain::{KubernetesBehaviour, PodId, ResourceName, SimDuration, SimTime, WorkloadId};
 use crate::world::World;
 use crate::world::controller_loops::AutoscalerPasses;
 use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
@@ -186,7 +186,8 @@ fn first_sync(sim: &Sim<'_>, now: SimTime) -> SimDuration {
         let drawn = || sim.streams.stream("hpa-phase", "").span_up_to(SYNC_PERIOD);
         return sim.setup.scenario.phases.replica_autoscalers.unwrap_or_else(drawn);
     }
-    if sim.setup.policy.versions.kubernetes.minor() >= 37 { SimDuration::ZERO } else { SYNC_PERIOD }
+    let at_once = sim.setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaPromptFirstSync);
+    if at_once { SimDuration::ZERO } else { SYNC_PERIOD }
 }
 
 impl ReplicaLoops<'_> {
@@ -238,9 +239,10 @@ impl ReplicaLoops<'_> {
     /// took the target there itself.
     fn wakes(&self, sim: &Sim<'_>, index: u32) -> bool {
         let own = &self.all[index as usize];
-        match sim.setup.policy.versions.kubernetes.minor() {
-            ..37 => own.spec.min_replicas == Some(0),
-            _ => own.state.conditions.scaled_to_zero.is_true(),
+        if sim.setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaZeroByCondition) {
+            own.state.conditions.scaled_to_zero.is_true()
+        } else {
+            own.spec.min_replicas == Some(0)
         }
     }
 

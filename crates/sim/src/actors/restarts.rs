@@ -11,7 +11,7 @@ use super::context::Context;
 use super::event::{KubeletEvent, class};
 use super::kubelet;
 use super::sim::Sim;
-use crate::domain::{PodId, SimDuration, SimTime};
+use crate::domain::{KubernetesBehaviour, PodId, SimDuration, SimTime};
 
 /// The wait before the second start; it doubles with every further one. The first comes at once.
 const BACK_OFF: SimDuration = SimDuration::from_secs(10);
@@ -44,7 +44,7 @@ pub(super) fn restart(context: &mut Context<'_>, now: SimTime, pod: PodId, stops
 
 /// From the end of a pod's containers to when its worker starts them again, given the back-off.
 fn until_look(sim: &Sim<'_>, pod: PodId, wait: SimDuration) -> SimDuration {
-    if sim.setup.policy.versions.kubernetes.minor() >= 35 {
+    if sim.setup.policy.versions.kubernetes.has(KubernetesBehaviour::PromptContainerRestart) {
         return wait;
     }
     let restart = sim.world.pod(pod).restarts.to_string();

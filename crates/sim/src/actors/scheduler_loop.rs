@@ -24,7 +24,9 @@ use super::volumes::Volumes;
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::CallRate;
-use crate::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known};
+use crate::domain::{
+    KubernetesBehaviour, KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known,
+};
 use crate::engine::{Streams, TimerId};
 use crate::world::record::WorkloadKind;
 use nodecast_scheduler::events::{ClusterEvent, may_help};
@@ -469,7 +471,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let scheduler = &mut context.scheduler;
     scheduler.attempts += 1;
     let version = scheduler.scheduler.config().version;
-    let draw = if version.minor() >= 35 {
+    let draw = if version.has(KubernetesBehaviour::SchedulerHeapTies) {
         0
     } else {
         (scheduler.streams.nth("scheduler-ties", "", scheduler.attempts).uniform() * (1_u64 << 53) as f64) as u64

@@ -20,11 +20,13 @@ use super::sim::Sim;
 use super::{kubelet, node_groups};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::TaintEffect;
-use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::domain::{
+    KubernetesBehaviour, KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known,
+};
 
 /// How long an unrenewed lease is taken for a hiccup (`--node-monitor-grace-period`), by release.
 fn grace(version: KubernetesVersion) -> SimDuration {
-    SimDuration::from_secs(if version.minor() >= 32 { 50 } else { 40 })
+    SimDuration::from_secs(if version.has(KubernetesBehaviour::NodeMonitorGrace50s) { 50 } else { 40 })
 }
 
 /// How long a pod stays on an unreachable node, or on one that is not Ready, unless it says otherwise.

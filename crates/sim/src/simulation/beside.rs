@@ -106,8 +106,8 @@ pub(super) fn without_surcharge(context: &Context<'_>, extended: &[(SimTime, Sim
     let &(from, _) = extended.first().filter(|_| has_none && context.setup.region.currency == Currency::Usd)?;
     let (_, release) = releases(context).into_iter().rev().find(|(at, _)| *at <= from)?;
     Some(format!(
-        "`ec2.billing.control_plane` states {} an hour, and Kubernetes {release} is under EKS's extended support from {from} on, for which AWS \
-         charges {} more: a stated price stands alone, and the bill leaves that out; state the sum of both, or take the key away",
+        "`ec2.billing.control_plane` is set to {}/h, so the bill omits EKS extended support for Kubernetes {release} (from {from}, {}/h more). \
+         Set the key to the sum, or remove it",
         stated.as_f64(),
         support::EXTENDED.as_f64()
     ))
@@ -140,8 +140,7 @@ pub(super) fn not_billed(context: &Context<'_>, bill: &Bill) -> Option<String> {
     let names: Vec<String> = bill.unpriced.iter().map(stated_by).collect();
     (!names.is_empty()).then(|| {
         format!(
-            "{}: AWS's prices in {} are not known beside those of instances, so that the bill leaves out, or has only a part of: {}; state \
-             what you pay by these keys",
+            "{}: no AWS prices known in {} except for instances, so the bill omits or understates: {}. Set what you pay with these keys",
             context.setup.region.name,
             bill.currency.code(),
             names.join(", ")

@@ -19,6 +19,7 @@ use crate::domain::{Currency, NodeId, Quantity, SimDuration, SimTime, Symbol, Wo
 use crate::load::{RequestModel, WorkQueue};
 use crate::world::record::{ControllerLoop, ControllerLoops, Record};
 use nodecast_karpenter::release::Behaviour;
+use nodecast_settings::lints::outcome;
 use nodecast_settings::{Calibrated, QueueKind};
 use nodecast_settings::{Caveats, PolicyVariant, Scenario};
 use nodecast_world::outcome::{
@@ -48,7 +49,13 @@ pub(super) fn conclude(
     let requests = request_summaries(models);
     for (workload, seconds) in short {
         let name = context.world.workload(workload).name;
-        warnings.changes(format!("{name}: for {seconds:.0} s its replicas could not use the CPU that its load states, and what they lacked was not done later"));
+        warnings.add(
+            &outcome::CPU_SHORTFALL,
+            format!(
+                "{name}: its replicas were short of CPU for {seconds:.0} s. The missing work was dropped, \
+            not done later, so real load may last longer"
+            ),
+        );
     }
     let in_cores: Vec<ObjectName> = in_cores.into_iter().map(|id| context.world.workload(id).name).collect();
     let queues = queues(&mut context, end);
@@ -65,10 +72,12 @@ pub(super) fn conclude(
     };
     let bill = billing::bill(&mut context.ec2, end, &beside);
     let surcharge = beside::without_surcharge(&context, &beside.extended);
-    surcharge.into_iter().for_each(|text| warnings.changes(text));
-    beside::not_billed(&context, &bill).into_iter().for_each(|text| warnings.changes(text));
-    unknown_load::traffic(&context, in_cores.len(), end).into_iter().for_each(|text| warnings.changes(text));
-    unknown_load::smooth(scenario).into_iter().for_each(|text| warnings.may_change(text));
+    surcharge.into_iter().for_each(|text| warnings.add(&outcome::CONTROL_PLANE_SURCHARGE, text));
+    beside::not_billed(&context, &bill).into_iter().for_each(|text| warnings.add(&outcome::PRICES_NOT_KNOWN, text));
+    unknown_load::traffic(&context, in_cores.len(), end)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::TRAFFIC_NOT_KNOWN, text));
+    unknown_load::smooth(scenario).into_iter().for_each(|text| warnings.add(&outcome::SMOOTH_LOAD, text));
     let about = about(&context, scenario, policy);
     let static_pools: Vec<Symbol> =
         context.setup.node_pools.iter().filter(|pool| pool.replicas.is_some()).map(|pool| pool.name).collect();
@@ -80,17 +89,23 @@ pub(super) fn conclude(
     record.controllers.autoscalers = autoscalers;
     record.controllers.scheduler = scheduler;
     record.drifted = drifted;
-    record.unmet.iter().for_each(|(at, what)| warnings.may_change(format!("at {at}: {what}")));
+    record.unmet.iter().for_each(|(at, what)| warnings.add(&outcome::STEP_WITHOUT_EFFECT, format!("at {at}: {what}")));
     let (faults, warm_up) = (&scenario.ec2.cloud.faults, scenario.warm_up);
-    no_effect::idle_faults(&record, faults, end).into_iter().for_each(|text| warnings.may_change(text));
-    no_effect::jobs_of_warm_up(&record, warm_up).into_iter().for_each(|text| warnings.may_change(text));
-    pressed(&record).into_iter().for_each(|text| warnings.may_change(text));
-    over_limits.into_iter().for_each(|text| warnings.changes(text));
-    no_effect::refused_claims(&record, &static_pools).into_iter().for_each(|text| warnings.may_change(text));
-    stuck.into_iter().chain(stalled).for_each(|text| warnings.may_change(text));
+    no_effect::idle_faults(&record, faults, end).into_iter().for_each(|text| warnings.add(&outcome::IDLE_FAULT, text));
+    no_effect::jobs_of_warm_up(&record, warm_up)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::JOBS_IN_WARM_UP, text));
+    pressed(&record).into_iter().for_each(|text| warnings.add(&outcome::NODES_OUT_OF_MEMORY, text));
+    over_limits.into_iter().for_each(|text| warnings.add(&outcome::ATTACH_LIMIT, text));
+    no_effect::refused_claims(&record, &static_pools)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::STATIC_POOL_CLAIMS, text));
+    stuck.into_iter().for_each(|text| warnings.add(&outcome::NODE_STILL_DRAINING, text));
+    stalled.into_iter().for_each(|text| warnings.add(&outcome::ROLLOUT_STALLED, text));
     let busy = busy_controllers(&record.controllers, context.sim.setup.scenario.duration);
+    busy.into_iter().for_each(|text| warnings.add(&outcome::BUSY_CONTROLLER, text));
     let held = control_plane::held(context.sim.setup, &record.controllers);
-    busy.into_iter().chain(held).for_each(|text| warnings.may_change(text));
+    held.into_iter().for_each(|text| warnings.add(&outcome::CLIENT_LIMIT, text));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
         (sample.cost_rate, sample.cost) = (spent.rate, spent.amount);
@@ -121,7 +136,7 @@ fn pressed(record: &Record) -> Option<String> {
     let first = record.pressed.first?;
     let (most, _) = record.pressed.evicted.iter().max_by_key(|(id, count)| (**count, Reverse(**id)))?;
     Some(format!(
-        "nodes ran out of memory: kubelets evicted {} from {first} on, most of {}, because pods use more memory than they request",
+        "nodes ran out of memory: kubelets evicted {} from {first} on (most from {}), because pods use more memory than they request",
         counted(record.pressed.count(), "pod", "pods"),
         record.workloads[most.index()].name
     ))
@@ -153,12 +168,12 @@ fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<Strin
         let longest = facts.longest.as_secs_f64();
         let cut = match facts.cut {
             0 => String::new(),
-            1 => "; a limit of time cut one short".to_owned(),
-            cut => format!("; a limit of time cut {cut} short"),
+            1 => "; 1 hit its time limit".to_owned(),
+            cut => format!("; {cut} hit their time limit"),
         };
         (share > 0.5 || facts.cut > 0).then(|| {
             format!(
-                "{}: busy {:.0}% of the time, {} runs, the longest {longest:.1} s{cut}",
+                "{}: busy {:.0}% of the time, {} runs, longest {longest:.1} s{cut}",
                 own.as_str(),
                 share.min(1.0) * 100.0,
                 facts.runs,

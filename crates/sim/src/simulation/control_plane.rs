@@ -30,7 +30,7 @@ pub(super) fn held(setup: &Setup<'_>, loops: &ControllerLoops) -> Vec<String> {
 
 fn waited(limit: &LimitFacts) -> String {
     format!(
-        "{}: {} of {} calls waited for its limit of {} a second, the longest {:.1} s (`controller_time`)",
+        "{}: {} of {} API calls were delayed by the client limit of {}/s, longest {:.1} s (see `controller_time`)",
         limit.client,
         limit.delayed,
         limit.calls,

@@ -49,24 +49,27 @@ fn stops_for_long(context: &Context<'_>, end: SimTime, pod: PodId) -> bool {
 fn sentence(context: &Context<'_>, (pool, keeper, workload): &Stuck) -> String {
     let of = workload.map_or_else(String::new, |name| format!(" of {name}"));
     let (why, way_out) = match keeper {
-        Keeper::Budget(budget) => {
-            (format!("PodDisruptionBudget {budget} lets no pod go"), "let that budget allow a disruption")
-        }
+        Keeper::Budget(budget) => (
+            format!("PodDisruptionBudget {budget} allows no disruptions"),
+            "allow at least one disruption in that budget",
+        ),
         Keeper::SeveralBudgets(budgets) => {
             let names: Vec<String> = budgets.iter().map(ToString::to_string).collect();
-            let why =
-                format!("PodDisruptionBudgets {} all select pods{of}, which are never evicted so", names.join(", "));
-            (why, "let one of them alone select these pods")
+            let why = format!(
+                "PodDisruptionBudgets {} select the same pods{of}, which therefore can never be evicted",
+                names.join(", ")
+            );
+            (why, "select these pods with only one budget")
         }
         Keeper::DoNotDisrupt => {
-            (format!("pods{of} have the annotation `karpenter.sh/do-not-disrupt`"), "take that annotation away")
+            (format!("pods{of} have the annotation `karpenter.sh/do-not-disrupt`"), "remove the annotation")
         }
         Keeper::Stops => {
-            (format!("pods{of} were told to stop and run on"), "shorten their `terminationGracePeriodSeconds`")
+            (format!("pods{of} are terminating but still running"), "shorten their `terminationGracePeriodSeconds`")
         }
     };
     format!(
-        "NodePool {pool}: a node that is to go still drains at the end of the run, after more than 15 minutes, and is billed: {why}; {way_out}{}",
+        "NodePool {pool}: at the end of the run a node has been draining for over 15 minutes and is still billed: {why}; {way_out}{}",
         in_time(context, *pool)
     )
 }
@@ -76,10 +79,9 @@ fn in_time(context: &Context<'_>, pool: Symbol) -> String {
     let setup = context.setup;
     let stated = setup.node_pools.iter().find(|own| own.name == pool).and_then(|own| own.termination_grace_period);
     match stated {
-        Some(grace) => format!(" (`terminationGracePeriod` of {grace} ends the drain at last)"),
+        Some(grace) => format!(" (`terminationGracePeriod` of {grace} will end the drain)"),
         None if Behaviour::of(setup.policy.versions.karpenter).v1_api => {
-            ", or state `terminationGracePeriod` in the NodePool, after which pods are deleted whatever keeps them"
-                .to_owned()
+            ", or set `terminationGracePeriod` in the NodePool to force deletion after that time".to_owned()
         }
         None => String::new(),
     }

@@ -87,7 +87,7 @@ impl Forecast {
         let large = self.pods > PODS_LARGE || self.memory_bytes > MEMORY_LARGE || self.report_bytes > REPORT_LARGE;
         large.then(|| {
             format!(
-                "a large run: {self}; a shorter `duration`, fewer replicas or a longer `output.sample_every` make it smaller"
+                "large run: {self}. To reduce it, shorten `duration`, lower replica counts, or raise `output.sample_every`"
             )
         })
     }

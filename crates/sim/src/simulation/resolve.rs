@@ -46,6 +46,7 @@ use nodecast_karpenter::instance_types::{complete_classes, price_list_of};
 use nodecast_karpenter::packing::PackerKind;
 use nodecast_karpenter::release::Behaviour;
 use nodecast_scheduler::SchedulerConfig;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Caveats, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
 /// A simulation's setup, and what could make its answer differ from the real cluster's.
@@ -71,7 +72,7 @@ pub fn resolve<'s>(
     let price_list = catalog.region(price_list_of(policy.versions.karpenter, scenario.region).as_str())?;
     let manifests = &policy.manifests;
     let karpenter = policy.autoscaler.is_karpenter();
-    let mut warnings = Caveats::new();
+    let mut warnings = scenario.caveats();
     let node_pools = if karpenter { pools::at_start(scenario, policy, &mut warnings) } else { Vec::new() };
     let (sample_interval, thinned) = forecast::sample_interval(scenario, policy);
     let initial = initial::initial(scenario, policy, &region, &mut warnings);
@@ -104,7 +105,7 @@ pub fn resolve<'s>(
         setup.set_check(Check::Never);
     }
     let about_size = thinned.into_iter().chain(Forecast::of(scenario, policy, sample_interval).warning());
-    about_size.for_each(|text| warnings.harmless(text));
+    about_size.for_each(|text| warnings.add(&setup::LARGE_RUN, text));
     warn_about_objects(scenario, policy, &mut warnings);
     warn_about_gates(scenario, manifests, &mut warnings);
     fields::warn(&setup, &mut warnings);
@@ -177,34 +178,42 @@ fn warn_about_objects(scenario: &Scenario, policy: &PolicyVariant, warnings: &mu
     let manifests = &policy.manifests;
     let controlled = manifests.pods.iter().filter(|pod| !is_bare(pod)).count();
     if controlled > 0 {
-        warnings.changes(format!(
-            "{} left out: ended, or controlled by another object, which has to be in the manifests to make pods",
-            counted(controlled as u64, "Pod is", "Pods are")
-        ));
+        warnings.add(
+            &setup::PODS_IGNORED,
+            format!(
+                "{} ignored: completed, or owned by another object; add the owner to the manifests to create its pods",
+                counted(controlled as u64, "Pod is", "Pods are")
+            ),
+        );
     }
     if acts_twice(policy) {
         let release = policy.versions.karpenter;
-        warnings.changes(format!(
-            "policy {}: Karpenter {release} and the Node Termination Handler both act on interruption notices; give Karpenter `interruption_queue: false`, or leave the handler out",
+        warnings.add(&setup::INTERRUPTIONS_HANDLED_TWICE, format!(
+            "policy {}: Karpenter {release} and the Node Termination Handler both act on interruption notices; set `interruption_queue: false` \
+             for Karpenter, or remove the handler",
             policy.name
         ));
     }
     if policy.packer == PackerKind::CostAware {
-        warnings.changes(format!(
-            "policy {}: no release packs so, and the cost-aware packer makes each batch of waiting pods cheap, not the whole run: \
-             full nodes leave no room for the pods that come next, and consolidation goes on from there; believe a \
-             difference over many seeds",
+        warnings.add(&setup::COST_AWARE_PACKER, format!(
+            "policy {}: no Karpenter release packs this way. The cost-aware packer minimises the cost of each batch, not of the whole run: full \
+             nodes leave no room for the next pods. Compare over many seeds before you trust a difference",
             policy.name
         ));
     }
     let later = scenario.timeline.iter().filter_map(|step| step.action.applied());
     let has_pools = std::iter::once(manifests).chain(later).any(|own| !own.node_pools.is_empty());
     if policy.autoscaler == nodecast_settings::Autoscaler::None && has_pools {
-        warnings.changes(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
+        warnings.add(
+            &setup::NO_NODE_AUTOSCALER,
+            format!("policy {}: NodePools are ignored (no node autoscaler), so no nodes are launched", policy.name),
+        );
     }
     if policy.autoscaler == nodecast_settings::Autoscaler::ClusterAutoscaler && has_pools {
-        warnings
-            .harmless(format!("policy {}: NodePools are ignored, Cluster Autoscaler knows node groups", policy.name));
+        warnings.add(
+            &setup::NODE_POOLS_IGNORED,
+            format!("policy {}: NodePools are ignored; Cluster Autoscaler uses node groups", policy.name),
+        );
     }
     if let Some(flags) = &policy.flags {
         node_groups::warn(manifests, flags, warnings);
@@ -215,9 +224,9 @@ fn warn_about_objects(scenario: &Scenario, policy: &PolicyVariant, warnings: &mu
 fn warn_about_gates(scenario: &Scenario, manifests: &Manifests, warnings: &mut Caveats) {
     let gated = storage::pods(scenario, manifests).iter().filter(|(_, spec)| !spec.scheduling_gates.is_empty()).count();
     if gated > 0 {
-        warnings.changes(format!(
-            "{} scheduling gates (`schedulingGates`), which nobody opens in a simulation: the pods wait to the end, and nothing is launched for \
-             them; take the gates away to see what happens once they are open",
+        warnings.add(&setup::SCHEDULING_GATES, format!(
+            "{} `schedulingGates`, which the simulation never removes: these pods stay pending and no nodes are launched for them. Remove the \
+             gates to simulate the pods once they are released",
             counted(gated as u64, "pod template has", "pod templates have")
         ));
     }
@@ -231,9 +240,9 @@ fn warn_about_named_nodes(setup: &Setup<'_>, warnings: &mut Caveats) {
     let named = pods.iter().filter_map(|(_, spec)| spec.node_name).filter(|name| !there.contains(name.as_str()));
     let named: Vec<Symbol> = named.collect();
     if let Some(first) = named.first() {
-        warnings.changes(format!(
-            "{} a node that is not there (`nodeName: {first}`): such pods ask no scheduler, nothing is launched for them, and they wait to the end; \
-             really they are deleted and made again and again; take `nodeName` away, or add the node to the manifests",
+        warnings.add(&setup::MISSING_NODE_NAME, format!(
+            "{} a missing node (`nodeName: {first}`): these pods bypass the scheduler and stay pending. A real cluster deletes and recreates them \
+             in a loop. Remove `nodeName`, or add the node to the manifests",
             counted(named.len() as u64, "pod template names", "pod templates name")
         ));
     }
@@ -255,7 +264,7 @@ fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
         && gates.reserved_capacity.is_some()
         && behaviour.reserved_capacity_gate.is_none()
     {
-        warnings.may_change(format!(
+        warnings.add(&setup::OPTION_OF_LATER_KARPENTER, format!(
             "Karpenter {version} does not have the feature gate `reserved_capacity`, which came with v1.3: it has no effect"
         ));
     }
@@ -263,14 +272,15 @@ fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Caveats) {
     for class in setup.node_classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
         let name = class.name;
         if !uses {
-            warnings.may_change(format!(
+            warnings.add(&setup::RESERVATIONS_UNUSED, format!(
                 "EC2NodeClass {name} selects capacity reservations, and Karpenter {version} uses none (feature gate \
                  `reserved_capacity`): EC2 fills open reservations that match with On-Demand nodes, and targeted ones stay unused"
             ));
         } else if setup.scenario.ec2.cloud.reservations.is_empty() {
-            warnings.may_change(format!(
-                "EC2NodeClass {name} selects capacity reservations, and the scenario states none under `ec2.capacity_reservations`"
-            ));
+            warnings.add(
+                &setup::RESERVATIONS_MISSING,
+                format!("EC2NodeClass {name} selects capacity reservations, but `ec2.capacity_reservations` is empty"),
+            );
         }
     }
 }
@@ -281,10 +291,13 @@ fn warn_about_balancers(setup: &Setup<'_>, warnings: &mut Caveats) {
         return;
     }
     for (at, name) in balancers::asked_in_vain(setup.scenario, setup.policy) {
-        warnings.may_change(format!(
-            "timeline at {at}: the Service {name} keeps the kind of load balancer that it has: what its annotation \
+        warnings.add(
+            &setup::BALANCER_KIND,
+            format!(
+                "timeline at {at}: the Service {name} keeps the kind of load balancer that it has: what its annotation \
              `service.beta.kubernetes.io/aws-load-balancer-type` says counts when the load balancer is made"
-        ));
+            ),
+        );
     }
 }
 
@@ -292,8 +305,10 @@ fn warn_about_balancers(setup: &Setup<'_>, warnings: &mut Caveats) {
 fn warn_about_times(scenario: &Scenario, warnings: &mut Caveats) {
     for (position, load) in scenario.load.iter().enumerate() {
         if scenario.load[..position].iter().any(|other| other.workload == load.workload && other.at == load.at) {
-            warnings
-                .of_input(format!("two loads on {} begin at {}: only the later one counts", load.workload, load.at));
+            warnings.add(
+                &setup::LOADS_OVERLAP,
+                format!("two loads on {} start at {}: only the later entry is used", load.workload, load.at),
+            );
         }
     }
 }
@@ -304,8 +319,9 @@ fn warn_about_patience(loads: &[LoadPlan], warnings: &mut Caveats) {
         let closed = |step: &LoadStep| matches!(step.source, Source::Closed { .. });
         if plan.steps.iter().filter(closed).any(|step| plan.may_fail(step)) {
             let workload = plan.workload;
-            warnings.may_change(format!(
-                "load on {workload}: as a fluid the clients of a `closed_loop` neither give up (`timeout`) nor are refused (`queue_per_replica`); `detail: exact` beside `requests` lets them"
+            warnings.add(&setup::CLOSED_LOOP_FLUID, format!(
+                "load on {workload}: as a fluid the clients of a `closed_loop` neither time out (`timeout`) nor are rejected \
+                 (`queue_per_replica`); set `detail: exact` next to `requests` to simulate both"
             ));
         }
     }

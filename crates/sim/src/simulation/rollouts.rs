@@ -16,12 +16,10 @@ pub(super) fn stalled(context: &Context<'_>) -> Vec<String> {
                 "a new pod waits for the volume of the claim {claim}, which is attached to the node of another pod (Multi-Attach), and an old one \
                  goes only when a new one is Ready; state `strategy: {{ type: Recreate }}`, or `maxSurge: 0` with `maxUnavailable: 1`"
             ),
-            None => {
-                "its new pods do not become Ready; the events RolloutStalled and those of its pods tell why".to_owned()
-            }
+            None => "its new pods do not become Ready; see the RolloutStalled and pod events for the reason".to_owned(),
         };
         format!(
-            "the rollout of the Deployment {name} stands still at the end of the run, past its `progressDeadlineSeconds`: {why}"
+            "the rollout of Deployment {name} is stuck at the end of the run, past its `progressDeadlineSeconds`: {why}"
         )
     };
     found.into_iter().take(TOLD_MAX).map(sentence).collect()

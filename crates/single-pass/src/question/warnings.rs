@@ -1,17 +1,17 @@
 //! What of a cluster's objects one pass does not heed, or not as the cluster would.
 
+use crate::lints;
 use nodecast_karpenter::release::unread_kind;
 use nodecast_manifests::Manifests;
 use nodecast_model::domain::{KarpenterVersion, NodeClass, NodePool};
 use nodecast_model::text::Warning;
-use nodecast_model::text::error::Effect;
 
 /// One pass is asked about pods that are there.
 pub(super) fn warn_of_buffers(objects: &Manifests, warnings: &mut Vec<Warning>) {
     for buffer in &objects.capacity_buffers {
         let text =
             format!("CapacityBuffer {}: one pass packs pods that wait, and keeps no room beside them", buffer.name);
-        warnings.push(Warning::new(text));
+        warnings.push(Warning::from_lint(&lints::BUFFER_NOT_PACKED, text));
     }
 }
 
@@ -22,7 +22,7 @@ pub(super) fn warn_of_fargate(objects: &Manifests, warnings: &mut Vec<Warning>) 
             "Fargate profile {}: one pass packs the pods that it would take, too; leave them out, or ask with `nodecast run`",
             profile.name
         );
-        warnings.push(Warning::new(text).with_effect(Effect::MayChangeAnswer));
+        warnings.push(Warning::from_lint(&lints::FARGATE_NOT_PACKED, text));
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) fn warn_of_kinds(karpenter: KarpenterVersion, pools: &[NodePool], war
     for pool in pools {
         let Some(unread) = unread_kind(karpenter, pool) else { continue };
         let way_out = if pool.legacy { ", for example `--karpenter v0.27`" } else { "" };
-        warnings.push(Warning::new(format!("{unread}{way_out}")).with_effect(Effect::ChangesAnswer));
+        warnings.push(Warning::from_lint(&lints::UNREAD_POOL, format!("{unread}{way_out}")));
     }
 }
 
@@ -45,18 +45,21 @@ pub(super) fn warn_of_pools(
     for pool in pools {
         if !pool.ready {
             let text = format!("NodePool {} is not ready or is being deleted: it launches nothing", pool.name);
-            warnings.push(Warning::new(text));
+            warnings.push(Warning::from_lint(&lints::POOL_NOT_READY, text));
         }
         if !classes.iter().any(|class| class.name == pool.node_class) {
             let (name, class) = (pool.name, pool.node_class);
-            warnings.push(Warning::new(format!(
-                "NodePool {name} names the node class {class}, which is in no file: the defaults of AL2023 stand in"
-            )));
+            warnings.push(Warning::from_lint(
+                &lints::NODE_CLASS_MISSING,
+                format!(
+                    "NodePool {name} names the node class {class}, which is in no file: the defaults of AL2023 stand in"
+                ),
+            ));
         }
     }
     for class in classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
         let name = class.name;
-        warnings.push(Warning::new(if uses_reservations {
+        warnings.push(Warning::from_lint(&lints::RESERVATIONS_NOT_PACKED, if uses_reservations {
             format!("EC2NodeClass {name} selects capacity reservations; what room they have is in no file, so none is used")
         } else {
             format!(

@@ -62,7 +62,7 @@ pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) 
     if !answer.warnings.is_empty() {
         page.raw("<div class=\"warnings\">\n");
         page.element("h2", &counted(answer.warnings.len() as u64, "warning", "warnings"));
-        page.list(answer.warnings.iter());
+        page.list(answer.warnings.lines());
         page.raw("</div>\n");
     }
     bill(&mut page, answer);

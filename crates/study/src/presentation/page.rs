@@ -92,12 +92,15 @@ fn heading(page: &mut Html, comparison: &Comparison) {
 }
 
 fn warnings(page: &mut Html, comparison: &Comparison) {
+    if let Some(silenced) = comparison.warnings.about_silenced() {
+        page.element("p class=\"faint\"", &silenced);
+    }
     if comparison.warnings.is_empty() {
         return;
     }
     page.raw("<div class=\"warnings\">\n");
     page.element("h2", &counted(comparison.warnings.len() as u64, "warning", "warnings"));
-    page.list(comparison.warnings.iter());
+    page.list(comparison.warnings.lines());
     page.raw("</div>\n");
 }
 

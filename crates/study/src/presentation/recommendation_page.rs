@@ -50,7 +50,7 @@ pub fn render(answer: &Recommendation) -> String {
     if !answer.warnings.is_empty() {
         page.raw("<div class=\"warnings\">\n");
         page.element("h2", &counted(answer.warnings.len() as u64, "warning", "warnings"));
-        page.list(answer.warnings.iter());
+        page.list(answer.warnings.lines());
         page.raw("</div>\n");
     }
     page.raw("</main>\n<footer>\n");

@@ -78,10 +78,13 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
     if sweep.results.len() > ROWS_MAX {
         page.element("p class=\"note\"", "The first 1,000; sweep.csv has all.");
     }
+    if let Some(silenced) = sweep.warnings.about_silenced() {
+        page.element("p class=\"faint\"", &silenced);
+    }
     if !sweep.warnings.is_empty() {
         page.raw("<div class=\"warnings\">\n");
         page.element("h2", &counted(sweep.warnings.len() as u64, "warning", "warnings"));
-        page.list(sweep.warnings.iter());
+        page.list(sweep.warnings.lines());
         page.raw("</div>\n");
     }
     page.raw("</main>\n<footer>\n");

@@ -8,7 +8,7 @@ use crate::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, ObjectiveRow, Obj
 use crate::figures::{FIGURES, Figure, for_people};
 use crate::report::columns::printed;
 use crate::report::format::{self, Known, Measure, span};
-use crate::scenario::Caveat;
+use crate::scenario::Caveats;
 use crate::statistics::{Estimate, Paired};
 
 /// Figures of the table; the page and the JSON have all.
@@ -185,13 +185,17 @@ fn met(objective: &ObjectiveShare) -> String {
 }
 
 /// The first of the warnings.
-pub(super) fn warnings(warnings: &[Caveat], lines: &mut Vec<String>) {
+pub(super) fn warnings(warnings: &Caveats, lines: &mut Vec<String>) {
+    if let Some(silenced) = warnings.about_silenced() {
+        lines.extend([String::new(), silenced]);
+    }
     if warnings.is_empty() {
         return;
     }
     lines.push(String::new());
     lines.push(format!("{}:", format::counted(warnings.len() as u64, "warning", "warnings")));
-    lines.extend(warnings.iter().take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
+    let shown = warnings.lines().into_iter().take(WARNINGS_MAX);
+    lines.extend(shown.map(|warning| format!("  {}", warning.replace('\n', " "))));
     if warnings.len() > WARNINGS_MAX {
         lines.push(format!("  and {} more in the report", counted((warnings.len() - WARNINGS_MAX) as f64)));
     }

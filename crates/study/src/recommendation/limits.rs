@@ -84,8 +84,7 @@ pub fn missing_more(today: &[Point], own: &[Point]) -> Option<String> {
     let amount = |values: &[f64]| mean(values).map_or_else(String::new, |own| objective(POD_MINUTES, own));
     (difference.is_off_zero() && difference.mean > least).then(|| {
         format!(
-            "replicas are missing for {}, and for {} today: no objective speaks of that; \
-             `objectives.unavailable_pod_minutes` has it kept",
+            "missing replicas rise to {} (today {}). No objective limits this; set `objectives.unavailable_pod_minutes` to keep it",
             amount(&after),
             amount(&before)
         )

@@ -193,8 +193,8 @@ pub fn answer(
 ) -> RightSizing {
     let hours = scenario.duration.as_secs_f64() / 3_600.0;
     let first = runs.first().and_then(|runs| runs.first());
-    let mut warnings = Caveats::new();
-    warnings.extend(runs.iter().flatten().flat_map(|(point, _)| point.warnings.iter()));
+    let mut warnings = scenario.caveats();
+    runs.iter().flatten().for_each(|(point, _)| warnings.merge(&point.warnings));
     RightSizing {
         schema_version: SCHEMA_VERSION,
         program: PROGRAM.to_owned(),

@@ -15,7 +15,7 @@ use super::objects::{Object, find_mut, map, scalar, set};
 use super::yaml::{document, word};
 use super::{DraftFile, Dump, Notes};
 use crate::domain::labels::{auto_mode_label, is_of_karpenters_types, karpenter_label};
-use crate::domain::{KubernetesVersion, Symbol};
+use crate::domain::{KubernetesBehaviour, Symbol};
 use crate::manifests::Manifests;
 use crate::tree::{Node, NodeKind};
 use nodecast_model::auto_mode::{EXPIRE_AFTER, GRACE_PERIOD, LONGEST_LIFE, STORAGE_GIB};
@@ -24,8 +24,6 @@ use nodecast_model::auto_mode::{EXPIRE_AFTER, GRACE_PERIOD, LONGEST_LIFE, STORAG
 pub(super) const FILE: &str = "auto-mode.yaml";
 /// The node group of Karpenter itself.
 pub(super) const HOME: &str = "karpenter";
-/// The first release of Kubernetes that EKS Auto Mode takes, by its minor.
-const SINCE: u8 = 29;
 /// What the nodes of Auto Mode do without a pod for, and others need: EKS's add-ons with their requests.
 const ADDONS: [(&str, &str); 3] = [
     ("aws-node", "requests: { cpu: 50m }"),
@@ -35,7 +33,7 @@ const ADDONS: [(&str, &str); 3] = [
 
 /// Whether a dump with Karpenter of one's own has a counterpart with Auto Mode: NodePools of v1 that have launched nodes.
 pub(super) fn has_counterpart(dump: &Dump<'_>, cluster: &Cluster) -> bool {
-    let supported = KubernetesVersion::from_minor(SINCE).is_some_and(|first| cluster.kubernetes >= first);
+    let supported = cluster.kubernetes.has(KubernetesBehaviour::EksAutoMode);
     let legacy = dump.carried.iter().any(|own| {
         own.kind == "Provisioner" || own.kind == "NodePool" && own.text(&["apiVersion"]) != Some("karpenter.sh/v1")
     });

@@ -71,7 +71,7 @@ fn version(deployment: &Object<'_>, notes: &mut Notes) -> Option<ClusterAutoscal
         return None;
     };
     let nearest = ClusterAutoscalerVersion::nearest(minor);
-    if nearest.kubernetes().minor() != minor {
+    if KubernetesVersion::from_minor(minor) != Some(nearest.kubernetes()) {
         let (oldest, last) = (ClusterAutoscalerVersion::OLDEST, KubernetesVersion::NEWEST);
         notes.warn(format!(
             "Cluster Autoscaler {stated} is not supported; using {nearest} (supported: 1.{oldest} to 1.{last}; override with `versions.cluster-autoscaler`)"

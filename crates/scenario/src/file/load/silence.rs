@@ -7,6 +7,7 @@ use crate::reader::Fields;
 use crate::schema::load::REQUESTS;
 use crate::tree::Node;
 use nodecast_load::{Curve, CurveStep};
+use nodecast_settings::lints;
 
 /// The kinds of load that come from a record.
 const RECORDS: [&str; 5] = ["csv", "trace", "prometheus", "cloudwatch", "datadog"];
@@ -22,7 +23,7 @@ pub(super) fn has_rate(steps: &[CurveStep]) -> bool {
 pub(super) fn warn_of_missing<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>, missing: Option<String>) {
     let Some(text) = missing else { return };
     let help = "write a row with an empty value where nobody recorded, and a row for each time where something came";
-    reading.reader.warn(node.at, text, "rows are missing", help);
+    reading.reader.warn(&lints::file::MISSING_ROWS, node.at, text, "rows are missing", help);
 }
 
 /// Until then times are taken to count from the record's own start, as those of hand-written records do: the end of 1970.
@@ -45,7 +46,7 @@ pub(super) fn tell_of_start<'s>(
         "the first sample of this `{kind}` is of {first}, and its load starts at {start}: the record is moved to the start of the load"
     );
     let help = format!("for the recorded times of day set `start: {first}`; a `shift` states that the move is wanted");
-    reading.reader.warn(node.at, message, "moved", &help);
+    reading.reader.warn(&lints::file::MOVED_RECORD, node.at, message, "moved", &help);
 }
 
 /// Warns of a record that has rates, none of which falls into the time of its load.
@@ -61,9 +62,9 @@ pub(super) fn warn_of_none<'s>(reading: &mut Reading<'_, 's>, (kind, node): (&st
         Some(_) => "it is over before the load begins".to_owned(),
         None => "`repeat` is shorter than the time before its first rate".to_owned(),
     };
-    let message = format!("nothing of this `{kind}` falls into the run: {when}");
+    let message = format!("no data from this `{kind}` falls within the run: {when}");
     let help = "times count from the beginning of the load, not from 1970 or from midnight; `shift` moves them";
-    reading.reader.warn(node.at, message, "brings nothing", help);
+    reading.reader.warn(&lints::file::EMPTY_RECORD, node.at, message, "brings nothing", help);
 }
 
 /// Warns of a record that is over long before its load, so that nothing comes from then on.
@@ -83,7 +84,7 @@ pub(super) fn warn_of_rest<'s>(
     if end <= SimDuration::ZERO || rest < REST_MIN || rest < end {
         return;
     }
-    let message = format!("this `{kind}` is over after {end}: nothing comes in the other {rest} of the load");
-    let help = "`repeat` brings it again and again; `for` says that the load ends on purpose";
-    reading.reader.warn(node.at, message, "ends early", help);
+    let message = format!("this `{kind}` ends after {end}; the load is zero for the remaining {rest}");
+    let help = "set `repeat` to loop it, or `for` if the load should end here";
+    reading.reader.warn(&lints::file::SHORT_RECORD, node.at, message, "ends early", help);
 }

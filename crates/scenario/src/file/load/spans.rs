@@ -61,7 +61,7 @@ pub(super) fn missing<T>(samples: &[(f64, T)], file: &str) -> Option<String> {
     let span = |seconds: f64| SimDuration::from_secs(libm::round(seconds) as i64);
     (!missing.is_empty()).then(|| {
         format!(
-            "{file}: rows are missing in {}, of {} at most, in which nothing comes: a row stands for {}, the usual time to the next",
+            "{file}: rows are missing in {}, the longest {}. The load is zero there; each row covers {}, the usual interval",
             counted(missing.len() as u64, "place", "places"),
             span(longest),
             span(period)
@@ -103,7 +103,7 @@ mod tests {
             rates(&table, 60.0, Values::Rates),
             [(0, 1.0), (60, 1.0), (120, 1.0), (180, 0.0), (3_600, 1.0), (3_660, 0.0)]
         );
-        let told = "a.csv: rows are missing in 1 place, of 57m at most, in which nothing comes: a row stands for 1m, the usual time to the next";
+        let told = "a.csv: rows are missing in 1 place, the longest 57m. The load is zero there; each row covers 1m, the usual interval";
         assert_eq!(missing(&table, "a.csv").as_deref(), Some(told));
     }
 }

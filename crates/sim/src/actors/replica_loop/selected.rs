@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use crate::actors::replica_loop::ReplicaLoops;
 use crate::actors::sim::Sim;
-use crate::domain::{PodId, WorkloadId};
+use crate::domain::{KubernetesBehaviour, PodId, WorkloadId};
 
 impl ReplicaLoops<'_> {
     /// The pods of others that the target's selector takes, in order of creation: mostly none.
@@ -22,7 +22,7 @@ impl ReplicaLoops<'_> {
     /// Whether another autoscaler looks at a pod that this one looks at, which the controller refuses from Kubernetes 1.26 on.
     pub(super) fn is_ambiguous(&self, sim: &Sim<'_>, index: u32) -> bool {
         let own = &self.all[index as usize];
-        if sim.setup.policy.versions.kubernetes.minor() < 26 {
+        if !sim.setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaAmbiguousSelector) {
             return false;
         }
         own.has_rival || own.target.is_some_and(|target| self.shares_pods(sim, target))

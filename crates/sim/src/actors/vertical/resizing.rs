@@ -13,14 +13,9 @@ use super::respecified;
 use crate::actors::context::Context;
 use crate::actors::load_loop;
 use crate::cluster::PodPhase;
-use crate::domain::{KubernetesVersion, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
+use crate::domain::{KubernetesBehaviour, KubernetesVersion, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
 use crate::world::record::{EventKind, VerticalMeans};
 use nodecast_vpa::{AdmittedContainer, ResizeCondition};
-
-/// The first release in which running pods can be resized without a feature gate.
-const RESIZES_FROM: u8 = 33;
-/// The first in which the memory limit of a container that is not restarted may fall.
-const LOWERS_MEMORY_FROM: u8 = 34;
 
 /// Resizes that have not come off.
 #[derive(Debug, Default)]
@@ -76,9 +71,10 @@ fn taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) ->
     let release: KubernetesVersion = context.control_plane;
     let state = context.world.pod(pod);
     let Some(wanted) = respecified(&state.spec, containers) else { return Ok(None) };
-    let lowers = lowers_memory_limit(&state.spec, &wanted) && release.minor() < LOWERS_MEMORY_FROM;
+    let lowers = !release.has(KubernetesBehaviour::MemoryLimitDecrease) && lowers_memory_limit(&state.spec, &wanted);
     let beyond = || context.quotas.refuses_resize(&context.sim, &context.vertical, pod, &wanted).is_some();
-    if release.minor() < RESIZES_FROM || lowers || !keeps_quality(&state.spec, &wanted) || beyond() {
+    let resizes = release.has(KubernetesBehaviour::PodResize);
+    if !resizes || lowers || !keeps_quality(&state.spec, &wanted) || beyond() {
         return Err(Refused);
     }
     Ok(Some(wanted))

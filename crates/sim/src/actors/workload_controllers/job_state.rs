@@ -14,7 +14,7 @@ use crate::actors::sim::Sim;
 use crate::actors::volumes::Volumes;
 use crate::cluster::{Pod, PodPhase};
 use crate::domain::workload::{JobSpec, JobStatus};
-use crate::domain::{KubernetesVersion, PodId, SimDuration, SimTime, WorkloadId};
+use crate::domain::{KubernetesBehaviour, KubernetesVersion, PodId, SimDuration, SimTime, WorkloadId};
 use crate::world::World;
 use crate::world::record::JobOutcomeKind;
 use nodecast_replicas::workloads::{JobEnd, JobStep, JobView, job_step, job_wants, retry_delay};
@@ -263,7 +263,7 @@ impl<P: JobPod> JobState<P> {
         version: KubernetesVersion,
     ) -> Option<SimTime> {
         match spec.ignores_disruptions {
-            true if version.minor() < 28 => None,
+            true if !version.has(KubernetesBehaviour::JobIgnoredFailureBackoff) => None,
             ignored => self.fail_pods(spec, pods, ignored),
         }
     }

@@ -20,16 +20,16 @@ use super::super::setup::{InitialPlan, Setup};
 use super::super::sim::Sim;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{ObjectName, TEMPLATE_HASH};
-use crate::domain::{KubernetesVersion, PodId, PodSpec, SimTime, Symbol};
+use crate::domain::{KubernetesBehaviour, KubernetesVersion, PodId, PodSpec, SimTime, Symbol};
 use crate::single_pass::NamedPod;
 
 /// What the revisions of StatefulSets and DaemonSets are told apart by.
 const REVISION_HASH: &str = "controller-revision-hash";
 /// The name of a StatefulSet's pod.
 const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
-/// Its ordinal, from 1.28 on.
+/// Its ordinal.
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
-/// The name of a Job and what stands for its UID; those of the group from 1.27 on.
+/// The name of a Job and what stands for its UID; by the older and the newer key.
 const JOB: [(&str, &str); 2] =
     [("job-name", "batch.kubernetes.io/job-name"), ("controller-uid", "batch.kubernetes.io/controller-uid")];
 
@@ -104,7 +104,10 @@ fn ordinal_labels(
     name: &str,
     ordinal: u32,
 ) -> Vec<(Symbol, Symbol)> {
-    let known = [(POD_NAME, 0, name.to_owned()), (POD_INDEX, 28, ordinal.to_string())];
+    let known = [
+        (POD_NAME, None, name.to_owned()),
+        (POD_INDEX, Some(KubernetesBehaviour::StatefulSetIndexLabel), ordinal.to_string()),
+    ];
     of_wanted(wanted, version, known)
 }
 
@@ -118,22 +121,23 @@ pub(in crate::actors) fn label_job(sim: &mut Sim<'_>, pod: PodId, job: usize) {
 fn job_labels(wanted: &BTreeSet<Symbol>, version: KubernetesVersion, name: &str, job: usize) -> Vec<(Symbol, Symbol)> {
     let [name_keys, uid_keys] = JOB;
     let uid = job.to_string();
+    let grouped = Some(KubernetesBehaviour::BatchJobLabels);
     let known = [
-        (name_keys.0, 0, name.to_owned()),
-        (name_keys.1, 27, name.to_owned()),
-        (uid_keys.0, 0, uid.clone()),
-        (uid_keys.1, 27, uid),
+        (name_keys.0, None, name.to_owned()),
+        (name_keys.1, grouped, name.to_owned()),
+        (uid_keys.0, None, uid.clone()),
+        (uid_keys.1, grouped, uid),
     ];
     of_wanted(wanted, version, known)
 }
 
-/// Those that something selects by and that the release, from that minor number on, knows.
+/// The labels that something selects by and that the release sets.
 fn of_wanted(
     wanted: &BTreeSet<Symbol>,
     version: KubernetesVersion,
-    known: impl IntoIterator<Item = (&'static str, u8, String)>,
+    known: impl IntoIterator<Item = (&'static str, Option<KubernetesBehaviour>, String)>,
 ) -> Vec<(Symbol, Symbol)> {
-    let known = known.into_iter().filter(|(_, since, _)| version.minor() >= *since);
+    let known = known.into_iter().filter(|(_, since, _)| since.is_none_or(|since| version.has(since)));
     let known = known.map(|(key, _, value)| (Symbol::new(key), value));
     known.filter(|(key, _)| wanted.contains(key)).map(|(key, value)| (key, Symbol::new(&value))).collect()
 }

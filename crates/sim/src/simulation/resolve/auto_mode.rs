@@ -8,6 +8,7 @@ use crate::manifests::Manifests;
 use crate::simulation::usable_types::of_pool;
 use nodecast_karpenter::instance_types::refused_in_auto_mode;
 use nodecast_model::auto_mode::{Refusal, is_part_of_nodes, keep_off};
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Caveats, PolicyVariant};
 
 /// Says which DaemonSets and NodePools are left out, and which pools no instance can be launched for.
@@ -15,14 +16,17 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let Some(auto_mode) = &setup.policy.auto_mode else { return };
     let policy = &setup.policy.name;
     if !auto_mode.agents.is_empty() {
-        warnings.harmless(format!(
-            "policy {policy}: no pods of {} on nodes of EKS Auto Mode, of which what they run is a part",
-            auto_mode.agents.join(", ")
-        ));
+        warnings.add(
+            &setup::AUTO_MODE_AGENTS,
+            format!(
+                "policy {policy}: {} run no pods on EKS Auto Mode nodes, which have these functions built in",
+                auto_mode.agents.join(", ")
+            ),
+        );
     }
     if !auto_mode.foreign_pools.is_empty() {
         let names: Vec<&str> = auto_mode.foreign_pools.iter().map(|own| own.as_str()).collect();
-        warnings.changes(format!(
+        warnings.add(&setup::AUTO_MODE_FOREIGN_POOLS, format!(
             "policy {policy}: EKS Auto Mode does not see the NodePools {}, whose `nodeClassRef.group` is not `eks.amazonaws.com`",
             names.join(", ")
         ));
@@ -30,7 +34,10 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for pool in &setup.node_pools {
         let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) else { continue };
         if of_pool(setup, &setup.region, pool, class).is_empty() {
-            warnings.changes(nothing(pool.name, &refused_in_auto_mode(&setup.region, class, pool)));
+            warnings.add(
+                &setup::AUTO_MODE_EMPTY_POOL,
+                nothing(pool.name, &refused_in_auto_mode(&setup.region, class, pool)),
+            );
         }
     }
 }
@@ -49,9 +56,7 @@ pub(super) fn without_agents<'m>(later: &'m Manifests, policy: &PolicyVariant) -
 fn nothing(pool: Symbol, refused: &[(Symbol, Refusal)]) -> String {
     const NAMED_MAX: usize = 4;
     if refused.is_empty() {
-        return format!(
-            "NodePool {pool}: no instance type has all that it requires, so that nothing is launched for it"
-        );
+        return format!("NodePool {pool}: no instance type meets all its requirements, so it launches nothing");
     }
     let named: Vec<String> =
         refused.iter().take(NAMED_MAX).map(|(name, reason)| format!("{name} is {reason}")).collect();

@@ -9,6 +9,7 @@ use crate::manifests::Manifests;
 use nodecast_karpenter::instance_types::{lay_overlays, overlay_warnings, types_of_pools};
 use nodecast_karpenter::machine::Buffer;
 use nodecast_karpenter::release::Behaviour;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Autoscaler, Caveats, PolicyVariant, Scenario};
 
 /// What the policy has from the start and what the timeline has applied up to `at`, the newest of each name.
@@ -71,8 +72,8 @@ fn obstacle(policy: &PolicyVariant) -> Option<String> {
             Some("Karpenter's feature gate `capacity_buffer` is off".to_owned())
         }
         Autoscaler::Karpenter => None,
-        Autoscaler::EksAutoMode => Some("whether EKS Auto Mode knows it is not known".to_owned()),
-        Autoscaler::ClusterAutoscaler => Some("Cluster Autoscaler's own handling of it is not simulated".to_owned()),
+        Autoscaler::EksAutoMode => Some("EKS Auto Mode's support for it is unknown".to_owned()),
+        Autoscaler::ClusterAutoscaler => Some("Cluster Autoscaler's support for it is not simulated".to_owned()),
         Autoscaler::None => Some("nothing launches nodes".to_owned()),
     }
 }
@@ -90,7 +91,7 @@ fn refusal(buffer: &CapacityBuffer, templates: &[PodTemplate]) -> Option<String>
     }
     match buffer.shape {
         BufferShape::Template(name) if template_of(buffer, templates).is_none() => {
-            Some(format!("its PodTemplate {name} is not there"))
+            Some(format!("PodTemplate {name} does not exist"))
         }
         BufferShape::Other(kind, name) => Some(format!("the pods of {kind} {name} are not looked at")),
         _ => None,
@@ -105,7 +106,10 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let templates = applied(scenario, policy, last, |own| &own.pod_templates, |own| own.name);
     for buffer in applied(scenario, policy, last, |own| &own.capacity_buffers, |own| own.name) {
         if let Some(why) = obstacle(policy).or_else(|| refusal(&buffer, &templates)) {
-            warnings.changes(format!("CapacityBuffer {}: no room is kept free: {why}", buffer.name));
+            warnings.add(
+                &setup::BUFFER_IGNORED,
+                format!("CapacityBuffer {}: reserves no capacity here: {why}", buffer.name),
+            );
         }
     }
 }
@@ -121,17 +125,19 @@ fn warn_of_overlays(setup: &Setup<'_>, warnings: &mut Caveats) {
     let knows = Behaviour::of(release).knows_node_overlays;
     if policy.auto_mode.is_some() || (knows && !policy.feature_gates.node_overlay) {
         let why = match policy.auto_mode {
-            Some(_) => "whether EKS Auto Mode heeds any is not known",
+            Some(_) => "EKS Auto Mode's support for them is unknown",
             None => "Karpenter's feature gate `node_overlay` is off",
         };
-        warnings.changes(format!("NodeOverlays: {why}: instance types keep their own prices and capacity"));
+        warnings.add(&nodecast_single_pass::lints::OVERLAYS_IGNORED, format!("NodeOverlays are ignored: {why}"));
         return;
     }
     let provider = policy.provider_settings();
     let (pools, classes) = (&setup.node_pools, &setup.node_classes);
     let mut types = types_of_pools(&setup.price_list, &setup.region, classes, pools, provider);
     let verdicts = lay_overlays(release, &stated, pools, &mut types);
-    overlay_warnings(release, &stated, &verdicts).into_iter().for_each(|text| warnings.may_change(text));
+    overlay_warnings(release, &stated, &verdicts)
+        .into_iter()
+        .for_each(|text| warnings.add(&nodecast_single_pass::lints::OVERLAY, text));
 }
 
 /// The steps by which overlays and buffers change that are applied at `at`.

@@ -8,6 +8,7 @@ use crate::domain::ResourceName;
 use crate::domain::words::some_of;
 use crate::domain::workload::ObjectName;
 use nodecast_cluster_autoscaler::aws::promised_devices;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Action, Caveats};
 
 /// Warns of extended resources that pods request and that no node offers which NodePools and node groups admit: they wait for ever. Devices of
@@ -37,9 +38,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     for (name, (resource, workloads)) in asking {
         if !offered.iter().any(|own| own.get(resource) > 0) {
             let workloads: Vec<String> = workloads.iter().map(ToString::to_string).collect();
-            warnings.changes(format!(
-                "{}: no node has `{name}` that NodePools and node groups admit, so that these pods wait for ever; admit types that have it, \
-                 or say that nodes do by a NodeOverlay or a node group's tag",
+            warnings.add(&setup::DEVICE_MISSING, format!(
+                "{}: no allowed instance type provides `{name}`, so these pods stay pending. Allow types that have it, or declare it with a \
+                 NodeOverlay or a node group tag",
                 some_of(&workloads)
             ));
         }

@@ -11,13 +11,14 @@ use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource};
 use crate::domain::pod::IntOrPercent;
 use crate::domain::words::counted;
 use crate::domain::workload::{JobSpec, StatefulSet, StatefulUpdate};
-use crate::domain::{KubernetesVersion, PodSpec};
+use crate::domain::{KubernetesBehaviour, KubernetesVersion, PodSpec};
 use crate::manifests::Manifests;
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
-/// A field, since which minor release of Kubernetes 1 the API server keeps it by itself, what it does before, and how many objects state it.
+/// A field, the release since which the API server keeps it by itself, what it does before, and how many objects state it.
 struct Since {
-    minor: u8,
+    since: KubernetesBehaviour,
     kinds: [&'static str; 2],
     field: &'static str,
     otherwise: &'static str,
@@ -28,85 +29,82 @@ const STATEFUL_SETS: [&str; 2] = ["StatefulSet states", "StatefulSets state"];
 const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler states", "HorizontalPodAutoscalers state"];
 const JOBS: [&str; 2] = ["Job, CronJob or ScaledJob states", "Jobs, CronJobs or ScaledJobs state"];
 
-/// Source: Kubernetes 1.37 `pkg/features/kube_features.go`, `HPAScaleToZero` (on since 1.37), `HPAConfigurableTolerance` and `MaxUnavailableStatefulSet` (on since 1.35),
-/// `JobPodReplacementPolicy` (1.29), `StatefulSetAutoDeletePVC`, `StatefulSetStartOrdinal`, `PDBUnhealthyPodEvictionPolicy` and
-/// `HPAContainerMetrics` (1.27), `JobPodFailurePolicy` (1.26) and `CronJobTimeZone` (1.25). [`KubernetesVersion::has_resource_claims`].
 const FIELDS: [Since; 11] = [
     Since {
-        minor: 37,
+        since: KubernetesBehaviour::HpaScaleToZero,
         kinds: AUTOSCALERS,
         field: "`minReplicas: 0`",
-        otherwise: "does not take, while it counts here",
+        otherwise: "rejects (simulated anyway)",
         stating: |own| own.autoscalers.iter().filter(|own| own.min_replicas == Some(0)).count(),
     },
     Since {
-        minor: 35,
+        since: KubernetesBehaviour::HpaTolerance,
         kinds: AUTOSCALERS,
         field: "`tolerance`",
-        otherwise: "drops: the tolerance of the controller counts",
+        otherwise: "drops (the controller's default tolerance applies)",
         stating: |own| own.autoscalers.iter().filter(|own| has_tolerance(own)).count(),
     },
     Since {
-        minor: 35,
+        since: KubernetesBehaviour::StatefulSetMaxUnavailable,
         kinds: STATEFUL_SETS,
         field: "`maxUnavailable`",
-        otherwise: "drops: an update replaces one pod after the other",
+        otherwise: "drops (updates replace one pod at a time)",
         stating: |own| own.stateful_sets.iter().filter(|own| takes_several(own)).count(),
     },
     Since {
-        minor: 33,
+        since: KubernetesBehaviour::ResourceClaims,
         kinds: ["pod template states", "pod templates state"],
         field: "`resourceClaims`",
         otherwise: "drops: the pods get no devices",
         stating: |own| templates(own).filter(|(_, spec)| spec.resource_claims).count(),
     },
     Since {
-        minor: 29,
+        since: KubernetesBehaviour::JobPodReplacementPolicy,
         kinds: JOBS,
         field: "`podReplacementPolicy`",
-        otherwise: "drops: pods that are being deleted are replaced at once",
+        otherwise: "drops (terminating pods are replaced immediately)",
         stating: |own| jobs(own).filter(|own| own.replaces_ended_only && !own.failure_policy).count(),
     },
     Since {
-        minor: 27,
+        since: KubernetesBehaviour::StatefulSetClaimRetention,
         kinds: STATEFUL_SETS,
         field: "`persistentVolumeClaimRetentionPolicy`",
-        otherwise: "drops: all claims stay",
+        otherwise: "drops (all claims are retained)",
         stating: |own| own.stateful_sets.iter().filter(|own| !own.keeps_claims || !own.leaves_claims).count(),
     },
     Since {
-        minor: 27,
+        since: KubernetesBehaviour::StatefulSetOrdinals,
         kinds: STATEFUL_SETS,
         field: "`ordinals`",
         otherwise: "drops: pods are counted from 0",
         stating: |own| own.stateful_sets.iter().filter(|own| own.first_ordinal != 0).count(),
     },
     Since {
-        minor: 26,
+        since: KubernetesBehaviour::JobPodFailurePolicy,
         kinds: JOBS,
         field: "`podFailurePolicy`",
         otherwise: "drops: each failed pod counts",
         stating: |own| jobs(own).filter(|own| own.failure_policy).count(),
     },
     Since {
-        minor: 25,
+        since: KubernetesBehaviour::CronJobTimeZone,
         kinds: ["CronJob states", "CronJobs state"],
         field: "`timeZone`",
         otherwise: "drops: the schedule is one of UTC",
         stating: |own| own.cron_jobs.iter().filter(|own| own.time_zone.is_some()).count(),
     },
     Since {
-        minor: 27,
+        since: KubernetesBehaviour::UnhealthyPodEvictionPolicy,
         kinds: ["PodDisruptionBudget states", "PodDisruptionBudgets state"],
         field: "`unhealthyPodEvictionPolicy`",
         otherwise: "drops: evictions of pods that are not Ready wait for the budget",
         stating: |own| own.disruption_budgets.iter().filter(|own| own.always_allow_unhealthy).count(),
     },
     Since {
-        minor: 27,
+        since: KubernetesBehaviour::HpaContainerMetrics,
         kinds: AUTOSCALERS,
         field: "a metric of the type ContainerResource",
-        otherwise: "does not take, while it counts here",
+        otherwise: "rejects (simulated anyway)",
         stating: |own| own.autoscalers.iter().filter(|own| has_container_metrics(own)).count(),
     },
 ];
@@ -135,7 +133,7 @@ fn jobs(own: &Manifests) -> impl Iterator<Item = &JobSpec> {
 ///
 /// What the release's own controllers pass over is left to them.
 pub(super) fn take_out(step: &mut Step, release: KubernetesVersion) {
-    if !release.has_resource_claims() {
+    if !release.has(KubernetesBehaviour::ResourceClaims) {
         drop_claims(&mut step.action);
     }
     match &mut step.action {
@@ -143,13 +141,18 @@ pub(super) fn take_out(step: &mut Step, release: KubernetesVersion) {
         Action::ScaleJobs(plan) => plan.job.job.drop_unknown(release),
         Action::RunCronJob(cron) => {
             cron.job.drop_unknown(release);
-            if release.minor() < 25 {
+            if !release.has(KubernetesBehaviour::CronJobTimeZone) {
                 cron.time_zone = None;
             }
         }
         Action::ApplyBudget(budget) => budget.drop_unknown(release),
-        Action::DeployStateful(set) if release.minor() < 27 => {
-            (set.keeps_claims, set.leaves_claims, set.first_ordinal) = (true, true, 0);
+        Action::DeployStateful(set) => {
+            if !release.has(KubernetesBehaviour::StatefulSetClaimRetention) {
+                (set.keeps_claims, set.leaves_claims) = (true, true);
+            }
+            if !release.has(KubernetesBehaviour::StatefulSetOrdinals) {
+                set.first_ordinal = 0;
+            }
         }
         _ => {}
     }
@@ -186,17 +189,20 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let count = |stating: fn(&Manifests) -> usize| -> u64 {
         parts(setup.scenario, &setup.policy.manifests).map(stating).sum::<usize>() as u64
     };
-    for own in FIELDS.iter().filter(|own| release.minor() < own.minor) {
+    for own in FIELDS.iter().filter(|own| !release.has(own.since)) {
         let stating = count(own.stating);
         if stating > 0 {
-            warnings.may_change(format!(
-                "{} {}, which the API server of Kubernetes {release} {}, unless the feature gate is open; \
-                 `versions: {{ kubernetes: \"1.{}\" }}` heeds it",
-                counted(stating, own.kinds[0], own.kinds[1]),
-                own.field,
-                own.otherwise,
-                own.minor
-            ));
+            warnings.add(
+                &setup::FIELD_OF_LATER_RELEASE,
+                format!(
+                    "{} {}, which the Kubernetes {release} API server {} unless the feature gate is on. Set `versions: {{ kubernetes: \"1.{}\" \
+                     }}` to use it",
+                    counted(stating, own.kinds[0], own.kinds[1]),
+                    own.field,
+                    own.otherwise,
+                    own.since.since()
+                ),
+            );
         }
     }
     warn_of_claims(setup, warnings);
@@ -204,13 +210,13 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
 }
 
 fn warn_of_claims(setup: &Setup<'_>, warnings: &mut Caveats) {
-    if !setup.policy.versions.kubernetes.has_resource_claims() {
+    if !setup.policy.versions.kubernetes.has(KubernetesBehaviour::ResourceClaims) {
         return;
     }
     let pods = pods(setup.scenario, &setup.policy.manifests);
     let claiming = pods.iter().filter(|(_, spec)| spec.resource_claims).count() as u64;
     if claiming > 0 {
-        warnings.changes(format!(
+        warnings.add(&setup::RESOURCE_CLAIMS, format!(
             "{} `resourceClaims`. No ResourceSlice is read, so no node has devices and these pods stay Pending; where a driver \
              publishes devices, the real waits are shorter and the real cost is higher",
             counted(claiming, "pod template states", "pod templates state")
@@ -228,9 +234,9 @@ fn warn_of_managed(setup: &Setup<'_>, warnings: &mut Caveats) {
     };
     let managed = parts.map(managed).sum::<usize>() as u64;
     if managed > 0 {
-        warnings.changes(format!(
-            "{} `managedBy` another controller than Kubernetes' own, which is not simulated: no pods are made, and the Jobs run to the end; \
-             leave the field out to have the Job controller run them",
+        warnings.add(&setup::JOB_MANAGED_BY, format!(
+            "{} `managedBy` set to an external controller, which is not simulated: no pods are created and the Jobs never finish. Remove the \
+             field to use the built-in Job controller",
             counted(managed, "Job or CronJob has", "Jobs or CronJobs have")
         ));
     }

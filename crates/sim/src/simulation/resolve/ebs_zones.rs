@@ -10,6 +10,7 @@ use crate::domain::topology::WhenUnsatisfiable;
 use crate::domain::words::some_of;
 use crate::domain::{PodSpec, well_known};
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// Warns of workloads whose pods go only where nodes have that label, while nothing of the start gives it to new ones. Karpenter takes it for
 /// the label of the zone, and launches nodes that such pods do not fit.
@@ -31,9 +32,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let who = if auto_mode {
         "nodes of EKS Auto Mode do not have".to_owned()
     } else {
-        format!("nodes have where the DaemonSet `{EBS_DAEMON_SET}` runs, and no manifest of the start has that: add it")
+        format!("is set by the DaemonSet `{EBS_DAEMON_SET}`, which is not in the initial manifests: add it")
     };
-    warnings.changes(format!(
+    warnings.add(&setup::EBS_ZONE, format!(
         "{}: these pods ask for nodes by the label `{}`, which {who}; new nodes do not fit them, and they wait; or ask by `{}`",
         some_of(&asking),
         well_known::EBS_ZONE,

@@ -2,55 +2,53 @@
 
 use super::storage::pods;
 use crate::actors::Setup;
-use crate::domain::PodSpec;
 use crate::domain::topology::{NodeInclusionPolicy, TopologySpread};
 use crate::domain::words::counted;
+use crate::domain::{KubernetesBehaviour, PodSpec};
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
-/// A field, since which minor release of Kubernetes 1 the API server keeps it by itself, and what it does before.
+/// A field, the release since which the API server keeps it by itself, and what it does before.
 struct Since {
-    minor: u8,
+    since: KubernetesBehaviour,
     field: &'static str,
     otherwise: &'static str,
     states: fn(&PodSpec) -> bool,
 }
 
-/// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `PodLevelResources` (beta and on since 1.34), `SidecarContainers` (since 1.29),
-/// `MatchLabelKeysInPodTopologySpread` and `PodSchedulingReadiness` (since 1.27); 1.27 of the same, `MinDomainsInPodTopologySpread` (since
-/// 1.27) and `NodeInclusionPolicyInPodTopologySpread` (since 1.26).
 const FIELDS: [Since; 6] = [
     Since {
-        minor: 34,
+        since: KubernetesBehaviour::PodLevelResources,
         field: "`resources` for the whole pod",
         otherwise: "the API server drops them, and the requests and limits of the containers count",
         states: |spec| spec.pod_requests.is_some() || spec.pod_limits.is_some(),
     },
     Since {
-        minor: 29,
+        since: KubernetesBehaviour::SidecarContainers,
         field: "init containers with `restartPolicy: Always`",
         otherwise: "they are ordinary ones, which have to end before the pod starts",
         states: |spec| spec.sidecars().next().is_some(),
     },
     Since {
-        minor: 27,
+        since: KubernetesBehaviour::SchedulingGates,
         field: "`schedulingGates`",
         otherwise: "the API server drops them, and the pods wait for nobody",
         states: |spec| !spec.scheduling_gates.is_empty(),
     },
     Since {
-        minor: 27,
+        since: KubernetesBehaviour::SpreadMatchLabelKeys,
         field: "`matchLabelKeys` of spread constraints",
         otherwise: "the API server drops them, and pods of former revisions count too",
         states: |spec| spec.topology_spread.iter().any(|own| !own.match_label_keys.is_empty()),
     },
     Since {
-        minor: 27,
+        since: KubernetesBehaviour::SpreadMinDomains,
         field: "`minDomains`",
         otherwise: "the API server drops them, and the domains that there are do",
         states: |spec| spec.topology_spread.iter().any(|own| own.min_domains.is_some()),
     },
     Since {
-        minor: 26,
+        since: KubernetesBehaviour::SpreadNodeInclusionPolicy,
         field: "`nodeAffinityPolicy` or `nodeTaintsPolicy` of spread constraints",
         otherwise: "the API server drops them, and nodes count that the pod selects, whatever their taints",
         states: |spec| spec.topology_spread.iter().any(counts_other_nodes),
@@ -67,16 +65,16 @@ fn counts_other_nodes(spread: &TopologySpread) -> bool {
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let release = setup.policy.versions.kubernetes;
     let pods = pods(setup.scenario, &setup.policy.manifests);
-    for own in FIELDS.iter().filter(|own| release.minor() < own.minor) {
+    for own in FIELDS.iter().filter(|own| !release.has(own.since)) {
         let stating = pods.iter().filter(|(_, spec)| (own.states)(spec)).count();
         if stating > 0 {
-            warnings.changes(format!(
-                "{} {}, which count here as if the feature gate were open; under Kubernetes {release}, unless it is, {}: state what holds there, or \
-                 `versions: {{ kubernetes: \"1.{}\" }}`",
+            warnings.add(&setup::POD_FIELD_OF_LATER_RELEASE, format!(
+                "{} {}. The simulation applies them as if the feature gate were on, but in Kubernetes {release}, with the gate off, {}. Match \
+                 your cluster, or set `versions: {{ kubernetes: \"1.{}\" }}`",
                 counted(stating as u64, "pod template states", "pod templates state"),
                 own.field,
                 own.otherwise,
-                own.minor
+                own.since.since()
             ));
         }
     }

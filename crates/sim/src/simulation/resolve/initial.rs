@@ -20,7 +20,8 @@ use crate::domain::{Labels, NodeClaimObject, SimTime, Symbol, well_known};
 use crate::manifests::Manifests;
 use crate::single_pass::{Inventory, NamedPod, NodeWithPods};
 use crate::standing::{capacity_type_of, claims_by_node, missing_labels, written};
-use nodecast_settings::{Autoscaler, Caveat, Caveats, Effect, PolicyVariant, Scenario};
+use nodecast_settings::lints::{Lint, setup};
+use nodecast_settings::{Autoscaler, Caveats, PolicyVariant, Scenario};
 
 /// What is told of the nodes of a dump, by what is special about them.
 #[derive(Default)]
@@ -226,34 +227,40 @@ fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Coun
 fn tell(counts: &Counts, policy: &PolicyVariant, region: &Region, warnings: &mut Caveats) {
     let name = &policy.name;
     let nodes = |names: &[String]| counted(names.len() as u64, "node", "nodes");
-    let mut warn = |effect: Effect, names: &[String], text: String| {
+    let mut warn = |lint: &'static Lint, names: &[String], text: String| {
         if !names.is_empty() {
-            warnings.add(Caveat::new(effect, format!("policy {name}: {text} ({})", some_of(names))));
+            warnings.add(lint, format!("policy {name}: {text} ({})", some_of(names)));
         }
     };
-    let (changes, may) = (Effect::ChangesAnswer, Effect::MayChangeAnswer);
     let Counts { gone, fixed, without_price, not_ready, fargate, orphans } = counts;
-    let waits = "what ran there waits for others";
+    let waits = "their pods start as pending";
     warn(
-        changes,
+        &setup::NODES_OF_OTHER_POLICY,
         gone,
-        format!("without {} of the dump, of a NodePool or group that this policy has not: {waits}", nodes(gone)),
+        format!("starts without {} whose NodePool or node group does not exist in this policy; {waits}", nodes(gone)),
     );
-    let stay = "kept as in the dump, and replaced by nothing";
-    warn(changes, fixed, format!("nobody in this policy launches or removes {} of the dump: {stay}", nodes(fixed)));
+    let stay = "they stay as in the dump and are never replaced";
+    warn(&setup::UNMANAGED_NODES, fixed, format!("this policy does not manage {} from the dump; {stay}", nodes(fixed)));
     let region = region.name;
     warn(
-        changes,
+        &setup::NODES_WITHOUT_PRICE,
         without_price,
-        format!("no price in {region} for the machine of {} of the dump: free here", nodes(without_price)),
+        format!(
+            "no price in {region} for the instance types of {} from the dump; they cost nothing here, so the total is too low",
+            nodes(without_price)
+        ),
     );
-    let theirs = "each goes with its pod, takes no other, and is free here";
-    warn(changes, fargate, format!("on Fargate {} of the dump: {theirs}", nodes(fargate)));
-    warn(may, not_ready, format!("not Ready to the end, as in the dump: {}", nodes(not_ready)));
+    let theirs = "they are removed with their pods, take no others, and cost nothing here, so the total is too low";
+    warn(&setup::FARGATE_NODES, fargate, format!("on Fargate {} of the dump: {theirs}", nodes(fargate)));
+    warn(
+        &setup::NODES_NOT_READY,
+        not_ready,
+        format!("not Ready for the whole run, as in the dump: {}", nodes(not_ready)),
+    );
     let pods = counted(orphans.len() as u64, "pod", "pods");
     warn(
-        may,
+        &setup::PODS_WITHOUT_CONTROLLER,
         orphans,
-        format!("what makes {pods} of the dump is not in the scenario: nothing makes them again once they are gone"),
+        format!("{pods} from the dump have no controller in this scenario and are not recreated once deleted"),
     );
 }

@@ -8,6 +8,7 @@ use crate::domain::SimTime;
 use crate::domain::which::{ObjectKind, Which};
 use crate::manifests::Manifests;
 use nodecast_cluster_autoscaler::expander::Expander;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Autoscaler, Caveats, PolicyVariant, Scenario};
 
 /// The steps by which they come to be or change at `at`.
@@ -22,7 +23,7 @@ pub(super) fn applied(
     let quotas = later.resource_quotas.iter().cloned().map(Action::ApplyQuota);
     let of_autoscaler = policy.autoscaler == Autoscaler::ClusterAutoscaler;
     if let Some(namespace) = later.unread_ranks.filter(|_| of_autoscaler && later.group_ranks.is_none()) {
-        warnings.may_change(format!(
+        warnings.add(&setup::APPLIED_TOO_LATE, format!(
             "timeline at {at}: Cluster Autoscaler does not read the ConfigMap cluster-autoscaler-priority-expander in the namespace \
              `{namespace}`: state `namespace: kube-system`"
         ));
@@ -41,24 +42,24 @@ pub(super) fn applied(
 
 fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) {
     if later.services.iter().any(|own| policy.manifests.services.iter().all(|known| known.name != own.name)) {
-        warnings.may_change(format!(
-            "timeline at {at}: kube-scheduler spreads the pods of a Service by default from the start of a run on, not from when it is applied"
+        warnings.add(&setup::APPLIED_TOO_LATE, format!(
+            "timeline at {at}: default spreading for this Service applies from the start of the run, not from when it is applied"
         ));
     }
     if later.scheduler.as_ref().is_some_and(|own| policy.manifests.scheduler.as_ref() != Some(own)) {
-        warnings.changes(format!(
-            "timeline at {at}: kube-scheduler reads its KubeSchedulerConfiguration once, at its start: this one changes nothing"
+        warnings.add(&setup::SCHEDULER_CONFIG_LATE, format!(
+            "timeline at {at}: this KubeSchedulerConfiguration has no effect; kube-scheduler reads it only at startup"
         ));
     }
     if later.fargate_profiles.iter().any(|own| !policy.manifests.fargate_profiles.contains(own)) {
-        warnings.changes(format!(
+        warnings.add(&setup::FARGATE_PROFILE_LATE, format!(
             "timeline at {at}: Fargate profiles are there from the start of a run on: those of a ClusterConfig that is applied later take no pod; \
              state them from the start"
         ));
     }
     if !later.monitors.is_empty() {
-        warnings.may_change(format!(
-            "timeline at {at}: ServiceMonitors and PodMonitors count from the start of a run on: those applied later change no interval"
+        warnings.add(&setup::APPLIED_TOO_LATE, format!(
+            "timeline at {at}: ServiceMonitors and PodMonitors applied later have no effect; only those present at the start set scrape intervals"
         ));
     }
 }
@@ -66,7 +67,7 @@ fn warn_about_what_is_read_once(at: SimTime, later: &Manifests, policy: &PolicyV
 /// Says what goes on as if an object were there that somebody deletes.
 pub(super) fn warn_of_deleted(at: SimTime, kind: ObjectKind, which: &Which, warnings: &mut Caveats) {
     if kind == ObjectKind::Service {
-        warnings.may_change(format!(
+        warnings.add(&setup::APPLIED_TOO_LATE, format!(
             "timeline at {at}: kube-scheduler spreads the pods of the Service {which} by default to the end of a run, also after it is deleted"
         ));
     }

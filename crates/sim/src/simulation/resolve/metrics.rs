@@ -15,6 +15,7 @@ use crate::domain::{ResourceName, SimDuration, Symbol};
 use crate::manifests::{Manifests, Monitor};
 use nodecast_replicas::keda::{Formula, horizontal_pod_autoscaler, trigger_metric_name};
 use nodecast_replicas::promql::{LOOKBACK, Query};
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Caveats, Scenario};
 use nodecast_settings::{QueueKind, QueueSpec};
 
@@ -105,7 +106,7 @@ fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
                 .filter(|&position| is_of(&trigger.source, &scenario.queues[position]))
                 .collect();
             if found.is_empty() {
-                return unreachable("none of the scenario's `queues` is its".to_owned());
+                return unreachable("no entry under `queues` matches it".to_owned());
             }
             TriggerReader::Queues(found)
         }
@@ -197,9 +198,12 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
                 let workload = ObjectName { namespace: plan.job.namespace, name: plan.job.name };
                 let states_time = setup.scenario.times.get(&workload).is_some_and(|times| times.run_time.is_some());
                 if plan.queue.is_none() && !states_time {
-                    warnings.may_change(format!(
-                        "{name}: no queue names its Jobs, so each pod is taken to run for a minute"
-                    ));
+                    warnings.add(
+                        &setup::QUEUE_MISSING,
+                        format!(
+                            "{name}: no entry under `queues` names it, so each Job pod is assumed to run for 1 minute"
+                        ),
+                    );
                 }
             }
             _ => {}
@@ -216,20 +220,23 @@ fn warn_about_triggers(
     for (index, reader) in sources.readers.iter().enumerate() {
         if let TriggerReader::Unreachable(why) = reader {
             let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
-            warnings.changes(format!("{name}: the trigger {trigger} always fails: {why}"));
+            warnings.add(&setup::TRIGGER_FAILS, format!("{name}: trigger {trigger} always fails: {why}"));
         }
         // A query that is not answered is warned of where it stands.
         let is_query = matches!(sources.triggers[index].source, TriggerSource::Prometheus { .. });
         if let (TriggerReader::Unknown(why), false) = (reader, is_query) {
             let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
-            warnings
-                .changes(format!("{name}: nothing gives the trigger {trigger} a value, so it scales nothing: {why}"));
+            warnings.add(
+                &setup::TRIGGER_WITHOUT_DATA,
+                format!("{name}: trigger {trigger} has no data, so it never scales: {why}"),
+            );
         }
     }
     let unmeasured =
         |trigger: &Trigger| matches!(trigger.source, TriggerSource::Resource { name, .. } if !is_measured(name));
     if sources.triggers.iter().any(unmeasured) {
-        warnings.changes(format!("{name}: its memory trigger cannot be read, which keeps it from scaling down"));
+        warnings
+            .add(&setup::MEMORY_TRIGGER, format!("{name}: no data for its memory trigger, so it cannot scale down"));
     }
 }
 
@@ -256,14 +263,14 @@ fn warn_about_queries(name: &str, sources: &TriggerSources<'_>, setup: &Setup<'_
         for series in query.series_names() {
             if !known.contains(&series) {
                 let there = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                warnings.changes(format!(
-                    "{name}: the query of {trigger} finds no series `{series}`; the scenario's `prometheus` has {there}"
+                warnings.add(&setup::SERIES_MISSING, format!(
+                    "{name}: the query of {trigger} uses series `{series}`, which is not under `prometheus` (available: {there})"
                 ));
             }
         }
         for counter in query.bare_counters() {
-            warnings.may_change(format!(
-                "{name}: the query of {trigger} takes the counter `{counter}` as it is, without rate or increase: it never falls while its pods live"
+            warnings.add(&setup::COUNTER_WITHOUT_RATE, format!(
+                "{name}: the query of {trigger} reads counter `{counter}` without rate() or increase(), so the value never falls while its pods run"
             ));
         }
     }

@@ -9,6 +9,7 @@ use crate::manifests::{Manifests, StatedRanks};
 use nodecast_cluster_autoscaler::Flags;
 use nodecast_cluster_autoscaler::expander::Expander;
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// What tags begin with that Cluster Autoscaler reads.
 const TAGS: &str = "k8s.io/cluster-autoscaler/";
@@ -20,7 +21,10 @@ pub(super) fn warn(manifests: &Manifests, flags: &Flags, warnings: &mut Caveats)
     for group in &manifests.node_groups {
         if flags.discovery.limits(group, (0, 0)).is_none() {
             let name = group.name;
-            warnings.may_change(format!("node group {name} keeps its size: Cluster Autoscaler does not find it"));
+            warnings.add(
+                &setup::UNDISCOVERED_GROUP,
+                format!("node group {name} is not discovered by Cluster Autoscaler, so it keeps its size"),
+            );
         }
         warn_of_unseen_tags(group, warnings);
     }
@@ -30,11 +34,11 @@ pub(super) fn warn(manifests: &Manifests, flags: &Flags, warnings: &mut Caveats)
     if let Some(ranks) = &manifests.group_ranks {
         return warn_of_ranks("", ranks, &manifests.node_groups, flags, warnings);
     }
-    let elsewhere = manifests.unread_ranks.map(|namespace| {
-        format!("; it does not read the one in the namespace `{namespace}`: state `namespace: kube-system`")
-    });
-    warnings.may_change(format!(
-        "the expander `priority` finds no ConfigMap kube-system/cluster-autoscaler-priority-expander: it prefers no group{}",
+    let elsewhere = manifests
+        .unread_ranks
+        .map(|namespace| format!("; the one in namespace `{namespace}` is not read: set `namespace: kube-system`"));
+    warnings.add(&setup::EXPANDER_WITHOUT_RANKS, format!(
+        "expander `priority`: ConfigMap kube-system/cluster-autoscaler-priority-expander not found, so no group is preferred{}",
         elsewhere.unwrap_or_default()
     ));
 }
@@ -53,7 +57,7 @@ fn warn_of_unseen_tags(group: &NodeGroup, warnings: &mut Caveats) {
     let unseen: Vec<String> =
         unseen.filter(|&(key, value)| is_missed(&known, key, value)).map(|(key, _)| format!("`{key}`")).collect();
     if !unseen.is_empty() {
-        warnings.may_change(format!(
+        warnings.add(&setup::UNSEEN_TAGS, format!(
             "node group {}: EKS does not hand {} on to the Auto Scaling group, so that Cluster Autoscaler does not see {}: set \
              `propagateASGTags: true`",
             group.name,
@@ -86,7 +90,7 @@ pub(super) fn warn_of_ranks(
             continue;
         }
         let near = minded.iter().find(|group| alone.rank(group.name.as_str()).is_some());
-        warnings.changes(match near {
+        warnings.add(&setup::EXPANDER_PATTERN, match near {
             Some(group) => format!(
                 "{when}the expander `priority` ranks Auto Scaling groups: `{pattern}` fits the node group {} but not its Auto Scaling group, \
                  which is called like {}, and so ranks nothing; write the pattern for that name",
@@ -94,7 +98,7 @@ pub(super) fn warn_of_ranks(
                 group.auto_scaling_group_name()
             ),
             None => format!(
-                "{when}the expander `priority`: `{pattern}` fits no Auto Scaling group and ranks nothing{}",
+                "{when}expander `priority`: `{pattern}` matches no Auto Scaling group{}",
                 minded.first().map_or_else(String::new, |group| format!(
                     "; that of the node group {} is called like {}",
                     group.name,
@@ -109,7 +113,7 @@ pub(super) fn warn_of_ranks(
         minded.iter().filter(grows).partition(|group| ranks.rank(&group.auto_scaling_group_name()).is_some());
     if !ranked.is_empty() && !others.is_empty() {
         let names: Vec<String> = others.iter().map(|group| group.name.to_string()).collect();
-        warnings.may_change(format!(
+        warnings.add(&setup::EXPANDER_UNRANKED, format!(
             "{when}the expander `priority` gives no rank to {} ({}), which grow only for pods that no group with a rank helps",
             counted(others.len() as u64, "node group", "node groups"),
             some_of(&names)

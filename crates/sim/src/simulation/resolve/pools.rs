@@ -15,6 +15,7 @@ use nodecast_karpenter::packing::{MinValuesPolicy, PreferencePolicy};
 use nodecast_karpenter::release::{self, Behaviour};
 use nodecast_model::auto_mode;
 use nodecast_model::text::error::listed;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Caveats, PolicyVariant, Scenario};
 
 /// What the timeline applies.
@@ -52,23 +53,26 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
             pools.push(NodePool { ready: false, ..pool.clone() });
         }
     }
-    release::warnings(version, &pools).into_iter().for_each(|text| warnings.may_change(text));
+    release::warnings(version, &pools).into_iter().for_each(|text| warnings.add(&setup::KARPENTER_RELEASE, text));
     let behaviour = Behaviour::of(version);
     let options = policy.karpenter_options;
     if options.preferences == PreferencePolicy::Ignore && !behaviour.knows_preference_policy {
-        warnings.may_change(format!(
-            "Karpenter {version} does not know `preference_policy`, which came with v1.4: it respects preferences"
-        ));
+        warnings.add(
+            &setup::OPTION_OF_LATER_KARPENTER,
+            format!("`preference_policy` needs Karpenter v1.4; {version} respects preferences"),
+        );
     }
     if options.min_values == MinValuesPolicy::BestEffort && !behaviour.knows_min_values_policy {
-        warnings.may_change(format!(
-            "Karpenter {version} does not know `min_values_policy`, which came with v1.6: it is strict"
-        ));
+        warnings.add(
+            &setup::OPTION_OF_LATER_KARPENTER,
+            format!("`min_values_policy` needs Karpenter v1.6; {version} is strict"),
+        );
     }
     if options.reserved_enis > 0 && !behaviour.knows_reserved_enis {
-        warnings.may_change(format!(
-            "Karpenter {version} does not have `reserved_enis`, which came with v0.28: it has no effect"
-        ));
+        warnings.add(
+            &setup::OPTION_OF_LATER_KARPENTER,
+            format!("Karpenter {version} does not have `reserved_enis`, which came with v0.28: it has no effect"),
+        );
     }
     complete_pools(version, &mut pools);
     if policy.auto_mode.is_some() {
@@ -78,20 +82,20 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
         let name = pool.name;
         let consolidates = pool.legacy && pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
         if consolidates && !Behaviour::of(version).knows_consolidation() {
-            warnings.changes(format!(
+            warnings.add(&setup::CONSOLIDATION_OF_LATER_KARPENTER, format!(
                 "Provisioner {name}: Karpenter {version} does not know `consolidation`: its nodes stay until they are interrupted or expire"
             ));
         }
         if pool.disruption.policy == ConsolidationPolicy::Balanced && !Behaviour::of(version).weighs_savings {
-            warnings.may_change(format!(
+            warnings.add(&setup::BALANCED_OF_LATER_KARPENTER, format!(
                 "NodePool {name}: Karpenter {version} does not know `consolidationPolicy: Balanced`, which came with {}: its API \
                  refuses the NodePool, and here it consolidates as `WhenEmptyOrUnderutilized`",
                 KarpenterVersion::V1_14
             ));
         }
         if pool.replicas.is_some() && !policy.feature_gates.static_capacity {
-            warnings.changes(format!(
-                "NodePool {name} is static (`replicas`), and Karpenter's feature gate `static_capacity` is off: it has no nodes"
+            warnings.add(&setup::STATIC_POOL_OFF, format!(
+                "NodePool {name} is static (`replicas`) but the feature gate `static_capacity` is off, so it has no nodes"
             ));
         }
     }
@@ -103,7 +107,7 @@ pub(super) fn warn_about_user_data(setup: &Setup<'_>, warnings: &mut Caveats) {
     for pool in &setup.node_pools {
         let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) else { continue };
         let warning = user_data_warning(&setup.region, class, pool, setup.policy.provider_settings());
-        warning.into_iter().for_each(|text| warnings.changes(text));
+        warning.into_iter().for_each(|text| warnings.add(&nodecast_single_pass::lints::USER_DATA, text));
     }
 }
 
@@ -114,9 +118,10 @@ pub(super) fn warn_about_licences(classes: &[NodeClass], policy: &PolicyVariant,
     let classes = classes.iter().filter(|_| policy.autoscaler.is_karpenter()).map(|own| (own.ami_family, own.name));
     let groups = policy.manifests.node_groups.iter().map(|own| (own.ami_family, own.name));
     if let Some((_, name)) = classes.chain(groups).find(|own| own.0.is_windows()) {
-        warnings.changes(format!(
-            "{name}: nodes with Windows are billed without their licence, at the price of those with Linux"
-        ));
+        warnings.add(
+            &setup::WINDOWS_LICENCE,
+            format!("{name}: Windows nodes are billed at Linux prices, without the licence, so the cost is too low"),
+        );
     }
 }
 
@@ -134,15 +139,15 @@ pub(super) fn warn_about_images(setup: &Setup<'_>, warnings: &mut Caveats) {
     let is_used = |class: &&NodeClass| setup.node_pools.iter().any(|pool| pool.node_class == class.name);
     let newest = setup.node_classes.iter().filter(is_used).find(|class| class.newest_images);
     match (policy.karpenter_options.image_release_every, newest) {
-        (None, Some(class)) if replaces && scenario.duration > IMAGES_AGE => warnings.may_change(format!(
+        (None, Some(class)) if replaces && scenario.duration > IMAGES_AGE => warnings.add(&setup::NO_IMAGE_RELEASES, format!(
             "EC2NodeClass {} takes the newest image, and none comes out during the run: Karpenter replaces its nodes as drifted for each that does \
              (`karpenter: {{ image_release_every: 14d }}` states how often)",
             class.name
         )),
-        (Some(_), _) if !replaces => warnings.may_change(format!(
-            "Karpenter {version} replaces no nodes for a new image: `image_release_every` changes nothing"
+        (Some(_), _) if !replaces => warnings.add(&setup::IMAGE_RELEASES_UNUSED, format!(
+            "`image_release_every` has no effect: Karpenter {version} does not replace nodes for new images"
         )),
-        (Some(_), None) => warnings.may_change(
+        (Some(_), None) => warnings.add(&setup::IMAGE_RELEASES_UNUSED,
             "no EC2NodeClass takes the newest image (`@latest`, a name with `*`, tags): `image_release_every` changes nothing",
         ),
         _ => {}
@@ -171,8 +176,10 @@ pub(super) fn warn_about_tenancy(setup: &Setup<'_>, warnings: &mut Caveats) {
         None if !setup.node_pools.is_empty() && by_pods() => "pods ask".to_owned(),
         None => return,
     };
-    warnings
-        .changes(format!("{who} for dedicated tenancy, which is billed as shared tenancy: its prices are not known"));
+    warnings.add(
+        &setup::DEDICATED_TENANCY,
+        format!("{who} for dedicated tenancy, which is billed at shared-tenancy prices, so the cost is too low"),
+    );
 }
 
 /// The steps by which node classes and NodePools take the form that is applied at `at`.
@@ -212,7 +219,7 @@ pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
     for group in &later.node_groups {
         let name = group.name;
         let Some(before) = policy.manifests.node_groups.iter().find(|own| own.name == name) else {
-            warnings.changes(format!(
+            warnings.add(&setup::GROUP_LATE, format!(
                 "timeline at {at}: node group {name} is not made during a run: state it from the start, with `desired: 0`"
             ));
             continue;
@@ -237,7 +244,7 @@ pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
         let keys = without_effect(before, group, updated != alike);
         if updated != alike || !keys.is_empty() {
             let also = if before.managed { ", labels and taints" } else { "" };
-            warnings.may_change(format!(
+            warnings.add(&setup::GROUP_UPDATE, format!(
                 "timeline at {at}: an update of node group {name} changes its sizes{also}; what else is stated takes another group{keys}. No node is \
                  replaced: cost and evictions of a real update are missing, so both may be too low"
             ));

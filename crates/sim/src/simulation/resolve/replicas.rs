@@ -11,6 +11,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, LabelSelector, PodSpec, ResourceName, Symbol};
 use nodecast_replicas::hpa::{effective_metrics, pod_request_milli};
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// What makes a metric known that is not of the pods.
 const OUTSIDE: &str = "`external_metrics` states it, or a rule of `prometheus.adapter` serves it";
@@ -27,12 +28,15 @@ pub(super) fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setu
     }
     let name = ObjectName { namespace: spec.namespace, name: spec.name };
     let follows =
-        if unread.len() == metrics.len() { "so it follows no load" } else { "which keeps it from scaling down" };
-    warnings.changes(format!(
-        "HorizontalPodAutoscaler {name}: {} cannot be read, {follows}: {}",
-        counted(unread.len() as u64, "metric", "metrics"),
-        unread.join("; ")
-    ));
+        if unread.len() == metrics.len() { "so it does not scale with load" } else { "so it cannot scale down" };
+    warnings.add(
+        &setup::METRIC_WITHOUT_DATA,
+        format!(
+            "HorizontalPodAutoscaler {name}: no data for {}, {follows}: {}",
+            counted(unread.len() as u64, "metric", "metrics"),
+            unread.join("; ")
+        ),
+    );
 }
 
 /// Warns of resources of its pods that the autoscaler of a ScaledObject cannot read, but for those that metrics-server does not
@@ -44,7 +48,7 @@ pub(super) fn warn_about_resources(
     warnings: &mut Caveats,
 ) {
     for lack in spec.metrics.iter().filter_map(|metric| lack(spec, metric, setup)) {
-        warnings.changes(format!("{name}: {lack} cannot be read, which keeps it from scaling down"));
+        warnings.add(&setup::RESOURCE_WITHOUT_DATA, format!("{name}: {lack} cannot be read, so it cannot scale down"));
     }
 }
 
@@ -84,7 +88,7 @@ pub(super) fn warn_about_shared(setup: &Setup<'_>, warnings: &mut Caveats) {
         let ExternalSubject::Metric { name, .. } = &stated.subject else { continue };
         let asked = if adapted(*name) { Vec::new() } else { asked_of(stated, setup) };
         if asked.len() > 1 {
-            warnings.changes(format!(
+            warnings.add(&setup::SHARED_METRIC, format!(
                 "`external_metrics` states one value of {name}, which autoscalers read as {} of different selectors or objects ({}): state it for each with `selector` or `object`",
                 counted(asked.len() as u64, "metric", "metrics"),
                 asked.join("; ")

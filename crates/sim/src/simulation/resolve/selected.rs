@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::actors::{Action, Setup};
 use crate::domain::words::some_of;
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, LabelSelector, Labels};
+use crate::domain::{HorizontalPodAutoscaler, KubernetesBehaviour, LabelSelector, Labels};
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// Pods that something of a run makes: of what kind and name it is, and the labels that they have.
 type Maker<'s> = (&'static str, ObjectName, &'s Labels);
@@ -33,13 +34,13 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
             taken.iter().any(|(_, name, _)| *name == target(other)) && target(other) != target(own)
         };
         let then = match autoscalers.iter().find(rival) {
-            Some(other) if setup.policy.versions.kubernetes.minor() >= 26 => format!(
+            Some(other) if setup.policy.versions.kubernetes.has(KubernetesBehaviour::HpaAmbiguousSelector) => format!(
                 "and as HorizontalPodAutoscaler {}/{} looks at some of them as well, neither scales (AmbiguousSelector)",
                 other.namespace, other.name
             ),
             _ => "and goes by their use and requests as by its target's".to_owned(),
         };
-        warnings.of_input(format!(
+        warnings.add(&setup::SHARED_SELECTOR, format!(
             "HorizontalPodAutoscaler {}/{} looks at the pods of {}, too, which the selector of its target takes, {then}: give the target's \
              selector a label that no others have",
             own.namespace,

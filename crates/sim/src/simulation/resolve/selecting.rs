@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use crate::actors::{Action, Setup, TriggerReader};
 use crate::domain::topology::{PodAffinity, PodAffinityTerm};
 use crate::domain::which::By;
-use crate::domain::{LabelSelector, PodSpec, Symbol};
+use crate::domain::{KubernetesBehaviour, LabelSelector, PodSpec, Symbol};
 use crate::manifests::Manifests;
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 use super::storage;
 
@@ -47,20 +48,18 @@ pub(super) fn keys(setup: &Setup<'_>) -> BTreeSet<Symbol> {
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
 /// Says what no pod has though something selects by it, and what the release does not know.
-///
-/// Source: Kubernetes `pkg/features/kube_features.go`, `MatchLabelKeysInPodAffinity`: alpha in 1.29, beta and on from 1.31.
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (scenario, policy) = (setup.scenario, setup.policy);
     let release = policy.versions.kubernetes;
     let pods = storage::pods(scenario, &policy.manifests);
-    if release.minor() < 31 && pods.iter().any(|(_, spec)| has_keyed_terms(spec)) {
-        warnings.changes(format!(
-            "`matchLabelKeys` and `mismatchLabelKeys` of pod affinity count here, and Kubernetes {release} ignores them (from 1.31 on it does \
-             not): take them away to see what it does"
+    if !release.has(KubernetesBehaviour::AffinityMatchLabelKeys) && pods.iter().any(|(_, spec)| has_keyed_terms(spec)) {
+        warnings.add(&setup::AFFINITY_LABEL_KEYS, format!(
+            "`matchLabelKeys` and `mismatchLabelKeys` in pod affinity are applied here, but Kubernetes {release} ignores them (supported from \
+             1.31). Remove them to match your cluster"
         ));
     }
     if setup.selecting_labels.contains(&Symbol::new(INDEX)) {
-        warnings.may_change(format!(
+        warnings.add(&setup::JOB_INDEX_LABEL, format!(
             "something selects pods by `{INDEX}`, which the pods of Indexed Jobs do not have here: it selects none of them by that; select by \
              `batch.kubernetes.io/job-name` or a label of your own"
         ));

@@ -9,6 +9,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{PodSpec, Resources};
 use crate::simulation::usable_types::offers_of_pool;
 use nodecast_model::fargate;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Action, Caveats};
 
 /// Requests that any machine worth asking about holds: they are not looked at.
@@ -39,9 +40,9 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         return;
     };
     for (name, requests) in large.iter().filter(|(_, own)| !fits(own)).take(NAMED_MAX) {
-        warnings.changes(format!(
-            "{name}: each of its pods requests {} and {} of memory, which no instance type offers that NodePools and node groups admit (at \
-             most {}, and {} of memory): they wait for ever; request less, or admit larger types",
+        warnings.add(&setup::TOO_LARGE_PODS, format!(
+            "{name}: each pod requests {} and {} of memory, more than any allowed instance type has (at most {} and {}), so its pods stay \
+             pending. Lower the requests, or allow larger types",
             cpus(requests.cpu_milli()),
             gibibytes(requests.memory_bytes()),
             cpus(cpu),

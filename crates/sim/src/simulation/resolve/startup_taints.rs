@@ -13,6 +13,7 @@ use crate::domain::{PodSpec, Symbol, Taint, TaintEffect};
 use crate::manifests::Manifests;
 use nodecast_cluster_autoscaler::templates::is_left_out;
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// Warns of them.
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
@@ -25,12 +26,12 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         let names: Vec<&str> = owners.iter().map(String::as_str).collect();
         let names = some_of(&names);
         match removal.daemon_set {
-            None if removal.assumed => warnings.may_change(format!(
+            None if removal.assumed => warnings.add(&setup::STARTUP_TAINT_ASSUMED, format!(
                 "{names}: assuming the startup taint {key} is removed {} after a node is Ready; the DaemonSet that removes it is in no \
                  manifest. Waits may be too short or too long. Add the DaemonSet, or set `after` under `cluster.startup_taints`",
                 removal.after
             )),
-            Some(name) if !is_tolerated_by(setup, name, key) => warnings.changes(format!(
+            Some(name) if !is_tolerated_by(setup, name, key) => warnings.add(&setup::STARTUP_TAINT_STAYS, format!(
                 "{names}: the startup taint {key} stays on new nodes; the DaemonSet {name} that removes it is not in the manifests of this \
                  policy, or its pods do not tolerate the taint. Pods that do not tolerate the taint wait"
             )),
@@ -85,7 +86,7 @@ fn warn_of_undeclared(setup: &Setup<'_>, warnings: &mut Caveats) {
             let all = group.taints.iter().chain(&group.registers.taints);
             for taint in all.filter(|taint| is_known_key(setup, taint.key) && !is_left_out(flags, taint)) {
                 if is_refused(taint) {
-                    warnings.changes(format!(
+                    warnings.add(&setup::STARTUP_TAINT_UNDECLARED, format!(
                         "node group {}: the startup taint {key} is not declared to Cluster Autoscaler. New nodes count as ready while they \
                          have the taint, so it may launch too many, and a group without nodes launches none for pods that do not tolerate \
                          the taint. Set the flag `startup-taint: [{key}]`",
@@ -99,7 +100,7 @@ fn warn_of_undeclared(setup: &Setup<'_>, warnings: &mut Caveats) {
     for pool in &setup.node_pools {
         for taint in pool.taints.iter().filter(|taint| is_known_key(setup, taint.key)) {
             if is_refused(taint) {
-                warnings.changes(format!(
+                warnings.add(&setup::STARTUP_TAINT_UNDECLARED, format!(
                     "NodePool {}: the startup taint {} is among its `taints`. Karpenter counts it as lasting and launches no node for pods \
                      that do not tolerate it. Move it to `startupTaints`",
                     pool.name, taint.key

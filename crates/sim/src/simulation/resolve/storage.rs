@@ -8,8 +8,9 @@ use crate::domain::volumes::{
     DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode, ebs_sizes,
 };
 use crate::domain::words::some_of;
-use crate::domain::{KubernetesVersion, PodSpec, Symbol, well_known};
+use crate::domain::{KubernetesBehaviour, KubernetesVersion, PodSpec, Symbol, well_known};
 use crate::manifests::Manifests;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Caveats, PolicyVariant, Scenario};
 
 /// Drivers whose volumes are reached from every zone and are not attached to nodes.
@@ -50,7 +51,7 @@ pub(super) fn storage(
     warn_about_sizes(&storage, &sizeless, warnings);
     warn_about_refused(&storage, &sized, warnings);
     if !by_hand.is_empty() {
-        warnings.changes(format!(
+        warnings.add(&setup::CLAIM_WITHOUT_VOLUME, format!(
             "{} asks for a volume that somebody makes by hand (`storageClassName: \"\"`), and no PersistentVolume of a file is kept for it: taken to \
              get one of the default class; in a cluster its pods wait for that volume; add it, with `claimRef`, or state `volumeName`",
             some_of(&by_hand.iter().map(|name| name.as_str()).collect::<Vec<_>>())
@@ -58,8 +59,8 @@ pub(super) fn storage(
     }
     if !missing.is_empty() {
         let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
-        warnings.changes(format!(
-            "PersistentVolumeClaim {} is in no file: taken to be of the default class, not bound yet, and of no size that could be billed",
+        warnings.add(&setup::CLAIM_MISSING, format!(
+            "PersistentVolumeClaim {} is not in the manifests: assuming the default StorageClass, unbound, and not billed",
             some_of(&missing)
         ));
     }
@@ -106,7 +107,7 @@ fn settled(
     volumes: &[PersistentVolume],
     kubernetes: KubernetesVersion,
 ) -> PersistentVolumeClaim {
-    claim.one_pod &= kubernetes.minor() >= 27;
+    claim.one_pod &= kubernetes.has(KubernetesBehaviour::ReadWriteOncePod);
     let kept = volumes.iter().find(|volume| volume.is_kept_for(&claim)).map(|volume| volume.name);
     let named = claim.volume.filter(|name| volumes.iter().any(|volume| volume.name == *name));
     claim.volume = named.or_else(|| kept.filter(|_| claim.volume.is_none()));
@@ -118,10 +119,8 @@ fn settled(
 }
 
 /// Before Kubernetes 1.27 a claim for one pod at a time is taken only behind a feature gate: it is one that pods may share.
-///
-/// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `ReadWriteOncePod` (alpha in 1.22, beta and on since 1.27).
 fn share_claims(claims: &mut [PersistentVolumeClaim], kubernetes: KubernetesVersion, warnings: &mut Caveats) {
-    if kubernetes.minor() >= 27 {
+    if kubernetes.has(KubernetesBehaviour::ReadWriteOncePod) {
         return;
     }
     let mut names = Vec::new();
@@ -130,7 +129,7 @@ fn share_claims(claims: &mut [PersistentVolumeClaim], kubernetes: KubernetesVers
         names.push(claim.name.as_str());
     }
     if !names.is_empty() {
-        warnings.changes(format!(
+        warnings.add(&setup::READ_WRITE_ONCE_POD, format!(
             "PersistentVolumeClaim {} asks for `ReadWriteOncePod`, which Kubernetes {kubernetes} refuses unless a feature gate is open: taken for \
              one that pods may share; state a release from 1.27 on, or `ReadWriteOnce`",
             some_of(&names)
@@ -140,9 +139,6 @@ fn share_claims(claims: &mut [PersistentVolumeClaim], kubernetes: KubernetesVers
 
 /// The storage with the VolumeAttributesClasses that its EBS volumes, and those of the claims `to_come`, can have: before Kubernetes 1.31 none,
 /// as the API server drops what names them. Those that are in no file are warned of.
-///
-/// Source: Kubernetes 1.36 `pkg/features/kube_features.go`, `VolumeAttributesClass` (alpha in 1.29, beta and off in 1.31, on since 1.34); EKS user
-/// guide, release notes of Kubernetes 1.34 (volumes are modified on EKS from 1.31 on).
 fn settle_attributes(
     storage: Storage,
     to_come: &[PersistentVolumeClaim],
@@ -154,10 +150,10 @@ fn settle_attributes(
     let claims = to_come.iter().filter(|claim| storage.class_of(claim).map(|class| class.provisioner) == ebs);
     let named = volumes.map(|own| (own.attributes, own.name)).chain(claims.map(|own| (own.attributes, own.name)));
     let named: BTreeSet<(&str, &str)> = named.filter_map(|(class, of)| Some((class?.as_str(), of.as_str()))).collect();
-    if kubernetes.minor() < 31 {
+    if !kubernetes.has(KubernetesBehaviour::VolumeAttributesClass) {
         if !named.is_empty() {
             let names: Vec<&str> = named.iter().map(|(_, of)| *of).collect();
-            warnings.changes(format!(
+            warnings.add(&setup::ATTRIBUTES_CLASS_DROPPED, format!(
                 "Kubernetes {kubernetes} drops `volumeAttributesClassName` of {}: the StorageClass alone says what such volumes are; state a \
                  release from 1.31 on",
                 some_of(&names)
@@ -167,7 +163,7 @@ fn settle_attributes(
     }
     for (class, of) in named {
         if storage.attributes(Some(Symbol::new(class)), ebs).is_none() {
-            warnings.changes(format!(
+            warnings.add(&setup::ATTRIBUTES_CLASS_MISSING, format!(
                 "VolumeAttributesClass {class} is in no file, or for another driver: the volume of {of} is billed as its StorageClass has it, while a \
                  cluster makes none before the class is there; add it"
             ));
@@ -241,15 +237,19 @@ impl Needs {
             }
         }
         if !lost.is_empty() {
-            warnings.may_change(format!(
-                "the volumes of {} are in no file, so that their zones are not known: they are taken to be made where the first pod runs; add the PersistentVolumes",
+            warnings.add(&setup::VOLUME_MISSING, format!(
+                "the volumes of {} are not in the manifests, so their zones are unknown; assuming the zone of their first pod. Add the \
+                 PersistentVolumes",
                 some_of(&lost)
             ));
         }
         let bound: BTreeSet<Symbol> = self.claims.iter().filter_map(|claim| claim.volume).collect();
         let free: Vec<&str> = there.difference(&bound).map(|name| name.as_str()).collect();
         if !free.is_empty() {
-            warnings.harmless(format!("no claim names {}: such PersistentVolumes stay unused", some_of(&free)));
+            warnings.add(
+                &setup::VOLUME_UNUSED,
+                format!("no claim uses {}; these PersistentVolumes stay unused", some_of(&free)),
+            );
         }
     }
 
@@ -343,8 +343,8 @@ impl Needs {
             }
         }
         if !assumed.is_empty() {
-            warnings.may_change(format!(
-                "StorageClass {} is in no file: taken as EKS's `{EKS_CLASS}`, EBS volumes in the zone where a claim's first pod runs",
+            warnings.add(&setup::STORAGE_CLASS_MISSING, format!(
+                "StorageClass {} is not in the manifests: assuming EKS's `{EKS_CLASS}` (EBS volumes in the zone of the claim's first pod)",
                 some_of(&assumed)
             ));
         }
@@ -362,7 +362,13 @@ fn warn_about_sizes(storage: &Storage, sizeless: &[PersistentVolumeClaim], warni
         there.map(|volume| volume.name.as_str()).chain(to_come.map(|claim| claim.name.as_str())).collect();
     if !names.is_empty() {
         let names: Vec<&str> = names.into_iter().collect();
-        warnings.changes(format!("no file says how big {} is: such volumes are not billed", some_of(&names)));
+        warnings.add(
+            &setup::VOLUME_SIZE_UNKNOWN,
+            format!(
+                "the size of {} is unknown, so these volumes are not billed and the cost is too low",
+                some_of(&names)
+            ),
+        );
     }
 }
 
@@ -380,7 +386,7 @@ fn warn_about_refused(storage: &Storage, sized: &[PersistentVolumeClaim], warnin
         }
     }
     for (name, volume_type, gib, least, most) in refused {
-        warnings.changes(format!(
+        warnings.add(&setup::VOLUME_REJECTED, format!(
             "EBS makes no volume of type {volume_type} with {gib} GiB for {name} ({least} to {most} GiB): a cluster's pod waits for it without \
              end, and here it is there; ask for a size that there is"
         ));
@@ -409,13 +415,13 @@ fn warn_about_operations(storage: &Storage, sized: &[PersistentVolumeClaim], war
         }
     }
     for (volume_type, name, class) in without {
-        warnings.changes(format!(
+        warnings.add(&setup::VOLUME_REJECTED, format!(
             "EBS makes no volume of type {volume_type} without I/O operations for {name}: a cluster's pod waits for it without end, and here it \
              is there; state `iops` or `iopsPerGB` among the parameters of {class}"
         ));
     }
     for (name, class) in twofold {
-        warnings.changes(format!(
+        warnings.add(&setup::VOLUME_REJECTED, format!(
             "the EBS CSI driver makes no volume for {name}, as {class} states both `iops` and `iopsPerGB`: a cluster's pod waits for it without \
              end, and here it is there with `iops`; state one of them"
         ));
@@ -431,9 +437,12 @@ fn warn_about_drivers(classes: &[StorageClass], wanted: &BTreeSet<Option<Symbol>
         class.provisioner != well_known::EBS_DRIVER && !NETWORK_DRIVERS.contains(&driver)
     };
     for class in classes.iter().filter(is_wanted).filter(unknown) {
-        warnings.may_change(format!(
-            "StorageClass {}: volumes of {} are taken to be reached from every node",
-            class.name, class.provisioner
-        ));
+        warnings.add(
+            &setup::DRIVER_NOT_SIMULATED,
+            format!(
+                "StorageClass {}: volumes of {} are taken to be reached from every node",
+                class.name, class.provisioner
+            ),
+        );
     }
 }

@@ -14,6 +14,7 @@ use crate::domain::{HorizontalPodAutoscaler, PodSpec, ResourceName, SimDuration,
 use nodecast_replicas::hpa::effective_metrics;
 use nodecast_replicas::promql::Query;
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Requests, SeriesKind};
 
 /// What an autoscaler gets from one of its metrics.
@@ -67,7 +68,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
             None => found.push(idle),
         }
     }
-    found.iter().for_each(|group| warnings.changes(sentence(group)));
+    found.iter().for_each(|group| warnings.add(&setup::WITHOUT_LOAD, sentence(group)));
 }
 
 fn sentence(group: &IdleAutoscalers) -> String {

@@ -5,6 +5,7 @@ use crate::actors::{Action, Setup, UsagePlan};
 use crate::domain::{PodSpec, SimTime, Symbol};
 use crate::engine::Streams;
 use nodecast_settings::OpenRequests;
+use nodecast_settings::lints::setup;
 use nodecast_settings::{Caveats, Scenario};
 
 /// Millionths of a CPU.
@@ -47,8 +48,8 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         let templates: Vec<&PodSpec> = templates.collect();
         let has = |spec: &&PodSpec| spec.has_container(container.as_str());
         if !templates.is_empty() && !templates.iter().any(has) {
-            warnings.may_change(format!(
-                "usage of {}: its pods have no container `{container}`, but {}; what is stated of it is divided among all of them",
+            warnings.add(&setup::USAGE_CONTAINER, format!(
+                "usage of {}: its pods have no container `{container}` (they have {}); its usage is split among all of them",
                 usage.workload,
                 names(templates[0])
             ));

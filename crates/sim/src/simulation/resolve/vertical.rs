@@ -4,14 +4,15 @@ use crate::actors::{Action, Setup, StatedUse};
 use crate::domain::hpa::{MetricSource, MetricTarget};
 use crate::domain::vertical::{ContainerPolicy, UpdateMode};
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, PodSpec, ResourceName, Symbol, VerticalPodAutoscaler};
+use crate::domain::{
+    HorizontalPodAutoscaler, KubernetesBehaviour, PodSpec, ResourceName, Symbol, VerticalPodAutoscaler,
+};
 use nodecast_replicas::hpa::effective_metrics;
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
-/// The first release in which running pods can be resized.
-const RESIZES_FROM: u8 = 33;
 /// What to do where it is not known what containers use.
-const ADVICE: &str = "state it under `usage`";
+const ADVICE: &str = "add it under `usage`";
 /// Where the use of pods settles in percent of what the Vertical Pod Autoscaler has them request, if it is even: it adds 15 % to the upper
 /// edge of a bucket that is up to 5 % wide.
 const SETTLES: (i32, i32) = (83, 87);
@@ -45,21 +46,24 @@ fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Cavea
         _ => false,
     };
     if !setup.timeline.iter().any(|step| applied(&step.action)) {
-        told.of_input(format!(
-            "VerticalPodAutoscaler {name} is for nothing: there is no {} {}",
-            vpa.target.kind, vpa.target.name
-        ));
+        told.add(
+            &setup::VPA_WITHOUT_TARGET,
+            format!(
+                "VerticalPodAutoscaler {name} has no target: {} {} does not exist",
+                vpa.target.kind, vpa.target.name
+            ),
+        );
         return;
     }
     let stated = StatedUse::of(setup, target);
     match stated.of_any() {
         (true, true) => {}
-        (false, false) => told.may_change(format!(
-            "VerticalPodAutoscaler {name} recommends nothing: neither `load` nor `usage` says what the pods of {target} use; {ADVICE}"
+        (false, false) => told.add(&setup::VPA_WITHOUT_USAGE, format!(
+            "VerticalPodAutoscaler {name} makes no recommendation: the scenario has no usage for the pods of {target}; {ADVICE}"
         )),
         (cpu, _) => {
             let unknown = if cpu { "memory" } else { "CPU" };
-            told.may_change(format!(
+            told.add(&setup::VPA_WITHOUT_USAGE, format!(
                 "VerticalPodAutoscaler {name} recommends no {unknown}: nothing says how much of it the pods of {target} use; {ADVICE}"
             ));
         }
@@ -95,7 +99,7 @@ fn about_containers(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, stated: &Sta
             ("containers", "they use", "keep what they request")
         };
         let names: Vec<String> = containers.iter().map(|own| format!("`{own}`")).collect();
-        told.may_change(format!(
+        told.add(&setup::VPA_WITHOUT_USAGE, format!(
             "VerticalPodAutoscaler {name} recommends {what} for the {noun} {} of {target}, which {keep}: neither `load` nor `usage` says what {they}; {ADVICE}",
             names.join(", ")
         ));
@@ -118,16 +122,17 @@ fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats
     let kubernetes = setup.policy.versions.kubernetes;
     let updater = &setup.policy.vertical.updater;
     match vpa.update.mode {
-        Some(UpdateMode::InPlaceOrRecreate) if kubernetes.minor() < RESIZES_FROM => told.may_change(format!(
-            "VerticalPodAutoscaler {name}: Kubernetes {kubernetes} resizes no running pods (1.{RESIZES_FROM} does), so its pods are evicted"
+        Some(UpdateMode::InPlaceOrRecreate) if !kubernetes.has(KubernetesBehaviour::PodResize) => told.add(&setup::VPA_NO_RESIZE, format!(
+            "VerticalPodAutoscaler {name}: Kubernetes {kubernetes} resizes no running pods (1.{} does), so its pods are evicted",
+            KubernetesBehaviour::PodResize.since()
         )),
-        Some(UpdateMode::InPlace) if !(updater.in_place && updater.behaviour.knows_in_place) => told.may_change(format!(
+        Some(UpdateMode::InPlace) if !(updater.in_place && updater.behaviour.knows_in_place) => told.add(&setup::VPA_NO_RESIZE, format!(
             "VerticalPodAutoscaler {name}: the mode InPlace is behind a feature gate that is off by default, so running pods stay as they are"
         )),
         Some(UpdateMode::InPlaceOrRecreate)
             if !updater.behaviour.in_place_or_recreate.is_on(updater.in_place_or_recreate) =>
         {
-            told.may_change(format!(
+            told.add(&setup::VPA_NO_RESIZE, format!(
                 "VerticalPodAutoscaler {name}: the Vertical Pod Autoscaler {} does not resize running pods as it is started, so its pods are evicted",
                 setup.policy.versions.vertical
             ));
@@ -135,7 +140,7 @@ fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Caveats
         _ => {}
     }
     if !vpa.recommenders.is_empty() && vpa.recommenders.iter().all(|own| own.as_str() != "default") {
-        told.may_change(format!(
+        told.add(&setup::VPA_RECOMMENDER, format!(
             "VerticalPodAutoscaler {name}: its recommender `{}` is not simulated, so what its status recommends stays",
             vpa.recommenders[0]
         ));
@@ -171,7 +176,7 @@ fn about_replicas(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Cav
                 continue;
             };
             if let (MetricTarget::Utilization(percent), true) = (&metric.target, controls(vpa, *name)) {
-                told.may_change(both(vpa, hpa, *name, *percent));
+                told.add(&setup::VPA_AND_HPA, both(vpa, hpa, *name, *percent));
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::actors::{Action, Setup};
 use crate::domain::{Container, PodSpec, ResourceName};
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// Warns of loads on pods several of whose containers may do the work, with CPU limits that differ: one of them is taken to do it all.
 pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
@@ -14,7 +15,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
         });
         let Some(template) = templates.find(|template| is_open(template)) else { continue };
         let Some(worker) = template.working_container() else { continue };
-        warnings.may_change(format!(
+        warnings.add(&setup::CPU_LIMITS_DIFFER, format!(
             "load on {}: the containers of its pods have CPU limits that differ ({}): `{}` is taken to do the work, and its limit throttles it; the \
              annotation `kubectl.kubernetes.io/default-container` of the template says which does",
             load.workload,

@@ -17,7 +17,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
     let doubt = |ways: &[Requirements]| zone_id_doubt(&setup.region, &setup.scenario.zones, ways);
     for pool in &setup.node_pools {
         if let Some(text) = doubt(&[pool.requirements.iter().cloned().collect()]) {
-            warnings.changes(format!("NodePool {}: {text}", pool.name));
+            warnings.add(&nodecast_single_pass::lints::ZONE_ID, format!("NodePool {}: {text}", pool.name));
         }
     }
     let later = setup.scenario.timeline.iter().filter_map(|timed| timed.action.applied());
@@ -29,7 +29,7 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
                 && let Some(text) = doubt(&ways_of_pod(spec))
             {
                 told.insert(name);
-                warnings.changes(format!("{name}: {text}"));
+                warnings.add(&nodecast_single_pass::lints::ZONE_ID, format!("{name}: {text}"));
             }
         }
     }

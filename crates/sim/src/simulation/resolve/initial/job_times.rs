@@ -7,6 +7,7 @@ use crate::domain::Symbol;
 use crate::domain::pod::OwnerKind;
 use crate::manifests::Manifests;
 use nodecast_settings::Caveats;
+use nodecast_settings::lints::setup;
 
 /// Warns of Jobs that began after the dump was made, and of those with a deadline whose begin only their pods tell.
 pub(super) fn warn(plan: &InitialPlan<'_>, manifests: &Manifests, warnings: &mut Caveats) {
@@ -14,7 +15,7 @@ pub(super) fn warn(plan: &InitialPlan<'_>, manifests: &Manifests, warnings: &mut
         if let Some(started) = job.status.started.filter(|&at| at > plan.seen && job.status.end.is_none()) {
             let later = started.saturating_since(plan.seen);
             let name = job.name;
-            warnings.may_change(format!(
+            warnings.add(&setup::JOB_START, format!(
                 "the Job {name} began {later} after the dump was made, by its `status.startTime`: it is taken to begin with the run"
             ));
         }
@@ -22,7 +23,7 @@ pub(super) fn warn(plan: &InitialPlan<'_>, manifests: &Manifests, warnings: &mut
     let pods = plan.nodes.iter().flat_map(|own| &own.found.pods).filter(|pod| pod.spec.owner == OwnerKind::Job);
     let jobs: BTreeSet<&str> = pods.map(|pod| &*pod.workload).collect();
     for name in jobs.into_iter().filter(|name| has_unknown_start(name, manifests)) {
-        warnings.may_change(format!(
+        warnings.add(&setup::JOB_START, format!(
             "no file says since when the Job {name} has run (`status.startTime`): its `activeDeadlineSeconds` count from its oldest pod of the dump"
         ));
     }
