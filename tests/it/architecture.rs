@@ -196,7 +196,8 @@ fn decisions_know_no_clock_no_randomness_and_no_files() {
 }
 
 /// Tables of releases: these files alone may look at a minor number.
-const RELEASE_TABLES: [&str; 3] = [
+const RELEASE_TABLES: [&str; 4] = [
+    "crates/model/src/domain/control_plane_tier.rs",
     "crates/model/src/domain/versions.rs",
     "crates/model/src/domain/versions/kubernetes.rs",
     // The Vertical Pod Autoscaler's own.

@@ -434,7 +434,7 @@ fn a_small_service_that_is_switched_off_is_no_better() {
     assert_eq!((&silent["was"], &silent["is"], &silent["standing"]), (&0.0.into(), &1.0.into(), &"worse".into()));
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", off, "--replications", "1"]);
     assert_eq!(code, Some(0), "{err}");
-    assert!(out.contains("shop/tiny answers none of its requests under after, unlike under before"), "{out}");
+    assert!(out.contains("shop/tiny answers none of its requests under after, unlike before"), "{out}");
 }
 
 #[test]

@@ -303,7 +303,7 @@ spec:
     assert!(facts("report-29000000-x2").removed.is_some() && facts("by-hand").removed.is_none());
     let warnings = outcome.warnings.texts().join("\n");
     assert!(
-        warnings.contains("what makes 1 pod of the dump is not in the scenario")
+        warnings.contains("1 pod from the dump has no controller in this scenario")
             && warnings.contains("shop/of-another"),
         "{warnings}"
     );

@@ -214,7 +214,7 @@ fn expiring(duration: &'static str) -> Cluster {
 
 /// What warnings say of drains that go on.
 fn stuck(outcome: &Outcome) -> Vec<String> {
-    outcome.warnings.texts().into_iter().filter(|text| text.contains("still drains")).collect()
+    outcome.warnings.texts().into_iter().filter(|text| text.contains("has been draining")).collect()
 }
 
 #[test]

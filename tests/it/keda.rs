@@ -218,7 +218,7 @@ fn a_fallback_that_never_counts_is_warned_of() {
         read.warnings.iter().map(|warning| warning.render()).collect::<Vec<_>>()
     };
     let told = warnings("2.5");
-    assert!(told.len() == 1 && told[0].contains("the `fallback` never counts"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("the `fallback` is never used"), "{told:?}");
     assert_eq!(warnings("2"), [] as [String; 0]);
     assert_eq!(warnings("2.0").len(), 1, "KEDA reads a whole number without a point");
     for quantity in ["500m", "5k"] {

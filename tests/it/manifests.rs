@@ -71,7 +71,7 @@ fn a_readiness_gate_that_nobody_is_known_to_open_is_a_warning() {
     assert_eq!(pod("target-health.elbv2.k8s.aws/web").warnings, []);
     let [warning] = &pod("example.com/never").warnings[..] else { panic!("one warning") };
     let text = warning.render();
-    assert!(text.contains("who sets `example.com/never` is not simulated"), "{text}");
+    assert!(text.contains("the controller that sets `example.com/never` is not simulated"), "{text}");
 }
 
 #[test]

@@ -204,10 +204,7 @@ fn a_stated_price_without_the_surcharge_of_extended_support_is_warned_of() {
     };
     let list_price = said("2025-12-01T00:00:00Z", "0.1");
     assert_eq!(list_price.len(), 1, "{list_price:?}");
-    assert!(
-        list_price[0].contains("states 0.1 an hour") && list_price[0].contains("charges 0.5 more"),
-        "{list_price:?}"
-    );
+    assert!(list_price[0].contains("is set to 0.1/h") && list_price[0].contains("0.5/h more"), "{list_price:?}");
     assert_eq!(said("2025-12-01T00:00:00Z", "0.6"), Vec::<String>::new(), "the surcharge is in it");
     assert_eq!(said("2025-12-01T00:00:00Z", "0"), Vec::<String>::new(), "it is left out on purpose");
     assert_eq!(said("2025-10-01T00:00:00Z", "0.1"), Vec::<String>::new(), "standard support has not ended");
@@ -261,7 +258,7 @@ fn in_china_what_is_stated_is_billed_and_what_is_not_is_named_in_one_warning() {
     let none = said(&scenario("spot_price: integrated"));
     assert_eq!(none.len(), 1, "{none:?}");
     assert!(
-        none[0].contains("root volume (`ec2.billing.volume_per_month`), control plane (`ec2.billing.control_plane`);"),
+        none[0].contains("root volume (`ec2.billing.volume_per_month`), control plane (`ec2.billing.control_plane`)."),
         "{none:?}"
     );
 }

@@ -55,7 +55,12 @@ fn s1_b_after_120_requests_ten_replicas_stay_through_an_hour_of_silence() {
         assert_eq!((workload.replicas_desired, workload.replicas_ready), (10, 10), "{}", sample.at);
         assert_eq!(sample.metrics[0].value, Some(12.0), "120 over 10 at {}", sample.at);
     }
-    assert!(outcome().warnings.iter().any(|warning| warning.contains("`istio_requests_total` as it is")));
+    assert!(
+        outcome()
+            .warnings
+            .iter()
+            .any(|warning| warning.contains("reads counter `istio_requests_total` without rate()"))
+    );
     assert!((outcome().requests[0].completed - 120.0).abs() < 1e-6);
 }
 

@@ -192,7 +192,11 @@ fn what_a_sidecar_among_the_init_containers_uses_is_no_other_containers() {
     let alone = "usage: [{workload: web, container: mesh, cpu: {constant: 0.2}, memory: {constant: 90}}]";
     let outcome = run("6h", alone, &format!("{}{}{}", cluster(0), meshed(2), vpa("web", "Recreate")), &[]);
     assert_eq!(count(&outcome, EventKind::PodEvicted), 0);
-    assert!(outcome.warnings.iter().any(|own| own.contains("makes no recommendation")), "{:?}", outcome.warnings);
+    assert!(
+        outcome.warnings.iter().any(|own| own.contains("recommends nothing for the container")),
+        "{:?}",
+        outcome.warnings
+    );
 }
 
 #[test]

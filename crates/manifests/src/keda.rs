@@ -404,7 +404,7 @@ fn source(
         read => read,
     };
     if matches!(&read, Ok(TriggerSource::Kafka(kafka)) if kafka.topic.is_none()) && from_variable("topic") {
-        let message = format!("`topic` of a trigger of the type `{kind}` stands in the environment of a container");
+        let message = format!("`topic` of this `{kind}` trigger is read from a container's environment");
         let help = "write it into the metadata; until then the lag of every topic of the group counts";
         reader.warn(&lints::KAFKA_TOPIC_FROM_ENVIRONMENT, metadata.at, message, "not known here", help);
     }

@@ -115,7 +115,7 @@ fn of_a_failed_job_whose_pods_are_going_nobody_is_told_that_nothing_makes_them_a
         let own = pod("gone-x", "s1", Some(("Job", "gone")), 100);
         let own = own.replacen("metadata:\n", &format!("metadata:\n{metadata}"), 1);
         let warnings = begun(&job("other", "completions: 1", ""), &[own], "").warnings.texts().join("\n");
-        warnings.contains("what makes 1 pod of the dump is not in the scenario")
+        warnings.contains("1 pod from the dump has no controller in this scenario")
     };
     assert!(warned(""));
     assert!(!warned("  deletionTimestamp: \"2026-10-31T12:00:20Z\"\n"));

@@ -227,7 +227,7 @@ section! {
     /// `cluster.control_plane_tier`.
     CONTROLLER_TIME: "`controller_time`", "`controller_time`: how long controllers take";
     example "controller_time:
-  kube_controller_manager: { qps: 20, burst: 30, concurrent_replicaset_syncs: 5, metrics_call: 250ms }
+  kube_controller_manager: { qps: 20, burst: 30, concurrent_replicaset_syncs: 5, concurrent_horizontal_pod_autoscaler_syncs: 10, metrics_call: 250ms }
   kube_scheduler: { qps: 50, burst: 100 }
   karpenter: { qps: 200, burst: 300, speed: 1 }
   cluster_autoscaler: { qps: 5, burst: 10, speed: 0.5 }

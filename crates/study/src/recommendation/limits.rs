@@ -259,7 +259,7 @@ mod tests {
         let runs =
             |missing: f64, objective: &str| vec![point(&[("unavailable_pod_minutes", missing)], &[objective]); 4];
         let told = |objective: &str, missing| missing_more(&runs(0.0, objective), &runs(missing, objective));
-        assert!(told("pending_p99", 4_800.0).is_some_and(|text| text.contains("pod-minutes, and for 0")));
+        assert!(told("pending_p99", 4_800.0).is_some_and(|text| text.contains("missing replicas rise to 4,800")));
         assert_eq!((told("pending_p99", 3.0), told("at_zero", 4_800.0)), (None, None));
     }
 

@@ -257,10 +257,10 @@ fn tell(counts: &Counts, policy: &PolicyVariant, region: &Region, warnings: &mut
         not_ready,
         format!("not Ready for the whole run, as in the dump: {}", nodes(not_ready)),
     );
-    let pods = counted(orphans.len() as u64, "pod", "pods");
+    let pods = counted(orphans.len() as u64, "pod from the dump has", "pods from the dump have");
     warn(
         &setup::PODS_WITHOUT_CONTROLLER,
         orphans,
-        format!("{pods} from the dump have no controller in this scenario and are not recreated once deleted"),
+        format!("{pods} no controller in this scenario; such a pod is not recreated once deleted"),
     );
 }

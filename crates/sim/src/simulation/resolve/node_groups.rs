@@ -98,7 +98,7 @@ pub(super) fn warn_of_ranks(
                 group.auto_scaling_group_name()
             ),
             None => format!(
-                "{when}expander `priority`: `{pattern}` matches no Auto Scaling group{}",
+                "{when}the expander `priority`: `{pattern}` matches no Auto Scaling group{}",
                 minded.first().map_or_else(String::new, |group| format!(
                     "; that of the node group {} is called like {}",
                     group.name,
