@@ -85,7 +85,7 @@ use node_autoscaler::NodeAutoscaler;
 
 /// Puts everything that happens at the start on the queue: node groups, the timeline, samples.
 pub fn begin(context: &mut Context<'_>) {
-    context.volumes.begin(&mut context.sim);
+    context.volumes.begin(&context.sim);
     node_groups::begin(context);
     timeline::begin(context);
     interruption::begin(context);

@@ -21,7 +21,7 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
         News::PodCreated(pod) => {
             context.vertical.admit(&mut context.sim, pod);
             context.volumes.pod_created(&mut context.sim, pod);
-            let scheduled = context.scheduler.pod_created(&mut context.sim, &mut context.volumes, pod);
+            let scheduled = context.scheduler.pod_created(&context.sim, &mut context.volumes, pod);
             if scheduled && !fargate::pod_created(context, now, pod) {
                 context.scheduler.queue(&mut context.sim, now, pod);
             }
@@ -36,14 +36,14 @@ pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
             context.scheduler.pod_placed(&mut context.sim, now, placed);
         }
         News::PodStarted(pod) => {
-            context.metrics.pod_started(&mut context.sim, &mut context.loads, &context.queues, pod);
+            context.metrics.pod_started(&context.sim, &mut context.loads, &context.queues, pod);
             workload_controllers::pod_started(context, now, pod);
             context.usages.pod_started(&mut context.sim, pod);
         }
         News::PodServes(pod) => {
             let workload = context.world.pod(pod).workload;
             metrics_server::begin_serving(context, now, pod);
-            context.cpu_shares.pod_ready(&mut context.sim, &mut context.loads, pod);
+            context.cpu_shares.pod_ready(&context.sim, &mut context.loads, pod);
             load_loop::replicas_changed(context, now, workload);
             context.queues.pod_ready(&mut context.sim, now, pod);
         }

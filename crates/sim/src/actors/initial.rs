@@ -126,7 +126,7 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
         if let Some(group) = own.group {
             context.sim.groups.adopt(group, instance);
         }
-        context.volumes.node_found(&mut context.sim, id, pool.instance_type);
+        context.volumes.node_found(&context.sim, id, pool.instance_type);
         context.tell(now, News::InstanceLaunched(pool));
     }
     context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, id);
@@ -200,7 +200,7 @@ fn find_pod(
         None => add_pod(context, (now, created), owners, pod, node),
     };
     context.world.place_found_pod(id, created, found);
-    context.fargate.pod_found(&mut context.sim, id, node);
+    context.fargate.pod_found(&context.sim, id, node);
     context.scheduler.pod_found(&mut context.sim, &mut context.volumes, id, node, created);
     context.volumes.pod_bound(&mut context.sim, now, id, node);
     kubelet::found(context, now, id, found);

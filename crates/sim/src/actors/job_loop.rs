@@ -391,7 +391,7 @@ fn delete_former(context: &mut Context<'_>, now: SimTime, index: usize) {
         context.world.end_job(state.job, now, JobOutcomeKind::Deleted);
         let pods = std::mem::take(&mut state.pods);
         delete(context, now, index, pods, "its Job is of a former version of the ScaledJob");
-        state.delete_ended(&mut context.sim, &mut context.volumes);
+        state.delete_ended(&context.sim, &mut context.volumes);
     }
     let because = "KEDA deletes the Jobs of the former version";
     context.world.set_replicas(workload, left, now, EventKind::ReplicasSet, because);
@@ -405,7 +405,7 @@ pub(super) fn retire(context: &mut Context<'_>, name: ObjectName) {
         }
         context.jobs.all[index].retired = true;
         for job in std::mem::take(&mut context.jobs.all[index].jobs) {
-            job.state.delete_ended(&mut context.sim, &mut context.volumes);
+            job.state.delete_ended(&context.sim, &mut context.volumes);
         }
     }
 }

@@ -262,7 +262,7 @@ pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload
         context.loads.settle(&mut context.sim, &mut context.cpu_shares, now, load);
     }
     context.usages.replicas_changed(&mut context.sim, &mut context.metrics, now, workload);
-    context.prometheus.replicas_changed(&mut context.sim, &mut context.loads, workload);
+    context.prometheus.replicas_changed(&context.sim, &mut context.loads, workload);
     context.queues.replicas_changed(&mut context.sim, &mut context.metrics, now, workload);
 }
 

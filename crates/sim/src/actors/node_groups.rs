@@ -221,7 +221,7 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
     context.startup_taints.settled(&mut context.sim, node);
     context.sim.world.ready_node(node, now);
     context.sim.world.initialize_node(node, now);
-    context.volumes.node_found(&mut context.sim, node, pool.instance_type);
+    context.volumes.node_found(&context.sim, node, pool.instance_type);
     context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
     context.metrics.node_registered(&mut context.sim, node);
     context.tell(now, News::InstanceLaunched(pool));

@@ -188,7 +188,7 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, pod: PodId, spec: Arc<PodS
     }
     context.world.resize_pod(pod, spec, now, reason);
     if ready {
-        context.cpu_shares.pod_ready(&mut context.sim, &mut context.loads, pod);
+        context.cpu_shares.pod_ready(&context.sim, &mut context.loads, pod);
     }
     context.scheduler.pod_resized(&mut context.sim, &mut context.volumes, now, pod);
     load_loop::replicas_changed(context, now, workload);

@@ -477,7 +477,7 @@ fn conclude_replaced(context: &mut Context<'_>, now: SimTime, job: Running) {
     let Running { mut state, .. } = job;
     context.world.end_job(state.job, now, JobOutcomeKind::Deleted);
     delete(context, now, std::mem::take(&mut state.pods), "its Job is replaced");
-    state.delete_ended(&mut context.sim, &mut context.volumes);
+    state.delete_ended(&context.sim, &mut context.volumes);
 }
 
 /// Whether this start of a pod of a Job fails, by the share that the scenario states.

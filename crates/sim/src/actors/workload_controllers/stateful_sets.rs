@@ -102,7 +102,7 @@ impl Controllers {
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
     let Some(mut own) = context.controllers.stateful_sets.remove(&workload) else { return };
     let pods = context.world.workload(workload).pods.clone();
-    forget_gone(&mut context.sim, &mut context.volumes, workload, &mut own);
+    forget_gone(&context.sim, &mut context.volumes, workload, &mut own);
     let current = context.world.workload(workload).revision;
     let view = |&pod: &PodId| OrdinalView {
         ordinal: own.ordinals.get(&pod).copied().unwrap_or(u32::MAX),
