@@ -1,6 +1,6 @@
 //! The simulated cluster, changed through named operations, and the record of what happened to it.
 //!
-//! Every change goes through an operation that changes the [cluster](crate::cluster) and appends to the [`record`]. Actors read
+//! Every change goes through an operation that changes the [`cluster`] and appends to the [`record`]. Actors read
 //! the cluster freely; nobody but an operation writes it.
 //!
 //! What must not live here: when something happens (`actors`), what ought to happen (the deciding crates), money (`ec2`).
