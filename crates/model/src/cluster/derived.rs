@@ -37,8 +37,8 @@ impl<T: Debug + PartialEq> Derived<T> {
         }
         let check = cluster(context).check();
         if check.compares() {
-            let anew = build(context);
-            check.hold(self.value == anew, || {
+            let fresh = build(context);
+            check.hold(self.value == fresh, || {
                 format!("`{}` has followed the changes and is not what it is when made from nothing", type_name::<T>())
             });
         }

@@ -64,7 +64,7 @@ impl ControlPlaneTier {
         !self.is_provisioned() || version.minor() >= Self::FIRST_RELEASE
     }
 
-    /// The limit of kube-scheduler's client in a cluster with so many nodes.
+    /// The limit of kube-scheduler's client in a cluster with this many nodes.
     pub const fn scheduler_calls(self, version: KubernetesVersion, nodes: usize) -> CallRate {
         match (self, version.minor()) {
             (Self::Standard, _) if nodes < LARGE => CallRate::new(50, 100),

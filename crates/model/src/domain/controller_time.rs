@@ -54,7 +54,7 @@ pub struct SchedulerTime {
 }
 
 impl SchedulerTime {
-    /// The limit of its client on this tier, in a cluster with so many nodes.
+    /// The limit of its client on this tier, in a cluster with this many nodes.
     pub fn calls(&self, tier: ControlPlaneTier, version: KubernetesVersion, nodes: usize) -> CallRate {
         let own = tier.scheduler_calls(version, nodes);
         CallRate { per_second: self.per_second.unwrap_or(own.per_second), burst: self.burst.unwrap_or(own.burst) }
