@@ -11,7 +11,7 @@ const ROOM: &str =
     "nodeGroups: [{name: pens, instanceTypes: [m5.24xlarge], min: 2, desired: 2, max: 2, maxPods: 900}]\n";
 const AT_ONCE: &str = "controller_time: {kube_controller_manager: none}\n";
 
-/// A folder with a Deployment of so many small pods, as many autoscalers of Deployments without pods, and a scenario of five minutes.
+/// A folder with a Deployment of small pods, autoscalers of Deployments without pods, and a scenario of five minutes.
 fn folder(pods: u32, autoscalers: u32, more: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let deployment = |name: &str, replicas: u32| {

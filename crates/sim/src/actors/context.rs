@@ -172,7 +172,7 @@ impl<'s> Context<'s> {
         FargatePrices::of(&self.setup.region, vcpu, gb)
     }
 
-    /// Hands over what has become of a pod or a node: those who go by it are told now. The cluster must have changed already.
+    /// Publishes what has become of a pod or a node, to all listeners at once. The cluster must have changed already.
     pub(super) fn tell(&mut self, now: SimTime, news: News) {
         dispatch::dispatch(self, now, news);
     }

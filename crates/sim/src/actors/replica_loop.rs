@@ -3,7 +3,7 @@
 //! Those that exist when the controller starts are all queued then, so that they have one phase, and slip apart by the time that
 //! their passes take. One that comes later is looked at a period after it was made, from Kubernetes 1.37 on at once.
 //!
-//! Where controllers take time, so many are evaluated at once as the tier of the control plane has workers.
+//! Where controllers take time, the tier of the control plane sets how many are evaluated at once.
 
 mod reading;
 mod selected;

@@ -186,7 +186,9 @@ mod tests {
 
     #[test]
     fn release_has_behaviour_from_its_first_release() {
-        let has = |minor| KubernetesVersion::from_minor(minor).map(|own| own.has(KubernetesBehaviour::ResourceClaims));
+        let has = |minor| {
+            KubernetesVersion::from_minor(minor).map(|release| release.has(KubernetesBehaviour::ResourceClaims))
+        };
         assert_eq!((has(32), has(33), has(37)), (Some(false), Some(true), Some(true)));
     }
 }

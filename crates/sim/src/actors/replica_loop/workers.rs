@@ -1,5 +1,5 @@
-//! The workers of the HorizontalPodAutoscaler controller: so many autoscalers are evaluated at a time, the others wait in the order in which
-//! they are due.
+//! The workers of the HorizontalPodAutoscaler controller: each evaluates one autoscaler at a time, the others wait in the order in which they
+//! are due.
 //!
 //! Must not: read metrics or decide on replicas.
 //!
