@@ -42,8 +42,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use console::Console;
 
-/// Forecasts what a Kubernetes cluster on EKS will cost, and how long its pods and requests will wait, under an
-/// autoscaling policy.
+/// Forecast the cost of an EKS cluster, and how long its pods and requests wait, under an autoscaling policy.
 #[derive(Parser, Debug)]
 #[command(name = "nodecast", version, max_term_width = 100)]
 struct Cli {

@@ -9,20 +9,19 @@ use crate::experiment::backtest::Mode;
 use crate::program::Failure;
 use crate::program::backtest::{Backtest, Request, begin};
 
-/// Hold a forecast against what a cluster recorded, figure by figure
+/// Compare a forecast with recorded data, metric by metric
 ///
-/// Simulates the recorded time with many seeds, and judges each figure (cost, node-hours, launches, waits, replicas of each
-/// workload) against a stated tolerance and the spread of the seeds, beside a naive forecast: the same hours of days before.
-/// Writes backtest.html and backtest.json into the output directory, which is replaced as a whole.
+/// Simulates the recorded period with many seeds. Judges each metric (cost, node-hours, launches, wait times, replicas of each workload)
+/// against its tolerance and the spread between seeds, and compares it with a naive forecast: the same hours of earlier days.
+/// Writes backtest.html and backtest.json to the output directory. Replaces the whole directory.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     request: Request,
-    /// What goes into the simulations of the judged time: its own traffic with the recorded Spot prices and reclaims, or what was
-    /// known at the split
+    /// Inputs for the evaluated period: its recorded traffic, Spot prices, and reclaims, or only what was known at the split
     #[arg(long, value_enum, default_value = "replay")]
     mode: ModeArgument,
-    /// End with exit code 1 if any figure differs
+    /// Exit 1 if any metric differs
     #[arg(long, value_name = "VERDICT", value_enum)]
     fail_on: Option<FailOn>,
     #[command(flatten)]

@@ -12,23 +12,23 @@ use crate::experiment::presentation::calibration as presentation;
 use crate::program::Failure;
 use crate::program::calibrate::{self, Calibrate, Request};
 
-/// Fit what a scenario assumes to what a cluster recorded, with intervals
+/// Fit a scenario's assumptions to recorded data, with confidence intervals
 ///
-/// Reads NodeClaims, Nodes, Pods and Events as kubectl prints them (`kubectl get nodeclaims --watch --output-watch-events -o json` into a file that
-/// grows is best), Karpenter's log in JSON, records of CloudTrail and EventBridge, and reports of `nodecast run`. Fits how long nodes boot, images
-/// are pulled and pods start, how often Spot instances are taken and launches fail; never policies, requests or limits. Writes a fragment
-/// that a scenario names under `calibration`, and says which of the values change the answer most.
+/// Reads NodeClaims, Nodes, Pods, and Events in kubectl's output format, Karpenter's JSON log, CloudTrail and EventBridge records, and
+/// `nodecast run` reports. Best source: `kubectl get nodeclaims --watch --output-watch-events -o json`, appended to a file. Fits boot
+/// times, image pull times, pod start times, and the rates of Spot reclaims and failed launches. Never changes policies, requests, or
+/// limits. Writes a file to reference under `calibration` in a scenario, and shows which values affect the result most.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     request: Request,
-    /// Where the fragment goes
+    /// Output file
     #[arg(long, value_name = "FILE", default_value = "calibration.yaml")]
     out: PathBuf,
-    /// Do not simulate what each value changes
+    /// Skip the simulations that measure each value's effect
     #[arg(long)]
     no_effects: bool,
-    /// How many seeds what a value changes is simulated with
+    /// Seeds for measuring each value's effect
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     replications: u32,
     /// What to print: a table for people, or JSON
@@ -85,7 +85,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     if !arguments.common.quiet {
         let out = arguments.out.display();
         let named = calibrate::named_in(&arguments.request.scenario, &arguments.out);
-        console.tell(&format!("calibration: {out}; write `calibration: {named}` into the scenario to run with it"));
+        console.tell(&format!("wrote {out}; to use it, add `calibration: {named}` to the scenario"));
     }
     Ok(())
 }

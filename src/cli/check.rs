@@ -22,43 +22,45 @@ use crate::report::pack::PackedInstance;
 use crate::scenario::{Edit, Scenario};
 use nodecast_karpenter::packing::PackerKind;
 
-/// Hold scenarios and suites to a committed baseline: exit code 1 if they got worse
+/// Check scenarios and packing suites against a committed baseline; exit 1 on regression
 ///
-/// Cost, waiting and churn are compared, figure by figure; of a packing suite (a folder like scenarios/packing) what the
-/// nodes cost and the pods without a place. Without scenarios, those of the baseline are checked. `--update` writes what there is now as the new baseline.
+/// Compares cost, wait times, and churn metric by metric. For a packing suite (a directory like scenarios/packing), compares node cost and
+/// unschedulable pods. Checks every scenario in the baseline unless you name some. `--update` records the current results as the new
+/// baseline.
 ///
-/// Exit code 1 says that something got worse, 2 that the input cannot be used, 4 that another model wrote the baseline: an earlier or a later nodecast, whose figures differ whatever the scenarios say.
+/// Exit codes: 1, a metric got worse; 2, invalid input; 4, the baseline comes from another model version of nodecast, so its figures differ
+/// even if the scenarios do not.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// Scenario files and folders of packing suites, as the baseline names them [default: all of the baseline]
+    /// Scenario files and packing suites, by their path in the baseline [default: all]
     scenarios: Vec<PathBuf>,
     /// The baseline
     #[arg(long, value_name = "FILE")]
     baseline: PathBuf,
-    /// Write the baseline anew instead of checking
+    /// Rewrite the baseline instead of checking
     #[arg(long)]
     update: bool,
-    /// By how much a figure may get worse [default: the baseline's, or 2%]
+    /// Allowed regression per metric [default: the baseline's, or 2%]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     tolerance: Option<f64>,
-    /// How many seeds, with --update [default: the baseline's, or each scenario's]
+    /// Number of seeds for --update [default: the baseline's, or each scenario's `replications`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "update")]
     replications: Option<u32>,
-    /// A value of the scenarios or their manifests to change first, to see what the guard would say
+    /// Override a value before checking, to see whether the check would fail
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
     #[command(flatten)]
     length: Length,
-    /// Also write the table as Markdown, for a pull request's comment
+    /// Also write the table as Markdown, for a pull request comment
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Also write the figures as JUnit XML, for a CI system
+    /// Also write the results as JUnit XML, for a CI system
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// What to print: a table for people, or JSON; with --update the new baseline as JSON
+    /// Output format: a table, or JSON (with --update, the new baseline)
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
     #[command(flatten)]
@@ -74,25 +76,25 @@ enum CheckError {
     #[error("`{file}` is not a baseline: {reason}")]
     #[diagnostic(help("a baseline is what `nodecast check --baseline FILE --update SCENARIO...` writes"))]
     Malformed { file: String, reason: String },
-    #[error("there is no scenario to check")]
-    #[diagnostic(help("name scenario files; with --update they become the baseline"))]
+    #[error("no scenario to check")]
+    #[diagnostic(help("pass scenario files; with --update they become the baseline"))]
     Nothing,
-    #[error("`{suite}` is a packing suite, in which `{flag}` can change nothing")]
+    #[error("`{suite}` is a packing suite, and `{flag}` has no effect on it")]
     #[diagnostic(help("name the scenarios to change, without the suite"))]
     Unchangeable { suite: String, flag: &'static str },
     #[error("the baseline `{baseline}` has figures of {then} of `{scenario}`, and `--duration` asks for {now}")]
     #[diagnostic(help(
-        "figures of runs of two lengths cannot be held against each other: leave `--duration` out, or write the baseline anew: `nodecast check --baseline {baseline} --update --duration {now} {scenario}`"
+        "runs of different lengths cannot be compared; drop `--duration`, or update the baseline: `nodecast check --baseline {baseline} --update --duration {now} {scenario}`"
     ))]
     OtherDuration { baseline: String, scenario: String, then: SimDuration, now: SimDuration },
-    #[error("the baseline `{baseline}` has figures of {then} of `{scenario}`, which is now to run for {now}")]
+    #[error("baseline `{baseline}` recorded `{scenario}` over {then}, but the scenario now runs for {now}")]
     #[diagnostic(help(
         "figures of runs of two lengths cannot be held against each other: let it run for {then}, or write the baseline anew: `nodecast check --baseline {baseline} --update {scenario}`"
     ))]
     EditedDuration { baseline: String, scenario: String, then: SimDuration, now: SimDuration },
-    #[error("the baseline `{baseline}` has figures of {policy} in `{scenario}`, which is not there any more")]
+    #[error("baseline `{baseline}` has results for {policy} in `{scenario}`, which no longer exists")]
     #[diagnostic(help(
-        "write the baseline anew if it is gone on purpose: `nodecast check --baseline {baseline} --update {scenario}`"
+        "if you removed it on purpose, update the baseline: `nodecast check --baseline {baseline} --update {scenario}`"
     ))]
     PolicyGone { baseline: String, scenario: String, policy: String },
     #[error("the baseline `{baseline}` names `{scenario}`, and there is no such file or directory")]
@@ -101,7 +103,7 @@ enum CheckError {
     ))]
     Gone { baseline: String, scenario: String },
     #[error(
-        "the baseline `{file}` is of model {then}, and this nodecast is of model {MODEL}: figures differ whatever the scenarios say"
+        "baseline `{file}` was written by model version {then}; this nodecast uses model version {MODEL}, so figures are not comparable"
     )]
     #[diagnostic(help("{}\nwrite it anew: `nodecast check --baseline {file} --update`", since(*then)))]
     OtherModel { file: String, then: u32 },
@@ -206,7 +208,7 @@ fn tell_of_silence(known: &Baseline, now: &[(ScenarioBaseline, String)], console
         let silent = own.figures.get(SILENT.name).copied().unwrap_or(0.0);
         if silent > 0.0 {
             console.tell(&format!(
-                "{}, policy {}: on average {silent:.1} workloads answer none of their requests, and the baseline is too old to say how many did: `--update` writes it anew",
+                "{}, policy {}: on average {silent:.1} workloads answer no requests, and the baseline is too old to record this; run `--update`",
                 own.scenario, own.policy
             ));
         }

@@ -14,10 +14,10 @@ use crate::single_pass::PackingQuestion;
 /// What a dump does not say.
 #[derive(clap::Args, Debug)]
 pub(super) struct OfCluster {
-    /// The region of a cluster, for example us-east-1 [default: that of its nodes]
+    /// AWS region, for example us-east-1 [default: the nodes' region]
     #[arg(long, global = true)]
     region: Option<String>,
-    /// The zones of a cluster's subnets [default: all]
+    /// Zones that the cluster has subnets in [default: all]
     #[arg(long, value_name = "ZONE,...", value_delimiter = ',', global = true)]
     zones: Vec<String>,
     /// Release of Karpenter that a cluster runs [default: that of Karpenter's Deployment or pods in the dump, or v1.13]

@@ -13,23 +13,22 @@ use crate::report::OutputDirectory;
 
 /// Compare the policies of a scenario over many seeds, with confidence intervals
 ///
-/// Every policy meets the same load, prices and capacity, seed by seed, so that small differences show after few
-/// replications. Writes comparison.html, comparison.json, replications.csv and one report for each policy into the
-/// output directory, which is replaced as a whole. Ctrl-C stops after the simulations that run, and reports on the
-/// replications that are whole.
+/// Runs every policy with the same seeds, so all of them face the same load, prices, and capacity, and small differences show after few
+/// replications. Writes comparison.html, comparison.json, replications.csv, and one report per policy to the output directory. Replaces the
+/// whole directory. Ctrl-C lets running simulations finish, then reports on the complete replications.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     request: Request,
-    /// Run until every cost difference is known to this share of the first policy's cost on either side, for example 2%
+    /// Run until every cost difference is known to within ± this share of the baseline's cost, for example 2%
     #[arg(long, value_name = "PERCENT", value_parser = percentage, conflicts_with = "shard")]
     precision: Option<f64>,
-    /// Run until each cost difference is known by its sign, or to be below this share of the first policy's cost: looks after 5, 10, 20 ...
-    /// of the replications
+    /// Run until the sign of each cost difference is certain, or the difference is certainly below this share of the baseline's cost.
+    /// Checks after 5, 10, 20 ... replications
     #[arg(long, value_name = "PERCENT", value_parser = percentage, num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "1%", conflicts_with_all = ["shard", "precision"])]
     until_sure: Option<f64>,
-    /// How many replications to stop at if the precision is not reached
+    /// Stop after this many replications even if the precision is not reached
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "precision")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications_max: u32,
@@ -37,7 +36,7 @@ pub(super) struct Arguments {
     edits: Edits,
     #[command(flatten)]
     parts: Parts,
-    /// The directory for the report [default: reports/<name>-compared, for parts reports/<name>-parts]
+    /// Output directory [default: reports/<name>-compared; with --shard, reports/<name>-parts]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// What to print: a table for people, or comparison.json
@@ -89,7 +88,7 @@ pub(super) fn conclude(
 ) -> Result<(), Failure> {
     let comparison = &compared.comparison;
     if comparison.about.replications == 0 {
-        console.tell("stopped before one replication was whole: there is nothing to report");
+        console.tell("stopped before the first replication finished; nothing to report");
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
     let notes = compared.write(directory, threads)?;

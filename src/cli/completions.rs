@@ -14,9 +14,9 @@ Where the output goes:
   fish        nodecast completions fish > ~/.config/fish/completions/nodecast.fish
   powershell  nodecast completions powershell >> $PROFILE
   elvish      nodecast completions elvish >> ~/.config/elvish/rc.elv
-Make the folder first if it is not there; a new shell knows them.";
+Create the directory first if needed. Completions work in new shells.";
 
-/// Print completions for a shell
+/// Print shell completions
 #[derive(clap::Args, Debug)]
 #[command(after_help = WHERE)]
 pub(super) struct Arguments {

@@ -20,38 +20,37 @@ use crate::program::{Failure, Prices, edits, prices};
 use crate::scenario::lints::studies;
 use crate::scenario::{Caveat, Caveats, Edit, Scenario, Warning};
 
-/// Show what an edit of a scenario changes in cost, waiting and churn
+/// Show how a change to a scenario affects cost, wait times, and churn
 ///
-/// Takes two scenario files, or one and the values to set. Both meet the same seeds, so that small differences show. Nothing is written unless --html names a file.
+/// Compares two scenario files, or one file with and without --set. Both run with the same seeds. Writes nothing unless you pass --html.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario file before the edit
+    /// Scenario file before the change
     before: PathBuf,
-    /// The scenario file after the edit [default: the same, with what --set changes]
+    /// Scenario file after the change [default: BEFORE with --set applied]
     #[arg(required_unless_present = "set")]
     after: Option<PathBuf>,
-    /// A value of the scenario or a manifest to change in what comes after, for example
-    /// `NodePool[default].spec.disruption.consolidateAfter=5m`
+    /// Value to change in AFTER, in the scenario or a manifest, for example `NodePool[default].spec.disruption.consolidateAfter=5m`
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// The policy to simulate [default: the first of each file]
+    /// Policy to simulate [default: the first in each file]
     #[arg(long, value_name = "NAME", visible_alias = "policies")]
     policy: Option<String>,
     #[command(flatten)]
     length: Length,
-    /// How many seeds [default: those of the file before]
+    /// Number of seeds [default: BEFORE's `replications`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications: Option<u32>,
-    /// The first seed [default: that of the file before]
+    /// First seed [default: BEFORE's `seed`]
     #[arg(long, value_name = "N", value_parser = crate::program::edits::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
-    /// Also write the comparison as a page
+    /// Also write the comparison as an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// What to print: a table for people, or the comparison as JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
     #[command(flatten)]
@@ -85,8 +84,8 @@ impl Side {
 
 /// Two scenarios that cannot be held against each other.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("the two scenarios are billed in {before} and {after}")]
-#[diagnostic(help("amounts of two currencies cannot be compared; name regions with the same currency"))]
+#[error("the scenarios use different currencies: {before} and {after}")]
+#[diagnostic(help("costs in different currencies cannot be compared; use regions with the same currency"))]
 struct TwoCurrencies {
     before: &'static str,
     after: &'static str,
@@ -117,7 +116,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let [was, is] = [before.scenario.warm_up, after.scenario.warm_up];
     if was != is {
         warnings.add(&studies::UNEVEN_WARM_UP, format!(
-            "`warm_up` is {was} before and {is} after: figures of waiting, churn and response times are of other stretches of time"
+            "`warm_up` is {was} before and {is} after, so wait times, churn, and response times cover different periods"
         ));
     }
     let lengths = [before.scenario.duration, after.scenario.duration];
@@ -139,7 +138,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let mut comparison = compare(about, &question.policies, points, warnings);
     weigh(&mut comparison, &[before.footing(BEFORE)?, after.footing(AFTER)?]);
     if comparison.about.replications == 0 {
-        console.tell("stopped before one replication was whole: there is nothing to report");
+        console.tell("stopped before the first replication finished; nothing to report");
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
     if let Some(path) = &arguments.html {
@@ -160,7 +159,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 fn uneven_lengths([before, after]: [SimDuration; 2]) -> Option<String> {
     (before != after).then(|| {
         format!(
-            "`duration` is {before} before and {after} after: costs are compared by the month; counts (pods that waited, evictions, requests unanswered, pod-minutes) are of runs that are not equally long"
+            "`duration` is {before} before and {after} after: costs are compared per month, but counts (pods that waited, evictions, unanswered requests, pod-minutes) cover runs of different lengths"
         )
     })
 }
@@ -170,7 +169,7 @@ fn uneven_price_errors(before: bool, after: bool) -> Option<String> {
     let named = |drawn| if drawn { "drawn" } else { "none" };
     (before != after).then(|| {
         format!(
-            "`ec2.spot.price_errors` is `{}` before and `{}` after: costs of Spot nodes are at other prices, whatever else differs",
+            "`ec2.spot.price_errors` is `{}` before and `{}` after, so Spot prices differ between the two runs",
             named(before),
             named(after)
         )

@@ -14,9 +14,10 @@ use crate::scenario::source::{Limits, load_argument};
 use crate::single_pass::{PackingQuestion, SinglePass};
 use crate::standing::Standing;
 
-/// Show where the pods of nodes would go if these were drained
+/// Show where pods would go if you drained these nodes
 ///
-/// The file is what `kubectl get pods,nodes,nodeclaims,nodepools,ec2nodeclasses,deploy,sts,ds,pdb,pvc,pv,storageclasses -A -o yaml` prints (or -o json). Nothing is drained: the answer comes from the file.
+/// The file is what `kubectl get pods,nodes,nodeclaims,nodepools,ec2nodeclasses,deploy,sts,ds,pdb,pvc,pv,storageclasses -A -o yaml` prints
+/// (or -o json). Nothing is drained; the result is computed from the file.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// A dump of the cluster; - is the standard input
@@ -29,7 +30,7 @@ pub(super) struct Arguments {
     /// What to print: a table for people, or JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
 }
@@ -66,7 +67,7 @@ fn rooms(
     // The standard input can be read once.
     if dump.as_os_str() == "-" {
         console.note(
-            "warning: a Cluster Autoscaler, which may take nodes of node groups away, is not looked for in a dump from the standard input: name a file",
+            "warning: a dump read from stdin is not searched for a Cluster Autoscaler, which could remove nodes from node groups; pass a file instead",
         );
         return Ok(BTreeMap::new());
     }

@@ -7,8 +7,7 @@ use crate::scenario::Edit;
 /// Options of commands that run a scenario with changes.
 #[derive(clap::Args, Debug)]
 pub(super) struct Edits {
-    /// A value of the scenario or a manifest to change first, for example
-    /// `NodePool[default].spec.disruption.consolidateAfter=5m`; may be given several times
+    /// Override a value in the scenario or a manifest, for example `NodePool[default].spec.disruption.consolidateAfter=5m`. Repeatable
     #[arg(long = "set", value_name = "PATH=VALUE", global = true)]
     set: Vec<String>,
     #[command(flatten)]
@@ -18,7 +17,7 @@ pub(super) struct Edits {
 /// `--duration`, of every command that simulates.
 #[derive(clap::Args, Debug)]
 pub(super) struct Length {
-    /// How long to simulate, for example 2h [default: the scenario's `duration`]
+    /// Simulated time, for example 2h [default: the scenario's `duration`]
     #[arg(long, value_name = "TIME", value_parser = edits::time, global = true)]
     pub duration: Option<SimDuration>,
 }

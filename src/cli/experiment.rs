@@ -17,10 +17,10 @@ use crate::scenario::Scenario;
 /// Options of every experiment.
 #[derive(clap::Args, Debug)]
 pub(super) struct Common {
-    /// How many simulations run at once [default: one for each processor]; the result does not depend on it
+    /// Simulations to run in parallel; does not change the result [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
-    /// Print the answer alone: no progress, no word on where the report is
+    /// Print only the result: no progress, no report path
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -41,7 +41,7 @@ impl FromStr for ShardArgument {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "write for example `2/8`, or `auto/8` to take the number from the environment".to_owned();
+        let wrong = || "use `2/8`, or `auto/8` to read the index from the environment".to_owned();
         let (number, count) = text.split_once('/').ok_or_else(wrong)?;
         let count: usize = count.parse().map_err(|_| wrong())?;
         let number = if number == "auto" { None } else { Some(number.parse::<usize>().map_err(|_| wrong())?) };
@@ -56,13 +56,13 @@ impl FromStr for ShardArgument {
 /// A shard whose number is nowhere to be found, or beyond the count.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum ShardError {
-    #[error("`--shard auto/{count}`: the environment holds no number")]
+    #[error("`--shard auto/{count}`: no shard index found in the environment")]
     #[diagnostic(help(
         "Kubernetes Indexed Jobs set JOB_COMPLETION_INDEX, AWS Batch arrays AWS_BATCH_JOB_ARRAY_INDEX, Slurm arrays SLURM_ARRAY_TASK_ID"
     ))]
     NoIndex { count: usize },
     #[error("`--shard auto/{count}`: {variable} is `{value}`")]
-    #[diagnostic(help("it counts from 0, so it has to be below the number of shards"))]
+    #[diagnostic(help("this variable is zero-based, so it must be less than the number of shards"))]
     BadIndex { count: usize, variable: &'static str, value: String },
 }
 
@@ -146,8 +146,8 @@ pub(super) fn simulate(
 /// Options of experiments that can be cut into parts.
 #[derive(clap::Args, Debug)]
 pub(super) struct Parts {
-    /// Run one of several equal parts, for example 2/8, and write its file for `nodecast merge`; auto/8 takes the number
-    /// from the environment of a Kubernetes Indexed Job, an AWS Batch array or a Slurm array
+    /// Run one shard, for example 2/8, and write a file for `nodecast merge`. With auto/8 the index comes from the Kubernetes Indexed Job,
+    /// AWS Batch array, or Slurm array
     #[arg(long, value_name = "I/N")]
     pub shard: Option<ShardArgument>,
 }
@@ -183,7 +183,7 @@ fn write_part(
     let path = out.join(part.file_name());
     write_whole(&path, &json)?;
     if count < whole {
-        console.tell(&format!("stopped: {count} of {whole} simulations are in {}", path.display()));
+        console.tell(&format!("stopped: saved {count} of {whole} simulations to {}", path.display()));
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
     console.tell(&format!("{count} simulations: {}", path.display()));

@@ -16,9 +16,11 @@ use crate::program::{self, Failure, Prices};
 use crate::scenario::Scenario;
 use crate::scenario::source::{Limits, load_argument};
 
-/// Explain why a node stays, a decision was made, or a pod waits
+/// Explain why a node is kept, why a decision was made, or why a pod is pending
 ///
-/// Of a scenario: runs it again, which is deterministic, up to the moment in question and asks the code that decides there. What was set for the run in question is to be set here too: the same policy, seed, --set and --duration. Of a cluster: asks about the nodes of a dump as they stand (`kubectl get pods,nodes,nodeclaims,nodepools,ec2nodeclasses,deploy,sts,ds,pdb,pvc,pv,storageclasses -A -o yaml`). Nothing is written.
+/// For a scenario: reruns it to the given time (runs are deterministic) and queries the decision code. Pass the same --policy, --seed,
+/// --set, and --duration as the original run. For a cluster dump: explains its nodes in their current state (`kubectl get
+/// pods,nodes,nodeclaims,nodepools,ec2nodeclasses,deploy,sts,ds,pdb,pvc,pv,storageclasses -A -o yaml`). Writes nothing.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// The scenario file, or a dump of a cluster
@@ -27,10 +29,10 @@ pub(super) struct Arguments {
     of_cluster: OfCluster,
     #[command(subcommand)]
     about: About,
-    /// The policy to simulate [default: the scenario's first]
+    /// Policy to simulate [default: the first in the scenario]
     #[arg(long, value_name = "NAME", visible_alias = "policies", global = true)]
     policy: Option<String>,
-    /// The seed of every random draw [default: the scenario's]
+    /// Random seed [default: the scenario's `seed`]
     #[arg(long, value_name = "N", value_parser = crate::program::edits::seed, allow_negative_numbers = true, global = true)]
     seed: Option<u64>,
     #[command(flatten)]
@@ -38,7 +40,7 @@ pub(super) struct Arguments {
     /// What to print: text for people, or JSON
     #[arg(long, value_enum, default_value = "table", global = true)]
     format: Format,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR", global = true)]
     pricing_data: Option<PathBuf>,
 }
@@ -89,14 +91,14 @@ impl About {
 /// A question that only a run can answer, one that none can, or what only a dump leaves open.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum OfDump {
-    #[error("a dump says nothing of decisions and of what pods went through")]
-    #[diagnostic(help("ask about a node; of a pod that waits `nodecast pack FILE --explain POD` tells why"))]
+    #[error("a dump has no history, so `explain` cannot cover decisions or pods")]
+    #[diagnostic(help("explain a node instead; for a pending pod, run `nodecast pack FILE --explain POD`"))]
     NoRun,
-    #[error("`{0}` says what a dump does not, and this is a scenario, which says it itself")]
-    #[diagnostic(help("leave it out; `--set` changes what a scenario says"))]
+    #[error("`{0}` is only for cluster dumps; a scenario states this itself")]
+    #[diagnostic(help("remove it; use `--set` to change the scenario"))]
     Scenario(&'static str),
-    #[error("a dump shows one instant: `--at` has no meaning for it")]
-    #[diagnostic(help("leave `--at` out"))]
+    #[error("a dump is a single point in time; `--at` does not apply")]
+    #[diagnostic(help("remove `--at`"))]
     OneInstant,
 }
 

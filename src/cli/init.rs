@@ -16,35 +16,36 @@ use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
 use crate::scenario::{Limits, ScenarioError, source};
 use nodecast_observed::observation::Observation;
 
-/// Write a first scenario: an explained example, or the cluster of a kubectl dump
+/// Create a scenario from a commented example or from a dump of your cluster
 ///
-/// It runs as it is. The example is a day of a small web shop with two policies to compare. With --from the scenario is made of
-/// what `kubectl get deploy,sts,ds,cj,jobs,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,sc -A -o yaml` prints (or -o json): your manifests,
+/// The scenario runs without edits. The example simulates one day of a small web shop under two policies. With --from, the scenario is
+/// built from the output of `kubectl get deploy,sts,ds,cj,jobs,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,sc -A -o yaml`
+/// prints (or -o json): your manifests,
 /// node groups and releases, and load that holds the replicas that you have; name beside it the folder that `nodecast observe` wrote, or the
-/// report of a run, and the load is what was observed. Nothing is asked, and no file is overwritten.
+/// report of a run, and the load is what was observed. Never prompts and never overwrites a file.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// Where the files go; made if it is missing
+    /// Output directory; created if missing
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// Make the scenario of this dump; - is the standard input, and several add up, also with what `aws autoscaling
-    /// describe-auto-scaling-groups` and `aws eks describe-nodegroup` print of its node groups; a folder is an observation
+    /// Cluster dump to read; - for stdin. Repeatable: several dumps are combined, including output of `aws autoscaling
+    /// describe-auto-scaling-groups` and `aws eks describe-nodegroup`. A directory is read as an observation or run report
     #[arg(long, value_name = "DUMP")]
     from: Vec<PathBuf>,
-    /// The region, for example eu-west-1 [default: that of the dump's nodes or of its ClusterConfig; of the example us-east-1]
+    /// AWS region, for example eu-west-1 [default: from the dump's nodes or ClusterConfig; us-east-1 for the example]
     #[arg(long)]
     region: Option<String>,
-    /// The release of Karpenter [default: that of the dump, or v1.13]
+    /// Karpenter version [default: the dump's, or v1.13]
     #[arg(long, value_name = "VERSION")]
     karpenter: Option<KarpenterVersion>,
-    /// Write a dump that can be shown to others: names, namespaces, images, and labels of no known meaning are other ones, the same
-    /// everywhere. Environment, commands and unknown annotations are gone; anonymous.yaml is the dump itself
+    /// Anonymise the dump so you can share it. Names, namespaces, images, and unrecognised labels are replaced consistently; environment
+    /// variables, commands, and unknown annotations are removed. Writes the anonymised dump as anonymous.yaml
     #[arg(long, requires = "from")]
     anonymise: bool,
-    /// Overwrite files that are there
+    /// Overwrite existing files
     #[arg(long)]
     force: bool,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
 }
@@ -92,16 +93,19 @@ fn observation(
 ) -> Result<Option<Observation>, ScenarioError> {
     let [folder] = folders else {
         let Some(second) = folders.get(1) else { return Ok(None) };
-        return Err(ScenarioError::new(format!("`{}` is a second observation", second.display()))
-            .help("name one folder: a scenario replays one window"));
+        return Err(ScenarioError::new(format!(
+            "only one observation can be used; `{}` is the second",
+            second.display()
+        ))
+        .help("pass one directory; a scenario replays a single window"));
     };
     let observation = Observation::read(folder)?;
     if dumps.is_empty() {
-        return Err(ScenarioError::new("an observation has no manifests: what runs on the cluster is in a dump")
-            .help(format!("name both: `nodecast init my-cluster --from cluster.yaml --from {}`", folder.display())));
+        return Err(ScenarioError::new("an observation has no manifests; a cluster dump is needed too")
+            .help(format!("pass both: `nodecast init my-cluster --from cluster.yaml --from {}`", folder.display())));
     }
     if anonymise {
-        return Err(ScenarioError::new("an observation keeps its names, so the scenario could not be shown to others")
+        return Err(ScenarioError::new("an observation contains real names, so this scenario would not be anonymous")
             .help("leave out --anonymise, or the observation"));
     }
     Ok(Some(observation))
@@ -124,7 +128,7 @@ fn scenario_name(directory: &Path) -> String {
 /// What is written has to run; a draft that would not is refused before anything is in place.
 fn read_back(scenario: &Path, catalog: &Catalog) -> Result<(), Failure> {
     let read = crate::scenario::load_with(scenario, catalog, &Limits::default());
-    let refused = |error: ScenarioError| error.within("the scenario that this makes cannot be read");
+    let refused = |error: ScenarioError| error.within("the generated scenario is invalid (please report this)");
     read.map(|_| ()).map_err(|error| refused(error).into())
 }
 
@@ -164,7 +168,7 @@ fn farewell(directory: &Path, draft: &Draft, width: Option<usize>) -> String {
     for command in ["run", "compare"] {
         text += &format!("  {}\n", shell_line(&["nodecast", command, &scenario]));
     }
-    let then = "then change what the comments in it explain, one line at a time; docs/guide.md goes on from here\n";
+    let then = "Then edit the scenario; comments explain each setting. Continue with docs/guide.md\n";
     text + &fitted(then.to_owned(), width)
 }
 

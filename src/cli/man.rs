@@ -11,7 +11,7 @@ Where the output goes:
   nodecast man run > ~/.local/share/man/man1/nodecast-run.1
 Make the folder first if it is not there; then `man nodecast` and `man nodecast-run` show them.";
 
-/// Print the manual page of the program or of one of its commands
+/// Print the man page for nodecast or one of its commands
 #[derive(clap::Args, Debug)]
 #[command(after_help = WHERE)]
 pub(super) struct Arguments {

@@ -9,15 +9,15 @@ use crate::experiment::question::{Kind, Part, merge};
 use crate::program::compare::{Compare, begin, output_directory};
 use crate::program::{Failure, Prices, edits};
 
-/// Put the parts that `--shard` wrote together: the same bytes as from one machine
+/// Merge `--shard` outputs into one report, byte-identical to a single-machine run
 ///
-/// The scenario is read again from where it was named, and has to be the same.
+/// Reads the scenario again from its original path; it must be unchanged.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The parts' files
+    /// Shard files
     #[arg(required = true, value_name = "FILES")]
     parts: Vec<PathBuf>,
-    /// The directory for the report [default: as without parts]
+    /// Output directory [default: the same as without --shard]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// What to print: a table for people, or JSON
@@ -32,13 +32,13 @@ pub(super) struct Arguments {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum PartError {
     #[error("cannot read `{file}`: {}", refusal(reason))]
-    #[diagnostic(help("name the files that `--shard` wrote: part-1-of-8.json and so on"))]
+    #[diagnostic(help("pass the files that `--shard` wrote, for example part-1-of-8.json"))]
     Unreadable { file: String, reason: std::io::Error },
-    #[error("`{file}` is not a part of an experiment: {reason}")]
-    #[diagnostic(help("name the files that `--shard` wrote: part-1-of-8.json and so on"))]
+    #[error("`{file}` is not a shard file: {reason}")]
+    #[diagnostic(help("pass the files that `--shard` wrote, for example part-1-of-8.json"))]
     Malformed { file: String, reason: serde_json::Error },
-    #[error("the scenario `{scenario}` has changed since the parts were run")]
-    #[diagnostic(help("`{file}` has another content; bring back the old one, or run the parts again"))]
+    #[error("scenario `{scenario}` has changed since the shards ran")]
+    #[diagnostic(help("`{file}` differs; restore the old version, or run the shards again"))]
     Changed { scenario: String, file: String },
 }
 

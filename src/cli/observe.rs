@@ -21,24 +21,24 @@ use crate::scenario::draft::Draft;
 use crate::scenario::source::Source;
 use crate::scenario::{Limits, ScenarioError, source};
 
-/// Import what a cluster's Prometheus recorded of its load, nodes and waits
+/// Import load, nodes, and wait times from a cluster's Prometheus
 ///
-/// Writes an observation: a folder with tables of the form that a run writes, and observation.json, which says how much of each
-/// quantity there is, what is missing and how to have it. `nodecast init my-cluster --from cluster.yaml --from FOLDER` makes a scenario of it.
-/// With --prometheus one address is asked, and no other. Without a network, `nodecast observe queries` prints what to ask with
-/// curl, and --answers reads what was saved; both give the same observation.
+/// Writes an observation: a directory of tables in the same format as a run report, plus observation.json, which lists what was found, what
+/// is missing, and how to collect it. `nodecast init my-cluster --from cluster.yaml --from FOLDER` turns it into a scenario. --prometheus
+/// contacts only that address. Offline, `nodecast observe queries` prints the queries for curl and --answers reads the saved responses; the
+/// result is the same.
 #[derive(clap::Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
-    /// A dump of the cluster: workloads in it that were not recorded are named
+    /// Cluster dump; workloads missing from the recording are listed
     #[arg(long, value_name = "DUMP")]
     from: Vec<PathBuf>,
-    /// The folder for the observation; an import that was ended goes on there
+    /// Output directory; an interrupted import resumes there
     #[arg(long, value_name = "DIR", required = true)]
     out: Option<PathBuf>,
-    /// Read answers that were saved, with queries.json beside them
+    /// Read saved responses from this directory, which also holds queries.json
     #[arg(long, value_name = "DIR")]
     answers: Option<PathBuf>,
     #[cfg(feature = "http")]
@@ -47,7 +47,7 @@ pub(super) struct Arguments {
     /// What to print: a table for people, or observation.json
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Draw no progress
+    /// Hide the progress bar
     #[arg(long)]
     quiet: bool,
 }
@@ -108,7 +108,7 @@ impl Question {
 /// The second of an instant.
 fn second(text: &str) -> Result<i64, String> {
     let instant: jiff::Timestamp =
-        text.parse().map_err(|_| "is not an instant: write for example 2026-10-13T00:00:00Z".to_owned())?;
+        text.parse().map_err(|_| "is not a valid time: use RFC 3339, for example 2026-10-13T00:00:00Z".to_owned())?;
     Ok(instant.as_second())
 }
 
@@ -158,7 +158,7 @@ fn answers(arguments: &Arguments, out: &std::path::Path, console: &mut Console<'
     if let Some(answers) = &arguments.answers {
         #[cfg(feature = "http")]
         if let Some(option) = arguments.live.stated() {
-            return Err(ScenarioError::new(format!("`{option}` says what to ask, and answers that are saved have been asked"))
+            return Err(ScenarioError::new(format!("`{option}` selects what to query, but --answers reads responses that are already saved"))
                 .help(format!("give it to `nodecast observe queries`, and ask anew: nodecast observe queries {option} ... > queries.sh"))
                 .into());
         }
@@ -171,7 +171,7 @@ fn answers(arguments: &Arguments, out: &std::path::Path, console: &mut Console<'
         return Ok(folder);
     }
     let _ = (out, console, observe::ANSWERS);
-    Err(ScenarioError::new("there is nothing to read: neither --prometheus nor --answers is given")
+    Err(ScenarioError::new("no source given: pass --prometheus or --answers")
         .help("ask a Prometheus with --prometheus http://localhost:9090, or read saved answers with --answers DIR; `nodecast observe queries` prints what to ask")
         .into())
 }

@@ -14,33 +14,33 @@ use crate::program::{Failure, Prices};
 use crate::scenario::draft::FeatureGateWords;
 use nodecast_karpenter::packing::PackerKind;
 
-/// Show which nodes Karpenter would launch right now for the pods of some files
+/// Show which nodes Karpenter would launch for pending pods, from a dump or manifests
 ///
 /// The files are manifests, what `kubectl get pods,nodes,nodepools,ec2nodeclasses -A -o yaml` prints (or -o json), or tables of
-/// pods (.csv with the columns name,replicas,cpu,memory and, if wanted, namespace). Pods without a node are placed; pods with a
-/// node count on it.
+/// pods (.csv with the columns name,replicas,cpu,memory and, if wanted, namespace). Pods without a node are scheduled; pods with a node
+/// occupy it.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// Manifests, dumps and tables; - is the standard input
     #[arg(required_unless_present = "suite", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Pack every instance of a folder, such as scenarios/packing, and say how good each packing is
+    /// Pack every problem in a suite directory such as scenarios/packing, and report packing quality
     #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "explain"])]
     suite: Option<PathBuf>,
-    /// Exit with 1 if an instance of the suite is packed worse than in this file
+    /// Exit 1 if any problem in the suite packs worse than in this baseline
     // clap waives `requires` where what is required conflicts with what is there, so the conflict is stated here too.
     #[arg(long, value_name = "FILE", requires = "suite", conflicts_with = "files")]
     baseline: Option<PathBuf>,
-    /// How much dearer than its baseline an instance may be, in percent
+    /// Allowed cost increase over the baseline, in percent
     #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percentage, requires = "baseline")]
     tolerance: f64,
-    /// Write what the suite costs now as a baseline
+    /// Write the current results as a baseline
     #[arg(long, value_name = "FILE", requires = "suite", conflicts_with = "files")]
     write_baseline: Option<PathBuf>,
-    /// The region, for example us-east-1 [default: that of a ClusterConfig or of the nodes]
+    /// AWS region, for example us-east-1 [default: from the ClusterConfig or the nodes]
     #[arg(long)]
     region: Option<String>,
-    /// The zones of the cluster's subnets [default: that of a ClusterConfig, or all]
+    /// Zones that the cluster has subnets in [default: the ClusterConfig's, or all]
     #[arg(long, value_name = "ZONE,...", value_delimiter = ',')]
     zones: Vec<String>,
     /// Release of Karpenter [default: that of Karpenter's Deployment or pods in the files, or v1.13]
@@ -49,22 +49,23 @@ pub(super) struct Arguments {
     /// Feature gates in the form of Karpenter's FEATURE_GATES, over those in the files, for example SpotToSpotConsolidation=true
     #[arg(long, value_name = "GATE=BOOL,...")]
     feature_gates: Option<FeatureGateWords>,
-    /// Pack what Karpenter runs anew, as if its nodes were gone: how much of what they cost is air, and what each constraint costs
+    /// Repack all pods on Karpenter's nodes from scratch: show the avoidable cost and the cost of each scheduling constraint
     #[arg(long, conflicts_with = "suite")]
     repack: bool,
-    /// Say why each NodePool and its instance types can or cannot take this pod
+    /// Show why each NodePool and its instance types can or cannot run this pod
     #[arg(long, value_name = "POD")]
     explain: Option<String>,
-    /// Who packs
+    /// Packing algorithm
     #[arg(long, value_enum, default_value = "karpenter")]
     packer: PackerChoice,
-    /// Stop looking for a cheaper plan, and then for a better lower bound on its cost, after so many seconds, and use the best so far; 0 for the first
+    /// Time limit in seconds for finding a cheaper plan, and again for tightening the lower bound; uses the best found so far. 0 takes the
+    /// first plan
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<Duration>,
     /// What to print: a table for people, or JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
     /// Print the answer alone: no warnings

@@ -11,7 +11,7 @@ use super::{Console, Format};
 use crate::catalog::CatalogError;
 use crate::program::Failure;
 
-/// Show what is known of instance types and prices, or bring in prices of your own
+/// Show instance types and prices, or import your own prices
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     #[command(subcommand)]

@@ -10,28 +10,28 @@ use crate::experiment::recommendation::Kind;
 use crate::program::Failure;
 use crate::program::recommend::{Recommend, Request, begin};
 
-/// Find what to change so that the cluster costs less and keeps its objectives
+/// Find changes that cut cost and still meet the objectives
 ///
-/// Searches over what a user may change (consolidation, instance families and sizes, Spot, HPA targets, requests, flags, commitments), takes
-/// out of the best what does not save, and confirms the rest with seeds that the search has not seen. What has to be kept are the
-/// scenario's objectives; without any, waits, availability and churn as they are today. If nothing surely saves, it says so.
+/// Searches consolidation settings, instance families and sizes, Spot, HPA targets, requests, flags, and commitments. Drops changes that do
+/// not save, then confirms the rest on fresh seeds. Results must meet the scenario's objectives or, if there are none, today's wait times,
+/// availability, and churn. Says so if no change is certain to save money.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     request: Request,
-    /// What may be changed [default: everything but architectures, which images have to allow]
+    /// Levers to try [default: all except `architectures`, which your images must support]
     #[arg(long, value_name = "LEVERS", value_delimiter = ',', value_parser = lever)]
     levers: Vec<Kind>,
-    /// What may not be changed
+    /// Levers to leave unchanged
     #[arg(long, value_name = "LEVERS", value_delimiter = ',', value_parser = lever)]
     without: Vec<Kind>,
     #[command(flatten)]
     edits: Edits,
-    /// Write the changed objects, and the scenario with them as a policy, into this folder; where a policy cannot state all that changes, as
-    /// commitments of all policies, after.yaml is the whole scenario as it would be
+    /// Write the changed objects, and a scenario that adds them as a policy, to this directory. If a policy cannot express a change (for
+    /// example commitments, which apply to all policies), write the complete changed scenario as after.yaml
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
-    /// Also write the answer as a page, with its curves
+    /// Also write the result as an HTML page with charts
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// What to print: text for people, or recommendation.json

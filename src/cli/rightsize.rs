@@ -12,21 +12,21 @@ use crate::experiment::rightsizing::Sizing;
 use crate::program::Failure;
 use crate::program::rightsize::{Request, RightSize, begin};
 
-/// Show requests against use, and what the cluster would cost with requests that fit
+/// Compare resource requests with usage, and price the cluster with right-sized requests
 ///
-/// Runs the Vertical Pod Autoscaler's recommender over what the scenario says that pods use (`load`, `usage`), then simulates the cluster
-/// with today's requests, with the recommended ones and with those at the 50th, 90th and 99th percentile of use: cost, containers killed
-/// for memory, throttling, waits and response times. Workloads with too short a history are left alone.
+/// Runs the Vertical Pod Autoscaler's recommender on the usage in the scenario (`load`, `usage`). Then simulates the cluster with current
+/// requests, with recommended requests, and with requests at the 50th, 90th, and 99th percentile of usage, and reports cost, OOM kills,
+/// throttling, wait times, and response times. Skips workloads with too little history.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     request: Request,
     #[command(flatten)]
     edits: Edits,
-    /// Write patches with new requests and limits into this folder, as a kustomize component
+    /// Write new requests and limits to this directory as a kustomize component
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
-    /// Which requests to write
+    /// Sizes to write
     #[arg(long, value_enum, value_name = "SIZES", default_value = "recommended", requires = "write")]
     size: Size,
     /// What to print: tables for people, or rightsizing.json
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
 pub(super) enum Size {
     /// What the Vertical Pod Autoscaler recommends.
     Recommended,
-    /// The median of use.
+    /// Median usage
     P50,
     /// The 90th percentile of use.
     P90,
@@ -67,7 +67,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let patches = arguments.write.as_deref().map(|folder| begin(folder).map(|own| (own, folder))).transpose()?;
     let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
     if found.answer.replications == 0 {
-        console.tell("stopped before one seed was whole: there is nothing to report");
+        console.tell("stopped before the first seed finished; nothing to report");
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
     match arguments.format {

@@ -16,39 +16,38 @@ use crate::simulation::{Moment, Outcome};
 /// From this share of the bill at estimated prices on, people are told how to get AWS's.
 const MOSTLY: f64 = 0.5;
 
-/// Simulate a scenario under one policy and report what it costs and who waits
+/// Simulate a scenario under one policy and report its cost and wait times
 ///
-/// Writes report.html, summary.json, plots and tables into the output directory, which is replaced as a whole.
+/// Writes report.html, summary.json, plots, and tables to the output directory. Replaces the whole directory.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     request: Request,
     #[command(flatten)]
     edits: Edits,
-    /// The directory for the report [default: the scenario's, or reports/<its name>]
+    /// Output directory [default: the scenario's `output`, or reports/<scenario name>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// What to print: a table for people, or summary.json
+    /// Output format: a table, or summary.json
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Write metrics.om too: the cluster's metrics for Prometheus, a sample every STEP, 1s to 4m [default: 60s]
+    /// Also write metrics.om: the cluster's metrics in OpenMetrics format, sampled every STEP (1s to 4m) [default: 60s]
     #[arg(long, value_name = "STEP", num_args = 0..=1, require_equals = true, default_missing_value = "60s")]
     #[arg(value_parser = metrics_step)]
     open_metrics: Option<SimDuration>,
-    /// Give the series of single nodes or pods in metrics.om fewer samples, or none, where they would have more than this
+    /// Maximum samples in metrics.om for per-node and per-pod series; above it they are thinned out or dropped
     #[arg(long, value_name = "N", default_value_t = open_metrics::Settings::SAMPLES_MAX)]
     open_metrics_samples: u64,
-    /// Write the answers as Markdown too, for a comment on a pull request
+    /// Also write the summary as Markdown, for a pull request comment
     #[arg(long, value_name = "FILE")]
     summary_md: Option<PathBuf>,
-    /// Show the simulation's clock, its nodes and the pods that wait for one while it runs
+    /// Show simulated time, nodes, and pending pods while the simulation runs
     #[arg(long, conflicts_with = "quiet")]
     watch: bool,
-    /// Work out anew whatever is kept for speed, compare, and look after each event whether the cluster is as it must be: the same
-    /// answer, later, or an error that says what differs
+    /// Recompute every cached value and check invariants after each event. Slower; the report is identical, or an error says what differs
     #[arg(long)]
     check: bool,
-    /// Print the answer alone: no progress, no warnings, no word on where the report is
+    /// Print only the result: no progress, no warnings, no report path
     #[arg(long, short)]
     quiet: bool,
 }
@@ -114,7 +113,7 @@ fn conclude(
             console.document(&json)?;
             if !arguments.quiet && !summary.warnings.is_empty() {
                 let count = report::format::counted(summary.warnings.len() as u64, "warning", "warnings");
-                console.tell(&format!("{count}, in the report"));
+                console.tell(&format!("{count}; see the report"));
             }
         }
     }
@@ -126,7 +125,7 @@ fn conclude(
         let can_be_fetched = outcome.bill.at_estimated_prices_of_instances() > Money::ZERO;
         if arguments.request.pricing_data.is_none() && can_be_fetched && summary.cost.unconfirmed.share > MOSTLY {
             console.note(&format!(
-                "most of the bill is at estimated prices: `nodecast pricing fetch-script {}` prints the commands that fetch AWS's",
+                "most of this bill uses estimated prices; to use current AWS prices, run `nodecast pricing fetch-script {}`",
                 arguments.request.scenario.display()
             ));
         }

@@ -7,7 +7,7 @@ use crate::program::Failure;
 use crate::scenario::lints;
 use crate::scenario::schema::{json_schema, reference};
 
-/// Print the form of a scenario file: a JSON Schema for editors, or the reference
+/// Print the scenario file format: a JSON Schema for editors, or the Markdown reference
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// What to print

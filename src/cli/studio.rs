@@ -8,24 +8,24 @@ use super::edits::Edits;
 use crate::program::Failure;
 use crate::program::studio::{Request, Session, Studio};
 
-/// Move settings on a page and see at once what they cost and who waits
+/// Open an interactive page: change settings and see cost and wait times at once
 ///
-/// Serves a page on the loopback interface, under an address that holds a secret, and opens it in the browser. What can be moved is found
-/// in the scenario: what `recommend` looks at, load, and faults. Each state is simulated with the seeds of today, one after the other, and
-/// held against it seed by seed. What is worth it can be written as policies. Ctrl-C ends it.
+/// Serves a page on 127.0.0.1 under a secret URL and opens it in your browser. You can change the settings that `recommend` considers, plus
+/// load and faults. Each state is simulated with the same seeds as today's settings and compared seed by seed. Save good states as
+/// policies. Press Ctrl-C to stop.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     request: Request,
-    /// The port on 127.0.0.1 [default: any that is free]
+    /// Port on 127.0.0.1 [default: any free port]
     #[arg(long, value_name = "PORT", default_value = "0", hide_default_value = true)]
     port: u16,
-    /// Print the address alone; open no browser
+    /// Print the URL; do not open a browser
     #[arg(long)]
     no_open: bool,
     #[command(flatten)]
     edits: Edits,
-    /// How many simulations run at once [default: one less than there are processors]
+    /// Simulations to run in parallel [default: one less than the number of CPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
@@ -39,9 +39,9 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     console.data(&format!("{address}\n"))?;
     // Others on the machine can read what a browser is started with, so it is not the address itself.
     if !arguments.no_open && !open(&studio.ticket()?) {
-        console.tell("no browser could be started: open the address above");
+        console.tell("could not start a browser; open the URL above");
     }
-    console.tell("whoever has the address may use the page; Ctrl-C ends it");
+    console.tell("anyone with this URL can use the page; press Ctrl-C to stop");
     studio.serve(arguments.threads, &|| stop.is_wanted())
 }
 

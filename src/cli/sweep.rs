@@ -23,29 +23,29 @@ use crate::program::{Audience, Failure, Prices};
 use crate::report::{OutputDirectory, OutputError};
 use crate::scenario::Scenario;
 
-/// Try many settings of a scenario and find the front of cost against waiting
+/// Try many settings and find the best trade-offs between cost and wait time
 ///
-/// Also the cheapest setting that meets all objectives. Writes sweep.html, sweep.json and sweep.csv into the output directory. Finished simulations are kept in a file beside
-/// it until then: interrupted by Ctrl-C or anything else, the same command goes on where it stopped.
+/// Also reports the cheapest setting that meets all objectives. Writes sweep.html, sweep.json, and sweep.csv to the output directory.
+/// Finished simulations are saved as the sweep runs: after an interruption, run the same command again to resume.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     #[command(flatten)]
     request: Request,
-    /// How settings are drawn
+    /// Sampling method
     #[arg(long, value_enum, default_value = "latin-hypercube", requires = "sample")]
     sampling: SamplingArgument,
-    /// Give no more seeds to a setting that is clearly worse than another: one that costs no more, waits no longer, and is surely better in one
-    /// of them. Looks after 5, 10, 20 ... of the replications
+    /// Stop early on settings that another one clearly dominates: it costs no more, waits no longer, and is certainly better in one of the
+    /// two. Checks after 5, 10, 20 ... replications
     #[arg(long, conflicts_with = "shard")]
     knockout: bool,
     #[command(flatten)]
     length: Length,
     #[command(flatten)]
     parts: Parts,
-    /// Forget the finished simulations of an interrupted sweep and begin anew
+    /// Discard saved simulations and start over
     #[arg(long)]
     restart: bool,
-    /// The directory for the report [default: reports/<name>-swept, for parts reports/<name>-parts]
+    /// Output directory [default: reports/<name>-swept; with --shard, reports/<name>-parts]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// What to print: a table for people, or sweep.json
@@ -55,12 +55,12 @@ pub(super) struct Arguments {
     common: Common,
 }
 
-/// How settings are drawn.
+/// Sampling method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum SamplingArgument {
-    /// Every axis is cut into as many equal parts as there are settings, and each part is used once.
+    /// Divide each axis into N equal parts and use each part once
     LatinHypercube,
-    /// Each value of its own.
+    /// Draw each value independently
     Random,
 }
 
@@ -75,8 +75,8 @@ impl SamplingArgument {
 
 /// Finished simulations that are not of this sweep.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("`{}` holds simulations of another sweep", path.display())]
-#[diagnostic(help("begin anew with --restart, or name another directory with --out"))]
+#[error("`{}` holds results of a different sweep", path.display())]
+#[diagnostic(help("start over with --restart, or choose another directory with --out"))]
 struct OtherSweep {
     path: PathBuf,
 }
@@ -97,7 +97,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let directory = begin(&out)?;
     let store = Store::open(&unfinished(&out), &sweep.question, arguments.restart)?;
     let Some(points) = finish(arguments, &sweep, &store, console)? else {
-        console.tell("stopped; the same command goes on from here");
+        console.tell("stopped; run the same command to resume");
         return Err(Failure::silent(Failure::INTERRUPTED));
     };
     conclude(&sweep.answer(&points)?, (directory, &out), (arguments.format, arguments.common.quiet), console)?;
@@ -114,7 +114,7 @@ fn finish(
     let total = sweep.question.plan().len();
     let known: BTreeMap<usize, &Point> = store.known.iter().map(|(index, point)| (*index, point)).collect();
     if !known.is_empty() && !arguments.common.quiet {
-        console.tell(&format!("going on: {} of {total} simulations were done before", known.len()));
+        console.tell(&format!("resuming: {} of {total} simulations already done", known.len()));
     }
     let one = |cell: Cell<'_>| sweep.simulate(cell);
     let mut bar = Bar::telling(console, &arguments.common, |index, point: &Point| store.keep(index, point));

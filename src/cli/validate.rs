@@ -14,9 +14,10 @@ use crate::report::format::counted;
 use crate::scenario::Limits;
 use crate::scenario::error::Shown;
 
-/// Check scenarios and everything that they name, without simulating them
+/// Check scenarios and the files they reference without running them
 ///
-/// Reads each scenario with its policies, manifests and tables as `run` would: what `run` would refuse is refused here, with the same error and exit code 2. Prints what the scenario holds and every warning.
+/// Loads each scenario with its policies, manifests, and tables exactly as `run` does, and fails with the same errors (exit code 2). Prints
+/// a summary and every warning.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// The scenario files
@@ -25,13 +26,13 @@ pub(super) struct Arguments {
     /// What to print: text for people, or JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Exit with 1 if there is a warning
+    /// Exit 1 on any warning
     #[arg(long)]
     strict: bool,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
-    /// Print errors and warnings alone, not what the scenarios hold
+    /// Print only errors and warnings
     #[arg(long, short)]
     quiet: bool,
 }
@@ -100,7 +101,7 @@ fn text(finding: &Finding, (quiet, first): (bool, bool), width: Option<usize>) -
             count => counted(count as u64, "warning", "warnings"),
         };
         let gap = if first { "" } else { "\n" };
-        text = format!("{gap}{}: can be run, {warnings}\n{}", finding.file, table(holds, width));
+        text = format!("{gap}{}: valid, {warnings}\n{}", finding.file, table(holds, width));
     }
     for warning in &finding.warnings {
         text.push_str(&self::warning(warning));
@@ -122,7 +123,10 @@ fn conclude(findings: &[Finding], strict: bool, console: &mut Console<'_>) -> Re
     }
     let warnings: usize = findings.iter().map(|finding| finding.warnings.len()).sum();
     if strict && warnings > 0 {
-        console.tell(&format!("{}, and --strict allows none", counted(warnings as u64, "warning", "warnings")));
+        console.tell(&format!(
+            "{}; --strict treats warnings as failures",
+            counted(warnings as u64, "warning", "warnings")
+        ));
         return Err(Failure::silent(Failure::WORSE));
     }
     Ok(())

@@ -33,28 +33,28 @@ use bill::{BillRequest, RecordedBill};
 /// What to judge by what.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Request {
-    /// The scenario file, which simulates the recorded time
+    /// Scenario file that simulates the recorded period
     pub scenario: PathBuf,
-    /// What was recorded: a directory that `nodecast observe` or `nodecast run` has written
+    /// Recording: a directory written by `nodecast observe` or `nodecast run`
     #[arg(long = "from", value_name = "DIR")]
     pub recorded: PathBuf,
-    /// The policy that ran [default: the scenario's first]
+    /// Policy in force during the recording [default: the first in the scenario]
     #[arg(long, value_name = "NAME", visible_alias = "policies")]
     pub policy: Option<String>,
-    /// Judge what comes so long after the start of the record; what comes before may have set the scenario up [default: two
-    /// thirds of ten days or more, else all is judged]
+    /// Evaluate only what follows this long after the start of the recording; earlier data may have been used to build the scenario
+    /// [default: two thirds of a recording of ten days or more; otherwise evaluate everything]
     #[arg(long, value_name = "DURATION", value_parser = edits::time)]
     pub split: Option<SimDuration>,
     /// What goes into the simulations; the command line has words for it.
     #[arg(skip = Mode::Replay)]
     pub mode: Mode,
-    /// Also swap in what was recorded of the market one at a time, to see where errors come from
+    /// Also replace the modelled market with recorded data one part at a time, to show where the error comes from
     #[arg(long)]
     pub ablation: bool,
     /// How many seeds
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub replications: u32,
-    /// The first seed [default: the scenario's]
+    /// First seed [default: the scenario's `seed`]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// What is changed first; options that state changes are read apart.
@@ -63,7 +63,7 @@ pub struct Request {
     #[command(flatten)]
     #[allow(missing_docs)] // an option of the group has its own words
     pub bill: BillRequest,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
@@ -103,8 +103,8 @@ struct Judged {
 
 /// The scenario and the record share nothing, or the record is shorter than what is asked for.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("a forecast needs whole days before the split, and the record has {days} of them")]
-#[diagnostic(help("split later with --split, record for longer, or use --mode replay"))]
+#[error("--mode forecast needs full days before the split; the recording has {days}")]
+#[diagnostic(help("use a later --split, a longer recording, or --mode replay"))]
 struct NothingKnown {
     days: i64,
 }

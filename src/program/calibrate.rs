@@ -17,22 +17,22 @@ use crate::scenario::{Edit, Limits, Scenario};
 pub struct Request {
     /// The scenario file
     pub scenario: PathBuf,
-    /// What was recorded: files, folders of files, folders of reports
+    /// Recorded data: files, directories of files, or report directories
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     pub from: Vec<PathBuf>,
-    /// From when on everything was recorded, for example 2026-10-13T00:00:00Z [default: the first instant recorded]
+    /// Start of complete recording, for example 2026-10-13T00:00:00Z [default: the first timestamp]
     #[arg(long, value_name = "TIME", value_parser = instant, requires = "until")]
     pub since: Option<Instant>,
-    /// Until when everything was recorded: what goes on then has not ended [default: the last instant recorded]
+    /// End of complete recording; anything still running then counts as not ended [default: the last timestamp]
     #[arg(long, value_name = "TIME", value_parser = instant, requires = "since")]
     pub until: Option<Instant>,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
 
 fn instant(text: &str) -> Result<Instant, String> {
-    Instant::parse(text).ok_or_else(|| "write a time as in 2026-10-13T00:00:00Z".to_owned())
+    Instant::parse(text).ok_or_else(|| "use RFC 3339, for example 2026-10-13T00:00:00Z".to_owned())
 }
 
 /// Records that have been read, and what is fitted to them.
@@ -47,8 +47,8 @@ pub struct Calibrate {
 
 /// Instants that are in no order.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("the records would end at {until}, before they begin at {since}")]
-#[diagnostic(help("`--until` is to be later than `--since`"))]
+#[error("--until {until} is before --since {since}")]
+#[diagnostic(help("set --until later than --since"))]
 struct Backwards {
     since: Instant,
     until: Instant,
@@ -68,8 +68,8 @@ struct OfAPart {
 
 /// A file that is none of ours.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("`{0}` is there and no calibration")]
-#[diagnostic(help("name another file with --out; only a file that `nodecast calibrate` wrote is replaced"))]
+#[error("`{0}` exists and is not a calibration file")]
+#[diagnostic(help("choose another file with --out; only files written by `nodecast calibrate` are overwritten"))]
 struct NotOurs(String);
 
 impl Calibrate {

@@ -33,19 +33,19 @@ const DRAWN: &str = "ec2.spot.price_errors=drawn";
 pub struct Request {
     /// The scenario file
     pub scenario: PathBuf,
-    /// The policies to compare, the one that the others are held against first [default: all, in order]
+    /// Policies to compare, baseline first [default: all, in scenario order]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "policy")]
     pub policies: Vec<String>,
-    /// How many seeds [default: the scenario's]
+    /// Number of seeds [default: the scenario's `replications`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub replications: Option<u32>,
-    /// The first seed [default: the scenario's]
+    /// First seed [default: the scenario's `seed`]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// What is changed first; options that state changes are read apart.
     #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
@@ -247,8 +247,8 @@ fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure>
 }
 
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("`--policies` names `{0}` twice")]
-#[diagnostic(help("name each policy once"))]
+#[error("`--policies` lists `{0}` twice")]
+#[diagnostic(help("list each policy once"))]
 struct NamedTwice(String);
 
 /// Each policy's first replication as far as it has been run: what the policy's own report is made of.

@@ -23,9 +23,9 @@ const DURATION: &str = "duration";
 pub fn time(text: &str) -> Result<SimDuration, String> {
     text.parse().map_err(|error: DurationError| match error {
         DurationError::Malformed if text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("a number without a unit, write for example {text}s, {text}m or {text}h")
+            format!("missing unit: use {text}s, {text}m, or {text}h")
         }
-        DurationError::Malformed => format!("{error}, write for example 30s, 5m, 1h30m or 7d"),
+        DurationError::Malformed => format!("{error}; use for example 30s, 5m, 1h30m, or 7d"),
         DurationError::Negative | DurationError::TooLong => error.to_string(),
     })
 }
@@ -40,8 +40,8 @@ pub fn seed(text: &str) -> Result<u64, String> {
 
 /// `--duration` beside a `--set` of the same value.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("`--duration {duration}` and `--set {edit}` both say how long to simulate")]
-#[diagnostic(help("give one of them"))]
+#[error("`--duration {duration}` and `--set {edit}` both set the duration")]
+#[diagnostic(help("use only one of them"))]
 struct TwoDurations {
     duration: SimDuration,
     edit: String,

@@ -74,7 +74,7 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::silent(0);
         }
-        Self::system(Refused(format!("cannot write to the standard output: {}", refusal(error))))
+        Self::system(Refused(format!("cannot write to stdout: {}", refusal(error))))
     }
 
     /// The exit code of a program that ends with it.

@@ -58,7 +58,7 @@ fn unobserved(observation: &Observation, serving: &BTreeSet<String>) -> Option<S
     }
     if absent.len() == serving.len() {
         return Some(
-            "no workload of the dump was recorded: the dump and the Prometheus are of different clusters".to_owned(),
+            "none of the dump's workloads appear in the recording: the dump and Prometheus are probably from different clusters".to_owned(),
         );
     }
     let named = absent.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
@@ -75,7 +75,7 @@ fn unobserved(observation: &Observation, serving: &BTreeSet<String>) -> Option<S
 pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     let window = &observation.about.window;
     let start: jiff::Timestamp = window.start.parse().map_err(|_| {
-        ScenarioError::new(format!("`{}`, the begin of the observation, is not an instant", window.start))
+        ScenarioError::new(format!("invalid observation start time `{}`: expected RFC 3339", window.start))
     })?;
     // Millions of rows in a week of many workloads: sorted out once.
     let mut states: BTreeMap<&str, Vec<&WorkloadState>> = BTreeMap::new();
@@ -87,8 +87,8 @@ pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
     let rated = observation.about.rates_over_seconds;
     let loads: Vec<ObservedLoad> = figures.filter_map(|own| load(own, states(own), rated)).collect();
     if loads.is_empty() {
-        return Err(ScenarioError::new("the observation knows neither requests nor CPU of any workload")
-            .help("its `missing` says how to have them recorded")
+        return Err(ScenarioError::new("the observation has neither requests nor CPU usage for any workload")
+            .help("see `missing` in observation.json for how to record them")
             .into());
     }
     let placements = observation.placements.iter().map(|own| ((own.namespace.as_str(), own.pod.as_str()), own));
@@ -136,8 +136,11 @@ fn load(figures: &WorkloadFigures, states: &[&WorkloadState], rated: Option<i64>
     let (curve, basis) = match (per_request, cores) {
         (Some((cpu, rate, is_assumed)), _) => {
             let by = figures.requests_from.as_deref().unwrap_or("the run");
-            let each =
-                if is_assumed { format!("nobody measured CPU: {cpu} each") } else { format!("{cpu} of CPU each") };
+            let each = if is_assumed {
+                format!("CPU not measured; assuming {cpu} each")
+            } else {
+                format!("{cpu} of CPU each")
+            };
             let basis = format!("{} requests/s on average, counted by {by}; {each}", rounded(rate));
             // Sums of load balancers are of a period of their own, which ends with their instant.
             let rated = rated.filter(|_| by != BALANCER);
@@ -284,6 +287,6 @@ mod tests {
         let load = load(figures, states.collect());
         assert_eq!(load.curve, "t_seconds,requests_per_second\n0,10\n60,10\n");
         assert!(load.cpu_is_assumed && load.cpu_per_request.is_some_and(|cpu| cpu.to_string() == "10ms"), "{load:?}");
-        assert!(load.basis.ends_with("nobody measured CPU: 10ms each"), "{}", load.basis);
+        assert!(load.basis.ends_with("CPU not measured; assuming 10ms each"), "{}", load.basis);
     }
 }

@@ -23,7 +23,7 @@ pub struct Options {
     pub karpenter: Option<KarpenterVersion>,
     /// Feature gates, over those that a file states.
     pub feature_gates: Option<FeatureGateWords>,
-    /// Who packs.
+    /// Packing algorithm.
     pub packer: PackerKind,
     /// How long to look for a cheaper plan, and then for a better bound; `None` for as long as it takes.
     pub time_limit: Option<Duration>,
@@ -64,7 +64,7 @@ impl Options {
 
 /// A packer that does not know a release.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("the cost-aware packer does not know the rules of Karpenter {0}")]
+#[error("the cost-aware packer does not support Karpenter {0}")]
 #[diagnostic(help("use `--karpenter v0.16` or a later release"))]
 struct UnknownRules(KarpenterVersion);
 

@@ -9,7 +9,7 @@ use crate::catalog::{Catalog, CatalogError};
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(transparent)]
 #[diagnostic(help(
-    "--pricing-data names a directory laid out like pricing-data/; without it the built-in prices are used"
+    "--pricing-data must be a directory with the same layout as pricing-data/; omit it to use the built-in prices"
 ))]
 struct UnusablePrices(#[from] CatalogError);
 

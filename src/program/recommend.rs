@@ -43,34 +43,34 @@ pub const CHANGES_MAX: u32 = 6;
 pub struct Request {
     /// The scenario file
     pub scenario: PathBuf,
-    /// The policy to make cheaper [default: the scenario's first]
+    /// Policy to improve [default: the first in the scenario]
     #[arg(long, value_name = "NAME", visible_alias = "policies")]
     pub policy: Option<String>,
-    /// Most simulations; the same number gives the same answer on every machine
+    /// Maximum simulations; the same number gives the same answer on every machine
     #[arg(long, value_name = "N", default_value = "1000", value_parser = clap::value_parser!(u32).range(i64::from(SIMULATIONS_MIN)..=1_000_000))]
     pub simulations: u32,
-    /// Try nothing further after this time: the answer is that of as many simulations as there was time for, and says how many
+    /// Stop searching after this time; the answer states how many simulations it is based on
     #[arg(long, value_name = "TIME", value_parser = edits::time)]
     pub budget: Option<SimDuration>,
     /// What may be changed; the command line names it by two options.
     #[arg(skip)]
     pub kinds: Vec<Kind>,
-    /// The share of what is left to pay that each change has to save
+    /// Minimum saving per change, as a share of the remaining cost
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub least_saving: f64,
-    /// The share of today's cost that all changes together have surely to save, to be worth changing anything
+    /// Minimum certain saving of all changes together, as a share of today's cost
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = percent)]
     pub worth: f64,
-    /// Most changes
+    /// Maximum number of changes
     #[arg(long = "changes", value_name = "N", default_value = "6", value_parser = clap::value_parser!(u32).range(1..=20))]
     pub changes_max: u32,
-    /// The first seed of the search [default: the scenario's]
+    /// First seed of the search [default: the scenario's `seed`]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// What is changed first; options that state changes are read apart.
     #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
@@ -286,7 +286,7 @@ impl Recommend {
                 let why = self.refusal(&setting(std::slice::from_ref(lever), &vec![1], &requires));
                 let (kind, subject) = (lever.kind.as_str(), &lever.subject);
                 why.into_iter().for_each(|why| {
-                    untried.add(&studies::LEVER_NOT_TRIED, format!("{kind} of {subject} was not tried: {why}"))
+                    untried.add(&studies::LEVER_NOT_TRIED, format!("did not try {kind} for {subject}: {why}"))
                 });
             }
             let mut seen = vec![today];

@@ -26,16 +26,16 @@ pub struct Request {
     /// The policy [default: the scenario's first]
     #[arg(long, value_name = "NAME")]
     pub policy: Option<String>,
-    /// How many seeds [default: the scenario's]
+    /// Number of seeds [default: the scenario's `replications`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub replications: Option<u32>,
-    /// The first seed, with which use is measured [default: the scenario's]
+    /// First seed; usage is measured with this one [default: the scenario's `seed`]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// What is changed first; options that state changes are read apart.
     #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }

@@ -16,16 +16,16 @@ use crate::simulation::{self, CheckedError, Moment, Outcome};
 pub struct Request {
     /// The scenario file
     pub scenario: PathBuf,
-    /// The policy to simulate [default: the scenario's first]
+    /// Policy to simulate [default: the first in the scenario]
     #[arg(long, value_name = "NAME", visible_alias = "policies")]
     pub policy: Option<String>,
-    /// The seed of every random draw [default: the scenario's]
+    /// Random seed [default: the scenario's `seed`]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// What is changed first; options that state changes are read apart.
     #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
@@ -172,7 +172,7 @@ fn unchecked(error: CheckedError) -> Failure {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error(transparent)]
 #[diagnostic(help(
-    "the scenario is not to blame: nodecast keeps something for speed that is not so any more; please report it with the scenario"
+    "this is a bug in nodecast, not in your scenario: a cached value is stale. Please report it and attach the scenario"
 ))]
 struct Mistaken(CheckedError);
 

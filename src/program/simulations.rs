@@ -46,7 +46,7 @@ pub fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send
 
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("cannot start threads: {0}")]
-#[diagnostic(help("ask for fewer with --threads"))]
+#[diagnostic(help("lower --threads"))]
 struct NoThreads(String);
 
 /// Warnings in one line each, with their places and the ids of their lints.

@@ -25,11 +25,11 @@ use jobs::Pool;
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum Refused {
     #[error("cannot listen on 127.0.0.1:{port}: {reason}")]
-    #[diagnostic(help("another program may listen there; name another --port, or none to take any that is free"))]
+    #[diagnostic(help("the port may be in use; choose another --port, or omit it to use any free port"))]
     Listen { port: u16, reason: std::io::Error },
     #[error("cannot serve the page: {0}")]
     Serve(std::io::Error),
-    #[error("the system gives no random numbers: {0}")]
+    #[error("cannot read random numbers from the operating system: {0}")]
     Randomness(String),
 }
 

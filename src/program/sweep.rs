@@ -29,40 +29,40 @@ use crate::scenario::{Caveat, Caveats, Scenario};
 pub struct Request {
     /// The scenario file
     pub scenario: PathBuf,
-    /// A value of the scenario or of a manifest, and what to try for it: a list (`duration=1h,2h`), or a range
-    /// (`load[web].requests.scale=0.5..2:0.5`). Objects are named by kind:
+    /// Setting to vary, in the scenario or a manifest, with a list of values (`duration=1h,2h`) or a range
+    /// (`load[web].requests.scale=0.5..2:0.5`). Address an object by its kind:
     /// `NodePool[default].spec.disruption.consolidateAfter=30s,1m,5m`
     #[arg(long = "set", value_name = "PATH=VALUES", required = true)]
     pub set: Vec<String>,
-    /// Try this many settings, drawn from the axes, instead of every combination
+    /// Try a random sample of N settings instead of every combination
     #[arg(long, value_name = "N")]
     pub sample: Option<usize>,
     /// How settings are drawn; the command line has words for it.
     #[arg(skip = Sampling::LatinHypercube)]
     pub sampling: Sampling,
-    /// The policies to try each setting under [default: the scenario's first]
+    /// Policies to run with each setting [default: the first in the scenario]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "policy")]
     pub policies: Vec<String>,
-    /// The figure to hold cost against
+    /// Metric to plot against cost
     #[arg(long, value_name = "FIGURE", default_value = "pending_p99")]
     pub latency: String,
-    /// How many seeds for each setting [default: the scenario's]
+    /// Seeds per setting [default: the scenario's `replications`]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub replications: Option<u32>,
-    /// The first seed [default: the scenario's]
+    /// First seed [default: the scenario's `seed`]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// How long to simulate each setting; `None` for the scenario's time.
     #[arg(skip)]
     pub duration: Option<SimDuration>,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }
 
 /// What is wrong with the question.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("there is no figure `{name}` to hold cost against")]
+#[error("unknown metric `{name}` for --latency")]
 #[diagnostic(help("known are {known}"))]
 struct UnknownFigure {
     name: String,
@@ -72,7 +72,7 @@ struct UnknownFigure {
 /// Settings that cannot be held against each other.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("the settings are billed in {first} and {other}")]
-#[diagnostic(help("amounts of two currencies cannot be compared; name regions with the same currency"))]
+#[diagnostic(help("costs in different currencies cannot be compared; use regions with the same currency"))]
 struct TwoCurrencies {
     first: &'static str,
     other: &'static str,
@@ -263,7 +263,7 @@ fn uneven_lengths(scenarios: &[Scenario]) -> Option<String> {
     let lengths: BTreeSet<SimDuration> = scenarios.iter().map(|scenario| scenario.duration).collect();
     let (least, most) = lengths.first().zip(lengths.last()).filter(|(least, most)| least != most)?;
     Some(format!(
-        "settings run for {least} to {most}: costs are compared by the month; counts (pods that waited, evictions, requests unanswered, pod-minutes) are of runs that are not equally long"
+        "settings run for {least} to {most}: costs are compared per month, but counts (pods that waited, evictions, unanswered requests, pod-minutes) cover runs of different lengths"
     ))
 }
 
@@ -320,7 +320,7 @@ fn idle_axes(question: &Question, scenarios: &[Scenario], catalog: &Catalog) -> 
     places
         .map(|place| {
             let path = &first[place].0;
-            edits::idle_caveat(&format!("no value of `{path}` changes anything"), &question.policies)
+            edits::idle_caveat(&format!("no value of `{path}` has any effect"), &question.policies)
         })
         .collect()
 }

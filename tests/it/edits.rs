@@ -80,10 +80,10 @@ fn an_edit_that_means_nothing_is_shown_in_the_edit_under_every_command() {
         assert!(!place.path("reports").exists());
     }
     let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--duration", "5"]);
-    let unit = "invalid value '5' for '--duration <TIME>': a number without a unit, write for example 5s, 5m or 5h";
+    let unit = "invalid value '5' for '--duration <TIME>': missing unit: use 5s, 5m, or 5h";
     assert!(code == Some(2) && err.contains(unit), "{err}");
     let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--duration", "5hours"]);
-    assert!(code == Some(2) && err.contains("is not a duration, write for example 30s, 5m, 1h30m or 7d"), "{err}");
+    assert!(code == Some(2) && err.contains("is not a duration; use for example 30s, 5m, 1h30m, or 7d"), "{err}");
     for seed in ["-1", "one", "18446744073709551616"] {
         let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--seed", seed]);
         let range = "a seed is a whole number from 0 to 18446744073709551615";
@@ -91,7 +91,7 @@ fn an_edit_that_means_nothing_is_shown_in_the_edit_under_every_command() {
     }
     let both = ["run", "scenario.yaml", "--duration", "5m", "--set", "duration=6m"];
     let (_, err, code) = place.nodecast(&both);
-    assert!(code == Some(2) && err.contains("both say how long to simulate"), "{err}");
+    assert!(code == Some(2) && err.contains("both set the duration"), "{err}");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_guard_runs_as_long_as_its_baseline_did_and_refuses_another_length() {
     assert!(said.contains("has figures of 5m of `scenario.yaml`, and `--duration` asks for 6m"), "{said}");
     assert!(said.contains("--update --duration 6m scenario.yaml"), "{said}");
     let (_, err, code) = check(&["--duration", "5m", "--set", "duration=5m"]);
-    assert!(code == Some(2) && err.contains("both say how long to simulate"), "{err}");
+    assert!(code == Some(2) && err.contains("both set the duration"), "{err}");
     // As long as the scenario says is nothing to write down.
     let (_, err, code) = check(&["--update", "scenario.yaml", "--duration", "10m"]);
     assert!(code == Some(0) && err.contains("of 10m"), "{err}");

@@ -293,7 +293,7 @@ fn a_sweep_that_is_killed_goes_on_where_it_stopped_and_ends_with_the_same_bytes(
         let text = fs::read_to_string(&kept).unwrap();
         fs::write(&kept, &text[..text.len() - 20]).unwrap();
         let (_, err) = sweep(&["--out", "killed"]);
-        assert!(err.contains("simulations were done before"), "{err}");
+        assert!(err.contains("simulations already done"), "{err}");
     }
     assert!(!kept.exists());
     assert!(files(&place.path("killed")) == files(&place.path("whole")), "some file differs");
@@ -304,7 +304,7 @@ fn a_sweep_does_not_mix_with_another_and_bad_values_are_found_first() {
     let place = place();
     place.put("swept.unfinished.jsonl", "{\"program\":\"nodecast\",\"question\":{}}\n");
     let (_, err, code) = place.nodecast(&[&SWEEP[..], &["--out", "swept"]].concat());
-    assert!(code == Some(2) && err.contains("holds simulations of another sweep"), "{err}");
+    assert!(code == Some(2) && err.contains("holds results of a different sweep"), "{err}");
     for (set, words) in [
         ("durations=1h", "unknown key `durations`"),
         ("NodePool[other].spec.weight=1", "no NodePool of the manifests is called `other`"),

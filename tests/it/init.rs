@@ -109,7 +109,7 @@ fn nothing_is_overwritten_unless_it_is_asked_for() {
     place.put("mine/notes.txt", "mine too");
     let (out, err, code) = place.nodecast(&["init", "mine"]);
     assert_eq!((out.as_str(), code), ("", Some(2)));
-    assert!(err.contains("`mine/workloads.yaml` exists and is not overwritten") && err.contains("--force"), "{err}");
+    assert!(err.contains("`mine/workloads.yaml` already exists") && err.contains("--force"), "{err}");
     assert_eq!(fs::read_dir(place.path("mine")).unwrap().count(), 2, "nothing half-written");
     let (_, err, code) = place.nodecast(&["init", "mine", "--force"]);
     assert_eq!(code, Some(0), "{err}");

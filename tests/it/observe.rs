@@ -169,7 +169,7 @@ fn an_observation_alone_and_two_of_them_are_no_scenario() {
     let (_, err, code) = place.nodecast(&["init", "shop", "--from", "own"]);
     assert!(code == Some(2) && err.contains("an observation has no manifests"), "{err}");
     let (_, err, code) = place.nodecast(&["init", "shop", "--from", "cluster.yaml", "--from", "own", "--from", "own"]);
-    assert!(code == Some(2) && err.contains("is a second observation"), "{err}");
+    assert!(code == Some(2) && err.contains("only one observation can be used"), "{err}");
     assert!(!place.path("shop").exists());
 }
 

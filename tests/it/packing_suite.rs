@@ -133,7 +133,7 @@ fn a_policy_may_pack_cost_aware_under_releases_whose_rules_are_known() {
     assert!(out.contains("policy cheaper"), "{out}");
     let (_, err, code) = place.nodecast(&["run", "eks/old.yaml", "--policy", "cheaper", "--out", "old"]);
     assert_eq!(code, Some(2), "{err}");
-    assert!(err.contains("does not know the rules of Karpenter v0.6.3"), "{err}");
+    assert!(err.contains("does not support Karpenter v0.6.3"), "{err}");
 }
 
 #[test]

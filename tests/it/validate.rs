@@ -202,7 +202,7 @@ fn strict_allows_no_warning() {
     let (_, err, code) = place.nodecast(&["validate", "--strict", "scenario.yaml"]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     let (out, err, code) = place.nodecast(&["validate", "--strict", "scenario.yaml", "policies.yaml"]);
-    assert_eq!((err.as_str(), code), ("1 warning, and --strict allows none\n", Some(1)), "{out}");
+    assert_eq!((err.as_str(), code), ("1 warning; --strict treats warnings as failures\n", Some(1)), "{out}");
 }
 
 #[test]

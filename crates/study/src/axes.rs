@@ -66,12 +66,12 @@ pub enum AxisError {
     TooMany(String),
 }
 
-/// How settings are drawn.
+/// Sampling method.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sampling {
-    /// Each value of its own.
+    /// Draw each value independently.
     Random,
-    /// Every axis is cut into as many equal parts as there are settings, and each part is used once.
+    /// Divide each axis into N equal parts and use each part once.
     LatinHypercube,
 }
 

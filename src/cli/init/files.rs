@@ -12,11 +12,11 @@ use crate::scenario::draft::Draft;
 /// A file that would be overwritten, or a directory that cannot be one.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum Taken {
-    #[error("`{0}` exists and is not overwritten")]
-    #[diagnostic(help("name another directory, or overwrite the file with --force"))]
+    #[error("`{0}` already exists")]
+    #[diagnostic(help("choose another directory, or use --force to overwrite"))]
     File(String),
     #[error("`{0}` is not a directory")]
-    #[diagnostic(help("name a directory; it is made if it is missing"))]
+    #[diagnostic(help("pass a directory; it is created if missing"))]
     Directory(String),
 }
 

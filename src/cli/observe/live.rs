@@ -21,33 +21,33 @@ use crate::scenario::ScenarioError;
 /// Whom to ask, and how.
 #[derive(clap::Args, Debug)]
 pub(super) struct Asking {
-    /// The address of a Prometheus, or of what answers like one, with its prefix: http://localhost:9090
+    /// URL of Prometheus or a compatible server, including any path prefix, for example http://localhost:9090
     #[arg(long, value_name = "URL", conflicts_with = "answers")]
     prometheus: Option<String>,
-    /// How long the window is
+    /// Length of the window
     #[arg(long, value_name = "DURATION", default_value = "7d", conflicts_with = "answers")]
     window: SimDuration,
-    /// The end of the window [default: the last whole hour]
+    /// End of the window [default: the last full hour]
     #[arg(long, value_name = "TIME", value_parser = second, conflicts_with = "answers")]
     to: Option<i64>,
     #[command(flatten)]
     question: Question,
-    /// A file with a bearer token
+    /// File containing a bearer token
     #[arg(long, value_name = "FILE", conflicts_with = "basic_file")]
     bearer_file: Option<PathBuf>,
-    /// A file with user:password
+    /// File containing user:password for basic authentication
     #[arg(long, value_name = "FILE")]
     basic_file: Option<PathBuf>,
-    /// A header, whose value a file holds: X-Scope-OrgID=tenant.txt
+    /// HTTP header with its value read from a file: X-Scope-OrgID=tenant.txt
     #[arg(long, value_name = "NAME=FILE", value_parser = pair)]
     header: Vec<(String, String)>,
-    /// A parameter of every query: dedup=true for Thanos, nocache=1 for VictoriaMetrics
+    /// Extra query parameter: dedup=true for Thanos, nocache=1 for VictoriaMetrics
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair)]
     param: Vec<(String, String)>,
-    /// A file with the certificates (PEM) of those who vouch for the server, in place of the usual ones
+    /// PEM file of CA certificates to trust instead of the built-in ones
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
-    /// How long one answer may take
+    /// Timeout per query
     #[arg(long, value_name = "DURATION", default_value = "2m")]
     timeout: SimDuration,
 }
@@ -101,12 +101,12 @@ fn window(arguments: &Asking, folder: &Path) -> Result<Plan, Failure> {
             return Ok(Plan::of_window(from, to)?);
         }
         return Err(ScenarioError::new(format!(
-            "{} holds answers of {}, not of {}",
+            "{} holds responses for {}, not for {}",
             folder.display(),
             SimDuration::from_secs(to - from),
             arguments.window
         ))
-        .help("name another --out, or delete this one")
+        .help("choose another --out, or delete this directory")
         .into());
     }
     plan_of_window(arguments.window, arguments.to, now())

@@ -6,23 +6,23 @@ use crate::domain::SimDuration;
 use crate::program::Failure;
 use crate::program::observe::plan_of_window;
 
-/// Print what a Prometheus would be asked, as a script of curl calls, or as JSON
+/// Print the Prometheus queries as a curl script or as JSON
 ///
-/// The script makes a folder `answers` that `nodecast observe --answers answers --out DIR` reads. Run again, it asks what is missing.
+/// The script saves responses in `answers/` for `nodecast observe --answers answers --out DIR`. Run it again to fetch what is missing.
 #[derive(clap::Args, Debug)]
 pub(super) struct QueriesArguments {
-    /// The begin of the window
+    /// Start of the window
     #[arg(long, value_name = "TIME", value_parser = second, requires = "to")]
     from: Option<i64>,
-    /// The end of the window [default: the last whole hour]
+    /// End of the window [default: the last full hour]
     #[arg(long, value_name = "TIME", value_parser = second)]
     to: Option<i64>,
-    /// How long the window is, in place of its begin
+    /// Length of the window, instead of its start
     #[arg(long, value_name = "DURATION", default_value = "7d", conflicts_with = "from")]
     window: SimDuration,
     #[command(flatten)]
     question: Question,
-    /// What to print: a script for a POSIX shell, or the list as JSON
+    /// Output format: a POSIX shell script, or the query list as JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }

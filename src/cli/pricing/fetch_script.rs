@@ -11,12 +11,13 @@ use crate::report::pricing::FetchScript;
 use crate::scenario::Limits;
 use crate::simulation::{resolve, usable_types};
 
-/// Print the AWS CLI commands that fetch AWS's prices for the types that a scenario can use
+/// Print AWS CLI commands that fetch current prices for the instance types a scenario can use
 ///
-/// The script asks for exactly the instance types that the scenario's NodePools and node groups admit under any of its policies, and brings the answers in with `nodecast pricing import`.
+/// The script fetches only the instance types that the scenario's NodePools and node groups allow under any policy, then runs `nodecast
+/// pricing import`.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario; without it all types of the region are asked for
+    /// Scenario file; without it, the script fetches every type in the region
     #[arg(value_name = "SCENARIO")]
     scenario: Option<PathBuf>,
     /// The region, for example us-east-1; that of the scenario if there is one

@@ -11,12 +11,13 @@ use crate::program::Failure;
 use crate::report::OutputError;
 use crate::report::pricing::{check_import, import_account, write_import};
 
-/// Bring in prices that the AWS CLI printed, or prices by contract, as a directory for --pricing-data
+/// Import AWS CLI price output or contract prices into a directory for --pricing-data
 ///
 /// Reads the JSON of `aws pricing get-products --service-code AmazonEC2`, `aws ec2 describe-spot-price-history`,
 /// `aws ec2 describe-instance-types` and `aws ec2 describe-instance-type-offerings`, and tables of prices by contract (CSV
-/// with the columns region, instance_type, price, as_of), in any order; which a file is shows in what it holds. Takes what is for Linux on shared hardware, lays it over the built-in data, and says what it took
-/// and what it left out. The directory is replaced as a whole, but only if an import made it and nobody changed it.
+/// with the columns region, instance_type, price, as_of), in any order; file types are detected from their content. Imports Linux
+/// shared-tenancy prices on top of the built-in data and reports what it used and what it skipped. Replaces the output directory, but only
+/// if a previous import created it and it is unmodified.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// The directory to make
@@ -25,7 +26,7 @@ pub(super) struct Arguments {
     /// The files to read
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The largest file that is read
+    /// Maximum input file size
     #[arg(long, value_name = "QUANTITY", default_value = "256Mi")]
     max_file_size: Quantity,
 }

@@ -23,28 +23,28 @@ pub(super) struct Arguments {
     /// Only this architecture
     #[arg(long, value_enum)]
     arch: Option<Architecture>,
-    /// At least so many vCPUs
+    /// Minimum vCPUs
     #[arg(long, value_name = "N")]
     min_vcpu: Option<u32>,
-    /// At most so many vCPUs
+    /// Maximum vCPUs
     #[arg(long, value_name = "N")]
     max_vcpu: Option<u32>,
-    /// At least so much memory, for example 8Gi
+    /// Minimum memory, for example 8Gi
     #[arg(long, value_name = "QUANTITY")]
     min_memory: Option<Quantity>,
-    /// Only types with graphics processors
+    /// Only GPU instance types
     #[arg(long)]
     gpu: bool,
     /// The order
     #[arg(long, value_enum, default_value = "name")]
     sort: Sort,
-    /// Only the first so many
+    /// Maximum rows
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// What to print: a table for people, or JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
 }
@@ -59,9 +59,9 @@ enum Architecture {
 /// The order of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Sort {
-    /// By family, within it from small to large.
+    /// By family, then by size
     Name,
-    /// By On-Demand price, the cheapest first.
+    /// By On-Demand price, cheapest first
     Price,
     /// By the cheapest Spot price, the cheapest first.
     Spot,
@@ -116,6 +116,6 @@ fn check_family(arguments: &Arguments, region: &Region) -> Result<(), Failure> {
         region: region.name.as_str(),
         given: given.clone(),
         nearest: nearest(given, families()),
-        elsewhere: "a family is what stands before the dot: m7g of m7g.xlarge".to_owned(),
+        elsewhere: "the family is the part before the dot: m7g in m7g.xlarge".to_owned(),
     }))
 }

@@ -8,7 +8,7 @@ use crate::domain::{KarpenterVersion, Symbol};
 use crate::program::{Failure, Prices};
 use crate::report::pricing::TypeSheet;
 
-/// Show everything known of one instance type: hardware, what its nodes offer to pods, prices by zone
+/// Show one instance type: hardware, allocatable resources, and prices by zone
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// The instance type, for example m7g.xlarge
@@ -17,13 +17,13 @@ pub(super) struct Arguments {
     /// The region, for example us-east-1
     #[arg(long)]
     region: String,
-    /// The Karpenter release whose expectations are shown
+    /// Karpenter version whose estimates to show
     #[arg(long, value_name = "VERSION", default_value_t)]
     karpenter: KarpenterVersion,
     /// What to print: a table for people, or JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
 }

@@ -31,15 +31,14 @@ const BEYOND: f64 = 1.5;
 /// What to read of bills.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct BillRequest {
-    /// A bill of the judged time, to set beside the simulated one: a report of cost and usage or FOCUS, as CSV, gzip'd or Parquet;
-    /// may be given several times
+    /// Bill for the evaluated period, to compare with the simulated bill: AWS Cost and Usage Report or FOCUS export, as CSV, gzip, or
+    /// Parquet. Repeatable
     #[arg(long = "bill", value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The cluster's name as the bill's tags and ARNs have it [default: the name by
-    /// which an observation chose its series, or the scenario's]
+    /// Cluster name in the bill's tags and ARNs [default: the name the observation was selected by, or the scenario's]
     #[arg(long, value_name = "NAME", requires = "files")]
     pub cluster: Option<String>,
-    /// A share of lines of the bill that name no cluster, by usage type, for example nat=100%
+    /// Share of unattributed bill lines to assign to this cluster, by usage type, for example nat=100%
     #[arg(long = "share", value_name = "TYPE=PERCENT", requires = "files")]
     pub shares: Vec<String>,
 }
@@ -174,7 +173,7 @@ fn one_account_of_charges(tables: &[(&Path, LinesRead)]) -> Result<(), Failure> 
                 InputError::new(format!(
                     "{one} and {other} are of the same time in two formats: every charge would count twice"
                 ))
-                .help("give one of them"),
+                .help("use only one of them"),
             ));
         }
     }

@@ -243,7 +243,7 @@ async fn answer(request: Request<Incoming>, site: Site<'_, '_>) -> Response<Repl
         return to(&address);
     }
     let Some(place) = site.guard.admit(shown).map(str::to_owned) else {
-        return refusal(StatusCode::FORBIDDEN, "open the address that `nodecast studio` printed, whole");
+        return refusal(StatusCode::FORBIDDEN, "open the full URL that `nodecast studio` printed");
     };
     let query = request.uri().query().unwrap_or_default().to_owned();
     match (request.method().clone(), place.as_str()) {
@@ -263,9 +263,9 @@ async fn answer(request: Request<Incoming>, site: Site<'_, '_>) -> Response<Repl
             Err(refused) => refused,
         },
         (_, "" | "replay" | "report" | "run" | "write") => {
-            refusal(StatusCode::METHOD_NOT_ALLOWED, "this address takes another method")
+            refusal(StatusCode::METHOD_NOT_ALLOWED, "method not allowed")
         }
-        _ => refusal(StatusCode::NOT_FOUND, "there is nothing here"),
+        _ => refusal(StatusCode::NOT_FOUND, "not found"),
     }
 }
 
@@ -275,9 +275,9 @@ async fn body<T: DeserializeOwned>(request: Request<Incoming>) -> Result<T, Resp
     let bytes = match whole {
         Ok(Ok(whole)) => whole.to_bytes(),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, "this is more than a page sends"));
+            return Err(refusal(StatusCode::PAYLOAD_TOO_LARGE, "request too large"));
         }
-        Ok(Err(_)) => return Err(refusal(StatusCode::BAD_REQUEST, "what was sent cannot be read to its end")),
+        Ok(Err(_)) => return Err(refusal(StatusCode::BAD_REQUEST, "incomplete request body")),
         Err(_) => return Err(refusal(StatusCode::REQUEST_TIMEOUT, "what was announced did not come")),
     };
     serde_json::from_slice(&bytes).map_err(|error| refusal(StatusCode::BAD_REQUEST, &error.to_string()))
@@ -316,7 +316,7 @@ async fn report(query: &str, site: Site<'_, '_>) -> Response<Reply> {
 }
 
 fn busy() -> Response<Reply> {
-    refusal(StatusCode::SERVICE_UNAVAILABLE, "too much is asked for at once: try again")
+    refusal(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; try again")
 }
 
 /// What `%7B` and the like stand for.

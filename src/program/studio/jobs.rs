@@ -283,7 +283,9 @@ impl Pool {
         while let Some((job, cell)) = self.next() {
             // A mistake of this program in one state is no reason to end it for all others.
             if catch_unwind(AssertUnwindSafe(|| job.run(session, cell))).is_err() {
-                job.fail("the simulation ended with a mistake of nodecast's own, which is told where it was started");
+                job.fail(
+                    "the simulation failed because of a bug in nodecast; see the terminal where you started studio",
+                );
             }
         }
     }

@@ -57,12 +57,12 @@ fn about(session: &Session) -> Value {
 /// The reports of today and of a state beside each other, their replays going together. `query` is the state as `report` takes it.
 pub(super) fn side_by_side(session: &Session, query: &str) -> String {
     let mut page = Html::new();
-    let title = format!("{}, replayed beside today", session.scenario.name);
+    let title = format!("{}: replay compared with today", session.scenario.name);
     served_head(&mut page, &title, &[STYLE, BESIDE_STYLE], &[BESIDE_SCRIPT]);
     page.element("h1", &title);
     page.element(
         "p class=\"note\"",
-        "Both with the first seed: the same load, the same Spot market. Whatever is moved in one replay moves in the other.",
+        "Both use the first seed, so load and Spot market are identical. The two replays move together.",
     );
     page.raw("<div class=\"beside\">\n");
     for (name, query) in [("Today", "values=%7B%7D"), ("Changed", query)] {

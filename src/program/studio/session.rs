@@ -31,19 +31,19 @@ pub struct Request {
     /// The policy to start from [default: the scenario's first]
     #[arg(long, value_name = "NAME", visible_alias = "policies")]
     pub policy: Option<String>,
-    /// The first seed [default: the scenario's]
+    /// First seed [default: the scenario's `seed`]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     pub seed: Option<u64>,
-    /// How many successive seeds each state is simulated with in the end
+    /// Number of seeds to simulate each state with eventually
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=200))]
     pub replications: u32,
     /// What is changed first, today as the page knows it; options that state changes are read apart.
     #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// The folder that the page writes policies into [default: the scenario's name with -studio, here]
+    /// Directory for policies saved from the page [default: ./<scenario name>-studio]
     #[arg(long = "write", value_name = "DIR")]
     pub folder: Option<PathBuf>,
-    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)
     #[arg(long, value_name = "DIR")]
     pub pricing_data: Option<PathBuf>,
 }

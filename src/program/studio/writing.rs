@@ -48,7 +48,7 @@ impl Session {
     /// Why it cannot be done, for people.
     pub(super) fn write(&self, entries: &[Entry]) -> Result<Value, String> {
         if entries.is_empty() || entries.len() > ENTRIES_MAX {
-            return Err(format!("from one to {ENTRIES_MAX} states can be written at once"));
+            return Err(format!("you can save 1 to {ENTRIES_MAX} states at once"));
         }
         let mut taken: Vec<String> = self.scenario.policies.iter().map(|policy| policy.name.clone()).collect();
         taken.push("scenario".to_owned());
@@ -57,7 +57,7 @@ impl Session {
         for entry in entries {
             let (setting, _) = self.setting(&entry.values)?;
             if setting.is_empty() {
-                return Err(format!("`{}` is as today: there is nothing to write", shown(&entry.name)));
+                return Err(format!("`{}` is identical to today; nothing to save", shown(&entry.name)));
             }
             let policy = free_name(&entry.name, &taken);
             taken.push(policy.clone());

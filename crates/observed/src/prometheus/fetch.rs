@@ -144,7 +144,7 @@ fn begun(list: &QueryList, folder: &Path) -> Result<QueryList, InputError> {
         return Ok(list.clone());
     }
     Err(InputError::new(format!("{} holds answers to other questions", folder.display()))
-        .help("name another --out, or delete this one"))
+        .help("choose another --out, or delete this directory"))
 }
 
 /// How often a question was cut in two, as its name shows.

@@ -16,13 +16,13 @@ pub struct Selection {
     pub family: Option<Symbol>,
     /// Only this architecture.
     pub arch: Option<Symbol>,
-    /// At least so many vCPUs.
+    /// Minimum vCPUs.
     pub min_vcpus: Option<u32>,
-    /// At most so many vCPUs.
+    /// Maximum vCPUs.
     pub max_vcpus: Option<u32>,
-    /// At least so many bytes of memory.
+    /// Minimum memory in bytes.
     pub min_memory_bytes: Option<i64>,
-    /// Only types with graphics processors.
+    /// Only GPU instance types.
     pub with_gpu: bool,
 }
 
@@ -42,9 +42,9 @@ impl Selection {
 /// The order of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SortBy {
-    /// By family, within it from small to large.
+    /// By family, then by size.
     Name,
-    /// By On-Demand price, the cheapest first, those without one last.
+    /// By On-Demand price, cheapest first; types without a price last.
     OnDemandPrice,
     /// By the cheapest Spot price, the cheapest first, those without one last.
     SpotPrice,

@@ -229,7 +229,7 @@ fn check_packer(
     if !policy.packer.knows(versions.karpenter) {
         let release = versions.karpenter;
         return Err(reader
-            .error(node.at, format!("the cost-aware packer does not know the rules of Karpenter {release}"))
+            .error(node.at, format!("the cost-aware packer does not support Karpenter {release}"))
             .because("would pack by other rules")
             .help("use `versions: { karpenter: v0.16 }` or a later one"));
     }

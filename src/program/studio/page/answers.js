@@ -10,7 +10,7 @@ const QUESTIONS = {
   unavailable_pod_minutes: "Replicas missing",
   evictions: "Pods evicted",
 };
-const SAYS = { better: "better", worse: "worse", unsure: "seeds disagree", same: "as today", other: "" };
+const SAYS = { better: "better", worse: "worse", unsure: "not significant", same: "no change", other: "" };
 
 const unitOf = (name) => (name === "unavailable_pod_minutes" ? "\u00a0pod-min" : name === "evictions" ? "\u00a0pods" : "");
 const say = (name, text) => (text === "\u2013" ? text : unbroken(text) + unitOf(name));
@@ -18,7 +18,7 @@ const say = (name, text) => (text === "\u2013" ? text : unbroken(text) + unitOf(
 /** A big number against today's. */
 function numberCard(line, seeds) {
   const own = (kind, text, more) => element("p", { class: `${kind} ${more ?? ""}` }, text);
-  const change = line.verdict === "same" ? "as today" : [line.difference ? say(line.name, line.difference) : "", line.relative ? `(${unbroken(line.relative)})` : ""].filter(Boolean).join(" ");
+  const change = line.verdict === "same" ? "no change" : [line.difference ? say(line.name, line.difference) : "", line.relative ? `(${unbroken(line.relative)})` : ""].filter(Boolean).join(" ");
   const doubt = line.verdict === "unsure" ? ": may be none" : "";
   const spread = line.verdict === "same" ? "" : line.spread ? unbroken(line.spread) + doubt : "one seed";
   const card = element(
@@ -79,7 +79,7 @@ function showTables(held) {
     own.dataset.seed = row.seed;
     own.dataset.values = JSON.stringify(row.own.map((one) => one.value));
   });
-  const parts = [part("figures", "All figures", figures), part("seeds", "Seed by seed", seeds)];
+  const parts = [part("figures", "All metrics", figures), part("seeds", "By seed", seeds)];
   if (held.objectives.length > 0) {
     const met = ([own, all]) => `${own} of ${all}`;
     tables.replaceChildren(element("h2", {}, "Objectives, met by seeds"), table(["", "Today", "Changed"], held.objectives.map((own) => [sentence(own.name), met(own.today), met(own.own)])), ...parts);
@@ -165,7 +165,7 @@ function showWritten(answer) {
   const place = document.getElementById("written");
   place.hidden = false;
   place.classList.toggle("refused", Boolean(answer.why));
-  if (answer.why) return place.replaceChildren(element("h2", {}, "Not written"), element("pre", {}, answer.why));
+  if (answer.why) return place.replaceChildren(element("h2", {}, "Export failed"), element("pre", {}, answer.why));
   const objects = counted(answer.objects, "changed object", "changed objects");
   const policies = answer.policies.length === 1 ? `policy ${answer.policies[0]}` : `policies ${answer.policies.join(", ")}`;
   place.replaceChildren(

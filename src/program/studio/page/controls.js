@@ -13,7 +13,7 @@ function slider(control) {
   const output = element("output", { for: name });
   const today = todayIndex(control);
   const share = last > 0 ? today / last : 0;
-  const mark = element("button", { type: "button", class: "mark-today", tabindex: -1, title: "Back to today's value" }, `today ${control.stops[today].label}`);
+  const mark = element("button", { type: "button", class: "mark-today", tabindex: -1, title: "Reset to today's value" }, `today ${control.stops[today].label}`);
   const tick = element("span", { class: "tick-today", "aria-hidden": "true" });
   // The thumb's middle is half its width from either end; words stay within the track.
   tick.style.left = mark.style.left = `calc(${(share * 100).toFixed(2)}% + ${(8 - share * 16).toFixed(1)}px)`;
@@ -94,8 +94,8 @@ function drawControls() {
     place.append(details);
     if (members.some((own) => own.circumstance)) details.append(sameSwitch());
   }
-  if (groups.size > 0) place.prepend(element("p", { class: "note" }, "Marked or underlined: as it is today."));
-  if (groups.size === 0) place.append(element("p", { class: "note" }, "Nothing of this scenario can be moved: it has no NodePools, node groups, autoscalers or load that the page knows how to change."));
+  if (groups.size > 0) place.prepend(element("p", { class: "note" }, "Today's values are marked or underlined."));
+  if (groups.size === 0) place.append(element("p", { class: "note" }, "There is nothing to adjust in this scenario: it has no NodePools, node groups, autoscalers, or load that the page can change."));
 }
 
 /** Whether today meets the same load and faults. */

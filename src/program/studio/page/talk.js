@@ -92,7 +92,7 @@ function take(name, value, state) {
 function showProgress(held, state) {
   const bar = element("span", { class: "bar", "aria-hidden": "true" }, element("span", { style: `width:${(held.seeds / held.planned) * 100}%` }));
   const first = document.body.dataset.firstMs === undefined ? "" : `, first answer after ${document.body.dataset.firstMs}\u00a0ms`;
-  const against = moved.size === 0 ? "as it is today" : sameCircumstances ? "against today's settings under the same load and faults" : "against today";
+  const against = moved.size === 0 ? "as it is today" : sameCircumstances ? "compared with today's settings under the same load and faults" : "against today";
   statusLine.classList.remove("failed");
   statusLine.replaceChildren(bar, `${held.seeds} of ${counted(held.planned, "seed", "seeds")}, ${against}, seed by seed${first}`);
   state.shown = true;
@@ -107,8 +107,8 @@ function showFailure(why) {
 function showLinks() {
   const values = encodeURIComponent(JSON.stringify(plainState(moved)));
   const link = (path, text) => element("a", { href: path, target: "_blank", rel: "noreferrer" }, text);
-  const report = link(`report?values=${values}`, "Whole report of the first seed");
-  const links = moved.size > 0 ? [link(`replay?values=${values}`, "Replay beside today"), report] : [report];
+  const report = link(`report?values=${values}`, "Full report for the first seed");
+  const links = moved.size > 0 ? [link(`replay?values=${values}`, "Replay next to today"), report] : [report];
   document.getElementById("more").replaceChildren(...links);
 }
 
