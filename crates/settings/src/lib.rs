@@ -592,22 +592,22 @@ pub struct QueueSpec {
     pub messages: Option<OpenRequests>,
 }
 
-/// What a queue is.
+/// The system that a queue belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum QueueKind {
-    /// An SQS queue.
-    Sqs,
-    /// A Kafka topic with one consumer group.
-    Kafka {
-        /// Its partitions.
-        partitions: u32,
-        /// The group.
-        group: String,
-    },
-    /// A RabbitMQ queue.
-    RabbitMq,
-    /// A Redis list.
-    Redis,
+pub struct QueueKind {
+    /// Its word, as the scaler that reads it has it.
+    pub system: &'static str,
+    /// Kafka only.
+    pub topic: Option<KafkaTopic>,
+}
+
+/// A Kafka topic with one consumer group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KafkaTopic {
+    /// Its partitions.
+    pub partitions: u32,
+    /// The group.
+    pub group: String,
 }
 
 impl WorkloadTimes {

@@ -19,8 +19,8 @@ use crate::domain::{Currency, NodeId, Quantity, SimDuration, SimTime, Symbol, Wo
 use crate::load::{RequestModel, WorkQueue};
 use crate::world::record::{ControllerLoop, ControllerLoops, Record};
 use nodecast_karpenter::release::Behaviour;
+use nodecast_settings::Calibrated;
 use nodecast_settings::lints::outcome;
-use nodecast_settings::{Calibrated, QueueKind};
 use nodecast_settings::{Caveats, PolicyVariant, Scenario};
 use nodecast_world::outcome::{
     About, InputHash, Objectives, Objects, Outcome, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
@@ -385,12 +385,7 @@ fn queues(context: &mut Context<'_>, end: SimTime) -> Vec<QueueSummary> {
         let history = queue.history();
         QueueSummary {
             name: plan.spec.name.clone(),
-            kind: match plan.spec.kind {
-                QueueKind::Sqs => "sqs",
-                QueueKind::Kafka { .. } => "kafka",
-                QueueKind::RabbitMq => "rabbitmq",
-                QueueKind::Redis => "redis",
-            },
+            kind: plan.spec.kind.system,
             workload: plan.spec.workload,
             arrived: history.arrived,
             processed: history.processed,
