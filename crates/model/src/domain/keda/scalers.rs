@@ -145,6 +145,14 @@ const SCALERS: &[Scaler] = &[
         read: redis,
     },
     Scaler {
+        types: &["activemq"],
+        value: Origin::Queues("activemq"),
+        target: (&["targetQueueSize"], Some(10)),
+        keys: "destinationName targetQueueSize activationTargetQueueSize restAPITemplate",
+        without_effect: "managementEndpoint brokerName username password corsHeader",
+        read: active_mq,
+    },
+    Scaler {
         types: &["kubernetes-workload"],
         value: Origin::Cluster,
         target: (USUAL, None),
@@ -160,7 +168,6 @@ const SCALERS: &[Scaler] = &[
         without_effect: "",
         read: external,
     },
-    stated(&["activemq"], &["targetQueueSize"], Some(10)),
     stated(&["apache-iggy"], &["lagThreshold"], Some(10)),
     stated(&["arangodb"], &["queryValue"], None),
     stated(&["artemis-queue"], &["queueLength"], Some(10)),
@@ -264,6 +271,23 @@ fn sqs(metadata: &Metadata<'_>) -> Result<TriggerSource, TriggerProblem> {
 fn redis(metadata: &Metadata<'_>) -> Result<TriggerSource, TriggerProblem> {
     let list = metadata.required("listName")?;
     Ok(metadata.queue("redis", list, metadata.whole_target()?, (false, false)))
+}
+
+/// `QueueSize` of a queue of ActiveMQ, with what consumers have not acknowledged.
+///
+/// Source: KEDA 2.20 `pkg/scalers/activemq_scaler.go`, `Validate` and `getQueueMessageCount`; ActiveMQ `DestinationViewMBean.getQueueSize`.
+fn active_mq(metadata: &Metadata<'_>) -> Result<TriggerSource, TriggerProblem> {
+    const NAME: &str = "destinationName";
+    let name = if let Some(template) = metadata.text("restAPITemplate") {
+        let mut parts = template.split([',', '/']).filter_map(|part| part.strip_prefix("destinationName="));
+        parts.next().filter(|name| !name.is_empty()).ok_or(TriggerProblem::Missing(NAME))?
+    } else {
+        metadata.required("managementEndpoint")?;
+        let name = metadata.required(NAME)?;
+        metadata.required("brokerName")?;
+        name
+    };
+    Ok(metadata.queue("activemq", name, metadata.whole_target()?, (true, false)))
 }
 
 /// Its metric has the name of its object's namespace.
