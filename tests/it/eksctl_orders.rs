@@ -121,6 +121,27 @@ fn extended_support_adds_to_the_tier() {
 }
 
 #[test]
+fn tier_changes_during_a_run() {
+    let steps = "timeline:\n  - { at: 55m, control_plane_tier: xl }\n  - { at: 115m, control_plane_tier: standard }\n";
+    let folder = folder(GROUP, steps);
+    let outcome = run_file(&folder.path().join("scenario.yaml"));
+    let changed: Vec<String> = outcome
+        .record
+        .events
+        .iter()
+        .filter(|event| event.kind == nodecast::world::record::EventKind::ControlPlaneTierChanged)
+        .map(|event| format!("{} {}", event.at, event.message))
+        .collect();
+    assert_eq!(changed, ["01:00:00 xl", "02:00:00 standard"]);
+    let (items, _) = eks_items(GROUP, steps, THREE_HOURS);
+    assert!(items.contains(&("control plane tier".to_owned(), 1.65)), "{items:?}");
+    let old = format!("versions: {{ kubernetes: '1.27' }}\n{steps}");
+    let folder = self::folder(GROUP, &old);
+    let refused = nodecast::scenario::load(&folder.path().join("scenario.yaml")).unwrap_err().to_string();
+    assert!(refused.contains("the tier `xl` of the control plane with Kubernetes 1.27"), "{refused}");
+}
+
+#[test]
 fn release_without_known_dates_is_warned_of() {
     let of = |release: &str| eks_items(GROUP, &format!("versions: {{ kubernetes: '{release}' }}\n"), THREE_HOURS).1;
     let newest = of("1.37");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use nodecast_manifests::Manifests;
 use nodecast_model::domain::which::{ObjectKind, Which};
 use nodecast_model::domain::workload::ObjectName;
-use nodecast_model::domain::{KubernetesVersion, SimDuration, SimTime, Symbol};
+use nodecast_model::domain::{ControlPlaneTier, KubernetesVersion, SimDuration, SimTime, Symbol};
 
 /// Something done by hand.
 #[derive(Clone, PartialEq, Debug)]
@@ -57,6 +57,8 @@ pub enum Action {
     },
     /// The control plane is upgraded to this release.
     UpgradeControlPlane(KubernetesVersion),
+    /// EKS is asked for another tier of the control plane.
+    ChangeControlPlaneTier(ControlPlaneTier),
     /// `kubectl apply`: the objects appear, or change to this form.
     Apply(Arc<Manifests>),
 }

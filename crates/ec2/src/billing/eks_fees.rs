@@ -38,8 +38,8 @@ pub struct CapabilityFee {
 /// What a cluster orders of EKS.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EksOrders {
-    /// Tier of the control plane.
-    pub tier: ControlPlaneTier,
+    /// Tiers of the control plane, each from a time on, in order.
+    pub tiers: Vec<(SimTime, ControlPlaneTier)>,
     /// Capabilities of a ClusterConfig.
     pub capabilities: Vec<Capability>,
 }
@@ -104,25 +104,34 @@ pub fn hybrid_price(vcpus: u32) -> HourlyRate {
     HourlyRate::from_nanos(i64::try_from(month / i128::from(HOURS_PER_MONTH)).unwrap_or(i64::MAX))
 }
 
-/// Lines for the whole run.
+fn line(item: BillItem, (rate, quality): (HourlyRate, PriceQuality), (from, to): (SimTime, SimTime)) -> BillLine {
+    let billed = to - from;
+    BillLine { billed, rate, amount: charge(rate, billed), quality, ..blank(item, None, from, to) }
+}
+
+/// Lines for the tiers of the control plane, each by the second.
+fn tier_lines(fees: &EksFees, orders: &EksOrders, listed: &mut Listed, end: SimTime) -> Vec<BillLine> {
+    const ITEM: BillItem = BillItem::ControlPlaneTier;
+    let ends = orders.tiers.iter().skip(1).map(|own| own.0).chain([end]);
+    let spans = orders.tiers.iter().zip(ends).map(|(&(from, tier), to)| (tier, from, to.min(end)));
+    let mut lines = Vec::new();
+    for (tier, from, to) in spans.filter(|(tier, from, to)| tier.is_provisioned() && from < to) {
+        let Some((rate, quality)) = listed.everywhere(ITEM, fees.tier, tier_price(tier)) else { continue };
+        let second_hand = if quality == PriceQuality::Own { quality } else { PriceQuality::Assumed };
+        lines.push(line(ITEM, (rate, second_hand), (from, to)));
+    }
+    lines
+}
+
+/// Lines of a run that ends at `end`.
 pub(super) fn lines(
     fees: &EksFees,
     orders: &EksOrders,
     (region, listed): (&str, &mut Listed),
     end: SimTime,
 ) -> Vec<BillLine> {
-    let whole = end - SimTime::ZERO;
-    let line = |item, rate, quality| {
-        let amount = charge(rate, whole);
-        BillLine { billed: whole, rate, amount, quality, ..blank(item, None, SimTime::ZERO, end) }
-    };
-    let mut lines = Vec::new();
-    if orders.tier.is_provisioned()
-        && let Some((rate, quality)) = listed.everywhere(BillItem::ControlPlaneTier, fees.tier, tier_price(orders.tier))
-    {
-        let second_hand = if quality == PriceQuality::Own { quality } else { PriceQuality::Assumed };
-        lines.push(line(BillItem::ControlPlaneTier, rate, second_hand));
-    }
+    let line = |item, rate, quality| line(item, (rate, quality), (SimTime::ZERO, end));
+    let mut lines = tier_lines(fees, orders, listed, end);
     for capability in fees.ordered(orders) {
         let item = BillItem::Capability(capability.kind);
         let (base, each, quality) = capability_prices(capability.kind, region);
@@ -170,7 +179,7 @@ mod tests {
     #[test]
     fn tier_has_line_of_its_own() {
         let fees = EksFees::default();
-        let orders = |tier| EksOrders { tier, ..EksOrders::default() };
+        let orders = |tier| EksOrders { tiers: vec![(SimTime::ZERO, tier)], ..EksOrders::default() };
         assert!(amounts("us-east-1", &fees, &orders(ControlPlaneTier::Standard), 24).is_empty());
         let month =
             ControlPlaneTier::ALL.map(|tier| amounts("eu-west-1", &fees, &orders(tier), 730).pop().map(|own| own.1));
@@ -179,6 +188,14 @@ mod tests {
         let tier = BillItem::ControlPlaneTier;
         let day = amounts("us-east-1", &fees, &orders(ControlPlaneTier::Xl4), 24);
         assert_eq!(day, [(tier, "165.6000".to_owned(), PriceQuality::Assumed)]);
+        let hour = |hours: i64| SimTime::ZERO + SimDuration::from_secs(hours * 3_600);
+        let tiers = vec![
+            (hour(0), ControlPlaneTier::Xl),
+            (hour(2), ControlPlaneTier::Standard),
+            (hour(5), ControlPlaneTier::Xl2),
+        ];
+        let changed = amounts("us-east-1", &fees, &EksOrders { tiers, ..EksOrders::default() }, 6);
+        assert_eq!(changed.iter().map(|own| own.1.as_str()).collect::<Vec<_>>(), ["3.3000", "3.4000"]);
         assert!(amounts("cn-north-1", &fees, &orders(ControlPlaneTier::Xl4), 24).is_empty(), "no price in CNY");
     }
 

@@ -144,7 +144,12 @@ pub(super) fn support_dates(context: &Context<'_>, extended: &[(SimTime, SimTime
 pub(super) fn eks_orders(context: &Context<'_>) -> EksOrders {
     let policy = context.setup.policy;
     let capabilities = policy.manifests.cluster.as_ref().map(|cluster| cluster.capabilities.clone());
-    EksOrders { tier: policy.control_plane_tier, capabilities: capabilities.unwrap_or_default() }
+    let changes = context.setup.timeline.iter().filter_map(|step| match step.action {
+        Action::ChangeControlPlaneTier(tier) => Some((step.at, tier)),
+        _ => None,
+    });
+    let tiers = std::iter::once((SimTime::ZERO, policy.control_plane_tier)).chain(changes).collect();
+    EksOrders { tiers, capabilities: capabilities.unwrap_or_default() }
 }
 
 /// A warning about capabilities of a ClusterConfig, whose items are unknown.
