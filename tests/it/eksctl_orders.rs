@@ -68,12 +68,103 @@ fn nat_gateways_of_a_cluster_config_are_billed() {
     close(nat_per_hour(GROUP, stated), 0.4);
 }
 
+/// Costs of a run by item, for the items that EKS charges for.
+fn eks_items(cluster: &str, more: &str, when: &str) -> (Vec<(String, f64)>, Vec<String>) {
+    let folder = folder(cluster, more);
+    let path = folder.path().join("scenario.yaml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("start: 2026-09-07T00:00:00Z\nduration: 3h", when)).unwrap();
+    let outcome = run_file(&path);
+    let of_eks = |name: &str| {
+        ["control plane", "extended support", "capability", "hybrid nodes"].iter().any(|own| name.starts_with(own))
+    };
+    let parts = Summary::of(&outcome).cost.by_item;
+    let items = parts.iter().filter(|part| of_eks(&part.name));
+    let items = items.map(|part| (part.name.to_string(), (part.amount * 1e4).round() / 1e4)).collect();
+    (items, outcome.warnings.iter().map(ToString::to_string).collect())
+}
+
+const THREE_HOURS: &str = "start: 2026-09-07T00:00:00Z\nduration: 3h";
+
 #[test]
-fn provisioned_control_plane_is_warned_of() {
-    let tier = |tier: &str| warnings(&format!("controlPlaneScalingConfig: {{ tier: {tier} }}\n{GROUP}"), "");
-    let warning = tier("tier-4xl");
-    assert!(warning.contains("tier-4xl") && warning.contains("cost is too low"), "{warning}");
-    assert_eq!(tier("standard"), "");
+fn ordered_tier_is_billed() {
+    let order = format!("controlPlaneScalingConfig: {{ tier: tier-2xl }}\n{GROUP}");
+    assert_eq!(warnings(&order, ""), "");
+    let items = |more: &str| eks_items(&order, more, THREE_HOURS).0;
+    let has = |more: &str, name: &str, amount: f64| {
+        let items = items(more);
+        assert!(items.contains(&(name.to_owned(), amount)), "{name} {amount}: {items:?}");
+    };
+    has("", "control plane tier", 10.2);
+    has("", "control plane", 0.3);
+    has("ec2: { billing: { control_plane_tier: 3 } }\n", "control plane tier", 9.0);
+    has("cluster: { control_plane_tier: 8xl }\n", "control plane tier", 41.7);
+    assert_eq!(items("cluster: { control_plane_tier: standard }\n").len(), 1);
+    let unknown = warnings(&format!("controlPlaneScalingConfig: {{ tier: tier-ultra }}\n{GROUP}"), "");
+    assert!(unknown.contains("tier-ultra") && unknown.contains("cost is too low"), "{unknown}");
+}
+
+#[test]
+fn extended_support_adds_to_the_tier() {
+    let release = |more: &str| format!("versions: {{ kubernetes: '1.33' }}\n{more}");
+    let (items, warnings) = eks_items(GROUP, &release(""), "start: 2026-07-28T00:00:00Z\nduration: 2d");
+    let total: f64 = items.iter().map(|own| own.1).sum();
+    assert!((total - 16.8).abs() < 1e-6, "{items:?}");
+    assert!(warnings.iter().any(|text| text.contains("standard support for Kubernetes 1.33 ends")), "{warnings:?}");
+    let provisioned = release("cluster: { control_plane_tier: 4xl }\n");
+    let (items, warnings) = eks_items(GROUP, &provisioned, "start: 2026-08-10T00:00:00Z\nduration: 1d");
+    let amounts = [("control plane", 2.4), ("extended support", 12.0), ("control plane tier", 165.6)];
+    for (name, amount) in amounts {
+        assert!(items.contains(&(name.to_owned(), amount)), "{name}: {items:?}");
+    }
+    assert!(!warnings.iter().any(|text| text.contains("standard support")), "{warnings:?}");
+}
+
+#[test]
+fn tier_changes_during_a_run() {
+    let steps = "timeline:\n  - { at: 55m, control_plane_tier: xl }\n  - { at: 115m, control_plane_tier: standard }\n";
+    let folder = folder(GROUP, steps);
+    let outcome = run_file(&folder.path().join("scenario.yaml"));
+    let changed: Vec<String> = outcome
+        .record
+        .events
+        .iter()
+        .filter(|event| event.kind == nodecast::world::record::EventKind::ControlPlaneTierChanged)
+        .map(|event| format!("{} {}", event.at, event.message))
+        .collect();
+    assert_eq!(changed, ["01:00:00 xl", "02:00:00 standard"]);
+    let (items, _) = eks_items(GROUP, steps, THREE_HOURS);
+    assert!(items.contains(&("control plane tier".to_owned(), 1.65)), "{items:?}");
+    let old = format!("versions: {{ kubernetes: '1.27' }}\n{steps}");
+    let folder = self::folder(GROUP, &old);
+    let refused = nodecast::scenario::load(&folder.path().join("scenario.yaml")).unwrap_err().to_string();
+    assert!(refused.contains("the tier `xl` of the control plane with Kubernetes 1.27"), "{refused}");
+}
+
+#[test]
+fn release_without_known_dates_is_warned_of() {
+    let of = |release: &str| eks_items(GROUP, &format!("versions: {{ kubernetes: '{release}' }}\n"), THREE_HOURS).1;
+    let newest = of("1.37");
+    assert!(newest.iter().any(|text| text.contains("standard support for Kubernetes 1.37 is unknown")), "{newest:?}");
+    assert!(!of("1.36").iter().any(|text| text.contains("standard support")));
+}
+
+#[test]
+fn capabilities_and_hybrid_nodes_are_billed() {
+    let order = format!("capabilities: [{{ name: gitops, type: ARGOCD, roleArn: r }}]\n{GROUP}");
+    let (items, told) = eks_items(&order, "", THREE_HOURS);
+    assert!(items.contains(&("capability Argo CD".to_owned(), 0.0831)), "{items:?}");
+    assert!(told.iter().any(|text| text.contains("argocd without Applications")), "{told:?}");
+    assert!(told.iter().any(|text| text.contains("no price in eu-central-1 for EKS Capabilities")), "{told:?}");
+    let stated = "ec2: { billing: { capabilities: [{ type: kro, items: 30, per_hour: 0.005, per_item_hour: 0.0001 }], \
+                  hybrid_vcpus: 50 } }\n";
+    let (items, told) = eks_items(&order, stated, THREE_HOURS);
+    for (name, amount) in [("capability KRO", 0.024), ("hybrid nodes", 3.0)] {
+        assert!(items.contains(&(name.to_owned(), amount)), "{name}: {items:?}");
+    }
+    assert!(!told.iter().any(|text| text.contains("Capabilities")), "{told:?}");
+    let unknown = warnings(&format!("capabilities: [{{ name: x, type: FLUX }}]\n{GROUP}"), "");
+    assert!(unknown.contains("`FLUX` is unknown"), "{unknown}");
 }
 
 #[test]

@@ -128,6 +128,23 @@ fn rabbitmq_and_redis_read_what_they_would() {
 }
 
 #[test]
+fn activemq_counts_unacknowledged_messages() {
+    let queue = "queues:\n- {name: mail, kind: activemq, workload: worker, time_per_message: 2s, waiting: 100, messages: {constant: 10}}";
+    let by_name = "managementEndpoint: \"mq:8161\", brokerName: b, destinationName: mail, targetQueueSize: \"20\"";
+    let template = "http://mq/api/jolokia/read/org.apache.activemq:type=Broker,brokerName=b,destinationType=Queue,destinationName=mail/QueueSize";
+    for metadata in [by_name.to_owned(), format!("restAPITemplate: \"{template}\", targetQueueSize: \"20\"")] {
+        let spec = format!("  minReplicaCount: 1\n  triggers:\n  - {{type: activemq, metadata: {{{metadata}}}}}\n");
+        let outcome = run("30m", queue, &format!("{}{}", cluster(40), scaled_object(&spec)), &[]);
+        assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+        assert_eq!(outcome.record.metrics[0].name, "s0-activemq-mail");
+        assert_eq!(outcome.queues[0].kind, "activemq");
+        // Ten a second, two seconds each: twenty in flight.
+        let value = outcome.record.samples[30].metrics[0].value.unwrap() * 40.0;
+        assert!((value - 20.0).abs() < 1.0, "{value}");
+    }
+}
+
+#[test]
 fn a_trigger_without_a_queue_is_warned_of() {
     let outcome = run("2m", "", &format!("{}{}", cluster(1), scaled_object(SQS)), &[]);
     assert_eq!(

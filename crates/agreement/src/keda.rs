@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use nodecast_model::domain::cron::CronWindow;
 use nodecast_model::domain::hpa::{Behavior, MetricTarget, ScaleTargetRef};
 use nodecast_model::domain::keda::{
-    Fallback, FallbackBehavior, JobStrategy, ScaledJob, ScaledObject, ScalingAnnotations, ScalingModifiers, Trigger,
-    TriggerCalculation, TriggerMetricType, TriggerSource,
+    Fallback, FallbackBehavior, JobStrategy, Reads, ScaledJob, ScaledObject, ScalingAnnotations, ScalingModifiers,
+    Trigger, TriggerCalculation, TriggerMetricType, TriggerSource,
 };
 use nodecast_model::domain::labels::Labels;
 use nodecast_model::domain::pod::{PodPhase, PodSpec};
@@ -375,10 +375,8 @@ fn pending_case(input: &Value, expected: &Value) -> Result<(), String> {
 fn cron_case(input: &Value, expected: &Value) -> Result<(), String> {
     let fails = flag_or(expected, "error", false)?;
     let source = TriggerSource::read("cron", &metadata(input), None).map_err(|problem| problem.to_string());
-    let window = source.and_then(|source| match &source {
-        TriggerSource::Cron(cron) => {
-            Ok((CronWindow::new(cron).map_err(|problem| problem.to_string())?, source.clone()))
-        }
+    let window = source.and_then(|source| match &source.reads {
+        Reads::Cron(cron) => Ok((CronWindow::new(cron).map_err(|problem| problem.to_string())?, source.clone())),
         _ => Err("not a cron trigger".to_owned()),
     });
     let (window, source) = match window {
@@ -447,7 +445,7 @@ fn value_case(input: &Value, expected: &Value) -> Result<(), String> {
         },
         "kafka" => SourceReading::Partitions(&partitions),
         "rabbitmq" => SourceReading::Queues(&queues),
-        "redis" => SourceReading::Length(number("length")?),
+        "redis" => SourceReading::Messages { visible: number("length")?, in_flight: 0, delayed: 0 },
         "kubernetes-workload" if flag_or(input, "groupByNode", false)? => SourceReading::Count(number("nodes")?),
         "kubernetes-workload" => SourceReading::Count(number("matching_pods")?),
         "external" | "external-push" => SourceReading::Told {

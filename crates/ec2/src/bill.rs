@@ -1,7 +1,7 @@
 //! What EC2 and EKS charge for one run, line by line.
 
 use nodecast_model::catalog::PriceQuality;
-use nodecast_model::domain::{Currency, HourlyRate, Money, NodeId, SimDuration, SimTime, Symbol};
+use nodecast_model::domain::{Capability, Currency, HourlyRate, Money, NodeId, SimDuration, SimTime, Symbol};
 
 /// What a line of the bill is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -20,6 +20,12 @@ pub enum BillItem {
     ControlPlane,
     /// What EKS charges beside it once standard support of the Kubernetes release has ended.
     ExtendedSupport,
+    /// The tier of the control plane, in addition to the price of every cluster.
+    ControlPlaneTier,
+    /// An EKS Capability and its items.
+    Capability(Capability),
+    /// vCPUs of hybrid nodes.
+    HybridNodes,
     /// Reserved Instances, as far as they were used.
     ReservedInstances,
     /// A capacity reservation, as far as instances used it.
@@ -69,6 +75,11 @@ impl BillItem {
             Self::PublicIpv4 => "public IPv4",
             Self::ControlPlane => "control plane",
             Self::ExtendedSupport => "extended support",
+            Self::ControlPlaneTier => "control plane tier",
+            Self::Capability(Capability::ArgoCd) => "capability Argo CD",
+            Self::Capability(Capability::Ack) => "capability ACK",
+            Self::Capability(Capability::Kro) => "capability KRO",
+            Self::HybridNodes => "hybrid nodes",
             Self::ReservedInstances => "reserved instances",
             Self::CapacityReservation => "capacity reservation",
             Self::UnusedCapacityReservation => "unused capacity reservation",
@@ -96,6 +107,9 @@ impl BillItem {
             Self::RootVolume | Self::PersistentVolume => "ec2.billing.volume_per_month",
             Self::PublicIpv4 => "ec2.billing.public_ipv4",
             Self::ControlPlane => "ec2.billing.control_plane",
+            Self::ControlPlaneTier => "ec2.billing.control_plane_tier",
+            Self::Capability(_) => "ec2.billing.capabilities",
+            Self::HybridNodes => "ec2.billing.hybrid_vcpu_hour",
             Self::LoadBalancer => "ec2.billing.load_balancers.per_hour",
             Self::LoadBalancerCapacity => "ec2.billing.load_balancers.per_unit_hour",
             Self::NatGateway => "ec2.billing.nat_gateways.per_hour",

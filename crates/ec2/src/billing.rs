@@ -6,6 +6,7 @@
 
 pub mod balancers;
 pub mod disks;
+pub mod eks_fees;
 pub mod fargate;
 mod listed;
 pub mod management;
@@ -19,6 +20,7 @@ pub mod support;
 use std::collections::BTreeSet;
 
 use self::disks::{Disk, ListedVolumes};
+use self::eks_fees::EksOrders;
 pub use self::fargate::{FargatePod, FargatePrices};
 use self::listed::Listed;
 pub use self::management::{FeeShares, ManagedNodes};
@@ -53,6 +55,8 @@ pub struct Beside {
     pub disks: Vec<Disk>,
     /// The times for which the cluster's Kubernetes release is under EKS's extended support.
     pub extended: Vec<(SimTime, SimTime)>,
+    /// What the cluster orders of EKS.
+    pub eks: EksOrders,
     /// CPU that burstable nodes used beyond their credits, in millionths of a vCPU-hour, in order of node.
     pub surplus: Vec<(NodeId, i64)>,
     /// Nodes for whose management AWS takes a fee.
@@ -137,6 +141,7 @@ fn beside_compute(
     lines.extend(surplus(&beside.surplus, instances, listed, end));
     lines.extend(instances.iter().filter_map(|instance| public_address(ec2, instance, listed, end)));
     lines.extend(support::lines(billing.control_plane, &beside.extended, listed, end));
+    lines.extend(eks_fees::lines(&billing.eks, &beside.eks, (ec2.region().name.as_str(), listed), end));
     let on_fargate = beside.fargate.as_ref().map_or(&[][..], |(pods, _)| pods);
     lines.extend(network::lines((ec2, on_fargate), &billing.network, (&beside.traffic, listed), end));
     lines

@@ -40,6 +40,7 @@ static CLUSTER: Shape = Shape {
         "karpenter",
         "privateCluster",
         "controlPlaneScalingConfig",
+        "capabilities",
     ],
     without_effect: &[
         "cloudWatch",
@@ -58,7 +59,6 @@ static CLUSTER: Shape = Shape {
         ("outpost", "nodes run in the region"),
         ("remoteNetworkConfig", "hybrid nodes do not exist"),
         ("localZones", "nodes run in the availability zones of the region, whose prices and waits are others"),
-        ("capabilities", "EKS Capabilities are not billed: the cost is too low"),
         ("kubeAPIServerConfig", "the API server has EKS's default settings"),
         ("kubeControllerManagerConfig", "the controllers have EKS's default settings"),
         ("kubeSchedulerConfig", "pass a KubeSchedulerConfiguration among the manifests"),

@@ -7,14 +7,13 @@
 
 use super::common::{Metadata, instant, labels, metadata};
 use super::hpa::{behavior, int32};
-use super::keda_keys::METADATA_KEYS;
 use super::pod::OBJECT;
 use super::rollout::scaled_kind;
 use crate::lints;
 use nodecast_model::domain::cron::CronWindow;
 use nodecast_model::domain::hpa::ScaleTargetRef;
 use nodecast_model::domain::keda::{
-    Fallback, FallbackBehavior, OutsideTrigger, ScaledObject, ScalingAnnotations, ScalingModifiers, Trigger,
+    Fallback, FallbackBehavior, Reads, ScaledObject, Scaler, ScalingAnnotations, ScalingModifiers, Trigger,
     TriggerMetricType, TriggerProblem, TriggerSource,
 };
 use nodecast_model::domain::selector_text::parse_selector;
@@ -364,14 +363,14 @@ fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, Inpu
     let metadata_node = fields.get("metadata").unwrap_or(node);
     let source = source(reader, metadata_node, kind, &given, metric_type)?;
     warn_about_keys(reader, metadata_node, kind)?;
-    match &source {
-        TriggerSource::External { .. } => warn_about_target(reader, metadata_node)?,
-        TriggerSource::Outside(outside) => warn_about_outside(reader, type_node, metadata_node, outside),
+    match &source.reads {
+        Reads::External { .. } => warn_about_target(reader, metadata_node)?,
+        Reads::Outside => warn_about_outside(reader, type_node, metadata_node, &source),
         _ => {}
     }
     check_source(reader, metadata_node, &source)?;
     let use_cached_metrics = fields.optional("useCachedMetrics", |n, what| reader.truth(n, what))?.unwrap_or(false);
-    if use_cached_metrics && matches!(source, TriggerSource::Resource { .. } | TriggerSource::Cron(_)) {
+    if use_cached_metrics && matches!(source.reads, Reads::Resource { .. } | Reads::Cron(_)) {
         let at = fields.get("useCachedMetrics").map_or(node.at, |n| n.at);
         return Err(reader
             .error(at, format!("`useCachedMetrics` is not supported by triggers of the type `{kind}`"))
@@ -403,13 +402,13 @@ fn source(
         }
         read => read,
     };
-    if matches!(&read, Ok(TriggerSource::Kafka(kafka)) if kafka.topic.is_none()) && from_variable("topic") {
+    let has_every_topic =
+        |source: &TriggerSource| matches!(&source.reads, Reads::Kafka(kafka) if kafka.topic.is_none());
+    if read.as_ref().is_ok_and(has_every_topic) && from_variable("topic") {
         let message = format!("`topic` of this `{kind}` trigger is read from a container's environment");
         let help = "write it into the metadata; until then the lag of every topic of the group counts";
         reader.warn(&lints::KAFKA_TOPIC_FROM_ENVIRONMENT, metadata.at, message, "not known here", help);
     }
-    let read =
-        read.and_then(|source| if kind == "rabbitmq" { check_rabbit_mq(given).map(|()| source) } else { Ok(source) });
     read.map_err(|problem| {
         let message = format!("a trigger of the type `{kind}` {problem}");
         if let TriggerProblem::Removed { key, instead, .. } = problem {
@@ -425,31 +424,13 @@ fn source(
     })
 }
 
-/// The target of a RabbitMQ queue is stated by `mode` and `value` together, by `queueLength` alone, or not at all.
-///
-/// Source: KEDA 2.20 `pkg/scalers/rabbitmq_scaler.go`, `rabbitMQMetadata.validateTrigger`.
-fn check_rabbit_mq(given: &Labels) -> Result<(), TriggerProblem> {
-    let is_set = |key: &str| {
-        let text = given.iter().find(|(own, _)| own.as_str() == key).map(|(_, value)| value.as_str().trim());
-        text.is_some_and(|text| !text.is_empty() && text.parse() != Ok(0.0))
-    };
-    match (is_set("queueLength"), is_set("mode"), is_set("value")) {
-        (true, true, _) => Err(TriggerProblem::Together("queueLength", "mode")),
-        (true, false, true) => Err(TriggerProblem::Together("queueLength", "value")),
-        (false, true, false) => Err(TriggerProblem::Missing("value")),
-        (false, false, true) => Err(TriggerProblem::Missing("mode")),
-        (true, false, false) | (false, true, true) | (false, false, false) => Ok(()),
-    }
-}
-
 /// Warns of metadata that the simulation leaves out and of keys that KEDA does not know. A scaler of the user's own has
 /// whatever keys it likes.
 fn warn_about_keys<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>, kind: &str) -> Result<(), InputError> {
-    let Some(keys) = METADATA_KEYS.iter().find(|keys| keys.types.contains(&kind)) else { return Ok(()) };
+    let Some(scaler) = Scaler::find(kind).filter(|scaler| scaler.keys().next().is_some()) else { return Ok(()) };
     for entry in reader.entries(metadata, "metadata")? {
         let key: &str = &entry.key;
-        let known = keys.read.contains(&key) || keys.without_effect.contains(&key);
-        if known || key.ends_with("FromEnv") || key.ends_with("FromFile") {
+        if scaler.keys().any(|known| known == key) || key.ends_with("FromEnv") || key.ends_with("FromFile") {
             continue;
         }
         let shown: String = key.chars().take(80).collect();
@@ -458,8 +439,7 @@ fn warn_about_keys<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>, kind: &str)
             reader.left_out(&lints::KAFKA_PARTITIONS, entry.key_at, message, "");
             continue;
         }
-        let all = keys.read.iter().chain(keys.without_effect).copied();
-        let help = nearest(key, all).map_or_else(
+        let help = nearest(key, scaler.keys()).map_or_else(
             || "remove it, or check the type of the trigger".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );
@@ -494,11 +474,10 @@ fn warn_about_target<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>) -> Result
 }
 
 /// Warns of a type that KEDA does not document, and of a target that the metadata leaves to a variable.
-fn warn_about_outside(reader: &mut Reader<'_>, kind: &Node<'_>, metadata: &Node<'_>, outside: &OutsideTrigger) {
+fn warn_about_outside(reader: &mut Reader<'_>, kind: &Node<'_>, metadata: &Node<'_>, outside: &TriggerSource) {
     let shown: String = outside.kind.as_str().chars().take(80).collect();
-    if !(outside.is_documented() || TriggerSource::TYPES.contains(&outside.kind.as_str())) {
-        let known = TriggerSource::TYPES.into_iter().chain(OutsideTrigger::types());
-        let help = nearest(outside.kind.as_str(), known).map_or_else(
+    if Scaler::find(outside.kind.as_str()).is_none() {
+        let help = nearest(outside.kind.as_str(), Scaler::types()).map_or_else(
             || "provide its values under `external_metrics`; until then it never scales".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );
@@ -515,8 +494,8 @@ fn warn_about_outside(reader: &mut Reader<'_>, kind: &Node<'_>, metadata: &Node<
 /// What a trigger's metadata holds in a language of its own: windows and selectors.
 fn check_source(reader: &mut Reader<'_>, metadata: &Node<'_>, source: &TriggerSource) -> Result<(), InputError> {
     let at = |key: &str| metadata.get(key).map_or(metadata.at, |node| node.at);
-    match source {
-        TriggerSource::Cron(cron) => CronWindow::new(cron).map(|_| ()).map_err(|problem| {
+    match &source.reads {
+        Reads::Cron(cron) => CronWindow::new(cron).map(|_| ()).map_err(|problem| {
             use nodecast_model::domain::cron::CronProblem;
             let key = match &problem {
                 CronProblem::TimeZone(_) => "timezone",
@@ -529,19 +508,17 @@ fn check_source(reader: &mut Reader<'_>, metadata: &Node<'_>, source: &TriggerSo
                 .because("here")
                 .help("write for example `timezone: Asia/Kolkata`, `start: 30 8 * * 1-5`, `end: 0 18 * * 1-5`")
         }),
-        TriggerSource::KubernetesWorkload { pod_selector, .. } => {
-            parse_selector(pod_selector).map(|_| ()).map_err(|error| {
-                reader
-                    .error(at("podSelector"), format!("the pod selector cannot be read: {error}"))
-                    .because("no label selector")
-                    .help("write for example `app=web,tier in (front, back)`")
-            })
-        }
-        TriggerSource::Prometheus { .. } => {
+        Reads::KubernetesWorkload { pod_selector, .. } => parse_selector(pod_selector).map(|_| ()).map_err(|error| {
+            reader
+                .error(at("podSelector"), format!("the pod selector cannot be read: {error}"))
+                .because("no label selector")
+                .help("write for example `app=web,tier in (front, back)`")
+        }),
+        Reads::Prometheus { .. } => {
             let node = metadata.get("query").unwrap_or(metadata);
             check_trigger_query(reader, node)
         }
-        TriggerSource::RabbitMq(rabbit) if rabbit.operation.is_some() => {
+        Reads::RabbitMq(rabbit) if rabbit.operation.is_some() => {
             regex_lite::Regex::new(&rabbit.queue).map(|_| ()).map_err(|problem| {
                 reader
                     .error(at("queueName"), format!("the pattern of queue names cannot be read: {problem}"))

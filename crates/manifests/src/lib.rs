@@ -24,7 +24,6 @@ mod hpa_old;
 mod job_status;
 mod keda;
 mod keda_jobs;
-mod keda_keys;
 mod kinds;
 mod known_kinds;
 mod legacy;

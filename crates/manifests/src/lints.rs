@@ -71,11 +71,12 @@ nodecast_model::lints! {
     BOTTLEROCKET_PLUGINS = 62, MayChangeAnswer, CostHigh, "Settings of Bottlerocket configure device plugins. Here each GPU is one device.";
     BOOTSTRAP_COMMANDS = 63, MayChangeAnswer, Unknown, "The commands of a node group set kubelet options that are not simulated.";
     NODE_REPAIR = 64, MayChangeAnswer, WaitsLong, "A node group has `nodeRepairConfig`. Node auto repair is not simulated.";
-    CONTROL_PLANE_TIER = 65, MayChangeAnswer, CostLow, "A ClusterConfig orders a Provisioned Control Plane. The bill has the standard price.";
+    CONTROL_PLANE_TIER = 65, MayChangeAnswer, CostLowWaitsLong, "A ClusterConfig orders a tier of the control plane with unknown limits and price. The standard tier is used.";
     SUBNET_ZONE = 66, MayChangeAnswer, Unknown, "The zone of a subnet is unknown.";
     MIXED_ARCHITECTURES = 67, MayChangeAnswer, CostLowWaitsShort, "A node group has instance types of several architectures, of which an image boots one.";
     SMALL_VOLUME = 68, MayChangeAnswer, CostLowWaitsShort, "A volume is smaller than the snapshot of the image. EC2 launches no such instance.";
     EKSCTL_VOLUME = 69, MayChangeAnswer, None, "An additional volume lacks its name or size. eksctl does not create it.";
     SUSPENDED_PROCESSES_MANAGED = 70, AboutInput, Unknown, "A managed node group suspends processes, which eksctl does not support.";
     SUSPENDED_PROCESS = 71, MayChangeAnswer, Unknown, "A node group suspends a process that cannot be suspended here.";
+    CAPABILITY = 72, ChangesAnswer, CostLow, "A ClusterConfig orders an EKS Capability of an unknown type. It is not billed.";
 }

@@ -7,6 +7,7 @@
 
 pub mod allocation_strategy;
 pub mod balancer;
+pub mod capability;
 pub mod capacity_buffer;
 pub mod check;
 pub mod control_plane_tier;
@@ -49,6 +50,7 @@ pub mod workload;
 
 pub use allocation_strategy::AllocationStrategy;
 pub use balancer::BalancerKind;
+pub use capability::Capability;
 pub use capacity_buffer::{CapacityBuffer, PodTemplate};
 pub use check::{Check, Disagreement};
 pub use control_plane_tier::ControlPlaneTier;

@@ -12,6 +12,7 @@ pub mod reader;
 pub mod source;
 mod template;
 pub mod tree;
+pub mod yaml;
 
 pub use error::{InputError, Place, Warning};
 pub use source::{Limits, Source};

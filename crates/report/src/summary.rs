@@ -436,7 +436,7 @@ pub struct ReplicaChangeFigures {
 pub struct QueueFigures {
     /// The queue.
     pub queue: String,
-    /// `sqs`, `kafka`, `rabbitmq` or `redis`.
+    /// `kind` of the scenario's queue.
     pub kind: String,
     /// Namespace and name of who takes its messages.
     pub workload: String,

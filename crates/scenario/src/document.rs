@@ -4,6 +4,7 @@
 //! Scalars keep the form in which they were written, so that what is written means what was read; comments are lost.
 
 use super::tree::{Entry, Node, NodeKind};
+use nodecast_model::text::yaml::{is_word, quoted, word};
 
 /// Stands for a file in documents of objects that `--set` adds.
 pub const ADDED: &str = "--set";
@@ -73,7 +74,7 @@ impl Content {
 
     /// A text in quotes.
     pub fn text(text: &str) -> Self {
-        Self::Scalar(serde_json::Value::from(text).to_string())
+        Self::Scalar(quoted(text))
     }
 
     /// The value of `key`, if this is a map that has it.
@@ -128,7 +129,7 @@ impl Content {
                 format!("[{}]", items.join(", "))
             }
             Self::Map(entries) => {
-                let entry = |(key, value): &(String, Self)| format!("{}: {}", key_text(key), value.on_a_line());
+                let entry = |(key, value): &(String, Self)| format!("{}: {}", word(key), value.on_a_line());
                 format!("{{ {} }}", entries.iter().map(entry).collect::<Vec<_>>().join(", "))
             }
         }
@@ -183,21 +184,10 @@ fn is_safe(text: &str) -> bool {
     !text.is_empty() && text.chars().all(plain) && !text.starts_with('%') && text != "-"
 }
 
-fn key_text(key: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    if is_word(key) && key.chars().all(plain) { key.to_owned() } else { serde_json::Value::from(key).to_string() }
-}
-
-/// Whether a text means itself without quotes, and no number or truth value of any YAML: `spot`, `c6i`.
-fn is_word(text: &str) -> bool {
-    let others = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"];
-    text.starts_with(|c: char| c.is_ascii_alphabetic()) && !others.iter().any(|own| text.eq_ignore_ascii_case(own))
-}
-
 fn block(entries: &[(String, Content)], indent: usize, text: &mut String) {
     for (key, value) in entries {
         text.push_str(&" ".repeat(indent));
-        text.push_str(&key_text(key));
+        text.push_str(&word(key));
         text.push(':');
         under(value, indent, text);
     }

@@ -492,6 +492,7 @@ pub static SECTIONS: &[&Section] = &[
     &billing::BILLING,
     &billing::RESERVED,
     &billing::PLAN,
+    &billing::CAPABILITY,
     &billing::LOAD_BALANCERS,
     &billing::NAT_GATEWAYS,
     &billing::CROSS_ZONE,

@@ -185,6 +185,8 @@ pub enum EventKind {
     ResizeInfeasible,
     /// A resize of a pod did not come off.
     ResizeError,
+    /// The control plane had another tier from then on.
+    ControlPlaneTierChanged,
 }
 
 impl EventKind {
@@ -192,6 +194,7 @@ impl EventKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ControlPlaneUpgraded => "ControlPlaneUpgraded",
+            Self::ControlPlaneTierChanged => "ControlPlaneTierChanged",
             Self::ManifestApplied => "ManifestApplied",
             Self::RolloutStarted => "RolloutStarted",
             Self::RolloutFinished => "RolloutFinished",

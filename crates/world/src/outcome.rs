@@ -182,7 +182,7 @@ pub struct RequestSummary {
 pub struct QueueSummary {
     /// The queue.
     pub name: String,
-    /// `sqs`, `kafka`, `rabbitmq` or `redis`.
+    /// `kind` of the scenario's queue.
     pub kind: &'static str,
     /// Who takes its messages.
     pub workload: ObjectName,

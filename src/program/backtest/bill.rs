@@ -52,11 +52,12 @@ pub struct RecordedBill {
 
 /// Costs of a simulated bill by the group of the real one that they belong to; instances stand apart.
 fn group_of(item: Symbol) -> Group {
-    const GROUPS: [(BillItem, Group); 24] = [
+    const GROUPS: [(BillItem, Group); 25] = [
         (BillItem::RootVolume, Group::Ebs),
         (BillItem::PersistentVolume, Group::Ebs),
         (BillItem::ControlPlane, Group::ControlPlane),
         (BillItem::ExtendedSupport, Group::ControlPlane),
+        (BillItem::ControlPlaneTier, Group::ControlPlane),
         (BillItem::LoadBalancer, Group::LoadBalancers),
         (BillItem::LoadBalancerCapacity, Group::LoadBalancers),
         (BillItem::NatGateway, Group::Nat),

@@ -1,7 +1,8 @@
 //! What the EKS control plane costs: more once EKS's standard support of the cluster's Kubernetes release has ended.
 //!
 //! Source: the release calendar and the support FAQ of the EKS user guide, as of 2025 and 2026 (dates count from the beginning of the day, UTC);
-//! extended support has been charged for since April 2024, at 0.50 USD an hour beside the 0.10 of every cluster.
+//! endoflife.date for 1.36; extended support has been charged for since April 2024, at 0.50 USD an hour in addition to the 0.10 of every
+//! cluster.
 
 use super::{BillItem, BillLine, Listed, blank, charge};
 use nodecast_model::catalog::PriceQuality;
@@ -21,7 +22,7 @@ type Day = (i16, i8, i8);
 
 /// Minor releases of Kubernetes, with the days on which EKS's standard and extended support of each end. Older ones had no extended
 /// support; when that of newer ones ends is not known.
-const CALENDAR: [(u8, Day, Day); 13] = [
+const CALENDAR: [(u8, Day, Day); 14] = [
     (23, (2023, 10, 11), (2024, 10, 11)),
     (24, (2024, 1, 31), (2025, 1, 31)),
     (25, (2024, 5, 1), (2025, 5, 1)),
@@ -35,6 +36,7 @@ const CALENDAR: [(u8, Day, Day); 13] = [
     (33, (2026, 7, 29), (2027, 7, 29)),
     (34, (2026, 12, 2), (2027, 12, 2)),
     (35, (2027, 3, 27), (2028, 3, 27)),
+    (36, (2027, 8, 2), (2028, 8, 2)),
 ];
 
 /// Unix seconds of the beginning of a day.
@@ -52,6 +54,11 @@ pub fn extended_from(version: KubernetesVersion) -> Option<i64> {
 /// The Unix second from which on EKS no longer supports this release and upgrades clusters of its own accord.
 pub fn unsupported_from(version: KubernetesVersion) -> Option<i64> {
     CALENDAR.iter().find(|row| KubernetesVersion::from_minor(row.0) == Some(version)).map(|row| seconds(row.2))
+}
+
+/// Whether the dates of this release are not known yet, because it is newer than the calendar.
+pub fn is_newer_than_calendar(version: KubernetesVersion) -> bool {
+    CALENDAR.last().and_then(|row| KubernetesVersion::from_minor(row.0)).is_some_and(|last| last < version)
 }
 
 /// Lines for the control plane of a run that ends at `end`: at the price stated, or at EKS's, with the times under extended support.
@@ -86,6 +93,8 @@ mod tests {
         assert_eq!(extended_from(of(31)), Some(day("2025-11-26T00:00:00Z")));
         assert_eq!(extended_from(of(23)), Some(day("2024-04-01T00:00:00Z")), "not when it ended in 2023");
         assert_eq!(unsupported_from(of(31)), Some(day("2026-11-26T00:00:00Z")));
-        assert_eq!((extended_from(of(22)), extended_from(of(36))), (None, None));
+        let last = (extended_from(of(36)), unsupported_from(of(36)));
+        assert_eq!(last, (Some(day("2027-08-02T00:00:00Z")), Some(day("2028-08-02T00:00:00Z"))));
+        assert_eq!((extended_from(of(22)), extended_from(of(37))), (None, None));
     }
 }

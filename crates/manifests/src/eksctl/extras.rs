@@ -1,8 +1,9 @@
-//! A ClusterConfig's orders next to nodes: NAT gateways, the tier of the control plane, and eksctl's installation of Karpenter.
+//! A ClusterConfig's orders next to nodes: NAT gateways, the tier of the control plane, EKS Capabilities, and eksctl's installation of
+//! Karpenter.
 
 use crate::lints;
-use nodecast_model::domain::ControlPlaneTier;
 use nodecast_model::domain::node_pool::{ClusterInfo, NatGateways};
+use nodecast_model::domain::{Capability, ControlPlaneTier};
 use nodecast_model::text::InputError;
 use nodecast_model::text::reader::{Fields, Reader, Shape};
 use nodecast_model::text::tree::Node;
@@ -22,10 +23,7 @@ const NAT: &[(&str, NatGateways)] = &[
     ("HighlyAvailable", NatGateways::HighlyAvailable),
 ];
 
-/// The tier of a control plane that EKS scales by itself, at its usual price.
-const STANDARD: &str = "standard";
-
-/// Reads the NAT gateways, Karpenter's release and the control plane's tier into `cluster`.
+/// Reads the NAT gateways, Karpenter's release, the control plane's tier, and the capabilities into `cluster`.
 ///
 /// # Errors
 /// If a value is not of its kind.
@@ -43,6 +41,7 @@ pub(super) fn read<'s>(
             Some(karpenter.optional("withSpotInterruptionQueue", |n, what| reader.truth(n, what))?.unwrap_or(false));
     }
     cluster.control_plane_tier = control_plane_tier(reader, fields);
+    cluster.capabilities = capabilities(reader, fields)?;
     Ok(())
 }
 
@@ -82,22 +81,37 @@ pub(super) fn warn_of_repair(reader: &mut Reader<'_>, group: Fields<'_, '_>) {
     }
 }
 
-/// The tier of the control plane. Warns of a provisioned one, which costs more than the standard one.
+/// The tier of the control plane. Warns of one whose price is unknown.
 fn control_plane_tier(reader: &mut Reader<'_>, fields: Fields<'_, '_>) -> Option<ControlPlaneTier> {
     let node = fields.get("controlPlaneScalingConfig")?;
-    let tier = node.get("tier").and_then(Node::as_text).unwrap_or_default();
-    if !tier.is_empty() && tier != STANDARD {
-        let shown: String = tier.chars().take(80).collect();
+    let text = node.get("tier").and_then(Node::as_text).unwrap_or_default();
+    let tier = ControlPlaneTier::parse(text);
+    if !text.is_empty() && tier.is_none() {
+        let shown: String = text.chars().take(80).collect();
         let message = format!(
-            "`controlPlaneScalingConfig` orders a Provisioned Control Plane (`{shown}`), whose price per hour is not known here: \
-             the bill has the standard price, so the cost is too low"
+            "`controlPlaneScalingConfig` orders the tier `{shown}`, whose limits and price are unknown: the cluster has a standard \
+             control plane, so waits are too long and the cost is too low"
         );
-        reader.left_out(
-            &lints::CONTROL_PLANE_TIER,
-            node.at,
-            message,
-            "set `ec2.billing.control_plane` to the price per hour of the tier",
-        );
+        let help = "set `cluster.control_plane_tier` to a tier with known limits and `ec2.billing.control_plane_tier` to the price";
+        reader.left_out(&lints::CONTROL_PLANE_TIER, node.at, message, help);
     }
-    ControlPlaneTier::parse(tier)
+    tier
+}
+
+/// The EKS Capabilities. Warns of one whose price is unknown.
+///
+/// Source: eksctl 0.229 `pkg/apis/eksctl.io/v1alpha5/schema.json`, `Capability`.
+fn capabilities<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Capability>, InputError> {
+    let mut found = Vec::new();
+    for node in fields.optional("capabilities", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        let text = node.get("type").and_then(Node::as_text).unwrap_or_default();
+        if let Some(capability) = Capability::parse(text) {
+            found.push(capability);
+            continue;
+        }
+        let shown: String = text.chars().take(80).collect();
+        let message = format!("`capabilities`: the price of the type `{shown}` is unknown, so the cost is too low");
+        reader.left_out(&lints::CAPABILITY, node.at, message, "use `ACK`, `ARGOCD`, or `KRO`");
+    }
+    Ok(found)
 }

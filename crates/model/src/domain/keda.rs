@@ -2,13 +2,14 @@
 //!
 //! Source: KEDA 2.20 `apis/keda/v1alpha1`.
 
-mod outside;
+mod metadata;
+mod scalers;
 mod triggers;
 
-pub use outside::OutsideTrigger;
+pub use scalers::{Origin, Scaler};
 pub use triggers::{
-    CronTrigger, KafkaTrigger, OffsetResetPolicy, QueueOperation, RabbitMqMode, RabbitMqTrigger, Trigger,
-    TriggerMetricType, TriggerProblem, TriggerSource,
+    CronTrigger, KafkaTrigger, OffsetResetPolicy, QueueOperation, QueueTrigger, RabbitMqMode, RabbitMqTrigger, Reads,
+    Trigger, TriggerMetricType, TriggerProblem, TriggerSource,
 };
 
 use super::hpa::{Behavior, ScaleTargetRef};

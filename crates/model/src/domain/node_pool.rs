@@ -1,6 +1,7 @@
 //! Karpenter's NodePool and EC2NodeClass (and, read into the same shape, the older Provisioner and AWSNodeTemplate), and
 //! EKS managed node groups.
 
+use super::capability::Capability;
 use super::control_plane_tier::ControlPlaneTier;
 use super::labels::Labels;
 use super::pod::IntOrPercent;
@@ -361,6 +362,8 @@ pub struct ClusterInfo {
     pub karpenter_queue: Option<bool>,
     /// Tier of the control plane; `None` where none is given, or an unknown one.
     pub control_plane_tier: Option<ControlPlaneTier>,
+    /// EKS Capabilities of the cluster.
+    pub capabilities: Vec<Capability>,
 }
 
 /// NAT gateways of a VPC that eksctl creates.

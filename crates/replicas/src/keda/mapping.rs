@@ -4,7 +4,7 @@ use nodecast_model::domain::Symbol;
 use nodecast_model::domain::hpa::{
     Behavior, HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget, SelectPolicy,
 };
-use nodecast_model::domain::keda::{ScaledObject, Trigger, TriggerMetricType, TriggerSource};
+use nodecast_model::domain::keda::{Reads, ScaledObject, Trigger, TriggerMetricType};
 use nodecast_model::domain::labels::{LabelSelector, Labels};
 use nodecast_model::domain::quantity::Quantity;
 
@@ -61,7 +61,7 @@ fn metrics(object: &ScaledObject) -> Vec<MetricSpec> {
     };
     let mut metrics = Vec::with_capacity(object.triggers.len());
     for (index, trigger) in object.triggers.iter().enumerate() {
-        if let TriggerSource::Resource { name, container, target } = &trigger.source {
+        if let Reads::Resource { name, container, target } = &trigger.source.reads {
             let source = match container {
                 Some(container) => MetricSource::ContainerResource { name: *name, container: *container },
                 None => MetricSource::Resource { name: *name },
@@ -79,18 +79,9 @@ fn metrics(object: &ScaledObject) -> Vec<MetricSpec> {
 
 /// What the autoscaler compares the trigger's metric with.
 pub fn target_of(trigger: &Trigger) -> MetricTarget {
-    let whole = |number: i64| Quantity::from_nanos(i128::from(number) * 1_000_000_000);
-    let quantity = match &trigger.source {
-        TriggerSource::Resource { target, .. } => return *target,
-        TriggerSource::Prometheus { threshold, .. } => *threshold,
-        TriggerSource::Cron(_) => whole(1),
-        TriggerSource::SqsQueue { queue_length, .. } => whole(*queue_length),
-        TriggerSource::Kafka(kafka) => whole(kafka.lag_threshold),
-        TriggerSource::RabbitMq(rabbit) => rabbit.value,
-        TriggerSource::RedisList { list_length, .. } => whole(*list_length),
-        TriggerSource::KubernetesWorkload { value, .. } => *value,
-        TriggerSource::External { target, .. } => *target,
-        TriggerSource::Outside(outside) => outside.target.unwrap_or(whole(1)),
+    let quantity = match &trigger.source.reads {
+        Reads::Resource { target, .. } => return *target,
+        _ => trigger.source.target.unwrap_or(Quantity::from_nanos(1_000_000_000)),
     };
     // Written with three decimals, so rounded; a half goes up.
     let thousandths = (quantity.nanos() + 500_000).div_euclid(1_000_000);
@@ -115,27 +106,14 @@ pub fn external_metric_name(object: &ScaledObject, index: usize) -> Symbol {
 
 /// The same for one of the `triggers` of an object in `namespace`.
 pub fn trigger_metric_name(namespace: Symbol, triggers: &[Trigger], index: usize) -> Symbol {
-    let kind = match triggers.get(index).map(|trigger| &trigger.source) {
-        Some(TriggerSource::Prometheus { .. }) => "prometheus".to_owned(),
-        Some(TriggerSource::Cron(cron)) => {
-            let spelled = |text: &str| text.replace(' ', "").replace('*', "x").replace('/', "Sl").replace('?', "Qm");
-            format!("cron-{}-{}-{}", cron.timezone, spelled(&cron.start), spelled(&cron.end))
+    let metric = match triggers.get(index).map(|trigger| &trigger.source) {
+        Some(source) if matches!(source.reads, Reads::KubernetesWorkload { .. }) => {
+            format!("{}-{namespace}", source.metric)
         }
-        Some(TriggerSource::SqsQueue { queue, .. }) => {
-            format!("aws-sqs-{}", queue.rsplit('/').next().unwrap_or(queue))
-        }
-        Some(TriggerSource::Kafka(kafka)) => match &kafka.topic {
-            Some(topic) => format!("kafka-{topic}"),
-            None => format!("kafka-{}-topics", kafka.consumer_group),
-        },
-        Some(TriggerSource::RabbitMq(rabbit)) => format!("rabbitmq-{}", rabbit.queue),
-        Some(TriggerSource::RedisList { list, .. }) => format!("redis-{list}"),
-        Some(TriggerSource::KubernetesWorkload { .. }) => format!("workload-{namespace}"),
-        Some(TriggerSource::Outside(outside)) => outside.kind.to_string(),
-        Some(TriggerSource::External { .. } | TriggerSource::Resource { .. }) | None => "external".to_owned(),
+        source => source.map_or("external", |source| &source.metric).to_owned(),
     };
     let normalized: String =
-        kind.chars().map(|c| if matches!(c, '/' | '.' | ':' | '%' | '(' | ')') { '-' } else { c }).collect();
+        metric.chars().map(|c| if matches!(c, '/' | '.' | ':' | '%' | '(' | ')') { '-' } else { c }).collect();
     Symbol::new(&format!("s{index}-{normalized}"))
 }
 

@@ -1,6 +1,6 @@
 //! One poll of a ScaledObject: between zero (or idle) and the minimum.
 
-use nodecast_model::domain::keda::{ScaledObject, TriggerSource};
+use nodecast_model::domain::keda::ScaledObject;
 use nodecast_model::domain::{SimDuration, SimTime};
 
 /// What one trigger said at a poll.
@@ -17,7 +17,7 @@ pub struct TriggerState {
 ///
 /// Source: KEDA 2.20 `pkg/scaling/scale_handler.go`, `getScaledObjectState`.
 pub fn is_active(object: &ScaledObject, states: &[TriggerState], composite: Option<bool>) -> bool {
-    if object.triggers.iter().all(|trigger| matches!(trigger.source, TriggerSource::Resource { .. })) {
+    if object.triggers.iter().all(|trigger| trigger.source.is_resource()) {
         return true;
     }
     match composite {

@@ -1,7 +1,7 @@
 //! From the state of a trigger's source to its metric and whether it is active.
 
 use nodecast_model::domain::keda::{
-    KafkaTrigger, OffsetResetPolicy, QueueOperation, RabbitMqMode, RabbitMqTrigger, TriggerSource,
+    KafkaTrigger, OffsetResetPolicy, QueueOperation, RabbitMqMode, RabbitMqTrigger, Reads, TriggerSource,
 };
 
 /// What a trigger says.
@@ -18,7 +18,7 @@ pub struct TriggerValue {
 pub enum SourceReading<'a> {
     /// The result of a query.
     Query(QueryResult),
-    /// Messages of an SQS queue, by their state.
+    /// Messages of a queue, by their state.
     Messages {
         /// Ready to be received.
         visible: i64,
@@ -31,8 +31,6 @@ pub enum SourceReading<'a> {
     Partitions(&'a [Partition]),
     /// RabbitMQ queues: one, or all that a pattern names.
     Queues(&'a [QueueFigures]),
-    /// The length of a list.
-    Length(i64),
     /// Pods, or their nodes where these are counted: neither succeeded nor failed.
     Count(i64),
     /// Whether the calendar is inside the window.
@@ -105,46 +103,33 @@ pub enum ValueProblem {
 ///
 /// Source: KEDA 2.20 `pkg/scalers`, each scaler's `GetMetricsAndActivity`.
 pub fn trigger_value(source: &TriggerSource, reading: &SourceReading<'_>) -> Result<TriggerValue, ValueProblem> {
-    Ok(match (source, reading) {
-        (TriggerSource::Prometheus { activation, ignore_null_values, .. }, SourceReading::Query(result)) => {
-            let value = match *result {
-                QueryResult::Several => return Err(ValueProblem::SeveralValues),
-                QueryResult::Value(value) if value.is_finite() => value,
-                _ if *ignore_null_values => 0.0,
-                _ => return Err(ValueProblem::NoValue),
-            };
-            above(value, activation.as_f64())
-        }
-        (TriggerSource::Cron(cron), SourceReading::Window(inside)) => {
+    let above = |value: f64| TriggerValue { milli: milli(value), active: value > source.activation };
+    Ok(match (&source.reads, reading) {
+        (Reads::Prometheus { ignore_null_values, .. }, SourceReading::Query(result)) => match *result {
+            QueryResult::Several => return Err(ValueProblem::SeveralValues),
+            QueryResult::Value(value) if value.is_finite() => above(value),
+            _ if *ignore_null_values => above(0.0),
+            _ => return Err(ValueProblem::NoValue),
+        },
+        (Reads::Cron(cron), SourceReading::Window(inside)) => {
             let replicas = if *inside { cron.desired_replicas } else { 0 };
-            TriggerValue { active: *inside, ..counted(replicas, 0) }
+            TriggerValue { milli: milli(replicas as f64), active: *inside }
         }
-        (
-            TriggerSource::SqsQueue { activation, in_flight: with_in_flight, delayed: with_delayed, .. },
-            SourceReading::Messages { visible, in_flight, delayed },
-        ) => {
-            let in_flight = if *with_in_flight { *in_flight } else { 0 };
-            let delayed = if *with_delayed { *delayed } else { 0 };
-            counted(visible.saturating_add(in_flight).saturating_add(delayed), *activation)
+        (Reads::Queue(queue), SourceReading::Messages { visible, in_flight, delayed }) => {
+            let in_flight = if queue.in_flight { *in_flight } else { 0 };
+            let delayed = if queue.delayed { *delayed } else { 0 };
+            above(visible.saturating_add(in_flight).saturating_add(delayed) as f64)
         }
-        (TriggerSource::Kafka(kafka), SourceReading::Partitions(partitions)) => kafka_value(kafka, partitions),
-        (TriggerSource::RabbitMq(rabbit), SourceReading::Queues(queues)) => rabbit_value(rabbit, queues),
-        (TriggerSource::RedisList { activation, .. }, SourceReading::Length(length)) => counted(*length, *activation),
-        (TriggerSource::KubernetesWorkload { activation, .. }, SourceReading::Count(count)) => {
-            above(*count as f64, activation.as_f64())
+        (Reads::Kafka(kafka), SourceReading::Partitions(partitions)) => {
+            let (lag, with_persistent) = kafka_lag(kafka, partitions);
+            TriggerValue { active: with_persistent > source.activation, ..above(lag) }
         }
-        (TriggerSource::Resource { .. }, _) => return Err(ValueProblem::Resource),
+        (Reads::RabbitMq(rabbit), SourceReading::Queues(queues)) => rabbit_value(rabbit, source.activation, queues),
+        (Reads::KubernetesWorkload { .. }, SourceReading::Count(count)) => above(*count as f64),
+        (Reads::Resource { .. }, _) => return Err(ValueProblem::Resource),
         (_, SourceReading::Told { value, active }) => TriggerValue { milli: milli(*value), active: *active },
         _ => return Err(ValueProblem::WrongReading),
     })
-}
-
-fn above(value: f64, activation: f64) -> TriggerValue {
-    TriggerValue { milli: milli(value), active: value > activation }
-}
-
-fn counted(value: i64, activation: i64) -> TriggerValue {
-    TriggerValue { milli: milli(value as f64), active: value > activation }
 }
 
 /// A metric as it reaches the autoscaler: written with three decimals, so rounded to the nearest thousandth of the binary
@@ -164,8 +149,10 @@ fn milli(value: f64) -> i64 {
     digits.parse().unwrap_or(scaled as i64)
 }
 
+/// The lag of all partitions as it counts for the metric and as it counts for activity.
+///
 /// Source: KEDA 2.20 `pkg/scalers/kafka_scaler.go`, `getLagForPartition`, `getTotalLag`.
-fn kafka_value(kafka: &KafkaTrigger, partitions: &[Partition]) -> TriggerValue {
+fn kafka_lag(kafka: &KafkaTrigger, partitions: &[Partition]) -> (f64, f64) {
     let (mut lag, mut with_persistent, mut with_lag) = (0_i64, 0_i64, 0_i64);
     for partition in partitions {
         let (own, persistent) = partition_lag(kafka, partition);
@@ -184,7 +171,7 @@ fn kafka_value(kafka: &KafkaTrigger, partitions: &[Partition]) -> TriggerValue {
             lag = bound.saturating_mul(kafka.lag_threshold);
         }
     }
-    TriggerValue { milli: milli(lag as f64), active: with_persistent > kafka.activation_lag_threshold }
+    (lag as f64, with_persistent as f64)
 }
 
 /// The lag of a partition as it counts for the metric and as it counts for activity.
@@ -210,11 +197,10 @@ fn even_consumers(lag: i64, partitions: i64, threshold: i64) -> i64 {
 }
 
 /// Source: KEDA 2.20 `pkg/scalers/rabbitmq_scaler.go`, `GetMetricsAndActivity`, `getComposedQueue`.
-fn rabbit_value(rabbit: &RabbitMqTrigger, queues: &[QueueFigures]) -> TriggerValue {
+fn rabbit_value(rabbit: &RabbitMqTrigger, activation: f64, queues: &[QueueFigures]) -> TriggerValue {
     let figures = composed(rabbit, queues);
     let messages = if rabbit.exclude_unacknowledged { figures.ready } else { figures.messages } as f64;
     let (published, delivered) = (figures.publish_rate, figures.deliver_rate);
-    let activation = rabbit.activation.as_f64();
     let nothing_delivered = libm::fabs(delivered) <= 0.0;
     let (value, active) = match rabbit.mode {
         RabbitMqMode::QueueLength => (messages, messages > activation),
@@ -267,10 +253,14 @@ fn composed(rabbit: &RabbitMqTrigger, queues: &[QueueFigures]) -> QueueFigures {
 #[cfg(test)]
 mod tests {
     use super::{Partition, QueryResult, QueueFigures, SourceReading, TriggerValue, ValueProblem, trigger_value};
+    use nodecast_model::domain::Symbol;
     use nodecast_model::domain::keda::{
-        KafkaTrigger, OffsetResetPolicy, QueueOperation, RabbitMqMode, RabbitMqTrigger, TriggerSource,
+        KafkaTrigger, OffsetResetPolicy, QueueOperation, RabbitMqMode, RabbitMqTrigger, Reads, TriggerSource,
     };
-    use nodecast_model::domain::quantity::Quantity;
+
+    fn source(activation: f64, reads: Reads) -> TriggerSource {
+        TriggerSource { kind: Symbol::new("test"), metric: String::new(), target: None, activation, reads }
+    }
 
     fn kafka(change: impl Fn(&mut KafkaTrigger), partitions: &[(i64, Option<i64>)]) -> TriggerValue {
         let mut trigger = KafkaTrigger::default();
@@ -279,7 +269,7 @@ mod tests {
             .iter()
             .map(|&(latest, committed)| Partition { latest, committed, committed_before: Some(5) })
             .collect();
-        let value = trigger_value(&TriggerSource::Kafka(trigger), &SourceReading::Partitions(&partitions));
+        let value = trigger_value(&source(0.0, Reads::Kafka(trigger)), &SourceReading::Partitions(&partitions));
         value.unwrap_or_else(|problem| panic!("{problem}"))
     }
 
@@ -316,15 +306,8 @@ mod tests {
     }
 
     fn rabbit(mode: RabbitMqMode, operation: Option<QueueOperation>, queues: &[QueueFigures]) -> TriggerValue {
-        let trigger = RabbitMqTrigger {
-            queue: "work".to_owned(),
-            mode,
-            value: Quantity::from_nanos(20_000_000_000),
-            activation: Quantity::from_nanos(2_000_000_000),
-            exclude_unacknowledged: true,
-            operation,
-        };
-        let value = trigger_value(&TriggerSource::RabbitMq(trigger), &SourceReading::Queues(queues));
+        let trigger = RabbitMqTrigger { queue: "work".to_owned(), mode, exclude_unacknowledged: true, operation };
+        let value = trigger_value(&source(2.0, Reads::RabbitMq(trigger)), &SourceReading::Queues(queues));
         value.unwrap_or_else(|problem| panic!("{problem}"))
     }
 
@@ -350,13 +333,7 @@ mod tests {
 
     #[test]
     fn a_value_is_rounded_to_thousandths() {
-        let none = Quantity::default();
-        let query = TriggerSource::Prometheus {
-            query: "up".to_owned(),
-            threshold: Quantity::from_nanos(1_000_000_000),
-            activation: none,
-            ignore_null_values: true,
-        };
+        let query = source(0.0, Reads::Prometheus { query: "up".to_owned(), ignore_null_values: true });
         for (value, expected) in
             [(2.01, 2_010_i128), (5.678_9, 5_679), (0.000_4, 0), (-3.0, 0), (f64::INFINITY, 0), (1e17, i128::MAX)]
         {
@@ -368,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_reading_of_another_kind_is_refused() {
-        let trigger = TriggerSource::Kafka(KafkaTrigger::default());
-        assert_eq!(trigger_value(&trigger, &SourceReading::Length(3)), Err(ValueProblem::WrongReading));
+        let trigger = source(0.0, Reads::Kafka(KafkaTrigger::default()));
+        assert_eq!(trigger_value(&trigger, &SourceReading::Count(3)), Err(ValueProblem::WrongReading));
     }
 }

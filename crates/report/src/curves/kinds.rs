@@ -63,14 +63,18 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
             Some((3, "Reservations and unused commitments"))
         }
         BillItem::RootVolume | BillItem::PersistentVolume => Some((4, "Volumes")),
-        BillItem::ControlPlane | BillItem::ExtendedSupport => Some((5, "Control plane")),
+        BillItem::ControlPlane | BillItem::ExtendedSupport | BillItem::ControlPlaneTier => Some((5, "Control plane")),
         BillItem::LoadBalancer
         | BillItem::LoadBalancerCapacity
         | BillItem::NatGateway
         | BillItem::NatTransfer
         | BillItem::CrossZoneTransfer
         | BillItem::PublicIpv4 => Some((6, "Network")),
-        BillItem::NodeFee | BillItem::AutoModeFee | BillItem::CpuCredits => Some((7, "Fees")),
+        BillItem::NodeFee
+        | BillItem::AutoModeFee
+        | BillItem::CpuCredits
+        | BillItem::Capability(_)
+        | BillItem::HybridNodes => Some((7, "Fees")),
         BillItem::FargateCpu | BillItem::FargateMemory | BillItem::FargateStorage => Some((8, "Fargate")),
         BillItem::FreeFirstHour | BillItem::Covered | BillItem::Discount => None,
     }

@@ -17,7 +17,7 @@ use super::timeline::Timeline;
 use crate::domain::keda::Trigger;
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::{Job, ObjectName};
-use crate::domain::{NodeGroup, NodePool, SimDuration, Symbol};
+use crate::domain::{ControlPlaneTier, NodeGroup, NodePool, SimDuration, Symbol};
 use nodecast_karpenter::release::unread_kind;
 use nodecast_single_pass::lints::{NODE_CLASS_MISSING, UNREAD_POOL};
 
@@ -226,7 +226,11 @@ pub(super) fn timeline(
                     .iter()
                     .try_for_each(|policy| becomes_static(reader, placed, later, (&policy.manifests, timeline)))?;
             }
-            Action::UpgradeControlPlane(_) | Action::Cordon(_) | Action::Uncordon(_) | Action::Drain { .. } => {}
+            Action::UpgradeControlPlane(_)
+            | Action::ChangeControlPlaneTier(_)
+            | Action::Cordon(_)
+            | Action::Uncordon(_)
+            | Action::Drain { .. } => {}
         }
     }
     policies.iter().try_for_each(|policy| upgrades(reader, timeline, policy))
@@ -314,10 +318,22 @@ fn named(own: &Manifests, kind: ObjectKind) -> Vec<ObjectName> {
     }
 }
 
-/// Checks that each upgrade of the control plane goes to the next release: EKS knows no other.
+/// Checks that each upgrade of the control plane goes to the next release, the only one that EKS offers, and that EKS offers each tier for the
+/// release of its time.
 fn upgrades(reader: &Reader<'_>, timeline: &Timeline<'_, '_>, policy: &PolicyVariant) -> Result<(), ScenarioError> {
     let mut release = policy.versions.kubernetes;
     for placed in &timeline.actions {
+        if let Action::ChangeControlPlaneTier(tier) = placed.action.action
+            && !tier.is_offered(release)
+        {
+            return Err(reader
+                .error(placed.at, format!("the tier `{tier}` of the control plane with Kubernetes {release}"))
+                .because(format!("not offered by EKS; the policy `{}` runs {release} by then", policy.name))
+                .help(format!(
+                    "use `standard`, or Kubernetes 1.{} or later under `versions`",
+                    ControlPlaneTier::FIRST_RELEASE
+                )));
+        }
         let Action::UpgradeControlPlane(wanted) = placed.action.action else { continue };
         if release.next() != Some(wanted) {
             let next = release.next().map_or_else(

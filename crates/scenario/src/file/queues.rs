@@ -1,7 +1,7 @@
 //! `queues`: messages that arrive, and the workers that take them.
 
 use super::{Reading, ScenarioError};
-use crate::definition::{QueueKind, QueueSpec};
+use crate::definition::{KafkaTopic, QueueKind, QueueSpec};
 use crate::reader::Fields;
 use crate::schema::metrics::QueueKeys;
 use nodecast_load::Work;
@@ -15,34 +15,24 @@ pub(crate) fn queue<'s>(
     let (workload, at) = own.workload;
     let per_job = fields.get("messages_per_job").map(|node| node.at);
     reading.workloads.check_consumer(&reading.reader, at, workload, per_job)?;
-    let kind = match own.kind {
-        "kafka" => {
-            fields.required(&reading.reader, "consumer_group")?;
-            fields.required(&reading.reader, "partitions")?;
-            QueueKind::Kafka {
-                partitions: own.partitions.unwrap_or_default(),
-                group: own.consumer_group.unwrap_or_default(),
-            }
-        }
-        other => {
-            if let Some((key, node)) =
-                ["partitions", "consumer_group"].into_iter().find_map(|key| Some((key, fields.get(key)?)))
-            {
-                return Err(reading
-                    .error(node.at, format!("`{key}` belongs to Kafka, not to a queue of the kind `{other}`"))
-                    .because("has no meaning here")
-                    .help("take it out, or write `kind: kafka`"));
-            }
-            match other {
-                "sqs" => QueueKind::Sqs,
-                "rabbitmq" => QueueKind::RabbitMq,
-                _ => QueueKind::Redis,
-            }
-        }
+    let topic = if own.kind == "kafka" {
+        fields.required(&reading.reader, "consumer_group")?;
+        fields.required(&reading.reader, "partitions")?;
+        let (partitions, group) = (own.partitions.unwrap_or_default(), own.consumer_group.unwrap_or_default());
+        Some(KafkaTopic { partitions, group })
+    } else if let Some((key, node)) =
+        ["partitions", "consumer_group"].into_iter().find_map(|key| Some((key, fields.get(key)?)))
+    {
+        return Err(reading
+            .error(node.at, format!("`{key}` belongs to Kafka, not to a queue of the kind `{}`", own.kind))
+            .because("has no meaning here")
+            .help("take it out, or write `kind: kafka`"));
+    } else {
+        None
     };
     Ok(QueueSpec {
         name: own.name,
-        kind,
+        kind: QueueKind { system: own.kind, topic },
         workload,
         work: Work {
             time_per_message: own.time_per_message,

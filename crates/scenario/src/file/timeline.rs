@@ -10,6 +10,7 @@ use crate::error::listed;
 use crate::manifests::Manifests;
 use crate::reader::{Fields, Reader};
 use crate::schema::Section;
+use crate::schema::cluster::Tier;
 use crate::schema::kind::{Kind, Moment};
 use crate::schema::load::LoadEntry;
 use crate::schema::timeline::{Delete, Drain, Nodes, STEP, Scale, ScaleGroup};
@@ -63,6 +64,7 @@ pub(super) fn read<'n, 's>(
             "upgrade_control_plane" => {
                 (Action::UpgradeControlPlane(KubernetesVersion::read(reading, node, what)?), node.at)
             }
+            "control_plane_tier" => (Action::ChangeControlPlaneTier(Tier::read(reading, node, what)?), node.at),
             "cordon" => (Action::Cordon(Nodes::read(reading, node, what)?), node.at),
             "uncordon" => (Action::Uncordon(Nodes::read(reading, node, what)?), node.at),
             "drain" => (Drain::read(reading, node, what)?, node.at),

@@ -3,10 +3,11 @@
 use super::Form;
 use super::kind::{Memory, Millionths, Number, Or, Permille, Whole, kind, words};
 use super::names::{InstanceType, Zone};
+use crate::cloud::billing::eks_fees::{CapabilityFee, EksFees};
 use crate::cloud::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices};
 use crate::cloud::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::BillingSettings;
-use crate::domain::{HourlyRate, Money, Symbol};
+use crate::domain::{Capability, HourlyRate, Money, Symbol};
 use crate::file::commitments;
 
 section! {
@@ -17,6 +18,12 @@ section! {
     spot_price: hourly_at_start
     public_ipv4: 0.005
     control_plane: 0.10
+    control_plane_tier: 1.65
+    capabilities:
+      - { type: argocd, items: 40 }
+      - { type: ack, items: 120, per_hour: 0.0045, per_item_hour: 0.00005 }
+    hybrid_vcpus: 64
+    hybrid_vcpu_hour: 0.02
     volume_per_month: 0.08
     discount: 12%
     node_fee: 0.02
@@ -38,6 +45,12 @@ section! {
             nat_gateways: own.nat_gateways,
             cross_zone: own.cross_zone,
         };
+        let eks = EksFees {
+            tier: own.control_plane_tier,
+            capabilities: own.capabilities,
+            hybrid_vcpus: own.hybrid_vcpus,
+            hybrid_vcpu_hour: own.hybrid_vcpu_hour,
+        };
         Ok(BillingSettings {
             hourly_at_start: own.spot_price,
             public_ipv4: own.public_ipv4,
@@ -45,6 +58,7 @@ section! {
             volume_per_month: own.volume_per_month,
             discount: own.discount,
             node_fee: own.node_fee,
+            eks,
             network,
             commitments: Commitments { reserved: own.reserved_instances, plans: own.savings_plans },
         })
@@ -56,6 +70,14 @@ section! {
         public_ipv4: HourlyRate, or "0.005 for nodes in public subnets and of node classes with `associatePublicIPAddress`";
         /// EKS control plane, per hour.
         control_plane: HourlyRate, or "0.10, and 0.50 more from the end of EKS's standard support of the release on";
+        /// Tier of the control plane (`cluster.control_plane_tier`), per hour, in addition to `control_plane`.
+        control_plane_tier: HourlyRate, or "AWS's price: `xl` 1.65, `2xl` 3.40, `4xl` 6.90, `8xl` 13.90; `standard` costs nothing more";
+        /// EKS Capabilities.
+        capabilities: Vec<CapabilityKeys>, or "those of an eksctl ClusterConfig, without items";
+        /// vCPUs of hybrid nodes, which are billed for the whole run and run no pods here.
+        hybrid_vcpus: Whole<0, 100_000_000> = 0;
+        /// One of these vCPUs, per hour.
+        hybrid_vcpu_hour: HourlyRate, or "AWS's price for a month of 730 hours with this number: 0.020 for the first 576,000 vCPU-hours, then 0.014, 0.010, 0.008, and 0.006";
         /// A GiB of gp3, of root volumes and of claims, for a month of 730 hours.
         volume_per_month: HourlyRate, or "the region's price";
         /// Discount on everything that AWS charges.
@@ -119,6 +141,34 @@ section! {
         /// Discount of a Compute plan on vCPUs and memory of pods on Fargate.
         fargate_discount: Millionths, or "it is not used for Fargate";
     }
+}
+
+section! {
+    /// Prices are known for us-east-2, and for `argocd` and `ack` in us-west-2. Other regions use those of us-east-2, with a warning.
+    CAPABILITY: "a capability", "`ec2.billing.capabilities[]`";
+    becomes CapabilityFee, |_, _, own: Self| {
+        Ok(CapabilityFee {
+            kind: own.kind,
+            items: own.items,
+            per_hour: own.per_hour,
+            per_item_hour: own.per_item_hour,
+        })
+    };
+    struct CapabilityKeys {
+        /// Which one.
+        "type" as kind: CapabilityName;
+        /// Argo CD's Applications, resources that ACK manages, or instances of KRO's ResourceGraphDefinitions.
+        items: Whole<0, 100_000_000> = 0;
+        /// The capability, per hour.
+        per_hour: HourlyRate, or "AWS's price";
+        /// An item, per hour.
+        per_item_hour: HourlyRate, or "AWS's price";
+    }
+}
+
+words! {
+    /// A capability.
+    CapabilityName: Capability, "argocd" => Capability::ArgoCd, "ack" => Capability::Ack, "kro" => Capability::Kro
 }
 
 section! {

@@ -56,7 +56,7 @@ section! {
         /// on 100; `xl` 167, `2xl` 283, `4xl` and `8xl` 400; with 1.28 and 1.29 every provisioned tier 100), the
         /// HorizontalPodAutoscalers that are evaluated at a time (5; 50, 100, 200, 200), and the request seats of the API server,
         /// which limit no controller here. What `controller_time` specifies takes precedence.
-        /// The fee is not added: set `ec2.billing.control_plane`.
+        /// Its price is a line of the bill: `ec2.billing.control_plane_tier`.
         control_plane_tier: Placed<Tier>, or "the tier of an eksctl ClusterConfig, else `standard`";
         /// Taints that a component removes from new nodes, besides those of Cilium and of the CSI drivers of EBS, EFS, and S3, all
         /// `startupTaints` of NodePools, and those that Cluster Autoscaler's flags and prefixes declare. An entry with such a key

@@ -1,5 +1,6 @@
 //! Where metrics come from: Prometheus, queues, values that are stated.
 
+use super::Form;
 use super::kind::{File, Moment, Name, Placed, Quantity, Text, Whole, kind, words};
 use super::load::RequestsKeys;
 use super::names::{AdapterQuery, SeriesName, Serving};
@@ -8,6 +9,7 @@ use crate::definition::{
     SeriesSpec,
 };
 use crate::domain::external_metrics::{ExternalMetric, ExternalValue};
+use crate::domain::keda::Scaler;
 use crate::domain::selector_text::parse_selector;
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, Labels, ResourceName, SimDuration};
@@ -280,9 +282,12 @@ words! {
     "replicas_desired" => SeriesKind::ReplicasDesired,
 }
 
-words! {
-    /// What a queue is.
-    QueueWord, "sqs", "kafka", "rabbitmq", "redis"
+kind! {
+    /// What a queue is: whatever a scaler of KEDA reads one of.
+    QueueWord: &'static str = Form::Words(Scaler::queues().collect()), |reading, node, what| {
+        let words: Vec<_> = Scaler::queues().map(|word| (word, word)).collect();
+        reading.reader.choice(node, what, &words)
+    }
 }
 
 words! {

@@ -1,5 +1,6 @@
 //! What people do.
 
+use super::cluster::Tier;
 use super::kind::{File, Moment, Name, Placed, Whole, kind, words};
 use super::load::LoadEntry;
 use crate::definition::Action;
@@ -16,6 +17,7 @@ section! {
   - { at: 3h, scale_group: { group: system, desired: 6 } }
   - { at: 4h, manifests: [more.yaml] }
   - { at: 5h, upgrade_control_plane: \"1.37\" }
+  - { at: 5h, control_plane_tier: 2xl }
   - { at: 5h, cordon: { labels: { topology.kubernetes.io/zone: us-east-1a }, count: 2 } }
   - { at: 5h, drain: { labels: { karpenter.sh/nodepool: default }, count: 1, force: true, timeout: 10m } }
   - { at: 5h, drain: { name: default-00004 } }
@@ -28,7 +30,7 @@ section! {
       requests: { steps: [{ at: 0s, rate: 10 }, { at: 5m, rate: 80 }] }   # at 6h and at 6h05m
       service: { cpu_per_request: 10ms, concurrency: 8 }
 ";
-    one_of ["scale", "scale_group", "upgrade_control_plane", "manifests", "load", "cordon", "uncordon", "drain", "delete"];
+    one_of ["scale", "scale_group", "upgrade_control_plane", "control_plane_tier", "manifests", "load", "cordon", "uncordon", "drain", "delete"];
     struct StepEntry: {} aside {
         /// When, counted from the start of the run.
         at: Moment;
@@ -39,6 +41,9 @@ section! {
         /// EKS upgrades the control plane to this release, the next after the one before. Nodes that come later
         /// follow, and those that Karpenter made have drifted.
         upgrade_control_plane: KubernetesVersion, or "-";
+        /// EKS changes the tier of the control plane. The limits and the price of the new tier apply 5 minutes later, which is assumed
+        /// (AWS: "several minutes").
+        control_plane_tier: Tier, or "-";
         /// `kubectl apply`: new objects appear, known ones change (a Deployment with another template rolls out). A
         /// NodePool comes to be or changes: its nodes drift, its budgets, limits and weight hold from then on.
         manifests: Vec<File>, or "-";

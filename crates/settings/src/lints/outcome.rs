@@ -16,4 +16,7 @@ nodecast_model::lints! {
     ROLLOUT_STALLED = 412, MayChangeAnswer, None, "The rollout of a Deployment is stuck when the run ends.";
     BUSY_CONTROLLER = 413, MayChangeAnswer, None, "A controller was busy most of the time.";
     CLIENT_LIMIT = 414, MayChangeAnswer, None, "The client limit delayed the calls of a controller, or its workers were too few.";
+    SUPPORT_DATES = 415, MayChangeAnswer, CostLow, "EKS's standard support of the Kubernetes release ends during the run, or its end is unknown.";
+    CAPABILITY_ITEMS = 416, ChangesAnswer, CostLow, "A ClusterConfig orders EKS Capabilities. Their items are unknown, so only the hourly price is billed.";
+    CAPABILITY_PRICES = 417, MayChangeAnswer, CostLow, "The region has no known prices of EKS Capabilities. Prices of us-east-2 are used.";
 }

@@ -1,11 +1,11 @@
-//! The control plane's release, which somebody may upgrade during a run.
+//! The control plane's release and tier, which somebody may change during a run.
 //!
 //! Deviation: after an upgrade of the control plane its own controllers and the scheduler go on as those of the release before;
 //! only the images of nodes follow.
 
 use super::context::Context;
 use super::news::News;
-use crate::domain::{KubernetesVersion, SimTime};
+use crate::domain::{ControlPlaneTier, KubernetesVersion, SimTime};
 use crate::world::record::EventKind;
 
 /// The API server reports another release.
@@ -13,4 +13,11 @@ pub(super) fn upgrade(context: &mut Context<'_>, now: SimTime, release: Kubernet
     let before = std::mem::replace(&mut context.control_plane, release);
     context.world.note(now, EventKind::ControlPlaneUpgraded, None, format!("{before} to {release}"));
     context.tell(now, News::ControlPlaneUpgraded);
+}
+
+/// The limits of another tier apply: to kube-scheduler's next call and to the next autoscaler that is due.
+pub(super) fn change_tier(context: &mut Context<'_>, now: SimTime, tier: ControlPlaneTier) {
+    context.scheduler.change_tier(tier);
+    context.autoscalers.change_tier(context.sim.setup, tier);
+    context.world.note(now, EventKind::ControlPlaneTierChanged, None, tier.to_string());
 }

@@ -13,7 +13,6 @@ use crate::engine::TimerId;
 use crate::load::WorkQueue;
 use crate::world::record::{QueueSample, WorkloadKind};
 use nodecast_replicas::keda::{Partition, QueueFigures};
-use nodecast_settings::QueueKind;
 
 /// Every queue of the setup, in its order.
 #[derive(Debug)]
@@ -42,10 +41,7 @@ pub(super) struct QueueLoop {
 
 impl QueueLoop {
     pub(super) fn new(plan: &QueuePlan<'_>) -> Self {
-        let partitions = match plan.spec.kind {
-            QueueKind::Kafka { partitions, .. } => Some(partitions),
-            QueueKind::Sqs | QueueKind::RabbitMq | QueueKind::Redis => None,
-        };
+        let partitions = plan.spec.kind.topic.as_ref().map(|topic| topic.partitions);
         Self {
             workload: plan.spec.workload,
             id: None,

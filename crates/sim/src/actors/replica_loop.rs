@@ -26,7 +26,7 @@ use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, Metr
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
-use crate::domain::{KubernetesBehaviour, PodId, ResourceName, SimDuration, SimTime, WorkloadId};
+use crate::domain::{ControlPlaneTier, KubernetesBehaviour, PodId, ResourceName, SimDuration, SimTime, WorkloadId};
 use crate::world::World;
 use crate::world::controller_loops::AutoscalerPasses;
 use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
@@ -56,6 +56,11 @@ impl ReplicaLoops<'_> {
     pub(super) fn new(setup: &Setup<'_>, world: &World) -> Self {
         let taken_from_others = RefCell::new(Derived::new(world));
         Self { all: Vec::new(), taken_from_others, workers: Workers::new(setup) }
+    }
+
+    /// The control plane has another tier.
+    pub(super) fn change_tier(&mut self, setup: &Setup<'_>, tier: ControlPlaneTier) {
+        self.workers.change_tier(setup, tier);
     }
 
     /// Passes over autoscalers of replicas, where they take time.

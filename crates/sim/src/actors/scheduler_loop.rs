@@ -25,7 +25,8 @@ use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::CallRate;
 use crate::domain::{
-    KubernetesBehaviour, KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId, well_known,
+    ControlPlaneTier, KubernetesBehaviour, KubernetesVersion, Labels, NodeId, PodId, SimDuration, SimTime, Symbol,
+    WorkloadId, well_known,
 };
 use crate::engine::{Streams, TimerId};
 use crate::world::record::WorkloadKind;
@@ -111,6 +112,11 @@ impl SchedulerLoop {
             backoff_phase: streams.stream("backoff-phase", "").span_up_to(BACKOFF_FLUSH_PERIOD),
             streams,
         }
+    }
+
+    /// The control plane has another tier.
+    pub(super) fn change_tier(&mut self, tier: ControlPlaneTier) {
+        self.calls.change_tier(tier);
     }
 
     /// The limit of its client, where calls take time.

@@ -19,8 +19,8 @@ use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage};
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
-    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodeGroup, NodeOverlay, NodePool,
-    SimDuration, SimTime, Symbol, VerticalPodAutoscaler,
+    ControlPlaneTier, HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodeGroup,
+    NodeOverlay, NodePool, SimDuration, SimTime, Symbol, VerticalPodAutoscaler,
 };
 use crate::load::{Service, Spacing};
 use crate::manifests::{Namespaces, PodObject};
@@ -426,6 +426,8 @@ pub enum Action {
     },
     /// The control plane is upgraded.
     UpgradeControlPlane(KubernetesVersion),
+    /// The control plane has another tier from now on.
+    ChangeControlPlaneTier(ControlPlaneTier),
     /// A HorizontalPodAutoscaler is applied.
     Autoscale(HorizontalPodAutoscaler),
     /// A VerticalPodAutoscaler is applied.

@@ -68,6 +68,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
             kubectl::delete::delete(context, now, *kind, *namespace, which);
         }
         Action::UpgradeControlPlane(release) => control_plane::upgrade(context, now, *release),
+        Action::ChangeControlPlaneTier(tier) => control_plane::change_tier(context, now, *tier),
         Action::Autoscale(autoscaler) => {
             replica_loop::apply(context, now, autoscaler, None);
         }

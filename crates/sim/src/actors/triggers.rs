@@ -11,7 +11,7 @@ use super::setup::{TriggerReader, TriggerSources};
 use super::sim::Sim;
 use crate::cluster::PodPhase;
 use crate::domain::cron::CronWindow;
-use crate::domain::keda::TriggerSource;
+use crate::domain::keda::Reads;
 use crate::domain::{LabelSelector, NodeId, SimDuration, SimTime, Symbol};
 use nodecast_replicas::keda::{Partition, QueueFigures, SourceReading, TriggerValue, trigger_value};
 
@@ -69,31 +69,28 @@ fn read(
         TriggerReader::Unreachable(why) | TriggerReader::Unknown(why) => return Err(why.clone()),
         TriggerReader::Calendar(window) => SourceReading::Window(inside(sim, now, window, memory)),
         TriggerReader::Pods(selector) => {
-            let by_node = matches!(source, TriggerSource::KubernetesWorkload { group_by_node: true, .. });
+            let by_node = matches!(source.reads, Reads::KubernetesWorkload { group_by_node: true, .. });
             SourceReading::Count(count_pods(sim, sources.namespace, selector, by_node))
         }
         TriggerReader::External(position) => {
             let metric = &sim.setup.scenario.external_metrics[*position];
             let value = metric.at(now).ok_or("the scaler does not answer")?;
-            SourceReading::Told { value, active: value > metric.active_above.max(source.activation()) }
+            SourceReading::Told { value, active: value > metric.active_above.max(source.activation) }
         }
         TriggerReader::Query(query) => SourceReading::Query(prometheus.trigger_result(sim, now, query)?),
-        TriggerReader::Queues(positions) => match source {
-            TriggerSource::Kafka(_) => {
+        TriggerReader::Queues(positions) => match source.reads {
+            Reads::Kafka(_) => {
                 partitions = read_partitions(queues, positions, memory);
                 SourceReading::Partitions(&partitions)
             }
-            TriggerSource::RabbitMq(_) => {
+            Reads::RabbitMq(_) => {
                 let all = positions.iter().map(|&position| queues.all[position].figures());
                 figures = all.collect::<Vec<QueueFigures>>();
                 SourceReading::Queues(&figures)
             }
             _ => {
                 let (visible, in_flight) = positions.first().map_or((0, 0), |&at| queues.all[at].messages());
-                match source {
-                    TriggerSource::RedisList { .. } => SourceReading::Length(visible),
-                    _ => SourceReading::Messages { visible, in_flight, delayed: 0 },
-                }
+                SourceReading::Messages { visible, in_flight, delayed: 0 }
             }
         },
     };

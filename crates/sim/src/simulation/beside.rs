@@ -4,6 +4,7 @@
 use super::balancers::{self, Balancer};
 use crate::actors::{Action, Context};
 use crate::cloud::billing::balancers::BalancerUse;
+use crate::cloud::billing::eks_fees::{self, EksOrders};
 use crate::cloud::billing::network::Traffic;
 use crate::cloud::billing::support;
 use crate::cloud::{Bill, BillItem};
@@ -111,6 +112,75 @@ pub(super) fn without_surcharge(context: &Context<'_>, extended: &[(SimTime, Sim
         stated.as_f64(),
         support::EXTENDED.as_f64()
     ))
+}
+
+/// Warnings about the dates of EKS's support: standard support ends during the run, or nobody knows when it ends.
+pub(super) fn support_dates(context: &Context<'_>, extended: &[(SimTime, SimTime)]) -> Vec<String> {
+    if context.setup.scenario.ec2.cloud.billing.control_plane.is_some() {
+        return Vec::new();
+    }
+    let releases = releases(context);
+    let newest = releases.iter().map(|own| own.1).find(|version| support::is_newer_than_calendar(*version));
+    let unknown = newest.map(|version| {
+        format!(
+            "the end of EKS's standard support for Kubernetes {version} is unknown, so the control plane costs {}/h throughout",
+            support::STANDARD.as_f64()
+        )
+    });
+    let starts_later = extended.iter().filter(|(from, _)| *from > SimTime::ZERO);
+    let ends = starts_later.filter_map(|&(from, _)| {
+        let (at, release) = releases.iter().rev().find(|(at, _)| *at <= from)?;
+        (*at < from).then(|| {
+            format!(
+                "EKS's standard support for Kubernetes {release} ends at {from}: the control plane costs {}/h more from then on",
+                support::EXTENDED.as_f64()
+            )
+        })
+    });
+    unknown.into_iter().chain(ends).collect()
+}
+
+/// What the cluster orders of EKS.
+pub(super) fn eks_orders(context: &Context<'_>) -> EksOrders {
+    let policy = context.setup.policy;
+    let capabilities = policy.manifests.cluster.as_ref().map(|cluster| cluster.capabilities.clone());
+    let changes = context.setup.timeline.iter().filter_map(|step| match step.action {
+        Action::ChangeControlPlaneTier(tier) => Some((step.at, tier)),
+        _ => None,
+    });
+    let tiers = std::iter::once((SimTime::ZERO, policy.control_plane_tier)).chain(changes).collect();
+    EksOrders { tiers, capabilities: capabilities.unwrap_or_default() }
+}
+
+/// A warning about capabilities of a ClusterConfig, whose items are unknown.
+pub(super) fn capabilities_without_items(context: &Context<'_>, orders: &EksOrders) -> Option<String> {
+    let stated = context.setup.scenario.ec2.cloud.billing.eks.capabilities.is_some();
+    let names: Vec<String> =
+        orders.capabilities.iter().map(|kind| format!("{kind} without {}", kind.items())).collect();
+    (!stated && !names.is_empty()).then(|| {
+        format!(
+            "the ClusterConfig orders EKS Capabilities, which are billed as {}. List them with `items` under `ec2.billing.capabilities`",
+            names.join(", ")
+        )
+    })
+}
+
+/// A warning about capabilities with prices of another region.
+pub(super) fn capability_prices(context: &Context<'_>, orders: &EksOrders) -> Option<String> {
+    let region = context.setup.region.name.as_str();
+    let billed = context.setup.scenario.ec2.cloud.billing.eks.ordered(orders);
+    let is_guessed = |own: &&eks_fees::CapabilityFee| {
+        let by_list = own.per_hour.is_none() || (own.items > 0 && own.per_item_hour.is_none());
+        by_list && !eks_fees::has_prices(own.kind, region)
+    };
+    let names: Vec<&str> = billed.iter().filter(is_guessed).map(|own| own.kind.as_str()).collect();
+    (context.setup.region.currency == Currency::Usd && !names.is_empty()).then(|| {
+        format!(
+            "no price in {region} for EKS Capabilities ({}); using us-east-2's, which other regions exceed by up to 10%. Set `per_hour` and \
+             `per_item_hour` under `ec2.billing.capabilities`",
+            names.join(", ")
+        )
+    })
 }
 
 /// What is assumed of requests that come through load balancers, if they are billed by them.

@@ -19,8 +19,8 @@ use crate::domain::{Currency, NodeId, Quantity, SimDuration, SimTime, Symbol, Wo
 use crate::load::{RequestModel, WorkQueue};
 use crate::world::record::{ControllerLoop, ControllerLoops, Record};
 use nodecast_karpenter::release::Behaviour;
+use nodecast_settings::Calibrated;
 use nodecast_settings::lints::outcome;
-use nodecast_settings::{Calibrated, QueueKind};
 use nodecast_settings::{Caveats, PolicyVariant, Scenario};
 use nodecast_world::outcome::{
     About, InputHash, Objectives, Objects, Outcome, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
@@ -65,6 +65,7 @@ pub(super) fn conclude(
         traffic: beside::traffic(&context, &answered, end),
         disks: context.disks().to_vec(),
         extended: beside::extended_support(&context, end),
+        eks: beside::eks_orders(&context),
         surplus: context.credits_surplus(end),
         managed: managed_nodes(&context, policy),
         windows: windows_nodes(&context),
@@ -73,6 +74,15 @@ pub(super) fn conclude(
     let bill = billing::bill(&mut context.ec2, end, &beside);
     let surcharge = beside::without_surcharge(&context, &beside.extended);
     surcharge.into_iter().for_each(|text| warnings.add(&outcome::CONTROL_PLANE_SURCHARGE, text));
+    beside::support_dates(&context, &beside.extended)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::SUPPORT_DATES, text));
+    beside::capabilities_without_items(&context, &beside.eks)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::CAPABILITY_ITEMS, text));
+    beside::capability_prices(&context, &beside.eks)
+        .into_iter()
+        .for_each(|text| warnings.add(&outcome::CAPABILITY_PRICES, text));
     beside::not_billed(&context, &bill).into_iter().for_each(|text| warnings.add(&outcome::PRICES_NOT_KNOWN, text));
     unknown_load::traffic(&context, in_cores.len(), end)
         .into_iter()
@@ -385,12 +395,7 @@ fn queues(context: &mut Context<'_>, end: SimTime) -> Vec<QueueSummary> {
         let history = queue.history();
         QueueSummary {
             name: plan.spec.name.clone(),
-            kind: match plan.spec.kind {
-                QueueKind::Sqs => "sqs",
-                QueueKind::Kafka { .. } => "kafka",
-                QueueKind::RabbitMq => "rabbitmq",
-                QueueKind::Redis => "redis",
-            },
+            kind: plan.spec.kind.system,
             workload: plan.spec.workload,
             arrived: history.arrived,
             processed: history.processed,

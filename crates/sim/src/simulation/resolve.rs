@@ -49,6 +49,9 @@ use nodecast_scheduler::SchedulerConfig;
 use nodecast_settings::lints::setup;
 use nodecast_settings::{Caveats, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
+/// Time from an order of another tier of the control plane until it applies: assumed. AWS speaks of several minutes.
+const TIER_CHANGE: SimDuration = SimDuration::from_secs(300);
+
 /// A simulation's setup, and what could make its answer differ from the real cluster's.
 #[derive(Clone, Debug)]
 pub struct Resolved<'s> {
@@ -367,6 +370,10 @@ fn timeline(
             }
             nodecast_settings::Action::UpgradeControlPlane(release) => {
                 steps.push(Step { at: timed.at, action: Action::UpgradeControlPlane(*release) });
+            }
+            nodecast_settings::Action::ChangeControlPlaneTier(tier) => {
+                let at = timed.at + TIER_CHANGE;
+                steps.push(Step { at, action: Action::ChangeControlPlaneTier(*tier) });
             }
             nodecast_settings::Action::Apply(later) => {
                 // First what pods are launched for, then the pods.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::{Calibration, Key, Parameter, Taken, Unit, shown_path};
 use crate::presentation::calibration::{interval, value};
+use nodecast_model::text::yaml::word;
 
 /// The first words of a fragment, by which one is known again.
 pub const HEAD: &str = "# Fitted by nodecast calibrate";
@@ -42,7 +43,7 @@ pub fn yaml(calibration: &Calibration, about: &[String]) -> String {
     if !shrunk.is_empty() {
         text += "\ngrades:   # values that little was recorded for: between what was measured and what is assumed\n";
         for key in shrunk.iter().flat_map(|one| &one.keys) {
-            let _ = writeln!(text, "  {}: shrunk", quoted(&shown_path(&key.path)));
+            let _ = writeln!(text, "  {}: shrunk", word(&shown_path(&key.path)));
         }
     }
     let mut tree = Tree::default();
@@ -69,14 +70,14 @@ fn write(text: &mut String, depth: usize, name: &str, tree: &Tree<'_>) {
             comments(text, &indent, parameter);
         }
         let stated = if key.stated { ", which the scenario states and holds" } else { "" };
-        let _ = writeln!(text, "{indent}{}: {}   # in place of {}{stated}", quoted(name), key.value, key.instead_of);
+        let _ = writeln!(text, "{indent}{}: {}   # in place of {}{stated}", word(name), key.value, key.instead_of);
         return;
     }
-    let _ = writeln!(text, "{indent}{}:", quoted(name));
+    let _ = writeln!(text, "{indent}{}:", word(name));
     for (child, below) in &tree.children {
         match child.strip_prefix('[').and_then(|child| child.strip_suffix(']')) {
             Some(item) => {
-                let _ = writeln!(text, "{indent}  - name: {}", quoted(item));
+                let _ = writeln!(text, "{indent}  - name: {}", word(item));
                 below.children.iter().for_each(|(name, leaf)| write(text, depth + 2, name, leaf));
             }
             None => write(text, depth + 1, child, below),
@@ -105,11 +106,4 @@ fn comments(text: &mut String, indent: &str, parameter: &Parameter) {
     for note in &parameter.notes {
         let _ = writeln!(text, "{indent}# {note}");
     }
-}
-
-/// A key that YAML would take for something else is put in quotes.
-fn quoted(name: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(plain);
-    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")) }
 }

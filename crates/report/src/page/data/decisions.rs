@@ -87,6 +87,7 @@ const fn group(kind: EventKind) -> Option<&'static str> {
         | K::PodEvicted => Some("removals"),
         K::ManifestApplied
         | K::ControlPlaneUpgraded
+        | K::ControlPlaneTierChanged
         | K::RebalanceRecommended
         | K::InterruptionNotice
         | K::InstanceReclaimed

@@ -8,6 +8,7 @@ use super::{Dump, Notes, SCALED_OBJECT, is_kedas, read};
 use crate::ScenarioError;
 use crate::catalog::Region;
 use crate::domain::hpa::{MetricSource, MetricSpec, MetricTarget};
+use crate::domain::keda::{Origin, Scaler};
 use crate::domain::labels::{SelectorExpression, SelectorOperator};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
@@ -19,8 +20,6 @@ use crate::tree::Node;
 
 /// CPU time of one observed request in thousandths of a second where nobody measured it (assumed).
 pub(in crate::draft) const MILLISECONDS_PER_REQUEST: i64 = 10;
-/// Triggers of KEDA that need nothing from outside the cluster.
-const SELF_CONTAINED: [&str; 4] = ["cpu", "memory", "cron", "kubernetes-workload"];
 
 /// What asks for service, and what autoscalers read from outside.
 #[derive(Debug, Default)]
@@ -396,7 +395,7 @@ fn triggers(object: &Object<'_>, dump: &Dump<'_>, demand: &mut Demand, notes: &m
     let mut kept = 0_u64;
     for (place, trigger) in object.at(&["spec", "triggers"]).map_or(&[][..], Node::items).iter().enumerate() {
         let kind = trigger.get("type").and_then(Node::as_text).unwrap_or_default();
-        if SELF_CONTAINED.contains(&kind) {
+        if Scaler::find(kind).is_some_and(|scaler| scaler.value == Origin::Cluster) {
             continue;
         }
         if let Some(value) = autoscaler.and_then(|hpa| read_by(hpa, place)) {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use super::yaml::quoted;
 use crate::domain::Quantity;
 use crate::error::{Place, ScenarioError};
 use crate::source::Source;
@@ -92,9 +93,4 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         (offset, line)
     });
     all.filter(|(_, line)| !line.trim().is_empty())
-}
-
-/// A word of YAML, whatever it holds.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "''"))
 }

@@ -3,6 +3,7 @@
 //! Plain words stay as the file had them, so that `1.20` stays a version and `100m` a quantity.
 
 use crate::tree::{Node, NodeKind};
+pub(super) use nodecast_model::text::yaml::{quoted, word};
 
 /// Appends a document.
 pub(super) fn document(node: &Node<'_>, text: &mut String) {
@@ -85,39 +86,6 @@ fn fits_a_line(text: &str) -> bool {
 
 fn is_number(text: &str) -> bool {
     text.starts_with('-') && text.parse::<f64>().is_ok()
-}
-
-/// A text as a key or a value: plain where nobody could take it for anything but text.
-pub(super) fn word(text: &str) -> String {
-    let letters = |c: char| c.is_ascii_alphanumeric() || "-._/".contains(c);
-    let plain = text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.chars().all(letters) && !is_reserved(text);
-    if plain { text.to_owned() } else { quoted(text) }
-}
-
-/// Words that YAML takes for something else than text.
-fn is_reserved(text: &str) -> bool {
-    const RESERVED: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
-    RESERVED.contains(&text.to_ascii_lowercase().as_str())
-}
-
-/// A text in double quotes.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            // Controls, line separators and the byte order mark, which a text may not hold as they are.
-            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}') => {
-                quoted.push_str(&format!("\\u{:04X}", c as u32));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! Source: Kubernetes 1.36 `pkg/controller/podautoscaler/horizontal.go`, `Run`, `processNextWorkItem`.
 
 use crate::actors::setup::Setup;
-use crate::domain::{SimDuration, SimTime};
+use crate::domain::{ControlPlaneTier, SimDuration, SimTime};
 use crate::world::controller_loops::AutoscalerPasses;
 
 /// The workers, where passes take time.
@@ -28,6 +28,15 @@ impl Workers {
             metrics_call: time.metrics_call,
             passes: AutoscalerPasses { at_once, ..AutoscalerPasses::default() },
         }
+    }
+
+    /// Another tier of the control plane: workers are added, or those that are free last end.
+    pub(super) fn change_tier(&mut self, setup: &Setup<'_>, tier: ControlPlaneTier) {
+        let Some(time) = setup.policy.controller_time.controller_manager else { return };
+        let at_once = time.autoscaler_syncs(tier).max(1);
+        self.free_at.sort_unstable();
+        self.free_at.resize(at_once as usize, SimTime::ZERO);
+        self.passes.at_once = at_once;
     }
 
     /// Takes up an autoscaler that is due now and whose pass takes `own` besides the wait for metrics: when it has its metrics.

@@ -102,6 +102,13 @@ impl Calls {
         self.told.remove(&pod);
     }
 
+    /// The control plane has another tier.
+    pub(super) fn change_tier(&mut self, tier: ControlPlaneTier) {
+        if let Some(limited) = &mut self.limit {
+            limited.tier = tier;
+        }
+    }
+
     /// How long an attempt takes, where controllers take time.
     pub(super) fn attempt(&self) -> Option<SimDuration> {
         self.limit.as_ref().map(|limited| limited.tier.scheduler_attempt())

@@ -8,16 +8,16 @@ use crate::actors::{
 };
 use crate::domain::cron::CronWindow;
 use crate::domain::external_metrics::ExternalSubject;
-use crate::domain::keda::{ScaledJob, ScaledObject, Trigger, TriggerSource};
+use crate::domain::keda::{Reads, ScaledJob, ScaledObject, Trigger};
 use crate::domain::selector_text::parse_selector;
 use crate::domain::workload::ObjectName;
 use crate::domain::{ResourceName, SimDuration, Symbol};
 use crate::manifests::{Manifests, Monitor};
 use nodecast_replicas::keda::{Formula, horizontal_pod_autoscaler, trigger_metric_name};
 use nodecast_replicas::promql::{LOOKBACK, Query};
+use nodecast_settings::QueueSpec;
 use nodecast_settings::lints::setup;
 use nodecast_settings::{Caveats, Scenario};
-use nodecast_settings::{QueueKind, QueueSpec};
 
 /// A ScaledObject with its autoscaler and the source of each trigger.
 pub(super) fn scaling_plan(object: &ScaledObject, scenario: &Scenario) -> ScalingPlan {
@@ -70,15 +70,15 @@ fn trigger_readers(object: ObjectName, triggers: &[Trigger], scenario: &Scenario
 
 fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
     let unreachable = |why: String| TriggerReader::Unreachable(why);
-    match &trigger.source {
-        TriggerSource::Resource { .. } => TriggerReader::MetricsServer,
-        TriggerSource::Cron(cron) => {
+    match &trigger.source.reads {
+        Reads::Resource { .. } => TriggerReader::MetricsServer,
+        Reads::Cron(cron) => {
             CronWindow::new(cron).map_or_else(|problem| unreachable(problem.to_string()), TriggerReader::Calendar)
         }
-        TriggerSource::KubernetesWorkload { pod_selector, .. } => {
+        Reads::KubernetesWorkload { pod_selector, .. } => {
             parse_selector(pod_selector).map_or_else(|error| unreachable(error.to_string()), TriggerReader::Pods)
         }
-        TriggerSource::External { scaler_address, .. } => {
+        Reads::External { scaler_address, .. } => {
             let serves = |name: Option<Symbol>| {
                 scenario.external_metrics.iter().position(|metric| {
                     metric.subject == ExternalSubject::Scaler { address: scaler_address.clone(), trigger: name }
@@ -90,20 +90,17 @@ fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
                 TriggerReader::External,
             )
         }
-        TriggerSource::Outside(outside) => {
-            TriggerReader::Unknown(format!("`external_metrics` has no values of its trigger `{}`", outside.kind))
+        Reads::Outside => {
+            TriggerReader::Unknown(format!("`external_metrics` has no values of its trigger `{}`", trigger.source.kind))
         }
-        TriggerSource::Prometheus { query, .. } => match Query::parse(query) {
+        Reads::Prometheus { query, .. } => match Query::parse(query) {
             Err(error) => TriggerReader::Unknown(error.to_string()),
             Ok(_) if scenario.prometheus.is_none() => unreachable("the scenario has no `prometheus`".to_owned()),
             Ok(query) => TriggerReader::Query(query),
         },
-        TriggerSource::SqsQueue { .. }
-        | TriggerSource::Kafka(_)
-        | TriggerSource::RabbitMq(_)
-        | TriggerSource::RedisList { .. } => {
+        Reads::Queue(_) | Reads::Kafka(_) | Reads::RabbitMq(_) => {
             let found: Vec<usize> = (0..scenario.queues.len())
-                .filter(|&position| is_of(&trigger.source, &scenario.queues[position]))
+                .filter(|&position| reads_queue(&trigger.source.reads, &scenario.queues[position]))
                 .collect();
             if found.is_empty() {
                 return unreachable("no entry under `queues` matches it".to_owned());
@@ -114,19 +111,17 @@ fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
 }
 
 /// Whether a trigger looks at a queue.
-fn is_of(source: &TriggerSource, queue: &QueueSpec) -> bool {
-    match (source, &queue.kind) {
-        (TriggerSource::SqsQueue { queue: url, .. }, QueueKind::Sqs) => {
-            url.rsplit('/').next().is_some_and(|name| name == queue.name)
+fn reads_queue(reads: &Reads, queue: &QueueSpec) -> bool {
+    let system = queue.kind.system;
+    match (reads, &queue.kind.topic) {
+        (Reads::Queue(own), _) => own.system == system && own.name == queue.name,
+        (Reads::Kafka(kafka), Some(topic)) => {
+            kafka.consumer_group == topic.group && kafka.topic.as_ref().is_none_or(|topic| *topic == queue.name)
         }
-        (TriggerSource::Kafka(kafka), QueueKind::Kafka { group, .. }) => {
-            kafka.consumer_group == *group && kafka.topic.as_ref().is_none_or(|topic| *topic == queue.name)
-        }
-        (TriggerSource::RabbitMq(rabbit), QueueKind::RabbitMq) if rabbit.operation.is_some() => {
+        (Reads::RabbitMq(rabbit), _) if system == "rabbitmq" && rabbit.operation.is_some() => {
             Regex::new(&rabbit.queue).is_ok_and(|pattern| pattern.is_match(&queue.name))
         }
-        (TriggerSource::RabbitMq(rabbit), QueueKind::RabbitMq) => rabbit.queue == queue.name,
-        (TriggerSource::RedisList { list, .. }, QueueKind::Redis) => *list == queue.name,
+        (Reads::RabbitMq(rabbit), _) => system == "rabbitmq" && rabbit.queue == queue.name,
         _ => false,
     }
 }
@@ -145,8 +140,8 @@ pub(super) fn prometheus_plan<'s>(scenario: &'s Scenario, manifests: &Manifests)
         let objects = manifests.scaled_objects.iter().flat_map(|object| &object.triggers);
         objects.chain(manifests.scaled_jobs.iter().flat_map(|job| &job.triggers))
     });
-    let queries = objects.filter_map(|trigger| match &trigger.source {
-        TriggerSource::Prometheus { query, .. } => Query::parse(query).ok(),
+    let queries = objects.filter_map(|trigger| match &trigger.source.reads {
+        Reads::Prometheus { query, .. } => Query::parse(query).ok(),
         _ => None,
     });
     let reach = queries.map(|query| query.reach()).chain(adapter.iter().map(|rule| rule.query.reach())).max();
@@ -223,7 +218,7 @@ fn warn_about_triggers(
             warnings.add(&setup::TRIGGER_FAILS, format!("{name}: trigger {trigger} always fails: {why}"));
         }
         // A query that is not answered is warned of where it stands.
-        let is_query = matches!(sources.triggers[index].source, TriggerSource::Prometheus { .. });
+        let is_query = matches!(sources.triggers[index].source.reads, Reads::Prometheus { .. });
         if let (TriggerReader::Unknown(why), false) = (reader, is_query) {
             let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
             warnings.add(
@@ -233,7 +228,7 @@ fn warn_about_triggers(
         }
     }
     let unmeasured =
-        |trigger: &Trigger| matches!(trigger.source, TriggerSource::Resource { name, .. } if !is_measured(name));
+        |trigger: &Trigger| matches!(trigger.source.reads, Reads::Resource { name, .. } if !is_measured(name));
     if sources.triggers.iter().any(unmeasured) {
         warnings
             .add(&setup::MEMORY_TRIGGER, format!("{name}: no data for its memory trigger, so it cannot scale down"));

@@ -7,7 +7,7 @@ use super::replicas::cannot_read;
 use crate::actors::{Action, ScalingPlan, Setup, StatedUse, TriggerReader};
 use crate::domain::external_metrics::{ExternalSubject, stated_for};
 use crate::domain::hpa::{MetricSource, MetricSpec};
-use crate::domain::keda::TriggerSource;
+use crate::domain::keda::Reads;
 use crate::domain::words::some_of;
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, PodSpec, ResourceName, SimDuration, Symbol};
@@ -124,8 +124,9 @@ fn idle_scaled_object(plan: &ScalingPlan, setup: &Setup<'_>) -> Option<IdleAutos
     if object.annotations.paused_scale_out || least >= spec.max_replicas || templates(target, setup).next().is_none() {
         return None;
     }
-    let values = object.triggers.iter().zip(&plan.readers).map(|(trigger, reader)| match (&trigger.source, reader) {
-        (TriggerSource::Resource { name, container, .. }, _) => resource_value(spec, (*name, *container), setup),
+    let sources = object.triggers.iter().map(|trigger| &trigger.source.reads);
+    let values = sources.zip(&plan.readers).map(|source| match source {
+        (Reads::Resource { name, container, .. }, _) => resource_value(spec, (*name, *container), setup),
         (_, TriggerReader::Calendar(_)) => MetricValue::Calendar,
         (_, TriggerReader::Query(query)) => query_value(query, setup),
         (_, TriggerReader::Queues(places)) => queues_value(places, setup),

@@ -3,7 +3,7 @@
 //! What must not live here: how the rest is renamed.
 
 use crate::domain::Quantity;
-use crate::domain::keda::{OutsideTrigger, TriggerSource};
+use crate::domain::keda::Scaler;
 use crate::manifests::knows_group;
 
 /// Words that stay, in order, each with what the new names of the texts between it and the next begin with. New names begin with `a`
@@ -415,7 +415,7 @@ pub(super) fn says_how_bought(key: &str, value: &str) -> bool {
 
 /// Whether KEDA has triggers of a type, or documents it.
 pub(super) fn is_known_trigger(kind: &str) -> bool {
-    TriggerSource::TYPES.contains(&kind) || OutsideTrigger::types().any(|own| own == kind)
+    Scaler::find(kind).is_some()
 }
 
 /// Whether a run reads an annotation.
