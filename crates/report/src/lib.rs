@@ -7,6 +7,7 @@ pub mod columns;
 mod curves;
 pub mod directory;
 pub mod drain;
+pub mod figure;
 pub mod format;
 pub mod markdown;
 pub mod observed;
@@ -19,6 +20,7 @@ pub mod pricing;
 pub mod short_names;
 mod sparklines;
 pub mod summary;
+pub mod table;
 pub mod tables;
 pub mod terminal;
 

@@ -1,5 +1,7 @@
 //! Writes HTML: escaping and tables.
 
+use crate::table::Table;
+
 /// Rows that a table of the page holds.
 const ROWS_MAX: usize = 200;
 /// Rows of it that are seen before the reader asks for others.
@@ -148,6 +150,11 @@ impl Html {
             self.element("p class=\"note\"", &format!("{ROWS_SEEN} of {}; {whole} has all.", rows.len()));
             self.raw("</noscript>\n");
         }
+    }
+
+    /// Adds a table; `whole` is the file that has all rows. Without rows nothing is added.
+    pub fn add_table(&mut self, table: impl Into<Table>, whole: &str) {
+        table.into().html(self, whole);
     }
 
     /// Adds a list of escaped items. Without items nothing is added.
