@@ -17,6 +17,7 @@ pub mod page;
 pub mod percentile;
 pub mod plots;
 pub mod pricing;
+mod run_tables;
 pub mod short_names;
 mod sparklines;
 pub mod summary;
