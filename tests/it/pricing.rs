@@ -96,7 +96,7 @@ fn names_that_do_not_exist_are_answered_with_the_nearest() {
         insta::assert_snapshot!(format!("pricing_unknown_{name}"), err);
     }
     let (out, err, code) = pricing(&["list", "--region", "us-east-1", "--min-vcpu", "9999"]);
-    assert_eq!((out.lines().count(), err.as_str(), code), (2, "no type matches\n", Some(0)));
+    assert_eq!((out.lines().count(), err.as_str(), code), (1, "no type matches\n", Some(0)));
 }
 
 /// Answers in the shape that the AWS CLI prints.

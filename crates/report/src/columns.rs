@@ -19,8 +19,6 @@ pub enum Align {
     Left,
     /// To the right.
     Right,
-    /// To the right what begins like a number, to the left what does not.
-    Number,
 }
 
 /// How a table is laid out.
@@ -67,12 +65,10 @@ impl Columns<'_> {
             for (position, &column) in shown.iter().enumerate() {
                 let Some(cell) = row.get(column) else { continue };
                 line.extend(repeat_n(' ', if position > 0 { self.gap } else { 0 }));
-                let is_number = cell.starts_with(|first: char| first.is_ascii_digit() || first == '-');
                 let pad = repeat_n(' ', widths[column].saturating_sub(cell.chars().count()));
                 match self.align(column) {
                     Align::Right => line.extend(pad.chain(cell.chars())),
-                    Align::Number if is_number => line.extend(pad.chain(cell.chars())),
-                    Align::Left | Align::Number => line.extend(cell.chars().chain(pad)),
+                    Align::Left => line.extend(cell.chars().chain(pad)),
                 }
             }
             line.trim_end().to_owned()
@@ -245,13 +241,6 @@ mod tests {
         assert_eq!(TWO.lines(&rows, None), ["type      price", "m5.large     $1"]);
         let other = Columns { align: &[Align::Right, Align::Left], ..TWO };
         assert_eq!(other.lines(&rows, None), ["    type  price", "m5.large  $1"]);
-    }
-
-    #[test]
-    fn numbers_stand_to_the_right_and_words_to_the_left() {
-        let columns = Columns { align: &[Align::Number], ..TWO };
-        let rows = rows([["found", "in"], ["12", "-"], ["pods", "kube"]]);
-        assert_eq!(columns.lines(&rows, None), ["found  in", "   12     -", "pods   kube"]);
     }
 
     #[test]

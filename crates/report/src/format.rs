@@ -117,6 +117,13 @@ fn money_with(currency: &str, amount: f64, decimals: usize) -> String {
     if amount < 0.0 { negative(&text) } else { text }
 }
 
+/// A price per hour for people, to four decimals: `$0.1632`.
+pub fn hourly(currency: Currency, per_hour: f64) -> String {
+    let cents = money_among(currency.code(), per_hour, 0.0);
+    // An amount that rounds to nothing would read as free.
+    if per_hour > 0.0 && per_hour < 0.000_05 { format!("{}{per_hour:.9}", currency.sign()) } else { cents }
+}
+
 /// A share as a percentage: `12.3 %`.
 pub fn percent(share: f64) -> String {
     let text = format!("{} %", grouped(&format!("{:.1}", share.abs() * 100.0)));
@@ -277,10 +284,10 @@ impl Calendar {
 #[cfg(test)]
 mod tests {
     use super::{
-        Calendar, ExactSeconds, counted, grouped, instant_for_people, moment, money, money_among, money_in_short,
-        per_day, percent, relative_change, span,
+        Calendar, ExactSeconds, counted, grouped, hourly, instant_for_people, moment, money, money_among,
+        money_in_short, per_day, percent, relative_change, span,
     };
-    use crate::domain::SimTime;
+    use crate::domain::{Currency, SimTime};
 
     #[test]
     fn change_of_a_residue_has_no_percentage() {
@@ -327,6 +334,13 @@ mod tests {
         assert_eq!([0.004, 0.2, 1.4, 120.0].map(per_day), ["0.00", "0.2", "1", "120"]);
         assert_eq!(counted(1, "node", "nodes"), "1 node");
         assert_eq!(counted(2_000, "node", "nodes"), "2,000 nodes");
+    }
+
+    #[test]
+    fn prices_keep_four_decimals_and_none_reads_as_free() {
+        assert_eq!(hourly(Currency::Usd, 0.163_2), "$0.1632");
+        assert_eq!(hourly(Currency::Cny, 98.32), "¥98.3200");
+        assert_eq!(hourly(Currency::Usd, 0.000_01), "$0.000010000");
     }
 
     #[test]

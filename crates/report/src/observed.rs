@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
-use nodecast_observed::observation::about::{About, Figures, Grade};
+use nodecast_observed::observation::about::{About, Figures, Grade, Quantity};
 
-use super::columns::{Align, Columns, fitted};
-use super::format::{counted, percent, span};
+use super::columns::fitted;
+use super::figure::Figure;
+use super::format::{counted, span};
+use super::table::{Rows, Table};
 use crate::domain::words::rounded;
 
 /// The account of an observation for people, in lines of no more than `width` characters, if that is known.
@@ -14,14 +16,16 @@ pub fn text(about: &About, width: Option<usize>) -> String {
     let cluster = if about.cluster.is_empty() { String::new() } else { format!(", {}", about.cluster.join(", ")) };
     let window = &about.window;
     let _ = writeln!(text, "observed: {} to {}{cluster}\n", window.start, window.end);
-    if !about.quantities.is_empty() {
-        let rows = about.quantities.iter().map(|own| {
-            let grade = if own.grade == Grade::Derived { " (guessed whose)" } else { "" };
-            let step = format!("{} s", own.resolution_seconds);
-            [own.quantity.clone(), format!("{}{grade}", own.source), percent(own.coverage), step]
-        });
-        table(&mut text, ["found", "in", "of the window", "to"], rows.collect(), width);
-    }
+    let source = |own: &Quantity| {
+        let grade = if own.grade == Grade::Derived { " (guessed whose)" } else { "" };
+        format!("{}{grade}", own.source)
+    };
+    let found = Rows::new(&about.quantities)
+        .text("found", |own| &own.quantity)
+        .text("in", |own| source(own))
+        .number("of the window", |own| Figure::share(own.coverage))
+        .number("to", |own| format!("{} s", own.resolution_seconds));
+    push(&mut text, found, width);
     if !about.missing.is_empty() {
         text.push('\n');
         for own in &about.missing {
@@ -42,19 +46,14 @@ pub fn text(about: &About, width: Option<usize>) -> String {
 fn figures(figures: &Figures, width: Option<usize>, text: &mut String) {
     if !figures.workloads.is_empty() {
         text.push('\n');
-        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), rounded);
-        let rows = figures.workloads.iter().map(|own| {
-            let cpu = own.cpu_per_request_seconds.map_or_else(|| "-".to_owned(), |cpu| format!("{:.2} ms", cpu * 1e3));
-            [
-                own.workload.clone(),
-                number(own.requests_per_second),
-                cpu,
-                number(own.cpu_used_milli.map(|milli| milli / 1e3)),
-                number(own.replicas_desired),
-            ]
-        });
-        table(text, ["workload", "requests/s", "CPU of one", "cores", "replicas"], rows.collect(), width);
     }
+    let workloads = Rows::new(&figures.workloads)
+        .text("workload", |own| &own.workload)
+        .number("requests/s", |own| own.requests_per_second.map(rounded))
+        .number("CPU of one", |own| own.cpu_per_request_seconds.map(|cpu| format!("{:.2} ms", cpu * 1e3)))
+        .number("cores", |own| own.cpu_used_milli.map(|milli| rounded(milli / 1e3)))
+        .number("replicas", |own| own.replicas_desired.map(rounded));
+    push(text, workloads, width);
     let mut lines = Vec::new();
     if let Some(hours) = figures.node_hours.filter(|hours| *hours > 0.0) {
         let spot = figures.spot_node_hours.unwrap_or(0.0);
@@ -88,10 +87,6 @@ fn figures(figures: &Figures, width: Option<usize>, text: &mut String) {
     }
 }
 
-/// Columns as wide as their widest cell, below one another where lines have no room for them; numbers are flush right.
-fn table<const N: usize>(text: &mut String, head: [&str; N], rows: Vec<[String; N]>, width: Option<usize>) {
-    let rows: Vec<Vec<String>> = std::iter::once(head.map(str::to_owned)).chain(rows).map(Vec::from).collect();
-    for line in (Columns { align: &[Align::Number], gap: 2, labels: 1 }).lines(&rows, width) {
-        let _ = writeln!(text, "{line}");
-    }
+fn push(text: &mut String, table: impl Into<Table>, width: Option<usize>) {
+    table.into().lines(width).iter().for_each(|line| text.extend([line, "\n"]));
 }

@@ -10,7 +10,7 @@ mod short;
 
 use super::plots::Plots;
 use super::summary::Summary;
-pub use html::{Column, Html, sentence, text};
+pub use html::{Html, sentence, text};
 use nodecast_world::Outcome;
 
 /// Colours and shapes that every page shares.

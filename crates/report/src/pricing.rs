@@ -11,7 +11,7 @@ mod show;
 use serde::Serialize;
 
 use crate::catalog::{Gpu, Price, PriceQuality, SpotAdvice};
-use crate::domain::{Currency, HourlyRate};
+use crate::domain::HourlyRate;
 
 pub use directory::{check_import, import_account, write_import};
 pub use fetch_script::FetchScript;
@@ -105,13 +105,6 @@ fn saving(spot: HourlyRate, on_demand: HourlyRate) -> Option<f64> {
     (on_demand > HourlyRate::ZERO).then(|| libm::round((1.0 - spot.as_f64() / on_demand.as_f64()) * 1e6) / 1e6)
 }
 
-/// A price per hour for people, to four decimals: `$0.1632`.
-fn hourly(currency: Currency, per_hour: f64) -> String {
-    let cents = super::format::money_among(currency.code(), per_hour, 0.0);
-    // An amount that rounds to nothing would read as free.
-    if per_hour > 0.0 && per_hour < 0.000_05 { format!("{}{per_hour:.9}", currency.sign()) } else { cents }
-}
-
 /// Memory for people: `16 GiB`, `0.5 GiB`.
 fn gib(memory_mib: u32) -> String {
     format!("{} GiB", f64::from(memory_mib) / 1_024.0)
@@ -119,15 +112,8 @@ fn gib(memory_mib: u32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{gib, hourly, saving};
-    use crate::domain::{Currency, HourlyRate};
-
-    #[test]
-    fn prices_keep_four_decimals_and_none_reads_as_free() {
-        assert_eq!(hourly(Currency::Usd, 0.163_2), "$0.1632");
-        assert_eq!(hourly(Currency::Cny, 98.32), "¥98.3200");
-        assert_eq!(hourly(Currency::Usd, 0.000_01), "$0.000010000");
-    }
+    use super::{gib, saving};
+    use crate::domain::HourlyRate;
 
     #[test]
     fn memory_is_in_gib_and_a_saving_is_a_share_of_on_demand() {

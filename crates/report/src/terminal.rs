@@ -10,9 +10,10 @@ mod vertical;
 use super::answers::unknown_response;
 use super::columns::printed;
 use super::format::{self, Known, Measure, money, money_among, percent, span};
+use super::run_tables;
 use super::short_names::{apart, without_namespace};
 use super::sparklines;
-use super::summary::{Distribution, Part, Summary, WorkloadWaits};
+use super::summary::{Part, Summary, WorkloadWaits};
 use nodecast_world::Outcome;
 
 /// Workloads whose requests are printed; the page has all.
@@ -48,11 +49,11 @@ fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> 
     reached_limits::lines(summary, &mut lines);
     control_plane::lines(summary, &mut lines);
     cost(summary, &mut lines);
-    pods(summary, &mut lines);
-    requests(summary, &mut lines);
-    queues(summary, &mut lines);
-    changes(summary, &mut lines);
-    vertical::lines(summary, &mut lines);
+    pods(summary, width, &mut lines);
+    requests(summary, width, &mut lines);
+    queues(summary, width, &mut lines);
+    changes(summary, width, &mut lines);
+    vertical::lines(summary, width, &mut lines);
     nodes(summary, &mut lines);
     churn::lines(summary, &mut lines);
     objectives(summary, &mut lines);
@@ -133,41 +134,20 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
-/// A row of a table: four spans, then two figures; no wider than 80 characters unless a figure has ten digits.
-fn row(label: &str, cells: &[String; 6]) -> String {
-    let [first, rest @ ..] = cells;
-    // A space stands before each cell, however long it is; the label leaves one for the first.
-    let rest: String = rest.iter().zip([8, 8, 8, 10, 10]).map(|(cell, width)| format!(" {cell:>width$}")).collect();
-    format!("{:<LABEL$}{first:>9}{rest}", without_namespace(label, LABEL - 1))
-}
-
-fn pods(summary: &Summary, lines: &mut Vec<String>) {
+fn pods(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     let pods = &summary.pods;
-    let headings = ["p50", "p95", "p99", "longest", "mean", "count"].map(str::to_owned);
-    let mut rows = Vec::new();
-    let mut spans = |label: &str, spans: &Option<Distribution>| {
-        if let Some(spans) = spans {
-            let seconds =
-                [spans.p50_seconds, spans.p95_seconds, spans.p99_seconds, spans.max_seconds, spans.mean_seconds];
-            let [p50, p95, p99, longest, mean] = seconds.map(span);
-            rows.push(row(label, &[p50, p95, p99, longest, mean, format::count(spans.count)]));
-        }
-    };
-    spans("pods wait for a node", &pods.wait_for_node);
     let longest = longest_waits(summary);
-    let names: Vec<&str> = longest.iter().map(|own| own.workload.as_str()).collect();
-    for (own, name) in longest.iter().zip(apart(&names, LABEL - 3, without_namespace)) {
-        spans(&format!("  {name}"), &own.waits.wait_for_node);
-    }
-    spans("  placeholders", &pods.placeholders.waits.wait_for_node);
-    spans("pod created to Ready", &pods.created_to_ready);
-    spans("node launch to Ready", &summary.nodes.launch_to_ready);
-    // Headings over nothing say nothing.
-    if !rows.is_empty() {
-        lines.push(row("time", &headings));
-    }
+    let names: Vec<&str> = longest.iter().map(|workload| workload.workload.as_str()).collect();
+    let names = apart(&names, LABEL - 3, without_namespace);
+    let of_workloads = longest.iter().zip(names).map(|(own, name)| (format!("  {name}"), &own.waits.wait_for_node));
+    let all = [("pods wait for a node".to_owned(), &pods.wait_for_node)].into_iter().chain(of_workloads).chain([
+        ("  placeholders".to_owned(), &pods.placeholders.waits.wait_for_node),
+        ("pod created to Ready".to_owned(), &pods.created_to_ready),
+        ("node launch to Ready".to_owned(), &summary.nodes.launch_to_ready),
+    ]);
+    let rows = all.filter_map(|(name, spans)| Some((name, spans.as_ref()?, ())));
     let before = lines.len();
-    lines.extend(rows);
+    lines.extend(run_tables::spans("time", rows).table().lines(width));
     if pods.pending_at_end > 0 {
         let still = format::counted(pods.pending_at_end, "pod", "pods");
         lines.push(format!("{:<LABEL$}{still} without a node", "pending at the end"));
@@ -194,7 +174,7 @@ fn longest_waits(summary: &Summary) -> Vec<&WorkloadWaits> {
     all
 }
 
-fn requests(summary: &Summary, lines: &mut Vec<String>) {
+fn requests(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     if let Some(unknown) = unknown_response(summary) {
         let label = if summary.requests.is_empty() { "response time" } else { "other response times" };
         lines.push(format!("{label:<LABEL$}{unknown}"));
@@ -203,24 +183,13 @@ fn requests(summary: &Summary, lines: &mut Vec<String>) {
     if summary.requests.is_empty() {
         return;
     }
-    let headings = ["p50", "p95", "p99", "mean", "completed", "in flight"].map(str::to_owned);
-    lines.push(row("response time", &headings));
     let shown = summary.requests.iter().take(WORKLOADS_MAX);
-    let names: Vec<&str> = shown.clone().map(|own| own.workload.as_str()).collect();
-    for (figures, name) in shown.zip(apart(&names, LABEL - 1, without_namespace)) {
-        let cells = [
-            format::span_or_dash(figures.p50_seconds),
-            format::span_or_dash(figures.p95_seconds),
-            format::span_or_dash(figures.p99_seconds),
-            format::span_or_dash(figures.mean_seconds),
-            format::whole(figures.completed),
-            format::whole(figures.unanswered),
-        ];
-        lines.push(row(&name, &cells));
-        if let Some(failed) = figures.failed() {
-            lines.push(format!("  {failed}"));
-        }
+    let mut table = run_tables::requests(shown.clone()).lines(width);
+    // From the last on, so that the places of the others stay.
+    for (position, failed) in shown.enumerate().filter_map(|(at, own)| Some((at, own.failed()?))).rev() {
+        table.insert(position + 2, format!("  {failed}"));
     }
+    lines.extend(table);
     let more = summary.requests.len().saturating_sub(WORKLOADS_MAX) as u64;
     if more > 0 {
         lines.push(format!("  and {} more in the report", format::counted(more, "workload", "workloads")));
@@ -228,25 +197,11 @@ fn requests(summary: &Summary, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
-fn queues(summary: &Summary, lines: &mut Vec<String>) {
+fn queues(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     if summary.queues.is_empty() {
         return;
     }
-    let headings = ["mean wait", "longest", "drained", "at end", "most", "processed"].map(str::to_owned);
-    lines.push(row("queue", &headings));
-    let shown = summary.queues.iter().take(WORKLOADS_MAX);
-    let names: Vec<&str> = shown.clone().map(|own| own.queue.as_str()).collect();
-    for (queue, name) in shown.zip(apart(&names, LABEL - 1, without_namespace)) {
-        let cells = [
-            queue.mean_wait_seconds.map_or_else(String::new, span),
-            span(queue.longest_wait_seconds),
-            queue.drain_seconds.map_or_else(|| "never".to_owned(), span),
-            format::whole(queue.waiting_at_end),
-            format::whole(queue.most_waiting),
-            format::whole(queue.processed),
-        ];
-        lines.push(row(&name, &cells));
-    }
+    lines.extend(run_tables::queues(summary.queues.iter().take(WORKLOADS_MAX)).lines(width));
     let more = summary.queues.len().saturating_sub(WORKLOADS_MAX) as u64;
     if more > 0 {
         lines.push(format!("  and {} more in the report", format::counted(more, "queue", "queues")));
@@ -255,20 +210,12 @@ fn queues(summary: &Summary, lines: &mut Vec<String>) {
 }
 
 /// Changes of replica counts, with the metric against its target that led to them.
-fn changes(summary: &Summary, lines: &mut Vec<String>) {
+fn changes(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     let changes = &summary.scaling.changes;
     if changes.is_empty() {
         return;
     }
-    lines.push(format!("{:<LABEL$}{:>9}{:>6}{:>6}  because", "replicas", "after", "from", "to"));
-    let shown = changes.iter().take(CHANGES_SHOWN);
-    let names: Vec<&str> = shown.clone().map(|own| own.workload.as_str()).collect();
-    for (change, name) in shown.zip(apart(&names, LABEL - 1, without_namespace)) {
-        let because: String = change.because.chars().take(BECAUSE_WIDTH).collect();
-        let cut = if because.len() < change.because.len() { "\u{2026}" } else { "" };
-        let after = span(change.at_seconds);
-        lines.push(format!("{name:<LABEL$}{after:>9}{:>6}{:>6}  {because}{cut}", change.from, change.to));
-    }
+    lines.extend(run_tables::changes(changes.iter().take(CHANGES_SHOWN), BECAUSE_WIDTH).lines(width));
     let all = summary.scaling.changes_in_all as usize;
     if all > CHANGES_SHOWN {
         lines.push(format!(

@@ -5,8 +5,10 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::{PackAnswer, SCHEMA_VERSION};
-use crate::columns::{Align, Columns, fitted};
-use crate::format::{count, money_among, relative_change, span};
+use crate::columns::fitted;
+use crate::figure::Figure;
+use crate::format::{money_among, relative_change};
+use crate::table::Rows;
 
 /// How well every instance of a suite is packed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -174,24 +176,18 @@ impl SuiteAnswer {
 
     /// The answer as a table, with columns below one another where lines have no more than `width` characters.
     pub fn table(&self, width: Option<usize>) -> String {
-        let header = ["INSTANCE", "PODS", "PENDING", "NODES", "PER HOUR", "BOUND", "GAP", "TIME"].map(str::to_owned);
-        let rows = self.instances.iter().map(|own| {
-            let money = |amount| money_among(own.currency, amount, own.per_hour);
-            vec![
-                own.name.clone(),
-                count(own.pods as u64),
-                count(own.pods_pending as u64),
-                count(own.nodes as u64),
-                money(own.per_hour),
-                money(own.lower_bound_per_hour),
-                own.gap_percent.map_or("-".to_owned(), |gap| format!("{gap:.1} %")),
-                span(own.seconds),
-            ]
-        });
-        let rows: Vec<Vec<String>> = std::iter::once(header.to_vec()).chain(rows).collect();
+        let money = |own: &PackedInstance, amount| Figure::money(own.currency, amount, own.per_hour);
+        let table = Rows::new(&self.instances)
+            .text("INSTANCE", |own| &own.name)
+            .number("PODS", |own| own.pods)
+            .number("PENDING", |own| own.pods_pending)
+            .number("NODES", |own| own.nodes)
+            .number("PER HOUR", |own| money(own, own.per_hour))
+            .number("BOUND", |own| money(own, own.lower_bound_per_hour))
+            .number("GAP", |own| own.gap_percent.map(|gap| Figure::share(gap / 100.0)))
+            .number("TIME", |own| Figure::seconds(own.seconds));
         let mut text = format!("packer {}, Karpenter {}\n\n", self.packer, self.karpenter);
-        let columns = Columns { align: &[Align::Left, Align::Right], gap: 2, labels: 1 };
-        for line in columns.lines(&rows, width) {
+        for line in table.table().lines(width) {
             let _ = writeln!(text, "{line}");
         }
         if let Some(changes) = &self.changes {

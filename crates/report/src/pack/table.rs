@@ -4,19 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{LaunchedNode, PackAnswer};
-use crate::columns::{Align, Columns, fitted};
-use crate::format::{counted, karpenter_label, money, percent};
+use crate::columns::fitted;
+use crate::figure::Figure;
+use crate::format::{counted, karpenter_label, money};
 use crate::single_pass::SinglePass;
+use crate::table::Rows;
 use nodecast_karpenter::packing::PackerKind;
 
 /// Workloads that are named before the rest is counted.
 const WORKLOADS_SHOWN: usize = 4;
-/// The table of nodes to launch: figures stand to the right; NodePool and type say which node a row is of.
-const LAUNCHES: Columns<'static> = {
-    use Align::{Left, Right};
-    Columns { align: &[Left, Left, Right, Right, Left, Left, Right, Right, Left], gap: 2, labels: 2 }
-};
-
 impl PackAnswer {
     /// The answer as a table.
     pub fn table(&self) -> String {
@@ -86,32 +82,33 @@ impl PackAnswer {
         if self.launches.is_empty() {
             return;
         }
-        let header = ["NODEPOOL", "CHEAPEST", "PER HOUR", "OTHER TYPES", "CAPACITY", "ZONES", "CPU", "MEMORY", "PODS"];
-        let mut rows = vec![header.map(str::to_owned).to_vec()];
-        rows.extend(self.launches.iter().map(|launch| self.row(launch)));
+        let currency = self.currency.code();
+        let table = Rows::new(&self.launches)
+            .text("NODEPOOL", |launch| launch.node_pool)
+            .text("CHEAPEST", |launch| launch.instance_type)
+            .label()
+            .number("PER HOUR", |launch| {
+                Figure::money(currency, launch.per_hour, launch.per_hour).estimated(launch.is_estimated())
+            })
+            .number("OTHER TYPES", |launch| format!("+{}", launch.types.len().saturating_sub(1)))
+            .text("CAPACITY", |launch| launch.capacity_type)
+            .text("ZONES", |launch| zones(&launch.zones))
+            .number("CPU", |launch| Figure::share(launch.cpu_share))
+            .number("MEMORY", |launch| Figure::share(launch.memory_share))
+            .text("PODS", |launch| &launch.in_words);
         text.push('\n');
-        for line in LAUNCHES.lines(&rows, width) {
+        for line in table.table().lines(width) {
             let _ = writeln!(text, "{line}");
         }
-        if self.launches.iter().any(|launch| launch.price_quality.is_some_and(|quality| !quality.is_fact())) {
+        if self.launches.iter().any(LaunchedNode::is_estimated) {
             text.push_str("~ an estimated price; the others are published or observed\n");
         }
     }
+}
 
-    fn row(&self, launch: &LaunchedNode) -> Vec<String> {
-        let estimated = launch.price_quality.is_some_and(|quality| !quality.is_fact());
-        let price = money(self.currency.code(), launch.per_hour);
-        vec![
-            launch.node_pool.to_owned(),
-            launch.instance_type.to_owned(),
-            if estimated { format!("~{price}") } else { price },
-            format!("+{}", launch.types.len().saturating_sub(1)),
-            launch.capacity_type.to_owned(),
-            zones(&launch.zones),
-            percent(launch.cpu_share),
-            percent(launch.memory_share),
-            launch.in_words.clone(),
-        ]
+impl LaunchedNode {
+    fn is_estimated(&self) -> bool {
+        self.price_quality.is_some_and(|quality| !quality.is_fact())
     }
 }
 

@@ -1,8 +1,10 @@
 //! The section on churn: what the coming and going of nodes cost, cycles, what blocks consolidation, and its decisions.
 
-use super::html::{Column, Html};
+use super::html::Html;
+use crate::figure::Figure;
 use crate::format;
 use crate::summary::{ChurnSummary, CycleFigures, DecisionFigures, ReplacementFigures, Summary};
+use crate::table::Rows;
 
 /// Where a table that is cut short is found whole.
 const EVENTS_FILE: &str = "events.jsonl";
@@ -40,18 +42,12 @@ fn what_it_cost(summary: &Summary) -> String {
 }
 
 fn replacements(page: &mut Html, replacements: &[ReplacementFigures]) {
-    let row = |own: &ReplacementFigures| {
-        let figures = [own.nodes, own.replaced, own.by_equal].map(format::count);
-        std::iter::once(own.reason.clone()).chain(figures).collect()
-    };
-    let rows: Vec<Vec<String>> = replacements.iter().map(row).collect();
-    let columns = [
-        Column::Text("nodes removed because"),
-        Column::Figure("nodes"),
-        Column::Figure("replaced"),
-        Column::Figure("by one of the same type"),
-    ];
-    page.table(&columns, &rows, SUMMARY_FILE);
+    let table = Rows::new(replacements)
+        .text("nodes removed because", |own| &own.reason)
+        .number("nodes", |own| own.nodes)
+        .number("replaced", |own| own.replaced)
+        .number("by one of the same type", |own| own.by_equal);
+    page.add_table(table, SUMMARY_FILE);
 }
 
 fn cycles(page: &mut Html, churn: &ChurnSummary) {
@@ -65,34 +61,21 @@ fn cycles(page: &mut Html, churn: &ChurnSummary) {
 }
 
 fn blocked(page: &mut Html, churn: &ChurnSummary) {
-    let row = |own: &crate::summary::BlockedFigures| {
-        vec![own.reason.clone(), format::count(own.nodes), format::count(own.looks)]
-    };
-    let rows: Vec<Vec<String>> = churn.blocked.iter().map(row).collect();
-    let columns = [Column::Text("not consolidated because"), Column::Figure("nodes"), Column::Figure("looks")];
-    page.table(&columns, &rows, SUMMARY_FILE);
+    let table = Rows::new(&churn.blocked)
+        .text("not consolidated because", |own| &own.reason)
+        .number("nodes", |own| own.nodes)
+        .number("looks", |own| own.looks);
+    page.add_table(table, SUMMARY_FILE);
 }
 
 fn decisions(page: &mut Html, decisions: &[DecisionFigures]) {
-    let row = |own: &DecisionFigures| {
-        let because = own.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-        vec![
-            own.id.clone(),
-            format::span(own.at_seconds),
-            own.reason.clone(),
-            own.nodes.join(", "),
-            own.replacements.join(" and "),
-            format!("{}{because}", own.outcome),
-        ]
-    };
-    let rows: Vec<Vec<String>> = decisions.iter().map(row).collect();
-    let columns = [
-        Column::Text("decision"),
-        Column::Figure("after"),
-        Column::Text("reason"),
-        Column::Text("nodes"),
-        Column::Text("replaced by"),
-        Column::Text("came to"),
-    ];
-    page.table(&columns, &rows, EVENTS_FILE);
+    let because = |own: &DecisionFigures| own.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let table = Rows::new(decisions)
+        .text("decision", |own| &own.id)
+        .number("after", |own| Figure::seconds(own.at_seconds))
+        .text("reason", |own| &own.reason)
+        .text("nodes", |own| own.nodes.join(", "))
+        .text("replaced by", |own| own.replacements.join(" and "))
+        .text("came to", move |own| format!("{}{}", own.outcome, because(own)));
+    page.add_table(table, EVENTS_FILE);
 }

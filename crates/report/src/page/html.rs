@@ -1,18 +1,6 @@
 //! Writes HTML: escaping and tables.
 
-/// Rows that a table of the page holds.
-const ROWS_MAX: usize = 200;
-/// Rows of it that are seen before the reader asks for others.
-pub const ROWS_SEEN: usize = 12;
-
-/// How a column of a table is set.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Column {
-    /// Text, to the left.
-    Text(&'static str),
-    /// A figure, to the right.
-    Figure(&'static str),
-}
+use crate::table::Table;
 
 /// A page under construction.
 #[derive(Debug, Default)]
@@ -114,40 +102,9 @@ impl Html {
         self.raw("</details>\n");
     }
 
-    /// Adds a table that scrolls sideways where the screen is narrow. Without rows nothing is added; of many rows the
-    /// first are seen, further ones are looked for or asked for, and `whole` is named as the file that has all.
-    pub fn table(&mut self, columns: &[Column], rows: &[Vec<String>], whole: &str) {
-        if rows.is_empty() {
-            return;
-        }
-        self.raw("<div class=\"scroll\"><table>\n<thead><tr>");
-        for column in columns {
-            match column {
-                Column::Text(name) => self.raw(&format!("<th>{}</th>", text(&sentence(name)))),
-                Column::Figure(name) => self.raw(&format!("<th class=\"figure\">{}</th>", text(&sentence(name)))),
-            }
-        }
-        self.raw("</tr></thead>\n<tbody>\n");
-        for (position, row) in rows.iter().take(ROWS_MAX).enumerate() {
-            self.raw(if position < ROWS_SEEN { "<tr>" } else { "<tr class=\"rest\">" });
-            for (column, cell) in columns.iter().zip(row) {
-                match column {
-                    Column::Text(_) => self.raw(&format!("<td>{}</td>", text(cell))),
-                    Column::Figure(_) => self.raw(&format!("<td class=\"figure\">{}</td>", text(cell))),
-                }
-            }
-            self.raw("</tr>\n");
-        }
-        self.raw("</tbody>\n</table></div>\n");
-        if rows.len() > ROWS_MAX {
-            let note = format!("The first {ROWS_MAX} of {}; {whole} has all.", rows.len());
-            self.element("p class=\"note\"", &note);
-        } else if rows.len() > ROWS_SEEN {
-            // Without a script nothing shows the others.
-            self.raw("<noscript>");
-            self.element("p class=\"note\"", &format!("{ROWS_SEEN} of {}; {whole} has all.", rows.len()));
-            self.raw("</noscript>\n");
-        }
+    /// Adds a table; `whole` is the file that has all rows. Without rows nothing is added.
+    pub fn add_table(&mut self, table: impl Into<Table>, whole: &str) {
+        table.into().html(self, whole);
     }
 
     /// Adds a list of escaped items. Without items nothing is added.

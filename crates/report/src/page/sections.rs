@@ -13,14 +13,17 @@ pub(super) use vertical::vertical;
 
 use std::collections::BTreeMap;
 
-use super::html::{Column, Html, text};
+use super::html::{Html, text};
 use crate::answers::size_in_words;
 use crate::catalog::PriceQuality;
 use crate::cloud::BillLine;
 use crate::domain::{Money, SimDuration, SimTime, Symbol};
+use crate::figure::Figure;
 use crate::format;
 use crate::plots::Plots;
-use crate::summary::{Distribution, Part, RequestFigures, Share, Summary};
+use crate::run_tables;
+use crate::summary::{Part, RequestFigures, Share, Summary};
+use crate::table::Rows;
 use crate::tables;
 use nodecast_settings::Caveat;
 use nodecast_world::Outcome;
@@ -110,23 +113,8 @@ pub(super) fn waiting(page: &mut Html, summary: &Summary) {
         ("Pod created to Ready", &pods.created_to_ready),
         ("Instance launched to node Ready", &summary.nodes.launch_to_ready),
     ];
-    let rows: Vec<Vec<String>> = spans
-        .into_iter()
-        .filter_map(|(name, spans)| {
-            let spans = spans.as_ref()?;
-            Some(cells_of(name.to_owned(), spans))
-        })
-        .collect();
-    let columns = [
-        Column::Text("from, to"),
-        Column::Figure("count"),
-        Column::Figure("p50"),
-        Column::Figure("p95"),
-        Column::Figure("p99"),
-        Column::Figure("longest"),
-        Column::Figure("mean"),
-    ];
-    page.table(&columns, &rows, SUMMARY_FILE);
+    let rows = spans.into_iter().filter_map(|(name, spans)| Some((name.to_owned(), spans.as_ref()?, ())));
+    page.add_table(run_tables::spans("from, to", rows), SUMMARY_FILE);
     waits::tables(page, summary);
     let note = format!(
         "{} and {}; {} evicted, {} of containers killed, {} deleted before it had a node, {} without a node at the end. Percentiles are by the \
@@ -141,12 +129,6 @@ pub(super) fn waiting(page: &mut Html, summary: &Summary) {
     page.element("p class=\"note\"", &note);
 }
 
-/// A row of a table of spans.
-fn cells_of(name: String, spans: &Distribution) -> Vec<String> {
-    let seconds = [spans.p50_seconds, spans.p95_seconds, spans.p99_seconds, spans.max_seconds, spans.mean_seconds];
-    [name, format::count(spans.count)].into_iter().chain(seconds.map(format::span)).collect()
-}
-
 pub(super) fn requests(page: &mut Html, summary: &Summary) {
     if !summary.requests.is_empty() {
         page.element("h3", "Requests");
@@ -155,132 +137,29 @@ pub(super) fn requests(page: &mut Html, summary: &Summary) {
     let mut requests: Vec<&RequestFigures> = summary.requests.iter().collect();
     let p99 = |figures: &RequestFigures| figures.p99_seconds.unwrap_or(-1.0);
     requests.sort_by(|one, other| p99(other).total_cmp(&p99(one)));
-    let rows: Vec<Vec<String>> = requests
-        .into_iter()
-        .map(|figures| {
-            vec![
-                figures.workload.clone(),
-                format::whole(figures.completed),
-                format::whole(figures.timed_out),
-                format::whole(figures.dropped),
-                format::whole(figures.unanswered),
-                format::span_or_dash(figures.mean_seconds),
-                format::span_or_dash(figures.p50_seconds),
-                format::span_or_dash(figures.p95_seconds),
-                format::span_or_dash(figures.p99_seconds),
-                format::span(figures.overloaded_seconds),
-                format::span(figures.throttled_seconds),
-            ]
-        })
-        .collect();
-    let columns = [
-        Column::Text("workload"),
-        Column::Figure("completed"),
-        Column::Figure("given up"),
-        Column::Figure("refused"),
-        Column::Figure("in flight at the end"),
-        Column::Figure("mean"),
-        Column::Figure("p50"),
-        Column::Figure("p95"),
-        Column::Figure("p99"),
-        Column::Figure("overloaded for"),
-        Column::Figure("throttled for"),
-    ];
-    page.table(&columns, &rows, SUMMARY_FILE);
+    page.add_table(run_tables::requests(requests), SUMMARY_FILE);
 }
 
 /// Metrics against their targets, and every change of a replica count with the values that led to it.
 pub(super) fn scaling(page: &mut Html, summary: &Summary) {
-    let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
-    let rows: Vec<Vec<String>> = summary
-        .scaling
-        .metrics
-        .iter()
-        .map(|metric| {
-            vec![
-                metric.autoscaler.clone(),
-                metric.metric.clone(),
-                metric.unit.clone(),
-                metric.target.to_string(),
-                number(metric.mean),
-                number(metric.max),
-                number(metric.last),
-            ]
-        })
-        .collect();
-    let columns = [
-        Column::Text("autoscaler"),
-        Column::Text("metric"),
-        Column::Text("unit"),
-        Column::Figure("target"),
-        Column::Figure("mean"),
-        Column::Figure("largest"),
-        Column::Figure("at the end"),
-    ];
-    page.table(&columns, &rows, "metrics.csv");
-    let rows: Vec<Vec<String>> = summary
-        .scaling
-        .changes
-        .iter()
-        .map(|change| {
-            vec![
-                format::span(change.at_seconds),
-                change.workload.clone(),
-                change.from.to_string(),
-                change.to.to_string(),
-                change.because.clone(),
-                change.kind.clone(),
-            ]
-        })
-        .collect();
-    let columns = [
-        Column::Figure("after"),
-        Column::Text("workload"),
-        Column::Figure("from"),
-        Column::Figure("to"),
-        Column::Text("because"),
-        Column::Text("event"),
-    ];
-    page.table(&columns, &rows, "events.jsonl");
+    let number = |value: Option<f64>| value.map(|value| Figure::decimals(value, 3));
+    let metrics = Rows::new(&summary.scaling.metrics)
+        .text("autoscaler", |metric| &metric.autoscaler)
+        .text("metric", |metric| &metric.metric)
+        .text("unit", |metric| &metric.unit)
+        .number("target", |metric| metric.target.to_string())
+        .number("mean", |metric| number(metric.mean))
+        .number("largest", |metric| number(metric.max))
+        .number("at the end", |metric| number(metric.last));
+    page.add_table(metrics, "metrics.csv");
+    page.add_table(run_tables::changes(&summary.scaling.changes, usize::MAX), "events.jsonl");
 }
 
 pub(super) fn queues(page: &mut Html, summary: &Summary) {
-    if summary.queues.is_empty() {
-        return;
+    if !summary.queues.is_empty() {
+        page.element("h3", "Queues");
     }
-    page.element("h3", "Queues");
-    let span = |seconds: Option<f64>| seconds.map_or_else(|| "never".to_owned(), format::span);
-    let rows: Vec<Vec<String>> = summary
-        .queues
-        .iter()
-        .map(|queue| {
-            vec![
-                queue.queue.clone(),
-                queue.workload.clone(),
-                format::whole(queue.arrived),
-                format::whole(queue.processed),
-                format::whole(queue.most_waiting),
-                format::span(queue.most_waiting_seconds),
-                span(queue.drain_seconds),
-                format::whole(queue.waiting_at_end),
-                queue.mean_wait_seconds.map_or_else(String::new, format::span),
-                format::span(queue.longest_wait_seconds),
-            ]
-        })
-        .collect();
-    let columns = [
-        Column::Text("queue"),
-        Column::Text("workers"),
-        Column::Figure("arrived"),
-        Column::Figure("processed"),
-        Column::Figure("most waiting"),
-        Column::Figure("after"),
-        Column::Figure("drained within"),
-        Column::Figure("waiting at the end"),
-        Column::Figure("mean wait"),
-        Column::Figure("longest wait"),
-    ];
-    page.table(&columns, &rows, "queues.csv");
+    page.add_table(run_tables::queues(&summary.queues), "queues.csv");
 }
 
 pub(super) fn cost(page: &mut Html, summary: &Summary) {
@@ -349,12 +228,13 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     ];
     page.raw("<div class=\"breakdowns\">\n");
     for (name, parts) in breakdowns {
-        let rows: Vec<Vec<String>> =
-            parts.iter().map(|part| vec![part.name.clone(), money(part.amount), format::percent(part.share)]).collect();
         // What is taken back makes the bill smaller than what is charged.
         let share = if name == "item" { "of what is charged" } else { "of the bill" };
-        let columns = [Column::Text(name), Column::Figure("cost"), Column::Figure(share)];
-        page.table(&columns, &rows, SUMMARY_FILE);
+        let table = Rows::new(parts)
+            .text(name, |part| &part.name)
+            .number("cost", |part| money(part.amount))
+            .number(share, |part| Figure::share(part.share));
+        page.add_table(table, SUMMARY_FILE);
     }
     page.raw("</div>\n");
     let is_used = |quality: PriceQuality| cost.by_price_quality.iter().any(|part| part.name == quality.as_str());
@@ -376,40 +256,25 @@ pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
         *group = (group.0 + 1, group.1 + line.billed, group.2 + line.amount);
     }
     let currency = outcome.bill.currency.code();
-    let cell = |symbol: Option<Symbol>| symbol.map_or_else(String::new, |symbol| symbol.to_string());
-    let bought = |symbol: Option<Symbol>| symbol.map_or("", |symbol| format::bought_as(symbol.as_str())).to_owned();
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, (.., amount))| std::cmp::Reverse(*amount));
-    let rows: Vec<Vec<String>> = groups
-        .into_iter()
-        .map(|((item, instance_type, capacity_type, zone), (lines, billed, amount))| {
-            let hours = billed.as_secs_f64() / 3_600.0;
-            // What is charged at once, as what is paid for commitments and taken off, has no hours.
-            let of_hours = |shown: String| if hours > 0.0 { shown } else { "\u{2013}".to_owned() };
-            vec![
-                item.to_owned(),
-                cell(instance_type),
-                bought(capacity_type),
-                cell(zone),
-                format::count(lines),
-                of_hours(format!("{hours:.2}")),
-                of_hours(format::money(currency, amount.as_f64() / hours)),
-                format::money_among(currency, amount.as_f64(), outcome.bill.total().as_f64()),
-            ]
-        })
-        .collect();
-    let columns = [
-        Column::Text("item"),
-        Column::Text("instance type"),
-        Column::Text("bought as"),
-        Column::Text("zone"),
-        Column::Figure("lines"),
-        Column::Figure("hours billed"),
-        Column::Figure("mean per hour"),
-        Column::Figure("amount"),
-    ];
-    page.table(&columns, &rows, "bill.csv");
-    let total = format!("Total: {} {currency}. bill.csv has every line, to nine decimals.", outcome.bill.total());
+    let symbol = |symbol: Option<Symbol>| symbol.map(|symbol| symbol.to_string());
+    let bought = |symbol: Option<Symbol>| symbol.map(|symbol| format::bought_as(symbol.as_str()).to_owned());
+    // What is charged at once, as what is paid for commitments and taken off, has no hours.
+    let hours = |billed: SimDuration| Some(billed.as_secs_f64() / 3_600.0).filter(|hours| *hours > 0.0);
+    let per_hour = |billed, amount: Money| hours(billed).map(|hours| format::money(currency, amount.as_f64() / hours));
+    let total = outcome.bill.total();
+    let table = Rows::new(groups)
+        .text("item", |((item, ..), _)| *item)
+        .text("instance type", |((_, instance_type, ..), _)| symbol(*instance_type))
+        .text("bought as", |((_, _, capacity_type, _), _)| bought(*capacity_type))
+        .text("zone", |((.., zone), _)| symbol(*zone))
+        .number("lines", |(_, (lines, ..))| *lines)
+        .number("hours billed", |(_, (_, billed, _))| hours(*billed).map(|hours| Figure::decimals(hours, 2)))
+        .number("mean per hour", |(_, (_, billed, amount))| per_hour(*billed, *amount))
+        .number("amount", |(_, (.., amount))| Figure::money(currency, amount.as_f64(), total.as_f64()));
+    page.add_table(table, "bill.csv");
+    let total = format!("Total: {total} {currency}. bill.csv has every line, to nine decimals.");
     page.element("p class=\"note\"", &total);
 }
 
@@ -442,51 +307,29 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     page.element("p", &market);
     let end = SimTime::ZERO + outcome.about.duration;
     let costs = tables::node_costs(outcome);
-    let cost_cell = |cost: Money| format::money_among(&summary.about.currency, cost.as_f64(), summary.cost.total);
     // The dearest comes first.
     let mut nodes: Vec<(&NodeFacts, Money)> = outcome.record.nodes.iter().zip(costs).collect();
     nodes.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
-    let rows: Vec<Vec<String>> = nodes.into_iter().map(|(node, cost)| node_row(node, &cost_cell(cost), end)).collect();
-    let columns = [
-        Column::Text("node"),
-        Column::Text("instance type"),
-        Column::Text("bought as"),
-        Column::Figure("cost"),
-        Column::Figure("ran for"),
-        Column::Figure("CPU requested"),
-        Column::Figure("memory requested"),
-        Column::Figure("to Ready"),
-        Column::Figure("asked for at"),
-        Column::Text("zone"),
-        Column::Text("from"),
-        Column::Text("ended"),
-    ];
-    page.table(&columns, &rows, "nodes.csv");
-}
-
-fn node_row(node: &NodeFacts, cost: &str, end: SimTime) -> Vec<String> {
-    let cell = |symbol: Option<Symbol>| symbol.map_or_else(String::new, |symbol| symbol.to_string());
-    let (cpu, memory) = tables::node_utilisation(node, end);
-    let share = |share: Option<f64>| share.map_or_else(String::new, format::percent);
-    let to_ready = node.ready.map(|ready| ready - node.requested);
-    let ran = node.running.map(|running| node.terminating.unwrap_or(end).saturating_since(running));
-    let span = |span: Option<SimDuration>| span.map_or_else(String::new, |span| format::span(span.as_secs_f64()));
-    vec![
-        node.name.clone(),
-        cell(node.instance_type),
-        node.capacity_type.map_or("", |symbol| format::bought_as(symbol.as_str())).to_owned(),
-        cost.to_owned(),
-        span(ran),
-        share(cpu),
-        share(memory),
-        span(to_ready),
-        SimTime::from_micros(node.requested.as_secs() * 1_000_000).to_string(),
-        cell(node.zone),
-        node.origin.name().to_string(),
-        node.end.map_or_else(String::new, |end| {
-            if node.is_draining() { format!("drains: {}", end.as_str()) } else { end.as_str().to_owned() }
-        }),
-    ]
+    let (currency, total) = (&summary.about.currency, summary.cost.total);
+    let symbol = |symbol: Option<Symbol>| symbol.map(|symbol| symbol.to_string());
+    let span = |span: Option<SimDuration>| span.map(|span| Figure::seconds(span.as_secs_f64()));
+    let ran = |node: &NodeFacts| Some(node.terminating.unwrap_or(end).saturating_since(node.running?));
+    let table = Rows::new(nodes)
+        .text("node", |(node, _)| &node.name)
+        .text("instance type", |(node, _)| symbol(node.instance_type))
+        .text("bought as", |(node, _)| node.capacity_type.map(|own| format::bought_as(own.as_str()).to_owned()))
+        .number("cost", |(_, cost)| Figure::money(currency, cost.as_f64(), total))
+        .number("ran for", |(node, _)| span(ran(node)))
+        .number("CPU requested", |(node, _)| tables::node_utilisation(node, end).0.map(Figure::share))
+        .number("memory requested", |(node, _)| tables::node_utilisation(node, end).1.map(Figure::share))
+        .number("to Ready", |(node, _)| span(node.ready.map(|ready| ready - node.requested)))
+        .number("asked for at", |(node, _)| SimTime::from_micros(node.requested.as_secs() * 1_000_000).to_string())
+        .text("zone", |(node, _)| symbol(node.zone))
+        .text("from", |(node, _)| node.origin.name().to_string())
+        .text("ended", |(node, _)| {
+            node.end.map(|end| format!("{}{}", if node.is_draining() { "drains: " } else { "" }, end.as_str()))
+        });
+    page.add_table(table, "nodes.csv");
 }
 
 pub(super) fn assumptions(page: &mut Html, summary: &Summary) {

@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
-use super::{AdvisorFigure, GpuFigure, PriceFigure, SCHEMA_VERSION, gib, hourly, saving};
+use super::{AdvisorFigure, GpuFigure, PriceFigure, SCHEMA_VERSION, gib, saving};
 use crate::catalog::{Price, Region, RegionType};
-use crate::columns::{Align, Columns, printed};
+use crate::columns::printed;
 use crate::domain::{Currency, HourlyRate, Symbol};
-use crate::format::percent;
+use crate::figure::{Figure, Unit};
 use crate::summary::PROGRAM;
+use crate::table::{Rows, Table};
 
 /// Which types are wanted. The default leaves none out.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -142,51 +143,33 @@ impl PriceList {
     /// The list for people, with columns below one another where lines have no more than `width` characters. An estimate, one
     /// that is neither published nor observed, is marked `~`.
     pub fn table(&self, width: Option<usize>) -> String {
-        let with_gpu = self.types.iter().any(|entry| entry.gpu.is_some());
-        let mut heading =
-            ["type", "vCPU", "memory", "arch", "On-Demand/h", "Spot/h", "in zone", "saving", "interrupted"]
-                .map(str::to_owned)
-                .to_vec();
-        use Align::{Left, Right};
-        let mut align = vec![Left, Right, Right, Left, Right, Right, Left, Right, Left];
-        if with_gpu {
-            heading.push("GPU".to_owned());
-            align.push(Left);
-        }
-        let mut rows = vec![heading];
-        rows.extend(self.types.iter().map(|entry| self.row(entry, with_gpu)));
         let intro = format!(
             "{}, {} per hour, Linux; ~ marks an estimate; interrupted: share of Spot instances in 30 days",
             self.region,
             self.currency.code()
         );
-        let mut lines = vec![intro];
-        lines.extend(Columns { align: &align, gap: 2, labels: 1 }.lines(&rows, width));
-        printed(&lines, width)
+        printed(&[vec![intro], self.rows().lines(width)].concat(), width)
     }
 
-    fn row(&self, entry: &ListedType, with_gpu: bool) -> Vec<String> {
-        let unknown = || "-".to_owned();
+    fn rows(&self) -> Table {
         let price = |price: &PriceFigure| {
-            let mark = if price.quality.is_fact() { "" } else { "~" };
-            format!("{mark}{}", hourly(self.currency, price.per_hour))
+            Figure::new(price.per_hour, Unit::PerHour(self.currency)).estimated(!price.quality.is_fact())
         };
-        let spot = entry.cheapest_spot.as_ref();
-        let mut row = vec![
-            entry.instance_type.to_owned(),
-            entry.vcpus.to_string(),
-            gib(entry.memory_mib),
-            entry.arch.to_owned(),
-            entry.on_demand.as_ref().map_or_else(unknown, price),
-            spot.map_or_else(unknown, |spot| price(&spot.price)),
-            spot.map_or_else(unknown, |spot| zones_in_words(&spot.zones, entry.zones_offered)),
-            spot.and_then(|spot| spot.saving_share).map_or_else(unknown, percent),
-            entry.spot_advisor.as_ref().map_or_else(unknown, |own| own.interrupted.to_owned()),
-        ];
-        if with_gpu {
-            row.push(entry.gpu.as_ref().map_or_else(unknown, GpuFigure::in_words));
+        let spot = |entry: &ListedType| entry.cheapest_spot.clone();
+        let rows = Rows::new(&self.types)
+            .text("type", |entry| entry.instance_type)
+            .number("vCPU", |entry| u64::from(entry.vcpus))
+            .number("memory", |entry| gib(entry.memory_mib))
+            .text("arch", |entry| entry.arch)
+            .number("On-Demand/h", |entry| entry.on_demand.as_ref().map(price))
+            .number("Spot/h", |entry| spot(entry).map(|spot| price(&spot.price)))
+            .text("in zone", |entry| spot(entry).map(|spot| zones_in_words(&spot.zones, entry.zones_offered)))
+            .number("saving", |entry| spot(entry).and_then(|spot| spot.saving_share).map(Figure::share))
+            .text("interrupted", |entry| entry.spot_advisor.as_ref().map(|advisor| advisor.interrupted));
+        match self.types.iter().any(|entry| entry.gpu.is_some()) {
+            true => rows.text("GPU", |entry| entry.gpu.as_ref().map(GpuFigure::in_words)).table(),
+            false => rows.table(),
         }
-        row
     }
 }
 

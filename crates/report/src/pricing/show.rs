@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{AdvisorFigure, GpuFigure, PriceFigure, SCHEMA_VERSION, gib, hourly, saving};
+use super::{AdvisorFigure, GpuFigure, PriceFigure, SCHEMA_VERSION, gib, saving};
 use crate::catalog::{AcceleratorKind, InstanceFacts, PriceQuality, Region, RegionType, ZoneIdBasis};
-use crate::columns::{Align, Columns, printed};
+use crate::columns::printed;
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::symbol::well_known;
 use crate::domain::{
     Currency, HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirement, ResourceName, Resources,
 };
-use crate::format::{self, money, percent};
+use crate::figure::{Figure, Unit};
+use crate::format::{self, hourly, money};
 use crate::summary::{HOURS_PER_MONTH, PROGRAM};
+use crate::table::{Cell, Rows};
 use nodecast_karpenter::instance_types::{ProviderSettings, instance_types, real_node};
 
 /// Width of the first column.
@@ -249,21 +251,24 @@ impl TypeSheet {
 
     fn node_lines(&self, width: Option<usize>, lines: &mut Vec<String>) {
         let node = &self.node;
-        let expected = format!("Karpenter {} expects", node.karpenter_version);
-        let mut rows = vec![vec!["for pods on a node".to_owned(), expected, "a real node offers".to_owned()]];
-        let mut row = |label: &str, figure: &dyn Fn(&ResourceFigures) -> String| {
-            let cell = node.karpenter.as_ref().map_or_else(|| "-".to_owned(), figure);
-            rows.push(vec![format!("{:<LABEL$}", format!("  {label}")), cell, figure(&node.real)]);
+        let mut rows = Vec::new();
+        let mut row = |label: &str, figure: &dyn Fn(&ResourceFigures) -> Option<String>| {
+            rows.push((format!("  {label}"), node.karpenter.as_ref().and_then(figure), figure(&node.real)));
         };
-        row("CPU", &|own| format!("{}m", own.cpu_milli));
-        row("memory", &|own| mib(own.memory_bytes));
-        row("disk", &|own| mib(own.ephemeral_storage_bytes));
-        row("pods", &|own| own.pods.to_string());
+        row("CPU", &|own| Some(format!("{}m", own.cpu_milli)));
+        row("memory", &|own| Some(mib(own.memory_bytes)));
+        row("disk", &|own| Some(mib(own.ephemeral_storage_bytes)));
+        row("pods", &|own| Some(own.pods.to_string()));
         let names = node.karpenter.iter().chain([&node.real]).flat_map(|own| own.devices.keys().copied());
         for name in names.collect::<std::collections::BTreeSet<_>>() {
-            row(name, &|own| own.devices.get(name).map_or_else(|| "-".to_owned(), i64::to_string));
+            row(name, &|own| own.devices.get(name).map(i64::to_string));
         }
-        lines.extend(Columns { align: &[Align::Left, Align::Right], gap: 2, labels: 1 }.lines(&rows, width));
+        let table = Rows::new(rows)
+            .text("for pods on a node", |row| row.0.clone())
+            .number(format!("Karpenter {} expects", node.karpenter_version), |row| row.1.clone())
+            .number("a real node offers", |row| row.2.clone())
+            .widths(&[LABEL]);
+        lines.extend(table.table().lines(width));
         lines.push(format!("  (image {:?}, default kubelet settings)", node.ami_family));
         if node.karpenter.is_none() {
             let refusal = format!("does not launch this type with {:?} images", node.ami_family);
@@ -298,24 +303,23 @@ impl TypeSheet {
     }
 
     fn zone_lines(&self, width: Option<usize>) -> Vec<String> {
-        let heading = ["zone", "zone id", "Spot per hour", "saving", "known as", "date"].map(str::to_owned);
-        let mut rows = vec![heading.to_vec()];
-        for zone in &self.zones {
-            let mut row = vec![zone.zone.to_owned(), zone.zone_id.to_owned()];
-            match &zone.spot {
-                Some(spot) => row.extend([
-                    hourly(self.currency, spot.per_hour),
-                    zone.saving_share.map_or_else(|| "-".to_owned(), percent),
-                    spot.quality.as_str().to_owned(),
-                    spot.as_of.to_owned(),
-                ]),
-                None if zone.offered => row.push("not as Spot".to_owned()),
-                None => row.push("not offered".to_owned()),
-            }
-            rows.push(row);
-        }
-        let align = [Align::Left, Align::Left, Align::Right, Align::Right, Align::Left, Align::Left];
-        Columns { align: &align, gap: 2, labels: 1 }.lines(&rows, width)
+        let price = |zone: &ZoneFigure| match &zone.spot {
+            Some(spot) => Cell::from(Figure::new(spot.per_hour, Unit::PerHour(self.currency))),
+            None => Cell::from(if zone.offered { "not as Spot" } else { "not offered" }),
+        };
+        let known = |zone: &ZoneFigure, date: bool| {
+            zone.spot.as_ref().map(|spot| if date { spot.as_of } else { spot.quality.as_str() })
+        };
+        Rows::new(&self.zones)
+            .text("zone", |zone| zone.zone)
+            .text("zone id", |zone| zone.zone_id)
+            .number("Spot per hour", |zone| price(zone))
+            .number("saving", |zone| zone.saving_share.map(Figure::share))
+            .text("known as", |zone| known(zone, false))
+            .text("date", |zone| known(zone, true))
+            .missing("")
+            .table()
+            .lines(width)
     }
 }
 

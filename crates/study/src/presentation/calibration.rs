@@ -3,12 +3,13 @@
 use nodecast_observed::claims::History;
 use nodecast_observed::estimate::Estimate;
 
-use super::{aligned_within, signed};
+use super::signed;
 use crate::calibration::{Calibration, Effect, JUDGED, Parameter, Taken, Unit};
 use crate::domain::words::counted;
 use crate::figures::FIGURES;
 use crate::report::columns::printed;
 use crate::report::format::percent;
+use crate::report::table::Rows;
 
 /// Disagreements that are printed.
 const DISAGREEMENTS_SHOWN: usize = 3;
@@ -66,14 +67,16 @@ pub fn taken(parameter: &Parameter) -> String {
 /// The answer: what was assumed, what was measured, what is taken, with columns below one another where lines have no more than
 /// `width` characters.
 pub fn table(calibration: &Calibration, history: &History, width: Option<usize>) -> String {
-    let mut rows = vec![["parameter", "assumed", "measured (95 %)", "from", "taken"].map(str::to_owned).to_vec()];
-    for parameter in &calibration.parameters {
-        let assumed = parameter.assumed.map_or_else(|| "-".to_owned(), |assumed| value(parameter.unit, assumed));
-        let measured = value(parameter.unit, parameter.measured.value);
-        let measured = format!("{measured} ({})", interval(parameter.unit, &parameter.measured));
-        rows.push(vec![parameter.name.clone(), assumed, measured, parameter.from.clone(), taken(parameter)]);
-    }
-    let mut lines = aligned_within(&rows, 1, width);
+    let measured =
+        |own: &Parameter| format!("{} ({})", value(own.unit, own.measured.value), interval(own.unit, &own.measured));
+    let table = Rows::new(&calibration.parameters)
+        .text("parameter", |own| &own.name)
+        .number("assumed", |own| own.assumed.map(|assumed| value(own.unit, assumed)))
+        .number("measured (95 %)", |own| measured(own))
+        .number("from", |own| &own.from)
+        .number("taken", |own| taken(own))
+        .gap(3);
+    let mut lines = table.table().lines(width);
     if calibration.parameters.is_empty() {
         lines = vec!["nothing that a scenario assumes can be fitted to these".to_owned()];
     }
@@ -122,26 +125,20 @@ fn sources(history: &History, lines: &mut Vec<String>) {
 
 /// Which of the values change the answer, the one that does most first, in lines of no more than `width` characters.
 pub fn effects(effects: &[Effect], policy: &str, currency: &str, replications: u32, width: Option<usize>) -> String {
-    let judged: Vec<_> = FIGURES.iter().filter(|figure| JUDGED.contains(&figure.name)).collect();
-    let mut head = vec![format!("alone in the place of what {policy} has")];
-    head.extend(judged.iter().map(|figure| figure.label.to_owned()));
-    let mut rows = vec![head];
-    for effect in effects {
-        let cell = |name: &str| effect.figures.get(name);
-        let mut row = vec![effect.parameter.clone()];
-        row.extend(judged.iter().map(|figure| match cell(figure.name) {
-            Some(difference) if difference.change.abs() < 1e-9 => "same".to_owned(),
-            Some(difference) => {
-                let change = signed(figure, currency, difference.change);
-                let open = difference.interval.is_none_or(|(low, high)| low <= 0.0 && high >= 0.0);
-                if open { format!("{change}?") } else { change }
+    let mut table =
+        Rows::new(effects).text(format!("alone in the place of what {policy} has"), |effect| &effect.parameter).gap(3);
+    for figure in FIGURES.iter().filter(|figure| JUDGED.contains(&figure.name)) {
+        table = table.number(figure.label, |effect| {
+            let difference = effect.figures.get(figure.name)?;
+            if difference.change.abs() < 1e-9 {
+                return Some("same".to_owned());
             }
-            None => "-".to_owned(),
-        }));
-        rows.push(row);
+            let is_open = difference.interval.is_none_or(|(low, high)| low <= 0.0 && high >= 0.0);
+            Some(signed(figure, currency, difference.change) + if is_open { "?" } else { "" })
+        });
     }
     let mut lines = vec![String::new()];
-    lines.extend(aligned_within(&rows, 1, width));
+    lines.extend(table.table().lines(width));
     let seeds = counted(u64::from(replications), "seed", "seeds");
     lines.push(format!("means over {seeds}, the same for each; ? where the sign is not known with 95 %"));
     printed(&lines, width)

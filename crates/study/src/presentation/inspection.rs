@@ -1,22 +1,9 @@
 //! What a scenario holds, as `validate` prints it.
 
-use super::aligned_within;
-use crate::inspection::{Inspection, PolicyInspection};
+use crate::inspection::Inspection;
 use crate::report::columns::printed;
 use crate::report::format::{counted, instant_for_people, span};
-
-/// Head of the table of policies.
-const HEAD: [&str; 9] = [
-    "policy",
-    "autoscaler",
-    "Kubernetes",
-    "NodePools",
-    "node groups",
-    "workloads",
-    "DaemonSets",
-    "HPA, KEDA",
-    "pods at start",
-];
+use crate::report::table::Rows;
 
 /// The scenario in a few lines, then a line for each policy, with columns below one another where lines have no more than `width`
 /// characters.
@@ -33,9 +20,18 @@ pub fn table(inspection: &Inspection, width: Option<usize>) -> String {
         holdings(inspection),
         String::new(),
     ];
-    let mut rows = vec![HEAD.map(str::to_owned).to_vec()];
-    rows.extend(inspection.policies.iter().map(row));
-    lines.extend(aligned_within(&rows, 1, width));
+    let policies = Rows::new(&inspection.policies)
+        .text("policy", |policy| &policy.name)
+        .number("autoscaler", |policy| &policy.autoscaler)
+        .number("Kubernetes", |policy| &policy.kubernetes)
+        .number("NodePools", |policy| policy.node_pools)
+        .number("node groups", |policy| policy.node_groups)
+        .number("workloads", |policy| policy.workloads)
+        .number("DaemonSets", |policy| policy.daemon_sets)
+        .number("HPA, KEDA", |policy| policy.replica_autoscalers)
+        .number("pods at start", |policy| u64::from(policy.pods_at_start))
+        .gap(3);
+    lines.extend(policies.table().lines(width));
     let largest = inspection.policies.iter().map(|policy| policy.expected).max_by_key(|own| own.memory_bytes);
     if let Some(expected) = largest {
         lines.extend([String::new(), format!("a run is expected to have {expected}")]);
@@ -59,13 +55,4 @@ fn holdings(inspection: &Inspection) -> String {
     }
     let replications = counted(u64::from(inspection.replications), "replication", "replications");
     format!("{}; seed {}, {replications} in a comparison", parts.join(", "), inspection.seed)
-}
-
-fn row(policy: &PolicyInspection) -> Vec<String> {
-    let counts =
-        [policy.node_pools, policy.node_groups, policy.workloads, policy.daemon_sets, policy.replica_autoscalers];
-    let mut cells = vec![policy.name.clone(), policy.autoscaler.clone(), policy.kubernetes.clone()];
-    cells.extend(counts.map(|count| count.to_string()));
-    cells.push(policy.pods_at_start.to_string());
-    cells
 }

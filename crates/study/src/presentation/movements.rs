@@ -2,67 +2,72 @@
 
 use std::fmt::Write as _;
 
-use super::{aligned_within, signed, signed_percent, value};
+use super::{signed, signed_percent, value};
 use crate::baseline::{Movement, Standing};
-use crate::figures::{Figure, named};
+use crate::figures::named;
 use crate::report::columns::folded;
 use crate::report::format::percent;
-use crate::report::markdown::cell;
+use crate::report::table::{Rows, Table, Verdict};
 
-/// Cells of a row: scenario, policy, figure, what it was, what it is, the change, the tolerance, the verdict.
-fn cells(movement: &Movement, currency: &str) -> Vec<String> {
-    let say = |figure: &Figure, amount: Option<f64>| {
-        amount.map_or_else(|| "\u{2013}".to_owned(), |amount| value(figure, currency, amount))
+/// What moved, the worse first.
+fn moved(movements: &[(Movement, String)]) -> Table {
+    let mut moved: Vec<&(Movement, String)> =
+        movements.iter().filter(|(movement, _)| movement.standing != Standing::Same).collect();
+    moved.sort_by_key(|(movement, _)| movement.standing);
+    // A row is a figure of a policy of a scenario.
+    Rows::new(moved)
+        .text("scenario / policy", |(movement, _)| format!("{} / {}", movement.scenario, movement.policy))
+        .text("figure", |(movement, _)| named(movement.figure).map_or(movement.figure, |figure| figure.label))
+        .label()
+        .number("was", |(movement, currency)| amount(movement, movement.was, currency))
+        .number("is", |(movement, currency)| amount(movement, movement.is, currency))
+        .number("change", |(movement, currency)| change(movement, currency))
+        .number("tolerance", |(movement, _)| tolerance(movement))
+        .text("", |(movement, _)| verdict_of(movement))
+        .gap(3)
+        .table()
+}
+
+fn verdict_of(movement: &Movement) -> Verdict {
+    let (words, is_good) = match movement.standing {
+        Standing::Worse => ("WORSE", Some(false)),
+        Standing::Better => ("better", Some(true)),
+        Standing::Moved => ("within", None),
+        Standing::NotJudged => (NOT_JUDGED, None),
+        Standing::Same => ("same", None),
     };
-    let (label, was, is) = match named(movement.figure) {
-        Some(figure) => (figure.label, say(figure, movement.was), say(figure, movement.is)),
-        None => (movement.figure, String::new(), String::new()),
-    };
-    let change = change(movement, currency);
-    let verdict = match movement.standing {
-        Standing::Worse => "WORSE",
-        Standing::Better => "better",
-        Standing::Moved => "within",
-        Standing::NotJudged => NOT_JUDGED,
-        Standing::Same => "same",
-    };
-    let policy = format!("{} / {}", movement.scenario, movement.policy);
-    let judged = movement.standing != Standing::NotJudged;
-    let tolerance = if judged { percent(movement.tolerance) } else { "\u{2013}".to_owned() };
-    vec![policy, label.to_owned(), was, is, change, tolerance, verdict.to_owned()]
+    Verdict { words: words.to_owned(), is_good }
+}
+
+fn tolerance(movement: &Movement) -> Option<String> {
+    (movement.standing != Standing::NotJudged).then(|| percent(movement.tolerance))
+}
+
+/// One of the two amounts in the unit of the figure.
+fn amount(movement: &Movement, amount: Option<f64>, currency: &str) -> Option<String> {
+    Some(value(named(movement.figure)?, currency, amount?))
 }
 
 /// The change in percent; as a plain difference where the baseline is too near 0 for a percentage; a dash where either is not
 /// measured or nothing changed.
-fn change(movement: &Movement, currency: &str) -> String {
+fn change(movement: &Movement, currency: &str) -> Option<String> {
     if let Some(share) = movement.change {
-        return signed_percent(share);
+        return Some(signed_percent(share));
     }
-    let difference =
-        movement.was.zip(movement.is).map(|(was, is)| is - was).filter(|difference| difference.abs() > 0.0);
-    match (named(movement.figure), difference) {
-        (Some(figure), Some(difference)) => signed(figure, currency, difference),
-        _ => "\u{2013}".to_owned(),
-    }
+    let difference = Some(movement.is? - movement.was?).filter(|difference| difference.abs() > 0.0)?;
+    Some(signed(named(movement.figure)?, currency, difference))
 }
 
 /// What is said of figures that never fail a check.
 const NOT_JUDGED: &str = "not judged";
 
-const HEADINGS: [&str; 7] = ["scenario / policy", "figure", "was", "is", "change", "tolerance", ""];
-
 /// What moved, the worse first; and a last line that says how it stands. Each movement comes with its currency. Where lines have no
 /// more than `width` characters, columns stand below one another.
 pub fn table(movements: &[(Movement, String)], width: Option<usize>) -> String {
-    let mut moved: Vec<&(Movement, String)> =
-        movements.iter().filter(|(movement, _)| movement.standing != Standing::Same).collect();
-    moved.sort_by_key(|(movement, _)| movement.standing);
     let mut text = String::new();
+    let moved = moved(movements);
     if !moved.is_empty() {
-        let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
-        rows.extend(moved.iter().map(|(movement, currency)| cells(movement, currency)));
-        // A row is a figure of a policy of a scenario.
-        for line in aligned_within(&rows, 2, width).iter().flat_map(|line| folded(line, width)) {
+        for line in moved.lines(width).iter().flat_map(|line| folded(line, width)) {
             let _ = writeln!(text, "{line}");
         }
         text.push('\n');
@@ -86,19 +91,9 @@ pub fn verdict(movements: &[(Movement, String)]) -> String {
 
 /// The table for a pull request's comment, in Markdown.
 pub fn markdown(movements: &[(Movement, String)]) -> String {
-    let mut text = format!("**{}**\n", verdict(movements));
-    let mut moved: Vec<&(Movement, String)> =
-        movements.iter().filter(|(movement, _)| movement.standing != Standing::Same).collect();
-    moved.sort_by_key(|(movement, _)| movement.standing);
-    if moved.is_empty() {
-        return text + &as_it_is(movements);
-    }
-    text += "\n| scenario / policy | figure | was | is | change | tolerance | |\n|---|---|--:|--:|--:|--:|---|\n";
-    for (movement, currency) in moved {
-        let row: Vec<String> = cells(movement, currency).iter().map(|cell| cell.replace('|', "\\|")).collect();
-        let _ = writeln!(text, "| {} |", row.join(" | "));
-    }
-    text + &as_it_is(movements)
+    let moved = moved(movements);
+    let moved = if moved.is_empty() { String::new() } else { format!("\n{}", moved.markdown()) };
+    format!("**{}**\n{moved}{}", verdict(movements), as_it_is(movements))
 }
 
 /// Figures that answer what is asked first, in that order.
@@ -112,26 +107,18 @@ fn as_it_is(movements: &[(Movement, String)]) -> String {
     if shown.is_empty() {
         return String::new();
     }
-    let labels = shown.iter().map(|name| named(name).map_or(*name, |figure| figure.label));
-    let mut text = format!(
-        "\n<details><summary>As it is</summary>\n\n| scenario / policy | {} |\n|---|{}\n",
-        labels.collect::<Vec<_>>().join(" | "),
-        "--:|".repeat(shown.len())
-    );
     let same = |one: &(Movement, String), other: &(Movement, String)| {
         (&one.0.scenario, &one.0.policy) == (&other.0.scenario, &other.0.policy)
     };
-    for own in movements.chunk_by(same) {
-        let cell_of = |name: &&str| {
-            let found = own.iter().find(|(movement, _)| movement.figure == *name);
-            let said = found.and_then(|(own, currency)| Some(value(named(own.figure)?, currency, own.is?)));
-            said.unwrap_or_else(|| "\u{2013}".to_owned())
-        };
-        let cells: Vec<String> = shown.iter().map(cell_of).collect();
-        let name = cell(&format!("{} / {}", own[0].0.scenario, own[0].0.policy));
-        let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+    let mut table = Rows::new(movements.chunk_by(same))
+        .text("scenario / policy", |own| format!("{} / {}", own[0].0.scenario, own[0].0.policy));
+    for name in shown {
+        table = table.number(named(name).map_or(name, |figure| figure.label), |own| {
+            let (movement, currency) = own.iter().find(|(movement, _)| movement.figure == name)?;
+            amount(movement, movement.is, currency)
+        });
     }
-    text + "\n</details>\n"
+    format!("\n<details><summary>As it is</summary>\n\n{}\n</details>\n", table.table().markdown())
 }
 
 /// One test case for each figure, as CI systems read them.
@@ -155,9 +142,15 @@ pub fn junit(movements: &[(Movement, String)]) -> String {
         for (movement, currency) in own {
             let case = format!("classname=\"{}\" name=\"{}\"", escaped(&name), escaped(movement.figure));
             if movement.standing == Standing::Worse {
-                let cells = cells(movement, currency);
-                let message =
-                    format!("{} was {}, is {} ({}, at most {})", cells[1], cells[2], cells[3], cells[4], cells[5]);
+                let or_dash = |text: Option<String>| text.unwrap_or_else(|| "\u{2013}".to_owned());
+                let message = format!(
+                    "{} was {}, is {} ({}, at most {})",
+                    named(movement.figure).map_or(movement.figure, |figure| figure.label),
+                    or_dash(amount(movement, movement.was, currency)),
+                    or_dash(amount(movement, movement.is, currency)),
+                    or_dash(change(movement, currency)),
+                    or_dash(tolerance(movement))
+                );
                 let _ = writeln!(xml, "    <testcase {case}><failure message=\"{}\"/></testcase>", escaped(&message));
             } else if movement.standing == Standing::NotJudged {
                 let _ = writeln!(xml, "    <testcase {case}><skipped message=\"{NOT_JUDGED}\"/></testcase>");
@@ -255,7 +248,7 @@ mod tests {
         assert!(lines[1].contains("cost") && lines[1].contains("+25.0 %") && lines[1].ends_with("WORSE"), "{table}");
         assert_eq!(lines.last(), Some(&"check: 1 of 3 figures worse than their tolerance allows"));
         assert!(
-            markdown(&movements).contains("| a\\|b<c.yaml / p | cost | $10.00 | $12.50 | +25.0 % | 2.0 % | WORSE |")
+            markdown(&movements).contains("| a\\|b&lt;c.yaml / p | cost | $10.00 | $12.50 | +25.0 % | 2.0 % | WORSE |")
         );
         assert!(markdown(&movements).contains("| a\\|b&lt;c.yaml / p | $12.50 | 4 |\n"));
         assert!(markdown(&movements).contains(" | launches | 2 | 3 | +50.0 % | \u{2013} | not judged |\n"));

@@ -7,7 +7,8 @@ use super::{compared, seeds, stacked, value_among};
 use crate::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::figures::{Figure, Unit, find, for_people};
 use crate::report::format::{counted, instant_for_people, warm_up};
-use crate::report::page::{CHART_SCRIPT, Column, Html, begin, data, script, sentence, text};
+use crate::report::page::{CHART_SCRIPT, Html, begin, data, script, sentence, text};
+use crate::report::table::Rows;
 use crate::simulation::Outcome;
 
 /// Figures whose replications are drawn.
@@ -262,10 +263,9 @@ fn assumptions(page: &mut Html, comparison: &Comparison) {
         page.element("h2", "Assumptions of the scenario");
         page.list(&about.assumptions);
     }
-    let rows: Vec<Vec<String>> =
-        about.inputs.iter().map(|input| vec![input.path.clone(), input.sha256.clone()]).collect();
     page.element("h2", "Inputs");
-    page.table(&[Column::Text("file"), Column::Text("SHA-256")], &rows, "comparison.json");
+    let inputs = Rows::new(&about.inputs).text("file", |input| &input.path).text("SHA-256", |input| &input.sha256);
+    page.add_table(inputs, "comparison.json");
 }
 
 fn footer(page: &mut Html, comparison: &Comparison, command: &str) {

@@ -3,9 +3,11 @@
 use super::recommendation::{among_today, beside, comparison, diff, money, sentence};
 use super::{known, signed_percent};
 use crate::domain::words::counted;
-use crate::recommendation::{FamilyCurve, Recommendation, Tried};
+use crate::recommendation::{FamilyCurve, Recommendation, Robustness, Tried};
+use crate::report::figure::Figure;
 use crate::report::format::span;
 use crate::report::page::{Html, STYLE, head, text};
+use crate::report::table::Rows;
 
 const OWN_STYLE: &str = "\
 svg .other { fill: var(--faint); fill-opacity: 0.55; }
@@ -31,6 +33,8 @@ const LEFT: f64 = 88.0;
 const RIGHT: f64 = 24.0;
 const BELOW: f64 = 44.0;
 const ABOVE: f64 = 14.0;
+/// The file that has all rows of a table.
+const FILE: &str = "recommendation.json";
 /// Rows of the table of settings that were tried.
 const ROWS: usize = 12;
 
@@ -100,21 +104,21 @@ fn costs(page: &mut Html, answer: &Recommendation) {
     }
     page.element("h2", "What it saves, and what it costs");
     let own = if answer.is_change() { "Recommended" } else { "Best that was tried" };
-    table(page, &["", "Today", own], rows.into_iter().map(|(name, before, after)| vec![name, before, after]));
-    let objectives: Vec<Vec<String>> = answer
-        .limits
-        .iter()
-        .filter_map(|own| {
-            let (before, after) = own.met?;
-            let kept = if own.kept { "kept" } else { "not kept" };
-            Some(vec![own.name.clone(), before.to_string(), after.to_string(), kept.to_owned()])
-        })
-        .collect();
+    let rows = Rows::new(rows);
+    page.add_table(
+        rows.text("", |row| row.0.clone()).text("today", |row| row.1.clone()).text(own, |row| row.2.clone()),
+        FILE,
+    );
+    let objectives = Rows::new(answer.limits.iter().filter_map(|own| Some((own, own.met?))))
+        .text(format!("met, of {}", counted(answer.effort.confirmed_with, "run", "runs")), |(own, _)| &own.name)
+        .text("today", |(_, (before, _))| before.to_string())
+        .text(own, |(_, (_, after))| after.to_string())
+        .text("", |(own, _)| if own.kept { "kept" } else { "not kept" })
+        .table();
     if !objectives.is_empty() {
         page.element("h2", "Objectives");
-        let runs = counted(answer.effort.confirmed_with, "run", "runs");
-        table(page, &[&format!("Met, of {runs}"), "Today", own, ""], objectives.into_iter());
     }
+    page.add_table(objectives, FILE);
 }
 
 fn robustness(page: &mut Html, answer: &Recommendation) {
@@ -122,25 +126,13 @@ fn robustness(page: &mut Html, answer: &Recommendation) {
         return;
     }
     page.element("h2", "If things turn out differently");
-    let row = |own: &crate::recommendation::Robustness| {
-        let cost =
-            own.relative.as_ref().map_or_else(|| "\u{2013}".to_owned(), |relative| signed_percent(relative.mean));
-        let verdict = own.why.as_ref().map_or_else(|| "holds".to_owned(), |why| format!("no longer holds: {why}"));
-        vec![own.when.clone(), cost, verdict]
-    };
-    table(page, &["When", "Cost against today", ""], answer.robustness.iter().map(row));
-}
-
-fn table(page: &mut Html, headings: &[&str], rows: impl Iterator<Item = Vec<String>>) {
-    page.raw("<div class=\"scroll\"><table>\n<thead><tr>");
-    headings.iter().for_each(|name| page.raw(&format!("<th>{}</th>", text(name))));
-    page.raw("</tr></thead>\n<tbody>\n");
-    for row in rows {
-        page.raw("<tr>");
-        row.iter().for_each(|cell| page.raw(&format!("<td>{}</td>", text(cell))));
-        page.raw("</tr>\n");
-    }
-    page.raw("</tbody>\n</table></div>\n");
+    let verdict =
+        |own: &Robustness| own.why.as_ref().map_or_else(|| "holds".to_owned(), |why| format!("no longer holds: {why}"));
+    let table = Rows::new(&answer.robustness)
+        .text("when", |own| &own.when)
+        .text("cost against today", |own| own.relative.as_ref().map(|relative| signed_percent(relative.mean)))
+        .text("", |own| verdict(own));
+    page.add_table(table, FILE);
 }
 
 fn curves(page: &mut Html, answer: &Recommendation) {
@@ -288,13 +280,16 @@ fn commitment(page: &mut Html, answer: &Recommendation, own: &FamilyCurve) {
 }
 
 fn tried(page: &mut Html, answer: &Recommendation) {
-    let row = |own: &Tried| {
-        let what = if own.changes.is_empty() { "as it is today".to_owned() } else { own.changes.join("; ") };
-        let wait = own.pending_p99.map_or_else(|| "\u{2013}".to_owned(), span);
-        vec![what, money(answer, own.cost_per_month), wait, format!("{:.1}", own.evictions), own.seeds.to_string()]
+    let what = |own: &Tried| {
+        if own.changes.is_empty() { "as it is today".to_owned() } else { own.changes.join("; ") }
     };
-    let headings = ["Setting", "Cost per month", "Wait, p99", "Evictions", "Seeds"];
-    table(page, &headings, answer.tried.iter().take(ROWS).map(row));
+    let table = Rows::new(answer.tried.iter().take(ROWS))
+        .text("setting", |own| what(own))
+        .number("cost per month", |own| money(answer, own.cost_per_month))
+        .number("wait, p99", |own| own.pending_p99.map(Figure::seconds))
+        .number("evictions", |own| Figure::decimals(own.evictions, 1))
+        .number("seeds", |own| own.seeds.to_string());
+    page.add_table(table, FILE);
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The tables that `rightsize` prints, and the files of its patches.
 
-use super::{aligned_within, known, known_difference};
+use super::{known, known_difference};
 use crate::domain::words::{rounded, some_of};
-use crate::domain::{ResourceName, Resources};
+use crate::domain::{Currency, ResourceName, Resources};
 use crate::report::columns::printed;
-use crate::report::format::{self, Measure, money_among};
+use crate::report::figure::{Figure, Unit};
+use crate::report::format::{self, Measure};
 use crate::report::short_names::apart;
+use crate::report::table::{Cell, Rows, Table};
 use crate::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
 use crate::statistics::Estimate;
 
@@ -13,24 +15,18 @@ use crate::statistics::Estimate;
 const CONTAINERS: usize = 20;
 const NAME: usize = 26;
 
-/// How wide the columns of the first table are.
-const SIZINGS: [usize; 9] = [NAME, 22, 18, 20, 12, 15, 11, 11, 8];
-/// How wide those of the last are, but for what ends a line.
-const AMOUNTS: [usize; 6] = [NAME, 14, 12, 10, 10, 10];
-
 /// The tables of an answer, with columns below one another where lines have no more than `width` characters.
 pub fn table(answer: &RightSizing, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     heading(answer, &mut lines);
-    laid_out(&sizings(answer), &SIZINGS, (1, width), &mut lines);
+    lines.extend(sizings(answer).lines(width));
     lines.extend(answer.sizings.iter().filter_map(cause_of_cost));
     lines.push(String::new());
-    let per_sizing: Vec<usize> = std::iter::once(NAME).chain(answer.sizings.iter().map(|_| 14)).collect();
-    laid_out(&workloads(answer), &per_sizing, (1, width), &mut lines);
+    lines.extend(workloads(answer).lines(width));
     if !answer.workloads.is_empty() {
         lines.push(String::new());
     }
-    laid_out(&containers(answer), &AMOUNTS, (2, width), &mut lines);
+    lines.extend(containers(answer).lines(width));
     if answer.containers.len() > CONTAINERS {
         let more = format::counted((answer.containers.len() - CONTAINERS) as u64, "container", "containers");
         lines.push(format!("  and {more} more with --format json"));
@@ -51,11 +47,6 @@ fn heading(answer: &RightSizing, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
-/// A mean with half the width of its interval; a dash without a mean.
-fn mean_or_dash(estimate: Option<&Estimate>, measure: Measure<'_>) -> String {
-    estimate.map_or_else(|| "-".to_owned(), |estimate| known(estimate).text(measure))
-}
-
 fn label(name: &str) -> String {
     match name {
         "today" => "as they are today".to_owned(),
@@ -64,56 +55,39 @@ fn label(name: &str) -> String {
     }
 }
 
-/// Adds a table with columns as wide as `columns` say, what goes beyond them at the end of its line; where lines have no room
-/// for that, columns below one another, `labels` of them again.
-fn laid_out(rows: &[Vec<String>], columns: &[usize], (labels, width): (usize, Option<usize>), lines: &mut Vec<String>) {
-    let cell = |(column, text): (usize, &String)| match columns.get(column) {
-        Some(&width) if column == 0 => format!("{text:<width$}"),
-        Some(&width) => format!("{text:>width$}"),
-        None => format!("  {text}"),
-    };
-    let whole: Vec<String> = rows.iter().map(|row| row.iter().enumerate().map(cell).collect()).collect();
-    let widest = whole.iter().map(|line| line.chars().count()).max().unwrap_or(0);
-    lines.extend(if width.is_some_and(|width| widest > width) { aligned_within(rows, labels, width) } else { whole });
-}
-
-/// A line for each way to size, what they cost and lead to.
-fn sizings(answer: &RightSizing) -> Vec<Vec<String>> {
-    let headings = [
-        "requests",
-        "cost per month",
-        "against today",
-        "killed for mem",
-        "evicted",
-        "throttled, h",
-        "wait p99",
-        "resp. p99",
-        "no node",
-    ];
+/// A line for each way to size: its costs and its results.
+fn sizings(answer: &RightSizing) -> Table {
     let largest = answer.sizings.iter().filter_map(|own| own.cost_per_month.as_ref()).map(|own| own.mean);
     let largest = largest.fold(0.0, f64::max);
-    let mut rows = vec![headings.map(str::to_owned).to_vec()];
-    rows.extend(answer.sizings.iter().map(|own| sizing(own, answer, largest)));
-    rows
+    let money = among(answer, largest);
+    let relative = |own: &SizingResult| own.against_today.as_ref()?.relative.as_ref().map(known_difference);
+    let measured = |estimate: &Option<Estimate>, measure| {
+        estimate.as_ref().map(|estimate| Figure::measured(known(estimate), measure))
+    };
+    let seconds = |estimate: &Option<Estimate>| estimate.as_ref().map(|estimate| Figure::seconds(estimate.mean));
+    Rows::new(&answer.sizings)
+        .text("requests", |own| label(&own.name))
+        .number("cost per month", |own| measured(&own.cost_per_month, money))
+        .number("against today", |own| relative(own).map(|known| Figure::measured(known, Measure::Share)))
+        .number("killed for mem", |own| measured(&own.out_of_memory, Measure::Count))
+        .number("evicted", |own| measured(&own.evicted_for_memory, Measure::Count))
+        .number("throttled", |own| measured(&own.throttled_hours, Measure::Count))
+        .unit("h")
+        .number("wait p99", |own| seconds(&own.pending_p99))
+        .number("resp. p99", |own| seconds(&own.request_p99))
+        .number("no node", |own| own.pods_pending.as_ref().map(|own| tenths(own.mean)))
+        .table()
 }
 
-fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> Vec<String> {
-    let money = Measure::Money { currency: &answer.currency, largest };
-    let relative = own.against_today.as_ref().and_then(|paired| paired.relative.as_ref());
-    // Tenths mean nothing among hundreds, and would not leave a space between the columns.
-    let number = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format::whole(value) };
-    let span = |value: f64| format::span(value);
-    vec![
-        label(&own.name),
-        mean_or_dash(own.cost_per_month.as_ref(), money),
-        relative.map_or_else(String::new, |own| known_difference(own).text(Measure::Share)),
-        mean_or_dash(own.out_of_memory.as_ref(), Measure::Count),
-        mean_or_dash(own.evicted_for_memory.as_ref(), Measure::Count),
-        mean_or_dash(own.throttled_hours.as_ref(), Measure::Count),
-        own.pending_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
-        own.request_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
-        own.pods_pending.as_ref().map_or_else(|| "-".to_owned(), |own| number(own.mean)),
-    ]
+/// Tenths mean nothing among hundreds.
+fn tenths(value: f64) -> Figure {
+    if value < 100.0 { Figure::decimals(value, 1) } else { Figure::whole(value) }
+}
+
+/// Money of the answer among amounts of which `largest` is the largest.
+fn among(answer: &RightSizing, largest: f64) -> Measure<'static> {
+    let currency = Currency::from_code(&answer.currency).map_or("", Currency::code);
+    Measure::Money { currency, largest }
 }
 
 /// Why a sizing costs more than today, where autoscalers add replicas because requests are smaller.
@@ -133,23 +107,20 @@ fn cause_of_cost(sizing: &SizingResult) -> Option<String> {
     ))
 }
 
-/// A line for each workload, what it costs with each way to size; none without workloads.
-fn workloads(answer: &RightSizing) -> Vec<Vec<String>> {
-    if answer.workloads.is_empty() {
-        return Vec::new();
-    }
-    let mut rows = vec![vec!["cost per month".to_owned()]];
-    rows[0].extend(answer.sizings.iter().map(|own| own.name.clone()));
+/// A line for each workload: its costs with each way to size.
+fn workloads(answer: &RightSizing) -> Table {
     let all = answer.workloads.iter().flat_map(|own| own.cost_per_month.iter().flatten());
-    let largest = all.copied().fold(0.0, f64::max);
+    let money = Unit::Measured(among(answer, all.copied().fold(0.0, f64::max)));
     let names: Vec<&str> = answer.workloads.iter().map(|own| own.workload.as_str()).collect();
-    for (own, name) in answer.workloads.iter().zip(apart(&names, NAME - 3, cut)) {
-        let cost = |cost: &Option<f64>| {
-            cost.map_or_else(|| "-".to_owned(), |cost| money_among(&answer.currency, cost, largest))
-        };
-        rows.push(std::iter::once(format!("  {name}")).chain(own.cost_per_month.iter().map(cost)).collect());
+    let names = apart(&names, NAME - 3, cut);
+    let mut table =
+        Rows::new(answer.workloads.iter().zip(names)).text("cost per month", |(_, name)| format!("  {name}"));
+    for (position, sizing) in answer.sizings.iter().enumerate() {
+        table = table.number(&sizing.name, |(own, _)| {
+            own.cost_per_month.get(position).copied().flatten().map(|cost| Figure::new(cost, money))
+        });
     }
-    rows
+    table.table()
 }
 
 /// A name that fits.
@@ -162,30 +133,32 @@ fn cut(name: &str, width: usize) -> String {
     format!("\u{2026}{tail}")
 }
 
-/// Two lines for each container, what it requests and uses; none without containers.
-fn containers(answer: &RightSizing) -> Vec<Vec<String>> {
-    if answer.containers.is_empty() {
-        return Vec::new();
-    }
-    let headings = ["each pod", "", "requests", "used p50", "p90", "p99", "recommended (bounds)"];
-    let mut rows = vec![headings.map(str::to_owned).to_vec()];
+/// Two lines for each container: its requests and its use.
+fn containers(answer: &RightSizing) -> Table {
     let shown = answer.containers.iter().take(CONTAINERS);
     let names: Vec<String> = shown.clone().map(|own| format!("{}:{}", own.workload, own.container)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    for (own, name) in shown.zip(apart(&names, NAME - 3, cut)) {
-        for (amounts, what, decimals) in [(own.cpu, "CPU, cores", 3), (own.memory, "memory, MiB", 0)] {
-            let Some(Amounts { request, p50, p90, p99, recommended, lower_bound, upper_bound, .. }) = amounts else {
-                continue;
-            };
-            let shown = |amount: f64| format!("{amount:.decimals$}");
-            let request = request.map_or_else(|| "none".to_owned(), shown);
-            let upper = if upper_bound > 1e7 { "any".to_owned() } else { shown(upper_bound) };
-            let bounds = format!("{} ({} to {upper})", shown(recommended), shown(lower_bound));
-            let name = format!("  {name}");
-            rows.push(vec![name, what.to_owned(), request, shown(p50), shown(p90), shown(p99), bounds]);
-        }
-    }
-    rows
+    let rows = shown.zip(apart(&names, NAME - 3, cut)).flat_map(|(own, name)| {
+        let amounts = [(&own.cpu, "CPU, cores", 3), (&own.memory, "memory, MiB", 0)].into_iter();
+        amounts.filter_map(move |(amounts, what, decimals)| Some((name.clone(), amounts.as_ref()?, what, decimals)))
+    });
+    let bounds = |own: &Amounts, decimals: usize| {
+        let shown = |amount: f64| format!("{amount:.decimals$}");
+        let upper = if own.upper_bound > 1e7 { "any".to_owned() } else { shown(own.upper_bound) };
+        format!("{} ({} to {upper})", shown(own.recommended), shown(own.lower_bound))
+    };
+    Rows::new(rows)
+        .text("each pod", |(name, ..)| format!("  {name}"))
+        .number("", |(.., what, _)| *what)
+        .label()
+        .number("requests", |(_, own, _, decimals)| {
+            own.request.map_or_else(|| Cell::from("none"), |request| Figure::decimals(request, *decimals).into())
+        })
+        .number("used p50", |(_, own, _, decimals)| Figure::decimals(own.p50, *decimals))
+        .number("p90", |(_, own, _, decimals)| Figure::decimals(own.p90, *decimals))
+        .number("p99", |(_, own, _, decimals)| Figure::decimals(own.p99, *decimals))
+        .text("recommended (bounds)", |(_, own, _, decimals)| bounds(own, *decimals))
+        .table()
 }
 
 /// How far the answer can be trusted.
@@ -259,32 +232,5 @@ pub fn quantity(amounts: &Resources, name: ResourceName, amount: i64) -> String 
         _ if amount % (1 << 20) == 0 => format!("{}Mi", amount >> 20),
         _ if amount % (1 << 10) == 0 => format!("{}Ki", amount >> 10),
         _ => format!("\"{amount}\""),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::laid_out;
-
-    fn lines(width: Option<usize>) -> Vec<String> {
-        let rows = [["each pod", "", "requests", "bounds"], ["  web", "CPU", "0.250", "0.100 (0.050 to any)"]];
-        let mut lines = Vec::new();
-        laid_out(&rows.map(|row| row.map(str::to_owned).to_vec()), &[12, 5, 10], (2, width), &mut lines);
-        lines
-    }
-
-    #[test]
-    fn columns_have_their_places_and_come_below_one_another_on_a_narrow_terminal() {
-        let whole = ["each pod           requests  bounds", "  web         CPU     0.250  0.100 (0.050 to any)"];
-        assert_eq!(lines(None), whole);
-        assert_eq!(lines(Some(49)), whole);
-        let blocks = [
-            "each pod         requests",
-            "  web      CPU      0.250",
-            "",
-            "each pod                       bounds",
-            "  web      CPU   0.100 (0.050 to any)",
-        ];
-        assert_eq!(lines(Some(47)).iter().map(|line| line.trim_end()).collect::<Vec<_>>(), blocks);
     }
 }

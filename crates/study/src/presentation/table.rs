@@ -7,7 +7,9 @@ use super::{
 use crate::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, ObjectiveRow, ObjectiveShare};
 use crate::figures::{FIGURES, Figure, for_people};
 use crate::report::columns::printed;
+use crate::report::figure::Figure as Plain;
 use crate::report::format::{self, Known, Measure, span};
+use crate::report::table::Rows;
 use crate::scenario::Caveats;
 use crate::statistics::{Estimate, Paired};
 
@@ -206,16 +208,11 @@ pub(super) fn warnings(warnings: &Caveats, lines: &mut Vec<String>) {
 /// # Errors
 /// Whatever `output` returns.
 pub fn replications(comparison: &Comparison, output: &mut dyn std::io::Write) -> std::io::Result<()> {
-    let mut writer = csv::Writer::from_writer(output);
-    let mut header = vec!["policy".to_owned(), "seed".to_owned()];
-    header.extend(FIGURES.iter().map(|figure| figure.name.to_owned()));
-    header.push("event_hash".to_owned());
-    writer.write_record(&header)?;
-    for point in &comparison.points {
-        let mut row = vec![point.policy.clone(), point.seed.to_string()];
-        row.extend(point.figures.iter().map(|value| value.map_or_else(String::new, |value| value.to_string())));
-        row.push(point.event_hash.clone());
-        writer.write_record(&row)?;
+    let mut table = Rows::new(&comparison.points)
+        .text("policy", |point| &point.policy)
+        .text("seed", |point| point.seed.to_string());
+    for (position, figure) in FIGURES.iter().enumerate() {
+        table = table.number(figure.name, |point| point.figures[position].map(Plain::whole));
     }
-    writer.flush()
+    table.text("event_hash", |point| &point.event_hash).table().csv(output)
 }

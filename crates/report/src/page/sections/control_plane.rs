@@ -1,9 +1,10 @@
 //! The tier of the control plane, and the controllers that waited for its limits.
 
 use super::SUMMARY_FILE;
-use crate::format;
-use crate::page::html::{Column, Html};
-use crate::summary::{Limited, Summary};
+use crate::figure::Figure;
+use crate::page::html::Html;
+use crate::summary::Summary;
+use crate::table::Rows;
 
 pub(in super::super) fn control_plane(page: &mut Html, summary: &Summary) {
     let Some(control_plane) = &summary.controllers.control_plane else { return };
@@ -13,26 +14,11 @@ pub(in super::super) fn control_plane(page: &mut Html, summary: &Summary) {
     }
     page.element("h3 id=\"control-plane\"", "Control plane");
     page.element("p", &control_plane.words());
-    if limited.is_empty() {
-        return;
-    }
-    let columns = [
-        Column::Text("controller"),
-        Column::Text("limit"),
-        Column::Figure("calls or passes"),
-        Column::Figure("waited"),
-        Column::Figure("max wait"),
-    ];
-    page.table(&columns, &limited.iter().map(row).collect::<Vec<_>>(), SUMMARY_FILE);
-}
-
-fn row(limited: &Limited) -> Vec<String> {
-    let (delayed, all) = limited.delayed;
-    vec![
-        limited.who.clone(),
-        limited.limit.clone(),
-        format::count(all),
-        format::count(delayed),
-        format::span(limited.longest_seconds),
-    ]
+    let table = Rows::new(limited)
+        .text("controller", |limited| limited.who.clone())
+        .text("limit", |limited| limited.limit.clone())
+        .number("calls or passes", |limited| limited.delayed.1)
+        .number("waited", |limited| limited.delayed.0)
+        .number("max wait", |limited| Figure::seconds(limited.longest_seconds));
+    page.add_table(table, SUMMARY_FILE);
 }

@@ -1,7 +1,8 @@
 //! Waits for a node by workload and by priority.
 
-use super::{SUMMARY_FILE, cells_of};
-use crate::page::html::{Column, Html};
+use super::SUMMARY_FILE;
+use crate::page::html::Html;
+use crate::run_tables;
 use crate::summary::{Summary, WaitFigures};
 
 /// The two tables; a table of one row would say what stands above it.
@@ -21,21 +22,7 @@ fn table(page: &mut Html, of_what: &'static str, mut all: Vec<(String, &WaitFigu
     // Who waited longest comes first.
     let p99 = |waits: &WaitFigures| waits.wait_for_node.as_ref().map_or(-1.0, |own| own.p99_seconds);
     all.sort_by(|one, other| p99(other.1).total_cmp(&p99(one.1)));
-    let row = |(name, waits): (String, &WaitFigures)| {
-        let mut cells = cells_of(name, waits.wait_for_node.as_ref()?);
-        cells.insert(2, waits.waited.to_string());
-        Some(cells)
-    };
-    let rows: Vec<Vec<String>> = all.into_iter().filter_map(row).collect();
-    let columns = [
-        Column::Text(of_what),
-        Column::Figure("count"),
-        Column::Figure("longer than 1 s"),
-        Column::Figure("p50"),
-        Column::Figure("p95"),
-        Column::Figure("p99"),
-        Column::Figure("longest"),
-        Column::Figure("mean"),
-    ];
-    page.table(&columns, &rows, SUMMARY_FILE);
+    let rows = all.into_iter().filter_map(|(name, waits)| Some((name, waits.wait_for_node.as_ref()?, waits.waited)));
+    let table = run_tables::spans(of_what, rows).number("longer than 1 s", |(.., waited)| *waited);
+    page.add_table(table, SUMMARY_FILE);
 }

@@ -1,0 +1,140 @@
+//! Tables of a run: those that the terminal and the page share.
+//!
+//! Must not: choose the rows; a terminal shows the first of them.
+
+use super::figure::Figure;
+use super::summary::{Distribution, QueueFigures, ReplicaChangeFigures, RequestFigures, Sizes, VerticalFigures};
+use super::table::{Rows, Table};
+
+/// Widths of the first columns in a terminal: tables below each other have the same columns, in 80 characters.
+const WIDTHS: [usize; 7] = [LABEL, 9, 8, 8, 8, 10, 10];
+/// Characters of a name in a terminal.
+pub(crate) const LABEL: usize = 21;
+
+/// A name, its spans of time, and what else a table shows of them.
+type Spans<'s, R> = (String, &'s Distribution, R);
+
+/// Spans of time, each with its name.
+pub(crate) fn spans<'s, R>(header: &str, all: impl IntoIterator<Item = Spans<'s, R>>) -> Rows<Spans<'s, R>> {
+    Rows::new(all)
+        .text(header, |(name, ..)| name.clone())
+        .shortened(LABEL)
+        .number("p50", |(_, spans, _)| Figure::seconds(spans.p50_seconds))
+        .number("p95", |(_, spans, _)| Figure::seconds(spans.p95_seconds))
+        .number("p99", |(_, spans, _)| Figure::seconds(spans.p99_seconds))
+        .number("longest", |(_, spans, _)| Figure::seconds(spans.max_seconds))
+        .number("mean", |(_, spans, _)| Figure::seconds(spans.mean_seconds))
+        .number("count", |(_, spans, _)| spans.count)
+        .gap(1)
+        .widths(&WIDTHS)
+}
+
+/// Response times of workloads.
+pub(crate) fn requests<'s>(all: impl IntoIterator<Item = &'s RequestFigures>) -> Table {
+    Rows::new(all)
+        .text("response time", |requests| &requests.workload)
+        .shortened(LABEL)
+        .number("p50", |requests| requests.p50_seconds.map(Figure::seconds))
+        .number("p95", |requests| requests.p95_seconds.map(Figure::seconds))
+        .number("p99", |requests| requests.p99_seconds.map(Figure::seconds))
+        .number("mean", |requests| requests.mean_seconds.map(Figure::seconds))
+        .number("completed", |requests| Figure::whole(requests.completed))
+        .number("in flight", |requests| Figure::whole(requests.unanswered))
+        .number("given up", |requests| Figure::whole(requests.timed_out))
+        .detail()
+        .number("refused", |requests| Figure::whole(requests.dropped))
+        .detail()
+        .number("overloaded for", |requests| Figure::seconds(requests.overloaded_seconds))
+        .detail()
+        .number("throttled for", |requests| Figure::seconds(requests.throttled_seconds))
+        .detail()
+        .gap(1)
+        .widths(&WIDTHS)
+        .into()
+}
+
+/// Queues and the work on them.
+pub(crate) fn queues<'s>(all: impl IntoIterator<Item = &'s QueueFigures>) -> Table {
+    let drained = |queue: &QueueFigures| {
+        queue.drain_seconds.map_or_else(|| "never".to_owned(), |seconds| Figure::seconds(seconds).text())
+    };
+    Rows::new(all)
+        .text("queue", |queue| &queue.queue)
+        .shortened(LABEL)
+        .number("mean wait", |queue| queue.mean_wait_seconds.map(Figure::seconds))
+        .number("longest", |queue| Figure::seconds(queue.longest_wait_seconds))
+        .number("drained", |queue| drained(queue))
+        .number("at end", |queue| Figure::whole(queue.waiting_at_end))
+        .number("most", |queue| Figure::whole(queue.most_waiting))
+        .number("processed", |queue| Figure::whole(queue.processed))
+        .number("arrived", |queue| Figure::whole(queue.arrived))
+        .detail()
+        .number("most after", |queue| Figure::seconds(queue.most_waiting_seconds))
+        .detail()
+        .text("workers", |queue| &queue.workload)
+        .detail()
+        .gap(1)
+        .widths(&WIDTHS)
+        .into()
+}
+
+/// Changes of replica counts, with the metric against its target that led to them, in `because` characters.
+pub(crate) fn changes<'s>(all: impl IntoIterator<Item = &'s ReplicaChangeFigures>, because: usize) -> Table {
+    let reason = |change: &ReplicaChangeFigures| {
+        let shown: String = change.because.chars().take(because).collect();
+        let cut = if shown.len() < change.because.len() { "\u{2026}" } else { "" };
+        shown + cut
+    };
+    Rows::new(all)
+        .text("replicas", |change| &change.workload)
+        .shortened(LABEL)
+        .number("after", |change| Figure::seconds(change.at_seconds))
+        .number("from", |change| change.from)
+        .number("to", |change| change.to)
+        .text("because", |change| reason(change))
+        .text("event", |change| &change.kind)
+        .detail()
+        .widths(&[LABEL, 8, 4, 4])
+        .into()
+}
+
+/// Requests and use of the first `count` containers that a VerticalPodAutoscaler sizes, with its last recommendation.
+pub(crate) fn containers(all: &[VerticalFigures], count: usize) -> Table {
+    let containers = all.iter().flat_map(|own| {
+        own.containers.iter().map(move |container| (format!("{}:{}", own.workload, container.container), container))
+    });
+    let rows = containers.take(count).flat_map(|(name, container)| {
+        let resources = [(container.cpu, "CPU", 3), (container.memory, "MiB", 0)].into_iter();
+        resources.filter_map(move |(sizes, unit, decimals)| Some((name.clone(), unit, sizes?, decimals)))
+    });
+    let bounds = |sizes: &Sizes, decimals: usize| {
+        let (low, high) = (sizes.lower_bound, sizes.upper_bound);
+        // The bound of a young workload is so high that it limits nothing.
+        let high = if high > 1e7 { "any".to_owned() } else { format!("{high:.decimals$}") };
+        format!("{low:.decimals$} to {high}")
+    };
+    let amount = |amount: Option<f64>, decimals: &usize| amount.map(|amount| Figure::decimals(amount, *decimals));
+    Rows::new(rows)
+        .text("requests", |(name, ..)| name.clone())
+        .shortened(LABEL)
+        .text("", |(_, unit, ..)| *unit)
+        .label()
+        .number("first", |(.., sizes, decimals)| amount(sizes.request_first, decimals))
+        .number("last", |(.., sizes, decimals)| amount(sizes.request_last, decimals))
+        .number("used", |(.., sizes, decimals)| amount(sizes.used_mean, decimals))
+        .number("recommended", |(.., sizes, decimals)| Figure::decimals(sizes.target, *decimals))
+        .text("bounds", |(.., sizes, decimals)| bounds(sizes, *decimals))
+        .into()
+}
+
+/// What VerticalPodAutoscalers did to pods.
+pub(crate) fn vertical<'s>(all: impl IntoIterator<Item = &'s VerticalFigures>) -> Table {
+    Rows::new(all)
+        .text("VerticalPodAutoscaler", |own| &own.autoscaler)
+        .shortened(LABEL)
+        .text("workload", |own| &own.workload)
+        .detail()
+        .text("mode", |own| &own.mode)
+        .text("outcomes", |own| own.deeds())
+        .into()
+}
