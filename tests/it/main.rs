@@ -104,6 +104,7 @@ mod queues;
 mod quotas;
 mod random_streams;
 mod recommend;
+mod recommend_allowed;
 mod refused_edits;
 mod regrouping;
 mod relabelled;
