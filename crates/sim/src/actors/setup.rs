@@ -97,6 +97,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "supply-shared",
     "volume-zone",
     "vpa-phase",
+    "zone-spread",
 ];
 
 /// Everything that a simulation is told: what the scenario states, and what is worked out of it beforehand.

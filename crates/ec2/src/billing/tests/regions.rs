@@ -133,7 +133,7 @@ fn beside_a_stated_gp3_other_volumes_and_faster_ones_have_no_price_in_another_cu
 }
 
 #[test]
-fn in_other_dollar_regions_the_network_is_billed_at_assumed_prices_and_the_control_plane_is_not() {
+fn network_has_regional_fees_with_their_quality() {
     let nat_gateways = Some(NatGateways { count: 1, per_hour: None, per_gb: None });
     let network = NetworkPrices { nat_gateways, ..NetworkPrices::default() };
     let zone = "us-west-2a";
@@ -141,9 +141,30 @@ fn in_other_dollar_regions_the_network_is_billed_at_assumed_prices_and_the_contr
     let bill = ten_hours(account_in("us-west-2", zone, billing), zone);
     let quality = |item| bill.lines.iter().find(|line| line.item == item).unwrap().quality;
     assert_eq!(of_item(&bill, BillItem::NatGateway), "0.450000000");
-    assert_eq!(quality(BillItem::NatGateway), PriceQuality::Assumed);
-    assert_eq!(quality(BillItem::NatTransfer), PriceQuality::Assumed);
+    assert_eq!(quality(BillItem::NatGateway), PriceQuality::Published);
+    assert_eq!(quality(BillItem::NatTransfer), PriceQuality::Published);
     assert_eq!(quality(BillItem::ControlPlane), PriceQuality::Published);
+    let nat = |region: &str, zone: &str| {
+        let network = NetworkPrices { nat_gateways, ..NetworkPrices::default() };
+        let billing = BillingSettings { network, ..BillingSettings::default() };
+        let bill = ten_hours(account_in(region, zone, billing), zone);
+        let line = bill.lines.iter().find(|line| line.item == BillItem::NatGateway).unwrap();
+        (line.amount.to_string(), line.quality)
+    };
+    assert_eq!(nat("sa-east-1", "sa-east-1a"), ("0.930000000".to_owned(), PriceQuality::Published));
+    // The fee of us-east-1 times the ratio of On-Demand prices.
+    assert_eq!(nat("eu-west-3", "eu-west-3a"), ("0.525000000".to_owned(), PriceQuality::Assumed));
+    let balancers = LoadBalancers { count: Some(1), ..LoadBalancers::default() };
+    let network = NetworkPrices { load_balancers: Some(balancers), ..NetworkPrices::default() };
+    let zone = "ca-central-1a";
+    let billing = BillingSettings { network, ..BillingSettings::default() };
+    let bill = ten_hours(account_in("ca-central-1", zone, billing), zone);
+    assert_eq!(of_item(&bill, BillItem::LoadBalancer), "0.247500000");
+    assert_eq!(of_item(&bill, BillItem::LoadBalancerCapacity), "0.066000000");
+}
+
+#[test]
+fn node_fee_is_the_users_own_price() {
     let node_fee = HourlyRate::parse("0.02").unwrap();
     let mut ec2 = account(BillingSettings { node_fee, ..BillingSettings::default() });
     ec2.add_running(pool("m5.large", false), NodeId(0), &NodeVolumes::gp3(20), at(0)).unwrap();
