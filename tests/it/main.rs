@@ -89,6 +89,7 @@ mod nothing_vanished;
 mod observe;
 mod odd_inputs;
 mod open_metrics;
+mod other_fees;
 mod outputs;
 mod pack;
 mod pack_dumps;

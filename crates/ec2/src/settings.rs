@@ -3,6 +3,7 @@
 use nodecast_model::domain::{HourlyRate, SimDuration, SimTime, Symbol};
 
 use super::billing::network::NetworkPrices;
+use super::billing::other::OtherFee;
 use super::commitments::Commitments;
 use super::consistency::Consistency;
 use super::credits::CreditMode;
@@ -350,6 +351,8 @@ pub struct BillingSettings {
     pub discount: u32,
     /// Licence or vendor fee per hour of each running node; not AWS's and not discounted.
     pub node_fee: HourlyRate,
+    /// Lines of the bill that are not simulated.
+    pub other: Vec<OtherFee>,
     /// What the network costs.
     pub network: NetworkPrices,
     /// What has been bought in advance.
@@ -366,6 +369,7 @@ impl Default for BillingSettings {
             volume_per_month: None,
             discount: 0,
             node_fee: HourlyRate::ZERO,
+            other: Vec::new(),
             network: NetworkPrices::default(),
             commitments: Commitments::default(),
         }

@@ -70,7 +70,7 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
         | BillItem::NatTransfer
         | BillItem::CrossZoneTransfer
         | BillItem::PublicIpv4 => Some((6, "Network")),
-        BillItem::NodeFee | BillItem::AutoModeFee | BillItem::CpuCredits => Some((7, "Fees")),
+        BillItem::NodeFee | BillItem::AutoModeFee | BillItem::CpuCredits | BillItem::Other(_) => Some((7, "Fees")),
         BillItem::FargateCpu | BillItem::FargateMemory | BillItem::FargateStorage => Some((8, "Fargate")),
         BillItem::FreeFirstHour | BillItem::Covered | BillItem::Discount => None,
     }

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use super::{account, at, of_item, pool};
 use crate::bill::BillItem;
+use crate::billing::balancers::BalancerUse;
 use crate::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
+use crate::billing::other::{OtherFee, OtherPrice, not_simulated};
 use crate::billing::{Beside, bill};
 use crate::settings::{BillingSettings, CloudSettings};
 use crate::{Bill, Ec2, Pool};
 use nodecast_engine::Streams;
 use nodecast_model::catalog::PriceQuality;
 use nodecast_model::domain::volumes::{DiskClass, NodeVolume, NodeVolumes};
-use nodecast_model::domain::{HourlyRate, Money, NodeId, Symbol};
+use nodecast_model::domain::{BalancerKind, HourlyRate, Money, NodeId, Symbol};
 use nodecast_prices::Catalog;
 
 /// An account with a node of 20 GiB in a region's zone.
@@ -161,6 +163,31 @@ fn network_has_regional_fees_with_their_quality() {
     let bill = ten_hours(account_in("ca-central-1", zone, billing), zone);
     assert_eq!(of_item(&bill, BillItem::LoadBalancer), "0.247500000");
     assert_eq!(of_item(&bill, BillItem::LoadBalancerCapacity), "0.066000000");
+}
+
+#[test]
+fn other_lines_are_billed_by_month_and_gigabyte() {
+    let fee = |name: &str, price| OtherFee { name: Symbol::new(name), price };
+    let money = Money::from_nanos;
+    let other = vec![
+        fee("Logs of the platform", OtherPrice::PerMonth(money(730_000_000_000))),
+        fee("ECR", OtherPrice::PerGb { price: money(100_000_000), milli_gb: Some(73_000) }),
+        fee("Internet egress", OtherPrice::PerGb { price: money(90_000_000), milli_gb: None }),
+    ];
+    let zone = "us-east-1a";
+    let mut ec2 =
+        account_in("us-east-1", zone, BillingSettings { other, discount: 100_000, ..BillingSettings::default() });
+    let used = BalancerUse { kind: BalancerKind::Application, requests: 1_000_000, from: at(0), to: at(36_000) };
+    let traffic = Traffic { balancers: vec![used], ..Traffic::default() };
+    let bill = bill(&mut ec2, at(36_000), &Beside { traffic, ..Beside::default() });
+    let amount = |name: &str| of_item(&bill, BillItem::Other(Symbol::new(name)));
+    assert_eq!(amount("Logs of the platform"), "10.000000000");
+    assert_eq!(amount("ECR"), "0.100000000");
+    // A million requests of 20 kB are 20 GB.
+    assert_eq!(amount("Internet egress"), "1.800000000");
+    assert_eq!(not_simulated(&bill.lines), ["Container Insights", "VPC endpoints", "EBS snapshots"]);
+    let named: Vec<&str> = bill.lines.iter().map(|line| line.item.name()).collect();
+    assert!(named.contains(&"ECR") && bill.lines.iter().all(|line| line.item.name() != "other"));
 }
 
 #[test]
