@@ -97,6 +97,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "supply-shared",
     "volume-zone",
     "vpa-phase",
+    "zone-choice",
     "zone-spread",
 ];
 
