@@ -65,7 +65,8 @@ fn main() -> Outcome<()> {
     fs::write(output.join("instance-types.csv"), instance_types(&facts, &printed, &limits))?;
 
     let known: BTreeSet<&str> = facts.iter().map(|row| cell(row, "instance_type")).collect();
-    let prices = Prices::of(&rows(first, "on_demand_prices.csv")?, &rows(second, "on_demand.csv.gz")?);
+    let tables = (rows(second, "on_demand.csv.gz")?, rows(second, "on_demand_mend.csv")?);
+    let prices = Prices::of(&rows(first, "on_demand_prices.csv")?, (&tables.0, &tables.1));
     let offerings = rows(second, "zone_offerings.csv.gz")?;
     let mut zones = zones(&rows(first, "zones.csv")?, &prices);
     add_newer(&mut zones, &offerings);
@@ -75,7 +76,8 @@ fn main() -> Outcome<()> {
     let advisor = rows(first, "spot_advisor.csv")?;
     fs::write(output.join("dates.csv"), dates(&rows(first, "spot_prices.csv")?))?;
     fs::write(output.join("ebs.csv"), volumes(&rows(second, "ebs_prices.csv")?, &prices)?)?;
-    fs::write(output.join("commitments.csv"), commitments(&rows(second, "reserved_discounts.csv")?))?;
+    let (all_upfront, none) = (rows(second, "reserved_discounts.csv")?, rows(second, "no_upfront.csv")?);
+    fs::write(output.join("commitments.csv"), commitments(&all_upfront, &none))?;
     for (region, prices) in &prices.by_region {
         let mut table = RegionTable::default();
         table.add_on_demand(prices);
@@ -185,7 +187,7 @@ struct OnDemand {
 
 impl Prices {
     /// Prices of `second`, and those of China from `first`, which also has Karpenter's own table.
-    fn of(first: &[Row], second: &[Row]) -> Self {
+    fn of(first: &[Row], (second, mended): (&[Row], &[Row])) -> Self {
         let mut by_region: BTreeMap<String, BTreeMap<String, OnDemand>> = BTreeMap::new();
         let mut insert = |row: &Row, price: OnDemand| {
             let region = by_region.entry(cell(row, "region").to_owned()).or_default();
@@ -213,8 +215,25 @@ impl Prices {
         }
         let mut prices = Self { by_region };
         prices.date_derived();
+        prices.mend(mended);
         prices.add_karpenters(first);
         prices
+    }
+
+    /// Prices that another source shows, and those of other sizes of the same family that follow from them.
+    fn mend(&mut self, rows: &[Row]) {
+        for row in rows {
+            let name = cell(row, "instance_type");
+            let Some(price) = self.by_region.get_mut(cell(row, "region")).and_then(|types| types.get_mut(name)) else {
+                continue;
+            };
+            let by_size = cell(row, "source").contains("size rule");
+            let family = name.split('.').next().unwrap_or_default();
+            cell(row, "price").clone_into(&mut price.price);
+            cell(row, "as_of").chars().take(4).collect::<String>().clone_into(&mut price.as_of);
+            price.quality = if by_size { "derived" } else { "published" };
+            price.source = if by_size { family.to_owned() } else { "S".to_owned() };
+        }
     }
 
     /// A derived price is as old as the price of us-east-1 that it is derived from.
@@ -380,11 +399,20 @@ fn volumes(table: &[Row], prices: &Prices) -> Outcome<String> {
 }
 
 /// Discounts by region and family. The collection calls those of one year no upfront; its source calls them "1 year (All upfront)".
-fn commitments(table: &[Row]) -> String {
-    let mut text = "region,family,one_year_all_upfront,three_years_all_upfront\n".to_owned();
+/// Those without upfront payment are carried where both discounts are of one date: the ratio of the prices then is 1.070 to 1.0725.
+fn commitments(table: &[Row], no_upfront: &[Row]) -> String {
+    let of_one_date =
+        |row: &&Row| cell(row, "price_ratio").parse::<f64>().is_ok_and(|ratio| (1.070..=1.0725).contains(&ratio));
+    let none = |row: &Row| {
+        let is_own =
+            |own: &&Row| cell(own, "region") == cell(row, "region") && cell(own, "family") == cell(row, "family");
+        let found = no_upfront.iter().filter(of_one_date).find(is_own);
+        found.map_or_else(String::new, |row| cell(row, "one_year_no_upfront_discount").to_owned())
+    };
+    let mut text = "region,family,one_year_all_upfront,three_years_all_upfront,one_year_no_upfront\n".to_owned();
     for row in table {
         let columns = ["region", "family", "discount_1yr_no_upfront", "discount_3yr_all_upfront"];
-        let _ = writeln!(text, "{}", columns.map(|column| cell(row, column)).join(","));
+        let _ = writeln!(text, "{},{}", columns.map(|column| cell(row, column)).join(","), none(row));
     }
     text
 }

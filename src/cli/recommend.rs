@@ -54,7 +54,9 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let allowed: Vec<Kind> =
         if arguments.levers.is_empty() { Kind::usual().collect() } else { arguments.levers.clone() };
     let kinds = allowed.into_iter().filter(|kind| !arguments.without.contains(kind)).collect();
-    let asked = Recommend::load(Request { kinds, edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
+    let ruled_out = arguments.without.clone();
+    let asked =
+        Recommend::load(Request { kinds, ruled_out, edits: arguments.edits.parse()?, ..arguments.request.clone() })?;
     let folder = arguments.write.as_deref().map(|folder| begin(folder).map(|own| (own, folder))).transpose()?;
     let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
     match arguments.format {

@@ -17,8 +17,9 @@ use crate::experiment::axes::Setting;
 use crate::experiment::effects::digest;
 use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::{
-    Choice, Effort, FamilyCurve, Kind, Known, Level, Lever, Recommendation, Requirements, Robustness, Search, Stress,
-    Verdict, commitments_lever, curves, dearest_family, hours, levers, limits, requirements, setting,
+    Allowance, Choice, Effort, Exclusion, FamilyCurve, Kind, Known, Level, Lever, Reaches, Recommendation,
+    Requirements, Robustness, Search, Stress, Verdict, commitments_lever, curves, dearest_family, exclude, hours,
+    levers, limits, requirements, setting,
 };
 use crate::experiment::rightsizing::{Patch, Sizing, measure, observed, patches};
 use crate::report::Summary;
@@ -55,6 +56,9 @@ pub struct Request {
     /// What may be changed; the command line names it by two options.
     #[arg(skip)]
     pub kinds: Vec<Kind>,
+    /// What may not be changed.
+    #[arg(skip)]
+    pub ruled_out: Vec<Kind>,
     /// Minimum saving per change, as a share of the remaining cost
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     pub least_saving: f64,
@@ -151,8 +155,8 @@ impl Recommend {
         let watcher = audience.begin(effort.simulations + beside as usize, &[self.scenario.duration]);
         let first = self.outcome(&self.scenario, self.seed)?;
         let today = points::point(self.cell(self.seed), &first);
-        let mut levers = self.levers(&region, &first, &today)?;
-        let untried = self.prune(&mut levers, threads)?;
+        let (mut levers, mut excluded) = self.levers(&region, &first, &today)?;
+        let untried = self.prune(&mut levers, &mut excluded, (&region, threads))?;
         levers.push(Lever {
             kind: Kind::Commitments,
             subject: String::new(),
@@ -174,7 +178,8 @@ impl Recommend {
         let commitments = self.commit(&region, &problem, &mut search, &mut best)?;
         let verdict = search.verdict(best)?;
         let robustness = self.robustness(&problem, &verdict)?;
-        let assembly = Assembly { problem: &problem, search: &search, verdict: &verdict, catalog, region: &region };
+        let assembly =
+            Assembly { problem: &problem, search: &search, verdict: &verdict, catalog, region: &region, excluded };
         let mut answer = assembly.answer(&self, commitments, robustness, effort.simulations)?;
         answer.warnings.extend(untried.iter());
         answer.warnings.precede(Caveats::of(&self.warnings));
@@ -199,7 +204,7 @@ impl Recommend {
     }
 
     /// What may be changed, before anything of it is tried.
-    fn levers(&self, region: &Region, first: &Outcome, today: &Point) -> Result<Vec<Lever>, Failure> {
+    fn levers(&self, region: &Region, first: &Outcome, today: &Point) -> Result<(Vec<Lever>, Vec<Exclusion>), Failure> {
         let policy = self.scenario.for_policy(Some(&self.policy))?;
         let summary = Summary::of(first);
         let by_workload = summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
@@ -214,13 +219,24 @@ impl Recommend {
             by_origin: &today.cost_by_origin,
             by_workload: &by_workload,
             can_set: &|setting| self.with(setting).is_some(),
+            allowance: self.allowance(),
         };
-        let mut all = levers(&known);
+        let (mut all, mut excluded) = levers(&known);
         all.retain(|lever| self.request.kinds.contains(&lever.kind));
+        excluded.retain(|part| self.request.kinds.iter().any(|kind| kind.as_str() == part.lever));
         if self.request.kinds.contains(&Kind::Requests) {
             all.extend(self.requests()?);
         }
-        Ok(all)
+        Ok((all, excluded))
+    }
+
+    fn allowance(&self) -> Allowance {
+        Allowance::new(&self.request.kinds, &self.request.ruled_out)
+    }
+
+    /// The nodes that a scenario may launch.
+    fn reaches(&self, scenario: &Scenario, region: &Region) -> Option<Reaches> {
+        scenario.for_policy(Some(&self.policy)).ok().map(|policy| Reaches::new(scenario, policy, region))
     }
 
     /// Requests that fit, if a run says what containers use.
@@ -264,9 +280,15 @@ impl Recommend {
         read.err().map(|error| error.message().to_owned())
     }
 
-    /// Takes out levels that make no scenario, that change nothing, or that another level of the lever comes to as well; warnings of levers of
-    /// which no level makes a scenario.
-    fn prune(&self, levers: &mut Vec<Lever>, threads: Option<u16>) -> Result<Caveats, Failure> {
+    /// Takes out levels that make no scenario, that change nothing, that another level of the lever comes to as well, or that launch what is
+    /// excluded; warnings of levers of which no level makes a scenario.
+    fn prune(
+        &self,
+        levers: &mut Vec<Lever>,
+        excluded: &mut Vec<Exclusion>,
+        (region, threads): (&Region, Option<u16>),
+    ) -> Result<Caveats, Failure> {
+        self.exclude(levers, excluded, (region, threads))?;
         let catalog = self.prices.catalog();
         let today = self.digest(&self.scenario, catalog);
         let requires = self.requirements();
@@ -300,6 +322,21 @@ impl Recommend {
         }
         levers.retain(|lever| !lever.levels.is_empty());
         Ok(untried)
+    }
+
+    /// Takes out levels that launch nodes which neither a flag nor today's NodePools and node groups allow.
+    fn exclude(
+        &self,
+        levers: &mut Vec<Lever>,
+        excluded: &mut Vec<Exclusion>,
+        (region, threads): (&Region, Option<u16>),
+    ) -> Result<(), Failure> {
+        let requires = self.requirements();
+        let Some(today) = self.reaches(&self.scenario, region) else { return Ok(()) };
+        let changed = |setting: &Setting| self.reaches(&self.with(setting)?, region);
+        let found = on_threads(threads, || exclude(levers, self.allowance(), (&today, &requires), &changed))?;
+        excluded.extend(found);
+        Ok(())
     }
 
     fn digest(&self, scenario: &Scenario, catalog: &Catalog) -> Option<u64> {

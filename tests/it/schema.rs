@@ -260,6 +260,8 @@ const SOMETIMES_REQUIRED: [(&str, &str); 18] = [
     ("an external metric", "scaled_object"),
     ("an external metric", "scaler"),
     ("an external metric", "workload"),
+    ("another line", "per_gb"),
+    ("another line", "per_month"),
     ("`spot`", "file"),
 ];
 

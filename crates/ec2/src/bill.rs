@@ -62,10 +62,20 @@ pub enum BillItem {
     FargateMemory,
     /// Ephemeral storage of a pod on Fargate beyond what comes with it.
     FargateStorage,
+    /// A line that the scenario states, by its name.
+    Other(Symbol),
 }
 
 impl BillItem {
-    /// The item as reports write it.
+    /// The item as reports write it: of a line that the scenario states, its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Other(name) => name.as_str(),
+            _ => self.as_str(),
+        }
+    }
+
+    /// The kind of item.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Instance => "instance",
@@ -98,6 +108,7 @@ impl BillItem {
             Self::FargateCpu => "Fargate vCPU",
             Self::FargateMemory => "Fargate memory",
             Self::FargateStorage => "Fargate storage",
+            Self::Other(_) => "other",
         }
     }
 

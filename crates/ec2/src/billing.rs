@@ -12,6 +12,7 @@ mod listed;
 pub mod management;
 mod net;
 pub mod network;
+pub mod other;
 mod over_time;
 mod reserved;
 mod spot_range;
@@ -114,6 +115,7 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
         let fee = |instance| while_running(BillItem::NodeFee, instance, end, (settings.node_fee, PriceQuality::Own));
         lines.extend(instances.iter().filter_map(fee));
     }
+    lines.extend(other::lines(&settings, &beside.traffic, end));
     let mut bill = match net {
         Some(mut net) => {
             net.extend_from_slice(&lines[charged..]);

@@ -231,6 +231,7 @@ impl Ec2 {
                 }
             }
         }
+        self.order_zones(&mut candidates);
         let granted = allocate(request.strategy, request.pools_to_use, request.target, &candidates);
         let undone = request.target - granted.iter().sum::<u32>();
         let mut waiting = nodes.iter();
@@ -258,6 +259,18 @@ impl Ec2 {
             }
         }
         Ok(reply)
+    }
+
+    /// Puts the zones of each type in an order that is drawn for this call, so that zones between which a strategy makes no difference, as
+    /// those of one On-Demand price, are chosen evenly.
+    ///
+    /// Deviation: AWS publishes what the strategies aim at, and not how EC2 Fleet chooses between equal pools. An even draw is assumed.
+    fn order_zones(&self, candidates: &mut [Candidate]) {
+        let draws = self.streams.ordinals("zone-choice").part(self.arrived);
+        let place = |zone| self.region().zone_index(zone).map_or(u64::MAX, |place| draws.nth(place as u64));
+        for zones in candidates.chunk_by_mut(|one, next| one.pool.instance_type == next.pool.instance_type) {
+            zones.sort_by_key(|candidate| place(candidate.pool.zone));
+        }
     }
 
     /// Takes the tokens of one call, under the limits that hold now.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use self::price::PricePath;
+use self::price::{PricePath, ZoneSpread};
 use self::reclaims::{PoolEvent, PoolOutlook, Reclaims};
 use super::Pool;
 use super::faults::{Fault, FaultKind};
@@ -191,7 +191,7 @@ impl Market {
     fn erred(&self, pool: Pool, listed: Price) -> HourlyRate {
         /// The ninetieth percentile of the standard normal distribution.
         const NINETIETH: f64 = 1.281_551_565_544_6;
-        let Some((low, high)) = listed.quality.spot_error() else { return listed.rate };
+        let Some((low, high)) = self.region.spot_error(listed.quality) else { return listed.rate };
         let Some(kind) = self.region.instance_type(pool.instance_type) else { return listed.rate };
         let drawn = self.streams.stream("price-error", kind.facts.family.as_str()).normal();
         let percentile = if drawn < 0.0 { low } else { high };
@@ -228,7 +228,8 @@ impl Market {
                 let level = if self.draws_errors() { self.erred(pool, listed) } else { listed.rate };
                 let stream = self.streams.stream("price", &pool.stream_name());
                 let seen_in_zone = listed.quality == PriceQuality::Published;
-                let path = PricePath::new(stream, on_demand, level, seen_in_zone);
+                let spread = ZoneSpread::new(self.streams.stream("zone-spread", pool.instance_type.as_str()));
+                let path = PricePath::new(stream, on_demand, level, (!seen_in_zone).then_some(spread));
                 Some(self.paths.entry(pool).or_insert(Box::new(path)).rate_at(at))
             }
         }
@@ -287,8 +288,8 @@ mod tests {
                 .any(|(one, other): (&f64, &f64)| (one - other).abs() > 1e-9)
         );
         drawn.sort_by(f64::total_cmp);
-        // The tenth and the ninetieth percentile of what the Advisor's savings come to, against prices seen.
-        assert!((drawn[200] / 0.532 - 1.0).abs() < 0.06, "{}", drawn[200]);
-        assert!((drawn[1_800] / 1.490 - 1.0).abs() < 0.06, "{}", drawn[1_800]);
+        // The tenth and the ninetieth percentile of the region's estimates.
+        assert!((drawn[200] / 0.764 - 1.0).abs() < 0.06, "{}", drawn[200]);
+        assert!((drawn[1_800] / 1.263 - 1.0).abs() < 0.06, "{}", drawn[1_800]);
     }
 }

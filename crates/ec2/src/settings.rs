@@ -4,6 +4,7 @@ use nodecast_model::domain::{HourlyRate, SimDuration, SimTime, Symbol};
 
 use super::billing::eks_fees::EksFees;
 use super::billing::network::NetworkPrices;
+use super::billing::other::OtherFee;
 use super::commitments::Commitments;
 use super::consistency::Consistency;
 use super::credits::CreditMode;
@@ -353,6 +354,8 @@ pub struct BillingSettings {
     pub node_fee: HourlyRate,
     /// Fees of EKS in addition to the price of every cluster.
     pub eks: EksFees,
+    /// Lines of the bill that are not simulated.
+    pub other: Vec<OtherFee>,
     /// What the network costs.
     pub network: NetworkPrices,
     /// What has been bought in advance.
@@ -370,6 +373,7 @@ impl Default for BillingSettings {
             discount: 0,
             node_fee: HourlyRate::ZERO,
             eks: EksFees::default(),
+            other: Vec::new(),
             network: NetworkPrices::default(),
             commitments: Commitments::default(),
         }

@@ -6,6 +6,7 @@
 mod cells;
 mod commitment;
 mod facts;
+mod fees;
 mod price;
 mod quality;
 mod region;
@@ -16,6 +17,7 @@ mod volumes;
 pub use cells::{CellError, Cells};
 pub use commitment::CommitmentDiscount;
 pub use facts::{Accelerator, AcceleratorKind, EbsVolumes, Gpu, InstanceFacts};
+pub use fees::{NetworkFees, SpotLevel};
 pub use price::Price;
 pub use quality::PriceQuality;
 pub use region::{Region, RegionType, SpotAdvice, Zone, ZoneIdBasis};

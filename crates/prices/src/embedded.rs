@@ -4,6 +4,8 @@ pub(super) const INSTANCE_TYPES: &str = include_str!("../pricing-data/instance-t
 pub(super) const ZONES: &str = include_str!("../pricing-data/regions.csv");
 pub(super) const DATES: &str = include_str!("../pricing-data/dates.csv");
 pub(super) const VOLUMES: &str = include_str!("../pricing-data/ebs.csv");
+pub(super) const NETWORK: &str = include_str!("../pricing-data/network.csv");
+pub(super) const SPOT_LEVELS: &str = include_str!("../pricing-data/spot-levels.csv");
 pub(super) const COMMITMENTS: &str = include_str!("../pricing-data/commitments.csv");
 
 macro_rules! regions {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::table::{for_each_line, for_each_line_with_optional};
-use super::{CatalogError, Cells, CommitmentDiscount, VolumePrices};
+use super::{CatalogError, CellError, Cells, CommitmentDiscount, VolumePrices};
 use nodecast_model::domain::Symbol;
 
 /// Reads the table of EBS prices.
@@ -18,6 +18,25 @@ pub(super) fn volumes(file: &str, text: &str) -> Result<BTreeMap<Symbol, VolumeP
         }
     })?;
     Ok(prices)
+}
+
+/// Reads a table with one line for each region.
+pub(super) fn by_region<T>(
+    file: &str,
+    text: &str,
+    columns: &[&'static str],
+    read: impl Fn(&mut Cells<'_>) -> Result<T, CellError>,
+) -> Result<BTreeMap<Symbol, T>, CatalogError> {
+    let columns: Vec<&'static str> = std::iter::once("region").chain(columns.iter().copied()).collect();
+    let mut found = BTreeMap::new();
+    for_each_line(file, text, &columns, |cells| {
+        let region = cells.required()?;
+        match found.insert(region, read(cells)?) {
+            None => Ok(()),
+            Some(_) => Err(Cells::repeated(region)),
+        }
+    })?;
+    Ok(found)
 }
 
 /// Reads the table of discounts of commitments.

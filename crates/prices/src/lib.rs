@@ -16,8 +16,8 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 pub use nodecast_model::catalog::{
-    Accelerator, AcceleratorKind, CellError, Cells, CommitmentDiscount, EbsVolumes, Gpu, InstanceFacts, Price,
-    PriceQuality, Region, RegionType, SpotAdvice, VolumePrices, Zone, ZoneIdBasis,
+    Accelerator, AcceleratorKind, CellError, Cells, CommitmentDiscount, EbsVolumes, Gpu, InstanceFacts, NetworkFees,
+    Price, PriceQuality, Region, RegionType, SpotAdvice, SpotLevel, VolumePrices, Zone, ZoneIdBasis,
 };
 
 use sha2::{Digest, Sha256};
@@ -27,7 +27,8 @@ use nodecast_model::domain::words::refusal;
 use region::{Dates, RegionOutline};
 
 /// The files of a pricing-data directory, other than those in its `regions` folder.
-const FILES: [&str; 5] = ["instance-types.csv", "regions.csv", "dates.csv", "ebs.csv", "commitments.csv"];
+const FILES: [&str; 7] =
+    ["instance-types.csv", "regions.csv", "dates.csv", "ebs.csv", "commitments.csv", "network.csv", "spot-levels.csv"];
 
 /// Everything known of EC2's instance types and prices, by region.
 #[derive(Debug)]
@@ -38,6 +39,9 @@ pub struct Catalog {
     /// What volumes cost and what commitments save, by region.
     volumes: BTreeMap<Symbol, VolumePrices>,
     commitments: BTreeMap<Symbol, Vec<CommitmentDiscount>>,
+    /// Fees of load balancers and NAT gateways, and levels of Spot prices, by region.
+    network: BTreeMap<Symbol, NetworkFees>,
+    spot_levels: BTreeMap<Symbol, SpotLevel>,
     /// Region texts that replace the embedded ones, by region.
     overrides: BTreeMap<String, String>,
     /// The files that were read in place of embedded ones.
@@ -170,8 +174,12 @@ impl Catalog {
         let dates = Dates::parse(FILES[2], &text(2, embedded::DATES))?;
         let volumes = extras::volumes(FILES[3], &text(3, embedded::VOLUMES))?;
         let commitments = extras::commitments(FILES[4], &text(4, embedded::COMMITMENTS))?;
+        let network =
+            extras::by_region(FILES[5], &text(5, embedded::NETWORK), &NetworkFees::COLUMNS, NetworkFees::from_cells)?;
+        let levels = text(6, embedded::SPOT_LEVELS);
+        let spot_levels = extras::by_region(FILES[6], &levels, &SpotLevel::COLUMNS, SpotLevel::from_cells)?;
         let (overrides, own_files, parsed) = (BTreeMap::new(), Vec::new(), Mutex::new(BTreeMap::new()));
-        Ok(Self { facts, outlines, dates, volumes, commitments, overrides, own_files, parsed })
+        Ok(Self { facts, outlines, dates, volumes, commitments, network, spot_levels, overrides, own_files, parsed })
     }
 
     /// The files of a pricing-data directory that were read in place of embedded ones, in order of their names; none of the built-in catalog.
@@ -200,7 +208,9 @@ impl Catalog {
         }
         let outline = self.outlines.iter().find(|outline| outline.name.as_str() == name);
         let (Some(outline), Some(text)) = (outline, self.table(name)) else { return Err(self.unknown_region(name)) };
-        let mut region = region::parse(outline, text, &self.facts, self.dates)?;
+        let level = self.spot_levels.get(&outline.name).copied();
+        let mut region = region::parse(outline, text, &self.facts, (self.dates, level))?;
+        region.network = self.network.get(&outline.name).copied();
         region.volumes = self.volumes.get(&outline.name).copied();
         region.commitments = self.commitments.get(&outline.name).cloned().unwrap_or_default();
         let region = Arc::new(region);

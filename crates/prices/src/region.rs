@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use super::table::{for_each_line, for_each_line_with_optional};
 use super::{
-    CatalogError, CellError, Cells, InstanceFacts, Price, PriceQuality, Region, RegionType, SpotAdvice, Zone,
-    ZoneIdBasis,
+    CatalogError, CellError, Cells, InstanceFacts, Price, PriceQuality, Region, RegionType, SpotAdvice, SpotLevel,
+    Zone, ZoneIdBasis,
 };
 use nodecast_model::domain::{Currency, HourlyRate, Symbol};
 
-/// Per cent of On-Demand that a Spot instance is assumed to cost where nothing is known of its type. Of 611 types in us-east-2 in the
-/// summer of 2026 the median is 29.8 %.
-const ASSUMED_SPOT_PERCENT: i64 = 30;
-/// Per cent of On-Demand less the Advisor's savings that a Spot instance costs. Of 454 types in us-east-2 in the summer of 2026 the
-/// median is 83.7 %, and 85.8 % of 11,881 pairs of region and type in the spring of 2024.
-const OF_ADVISOR_PERCENT: i64 = 85;
+/// Per cent of On-Demand that a Spot instance is assumed to cost where the Advisor does not list its type: of categories c and m, and of all
+/// others. Of 611 types in us-east-2 in the summer of 2026 the median is 29.8 %.
+const ASSUMED_SPOT_PERCENT: ([(&str, i64); 2], i64) = ([("c", 22), ("m", 30)], 30);
+/// Per cent of On-Demand less the Advisor's savings that a Spot instance costs: of categories c, m and r, and of all others.
+///
+/// Source: 320 pairs of region and type in 23 regions, 2026 (`tests/spot_level.rs` fits these values and the levels of regions).
+const OF_ADVISOR_PERCENT: ([(&str, i64); 3], i64) = ([("c", 89), ("m", 86), ("r", 96)], 119);
 /// Per cent of On-Demand below which no estimate goes.
 const LEAST_SPOT_PERCENT: i64 = 10;
 
@@ -122,26 +123,28 @@ pub(super) fn parse(
     outline: &RegionOutline,
     text: &str,
     facts: &BTreeMap<&'static str, Arc<InstanceFacts>>,
-    dates: Dates,
+    (dates, level): (Dates, Option<SpotLevel>),
 ) -> Result<Region, CatalogError> {
     let mut by_text = BTreeMap::new();
     let file = format!("regions/{}.csv", outline.name);
     for_each_line_with_optional(&file, text, COLUMNS, OPTIONAL_COLUMNS, |cells| {
-        let entry = region_type(cells, outline, facts, dates)?;
+        let entry = region_type(cells, outline, facts, (dates, level))?;
         match by_text.insert(entry.facts.name.as_str(), entry) {
             None => Ok(()),
             Some(first) => Err(Cells::repeated(first.facts.name)),
         }
     })?;
     let types = by_text.into_values().collect();
-    Ok(Region::new(outline.name, outline.currency, outline.zones.clone(), types))
+    let mut region = Region::new(outline.name, outline.currency, outline.zones.clone(), types);
+    region.spot_level = level;
+    Ok(region)
 }
 
 fn region_type(
     cells: &mut Cells<'_>,
     outline: &RegionOutline,
     facts: &BTreeMap<&'static str, Arc<InstanceFacts>>,
-    dates: Dates,
+    (dates, level): (Dates, Option<SpotLevel>),
 ) -> Result<RegionType, CellError> {
     let name = cells.text();
     let Some(facts) = facts.get(name) else {
@@ -157,7 +160,7 @@ fn region_type(
     let own = own_price(cells)?;
     let fallback = of_region
         .or(day_median.map(|rate| Price { rate, quality: PriceQuality::DayMedian, as_of: dates.day_median }))
-        .or_else(|| on_demand.map(|price| estimate(price, advisor, dates)));
+        .or_else(|| on_demand.map(|price| estimate(price, advisor, facts.category, (dates, level))));
     let spot = observed.into_iter().enumerate().map(|(zone, observed)| {
         let observed = observed.map(|(rate, date)| Price {
             rate,
@@ -275,14 +278,25 @@ fn advice(cells: &mut Cells<'_>) -> Result<Option<SpotAdvice>, CellError> {
     Ok(Some(SpotAdvice { band, savings_percent }))
 }
 
-/// What a Spot instance costs judging by its On-Demand price.
-fn estimate(on_demand: Price, advisor: Option<SpotAdvice>, dates: Dates) -> Price {
+/// Estimate of what a Spot instance costs, from its On-Demand price and the level of Spot prices in the region.
+fn estimate(
+    on_demand: Price,
+    advisor: Option<SpotAdvice>,
+    category: Option<Symbol>,
+    (dates, level): (Dates, Option<SpotLevel>),
+) -> Price {
     let least = on_demand.rate.scaled(LEAST_SPOT_PERCENT, 100);
+    let level = level.map_or(1_000, |measured| measured.level);
+    let share = |(known, other): (&[(&str, i64)], i64)| {
+        known.iter().find(|entry| category.is_some_and(|name| name.as_str() == entry.0)).map_or(other, |entry| entry.1)
+            * level
+    };
     match advisor {
         Some(advice) => Price {
             rate: on_demand
                 .rate
-                .scaled(OF_ADVISOR_PERCENT * (100 - i64::from(advice.savings_percent)), 10_000)
+                .scaled(100 - i64::from(advice.savings_percent), 100)
+                .scaled(share((&OF_ADVISOR_PERCENT.0, OF_ADVISOR_PERCENT.1)), 100_000)
                 .max(least),
             quality: match on_demand.quality {
                 PriceQuality::DerivedLow | PriceQuality::Assumed => PriceQuality::DerivedLow,
@@ -291,7 +305,7 @@ fn estimate(on_demand: Price, advisor: Option<SpotAdvice>, dates: Dates) -> Pric
             as_of: dates.advisor,
         },
         None => Price {
-            rate: on_demand.rate.scaled(ASSUMED_SPOT_PERCENT, 100),
+            rate: on_demand.rate.scaled(share((&ASSUMED_SPOT_PERCENT.0, ASSUMED_SPOT_PERCENT.1)), 100_000).max(least),
             quality: PriceQuality::Assumed,
             as_of: on_demand.as_of,
         },
@@ -319,7 +333,7 @@ mod tests {
     fn region(lines: &str) -> Result<Region, CatalogError> {
         let outline = parse_outlines("regions.csv", ZONES).unwrap().remove(0);
         let dates = Dates::parse("dates.csv", "fact,as_of\nspot-observed,2025\n").unwrap();
-        parse(&outline, &format!("{HEADER}\n{lines}\n"), &facts(), dates)
+        parse(&outline, &format!("{HEADER}\n{lines}\n"), &facts(), (dates, None))
     }
 
     fn spot(line: &str, zone: usize) -> Option<(i64, PriceQuality)> {
@@ -333,9 +347,9 @@ mod tests {
         assert_eq!(spot(all, 0), Some((40_000_000, PriceQuality::Published)));
         assert_eq!(spot(all, 1), Some((50_000_000, PriceQuality::DayMedian)));
         let advised = "m5.large,0.1,published,2026,ab,,,1,60";
-        assert_eq!(spot(advised, 1), Some((34_000_000, PriceQuality::AdvisorEstimate)));
+        assert_eq!(spot(advised, 1), Some((34_400_000, PriceQuality::AdvisorEstimate)));
         let derived = "m5.large,0.1,derived_low,2026,ab,,,1,60";
-        assert_eq!(spot(derived, 1), Some((34_000_000, PriceQuality::DerivedLow)));
+        assert_eq!(spot(derived, 1), Some((34_400_000, PriceQuality::DerivedLow)));
         let cheap = "m5.large,0.1,derived,2026,ab,,,1,95";
         assert_eq!(spot(cheap, 1), Some((10_000_000, PriceQuality::AdvisorEstimate)));
         let bare = "m5.large,0.1,published,2026,*,,,,";
@@ -363,13 +377,13 @@ mod tests {
         let dates = Dates::parse("dates.csv", "fact,as_of\nspot-observed,2025\n").unwrap();
         let parse = |line: &str| {
             let table = format!("{HEADER},own_price,own_as_of\n{line}\n");
-            parse(&outline, &table, &facts(), dates)
+            parse(&outline, &table, &facts(), (dates, None))
         };
         let region = parse("m5.large,0.1,published,2026,ab,b=0.09,,1,60,0.07,2026-04-01").unwrap();
         let price = |price: crate::Price| (price.rate.as_nanos(), price.quality, price.as_of.as_str());
         let entry = &region.types[0];
         assert_eq!(entry.on_demand.map(price), Some((70_000_000, PriceQuality::Own, "2026-04-01")));
-        assert_eq!(entry.spot(0).map(|price| price.rate.as_nanos()), Some(34_000_000));
+        assert_eq!(entry.spot(0).map(|price| price.rate.as_nanos()), Some(34_400_000));
         assert_eq!(entry.spot(1).map(|price| price.rate.as_nanos()), Some(90_000_000));
         let undated = parse("m5.large,0.1,published,2026,ab,,,,,0.07,").unwrap_err().to_string();
         assert!(undated.ends_with("own_as_of is empty"), "{undated}");
@@ -384,7 +398,7 @@ mod tests {
                 "instance_type,on_demand,quality,as_of,zones,spot_zones,band,savings_percent,spot_region,\
                  karpenter_price,own_price,own_as_of\n{line}\n"
             );
-            parse(&outline, &table, &facts(), dates)
+            parse(&outline, &table, &facts(), (dates, None))
         };
         let region = parse("m6g.metal,2.464,published,2026,ab,a=1,1,60,0.8@2026-08,2.6112,,").unwrap();
         let entry = &region.types[0];

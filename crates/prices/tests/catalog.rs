@@ -126,6 +126,16 @@ fn new_types_are_known_and_have_no_price() {
 }
 
 #[test]
+fn mended_prices_carry_their_quality() {
+    let price = |place: &str, name: &str| {
+        let price = region(place).instance_type(Symbol::new(name)).unwrap().on_demand.unwrap();
+        (price.rate.as_f64(), price.quality)
+    };
+    assert_eq!(price("me-south-1", "x2idn.32xlarge"), (16.408, PriceQuality::Published));
+    assert_eq!(price("eu-south-2", "c7i.2xlarge"), (0.383, PriceQuality::Derived));
+}
+
+#[test]
 fn beijing_is_priced_in_yuan_and_its_spot_prices_are_marked_as_assumed() {
     let region = region("cn-north-1");
     assert_eq!(region.currency, Currency::Cny);
@@ -135,7 +145,11 @@ fn beijing_is_priced_in_yuan_and_its_spot_prices_are_marked_as_assumed() {
     for entry in region.types.iter().filter(|entry| entry.facts.spot) {
         let spot = entry.spot(1).unwrap();
         assert_eq!(spot.quality, PriceQuality::Assumed);
-        assert_eq!(spot.rate, entry.on_demand.unwrap().rate.scaled(30, 100));
+        let share = match entry.facts.category.map(|category| category.as_str()) {
+            Some("c") => 22,
+            _ => 30,
+        };
+        assert_eq!(spot.rate, entry.on_demand.unwrap().rate.scaled(share, 100));
     }
 }
 

@@ -133,6 +133,9 @@ pub struct CostSummary {
     /// The total without load balancers, gateways, public addresses and transfer; absent where none is in the bill.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub without_network: Option<f64>,
+    /// Usual lines of an EKS bill that are neither simulated nor stated, so that they are not in the total.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_simulated: Vec<String>,
     /// The part of the bill at prices that were worked out or assumed, neither published nor observed.
     pub unconfirmed: Share,
     /// The part of the bill that paid for capacity nobody requested, `unused` included.

@@ -370,7 +370,7 @@ pub fn bill(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
         ("price_quality", Kind::Text),
     ];
     table(output, &columns, &outcome.bill.lines, |line, row| {
-        row.text(line.item.as_str())
+        row.text(line.item.name())
             .optional_text(line.node.map(|node| node_name(outcome, node)))
             .optional_shown(line.capacity_type)
             .optional_shown(line.instance_type)

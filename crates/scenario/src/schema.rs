@@ -490,6 +490,7 @@ pub static SECTIONS: &[&Section] = &[
     &ec2::CATALOG_ERROR,
     &ec2::RESERVATION,
     &billing::BILLING,
+    &billing::OTHER,
     &billing::RESERVED,
     &billing::PLAN,
     &billing::CAPABILITY,

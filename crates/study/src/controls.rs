@@ -16,7 +16,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::axes::Setting;
-use super::recommendation::{Kind, Known, Level, Lever, Requirements, levers, requirements, setting};
+use super::recommendation::{
+    Allowance, Kind, Known, Level, Lever, Requirements, is_guarded, levers, requirements, setting,
+};
 use crate::catalog::Region;
 use crate::domain::Symbol;
 use crate::scenario::document::Content;
@@ -153,8 +155,9 @@ impl Controls {
             by_workload: basis.by_workload,
             can_set: basis.can_set,
             objects: basis.objects,
+            allowance: Allowance::of_controls(),
         };
-        let levers = levers(&known);
+        let (levers, _) = levers(&known);
         let mut all: Vec<Control> = levers.iter().flat_map(|lever| of_levers::controls(lever, basis)).collect();
         all.extend(requests::requests(basis));
         all.extend(circumstances::commitments(basis));
@@ -287,6 +290,10 @@ impl Control {
         }
         let mut level = chips.clone();
         for (place, own) in level.requirements.iter_mut().enumerate() {
+            // What the pool does not launch today stays excluded, whatever is chosen.
+            if place > 0 && is_guarded(own.key) {
+                continue;
+            }
             own.terms.clear();
             if place == 0 {
                 own.terms.push(json!({"key": own.key.as_str(), "operator": "In", "values": values}));

@@ -5,6 +5,7 @@
 //!
 //! What must not live here: how the answer is drawn (`presentation`), and where it is written (`program`).
 
+mod allowed;
 mod answer;
 mod commitments;
 mod levers;
@@ -15,6 +16,8 @@ mod support;
 #[cfg(test)]
 mod synthetic;
 
+pub(crate) use allowed::is_guarded;
+pub use allowed::{Allowance, Exclusion, Reach, Reaches, exclude, fragile_on_spot};
 pub use answer::{
     Change, EffortMade, Figures, LeverTried, LimitKept, Recommendation, SCHEMA_VERSION, Tried, ValueChange,
 };

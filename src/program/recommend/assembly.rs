@@ -10,16 +10,17 @@ use crate::experiment::figures::find;
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::Point;
 use crate::experiment::recommendation::{
-    Change, Choice, EffortMade, FamilyCurve, Figures, Kind, Lever, LeverTried, Limit, LimitKept, Recommendation,
-    Robustness, SCHEMA_VERSION, Sample, Search, Tried, ValueChange, Verdict, measures, missing_more, strain,
+    Advice, Change, Choice, EffortMade, Exclusion, FamilyCurve, Figures, Kind, Lever, LeverTried, Limit, LimitKept,
+    Recommendation, Robustness, SCHEMA_VERSION, Sample, Search, Tried, ValueChange, Verdict, fragile_on_spot, measures,
+    missing_more, strain,
 };
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::program::edits;
 use crate::program::simulations::shell_line;
 use crate::report::summary::PROGRAM;
-use crate::scenario::Limits;
 use crate::scenario::document::{Content, Document, paired};
 use crate::scenario::lints::studies;
+use crate::scenario::{Limits, Scenario};
 
 /// Settings that are told of those that were tried: the cheapest.
 const TRIED_MAX: usize = 200;
@@ -31,6 +32,8 @@ pub(super) struct Assembly<'a> {
     pub(super) verdict: &'a Verdict,
     pub(super) catalog: &'a Catalog,
     pub(super) region: &'a Region,
+    /// What was not tried because it is excluded.
+    pub(super) excluded: Vec<Exclusion>,
 }
 
 /// What of a request is not as it is without options, as the command line has it: an answer comes again only with the same.
@@ -44,6 +47,9 @@ fn options(request: &Request) -> String {
     }
     if !Kind::usual().eq(request.kinds.iter().copied()) {
         state("--levers", request.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(","));
+    }
+    if request.ruled_out.contains(&Kind::Spot) && request.kinds.contains(&Kind::Split) {
+        state("--without", Kind::Spot.as_str().to_owned());
     }
     if differs(request.least_saving, LEAST_SAVING) {
         state("--least-saving", share(request.least_saving));
@@ -78,6 +84,7 @@ impl Assembly<'_> {
         let mut warnings = asked.scenario.caveats();
         known.iter().chain(&own).for_each(|point| warnings.merge(&point.warnings));
         missing_more(&today, &own).into_iter().for_each(|text| warnings.add(&studies::RECOMMENDED_LACKS_MORE, text));
+        self.newly_on_spot(asked).into_iter().for_each(|text| warnings.add(&studies::RECOMMENDED_SPOT, text));
         if asked.draws && today.iter().chain(&own).any(|point| point.spot) {
             warnings.add(&studies::PRICE_ERRORS_DRAWN, DRAWS_PRICE_ERRORS);
         }
@@ -104,6 +111,7 @@ impl Assembly<'_> {
             tried: self.tried(&levers, &nothing),
             commitments,
             levers: levers.iter().filter(|lever| !lever.levels.is_empty()).map(lever_tried).collect(),
+            excluded: self.excluded.clone(),
             effort: EffortMade {
                 simulations: simulations as u64,
                 used: self.search.used() as u64,
@@ -113,6 +121,27 @@ impl Assembly<'_> {
                 spent: self.search.is_spent(),
             },
             warnings,
+        })
+    }
+
+    /// Workloads that must not be interrupted and that the recommendation lets onto Spot nodes.
+    fn newly_on_spot(&self, asked: &Recommend) -> Option<String> {
+        let on_spot = |scenario: &Scenario| {
+            let policy = scenario.for_policy(Some(&asked.policy)).ok()?;
+            Some(fragile_on_spot(scenario, policy, self.region))
+        };
+        if self.verdict.advice != Advice::Change {
+            return None;
+        }
+        let changed = asked.with(&self.problem.setting(&self.verdict.choice))?;
+        let (today, own) = (on_spot(&asked.scenario)?, on_spot(&changed)?);
+        let new: Vec<&str> = own.difference(&today).map(String::as_str).collect();
+        let all = new.join(", ");
+        (!new.is_empty()).then(|| {
+            format!(
+                "the recommended setting lets Spot nodes run {all}, which today run On-Demand only: each interruption stops them. \
+                 If they cannot be stopped, use `--without spot`"
+            )
         })
     }
 
@@ -287,6 +316,7 @@ mod tests {
             simulations: 100,
             budget: None,
             kinds: Kind::usual().collect(),
+            ruled_out: Vec::new(),
             least_saving: LEAST_SAVING,
             worth: WORTH,
             changes_max: CHANGES_MAX,
@@ -302,12 +332,14 @@ mod tests {
             worth: 0.005,
             changes_max: 3,
             pricing_data: Some("own prices".into()),
-            ..plain
+            ..plain.clone()
         };
         let lever = Kind::Architectures.as_str();
         let expected = format!(
             "--policy today --levers {lever} --least-saving 7% --worth 0.5% --changes 3 --pricing-data 'own prices'"
         );
         assert_eq!(options(&other), expected);
+        let without = Request { kinds: vec![Kind::Split], ruled_out: vec![Kind::Spot], ..plain };
+        assert_eq!(options(&without), "--levers split --without spot");
     }
 }

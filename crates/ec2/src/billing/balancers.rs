@@ -1,6 +1,6 @@
 //! Load balancers: their hours, and the capacity units that their load comes to.
 //!
-//! Source: the pricing page of Elastic Load Balancing as of 2026, us-east-1. A capacity unit of an Application Load Balancer is 25 new
+//! Source: the pricing page of Elastic Load Balancing as of 2026, us-east-1, and pricing-data/network.csv. A capacity unit of an Application Load Balancer is 25 new
 //! connections a second, 3,000 active ones, 1 GB an hour or 1,000 rule evaluations a second; of a Network Load Balancer 800 new connections a
 //! second, 100,000 active ones or 1 GB an hour (TCP); what there is most of counts. A Classic one is billed by the gigabyte. Hours are those
 //! begun: AWS's price list says "per LoadBalancer-hour (or partial hour)".
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use super::network::{GB, LoadBalancers};
 use super::{BillItem, BillLine, Listed, blank, charge};
-use nodecast_model::catalog::PriceQuality;
+use nodecast_model::catalog::{NetworkFees, PriceQuality};
 use nodecast_model::domain::BalancerKind;
 use nodecast_model::domain::{HourlyRate, Money, SimDuration, SimTime};
 
@@ -31,6 +31,7 @@ pub struct BalancerUse {
 
 /// What a kind of load balancer costs.
 struct Prices {
+    kind: BalancerKind,
     hour: HourlyRate,
     /// For a capacity unit used for an hour; of a Classic one, for a gigabyte.
     unit: HourlyRate,
@@ -44,7 +45,7 @@ const fn prices(kind: BalancerKind) -> Prices {
         BalancerKind::Network => (22_500_000, 6_000_000, Some(800 * 3_600)),
         BalancerKind::Classic => (25_000_000, 8_000_000, None),
     };
-    Prices { hour: HourlyRate::from_nanos(hour), unit: HourlyRate::from_nanos(unit), connections }
+    Prices { kind, hour: HourlyRate::from_nanos(hour), unit: HourlyRate::from_nanos(unit), connections }
 }
 
 const KINDS: [BalancerKind; 3] = [BalancerKind::Application, BalancerKind::Network, BalancerKind::Classic];
@@ -84,12 +85,14 @@ type Price = (HourlyRate, PriceQuality);
 
 /// What one of a kind costs.
 fn hour_price(stated: &LoadBalancers, prices: &Prices, listed: &mut Listed) -> Option<Price> {
-    listed.regional(BillItem::LoadBalancer, stated.per_hour, prices.hour)
+    let fee = |fees: &NetworkFees| (fees.balancer(prices.kind).0, fees.balancer_quality);
+    listed.fee(BillItem::LoadBalancer, stated.per_hour, fee, prices.hour)
 }
 
 /// What a capacity unit of a kind costs.
 fn unit_price(stated: &LoadBalancers, prices: &Prices, listed: &mut Listed) -> Option<Price> {
-    listed.regional(BillItem::LoadBalancerCapacity, stated.per_unit_hour, prices.unit)
+    let fee = |fees: &NetworkFees| (fees.balancer(prices.kind).1, fees.balancer_quality);
+    listed.fee(BillItem::LoadBalancerCapacity, stated.per_unit_hour, fee, prices.unit)
 }
 
 fn line(item: BillItem, (rate, quality): Price, (from, to): Span) -> BillLine {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::bill::BillItem;
-use nodecast_model::catalog::{PriceQuality, Region};
+use nodecast_model::catalog::{NetworkFees, PriceQuality, Region};
 use nodecast_model::domain::Currency;
 
 /// The region whose prices are known.
@@ -11,12 +11,17 @@ const KNOWN_REGION: &str = "us-east-1";
 
 /// Which of AWS's prices are known in a region.
 ///
-/// Deviation: the network is billed at the us-east-1 price in every USD region. In CNY regions only what the user states is billed beside
-/// instances: AWS's prices there are not known, and a warning names what is left out.
+/// Load balancers and NAT gateways have the fees of the region.
+///
+/// Deviation: traffic between zones is billed at the us-east-1 price in every USD region, as are fees that are not known there. In CNY regions
+/// only prices that the scenario states are billed for all but instances: AWS's prices there are not known, and a warning lists what is left
+/// out.
 #[derive(Debug)]
 pub(super) struct Listed {
     /// How far prices of us-east-1 can be trusted; `None` in regions of another currency.
     regional: Option<PriceQuality>,
+    /// Fees of load balancers and NAT gateways, where they are known.
+    fees: Option<NetworkFees>,
     /// What had to be left out of the bill, as nobody knows its price.
     unpriced: BTreeSet<BillItem>,
 }
@@ -26,7 +31,8 @@ impl Listed {
     pub(super) fn of(region: &Region) -> Self {
         let quality =
             if region.name.as_str() == KNOWN_REGION { PriceQuality::Published } else { PriceQuality::Assumed };
-        Self { regional: (region.currency == Currency::Usd).then_some(quality), unpriced: BTreeSet::new() }
+        let regional = (region.currency == Currency::Usd).then_some(quality);
+        Self { regional, fees: region.network, unpriced: BTreeSet::new() }
     }
 
     /// Whether AWS's prices are known in the region's currency.
@@ -43,6 +49,20 @@ impl Listed {
     /// The stated price, else that of us-east-1, likewise.
     pub(super) fn regional<T>(&mut self, item: BillItem, stated: Option<T>, us_east: T) -> Option<(T, PriceQuality)> {
         self.price(item, stated, self.regional.map(|quality| (us_east, quality)))
+    }
+
+    /// The stated price, else the region's fee, else that of us-east-1, likewise.
+    pub(super) fn fee<T>(
+        &mut self,
+        item: BillItem,
+        stated: Option<T>,
+        fee: impl FnOnce(&NetworkFees) -> (T, PriceQuality),
+        us_east: T,
+    ) -> Option<(T, PriceQuality)> {
+        match self.fees {
+            Some(fees) => self.price(item, stated, Some(fee(&fees))),
+            None => self.regional(item, stated, us_east),
+        }
     }
 
     fn price<T>(

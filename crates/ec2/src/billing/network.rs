@@ -1,6 +1,6 @@
 //! Lines for what the network costs: load balancers, NAT gateways, traffic between zones.
 //!
-//! Source: AWS pricing pages as of 2026, us-east-1; every price can be set.
+//! Source: AWS pricing pages as of 2026, us-east-1; pricing-data/network.csv for other regions. Every price can be set.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::balancers::{self, BalancerUse};
 use super::{FargatePod, HOUR, Listed, blank, charge};
 use crate::bill::{BillItem, BillLine};
 use crate::ec2::Ec2;
-use nodecast_model::catalog::PriceQuality;
+use nodecast_model::catalog::{NetworkFees, PriceQuality};
 use nodecast_model::domain::{HourlyRate, Money, NodeId, SimTime, Symbol};
 
 /// Load balancers in front of the cluster: as many as are stated, else those that Services and Ingresses call for.
@@ -137,7 +137,8 @@ pub(super) fn lines(
         lines.extend(balancers::lines(stated, &traffic.balancers, listed, end));
     }
     let price = |gateways: NatGateways, listed: &mut Listed| {
-        let price = listed.regional(BillItem::NatGateway, gateways.per_hour, NetworkPrices::NAT_HOUR)?;
+        let (item, fee) = (BillItem::NatGateway, |fees: &NetworkFees| (fees.nat_hour, fees.nat_quality));
+        let price = listed.fee(item, gateways.per_hour, fee, NetworkPrices::NAT_HOUR)?;
         Some((i64::from(gateways.count), price))
     };
     let ordered = NatGateways { count: traffic.ordered_gateways, per_hour: None, per_gb: None };
@@ -173,7 +174,8 @@ fn pulls(
     for &(node, bytes) in traffic.pulled.iter().filter(|(_, bytes)| *bytes > 0) {
         let Some(place) = place(ec2, &pods, node, end) else { continue };
         let item = BillItem::NatTransfer;
-        if let Some((per_gb, quality)) = listed.regional(item, gateways.per_gb, NetworkPrices::NAT_GB) {
+        let fee = |fees: &NetworkFees| (fees.nat_gb, fees.nat_quality);
+        if let Some((per_gb, quality)) = listed.fee(item, gateways.per_gb, fee, NetworkPrices::NAT_GB) {
             let amount = of_bytes(per_gb, i128::from(bytes));
             lines.push(BillLine { item, amount, quality, ..place.clone() });
         }

@@ -43,7 +43,7 @@ pub(super) fn of_bill(region: &Region, settings: &CloudSettings, net: &[BillLine
 /// Tenth and ninetieth percentile of what is paid over the price of the data, in thousandths, up to On-Demand.
 fn error_of(region: &Region, name: Symbol, zone: Symbol, line: &BillLine) -> Option<(i64, i64)> {
     let kind = region.instance_type(name)?;
-    let (low, high) = kind.spot(region.zone_index(zone)?)?.quality.spot_error()?;
+    let (low, high) = region.spot_error(kind.spot(region.zone_index(zone)?)?.quality)?;
     let most = kind.on_demand.map_or(high, |price| {
         let times = i128::from(price.rate.as_nanos()) * 1_000 / i128::from(line.rate.as_nanos().max(1));
         i64::try_from(times).unwrap_or(i64::MAX).max(1_000)

@@ -352,7 +352,8 @@ fn a_bill_with_spot_has_a_range_and_none_of_it_is_above_on_demand() {
     let bill = with(&[("m5.large", true), ("c5.large", false)], constant());
     let range = bill.spot_range.unwrap();
     let quality = bill.lines.iter().find(|line| line.capacity_type == Some(well_known::SPOT)).unwrap().quality;
-    let (low, high) = quality.spot_error().unwrap();
+    let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
+    let (low, high) = region.spot_error(quality).unwrap();
     let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-6, "{one} is not {other}");
     let (spot, total) = (range.spot.as_f64(), bill.total().as_f64());
     near(range.low.as_f64(), total - spot + spot * low as f64 / 1_000.0);

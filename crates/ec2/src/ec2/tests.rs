@@ -224,3 +224,30 @@ fn too_many_calls_launch_nothing() {
         ec2.create_fleet(&one, &[NodeId(1)], &NodeVolumes::gp3(20), SimTime::ZERO + SimDuration::from_secs(1)).is_ok()
     );
 }
+
+#[test]
+fn zones_of_equal_price_are_chosen_evenly() {
+    let settings = CloudSettings { api: ApiLimits::UNLIMITED, failures: Failures::NONE, ..CloudSettings::default() };
+    let zones = ["us-east-1a", "us-east-1b", "us-east-1c"];
+    let zones_of = |capacity_type, calls: u32| {
+        let mut ec2 = account_with(settings.clone());
+        let overrides = zones.map(|zone| FleetOverride {
+            instance_type: Symbol::new("c5.large"),
+            zone: Symbol::new(zone),
+            priority: 0,
+        });
+        let asked = FleetRequest { capacity_type, overrides: overrides.to_vec(), ..request(&[], 1) };
+        let zone_of = |call| {
+            let reply = launch(&mut ec2, &asked, &[NodeId(call)], SimTime::ZERO);
+            ec2.instance(reply.instances[0]).pool.zone.as_str()
+        };
+        (0..calls).map(zone_of).collect::<Vec<&str>>()
+    };
+    let on_demand = zones_of(well_known::ON_DEMAND, 900);
+    let counts = zones.map(|zone| on_demand.iter().filter(|other| **other == zone).count());
+    assert!(counts.iter().all(|count| (240..360).contains(count)), "{counts:?}");
+    assert_eq!(zones_of(well_known::ON_DEMAND, 900), on_demand, "the draw is a function of the seed");
+    // Spot prices differ by zone, and the cheapest is no draw.
+    let spot = zones_of(well_known::SPOT, 5);
+    assert!(spot.iter().all(|zone| *zone == spot[0]), "{spot:?}");
+}

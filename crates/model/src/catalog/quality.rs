@@ -61,14 +61,16 @@ impl PriceQuality {
                 "the published price of dedicated tenancy less what that costs more in the type's family"
             }
             Self::TenancyUnsure => "a published price that may be the one of dedicated tenancy, 6 to 10 % above",
-            Self::AdvisorEstimate => "85 % of On-Demand less the average saving that the Spot Advisor tells",
+            Self::AdvisorEstimate => {
+                "a share of On-Demand less the average saving that the Spot Advisor shows, at the level of Spot prices in the region"
+            }
             Self::Derived => "the us-east-1 price times what a related type costs more in the region",
             Self::DerivedLow => {
                 "as derived, but from a type that is less related, or a Spot estimate on a derived price; may be off by tens of \
                  per cent"
             }
             Self::Assumed => {
-                "nothing is known: for Spot 30 % of On-Demand, for volumes and transfer what us-east-1 charges"
+                "nothing is known: for Spot a share of On-Demand, for volumes and transfer what us-east-1 charges, for load balancers and NAT gateways that times the ratio of On-Demand prices"
             }
             Self::Simulated => {
                 "a Spot price that the simulated market has moved away from the one that `nodecast pricing show` has"

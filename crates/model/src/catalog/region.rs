@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 
 use super::facts::InstanceFacts;
 use super::price::Price;
-use super::{CommitmentDiscount, VolumePrices};
+use super::quality::PriceQuality;
+use super::{CommitmentDiscount, NetworkFees, SpotLevel, VolumePrices};
 use crate::domain::{Currency, HourlyRate, Symbol};
 
 /// The types, zones and prices of one region.
@@ -24,6 +25,10 @@ pub struct Region {
     pub volumes: Option<VolumePrices>,
     /// What commitments save, by family in order of name; families of which nothing is known are missing.
     pub commitments: Vec<CommitmentDiscount>,
+    /// What load balancers and NAT gateways cost in it; `None` if that is not known.
+    pub network: Option<NetworkFees>,
+    /// The level of its Spot prices, where it was measured.
+    pub spot_level: Option<SpotLevel>,
     by_name: FxHashMap<Symbol, u32>,
 }
 
@@ -82,7 +87,17 @@ impl Region {
     pub fn new(name: Symbol, currency: Currency, zones: Vec<Zone>, mut types: Vec<RegionType>) -> Self {
         types.sort_by_key(|entry| entry.facts.name);
         let by_name = types.iter().zip(0..).map(|(entry, at)| (entry.facts.name, at)).collect();
-        Self { name, currency, zones, types, volumes: None, commitments: Vec::new(), by_name }
+        Self {
+            name,
+            currency,
+            zones,
+            types,
+            volumes: None,
+            commitments: Vec::new(),
+            network: None,
+            spot_level: None,
+            by_name,
+        }
     }
 
     /// A region with zones of these names, which are told apart by name alone.
@@ -104,6 +119,17 @@ impl Region {
             let types = self.types.iter().map(|entry| entry.clone().compared_at(None)).collect();
             Self { types, ..self.clone() }
         })
+    }
+
+    /// Tenth and ninetieth percentile of what is paid for Spot over a price of this quality, in thousandths: of estimates those of the region,
+    /// where they were measured.
+    pub const fn spot_error(&self, quality: PriceQuality) -> Option<(i64, i64)> {
+        match (quality, self.spot_level) {
+            (PriceQuality::AdvisorEstimate | PriceQuality::DerivedLow | PriceQuality::Assumed, Some(own)) => {
+                Some(own.error)
+            }
+            _ => quality.spot_error(),
+        }
     }
 
     /// What commitments save on types of `family`, if that is known.
@@ -166,8 +192,8 @@ impl RegionType {
     }
 
     /// The Spot price in the zone at position `zone`, never above On-Demand by the list, on which estimates rest as well: the price
-    /// seen in that zone; else that of the region, or the median of one day over its zones; else 85 % of On-Demand less the Advisor's
-    /// savings; else an assumed share of On-Demand. `None` if the zone does not offer the type, or not as Spot, or if nothing is known of its price.
+    /// seen in that zone; else that of the region, or the median of one day over its zones; else a share of On-Demand less the
+    /// Advisor's savings; else an assumed share of On-Demand. `None` if the zone does not offer the type, or not as Spot, or if nothing is known of its price.
     pub fn spot(&self, zone: usize) -> Option<Price> {
         self.spot.get(zone).copied().flatten()
     }

@@ -277,7 +277,7 @@ impl Overlay {
             table.offer_new_rows_everywhere();
             let text = table.text();
             if let Some(outline) = self.base.outlines.iter().find(|own| own.name.as_str() == name) {
-                region::parse(outline, &text, &facts, self.base.dates)?;
+                region::parse(outline, &text, &facts, (self.base.dates, None))?;
             }
             tables.insert(format!("regions/{name}.csv"), text);
             regions.insert(name, account);

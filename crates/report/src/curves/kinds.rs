@@ -74,7 +74,8 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
         | BillItem::AutoModeFee
         | BillItem::CpuCredits
         | BillItem::Capability(_)
-        | BillItem::HybridNodes => Some((7, "Fees")),
+        | BillItem::HybridNodes
+        | BillItem::Other(_) => Some((7, "Fees")),
         BillItem::FargateCpu | BillItem::FargateMemory | BillItem::FargateStorage => Some((8, "Fargate")),
         BillItem::FreeFirstHour | BillItem::Covered | BillItem::Discount => None,
     }

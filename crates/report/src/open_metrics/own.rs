@@ -42,7 +42,7 @@ fn rates(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     for line in bill.lines.iter().filter(|line| line.rate != HourlyRate::ZERO) {
         let labels = vec![
             ("currency", bill.currency.code().to_owned()),
-            ("item", line.item.as_str().to_owned()),
+            ("item", line.item.name().to_owned()),
             ("capacity_type", value(line.capacity_type)),
         ];
         rates.between(labels, line.from, Some(line.to), line.rate.as_nanos());

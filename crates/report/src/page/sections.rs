@@ -213,6 +213,13 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
         format::percent(cost.unconfirmed.share)
     );
     page.element("p", &unconfirmed);
+    if !cost.not_simulated.is_empty() {
+        let missing = format!(
+            "Usual lines of an EKS bill that are not simulated, so that the total lacks them: {}. `ec2.billing.other` adds them.",
+            cost.not_simulated.join(", ")
+        );
+        page.element("p class=\"note\"", &missing);
+    }
     let mut by_capacity_type = cost.by_capacity_type.clone();
     for part in &mut by_capacity_type {
         part.name = format::bought_as(&part.name).to_owned();
@@ -251,7 +258,7 @@ pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
     page.element("h3 id=\"bill\"", "The bill");
     let mut groups: BTreeMap<BillKey, (u64, SimDuration, Money)> = BTreeMap::new();
     for line in &outcome.bill.lines {
-        let key = |line: &BillLine| (line.item.as_str(), line.instance_type, line.capacity_type, line.zone);
+        let key = |line: &BillLine| (line.item.name(), line.instance_type, line.capacity_type, line.zone);
         let group = groups.entry(key(line)).or_default();
         *group = (group.0 + 1, group.1 + line.billed, group.2 + line.amount);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{CostSummary, HOURS_PER_MONTH, Part, PhaseCost, Share, SpotRangeSummary, rounded};
+use crate::cloud::billing::other::not_simulated;
 use crate::cloud::{BillItem, BillLine};
 use crate::domain::{Money, NodeId, Resources, SimDuration, SimTime};
 use nodecast_settings::CostOf;
@@ -53,6 +54,7 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
             total_high: range.high.as_f64(),
         }),
         without_network: without_network(outcome),
+        not_simulated: not_simulated(&outcome.bill.lines).into_iter().map(str::to_owned).collect(),
         unconfirmed: share(net().filter(|line| !line.quality.is_fact()).map(|line| line.amount).sum(), total),
         idle: share(idle, total),
         unused: share(net().filter(|line| is_unused(line)).map(|line| line.amount).sum(), total),
@@ -130,7 +132,7 @@ fn share(amount: Money, total: Money) -> Share {
 /// The lines of the bill as they are charged, so that what is taken back is negative. The share of each, taken back or not, is
 /// one of all that is charged before anything is taken back.
 fn by_item(outcome: &Outcome) -> Vec<Part> {
-    let sums = sums(outcome.bill.lines.iter().map(|line| (line.item.as_str().to_owned(), line.amount)));
+    let sums = sums(outcome.bill.lines.iter().map(|line| (line.item.name().to_owned(), line.amount)));
     let charged: Money = sums.values().copied().filter(|amount| *amount > Money::ZERO).sum();
     let mut parts = parts(sums, charged);
     parts.iter_mut().for_each(|part| part.share = part.share.abs());

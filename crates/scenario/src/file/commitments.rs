@@ -1,11 +1,12 @@
-//! `ec2.billing.reserved_instances` and `ec2.billing.savings_plans`: their prices where the scenario states a term.
+//! `ec2.billing.reserved_instances` and `ec2.billing.savings_plans`: their prices where the scenario states a term. `ec2.billing.other`.
 
 use super::{Reading, ScenarioError};
 use crate::catalog::PriceQuality;
+use crate::cloud::billing::other::{OtherFee, OtherPrice};
 use crate::cloud::commitments::{Platform, ReservedInstances, SavingsPlan, WHOLE};
 use crate::domain::Symbol;
 use crate::reader::Fields;
-use crate::schema::billing::{PlanKeys, ReservedKeys};
+use crate::schema::billing::{OtherKeys, PlanKeys, ReservedKeys};
 use crate::tree::Location;
 
 /// Reserved Instances with what one costs an hour.
@@ -40,6 +41,32 @@ pub(crate) fn reserved<'s>(
     };
     let (instance_type, platform, zone, count) = (own.instance_type, own.platform, own.zone, own.count);
     Ok(ReservedInstances { instance_type, platform, zone, count, rate, quality })
+}
+
+/// A line of the bill that is not simulated.
+pub(crate) fn other<'s>(
+    reading: &Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    own: OtherKeys,
+) -> Result<OtherFee, ScenarioError> {
+    let at = |key: &'static str| fields.get(key).map_or(fields.at, |node| node.at);
+    let price = match (own.per_month, own.per_gb) {
+        (Some(price), None) if own.gb_per_month.is_none() => OtherPrice::PerMonth(price),
+        (None, Some(price)) => OtherPrice::PerGb { price, milli_gb: own.gb_per_month },
+        (Some(_), None) => {
+            let error = reading.error(at("gb_per_month"), "`gb_per_month` has no effect on a price per month");
+            return Err(error.help("use `per_gb` for a price per gigabyte, or remove `gb_per_month`"));
+        }
+        (Some(_), Some(_)) => {
+            let error = reading.error(at("per_gb"), format!("`{}` has two prices", own.name));
+            return Err(error.help("use `per_month` or `per_gb`"));
+        }
+        (None, None) => {
+            let error = reading.error(fields.at, format!("`{}` has no price", own.name));
+            return Err(error.help("add `per_month` or `per_gb`"));
+        }
+    };
+    Ok(OtherFee { name: own.name, price })
 }
 
 /// A Savings Plan with its discount.

@@ -5,6 +5,7 @@ use super::kind::{Memory, Millionths, Number, Or, Permille, Whole, kind, words};
 use super::names::{InstanceType, Zone};
 use crate::cloud::billing::eks_fees::{CapabilityFee, EksFees};
 use crate::cloud::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices};
+use crate::cloud::billing::other::OtherFee;
 use crate::cloud::commitments::{Commitments, Platform, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::BillingSettings;
 use crate::domain::{Capability, HourlyRate, Money, Symbol};
@@ -27,6 +28,7 @@ section! {
     volume_per_month: 0.08
     discount: 12%
     node_fee: 0.02
+    other: [{ name: logs, per_month: 120 }, { name: Internet egress, per_gb: 0.09 }, { name: ECR, per_gb: 0.10, gb_per_month: 250 }]
     reserved_instances:
       - { type: m5.large, zone: us-east-1a, count: 4, per_hour: 0.06 }
       - { type: m7g.large, count: 2, term: 1y, payment: no_upfront }
@@ -59,6 +61,7 @@ section! {
             discount: own.discount,
             node_fee: own.node_fee,
             eks,
+            other: own.other,
             network,
             commitments: Commitments { reserved: own.reserved_instances, plans: own.savings_plans },
         })
@@ -84,6 +87,9 @@ section! {
         discount: Millionths = 0;
         /// Licence or vendor fee of each node, per hour.
         node_fee: HourlyRate = HourlyRate::ZERO;
+        /// Lines of the bill that are not simulated, as logs, Container Insights, Internet egress, ECR, VPC endpoints, or EBS snapshots;
+        /// `discount` is not on them.
+        other: Vec<OtherKeys> = Vec::new(), or "none";
         /// Reserved Instances.
         reserved_instances: Vec<ReservedKeys> = Vec::new(), or "none";
         /// Savings Plans.
@@ -94,6 +100,22 @@ section! {
         nat_gateways: NatGateways, or "those that an eksctl ClusterConfig orders, else none";
         /// Requests that cross zones.
         cross_zone: CrossZone, or "costs nothing";
+    }
+}
+
+section! {
+    /// Either `per_month` or `per_gb`.
+    OTHER: "another line", "`ec2.billing.other[]`";
+    becomes OtherFee, commitments::other;
+    struct OtherKeys {
+        /// Its name in the bill.
+        name: super::kind::Name;
+        /// Its price for a month of 730 hours.
+        per_month: PerGb, or "`per_gb` is required";
+        /// Its price per gigabyte.
+        per_gb: PerGb, or "`per_month` is required";
+        /// Gigabytes of a month of 730 hours, for `per_gb`.
+        gb_per_month: Thousandths, or "those that requests move through load balancers (`load_balancers.bytes_per_request`)";
     }
 }
 
@@ -190,11 +212,11 @@ section! {
         /// How many network load balancers.
         count: Whole<0, 10_000>, or "those that Services and Ingresses call for";
         /// What one costs per hour.
-        per_hour: HourlyRate, or "AWS's price of its kind";
+        per_hour: HourlyRate, or "AWS's price of its kind in the region";
         /// Capacity units that one uses on average.
         capacity_units: Thousandths, or "as many as its requests come to; 1 with `count`";
         /// What a unit costs per hour.
-        per_unit_hour: HourlyRate, or "AWS's price of its kind";
+        per_unit_hour: HourlyRate, or "AWS's price of its kind in the region";
         /// Bytes that a request moves, its answer included.
         bytes_per_request["bytes"]: Memory = LoadBalancers::BYTES_PER_REQUEST;
         /// Connections that are opened for a request.
@@ -208,9 +230,9 @@ section! {
         /// How many, in the first so many zones.
         count: Whole<0, 10_000> = 1;
         /// What one costs per hour.
-        per_hour: HourlyRate, or "0.045";
+        per_hour: HourlyRate, or "AWS's price in the region";
         /// What a gigabyte through it costs.
-        per_gb: PerGb, or "0.045";
+        per_gb: PerGb, or "AWS's price in the region";
     }
 }
 

@@ -97,6 +97,8 @@ pub const STREAM_NAMES: &[&str] = &[
     "supply-shared",
     "volume-zone",
     "vpa-phase",
+    "zone-choice",
+    "zone-spread",
 ];
 
 /// Everything that a simulation is told: what the scenario states, and what is worked out of it beforehand.

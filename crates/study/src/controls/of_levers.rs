@@ -251,6 +251,12 @@ fn listing(lever: &Lever, key: Symbol) -> Option<Level> {
     Some(Level { requirements, ..Level::default() })
 }
 
+/// The values that a requirement lists.
+fn listed(term: &serde_json::Value) -> impl Iterator<Item = &str> {
+    let values = term.get("values").and_then(serde_json::Value::as_array);
+    values.into_iter().flatten().filter_map(serde_json::Value::as_str)
+}
+
 const BY_NAME: [Symbol; 4] = [
     well_known::INSTANCE_TYPE,
     well_known::INSTANCE_FAMILY,
@@ -263,8 +269,14 @@ fn families(lever: &Lever, basis: &Basis<'_>) -> Option<Control> {
     let pool = pool(lever, basis)?;
     let chips = listing(lever, well_known::INSTANCE_FAMILY)?;
     let mut found: BTreeMap<&str, Name> = BTreeMap::new();
+    let pinned =
+        chips.requirements.iter().filter(|terms| karpenter_label(terms.key).unwrap_or(terms.key) == well_known::ARCH);
+    let pinned: Vec<&str> = pinned.flat_map(|terms| &terms.terms).flat_map(listed).collect();
     for kind in basis.region.types.iter().filter(|own| own.on_demand.is_some()) {
         let facts = &kind.facts;
+        if !pinned.is_empty() && !pinned.contains(&facts.arch.as_str()) {
+            continue;
+        }
         let free: Vec<Symbol> =
             BY_NAME.into_iter().chain([well_known::INSTANCE_SIZE, well_known::INSTANCE_CPU]).collect();
         if !allows(pool, facts, &free) {

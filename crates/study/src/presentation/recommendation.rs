@@ -256,6 +256,7 @@ fn trust(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
             if subjects == [kind] { format!("  {kind}") } else { format!("  {kind} of {}", subjects.join(", ")) };
         lines.extend(wrapped(&line, "    ", width));
     }
+    excluded(answer, width, lines);
     lines.push(format!(
         "this answer again, on any machine: --simulations {} --seed {}{}{}{}",
         answer.effort.simulations,
@@ -271,6 +272,18 @@ fn trust(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>)
     }
     for warning in &answer.warnings {
         lines.extend(wrapped(&format!("warning: {warning}"), "", width));
+    }
+}
+
+/// What was not tried because a NodePool or a flag excludes it.
+fn excluded(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    if answer.excluded.is_empty() {
+        return;
+    }
+    lines.push("what was excluded:".to_owned());
+    for own in &answer.excluded {
+        let line = format!("  {} of {}: {}: {}", own.lever, own.subject, own.excluded.join(", "), own.reason);
+        lines.extend(wrapped(&line, "    ", width));
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::scenario::Caveats;
 use serde::{Deserialize, Serialize};
 
+use super::allowed::Exclusion;
 use super::commitments::FamilyCurve;
 use super::robustness::Robustness;
 use super::support::Advice;
@@ -63,6 +64,9 @@ pub struct Recommendation {
     pub commitments: Vec<FamilyCurve>,
     /// What could be changed.
     pub levers: Vec<LeverTried>,
+    /// Parts of levers that were not tried, because a NodePool or a flag excludes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excluded: Vec<Exclusion>,
     /// How much was simulated.
     pub effort: EffortMade,
     /// What the model left out and could change the answer.

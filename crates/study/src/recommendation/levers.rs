@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::allowed::{Allowance, Exclusion, confine};
 use super::search::Choice;
 use crate::axes::Setting;
 use crate::domain::Symbol;
@@ -164,6 +165,8 @@ pub struct Known<'k> {
     pub can_set: &'k dyn Fn(&Setting) -> bool,
     /// The objects as they are stated.
     pub objects: &'k [Content],
+    /// What flags allow beyond the nodes of today.
+    pub allowance: Allowance,
 }
 
 /// NodePools, node groups and autoscalers that are tried one by one, those that cost most; with more of them a search has no end.
@@ -171,8 +174,9 @@ const OBJECTS_MAX: usize = 4;
 /// The same of HorizontalPodAutoscalers.
 const AUTOSCALERS_MAX: usize = 8;
 
-/// Every lever of a scenario, of whatever kind; those of [`Kind::Requests`] and [`Kind::Commitments`] need runs and come from elsewhere.
-pub fn levers(known: &Known<'_>) -> Vec<Lever> {
+/// Every lever of a scenario, of whatever kind, and the parts of them that a NodePool excludes; those of [`Kind::Requests`] and
+/// [`Kind::Commitments`] need runs and come from elsewhere.
+pub fn levers(known: &Known<'_>) -> (Vec<Lever>, Vec<Exclusion>) {
     let mut all = Vec::new();
     if known.policy.autoscaler.is_karpenter() {
         pools::levers(known, &mut all);
@@ -180,8 +184,11 @@ pub fn levers(known: &Known<'_>) -> Vec<Lever> {
     groups::levers(known, &mut all);
     workloads::levers(known, &mut all);
     all.retain(|lever| !lever.levels.is_empty());
-    all
+    let excluded = confine(known, &mut all);
+    (all, excluded)
 }
+
+pub(super) use pools::template;
 
 /// What the NodePools of a policy require today.
 pub fn requirements(policy: &PolicyVariant) -> Requirements {

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use super::{account, at, of_item, pool};
 use crate::bill::BillItem;
+use crate::billing::balancers::BalancerUse;
 use crate::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
+use crate::billing::other::{OtherFee, OtherPrice, not_simulated};
 use crate::billing::{Beside, bill};
 use crate::settings::{BillingSettings, CloudSettings};
 use crate::{Bill, Ec2, Pool};
 use nodecast_engine::Streams;
 use nodecast_model::catalog::PriceQuality;
 use nodecast_model::domain::volumes::{DiskClass, NodeVolume, NodeVolumes};
-use nodecast_model::domain::{HourlyRate, Money, NodeId, Symbol};
+use nodecast_model::domain::{BalancerKind, HourlyRate, Money, NodeId, Symbol};
 use nodecast_prices::Catalog;
 
 /// An account with a node of 20 GiB in a region's zone.
@@ -133,7 +135,7 @@ fn beside_a_stated_gp3_other_volumes_and_faster_ones_have_no_price_in_another_cu
 }
 
 #[test]
-fn in_other_dollar_regions_the_network_is_billed_at_assumed_prices_and_the_control_plane_is_not() {
+fn network_has_regional_fees_with_their_quality() {
     let nat_gateways = Some(NatGateways { count: 1, per_hour: None, per_gb: None });
     let network = NetworkPrices { nat_gateways, ..NetworkPrices::default() };
     let zone = "us-west-2a";
@@ -141,9 +143,55 @@ fn in_other_dollar_regions_the_network_is_billed_at_assumed_prices_and_the_contr
     let bill = ten_hours(account_in("us-west-2", zone, billing), zone);
     let quality = |item| bill.lines.iter().find(|line| line.item == item).unwrap().quality;
     assert_eq!(of_item(&bill, BillItem::NatGateway), "0.450000000");
-    assert_eq!(quality(BillItem::NatGateway), PriceQuality::Assumed);
-    assert_eq!(quality(BillItem::NatTransfer), PriceQuality::Assumed);
+    assert_eq!(quality(BillItem::NatGateway), PriceQuality::Published);
+    assert_eq!(quality(BillItem::NatTransfer), PriceQuality::Published);
     assert_eq!(quality(BillItem::ControlPlane), PriceQuality::Published);
+    let nat = |region: &str, zone: &str| {
+        let network = NetworkPrices { nat_gateways, ..NetworkPrices::default() };
+        let billing = BillingSettings { network, ..BillingSettings::default() };
+        let bill = ten_hours(account_in(region, zone, billing), zone);
+        let line = bill.lines.iter().find(|line| line.item == BillItem::NatGateway).unwrap();
+        (line.amount.to_string(), line.quality)
+    };
+    assert_eq!(nat("sa-east-1", "sa-east-1a"), ("0.930000000".to_owned(), PriceQuality::Published));
+    // The fee of us-east-1 times the ratio of On-Demand prices.
+    assert_eq!(nat("eu-west-3", "eu-west-3a"), ("0.525000000".to_owned(), PriceQuality::Assumed));
+    let balancers = LoadBalancers { count: Some(1), ..LoadBalancers::default() };
+    let network = NetworkPrices { load_balancers: Some(balancers), ..NetworkPrices::default() };
+    let zone = "ca-central-1a";
+    let billing = BillingSettings { network, ..BillingSettings::default() };
+    let bill = ten_hours(account_in("ca-central-1", zone, billing), zone);
+    assert_eq!(of_item(&bill, BillItem::LoadBalancer), "0.247500000");
+    assert_eq!(of_item(&bill, BillItem::LoadBalancerCapacity), "0.066000000");
+}
+
+#[test]
+fn other_lines_are_billed_by_month_and_gigabyte() {
+    let fee = |name: &str, price| OtherFee { name: Symbol::new(name), price };
+    let money = Money::from_nanos;
+    let other = vec![
+        fee("Logs of the platform", OtherPrice::PerMonth(money(730_000_000_000))),
+        fee("ECR", OtherPrice::PerGb { price: money(100_000_000), milli_gb: Some(73_000) }),
+        fee("Internet egress", OtherPrice::PerGb { price: money(90_000_000), milli_gb: None }),
+    ];
+    let zone = "us-east-1a";
+    let mut ec2 =
+        account_in("us-east-1", zone, BillingSettings { other, discount: 100_000, ..BillingSettings::default() });
+    let used = BalancerUse { kind: BalancerKind::Application, requests: 1_000_000, from: at(0), to: at(36_000) };
+    let traffic = Traffic { balancers: vec![used], ..Traffic::default() };
+    let bill = bill(&mut ec2, at(36_000), &Beside { traffic, ..Beside::default() });
+    let amount = |name: &str| of_item(&bill, BillItem::Other(Symbol::new(name)));
+    assert_eq!(amount("Logs of the platform"), "10.000000000");
+    assert_eq!(amount("ECR"), "0.100000000");
+    // A million requests of 20 kB are 20 GB.
+    assert_eq!(amount("Internet egress"), "1.800000000");
+    assert_eq!(not_simulated(&bill.lines), ["Container Insights", "VPC endpoints", "EBS snapshots"]);
+    let named: Vec<&str> = bill.lines.iter().map(|line| line.item.name()).collect();
+    assert!(named.contains(&"ECR") && bill.lines.iter().all(|line| line.item.name() != "other"));
+}
+
+#[test]
+fn node_fee_is_the_users_own_price() {
     let node_fee = HourlyRate::parse("0.02").unwrap();
     let mut ec2 = account(BillingSettings { node_fee, ..BillingSettings::default() });
     ec2.add_running(pool("m5.large", false), NodeId(0), &NodeVolumes::gp3(20), at(0)).unwrap();

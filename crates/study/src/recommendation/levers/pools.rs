@@ -33,7 +33,7 @@ fn object(pool: &NodePool) -> String {
 }
 
 /// The path of what its nodes are to be like.
-pub(super) fn template(pool: &NodePool) -> String {
+pub(in crate::recommendation) fn template(pool: &NodePool) -> String {
     if pool.legacy { format!("{}.spec", object(pool)) } else { format!("{}.spec.template.spec", object(pool)) }
 }
 
