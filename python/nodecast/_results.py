@@ -182,7 +182,10 @@ class Comparison(_Answer):
         return _read(self.comparison_json())
 
     def __getitem__(self, policy: str) -> Figures:
-        """The figures of a policy by name, each with its ``mean`` and, but for the first policy, ``against_first``."""
+        """The figures of a policy by name, each with its ``mean`` and, but for the first policy, ``against_first``.
+
+        Intervals of waits are of their ``median``.
+        """
         for own in self.comparison.policies:
             if own.name == policy:
                 return Figures((figure.name, figure) for figure in own.figures)

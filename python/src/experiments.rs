@@ -127,6 +127,10 @@ impl Comparison {
                     columns.column(format!("{value}{end}"), Kind::Number);
                 }
             }
+            // Intervals of waits are of these.
+            for value in ["median", "difference_median", "relative_median"] {
+                columns.column(value, Kind::Number);
+            }
             for policy in &self.compared.comparison.policies {
                 for figure in &policy.figures {
                     columns.cell(Cell::Text(&policy.name));
@@ -135,6 +139,10 @@ impl Comparison {
                     ends(columns, figure.mean);
                     ends(columns, paired.map(|paired| paired.difference));
                     ends(columns, paired.and_then(|paired| paired.relative));
+                    let difference = paired.map(|paired| paired.difference);
+                    for estimate in [figure.mean, difference, paired.and_then(|paired| paired.relative)] {
+                        columns.cell(number(estimate.and_then(|estimate| estimate.median)));
+                    }
                 }
             }
         })

@@ -131,7 +131,7 @@ impl Compare {
             is_whole = points.len() == self.question.plan().len();
             comparison = self.compared(points.clone())?;
         }
-        comparison.precision = precision.map(|precision| precision.share);
+        comparison.aim_for(precision.map(|precision| precision.share));
         let Self { prices, scenario, origin, question } = self;
         Ok(Compared { prices, scenario, origin, question, comparison, is_whole, firsts })
     }

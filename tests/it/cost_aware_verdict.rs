@@ -46,6 +46,7 @@ fn comparison(cost_aware: &[&str], policies: &[(&str, [f64; SEEDS as usize])]) -
                 unconfirmed: 0.0,
                 cost_by_origin: Default::default(),
                 spot: false,
+                never_registered: 0,
                 silent: Vec::new(),
                 at_zero_seconds: Default::default(),
                 price_date: String::new(),

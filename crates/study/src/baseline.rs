@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{FIGURES, Figure, PACKING_FIGURES, SILENT, Unit, all, find, named};
+use super::figures::{FIGURES, Figure, Level, PACKING_FIGURES, SILENT, Unit, all, find, named};
 use super::model::{FIRST, MODEL};
 use super::points::Point;
-use super::statistics::mean;
+use super::statistics::{Estimate, mean, student_t_quantile};
 use crate::domain::SimDuration;
 use crate::report::format::relative_change;
 use crate::report::pack::PackedInstance;
@@ -62,6 +62,10 @@ pub struct ScenarioBaseline {
     pub simulated: Option<String>,
     /// Means by the names of figures; figures with nothing to measure are left out.
     pub figures: BTreeMap<String, f64>,
+    /// The value of each seed, in their order, of figures that differ between seeds and were measured in all; absent in baselines
+    /// from before that was kept, and of packing suites.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seeds: Option<BTreeMap<String, Vec<f64>>>,
 }
 
 /// The tolerance of figures that have none of their own, as a share.
@@ -145,7 +149,8 @@ impl ScenarioBaseline {
             .chain(silent(points))
             .collect();
         let (scenario, policy) = (scenario.to_owned(), policy.to_owned());
-        Self { scenario, policy, first_seed, replications, duration: None, simulated: None, figures }
+        let seeds = Some(by_seed(points));
+        Self { scenario, policy, first_seed, replications, duration: None, simulated: None, figures, seeds }
     }
 
     /// The figures of an instance of the packing suite in the folder `suite`.
@@ -154,8 +159,27 @@ impl ScenarioBaseline {
         let figures = PACKING_FIGURES.iter().map(|figure| figure.name.to_owned()).zip(values).collect();
         let policy = format!("{} ({packer})", instance.name);
         let (scenario, simulated) = (suite.to_owned(), None);
-        Self { scenario, policy, first_seed: 0, replications: 1, duration: None, simulated, figures }
+        Self { scenario, policy, first_seed: 0, replications: 1, duration: None, simulated, figures, seeds: None }
     }
+
+    /// The value of a figure with each seed; `None` where that was not kept.
+    fn values(&self, figure: &Figure) -> Option<Vec<f64>> {
+        let seeds = self.seeds.as_ref()?;
+        let equal = || Some(vec![*self.figures.get(figure.name)?; self.replications as usize]);
+        seeds.get(figure.name).cloned().or_else(equal)
+    }
+}
+
+/// The value of each seed of figures for which less or more is better and whose seeds differ.
+fn by_seed(points: &[&Point]) -> BTreeMap<String, Vec<f64>> {
+    let measured = FIGURES.iter().enumerate().filter(|(_, figure)| figure.less_is_better.is_some());
+    let values = measured.filter_map(|(position, figure)| {
+        let values: Option<Vec<f64>> = points.iter().map(|point| point.figures.get(position).copied()?).collect();
+        Some((figure.name.to_owned(), values?))
+    });
+    let silent = points.iter().map(|point| point.silent.len() as f64).collect();
+    let differ = |(_, values): &(String, Vec<f64>)| values.iter().any(|value| value.to_bits() != values[0].to_bits());
+    values.chain([(SILENT.name.to_owned(), silent)]).filter(differ).collect()
 }
 
 /// How many workloads answer none of their requests, on average; none where nobody sends any.
@@ -176,6 +200,8 @@ pub enum Standing {
     Better,
     /// It moved, but within its tolerance.
     Moved,
+    /// It moved by more than its tolerance, but no more than seeds differ.
+    Noise,
     /// It moved, and is held to nothing: neither direction is better, or then or now there was nothing to measure.
     NotJudged,
     /// As it was.
@@ -230,13 +256,50 @@ pub fn check(baseline: &Baseline, now: &ScenarioBaseline, tolerance: Option<f64>
             is,
             change: was.zip(is).and_then(|(was, is)| relative_change(is - was, was)),
             tolerance,
-            standing: standing(figure, was, is, tolerance),
+            standing: standing(figure, was, is, tolerance, || is_noise(figure, then, now)),
         })
     });
     Some(movements.collect())
 }
 
-fn standing(figure: &Figure, was: Option<f64>, is: Option<f64>, tolerance: f64) -> Standing {
+/// The share of figures that nothing changed which are called noise: many figures are checked at once.
+const CONFIDENCE: f64 = 0.99;
+
+/// Whether a figure moved no more than seeds differ.
+///
+/// Both runs have the same seeds, so the interval of the difference, seed by seed, has to leave zero out; of waits that of the
+/// median, too, which one failed boot does not move. A baseline without the values of its seeds has the dispersion of those of
+/// now, and only counts are compared with it: money and waits then have their tolerance alone.
+fn is_noise(figure: &Figure, then: &ScenarioBaseline, now: &ScenarioBaseline) -> bool {
+    let Some(values) = now.values(figure).filter(|values| values.len() > 1) else { return false };
+    let Some(before) = then.values(figure).filter(|before| before.len() == values.len()) else {
+        let was = then.figures.get(figure.name).copied();
+        return figure.level() == Level::Count && was.is_some_and(|was| is_noise_of_counts(was, &values));
+    };
+    let differences: Vec<f64> = before.iter().zip(&values).map(|(was, is)| is - was).collect();
+    let is_clear = |estimate: Option<Estimate>| estimate.is_some_and(|estimate| estimate.excludes_zero());
+    let is_median = figure.level() == Level::Median;
+    !is_clear(Estimate::with_confidence(&differences, CONFIDENCE))
+        || (is_median && !is_clear(Estimate::of_median(&differences)))
+}
+
+/// Whether the mean of counts could be `was` by chance, with their dispersion, which is at least that of Poisson's distribution.
+fn is_noise_of_counts(was: f64, values: &[f64]) -> bool {
+    let runs = values.len() as f64;
+    let Some(is) = mean(values) else { return false };
+    let squares: f64 = values.iter().map(|value| (value - is) * (value - is)).sum();
+    let dispersion = if is > 0.0 { (squares / (runs - 1.0) / is).max(1.0) } else { 1.0 };
+    let reach = student_t_quantile(0.5 + CONFIDENCE / 2.0, 2.0 * (runs - 1.0));
+    (is - was).abs() <= reach * libm::sqrt(dispersion * (was + is) / runs)
+}
+
+fn standing(
+    figure: &Figure,
+    was: Option<f64>,
+    is: Option<f64>,
+    tolerance: f64,
+    is_noise: impl Fn() -> bool,
+) -> Standing {
     let (Some(was), Some(is)) = (was, is) else { return Standing::NotJudged };
     let growth = is - was;
     if growth.abs() <= 0.0 {
@@ -245,12 +308,11 @@ fn standing(figure: &Figure, was: Option<f64>, is: Option<f64>, tolerance: f64) 
     let Some(less_is_better) = figure.less_is_better else { return Standing::NotJudged };
     let worse = if less_is_better { growth } else { -growth };
     let allowed = (was.abs() * tolerance).max(negligible(figure.unit));
-    if worse > allowed {
-        Standing::Worse
-    } else if -worse > allowed {
-        Standing::Better
-    } else {
-        Standing::Moved
+    match worse {
+        worse if worse.abs() <= allowed => Standing::Moved,
+        _ if is_noise() => Standing::Noise,
+        worse if worse > 0.0 => Standing::Worse,
+        _ => Standing::Better,
     }
 }
 
@@ -269,7 +331,69 @@ mod tests {
             duration: None,
             simulated: None,
             figures: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            seeds: None,
         }
+    }
+
+    /// A policy with the values of its seeds.
+    fn seeds(values: &[(&str, &[f64])]) -> ScenarioBaseline {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let means: Vec<(&str, f64)> = values.iter().map(|(name, values)| (*name, mean(values))).collect();
+        let by_seed = values.iter().map(|(name, values)| ((*name).to_owned(), values.to_vec())).collect();
+        let replications = u32::try_from(values[0].1.len()).unwrap();
+        ScenarioBaseline { replications, seeds: Some(by_seed), ..figures(&means) }
+    }
+
+    fn standings(then: ScenarioBaseline, now: &ScenarioBaseline) -> BTreeMap<&'static str, Standing> {
+        let baseline = Baseline::new(BTreeMap::new(), vec![then]);
+        let movements = check(&baseline, now, None).unwrap();
+        movements.iter().map(|movement| (movement.figure, movement.standing)).collect()
+    }
+
+    #[test]
+    fn noise_of_seeds_is_not_worse() {
+        let then = seeds(&[
+            ("interruptions", &[1.0, 2.0, 0.0, 1.0, 2.0]),
+            ("pending_p99", &[61.0, 58.0, 60.0, 62.0, 59.0]),
+            ("cost", &[10.0, 14.0, 9.0, 12.0, 11.0]),
+        ]);
+        let now = seeds(&[
+            ("interruptions", &[2.0, 1.0, 3.0, 1.0, 1.0]),
+            ("pending_p99", &[60.0, 58.0, 930.0, 61.0, 59.5]),
+            ("cost", &[13.0, 12.0, 14.0, 10.0, 12.0]),
+        ]);
+        let expected =
+            [("cost", Standing::Noise), ("interruptions", Standing::Noise), ("pending_p99", Standing::Noise)];
+        assert_eq!(standings(then, &now), expected.into());
+    }
+
+    #[test]
+    fn regressions_are_worse_by_seeds() {
+        let then = seeds(&[
+            ("evictions", &[100.0, 140.0, 90.0, 120.0, 110.0]),
+            ("pending_p99", &[61.0, 58.0, 60.0, 62.0, 59.0]),
+            ("cost", &[10.0, 14.0, 9.0, 12.0, 11.0]),
+        ]);
+        // Seeds differ by more than the change, which is the same in each of them.
+        let now = seeds(&[
+            ("evictions", &[130.0, 172.0, 118.0, 151.0, 143.0]),
+            ("pending_p99", &[76.0, 74.0, 73.0, 79.0, 75.0]),
+            ("cost", &[10.5, 14.6, 9.5, 12.6, 11.6]),
+        ]);
+        let expected = [("cost", Standing::Worse), ("evictions", Standing::Worse), ("pending_p99", Standing::Worse)];
+        assert_eq!(standings(then, &now), expected.into());
+    }
+
+    #[test]
+    fn older_baseline_has_noise_of_counts() {
+        let then = figures(&[("interruptions", 1.2), ("evictions", 100.0), ("cost", 10.0)]);
+        let now = seeds(&[
+            ("interruptions", &[2.0, 1.0, 3.0, 1.0, 1.0]),
+            ("evictions", &[150.0, 162.0, 138.0, 151.0, 143.0]),
+            ("cost", &[13.0, 12.0, 14.0, 10.0, 12.0]),
+        ]);
+        let expected = [("cost", Standing::Worse), ("evictions", Standing::Worse), ("interruptions", Standing::Noise)];
+        assert_eq!(standings(then, &now), expected.into());
     }
 
     #[test]

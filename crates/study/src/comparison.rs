@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::deciding::{Deciding, deciding};
 use super::figures::FIGURES;
+use super::levels::{level_of, paired};
 use super::points::Point;
 use super::sequential::Sequential;
-use super::statistics::{Estimate, Paired, share};
+use super::statistics::{Estimate, Paired, share, unseen_share};
 use super::undone::{MEASURES, Measure};
 use super::uneven::Uneven;
 use crate::report::summary::{InputSummary, PROGRAM};
@@ -31,6 +33,13 @@ pub struct Comparison {
     pub policies: Vec<PolicyResult>,
     /// Every simulation, by policy, then seed.
     pub points: Vec<Point>,
+    /// The largest share of runs that may show something that no replication showed, with 95 % confidence (rule of three); `null`
+    /// without replications.
+    #[serde(default)]
+    pub unseen_share: Option<f64>,
+    /// The figure that decides the verdict, with the replications that would settle it; absent where it is settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deciding: Option<Deciding>,
     /// What makes the policies uneven.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uneven: Vec<Uneven>,
@@ -126,7 +135,7 @@ pub struct PolicyResult {
 pub struct FigureResult {
     /// Its name.
     pub name: String,
-    /// Its mean; `null` when no replication had anything to measure.
+    /// Its level: the mean, of waits with their median; `null` when no replication had anything to measure.
     pub mean: Option<Estimate>,
     /// Against the first policy, over the replications in which both had something to measure; `null` for the first.
     pub against_first: Option<Paired>,
@@ -183,54 +192,41 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
         all_warnings.merge(&point.warnings);
     }
     let points = columns.iter().flatten().map(|point| (*point).clone()).collect();
-    Comparison {
+    let unseen_share = unseen_share(about.replications);
+    let mut comparison = Comparison {
         schema_version: SCHEMA_VERSION,
         program: PROGRAM.to_owned(),
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         about,
         policies: results,
         points,
+        unseen_share,
+        deciding: None,
         uneven: Vec::new(),
         sequential: None,
         precision: None,
         warnings: all_warnings,
-    }
+    };
+    comparison.deciding = deciding(&comparison);
+    comparison
 }
 
 fn figures(own: &[&Point], first: Option<&[&Point]>) -> Vec<FigureResult> {
     let each = FIGURES.iter().enumerate();
     each.map(|(figure, described)| FigureResult {
         name: described.name.to_owned(),
-        mean: mean_of(own, figure),
+        mean: level_of(own, figure),
         against_first: first.and_then(|first| paired(first, own, figure)),
     })
     .collect()
 }
 
-/// The value of the figure with this number at a point.
-fn value(point: &Point, figure: usize) -> Option<f64> {
-    point.figures.get(figure).copied().flatten()
-}
-
-/// The mean of a figure over `points`, its interval within what the figure can be; `None` when none had anything to measure.
-pub(super) fn mean_of(points: &[&Point], figure: usize) -> Option<Estimate> {
-    let values: Vec<f64> = points.iter().filter_map(|point| value(point, figure)).collect();
-    let (least, most) = FIGURES.get(figure)?.unit.range();
-    Estimate::of(&values).map(|mean| mean.within(least, most))
-}
-
-/// A figure of `other` against `base`, whose points are in the same order of seeds, over those where both had something to
-/// measure.
-pub(super) fn paired(base: &[&Point], other: &[&Point], figure: usize) -> Option<Paired> {
-    let pairs = base.iter().zip(other).filter_map(|(a, b)| Some((value(a, figure)?, value(b, figure)?)));
-    let (base, other): (Vec<f64>, Vec<f64>) = pairs.unzip();
-    Paired::of(&base, &other)
-}
-
-/// The mean of what an objective measures; `None` when no point had anything to measure.
+/// The mean of what an objective measures, of times the median; `None` when no point had anything to measure.
 pub(super) fn mean_of_objective(points: &[&Point], position: usize) -> Option<Estimate> {
     let values: Vec<f64> = points.iter().filter_map(|point| point.objectives.get(position)?.actual).collect();
-    Estimate::of(&values).map(|mean| mean.within(0.0, f64::INFINITY))
+    let is_time = points.first()?.objectives.get(position)?.unit == "seconds";
+    let estimate = if is_time { Estimate::of_median(&values) } else { Estimate::of(&values) };
+    estimate.map(|mean| mean.within(0.0, f64::INFINITY))
 }
 
 fn objectives(own: &[&Point]) -> Vec<ObjectiveShare> {
@@ -262,6 +258,12 @@ fn objectives(own: &[&Point]) -> Vec<ObjectiveShare> {
 pub type ObjectiveRow<'c> = (&'c ObjectiveShare, Vec<Option<&'c ObjectiveShare>>);
 
 impl Comparison {
+    /// Sets the precision that was asked for, by which replications are recommended.
+    pub fn aim_for(&mut self, precision: Option<f64>) {
+        self.precision = precision;
+        self.deciding = deciding(self);
+    }
+
     /// The figure by which costs are held against each other: the cost of a run, or that of a month where runs are not equally long.
     pub fn cost_figure(&self) -> &'static str {
         if self.about.other_duration_seconds.is_some() { "cost_per_month" } else { "cost" }

@@ -28,6 +28,23 @@ impl Unit {
     }
 }
 
+/// The statistic over seeds that stands for a figure, with its interval.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// The mean: of money, shares and times with nothing rare in them.
+    Mean,
+    /// The median: of waits, whose mean hangs on the few runs in which a boot fails.
+    Median,
+    /// The mean of a count of random events.
+    Count,
+}
+
+/// Figures whose level is a median.
+const MEDIANS: [&str; 6] = ["pending_mean", "pending_p95", "pending_p99", "ready_p99", "request_p99", "message_wait"];
+
+/// Figures that count events of a run. Pods that have no node at the end, and the like, are a state: what cannot be scheduled.
+const COUNTS: [&str; 5] = ["launches", "launches_refused", "interruptions", "evictions", "restarts"];
+
 /// A figure of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
@@ -41,6 +58,19 @@ pub struct Figure {
     pub less_is_better: Option<bool>,
     /// Its value in a summary; `None` where the run had nothing to measure.
     pub of: fn(&Summary) -> Option<f64>,
+}
+
+impl Figure {
+    /// The statistic over seeds that stands for this figure.
+    pub fn level(&self) -> Level {
+        if MEDIANS.contains(&self.name) {
+            Level::Median
+        } else if COUNTS.contains(&self.name) {
+            Level::Count
+        } else {
+            Level::Mean
+        }
+    }
 }
 
 /// Every figure, in the order in which files hold them; people read them in that of [`for_people`].
@@ -338,7 +368,7 @@ fn lost_requests(summary: &Summary) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIGURES, all, find, for_people};
+    use super::{COUNTS, FIGURES, MEDIANS, all, find, for_people};
 
     #[test]
     fn names_are_unique() {
@@ -346,6 +376,7 @@ mod tests {
             assert_eq!(find(figure.name).map(|(found, _)| found), Some(position));
         }
         assert_eq!(for_people().count(), FIGURES.len(), "people read all figures");
+        assert!(MEDIANS.into_iter().chain(COUNTS).all(|name| find(name).is_some()), "levels are of figures");
         assert!(all().all(|figure| all().filter(|other| other.name == figure.name).count() == 1));
     }
 }

@@ -1,13 +1,13 @@
 //! Settings of a sweep that further seeds are not worth: another is surely better.
 
 use super::figures::find;
+use super::levels::level_of;
 use super::points::Point;
 use super::question::Question;
 use super::sequential::difference;
 use super::statistics::share;
 use super::sweep::{Group, MET_IN, groups, meets, nobody_waits, pareto_front};
 use super::undone::MEASURES;
-use crate::comparison::mean_of;
 
 /// Which results of a sweep are still worth seeds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,7 +57,7 @@ impl Open {
             .zip(comparable)
             .map(|(number, is_comparable)| {
                 let group = &groups[number];
-                let mean = |figure| mean_of(&group.points, figure).map(|own| own.mean);
+                let mean = |figure| level_of(&group.points, figure).map(|own| own.mean);
                 let wait = mean(latency).or_else(|| nobody_waits(latency, |name| mean(find(name)?.0)));
                 Contender { number, group, means: mean(cost).zip(wait), is_comparable, meets: meets(&group.points) }
             })
@@ -84,7 +84,7 @@ fn comparable(groups: &[Group<'_>], numbers: &[usize], confidence: f64) -> Vec<b
     let mut all = vec![true; numbers.len()];
     for measure in &MEASURES {
         let Some((figure, _)) = find(measure.figure) else { continue };
-        let means = numbers.iter().filter_map(|own| Some((mean_of(&groups[*own].points, figure)?.mean, *own)));
+        let means = numbers.iter().filter_map(|own| Some((level_of(&groups[*own].points, figure)?.mean, *own)));
         let Some((_, best)) = means.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))) else { continue };
         for (place, own) in numbers.iter().enumerate() {
             let more = difference(&groups[best].points, &groups[*own].points, figure, confidence);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::FIGURES;
 use crate::catalog::{Catalog, CatalogError};
+use crate::cluster::NodeEnd;
 use crate::report::Summary;
 use crate::scenario::{Caveats, Scenario, ScenarioError};
 use crate::simulation::{self, Outcome};
@@ -36,6 +37,9 @@ pub struct Point {
     /// Whether there was any Spot node.
     #[serde(default)]
     pub spot: bool,
+    /// Nodes whose instance started and that never registered.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub never_registered: u64,
     /// Workloads that were sent requests and answered none of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silent: Vec<String>,
@@ -52,6 +56,11 @@ pub struct Point {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn is_first(setting: &usize) -> bool {
     *setting == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// An objective in one simulation.
@@ -93,12 +102,19 @@ impl Point {
             unconfirmed: summary.cost.unconfirmed.share,
             cost_by_origin: summary.cost.by_node_origin.iter().map(|part| (part.name.clone(), part.amount)).collect(),
             spot: summary.cost.by_capacity_type.iter().any(|part| part.name == "spot"),
+            never_registered: never_registered(summary),
             silent: silent(summary),
             at_zero_seconds: at_zero(summary),
             price_date: summary.about.price_date.clone(),
             warnings: summary.warnings.clone(),
         }
     }
+}
+
+/// Nodes that never registered.
+fn never_registered(summary: &Summary) -> u64 {
+    let ends = summary.nodes.terminations.iter().filter(|end| end.name == NodeEnd::NotRegistered.as_str());
+    ends.map(|end| end.count).sum()
 }
 
 /// Time without a Ready replica, by workload.

@@ -129,10 +129,10 @@ fn measure_of_difference<'c>(figure: &Figure, currency: &'c str, largest: f64) -
     }
 }
 
-/// A mean with its interval, the ends of which are said where one of them is much further off than the other.
+/// A level with its interval, the ends of which are said where one of them is much further off than the other.
 fn known(estimate: &Estimate) -> Known {
-    let &Estimate { mean, low, high, .. } = estimate;
-    Known { mean, low, high, ends: estimate.is_lopsided(), signed: false }
+    let &Estimate { low, high, .. } = estimate;
+    Known { mean: estimate.centre(), low, high, ends: estimate.is_lopsided(), signed: false }
 }
 
 /// The same of a difference, which has its sign.
@@ -167,6 +167,7 @@ mod tests {
             unconfirmed: 0.0,
             cost_by_origin: Default::default(),
             spot: false,
+            never_registered: 0,
             silent: Vec::new(),
             at_zero_seconds: Default::default(),
             price_date: String::new(),

@@ -335,6 +335,7 @@ mod tests {
                     unconfirmed: 0.1,
                     cost_by_origin: Default::default(),
                     spot: false,
+                    never_registered: 0,
                     silent: Vec::new(),
                     at_zero_seconds: Default::default(),
                     price_date: String::new(),

@@ -1,4 +1,4 @@
-//! Means and paired differences with their intervals.
+//! Levels and paired differences with their intervals: means here, [medians] and [counts] in their own modules.
 //!
 //! Every function of a real variable comes from `libm`, so that an interval has the same digits on every machine; no
 //! library of statistics that we know holds to that.
@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Streams;
 use crate::report::format::relative_change;
+
+mod counts;
+mod medians;
 
 /// The share of intervals that cover the true value.
 const CONFIDENCE: f64 = 0.95;
@@ -23,25 +26,34 @@ const RESAMPLED_FROM: usize = 10;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// All values are equal: nothing varies.
+    /// The figure is not random: the input fixes it.
     Exact,
+    /// All values are equal, but the figure is random: another seed may differ.
+    Equal,
     /// Student's t.
     StudentT,
     /// Studentised bootstrap, for skewed values.
     Bootstrap,
     /// Wilson's interval of a share.
     Wilson,
+    /// Order statistics, for a median.
+    OrderStatistics,
+    /// Poisson's interval with an estimated dispersion, for counts.
+    QuasiPoisson,
     /// Too few values for any interval.
     None,
 }
 
-/// A mean with its 95 % confidence interval, in the unit of the values.
+/// A mean or a median with its 95 % confidence interval, in the unit of the values.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Estimate {
     /// How many values.
     pub count: u64,
     /// Their mean.
     pub mean: f64,
+    /// Their median, where the interval is that of the median; absent where it is that of the mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median: Option<f64>,
     /// Lower end of the interval; `null` without one.
     pub low: Option<f64>,
     /// Upper end of the interval; `null` without one.
@@ -59,12 +71,12 @@ impl Estimate {
     /// The same with an interval that covers the true value in this share of cases.
     pub fn with_confidence(values: &[f64], confidence: f64) -> Option<Self> {
         let mean = mean(values)?;
-        let bare = Self { count: values.len() as u64, mean, low: None, high: None, method: Method::None };
-        if values.iter().all(|value| value.to_bits() == values[0].to_bits()) {
+        let bare = Self { count: values.len() as u64, mean, median: None, low: None, high: None, method: Method::None };
+        if are_equal(values) {
             // Not the sum divided by the count, which may differ in the last digit.
             let equal = Self { mean: values[0], ..bare };
-            let exact = Self { low: Some(values[0]), high: Some(values[0]), method: Method::Exact, ..equal };
-            return Some(if values.len() < 2 { equal } else { exact });
+            let without_width = Self { low: Some(values[0]), high: Some(values[0]), method: Method::Equal, ..equal };
+            return Some(if values.len() < 2 { equal } else { without_width });
         }
         let (below, above, method) = if values.len() >= RESAMPLED_FROM && skewness(values, mean).abs() > SKEWED {
             let (below, above) = bootstrap_t(values, mean, confidence);
@@ -83,15 +95,34 @@ impl Estimate {
         Self { low: self.low.map(|low| low.max(least)), high: self.high.map(|high| high.min(most)), ..self }
     }
 
+    /// This estimate of a figure that is not random: exactly its value.
+    #[must_use]
+    pub fn exactly(self) -> Self {
+        let known = (self.count > 1).then_some(self.mean);
+        let method = if self.count > 1 { Method::Exact } else { Method::None };
+        Self { low: known, high: known, method, ..self }
+    }
+
+    /// The value that the interval is of: the median where there is one, else the mean.
+    pub fn centre(&self) -> f64 {
+        self.median.unwrap_or(self.mean)
+    }
+
     /// The same with the other sign.
     #[must_use]
     pub fn negated(self) -> Self {
-        Self { mean: -self.mean, low: self.high.map(|high| -high), high: self.low.map(|low| -low), ..self }
+        Self {
+            mean: -self.mean,
+            median: self.median.map(|median| -median),
+            low: self.high.map(|high| -high),
+            high: self.low.map(|low| -low),
+            ..self
+        }
     }
 
-    /// Whether the mean is known to be off zero: the interval leaves zero out, or a single value, taken at its word, is another.
+    /// Whether the value is known to be off zero: the interval leaves zero out, or a single value, taken at its word, is another.
     pub fn is_off_zero(&self) -> bool {
-        if self.low.is_none() { self.mean.abs() > 0.0 } else { self.excludes_zero() }
+        if self.low.is_none() { self.centre().abs() > 0.0 } else { self.excludes_zero() }
     }
 
     /// Half the width of the interval.
@@ -99,13 +130,13 @@ impl Estimate {
         Some((self.high? - self.low?) / 2.0)
     }
 
-    /// Whether the interval reaches more than half as far again on one side of the mean as on the other.
+    /// Whether the interval reaches more than half as far again on one side of the value as on the other.
     pub fn is_lopsided(&self) -> bool {
-        let reaches = self.low.zip(self.high).map(|(low, high)| (self.mean - low, high - self.mean));
+        let reaches = self.low.zip(self.high).map(|(low, high)| (self.centre() - low, high - self.centre()));
         reaches.is_some_and(|(below, above)| below.max(above) > 1.5 * below.min(above))
     }
 
-    /// Whether zero lies outside the interval, so that the sign of the mean is known.
+    /// Whether zero lies outside the interval, so that the sign of the value is known.
     pub fn excludes_zero(&self) -> bool {
         self.low.is_some_and(|low| low > 0.0) || self.high.is_some_and(|high| high < 0.0)
     }
@@ -114,6 +145,19 @@ impl Estimate {
 /// The mean of `values`; `None` without any.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Whether all values are equal to the last digit.
+fn are_equal(values: &[f64]) -> bool {
+    values.iter().all(|value| value.to_bits() == values[0].to_bits())
+}
+
+/// The largest share of runs that may show something that none of `runs` runs showed, with 95 % confidence: the rule of three,
+/// without its approximation `3 / runs`.
+///
+/// Source: J. A. Hanley and A. Lippman-Hand, JAMA 249(13), 1983.
+pub fn unseen_share(runs: u64) -> Option<f64> {
+    (runs > 0).then(|| 1.0 - libm::pow(1.0 - CONFIDENCE, 1.0 / runs as f64))
 }
 
 fn standard_error(values: &[f64], mean: f64) -> f64 {
@@ -248,25 +292,28 @@ fn relative(base: &[f64], differences: &[f64], base_mean: f64) -> Option<Estimat
 ///
 /// Source: E. B. Wilson, 1927; it holds its confidence at small counts and near 0 and 1.
 pub fn share(successes: u64, count: u64) -> Option<Estimate> {
-    if count == 0 {
-        return None;
-    }
-    let (n, p) = (count as f64, successes as f64 / count as f64);
+    (count > 0).then(|| share_of(successes as f64, count as f64))
+}
+
+/// The same of numbers that need not be whole, as in a plan; there is at least one.
+pub(super) fn share_of(successes: f64, n: f64) -> Estimate {
+    let p = successes / n;
     let z = crate::engine::streams::normal_quantile(0.5 + CONFIDENCE / 2.0);
     let centre = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let reach = z / (1.0 + z * z / n) * libm::sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
-    Some(Estimate {
-        count,
+    Estimate {
+        count: n as u64,
         mean: p,
+        median: None,
         low: Some((centre - reach).max(0.0)),
         high: Some((centre + reach).min(1.0)),
         method: Method::Wilson,
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Estimate, Method, Paired, share, student_t_quantile};
+    use super::{Estimate, Method, Paired, share, student_t_quantile, unseen_share};
     use crate::engine::Streams;
 
     #[test]
@@ -304,9 +351,19 @@ mod tests {
     #[test]
     fn equal_values_have_an_interval_without_width() {
         let estimate = Estimate::of(&[0.1; 7]).unwrap();
-        assert_eq!((estimate.method, estimate.low, estimate.high), (Method::Exact, Some(0.1), Some(0.1)));
+        assert_eq!((estimate.method, estimate.low, estimate.high), (Method::Equal, Some(0.1), Some(0.1)));
+        assert_eq!(estimate.exactly().method, Method::Exact);
         assert_eq!(Estimate::of(&[3.0]).unwrap().low, None);
         assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn unseen_share_follows_the_rule_of_three() {
+        for (runs, expected) in [(1, 0.95), (10, 0.2589), (59, 0.0495), (300, 0.009_94)] {
+            let found = unseen_share(runs).unwrap();
+            assert!((found - expected).abs() < 1e-4, "{runs}: {found}");
+        }
+        assert_eq!(unseen_share(0), None);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use crate::scenario::Caveats;
 use serde::{Deserialize, Serialize};
 
-use super::comparison::{About, mean_of, mean_of_objective, paired};
+use super::comparison::{About, mean_of_objective};
 use super::figures::{FIGURES, find};
+use super::levels::{level_of, paired};
 use super::points::{Objective, Point};
 use super::question::Question;
 use super::statistics::{Estimate, Paired};
@@ -222,7 +223,7 @@ fn result(question: &Question, group: &Group<'_>) -> SettingResult {
         setting: group.setting,
         policy: group.policy.to_owned(),
         values: setting.into_iter().flatten().map(|(_, value)| value.clone()).collect(),
-        figures: (0..FIGURES.len()).map(|figure| mean_of(&group.points, figure)).collect(),
+        figures: (0..FIGURES.len()).map(|figure| level_of(&group.points, figure)).collect(),
         meets_objectives: meets(&group.points),
         objectives: objectives(&group.points),
         undone: Vec::new(),
@@ -406,6 +407,7 @@ mod tests {
                     unconfirmed: 0.0,
                     cost_by_origin: Default::default(),
                     spot: false,
+                    never_registered: 0,
                     silent: Vec::new(),
                     at_zero_seconds: Default::default(),
                     price_date: String::new(),

@@ -215,6 +215,7 @@ mod tests {
             unconfirmed: 0.0,
             cost_by_origin: Default::default(),
             spot: false,
+            never_registered: 0,
             silent: silent.iter().map(|&name| name.to_owned()).collect(),
             at_zero_seconds: Default::default(),
             price_date: String::new(),

@@ -81,13 +81,14 @@ fn one_row((row, name): (&Row<'_>, &str), top: f64, x: &dyn Fn(f64) -> f64, say:
         svg += &format!("<circle cx=\"{:.2}%\" cy=\"{:.1}\" r=\"3\"/>\n", x(*value), middle + offset);
     }
     if let Some(mean) = &row.mean {
-        let at = x(mean.mean);
-        let shown = say(mean.mean);
+        let at = x(mean.centre());
+        let shown = say(mean.centre());
+        let word = if mean.median.is_some() { "median" } else { "mean" };
         if let (Some(low), Some(high)) = (mean.low, mean.high) {
             svg += &interval((low.max(0.0), high), middle, x, say);
         }
         svg += &format!(
-            "<line class=\"mean\" x1=\"{at:.2}%\" y1=\"{:.1}\" x2=\"{at:.2}%\" y2=\"{:.1}\"><title>mean {}</title></line>\n",
+            "<line class=\"mean\" x1=\"{at:.2}%\" y1=\"{:.1}\" x2=\"{at:.2}%\" y2=\"{:.1}\"><title>{word} {}</title></line>\n",
             middle - 13.0,
             middle + 13.0,
             text(&shown)
@@ -163,7 +164,7 @@ mod tests {
 
     fn row(values: &[f64], low: f64, high: f64) -> Row<'static> {
         let (count, mean) = (values.len() as u64, values.iter().sum::<f64>() / values.len() as f64);
-        let mean = Estimate { count, mean, low: Some(low), high: Some(high), method: Method::StudentT };
+        let mean = Estimate { count, mean, median: None, low: Some(low), high: Some(high), method: Method::StudentT };
         Row { label: "own", values: values.to_vec(), mean: Some(mean) }
     }
 

@@ -33,6 +33,7 @@ fn verdict_of(movement: &Movement) -> Verdict {
         Standing::Worse => ("WORSE", Some(false)),
         Standing::Better => ("better", Some(true)),
         Standing::Moved => ("within", None),
+        Standing::Noise => ("noise", None),
         Standing::NotJudged => (NOT_JUDGED, None),
         Standing::Same => ("same", None),
     };
@@ -82,10 +83,14 @@ pub fn table(movements: &[(Movement, String)], width: Option<usize>) -> String {
 pub fn verdict(movements: &[(Movement, String)]) -> String {
     let count = |standing: Standing| movements.iter().filter(|(movement, _)| movement.standing == standing).count();
     let (worse, better, all) = (count(Standing::Worse), count(Standing::Better), movements.len());
-    match (worse, better) {
+    let verdict = match (worse, better) {
         (0, 0) => format!("check: {all} figures, none worse"),
         (0, _) => format!("check: {all} figures, none worse, {better} better: `--update` makes that the new baseline"),
         _ => format!("check: {worse} of {all} figures worse than their tolerance allows"),
+    };
+    match count(Standing::Noise) {
+        0 => verdict,
+        noise => format!("{verdict} ({noise} moved only as seeds differ: noise)"),
     }
 }
 
@@ -221,6 +226,15 @@ mod tests {
         let narrow = table(&movements, Some(25));
         assert!(narrow.starts_with("a|b<c.yaml / p\n  figure "), "{narrow}");
         assert_eq!(narrow.matches("a|b<c.yaml / p").count(), 1, "{narrow}");
+    }
+
+    #[test]
+    fn noise_is_shown_and_fails_nothing() {
+        let movements = [movement("interruptions", 1.2, 1.6, Standing::Noise)];
+        let table = table(&movements, None);
+        assert!(table.contains("1.20") && table.contains("noise\n"), "{table}");
+        assert!(table.ends_with("check: 1 figures, none worse (1 moved only as seeds differ: noise)\n"), "{table}");
+        assert!(junit(&movements).contains("failures=\"0\""));
     }
 
     #[test]

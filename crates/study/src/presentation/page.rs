@@ -1,7 +1,7 @@
 //! `comparison.html`: one page that needs nothing else, the verdict first, the distributions below.
 
 use super::dots::{Row, draw};
-use super::table::{difference, durations, is_difference, mean_cell, objective_row};
+use super::table::{LEVEL, difference, durations, is_difference, mean_cell, objective_row};
 use super::verdict::verdict;
 use super::{compared, seeds, stacked, value_among};
 use crate::comparison::{Comparison, FigureResult, PolicyResult};
@@ -146,8 +146,11 @@ fn means(page: &mut Html, comparison: &Comparison) {
         })
         .collect();
     page.element("h2", "Each policy");
-    page.element("p class=\"note\"", "Mean over the replications, with its 95 % interval where it varies.");
-    columns(page, "mean", &comparison.policies, &rows);
+    page.element(
+        "p class=\"note\"",
+        "Mean over the replications, of waits the median, with its 95 % interval where it varies.",
+    );
+    columns(page, LEVEL, &comparison.policies, &rows);
 }
 
 fn differences(page: &mut Html, comparison: &Comparison) {
@@ -170,7 +173,7 @@ fn differences(page: &mut Html, comparison: &Comparison) {
         })
         .collect();
     page.element("h2", &format!("Against {}", first.name));
-    let note = "Differences between runs with the same seed, with the 95 % interval of their mean; money as a share of the first policy's.";
+    let note = "Differences between runs with the same seed, with the 95 % interval of their mean, of waits their median; money as a share of the first policy's.";
     page.element("p class=\"note\"", note);
     columns(page, "difference", others, &rows);
 }
@@ -188,7 +191,7 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
     page.element("h2", "Every replication");
     page.element(
         "p class=\"note\"",
-        "A dot is one replication; the upright line is the mean, the bar its 95 % interval, with a tip where it goes on.",
+        "A dot is one replication; the upright line is the mean, of waits the median, the bar its 95 % interval, with a tip where it goes on.",
     );
     let mut alike = Vec::new();
     for name in DRAWN {

@@ -192,6 +192,7 @@ mod tests {
             unconfirmed: 0.0,
             cost_by_origin: std::collections::BTreeMap::new(),
             spot: false,
+            never_registered: 0,
             silent: Vec::new(),
             at_zero_seconds: Default::default(),
             price_date: String::new(),

@@ -36,6 +36,8 @@ const SHOWN: [&str; 20] = [
     "evictions",
     "interruptions",
 ];
+/// What stands for a figure over the replications.
+pub(super) const LEVEL: &str = "mean (waits: median)";
 /// Warnings that are printed; the page has all.
 const WARNINGS_MAX: usize = 3;
 
@@ -96,10 +98,10 @@ fn shown(comparison: &Comparison) -> Vec<(usize, &'static Figure)> {
     chosen.filter(|(position, figure)| worth(*position, figure)).collect()
 }
 
-/// One line for each figure, one column for each policy: the mean, and half the width of its interval.
+/// One line for each figure, one column for each policy: its level, and half the width of its interval.
 fn means(comparison: &Comparison) -> Vec<Vec<String>> {
     let currency = &comparison.about.currency;
-    let mut rows = vec![vec!["mean".to_owned()]];
+    let mut rows = vec![vec![LEVEL.to_owned()]];
     rows[0].extend(comparison.policies.iter().map(|policy| policy.name.clone()));
     for (position, figure) in shown(comparison) {
         let mut row = vec![figure.label.to_owned()];
@@ -116,7 +118,7 @@ pub(super) fn mean_cell(figure: &Figure, currency: &str, mean: Option<Estimate>)
     let (least, most) = figure.unit.range();
     let bounded = mean.low.is_some_and(|low| low <= least) || mean.high.is_some_and(|high| high >= most);
     let own = known(&mean);
-    Known { ends: own.ends || bounded, ..own }.text(measure(figure, currency, mean.mean))
+    Known { ends: own.ends || bounded, ..own }.text(measure(figure, currency, mean.centre()))
 }
 
 /// One line for each figure, one column for each policy but the first: the difference and its interval; none for one policy.
@@ -150,7 +152,7 @@ pub(super) fn difference(figure: &Figure, currency: &str, paired: &Paired) -> St
         (crate::figures::Unit::Money, Some(relative)) => known_difference(relative).text(Measure::Share),
         _ => {
             let own = &paired.difference;
-            known_difference(own).text(measure_of_difference(figure, currency, own.mean))
+            known_difference(own).text(measure_of_difference(figure, currency, own.centre()))
         }
     }
 }

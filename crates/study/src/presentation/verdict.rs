@@ -2,13 +2,14 @@
 
 use super::table::limit;
 use super::{causes, counted, known, known_difference};
-use crate::comparison::{Comparison, FigureResult, ObjectiveRow};
+use crate::comparison::{Comparison, FigureResult, ObjectiveRow, PolicyResult};
+use crate::deciding::{ENOUGH, Matter};
+use crate::figures::find;
 use crate::report::format::{self, percent, span};
 use crate::statistics::Paired;
+use crate::sweep::MET_IN;
 use crate::undone::{MEASURES, Measure};
 
-/// A cost difference known to this share on either side needs no more replications.
-const ENOUGH: f64 = 0.02;
 /// From this share of a bill at estimated prices on, a difference of a few percent says nothing.
 const ESTIMATED_MUCH: f64 = 0.1;
 /// What is said of differences that one replication shows.
@@ -33,8 +34,10 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
     sentences.extend(uneven(comparison));
     sentences.extend(estimated(comparison));
     sentences.extend(comparison.objectives().iter().map(|row| objective_words(comparison, row)));
+    sentences.extend(failed_boots(comparison));
     sentences.extend(sequential(comparison));
     sentences.extend(precision(comparison));
+    sentences.extend(unseen(comparison));
     sentences
 }
 
@@ -176,8 +179,8 @@ fn waiting(paired: &Paired) -> String {
     if !difference.excludes_zero() {
         return String::new();
     }
-    let word = if difference.mean > 0.0 { "longer" } else { "shorter" };
-    format!(", and its p99 of waiting for a node is {} {word}", span(difference.mean.abs()))
+    let word = if difference.centre() > 0.0 { "longer" } else { "shorter" };
+    format!(", and its p99 of waiting for a node is {} {word}", span(difference.centre().abs()))
 }
 
 fn objective_words(comparison: &Comparison, (objective, cells): &ObjectiveRow<'_>) -> String {
@@ -194,30 +197,75 @@ fn objective_words(comparison: &Comparison, (objective, cells): &ObjectiveRow<'_
     format!("{} at most {}: met by {}.", objective.name, limit(objective), each.join(", "))
 }
 
-/// How well the cost differences are known, and what it takes to know them better.
+/// How well the cost differences are known, and the replications that would settle the figure that decides.
 fn precision(comparison: &Comparison) -> Option<String> {
+    let known = cost_precision(comparison);
+    let Some(deciding) = &comparison.deciding else { return known.map(|known| format!("{known}.")) };
+    let more = format!("about {}", format::counted(deciding.replications, "replication", "replications"));
+    let (policy, figure) = (&deciding.policy, &deciding.figure);
+    if deciding.matter == Matter::CostSize {
+        let target = comparison.precision.map_or_else(|| percent(ENOUGH), as_asked);
+        return known.map(|known| format!("{known}; {more} would narrow that to \u{b1}{target}."));
+    }
+    let known = known.map_or_else(String::new, |known| format!("{known}. "));
+    let enough = |share: f64| format!("{:.0} %", share * 100.0);
+    Some(match deciding.matter {
+        Matter::CostSize | Matter::CostSign => format!(
+            "{known}The sign of the cost difference of {policy} decides: {more} would show it, or a difference below {}.",
+            percent(ENOUGH)
+        ),
+        Matter::Objective => format!(
+            "{known}The objective {figure} decides: {more} would show whether {policy} meets it in {} of runs.",
+            enough(MET_IN)
+        ),
+        Matter::WaitSign => format!(
+            "{known}Costs are alike, so waits decide: {more} would show whether p99 waits of {policy} are longer or shorter."
+        ),
+    })
+}
+
+/// How well the cost differences are known, without a full stop.
+fn cost_precision(comparison: &Comparison) -> Option<String> {
     let comparable = comparison.comparable().count();
     if comparable == 0 {
         return None;
     }
-    let have = comparison.about.replications;
     let Some(known) = comparison.cost_precision() else {
         // Without an interval after several replications the first bill is nothing, and the sentence above says so.
-        return (have < 2).then(|| NO_INTERVAL.to_owned());
+        return (comparison.about.replications < 2).then(|| NO_INTERVAL.trim_end_matches('.').to_owned());
     };
-    let target = comparison.precision.unwrap_or(ENOUGH);
-    let more = comparison.replications_needed(target).filter(|needed| known > target && *needed > have);
     let of_what = format!("of what {} costs", comparison.policies.first()?.name);
     let differences = if comparable == 1 { "The cost difference is" } else { "Cost differences are" };
-    let known_words = format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known));
-    Some(match more {
-        Some(needed) => format!(
-            "{known_words}; about {} would narrow that to \u{b1}{}.",
-            format::counted(needed, "replication", "replications"),
-            comparison.precision.map_or_else(|| percent(target), as_asked)
-        ),
-        None => format!("{known_words}."),
-    })
+    Some(format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known)))
+}
+
+/// Seeds in which a node never registered, apart from typical waits: one such boot makes a p99 of many minutes.
+fn failed_boots(comparison: &Comparison) -> Option<String> {
+    let (wait, _) = find("pending_p99")?;
+    let of_policy = |policy: &PolicyResult| {
+        let points = || comparison.points.iter().filter(|point| point.policy == policy.name);
+        let failed = points().filter(|point| point.never_registered > 0);
+        let longest = failed.clone().filter_map(|point| *point.figures.get(wait)?).max_by(f64::total_cmp);
+        let (failed, all) = (failed.count(), points().count());
+        let waits = longest.map_or_else(String::new, |longest| {
+            let level = policy.figures.get(wait).and_then(|figure| figure.mean);
+            let typical = level.map_or_else(String::new, |level| format!(", typically {}", span(level.centre())));
+            format!(", p99 pod wait up to {}{typical}", span(longest))
+        });
+        (failed > 0).then(|| format!("{} in {failed} of {all} seeds{waits}", policy.name))
+    };
+    let each: Vec<String> = comparison.policies.iter().filter_map(of_policy).collect();
+    (!each.is_empty()).then(|| format!("Rare: a node never registers ({}).", each.join("; ")))
+}
+
+/// What no seed showed may still happen.
+fn unseen(comparison: &Comparison) -> Option<String> {
+    let have = comparison.about.replications;
+    let share = comparison.unseen_share.filter(|_| have > 1)?;
+    Some(format!(
+        "In up to {:.0} % of runs something may happen that none of these {have} seeds showed (rule of three).",
+        share * 100.0
+    ))
 }
 
 /// A share as somebody has asked for it, which may be finer than figures are printed: `2 %`, `0.001 %`.
@@ -228,8 +276,45 @@ fn as_asked(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{as_asked, cost_words};
+    use super::{as_asked, cost_words, failed_boots, unseen};
+    use crate::comparison::{About, compare};
+    use crate::figures::{FIGURES, find};
+    use crate::points::Point;
+    use crate::scenario::Caveats;
     use crate::statistics::Paired;
+
+    /// A run with a p99 wait, in which this many nodes never registered.
+    fn run(seed: u64, wait: f64, never_registered: u64) -> Point {
+        let mut figures = vec![None; FIGURES.len()];
+        figures[find("pending_p99").unwrap().0] = Some(wait);
+        Point {
+            setting: 0,
+            policy: "p".into(),
+            seed,
+            figures,
+            objectives: Vec::new(),
+            event_hash: seed.to_string(),
+            unconfirmed: 0.0,
+            cost_by_origin: Default::default(),
+            spot: false,
+            never_registered,
+            silent: Vec::new(),
+            at_zero_seconds: Default::default(),
+            price_date: String::new(),
+            warnings: Caveats::new(),
+        }
+    }
+
+    #[test]
+    fn failed_boots_are_apart_from_typical_waits() {
+        let points = (0..12).map(|seed| if seed == 4 { run(seed, 942.0, 1) } else { run(seed, 48.0, 0) });
+        let comparison = compare(About::of_test(0, 12), &["p".to_owned()], points.collect(), Caveats::new());
+        let words = failed_boots(&comparison).unwrap();
+        assert!(words.contains("p in 1 of 12 seeds") && words.contains("15m 42s, typically 48.0 s"), "{words}");
+        assert!(unseen(&comparison).unwrap().starts_with("In up to 22 % of runs"));
+        let none = compare(About::of_test(0, 1), &["p".to_owned()], vec![run(0, 48.0, 0)], Caveats::new());
+        assert_eq!((failed_boots(&none), unseen(&none)), (None, None));
+    }
 
     #[test]
     fn a_precision_is_told_as_it_was_asked_for() {

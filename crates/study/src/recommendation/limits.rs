@@ -232,6 +232,7 @@ mod tests {
             unconfirmed: 0.0,
             cost_by_origin: BTreeMap::new(),
             spot: false,
+            never_registered: 0,
             silent: Vec::new(),
             at_zero_seconds: Default::default(),
             price_date: String::new(),
