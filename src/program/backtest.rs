@@ -333,10 +333,10 @@ impl Backtest {
                 findings.unpriced.join(", ")
             ));
         }
-        if !self.recorded.knows_nodes {
+        if self.recorded.nodes.is_none() {
             all.add(&studies::BACKTEST_NODES, "nodes: none were recorded. Node-hours and launches are not judged");
         }
-        if !self.recorded.knows_pods {
+        if self.recorded.pods.is_none() {
             all.add(
                 &studies::BACKTEST_PODS,
                 "pods: none were recorded. Pods that needed a new node and their wait are not judged",
@@ -348,14 +348,14 @@ impl Backtest {
                 "no bill was recorded: cost is judged only at the prices of the simulations and of the catalogue",
             );
         }
-        if self.request.mode == Mode::Replay && self.recorded.charges.is_some() && self.recorded.spot_prices.is_empty()
-        {
+        if self.request.mode == Mode::Replay && self.recorded.charges.is_some() && self.recorded.spot_prices.is_none() {
             all.add(
                 &studies::BACKTEST_SPOT_PRICES,
                 "Spot prices are recorded for pools that were used and modelled for all others",
             );
         }
-        let pools: BTreeSet<_> = self.recorded.spot_prices.iter().map(|own| (own.instance_type, own.zone)).collect();
+        let pools: BTreeSet<_> =
+            self.recorded.spot_prices.iter().flatten().map(|price| (price.instance_type, price.zone)).collect();
         if self.request.mode == Mode::Replay && !pools.is_empty() {
             let pools = counted_words(pools.len() as u64, "pool is", "pools are");
             all.add(&studies::BACKTEST_SPOT_PRICES, &*format!(
@@ -380,7 +380,7 @@ impl Backtest {
                 "nodes were recorded by how many there were of a kind, not one by one: launches and what follows them are told by when there were more",
             );
         }
-        match (self.recorded.knows_ends(), counted.ends.is_empty()) {
+        match (self.recorded.knows_ends(), counted.ends.is_none()) {
             (true, _) => {}
             (false, true) => all.add(&studies::BACKTEST_REASONS,
                 "node removal reasons were not recorded: removals and reclaims are not evaluated, and recorded reclaims are not replayed",
@@ -389,7 +389,7 @@ impl Backtest {
                 "why each node ended was not recorded: removals and reclaims are judged by how many Karpenter counted, and none is swapped in",
             ),
         }
-        if !self.recorded.knows_evictions && counted.evictions.is_empty() {
+        if !self.recorded.knows_evictions() && counted.evictions.is_none() {
             all.add(&studies::BACKTEST_EVICTIONS, "pod evictions were not recorded, so they are not evaluated");
         }
         self.bill

@@ -12,6 +12,8 @@ mod auto_mode;
 mod autoscaler_in_time;
 mod availability;
 mod backtest;
+mod backtest_floors;
+mod backtest_own;
 mod bad_input;
 mod batch_jobs;
 mod book;

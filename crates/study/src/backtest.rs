@@ -10,7 +10,9 @@
 mod answer;
 mod counted_nodes;
 pub mod figures;
+mod floors;
 pub mod history;
+mod parameters;
 pub mod replay;
 pub mod tables;
 pub mod verdict;
@@ -22,12 +24,13 @@ use serde::Serialize;
 
 pub use answer::{Answer, BillComparison, BillLink, BillPart, SCHEMA_VERSION, Variant};
 pub use history::History;
+pub use parameters::Change;
 pub use replay::Recorded;
 pub use verdict::{Judged, Verdict};
 pub use workloads::{Curve, WorkloadResult, Workloads};
 
 use figures::{Basis, HeldPrices, Reading, Window, hours_by_type, readings};
-use verdict::{judge, share, surprise_from};
+use verdict::{judge, share};
 
 use super::figures::Unit;
 use super::statistics::Estimate;
@@ -179,6 +182,8 @@ pub struct Findings {
     pub workloads: Vec<WorkloadResult>,
     /// How they came out.
     pub tally: Tally,
+    /// Parameters that are worth changing, for the figures that differ.
+    pub changes: Vec<Change>,
     /// The mean error of the cost over the seeds with its interval; of nodes at one price list where no bill is known.
     pub cost_error: Option<Estimate>,
     /// How much earlier the days of the naive forecast are; `null` without any.
@@ -251,10 +256,10 @@ pub fn findings(
     let figures = figures(&observed, &of_seeds, naive.as_deref());
     let cost_error = cost_error(&observed, &of_seeds);
     let Workloads { results: workloads, curves } = Workloads::of(recorded, simulations, stretch, before);
-    let tally = tally(&figures, &workloads, simulations.len());
+    let (tally, changes) = (tally(&figures, &workloads), parameters::changes(&figures, &workloads));
     let types = type_hours(recorded, simulations, stretch, basis);
     let unpriced = unpriced.into_iter().collect();
-    (Findings { figures, workloads, tally, cost_error, naive_days, types, unpriced }, curves)
+    (Findings { figures, workloads, tally, changes, cost_error, naive_days, types, unpriced }, curves)
 }
 
 /// How many days earlier lies a stretch of the same hours that was recorded whole: a week if there is one, else as many as the
@@ -300,7 +305,7 @@ fn figures(observed: &[Reading], of_seeds: &[Vec<Reading>], naive: Option<&[Read
     let judged = all.into_iter().filter_map(|figure| {
         let happened = value_in(observed, figure)?;
         let values: Vec<f64> = of_seeds.iter().filter_map(|readings| value_in(readings, figure)).collect();
-        let judged = judge(happened, &values, figure.tolerance)?;
+        let judged = judge(happened, &values, figure.tolerance, figure.floor)?;
         let is_known = |naive: &&[Reading]| figure.name != COST || value_of(naive, COST).is_some();
         let naive = naive.filter(is_known).and_then(|naive| value_in(naive, figure));
         let naive_error = naive.and_then(|naive| share(naive - happened, happened));
@@ -339,7 +344,7 @@ fn varies(judged: &Judged) -> bool {
     judged.high.is_none_or(|high| high - judged.simulated >= LEAST * judged.observed.abs())
 }
 
-fn tally(figures: &[FigureResult], workloads: &[WorkloadResult], seeds: usize) -> Tally {
+fn tally(figures: &[FigureResult], workloads: &[WorkloadResult]) -> Tally {
     let of_workloads = workloads.iter().flat_map(WorkloadResult::judged);
     let mut tally = Tally::default();
     for judged in figures.iter().map(|figure| &figure.judged).chain(of_workloads) {
@@ -350,9 +355,9 @@ fn tally(figures: &[FigureResult], workloads: &[WorkloadResult], seeds: usize) -
             Verdict::CannotTell => tally.cannot_tell += 1,
             Verdict::Differs => tally.differs += 1,
         }
-        if let Some(z) = judged.z.filter(|_| varies(judged)) {
+        if judged.z.is_some() && varies(judged) {
             tally.beyond_chance_expected += 0.05;
-            tally.beyond_chance += u64::from(z.abs() >= surprise_from(seeds));
+            tally.beyond_chance += u64::from(judged.beyond_chance);
         }
     }
     tally.beyond_chance_expected = rounded(tally.beyond_chance_expected, 6);

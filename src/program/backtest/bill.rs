@@ -117,7 +117,13 @@ pub fn read(
     let cluster_shares = shares.clone();
     let cluster = Cluster {
         name: request.cluster.clone().unwrap_or_else(|| default_name.to_owned()),
-        node_pools: record.nodes.iter().map(|node| node.origin.to_string()).filter(|name| !name.is_empty()).collect(),
+        node_pools: record
+            .nodes
+            .iter()
+            .flatten()
+            .map(|node| node.origin.to_string())
+            .filter(|name| !name.is_empty())
+            .collect(),
         shares,
         ..Cluster::default()
     };
@@ -227,7 +233,7 @@ fn flaws(totals: &Totals, record: &History, window: Option<(jiff::Timestamp, jif
                 .to_owned(),
         );
     }
-    if totals.nodes.is_empty() && record.nodes.iter().any(NodeLife::was_launched) {
+    if totals.nodes.is_empty() && record.nodes.iter().flatten().any(NodeLife::was_launched) {
         flaws.push(
             "no line of the bill is of a node: the tag that names the cluster was not activated then, or instances do not carry it"
                 .to_owned(),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::floors::{self, Known};
 use super::history::{Charge, History, NodeLife, PodLife, is_failed_launch, is_reclaim};
 use crate::catalog::Region;
 use crate::domain::{Money, SimDuration, SimTime, Symbol, well_known};
@@ -71,14 +72,14 @@ impl Basis {
     pub fn of(recorded: &History) -> Self {
         Self {
             running: recorded.knows_running(),
-            unschedulable: recorded.pods.iter().any(|pod| pod.unschedulable.is_some()),
-            nodes: recorded.knows_nodes,
-            pods: recorded.knows_pods,
+            unschedulable: recorded.pods.iter().flatten().any(|pod| pod.unschedulable.is_some()),
             charges: recorded.charges.is_some(),
             ends: recorded.knows_ends(),
-            evictions: recorded.knows_evictions,
-            counted_ends: !recorded.knows_ends() && !recorded.counted.ends.is_empty(),
-            counted_evictions: !recorded.knows_evictions && !recorded.counted.evictions.is_empty(),
+            counted_ends: !recorded.knows_ends() && recorded.counted.ends.is_some(),
+            evictions: recorded.knows_evictions(),
+            counted_evictions: !recorded.knows_evictions() && recorded.counted.evictions.is_some(),
+            nodes: recorded.nodes.is_some(),
+            pods: recorded.pods.is_some(),
         }
     }
 
@@ -137,7 +138,7 @@ impl HeldPrices {
                 sums.1 += charge.machine_time.as_secs_f64() / SECONDS_AN_HOUR;
             }
             let mut seen: BTreeMap<Offering, (f64, f64)> = BTreeMap::new();
-            for price in &history.spot_prices {
+            for price in history.spot_prices.iter().flatten() {
                 let offering = (Some(price.instance_type), Some(price.zone), Some(well_known::SPOT));
                 let sums = seen.entry(offering).or_default();
                 sums.0 += price.rate.as_nanos() as f64;
@@ -195,7 +196,7 @@ impl HeldPrices {
             let presence = basis.presence(node, history.end());
             presence.is_some_and(|(from, until)| window.overlap(from, until) > SimDuration::ZERO)
         };
-        let nodes = history.nodes.iter().filter(|node| !node.is_of_fargate()).filter(is_there);
+        let nodes = history.nodes.iter().flatten().filter(|node| !node.is_of_fargate()).filter(is_there);
         let unknown = nodes.filter(|node| self.of_node(node).is_none());
         let kind = |node: &NodeLife| {
             let name = node.instance_type.map_or_else(|| "no known instance type".to_owned(), |kind| kind.to_string());
@@ -223,20 +224,10 @@ pub struct Reading {
     pub tolerance: f64,
     /// Its value; `None` where there was nothing to measure.
     pub value: Option<f64>,
+    /// The error that right models are known to have, in the unit of the figure.
+    pub floor: f64,
     /// Whether a history that lacks the figure has nothing of it, rather than nothing to measure.
     pub absent_is_zero: bool,
-}
-
-/// Errors up to which a forecast agrees.
-///
-/// Assumed: chosen so that what is known of comparable simulators (5 to 10 % on node-hours) can be told from what is wrong.
-mod tolerance {
-    pub(super) const BILL: f64 = 0.15;
-    pub(super) const HOURS: f64 = 0.10;
-    pub(super) const COUNTS: f64 = 0.25;
-    pub(super) const WAITS: f64 = 0.25;
-    /// Many boots, each known to the second.
-    pub(super) const BOOTS: f64 = 0.10;
 }
 
 /// The figures of `window` of `history`, in the order in which people read them. Without `prices`, what nodes cost at one price list is not
@@ -244,13 +235,20 @@ mod tolerance {
 pub fn readings(history: &History, window: Window, basis: Basis, prices: Option<&HeldPrices>) -> Vec<Reading> {
     let mut readings = Readings { days: window.days(), list: Vec::new() };
     if let (true, Some(charges)) = (basis.charges, &history.charges) {
-        readings.per_day("cost", "cost", Unit::Money, tolerance::BILL, charged(charges, window));
+        let spot =
+            charges.iter().filter(|charge| charge.is_instance() && charge.capacity_type == Some(well_known::SPOT));
+        let luck = floors::SPOT_PRICE * charged(spot, window);
+        readings.per_day("cost", "cost", Unit::Money, floors::BILL, (charged(charges.iter(), window), luck));
     }
-    if basis.nodes {
-        of_hours(history, window, basis, prices, &mut readings);
+    if let (true, Some(nodes)) = (basis.nodes, &history.nodes) {
+        of_hours(history, nodes, (window, basis), prices, &mut readings);
+        of_lives(nodes, window, basis, &mut readings);
     }
-    of_lives(history, window, basis, &mut readings);
-    of_pods(history, window, basis, &mut readings);
+    of_ends(history, window, basis, &mut readings);
+    of_evictions(history, window, basis, &mut readings);
+    if let (true, Some(pods)) = (basis.pods, &history.pods) {
+        of_waits(pods, (window, history.end()), basis, &mut readings);
+    }
     readings.list
 }
 
@@ -260,22 +258,38 @@ struct Readings {
 }
 
 impl Readings {
-    fn per_day(&mut self, name: &str, label: &str, unit: Unit, tolerance: f64, sum: f64) {
-        let value = (self.days > 0.0).then(|| sum / self.days);
-        let label = format!("{label} a day");
+    /// A sum of the stretch, with what its floor has besides the share and the count of `known`.
+    fn per_day(&mut self, name: &str, label: &str, unit: Unit, known: Known, (sum, luck): (f64, f64)) {
+        if self.days <= 0.0 {
+            return;
+        }
+        let value = sum / self.days;
         self.list.push(Reading {
             name: format!("{name}_per_day"),
-            label,
+            label: format!("{label} a day"),
             unit,
-            tolerance,
-            value,
+            tolerance: known.tolerance,
+            value: Some(value),
+            floor: known.share * value + (known.count + luck) / self.days,
             absent_is_zero: true,
         });
     }
 
-    fn measured(&mut self, name: &str, label: &str, unit: Unit, tolerance: f64, value: Option<f64>) {
-        let (name, label) = (name.to_owned(), label.to_owned());
-        self.list.push(Reading { name, label, unit, tolerance, value, absent_is_zero: false });
+    fn count(&mut self, name: &str, label: &str, known: Known, sum: f64) {
+        self.per_day(name, label, Unit::Count, known, (sum, 0.0));
+    }
+
+    /// What is no sum, with what its floor has besides the share and the count of `known`.
+    fn measured(&mut self, name: &str, label: &str, unit: Unit, known: Known, (value, luck): (Option<f64>, f64)) {
+        self.list.push(Reading {
+            name: name.to_owned(),
+            label: label.to_owned(),
+            unit,
+            tolerance: known.tolerance,
+            value,
+            floor: value.map_or(0.0, |value| known.share * value) + known.count + luck,
+            absent_is_zero: false,
+        });
     }
 }
 
@@ -291,14 +305,20 @@ impl Charge {
 }
 
 /// What the stretch was charged, in the currency.
-fn charged(charges: &[Charge], window: Window) -> f64 {
-    charges.iter().map(|charge| charge.within(window)).fold(Money::ZERO, |sum, amount| sum + amount).as_f64()
+fn charged<'c>(charges: impl Iterator<Item = &'c Charge>, window: Window) -> f64 {
+    charges.map(|charge| charge.within(window)).fold(Money::ZERO, |sum, amount| sum + amount).as_f64()
 }
 
-fn of_hours(history: &History, window: Window, basis: Basis, prices: Option<&HeldPrices>, readings: &mut Readings) {
-    let (mut held, mut hours, mut present) = (prices.map(|_| 0.0), 0.0, Vec::new());
+fn of_hours(
+    history: &History,
+    nodes: &[NodeLife],
+    (window, basis): (Window, Basis),
+    prices: Option<&HeldPrices>,
+    readings: &mut Readings,
+) {
+    let (mut held, mut spot, mut hours, mut present) = (prices.map(|_| 0.0), 0.0, 0.0, Vec::new());
     let mut sums: [BTreeMap<String, f64>; 3] = Default::default();
-    for node in &history.nodes {
+    for node in nodes {
         let Some((from, until)) = basis.presence(node, history.end()) else { continue };
         let within = window.overlap(from, until).as_secs_f64() / SECONDS_AN_HOUR;
         if within <= 0.0 {
@@ -307,38 +327,43 @@ fn of_hours(history: &History, window: Window, basis: Basis, prices: Option<&Hel
         hours += within;
         // Fargate bills its pods and no instance, on both sides.
         if !node.is_of_fargate() {
-            let price = prices.and_then(|prices| prices.of_node(node));
-            held = held.zip(price).map(|(held, price)| held + within * price / 1e9);
+            let cost = prices.and_then(|prices| prices.of_node(node)).map(|price| within * price / 1e9);
+            held = held.zip(cost).map(|(held, cost)| held + cost);
+            spot += cost.filter(|_| !is_on_demand(node)).unwrap_or(0.0);
         }
         present.push((from.max(window.from), until.min(window.until)));
-        let size = node.instance_type.and_then(|own| own.as_str().split_once('.')).map(|(_, size)| size.to_owned());
-        let words = [node.capacity_type.map(|own| own.to_string()), size, Some(node.origin.to_string())];
+        let size = node.instance_type.and_then(|kind| kind.as_str().split_once('.')).map(|(_, size)| size.to_owned());
+        let words = [node.capacity_type.map(|kind| kind.to_string()), size, Some(node.origin.to_string())];
         for (sums, word) in sums.iter_mut().zip(words) {
             *sums.entry(word.filter(|word| !word.is_empty()).unwrap_or_else(|| "unknown".into())).or_default() +=
                 within;
         }
     }
     let (name, label) = ("cost_at_held_prices_per_day", "nodes at one price list a day");
-    let held = held.filter(|_| readings.days > 0.0).map(|held| held / readings.days);
-    readings.measured(name, label, Unit::Money, tolerance::HOURS, held);
-    readings.per_day("node_hours", "node-hours", Unit::Count, tolerance::HOURS, hours);
-    let kinds = [("capacity_type", ""), ("size", "size "), ("pool", "pool ")];
-    for ((kind, word), sums) in kinds.iter().zip(&sums) {
-        for (name, hours) in sums {
-            let label = format!("node-hours, {word}{name}");
-            readings.per_day(&format!("node_hours_by_{kind}.{name}"), &label, Unit::Count, tolerance::HOURS, *hours);
+    let (held, luck) = (held.map(|held| held / readings.days), floors::SPOT_PRICE * spot / readings.days);
+    readings.measured(name, label, Unit::Money, floors::HOURS, (held, luck));
+    readings.count("node_hours", "node-hours", floors::HOURS, hours);
+    let kinds = [
+        ("capacity_type", "", floors::HOURS, 0.0),
+        ("size", "size ", floors::SIZES, floors::SIZE_OF_ALL),
+        ("pool", "pool ", floors::HOURS, 0.0),
+    ];
+    for ((kind, word, known, of_all), sums) in kinds.into_iter().zip(&sums) {
+        for (name, of_kind) in sums {
+            let (name, label) = (format!("node_hours_by_{kind}.{name}"), format!("node-hours, {word}{name}"));
+            readings.per_day(&name, &label, Unit::Count, known, (*of_kind, of_all * hours));
         }
     }
-    // A node that is looked at each minute seems to be there a little longer than it was, beside the one that came in its place.
-    let seen = history.counted.nodes.iter().filter(|(at, _)| window.holds(*at)).map(|(_, nodes)| *nodes);
+    // A node that is checked each minute seems to be there a little longer than it was, next to its replacement.
+    let seen = history.counted.nodes.iter().flatten().filter(|(at, _)| window.holds(*at)).map(|(_, nodes)| *nodes);
     let most = seen.reduce(f64::max).unwrap_or_else(|| most_at_once(&present) as f64);
-    readings.measured("nodes_max", "most nodes at once", Unit::Count, tolerance::COUNTS, Some(most));
+    readings.measured("nodes_max", "most nodes at once", Unit::Count, floors::NODES_MAX, (Some(most), 0.0));
 }
 
 /// Hours of each instance type within a stretch.
 pub fn hours_by_type(history: &History, window: Window, basis: Basis) -> BTreeMap<Symbol, f64> {
     let mut hours: BTreeMap<Symbol, f64> = BTreeMap::new();
-    for node in &history.nodes {
+    for node in history.nodes.iter().flatten() {
         let (Some(kind), Some((from, until))) = (node.instance_type, basis.presence(node, history.end())) else {
             continue;
         };
@@ -348,37 +373,32 @@ pub fn hours_by_type(history: &History, window: Window, basis: Basis) -> BTreeMa
     hours
 }
 
-fn of_lives(history: &History, window: Window, basis: Basis, readings: &mut Readings) {
-    let nodes = || history.nodes.iter().filter(|node| node.was_launched());
-    // Fargate's machines are no instances, and come and go with their pods. What was there at the start was launched by nobody in it.
-    let launched = |node: &&NodeLife| {
-        !node.is_of_fargate() && basis.launch(node).is_some_and(|at| at > SimTime::ZERO && window.holds(at))
-    };
-    if basis.nodes {
-        let launches = nodes().filter(launched).count() as f64;
-        readings.per_day("launches", "launches", Unit::Count, tolerance::COUNTS, launches);
-    }
-    if basis.ends {
-        let ended = nodes().filter_map(|node| Some((node.ended()?, node.end?, 1.0)));
-        of_ends(ended.filter(|(at, ..)| window.holds(*at)), readings);
-    } else if basis.counted_ends {
-        of_ends(history.counted.ends.iter().copied().filter(|(at, ..)| window.holds(*at)), readings);
-    }
-    let boots: Vec<f64> = nodes()
-        .filter(|node| {
-            !node.is_of_fargate() && node.ready.is_some_and(|ready| ready > SimTime::ZERO && window.holds(ready))
-        })
+fn of_lives(nodes: &[NodeLife], window: Window, basis: Basis, readings: &mut Readings) {
+    // Fargate's machines are no instances, and come and go with their pods.
+    let instances = || nodes.iter().filter(|node| node.was_launched() && !node.is_of_fargate());
+    // What was there at the start was launched by nobody in the record.
+    let launched = |node: &&NodeLife| basis.launch(node).is_some_and(|at| at > SimTime::ZERO && window.holds(at));
+    readings.count("launches", "launches", floors::COUNTS, instances().filter(launched).count() as f64);
+    let boots: Vec<f64> = instances()
+        .filter(|node| node.ready.is_some_and(|ready| ready > SimTime::ZERO && window.holds(ready)))
         .filter_map(|node| Some(node.ready?.saturating_since(node.launched?).as_secs_f64()))
         .collect();
     let mean = (!boots.is_empty()).then(|| boots.iter().sum::<f64>() / boots.len() as f64);
-    readings.measured("launch_to_ready", "launch to Ready, mean", Unit::Seconds, tolerance::BOOTS, mean);
+    readings.measured("launch_to_ready", "launch to Ready, mean", Unit::Seconds, floors::BOOTS, (mean, 0.0));
 }
 
-/// Removals by reason, and reclaims.
-fn of_ends(ended: impl Iterator<Item = (SimTime, Symbol, f64)>, readings: &mut Readings) {
+/// Removals by reason, and reclaims: of each node where the record has that, else as counted.
+fn of_ends(history: &History, window: Window, basis: Basis, readings: &mut Readings) {
+    let of_nodes = history.nodes.iter().flatten().filter(|node| node.was_launched());
+    let of_nodes = of_nodes.filter_map(|node| Some((node.ended()?, node.end?, 1.0)));
+    let ended: Vec<(SimTime, Symbol, f64)> = match (&history.counted.ends, basis.ends, basis.counted_ends) {
+        (_, true, _) => of_nodes.collect(),
+        (Some(counted), false, true) => counted.clone(),
+        _ => return,
+    };
     let mut ends: BTreeMap<Symbol, f64> = BTreeMap::new();
     let mut reclaims = 0.0;
-    for (_, end, count) in ended.filter(|(_, end, _)| !is_failed_launch(*end)) {
+    for (_, end, count) in ended.into_iter().filter(|(at, end, _)| window.holds(*at) && !is_failed_launch(*end)) {
         if is_reclaim(end) {
             reclaims += count;
         } else {
@@ -386,37 +406,35 @@ fn of_ends(ended: impl Iterator<Item = (SimTime, Symbol, f64)>, readings: &mut R
         }
     }
     for (end, count) in ends {
-        let label = format!("nodes removed, {end}");
-        readings.per_day(&format!("removed.{end}"), &label, Unit::Count, tolerance::COUNTS, count);
+        readings.count(&format!("removed.{end}"), &format!("nodes removed, {end}"), floors::COUNTS, count);
     }
-    readings.per_day("reclaims", "Spot instances reclaimed", Unit::Count, tolerance::COUNTS, reclaims);
+    readings.count("reclaims", "Spot instances reclaimed", floors::COUNTS, reclaims);
 }
 
-fn of_pods(history: &History, window: Window, basis: Basis, readings: &mut Readings) {
-    let evicted = history.pods.iter().filter(|pod| pod.evicted && pod.left.is_some_and(|at| window.holds(at)));
-    if basis.evictions {
-        readings.per_day("evictions", "pods evicted", Unit::Count, tolerance::COUNTS, evicted.count() as f64);
+/// Evictions: of each pod where the record has that, else as counted.
+fn of_evictions(history: &History, window: Window, basis: Basis, readings: &mut Readings) {
+    let within = |at: Option<SimTime>| at.is_some_and(|at| window.holds(at));
+    if let (true, Some(pods)) = (basis.evictions, &history.pods) {
+        let evicted = pods.iter().filter(|pod| pod.evicted == Some(true) && within(pod.left)).count();
+        readings.count("evictions", "pods evicted", floors::EVICTIONS, evicted as f64);
+    } else if let (true, Some(evictions)) = (basis.counted_evictions, &history.counted.evictions) {
+        let counted = evictions.iter().filter(|(at, _)| window.holds(*at)).map(|(_, count)| count).sum();
+        readings.count("evictions", "pods evicted, DaemonSets\u{2019} too", floors::EVICTIONS, counted);
     }
-    if basis.counted_evictions {
-        let counted =
-            history.counted.evictions.iter().filter(|(at, _)| window.holds(*at)).map(|(_, count)| count).sum();
-        readings.per_day("evictions", "pods evicted, DaemonSets\u{2019} too", Unit::Count, tolerance::COUNTS, counted);
-    }
-    if !basis.pods {
-        return;
-    }
-    let end = history.end();
-    let created = history.pods.iter().filter(|pod| window.holds(pod.created));
+}
+
+fn of_waits(pods: &[PodLife], (window, end): (Window, SimTime), basis: Basis, readings: &mut Readings) {
+    let created = pods.iter().filter(|pod| window.holds(pod.created));
     let mut waits: Vec<SimDuration> =
         created.filter(|pod| basis.needed_node(pod, end)).map(|pod| waited(pod, end)).collect();
     waits.sort_unstable();
-    readings.per_day("pods_waited", "pods that needed a new node", Unit::Count, tolerance::COUNTS, waits.len() as f64);
+    readings.count("pods_waited", "pods that needed a new node", floors::PODS_WAITED, waits.len() as f64);
     let rank = |share: f64| {
         let rank = libm::ceil(share * waits.len() as f64) as usize;
         waits.get(rank.max(1) - 1).map(|wait| wait.as_secs_f64())
     };
-    readings.measured("wait_p50", "wait for a new node, p50", Unit::Seconds, tolerance::WAITS, rank(0.50));
-    readings.measured("wait_p99", "wait for a new node, p99", Unit::Seconds, tolerance::WAITS, rank(0.99));
+    readings.measured("wait_p50", "wait for a new node, p50", Unit::Seconds, floors::WAITS, (rank(0.50), 0.0));
+    readings.measured("wait_p99", "wait for a new node, p99", Unit::Seconds, floors::WAITS, (rank(0.99), 0.0));
 }
 
 /// The most of the spans that share an instant; a span does not hold its end.
@@ -455,7 +473,7 @@ mod tests {
         };
         let window = Window { from: at(100), until: at(200) };
         let charges = [charge(0, 400, 4_000_000_000), charge(150, 150, -500_000_000), charge(200, 200, 7_000_000_000)];
-        assert!((charged(&charges, window) - 0.5).abs() < 1e-12);
+        assert!((charged(charges.iter(), window) - 0.5).abs() < 1e-12);
     }
 
     #[test]

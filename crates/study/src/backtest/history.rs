@@ -22,26 +22,20 @@ pub struct History {
     pub duration: SimDuration,
     /// Before this instant the cluster was settling, and nothing is to be judged.
     pub counts_from: SimTime,
-    /// Lives of nodes, in order of their beginning.
-    pub nodes: Vec<NodeLife>,
-    /// Lives of pods that no DaemonSet made and that hold room for nobody, in order of creation.
-    pub pods: Vec<PodLife>,
-    /// Each workload but DaemonSets over time, by namespace and name.
-    pub workloads: BTreeMap<String, Vec<WorkloadState>>,
-    /// Whether anything was recorded of nodes.
-    pub knows_nodes: bool,
-    /// Whether anything was recorded of pods.
-    pub knows_pods: bool,
-    /// Whether it is known which pods were evicted.
-    pub knows_evictions: bool,
+    /// Lives of nodes, in order of their beginning; `None` if nothing was recorded of nodes.
+    pub nodes: Option<Vec<NodeLife>>,
+    /// Lives of pods that no DaemonSet made and that reserve no room for others, in order of creation; `None` if nothing was recorded of pods.
+    pub pods: Option<Vec<PodLife>>,
+    /// Each workload but DaemonSets over time, by namespace and name; `None` if nothing was recorded of workloads.
+    pub workloads: Option<BTreeMap<String, Vec<WorkloadState>>>,
     /// What was charged, in the order of the bill; `None` where no bill is known.
     pub charges: Option<Vec<Charge>>,
     /// From when on the charges are all that there were.
     pub charged_from: SimTime,
     /// What Karpenter counted, for whom nobody recorded it node by node and pod by pod.
     pub counted: Counted,
-    /// Spot prices of pools, used or not, as Karpenter saw them; empty where nobody recorded them.
-    pub spot_prices: Vec<SpotPrice>,
+    /// Spot prices of pools, used or not, as Karpenter saw them; `None` if nothing was recorded of them.
+    pub spot_prices: Option<Vec<SpotPrice>>,
     /// The currency of the charges.
     pub currency: Option<String>,
 }
@@ -49,12 +43,12 @@ pub struct History {
 /// Counts without whom they are of, each with the end of the time that it is of.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counted {
-    /// Nodes removed, with why.
-    pub ends: Vec<(SimTime, Symbol, f64)>,
-    /// Pods evicted, those of DaemonSets too.
-    pub evictions: Vec<(SimTime, f64)>,
-    /// How many nodes there were at an instant; empty where each node is known to the second.
-    pub nodes: Vec<(SimTime, f64)>,
+    /// Nodes removed, with why; `None` if nothing counted them.
+    pub ends: Option<Vec<(SimTime, Symbol, f64)>>,
+    /// Pods evicted, those of DaemonSets too; `None` if nothing counted them.
+    pub evictions: Option<Vec<(SimTime, f64)>>,
+    /// How many nodes there were at a time; `None` where each node is known to the second.
+    pub nodes: Option<Vec<(SimTime, f64)>>,
     /// Whether nodes are known by their number alone.
     pub nodes_alone: bool,
     /// Of how many nodes the capacity type was not recorded, and is taken to be On-Demand.
@@ -73,7 +67,7 @@ impl Counted {
         let ends = ends.filter_map(|node| Some((node.ended()?, node.end?, 1.0))).collect();
         let evicted = outcome.record.pods.iter().filter(|pod| pod.evicted);
         let evictions = evicted.filter_map(|pod| Some((pod.deletion_requested.or(pod.removed)?, 1.0))).collect();
-        Self { ends, evictions, ..Self::default() }
+        Self { ends: Some(ends), evictions: Some(evictions), ..Self::default() }
     }
 }
 
@@ -151,8 +145,8 @@ pub struct PodLife {
     pub scheduled: Option<SimTime>,
     /// When its deletion was asked for, or it was gone.
     pub left: Option<SimTime>,
-    /// Whether it was evicted.
-    pub evicted: bool,
+    /// Whether it was evicted; `None` if nothing was recorded of evictions.
+    pub evicted: Option<bool>,
 }
 
 /// A workload from an instant on, until its next state.
@@ -219,16 +213,13 @@ impl History {
             start,
             duration,
             counts_from: SimTime::ZERO,
-            nodes: Vec::new(),
-            pods: Vec::new(),
-            workloads: BTreeMap::new(),
-            knows_nodes: false,
-            knows_pods: false,
-            knows_evictions: false,
+            nodes: None,
+            pods: None,
+            workloads: None,
             charges: None,
             charged_from: SimTime::ZERO,
             counted: Counted::default(),
-            spot_prices: Vec::new(),
+            spot_prices: None,
             currency: None,
         }
     }
@@ -242,7 +233,7 @@ impl History {
             unschedulable: pod.unschedulable,
             scheduled: pod.scheduled,
             left: pod.deletion_requested.or(pod.removed),
-            evicted: pod.evicted,
+            evicted: Some(pod.evicted),
         });
         let nodes: Vec<NodeLife> = record.nodes.iter().map(NodeLife::of).collect();
         Self {
@@ -250,15 +241,12 @@ impl History {
             duration: outcome.about.duration,
             counts_from: outcome.about.counts_from(),
             counted: Counted::of(outcome, &nodes),
-            nodes,
-            pods: pods.collect(),
-            workloads: workloads(outcome),
-            knows_nodes: true,
-            knows_pods: true,
-            knows_evictions: true,
+            nodes: Some(nodes),
+            pods: Some(pods.collect()),
+            workloads: Some(workloads(outcome)),
             charges: Some(charges(outcome)),
             charged_from: SimTime::ZERO,
-            spot_prices: Vec::new(),
+            spot_prices: None,
             currency: Some(outcome.bill.currency.code().to_owned()),
         }
     }
@@ -268,15 +256,21 @@ impl History {
         SimTime::ZERO + self.duration
     }
 
-    /// Whether it is known why nodes ended: nothing is, where some did and none says why.
+    /// Whether it is known why nodes ended: nothing is, where some did and none has a reason.
     pub fn knows_ends(&self) -> bool {
-        let told = self.nodes.iter().any(|node| node.end.is_some());
-        self.knows_nodes && (told || self.nodes.iter().all(|node| node.ended().is_none()))
+        self.nodes.as_ref().is_some_and(|nodes| {
+            nodes.iter().any(|node| node.end.is_some()) || nodes.iter().all(|node| node.ended().is_none())
+        })
+    }
+
+    /// Whether it is known which pods were evicted.
+    pub fn knows_evictions(&self) -> bool {
+        self.pods.as_ref().is_some_and(|pods| pods.is_empty() || pods.iter().any(|pod| pod.evicted.is_some()))
     }
 
     /// Whether a node's billing is known to begin apart from its registration.
     pub fn knows_running(&self) -> bool {
-        self.nodes.iter().any(|node| node.running.is_some())
+        self.nodes.iter().flatten().any(|node| node.running.is_some())
     }
 }
 

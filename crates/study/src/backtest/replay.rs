@@ -51,8 +51,8 @@ const NOTICE: SimDuration = SimDuration::from_secs(120);
 /// part of the market.
 ///
 /// Prices are those of the pools that were used, and of the others what Karpenter saw of them; without that they keep the level of the
-/// price data. A reclaim strikes one of the
-/// instances that run in the recorded pool then, or none where none does.
+/// price data. A reclaim strikes one of the Spot instances that run then: which types and zones these are is luck, how many were reclaimed
+/// and when is not.
 pub fn with_recorded(scenario: &Scenario, history: &History, what: Recorded) -> Option<Scenario> {
     let shift = shift(scenario.start, history.start);
     let mut scenario = scenario.clone();
@@ -62,6 +62,8 @@ pub fn with_recorded(scenario: &Scenario, history: &History, what: Recorded) -> 
         Recorded::Reclaims if !history.knows_ends() => return None,
         Recorded::Reclaims => {
             cloud.interruptions.exposure_hours = None;
+            // Those that the scenario plans are in the record.
+            cloud.faults.retain(|fault| !matches!(fault.kind, FaultKind::SpotInterruption { .. }));
             let end = SimTime::ZERO + scenario.duration;
             cloud.faults.extend(reclaims(history, shift).filter(|fault| SimTime::ZERO <= fault.at && fault.at < end));
             cloud.faults.sort_by_key(|fault| fault.at);
@@ -97,7 +99,7 @@ fn spot_prices(history: &History, shift: i64) -> Option<Vec<ReplayedPrice>> {
         })
         .collect();
     let paid: BTreeSet<(Symbol, Symbol)> = prices.iter().map(|price| (price.instance_type, price.zone)).collect();
-    let seen = history.spot_prices.iter().filter(|price| !paid.contains(&(price.instance_type, price.zone)));
+    let seen = history.spot_prices.iter().flatten().filter(|price| !paid.contains(&(price.instance_type, price.zone)));
     prices.extend(seen.map(|price| ReplayedPrice {
         instance_type: price.instance_type,
         zone: price.zone,
@@ -110,16 +112,11 @@ fn spot_prices(history: &History, shift: i64) -> Option<Vec<ReplayedPrice>> {
 }
 
 fn reclaims(history: &History, shift: i64) -> impl Iterator<Item = Fault> {
-    let taken = history.nodes.iter().filter(|node| node.end.is_some_and(is_reclaim));
+    let pools = PoolSelector { family: None, instance_type: None, zone: None, capacity_type: Some(well_known::SPOT) };
+    let taken = history.nodes.iter().flatten().filter(|node| node.end.is_some_and(is_reclaim));
     taken.filter_map(move |node| {
         // Karpenter asks for a node's deletion as it reads the notice.
         let at = shifted(node.deletion_requested.or(node.terminating)?, shift);
-        let pools = PoolSelector {
-            family: None,
-            instance_type: node.instance_type,
-            zone: node.zone,
-            capacity_type: Some(well_known::SPOT),
-        };
         Some(Fault {
             at,
             until: at,

@@ -95,34 +95,30 @@ struct Span {
 pub fn read(directory: &Path) -> Result<History, HistoryError> {
     let span = span(directory)?;
     let of_run = span.currency.is_some();
-    // Of an observation a table without a row is no file.
-    let is_there = |name: &str| of_run || directory.join(name).exists();
-    let mut nodes = if is_there("nodes.csv") { nodes(&directory.join("nodes.csv"))? } else { Vec::new() };
-    let pods = if is_there("pods.csv") { pods(&directory.join("pods.csv"))? } else { Pods::default() };
-    let Pods { pods, placeholders, knows_evictions } = pods;
-    let mut workloads =
-        if is_there("workloads.csv") { workloads(&directory.join("workloads.csv"))? } else { BTreeMap::new() };
-    workloads.retain(|name, _| !placeholders.contains(name));
-    let bill = directory.join("bill.csv");
-    let charges = if bill.exists() { Some(charges(&bill)?) } else { None };
-    let prices = directory.join("spot_prices.csv");
-    let spot_prices = if prices.exists() { spot_prices(&prices)? } else { Vec::new() };
-    let counts = directory.join("counts.csv");
-    let mut counted = if counts.exists() { counted(&counts)? } else { Counted::default() };
-    let node_counts = directory.join("node_counts.csv");
-    if node_counts.exists() {
-        counted.nodes = nodes_at(&node_counts)?;
-        if nodes.is_empty() {
-            nodes = nodes_counted(&node_counts)?;
-            counted.nodes_alone = !nodes.is_empty();
+    // A run writes all of its tables: one that is missing is an error. In an observation a table that is no file was not recorded.
+    let table = |name: &str| Some(directory.join(name)).filter(|path| of_run || path.exists());
+    let optional = |name: &str| Some(directory.join(name)).filter(|path| path.exists());
+    let mut nodes = table("nodes.csv").map(|path| nodes(&path)).transpose()?;
+    let pods = table("pods.csv").map(|path| pods(&path)).transpose()?;
+    let (pods, placeholders) = pods.map(|own| (own.pods, own.placeholders)).unzip();
+    let mut workloads = table("workloads.csv").map(|path| workloads(&path)).transpose()?;
+    if let (Some(workloads), Some(placeholders)) = (&mut workloads, &placeholders) {
+        workloads.retain(|name, _| !placeholders.contains(name));
+    }
+    let charges = optional("bill.csv").map(|path| charges(&path)).transpose()?;
+    let spot_prices = optional("spot_prices.csv").map(|path| spot_prices(&path)).transpose()?;
+    let mut counted = optional("counts.csv").map(|path| counted(&path)).transpose()?.unwrap_or_default();
+    if let Some(path) = optional("node_counts.csv") {
+        counted.nodes = Some(nodes_at(&path)?);
+        if nodes.as_ref().is_none_or(Vec::is_empty) {
+            nodes = Some(nodes_counted(&path)?);
+            counted.nodes_alone = true;
         }
     }
-    if !of_run {
-        counted.taken_for_on_demand = take_for_on_demand(&mut nodes);
+    if !of_run && let Some(nodes) = &mut nodes {
+        counted.taken_for_on_demand = take_for_on_demand(nodes);
     }
     Ok(History {
-        knows_nodes: is_there("nodes.csv") || !nodes.is_empty(),
-        knows_pods: is_there("pods.csv"),
         charged_from: SimTime::ZERO,
         counted,
         start: span.start,
@@ -131,7 +127,6 @@ pub fn read(directory: &Path) -> Result<History, HistoryError> {
         nodes,
         pods,
         workloads,
-        knows_evictions,
         charges,
         spot_prices,
         currency: span.currency,
@@ -193,20 +188,15 @@ fn nodes(path: &Path) -> Result<Vec<NodeLife>, HistoryError> {
     })
 }
 
-/// Pods that are judged, the workloads whose pods hold room for others, and whether it is told which pods were evicted.
-#[derive(Default)]
+/// Pods that are judged, and the workloads whose pods reserve room for others.
 struct Pods {
     pods: Vec<PodLife>,
     placeholders: BTreeSet<String>,
-    knows_evictions: bool,
 }
 
 fn pods(path: &Path) -> Result<Pods, HistoryError> {
     let mut placeholders = BTreeSet::new();
-    let (mut rows, mut told) = (0_usize, 0_usize);
     let pods = Table::open(path)?.rows(|row| {
-        rows += 1;
-        told += usize::from(row.text("evicted")?.is_some());
         if row.flag("placeholder")? {
             placeholders.extend(row.text("workload")?.map(str::to_owned));
             return Ok(None);
@@ -220,11 +210,10 @@ fn pods(path: &Path) -> Result<Pods, HistoryError> {
             unschedulable: row.instant("unschedulable_seconds")?,
             scheduled: row.instant("scheduled_seconds")?,
             left: row.instant("deletion_requested_seconds")?.or(row.instant("removed_seconds")?),
-            evicted: row.flag("evicted")?,
+            evicted: row.truth("evicted")?,
         }))
     })?;
-    let knows_evictions = rows == 0 || told > 0;
-    Ok(Pods { pods: pods.into_iter().flatten().collect(), placeholders, knows_evictions })
+    Ok(Pods { pods: pods.into_iter().flatten().collect(), placeholders })
 }
 
 fn workloads(path: &Path) -> Result<BTreeMap<String, Vec<WorkloadState>>, HistoryError> {
@@ -313,11 +302,11 @@ fn counted(path: &Path) -> Result<Counted, HistoryError> {
         match row.text("what")? {
             Some("disrupted") => {
                 let reason = Counted::reason(row.text("reason")?.unwrap_or_default());
-                counted.ends.push((at, reason, count));
+                counted.ends.get_or_insert_default().push((at, reason, count));
             }
             // The reason is the answer of the API server: 429 where a budget forbids it.
             Some("evictions") if row.text("reason")?.is_none_or(|code| code.starts_with('2')) => {
-                counted.evictions.push((at, count));
+                counted.evictions.get_or_insert_default().push((at, count));
             }
             _ => {}
         }
@@ -424,12 +413,17 @@ impl Row<'_> {
     }
 
     fn flag(&self, column: &'static str) -> Result<bool, HistoryError> {
+        Ok(self.truth(column)?.unwrap_or(false))
+    }
+
+    /// The same; `None` if the cell is empty.
+    fn truth(&self, column: &'static str) -> Result<Option<bool>, HistoryError> {
         let parse = |text: &str| match text {
             "true" | "1" => Some(true),
             "false" | "0" => Some(false),
             _ => None,
         };
-        Ok(self.parsed(column, "`true` or `false`", parse)?.unwrap_or(false))
+        self.parsed(column, "`true` or `false`", parse)
     }
 }
 

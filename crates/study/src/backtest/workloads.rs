@@ -4,14 +4,11 @@ use serde::Serialize;
 
 use super::Stretch;
 use super::figures::{Basis, Window};
+use super::floors::{self, Known};
 use super::history::{History, WorkloadState};
 use super::verdict::{Judged, judge, judge_curve, root_mean_square, weighted_error};
 use crate::domain::{SimDuration, SimTime};
 
-/// Replicas agree up to this weighted error, CPU in use and response times up to this error.
-const REPLICAS: f64 = 0.10;
-const CPU: f64 = 0.10;
-const LATENCY: f64 = 0.25;
 /// Curves are compared minute by minute; long stretches less often, at so many instants.
 const STEP: SimDuration = SimDuration::from_secs(60);
 const INSTANTS_MAX: i64 = 5_000;
@@ -33,6 +30,18 @@ pub struct WorkloadResult {
     pub cpu_milli: Option<Judged>,
     /// 99th percentile of the response time in seconds, the mean over the samples; `null` where none was recorded.
     pub latency_p99_seconds: Option<Judged>,
+    /// The limit of replicas at which one side stays and that the other passes.
+    #[serde(skip)]
+    pub limit: Option<Limit>,
+}
+
+/// A limit of a HorizontalPodAutoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// The most replicas.
+    Most,
+    /// The fewest.
+    Fewest,
 }
 
 impl WorkloadResult {
@@ -70,6 +79,7 @@ impl Workloads {
         let mut judged: Vec<(WorkloadResult, Curve)> = recorded
             .workloads
             .iter()
+            .flatten()
             .filter_map(|(name, states)| workload(name, states, simulations, stretch, before))
             .collect();
         judged.sort_by(|one, other| other.0.replicas.observed.total_cmp(&one.0.replicas.observed));
@@ -86,19 +96,19 @@ fn workload(
     before: Option<Window>,
 ) -> Option<(WorkloadResult, Curve)> {
     let simulated: Vec<&[WorkloadState]> =
-        simulations.iter().filter_map(|history| history.workloads.get(name)).map(Vec::as_slice).collect();
+        simulations.iter().filter_map(|history| history.workloads.as_ref()?.get(name)).map(Vec::as_slice).collect();
     if simulated.is_empty() {
         return None;
     }
     let observed = sampled(states, stretch.recorded, replicas)?;
     let curves: Vec<Vec<f64>> =
         simulated.iter().filter_map(|states| sampled(states, stretch.simulated, replicas)).collect();
-    let (judged, centre) = judge_curve(&observed, &curves, REPLICAS)?;
+    let (judged, centre) = judge_curve(&observed, &curves, floors::REPLICAS)?;
     let naive = before.and_then(|before| sampled(states, before, replicas));
-    let of_means = |of: fn(&WorkloadState) -> Option<f64>, tolerance: f64| {
+    let of_means = |of: fn(&WorkloadState) -> Option<f64>, known: Known| {
         let happened = mean(states, stretch.recorded, of).filter(|value| *value > 0.0)?;
         let values: Vec<f64> = simulated.iter().filter_map(|states| mean(states, stretch.simulated, of)).collect();
-        judge(happened, &values, tolerance)
+        judge(happened, &values, known.tolerance, known.share * happened)
     };
     let result = WorkloadResult {
         workload: name.to_owned(),
@@ -106,11 +116,39 @@ fn workload(
         replicas_weighted_error: weighted_error(&observed, &centre)?,
         replicas_root_mean_square: root_mean_square(&observed, &centre)?,
         replicas_naive_weighted_error: naive.and_then(|naive| weighted_error(&observed, &naive)),
-        cpu_milli: of_means(|state| state.cpu_milli, CPU),
-        latency_p99_seconds: of_means(|state| state.latency_p99, LATENCY),
+        cpu_milli: of_means(|state| state.cpu_milli, floors::CPU),
+        latency_p99_seconds: of_means(|state| state.latency_p99, floors::LATENCY),
+        limit: limit(&observed, &centre),
     };
     let curve = Curve { name: name.to_owned(), band: band(&curves, observed.len()), observed, simulated: centre };
     Some((result, curve))
+}
+
+/// At which limit one side stays for a twentieth of the time and more, while the other passes it by more than a tenth; both agree while
+/// neither is there, or it is no limit that keeps them apart.
+fn limit(observed: &[f64], simulated: &[f64]) -> Option<Limit> {
+    const STAYS: f64 = 0.05;
+    const PASSES: f64 = 1.1;
+    let stays = |values: &[f64], at: f64| {
+        let there = values.iter().filter(|value| (*value - at).abs() < 0.5).count();
+        there as f64 >= STAYS * values.len() as f64
+    };
+    let pairs = || observed.iter().copied().zip(simulated.iter().copied());
+    let agree = |away: &dyn Fn(f64) -> bool| {
+        let (one, two): (Vec<f64>, Vec<f64>) = pairs().filter(|(one, two)| away(*one) && away(*two)).unzip();
+        weighted_error(&one, &two).is_some_and(|error| error < floors::REPLICAS.tolerance)
+    };
+    let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    let fewest = |values: &[f64]| values.iter().copied().fold(f64::INFINITY, f64::min);
+    let (low, high) = (most(observed).min(most(simulated)), most(observed).max(most(simulated)));
+    let lower = if most(observed) <= most(simulated) { observed } else { simulated };
+    if high > PASSES * low && stays(lower, low) && agree(&|value| value * PASSES < low) {
+        return Some(Limit::Most);
+    }
+    let (low, high) = (fewest(observed).min(fewest(simulated)), fewest(observed).max(fewest(simulated)));
+    let upper = if fewest(observed) >= fewest(simulated) { observed } else { simulated };
+    let is_fewest = high > PASSES * low && stays(upper, high) && agree(&|value| value > PASSES * high);
+    is_fewest.then_some(Limit::Fewest)
 }
 
 fn replicas(state: &WorkloadState) -> Option<f64> {
@@ -171,7 +209,7 @@ pub fn nodes(recorded: &History, simulations: &[History], stretch: Stretch) -> C
 }
 
 fn nodes_of(history: &History, window: Window, basis: Basis) -> Vec<f64> {
-    let spans = history.nodes.iter().filter_map(|node| basis.presence(node, history.end()));
+    let spans = history.nodes.iter().flatten().filter_map(|node| basis.presence(node, history.end()));
     let mut turns: Vec<(SimTime, f64)> = spans.flat_map(|(from, until)| [(from, 1.0), (until, -1.0)]).collect();
     turns.sort_by_key(|(at, _)| *at);
     let mut turns = turns.into_iter().peekable();

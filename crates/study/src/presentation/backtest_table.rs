@@ -49,16 +49,25 @@ pub fn table(answer: &Answer, width: Option<usize>) -> String {
 
 /// One line for each figure.
 pub(super) fn figures(answer: &Answer) -> Vec<Vec<String>> {
-    let header =
-        ["figure", "observed", "simulated (95 %)", "error", "tolerated", "deviations", "day before", "verdict"];
+    let header = [
+        "figure",
+        "observed",
+        "simulated (95 %)",
+        "error",
+        "tolerated",
+        "floor",
+        "deviations",
+        "day before",
+        "verdict",
+    ];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     if let Some(days) = answer.findings.naive_days.filter(|days| *days > 1) {
-        rows[0][6] = format!("{days} days before");
+        rows[0][7] = format!("{days} days before");
     }
     let currency = answer.currency.as_deref();
     rows.extend(answer.findings.figures.iter().map(|figure| figure_row(figure, currency)));
     if answer.findings.naive_days.is_none() {
-        rows.iter_mut().for_each(|row| drop(row.remove(6)));
+        rows.iter_mut().for_each(|row| drop(row.remove(7)));
     }
     rows
 }
@@ -71,6 +80,7 @@ fn figure_row(figure: &FigureResult, currency: Option<&str>) -> Vec<String> {
         simulated(figure.unit, currency, judged),
         error(judged.error),
         format!("\u{b1}{}", percent(figure.tolerance)),
+        format!("\u{b1}{}", value(figure.unit, currency, judged.floor)),
         deviations(judged.z),
         error(figure.naive_error),
         judged.verdict.as_str().to_owned(),

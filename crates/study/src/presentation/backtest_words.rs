@@ -61,6 +61,7 @@ pub fn sentences(answer: &Answer) -> Vec<String> {
     let mut sentences = vec![first(answer)];
     sentences.push(tallied(found));
     sentences.extend(off(found));
+    sentences.extend(worth_changing(found));
     sentences.extend(naive(found));
     sentences.extend(ablation(answer));
     sentences.extend(answer.bill.as_ref().map(billed));
@@ -144,10 +145,7 @@ fn chance(judged: &Judged) -> String {
         .filter(|reach| *reach > 0.0)
         .map(|reach| format!(" (one seed lies up to {} off their mean)", percent(reach)));
     let reach = reach.unwrap_or_default();
-    let inside = match judged.verdict {
-        Verdict::Agrees | Verdict::CannotTell => "inside",
-        Verdict::SmallButReal | Verdict::Differs => "beyond",
-    };
+    let inside = if judged.beyond_chance { "beyond" } else { "inside" };
     format!("{inside} what chance explains{reach}")
 }
 
@@ -157,7 +155,7 @@ fn tallied(found: &Findings) -> String {
     let parts = [
         (tally.agrees, "in agreement"),
         (tally.small_but_real, "small but real"),
-        (tally.cannot_tell, "open, as seeds differ by as much"),
+        (tally.cannot_tell, "open, as seeds or right models are off by as much"),
         (tally.differs, "different"),
     ];
     let parts: Vec<String> =
@@ -198,6 +196,19 @@ fn off(found: &Findings) -> Option<String> {
     let named: Vec<String> = off.into_iter().take(5).map(|(_, words)| words).collect();
     let rest = if more > 0 { format!(", and {more} more") } else { String::new() };
     Some(format!("What differs: {}{rest}.", named.join(", ")))
+}
+
+/// Which parameters are worth changing, and for which figures.
+fn worth_changing(found: &Findings) -> Option<String> {
+    const SHOWN_MAX: usize = 4;
+    let changes = found.changes.iter().take(SHOWN_MAX).map(|change| {
+        let more = change.figures.len().saturating_sub(2);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let figures = change.figures.iter().take(2).map(String::as_str).collect::<Vec<_>>().join(", ");
+        format!("{} ({figures}{rest})", change.parameter)
+    });
+    let changes: Vec<String> = changes.collect();
+    (!changes.is_empty()).then(|| format!("Worth changing: {}.", changes.join("; ")))
 }
 
 /// Whether the simulation is nearer than the same hours of days before.
