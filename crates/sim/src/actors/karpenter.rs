@@ -11,7 +11,6 @@ use super::context::Context;
 use super::event::{KarpenterEvent, class};
 use super::news::News;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
-use super::sight::Sight;
 use super::{eviction, kubelet, names, node_life};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::control_plane::call_limit::CallLimit;
@@ -302,7 +301,9 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
         Action::CreateClaim(claim) => create_claim(context, now, *claim),
         Action::Launch { claim, begins, called } => launches::begin(context, claim, begins, called),
         Action::CreateFleet(node, call) => launches::create_fleet(context, now, node, &call),
-        Action::Launched(node, launched) => launches::launched(context, now, node, *launched),
+        Action::Launched(node, launched) => {
+            launches::launched(&mut context.sim, &mut context.node_templates, now, node, *launched)
+        }
         Action::Taint(node, taint) => {
             context.sim.world.taint_node(node, taint);
             context.tell(now, News::NodeTainted(node));
@@ -322,18 +323,18 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
             }
         }
         Action::Evict(pod) => {
-            let allowed = eviction::evict(context, now, pod, "its node is being removed");
+            let allowed = eviction::evict(&mut context.sim, now, pod, "its node is being removed");
             tell(context, now, Input::EvictionAnswered(pod, allowed));
         }
         Action::DeletePod(pod, grace) => {
-            kubelet::delete_within(context, now, pod, grace, true, "its node must be gone soon");
+            kubelet::delete_within(&mut context.sim, now, pod, grace, true, "its node must be gone soon");
         }
-        Action::Terminate(node) => node_life::terminate(context, now, node),
+        Action::Terminate(node) => node_life::terminate(&mut context.sim, node),
         Action::Remove { node, unannounced } => {
             if unannounced {
                 context.sim.world.terminate_instance(node, now);
             }
-            node_life::remove(context, now, node);
+            node_life::remove(&mut context.sim, now, node);
         }
         other => unreachable!("{other:?} is none of a simulation, whose provider is AWS"),
     }
@@ -374,23 +375,24 @@ pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: KarpenterEv
 }
 
 /// Tells the machine what is seen of the cluster.
-pub(super) fn observe(context: &mut Context<'_>, now: SimTime, sight: Sight) {
+pub(super) fn observe(context: &mut Context<'_>, now: SimTime, news: News) {
     let ready = |node, status| Input::ConditionChanged(node, well_known::READY, status);
-    let input = match sight {
-        Sight::PodUnschedulable(pod) => Input::PodUnschedulable(pod),
-        Sight::PodBound(pod, node) => Input::PodBound(pod, node),
-        Sight::PodTerminating(pod, node) => Input::PodTerminating(pod, node),
-        Sight::PodGone(Some(node)) => Input::PodGone(node),
-        Sight::PodGone(None) => Input::Changed,
-        Sight::NodeRegistered(node, instance_type) => Input::NodeRegistered(node, instance_type),
-        Sight::NodeUsable(node) => Input::NodeMayBeInitialized(node),
-        Sight::NodeLost(node) => ready(node, ConditionStatus::Unknown),
-        Sight::NodeRegained(node) => ready(node, ConditionStatus::True),
-        Sight::NodeGone(node) => Input::NodeGone(node),
-        Sight::StatusCheckFails(node) => Input::StatusChecked(node, true),
-        Sight::ControlPlaneUpgraded => Input::ControlPlaneUpgraded,
+    let input = match news {
+        News::PodUnschedulable(pod) => Input::PodUnschedulable(pod),
+        News::PodBound(pod, node) => Input::PodBound(pod, node),
+        News::PodTerminating(pod, node) => Input::PodTerminating(pod, node),
+        News::PodGone(_, Some(node)) => Input::PodGone(node),
+        News::PodGone(_, None) => Input::Changed,
+        News::NodeRegistered(node, instance_type) => Input::NodeRegistered(node, instance_type),
+        News::NodeUsable(node) => Input::NodeMayBeInitialized(node),
+        News::NodeLost(node) => ready(node, ConditionStatus::Unknown),
+        News::NodeRegained(node) => ready(node, ConditionStatus::True),
+        News::NodeGone(node) | News::NodeDeleted(node) => Input::NodeGone(node),
+        News::StatusCheckFails(node) => Input::StatusChecked(node, true),
+        News::ControlPlaneUpgraded => Input::ControlPlaneUpgraded,
         // That comes as a message, later.
-        Sight::InterruptionNotice(node) => return send_notice(context, now, node),
+        News::InterruptionNotice(node) => return send_notice(context, now, node),
+        _ => return,
     };
     tell(context, now, input);
 }

@@ -3,10 +3,13 @@
 //!
 //! What must not live here: what an autoscaler decides or how it is driven.
 
+use super::cluster_autoscaler::AutoscalerLoop;
 use super::context::Context;
 use super::event::AutoscalerEvent;
+use super::karpenter::Driver;
+use super::news::News;
 use super::setup::{Autoscaler, Setup};
-use super::sight::Sight;
+use super::sim::Sim;
 use super::{cluster_autoscaler, karpenter};
 use crate::cluster::NodeOrigin;
 use crate::control_plane::call_limit::CallLimit;
@@ -52,28 +55,33 @@ impl NodeAutoscaler {
         match self {
             Self::Static => {}
             Self::Karpenter => karpenter::begin(context),
-            Self::ClusterAutoscaler => cluster_autoscaler::begin(context),
+            Self::ClusterAutoscaler => cluster_autoscaler::begin(&mut context.sim, &mut context.cluster_autoscaler),
         }
     }
 
     /// What samples show of it.
-    pub(super) fn gauges(self, context: &Context<'_>) -> Gauges {
+    pub(super) fn gauges(self, karpenter: &Driver, cluster_autoscaler: &AutoscalerLoop) -> Gauges {
         match self {
             Self::Static => Gauges::default(),
-            Self::Karpenter => Gauges { eligible: context.karpenter.eligible(), unneeded: 0 },
-            Self::ClusterAutoscaler => Gauges { unneeded: context.cluster_autoscaler.unneeded(), ..Gauges::default() },
+            Self::Karpenter => Gauges { eligible: karpenter.eligible(), unneeded: 0 },
+            Self::ClusterAutoscaler => Gauges { unneeded: cluster_autoscaler.unneeded(), ..Gauges::default() },
         }
     }
 
     /// What the limit of its client came to, where its calls take time.
-    pub(super) fn call_limit(self, context: &Context<'_>) -> Option<LimitFacts> {
-        let time = context.setup.policy.controller_time;
+    pub(super) fn call_limit(
+        self,
+        sim: &Sim<'_>,
+        karpenter: &Driver,
+        cluster_autoscaler: &AutoscalerLoop,
+    ) -> Option<LimitFacts> {
+        let time = sim.setup.policy.controller_time;
         let facts = |name, rate: CallRate, limit: &CallLimit| LimitFacts::of(name, rate, limit.used());
         match self {
             Self::Static => None,
-            Self::Karpenter => facts("karpenter", time.karpenter?.calls, context.karpenter.call_limit()?),
+            Self::Karpenter => facts("karpenter", time.karpenter?.calls, karpenter.call_limit()?),
             Self::ClusterAutoscaler => {
-                let limit = context.cluster_autoscaler.call_limit()?;
+                let limit = cluster_autoscaler.call_limit()?;
                 facts("cluster-autoscaler", time.cluster_autoscaler?.calls, limit)
             }
         }
@@ -84,16 +92,21 @@ impl NodeAutoscaler {
 pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: AutoscalerEvent) {
     match event {
         AutoscalerEvent::Karpenter(event) => karpenter::handle(context, now, event),
-        AutoscalerEvent::ClusterAutoscaler(event) => cluster_autoscaler::handle(context, now, event),
+        AutoscalerEvent::ClusterAutoscaler(event) => {
+            let (sim, autoscaler, lists) = context.cluster_autoscaler();
+            cluster_autoscaler::handle(sim, autoscaler, lists, now, event);
+        }
     }
 }
 
 /// Tells it what it sees.
-pub(super) fn observe(context: &mut Context<'_>, now: SimTime, sight: Sight) {
+pub(super) fn observe(context: &mut Context<'_>, now: SimTime, news: News) {
     match NodeAutoscaler::of(context.setup) {
         NodeAutoscaler::Static => {}
-        NodeAutoscaler::Karpenter => karpenter::observe(context, now, sight),
-        NodeAutoscaler::ClusterAutoscaler => cluster_autoscaler::observe(context, now, sight),
+        NodeAutoscaler::Karpenter => karpenter::observe(context, now, news),
+        NodeAutoscaler::ClusterAutoscaler => {
+            cluster_autoscaler::observe(&mut context.sim, &mut context.cluster_autoscaler, now, news)
+        }
     }
 }
 
@@ -121,10 +134,15 @@ pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &Nod
 }
 
 /// The ranks of groups for the expander `priority` are applied.
-pub(super) fn replace_ranks(context: &mut Context<'_>, now: SimTime, ranks: &GroupRanks) {
-    context.world.note(now, EventKind::ManifestApplied, None, "ConfigMap cluster-autoscaler-priority-expander");
-    if let NodeAutoscaler::ClusterAutoscaler = NodeAutoscaler::of(context.setup) {
-        context.cluster_autoscaler.replace_ranks(ranks);
+pub(super) fn replace_ranks(
+    sim: &mut Sim<'_>,
+    cluster_autoscaler: &mut AutoscalerLoop,
+    now: SimTime,
+    ranks: &GroupRanks,
+) {
+    sim.world.note(now, EventKind::ManifestApplied, None, "ConfigMap cluster-autoscaler-priority-expander");
+    if let NodeAutoscaler::ClusterAutoscaler = NodeAutoscaler::of(sim.setup) {
+        cluster_autoscaler.replace_ranks(ranks);
     }
 }
 

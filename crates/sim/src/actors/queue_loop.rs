@@ -2,8 +2,8 @@
 //!
 //! Deviation: a Kafka consumer group has committed an offset for every partition from the start of the run on.
 
-use super::context::Context;
 use super::event::{KubeletEvent, LoadEvent, class};
+use super::job_loop::ScaledJobs;
 use super::metrics_server::MetricsServer;
 use super::setup::{QueuePlan, Setup};
 use super::sim::Sim;
@@ -192,12 +192,19 @@ impl Queues {
 }
 
 /// A worker whose containers ran before has started.
-pub(super) fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let (workload, ready) = (context.world.pod(pod).workload, context.world.pod(pod).is_ready());
-    if context.world.workload(workload).kind == WorkloadKind::ScaledJob {
-        context.jobs.worker_starts(&mut context.sim, &mut context.queues, now, pod);
+pub(super) fn worker_starts(
+    sim: &mut Sim<'_>,
+    metrics: &mut MetricsServer,
+    jobs: &mut ScaledJobs<'_>,
+    queues: &mut Queues,
+    now: SimTime,
+    pod: PodId,
+) {
+    let (workload, ready) = (sim.world.pod(pod).workload, sim.world.pod(pod).is_ready());
+    if sim.world.workload(workload).kind == WorkloadKind::ScaledJob {
+        jobs.worker_starts(sim, queues, now, pod);
     } else if ready {
-        context.queues.replicas_changed(&mut context.sim, &mut context.metrics, now, workload);
+        queues.replicas_changed(sim, metrics, now, workload);
     }
 }
 

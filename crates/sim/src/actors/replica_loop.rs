@@ -17,6 +17,8 @@ use smallvec::SmallVec;
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
+use super::keda_loop::ScaledObjects;
+use super::metrics_server::MetricsServer;
 use super::setup::Setup;
 use super::sim::Sim;
 use super::workload_controllers;
@@ -123,26 +125,28 @@ impl ReplicaLoop<'_> {
 /// the controller remembers. The first pass of a new one comes after one period, from Kubernetes 1.37 on at once; of those that
 /// are there from the start within one period, at one phase.
 pub(super) fn apply<'s>(
-    context: &mut Context<'s>,
+    sim: &mut Sim<'s>,
+    autoscalers: &mut ReplicaLoops<'s>,
+    scaled_objects: &ScaledObjects<'s>,
     now: SimTime,
     spec: &'s HorizontalPodAutoscaler,
     owner: Option<u32>,
 ) {
-    let version = context.setup.policy.versions.kubernetes;
+    let version = sim.setup.policy.versions.kubernetes;
     let name = ObjectName { namespace: spec.namespace, name: spec.name };
-    let target = context.scaled_workload(spec.namespace, spec.target);
-    context.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
-    if let Some(known) = context.autoscalers.all.iter_mut().find(|own| !own.retired && own.name() == name) {
+    let target = sim.scaled_workload(spec.namespace, spec.target);
+    sim.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
+    if let Some(known) = autoscalers.all.iter_mut().find(|own| !own.retired && own.name() == name) {
         known.spec = spec;
         known.target = target;
         known.read.clear();
         known.room = None;
-        context.autoscalers.find_rivals();
-        limit_replicas(context, now, (spec, owner), target);
+        autoscalers.find_rivals();
+        limit_replicas(sim, scaled_objects, now, (spec, owner), target);
         return;
     }
-    let index = context.autoscalers.all.len() as u32;
-    context.autoscalers.all.push(ReplicaLoop {
+    let index = autoscalers.all.len() as u32;
+    autoscalers.all.push(ReplicaLoop {
         spec,
         owner,
         retired: false,
@@ -153,18 +157,19 @@ pub(super) fn apply<'s>(
         last_failure: None,
         read: Vec::new(),
         room: None,
-        drift: Drift::of_autoscaler(&context.streams, &name.to_string()),
-        times: StatusTimes::new(&context.streams),
+        drift: Drift::of_autoscaler(&sim.streams, &name.to_string()),
+        times: StatusTimes::new(&sim.streams),
     });
-    context.autoscalers.find_rivals();
-    limit_replicas(context, now, (spec, owner), target);
-    let first = first_sync(context, now);
-    context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
+    autoscalers.find_rivals();
+    limit_replicas(sim, scaled_objects, now, (spec, owner), target);
+    let first = first_sync(sim, now);
+    sim.queue.schedule_in(first, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
 }
 
 /// Tells the record how many replicas the autoscaler may give the workload that it scales.
 fn limit_replicas(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    scaled_objects: &ScaledObjects<'_>,
     now: SimTime,
     (spec, owner): (&HorizontalPodAutoscaler, Option<u32>),
     target: Option<WorkloadId>,
@@ -172,10 +177,10 @@ fn limit_replicas(
     let count = |replicas: i32| u32::try_from(replicas).unwrap_or(0);
     let limits = (count(spec.min_replicas.unwrap_or(1)), count(spec.max_replicas));
     if let Some(target) = target {
-        context.world.limit_replicas(target, Some(limits), now);
+        sim.world.limit_replicas(target, Some(limits), now);
         // Where there is a calendar, it is what asks for the most until another metric does.
-        let has_calendar = owner.is_some_and(|owner| context.scaled_objects.calendar_triggers(owner).contains(&true));
-        context.world.plan_maximum(target, has_calendar, now);
+        let has_calendar = owner.is_some_and(|owner| scaled_objects.calendar_triggers(owner).contains(&true));
+        sim.world.plan_maximum(target, has_calendar, now);
     }
 }
 
@@ -327,7 +332,9 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     if context.autoscalers.all[index as usize].retired {
         return;
     }
-    let Some(target) = target(context, now, index) else { return };
+    let Some(target) = target(&mut context.sim, &mut context.autoscalers, &context.scaled_objects, now, index) else {
+        return;
+    };
     let spec = context.autoscalers.all[index as usize].spec;
     let metrics = effective_metrics(spec);
     let mut room = context.autoscalers.all[index as usize].room.take().unwrap_or_default();
@@ -351,21 +358,30 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
     own.room = Some(room);
     context.autoscalers.remember(&mut context.sim, index, target, metrics, &decision.proposals);
-    note_planned_maximum(context, now, index, &decision.proposals);
+    note_planned_maximum(
+        &mut context.sim,
+        &context.autoscalers,
+        &context.scaled_objects,
+        now,
+        index,
+        &decision.proposals,
+    );
     context.autoscalers.apply_decision(&mut context.sim, now, index, target, metrics, &decision);
 }
 
 /// Tells the record whether the calendar alone asks for the most replicas: where a cron trigger does, and no other metric. It stays so until
 /// another metric asks for as many, since replicas go down later than what was asked for.
 fn note_planned_maximum(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    autoscalers: &ReplicaLoops<'_>,
+    scaled_objects: &ScaledObjects<'_>,
     now: SimTime,
     index: u32,
     proposals: &[Result<Proposal, MetricProblem>],
 ) {
-    let own = &context.autoscalers.all[index as usize];
+    let own = &autoscalers.all[index as usize];
     let (Some(owner), Some(target)) = (own.owner, own.target) else { return };
-    let is_calendar = context.scaled_objects.calendar_triggers(owner);
+    let is_calendar = scaled_objects.calendar_triggers(owner);
     if !is_calendar.contains(&true) {
         return;
     }
@@ -374,8 +390,8 @@ fn note_planned_maximum(
         all.any(|(proposal, _)| proposal.as_ref().is_ok_and(|proposal| proposal.replicas >= own.spec.max_replicas))
     };
     match (asks(false), asks(true)) {
-        (true, _) => context.world.plan_maximum(target, false, now),
-        (false, true) => context.world.plan_maximum(target, true, now),
+        (true, _) => sim.world.plan_maximum(target, false, now),
+        (false, true) => sim.world.plan_maximum(target, true, now),
         (false, false) => {}
     }
 }
@@ -394,7 +410,7 @@ fn look_at_pods(
     let mut settled = SettledPods::default();
     if of_others.is_empty() && metrics.iter().all(is_known_of_settled_pods) {
         settled = context.metrics.settled_pods(target, &context.loads.all, now);
-        find_unsettled(context, all, settled.pods, room);
+        find_unsettled(&context.sim, &context.metrics, all, settled.pods, room);
     } else {
         room.newest = None;
         room.pods.clear();
@@ -409,14 +425,14 @@ fn look_at_pods(
 
 /// The pods of `all`, in order of creation, but for the `settled` ones: mostly those of the last pass that still are so and
 /// those made since, so that the others need no look. Only if that does not make up all of them, one has unsettled.
-fn find_unsettled(context: &Context<'_>, all: &[PodId], settled: i64, room: &mut Room) {
-    let unsettled = |pod: &PodId| !context.metrics.is_settled(*pod);
+fn find_unsettled(sim: &Sim<'_>, metrics: &MetricsServer, all: &[PodId], settled: i64, room: &mut Room) {
+    let unsettled = |pod: &PodId| !metrics.is_settled(*pod);
     let Room { pods, newest, .. } = room;
     // At the last pass all were looked at, and perhaps those of others.
     if newest.is_none() {
         pods.clear();
     }
-    pods.retain(|pod| context.world.pod(*pod).phase != PodPhase::Gone && unsettled(pod));
+    pods.retain(|pod| sim.world.pod(*pod).phase != PodPhase::Gone && unsettled(pod));
     let made_since = all.iter().rev().take_while(|pod| newest.is_none_or(|newest| **pod > newest));
     pods.extend(made_since.copied().filter(unsettled));
     *newest = all.last().copied().max(*newest);
@@ -436,17 +452,23 @@ fn is_known_of_settled_pods(metric: &MetricSpec) -> bool {
 }
 
 /// The workload that the autoscaler scales, which may have come to be after it.
-fn target(context: &mut Context<'_>, now: SimTime, index: u32) -> Option<WorkloadId> {
-    let ReplicaLoop { spec, owner, .. } = context.autoscalers.all[index as usize];
-    if context.autoscalers.all[index as usize].target.is_none() {
-        let found = context.scaled_workload(spec.namespace, spec.target);
-        context.autoscalers.all[index as usize].target = found;
+fn target(
+    sim: &mut Sim<'_>,
+    autoscalers: &mut ReplicaLoops<'_>,
+    scaled_objects: &ScaledObjects<'_>,
+    now: SimTime,
+    index: u32,
+) -> Option<WorkloadId> {
+    let ReplicaLoop { spec, owner, .. } = autoscalers.all[index as usize];
+    if autoscalers.all[index as usize].target.is_none() {
+        let found = sim.scaled_workload(spec.namespace, spec.target);
+        autoscalers.all[index as usize].target = found;
         if found.is_some() {
-            context.autoscalers.find_rivals();
-            limit_replicas(context, now, (spec, owner), found);
+            autoscalers.find_rivals();
+            limit_replicas(sim, scaled_objects, now, (spec, owner), found);
         }
     }
-    context.autoscalers.all[index as usize].target
+    autoscalers.all[index as usize].target
 }
 
 fn target_in_units(metric: &MetricSpec) -> (f64, MetricUnit) {

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::context::Context;
 use super::event::{KubeletEvent, class};
 use super::kubelet;
+use super::news::News;
 use super::sim::Sim;
 use crate::domain::{KubernetesBehaviour, PodId, SimDuration, SimTime};
 
@@ -27,19 +27,26 @@ const LOOK: (SimDuration, SimDuration) = (SimDuration::from_secs(10), SimDuratio
 pub(super) type BackOffs = BTreeMap<PodId, (SimTime, SimDuration)>;
 
 /// The containers of a pod are killed for a reason: they end after `stops_in`, and start again when the back-off is over.
-pub(super) fn restart(context: &mut Context<'_>, now: SimTime, pod: PodId, stops_in: SimDuration, why: &str) {
+pub(super) fn restart(
+    sim: &mut Sim<'_>,
+    back_offs: &mut BackOffs,
+    now: SimTime,
+    pod: PodId,
+    stops_in: SimDuration,
+    why: &str,
+) {
     let ended = now + stops_in;
-    let wait = match context.back_offs.get(&pod) {
+    let wait = match back_offs.get(&pod) {
         Some((started, wait)) if ended.saturating_since(*started) <= FORGOTTEN => *wait,
         _ => SimDuration::ZERO,
     };
-    let again = ended + until_look(context, pod, wait);
-    context.back_offs.insert(pod, (again, (wait * 2).clamp(BACK_OFF, BACK_OFF_MAX)));
-    kubelet::cut_off(context, now, pod);
-    context.metrics.container_restarted(pod);
+    let again = ended + until_look(sim, pod, wait);
+    back_offs.insert(pod, (again, (wait * 2).clamp(BACK_OFF, BACK_OFF_MAX)));
+    kubelet::cut_off(sim, now, pod);
+    sim.tell(News::PodRestarted(pod));
     let state = if wait > SimDuration::ZERO { "CrashLoopBackOff, " } else { "" };
-    context.world.restart_pod(pod, now, &format!("{why}; {state}it starts again in {}", again - now));
-    context.queue.schedule(again + kubelet::CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
+    sim.world.restart_pod(pod, now, &format!("{why}; {state}it starts again in {}", again - now));
+    sim.queue.schedule(again + kubelet::CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
 }
 
 /// From the end of a pod's containers to when its worker starts them again, given the back-off.

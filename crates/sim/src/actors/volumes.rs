@@ -24,8 +24,8 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::context::Context;
 use super::event::{AttachmentId, Event, class};
+use super::kubelet::Images;
 use super::setup::Setup;
 use super::sim::Sim;
 use super::{kubelet, pod_gc};
@@ -320,13 +320,14 @@ impl Volumes {
     /// controller gives up waiting for it.
     pub(super) fn pod_gone(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, lost: bool) {
         self.release(sim, pod, now + if lost { FORCED_DETACH } else { DETACH });
-        self.delete_ephemeral(sim, pod);
+        if !self.ended.contains(&pod) {
+            self.delete_ephemeral(sim, pod);
+        }
     }
 
-    /// A pod has ended by itself: its volumes are detached, and the claims that came with it stay as long as its object.
-    pub(super) fn pod_ended(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
-        self.release(sim, pod, now + DETACH);
-        if !has_ephemeral(sim, pod) {
+    /// A pod has ended by itself: where its object stays, the claims that came with it do too.
+    pub(super) fn pod_finished(&mut self, sim: &Sim<'_>, pod: PodId) {
+        if !has_ephemeral(sim, pod) || !sim.world.workload(sim.world.pod(pod).workload).kind.keeps_ended_pods() {
             return;
         }
         self.ended.insert(pod);
@@ -554,8 +555,7 @@ fn is_used(sim: &Sim<'_>, claim: ClaimName, gone: Option<PodId>) -> bool {
 }
 
 /// A volume is detached, unless a pod has come to use it again: pods on other nodes that wait for it go on.
-pub(super) fn detached(context: &mut Context<'_>, now: SimTime, id: AttachmentId) {
-    let volumes = &mut context.volumes;
+pub(super) fn detached(sim: &mut Sim<'_>, images: &mut Images, volumes: &mut Volumes, now: SimTime, id: AttachmentId) {
     let attachment = volumes.attachment(id);
     if attachment.leaves != Some(now) {
         return;
@@ -572,9 +572,9 @@ pub(super) fn detached(context: &mut Context<'_>, now: SimTime, id: AttachmentId
     let elsewhere = volumes.waiting.remove(&claim).unwrap_or_default();
     let here = volumes.over_limit.remove(&node).unwrap_or_default();
     for pod in elsewhere.into_iter().chain(here) {
-        let state = context.world.pod(pod);
+        let state = sim.world.pod(pod);
         if state.phase == PodPhase::Starting && state.is_active() {
-            kubelet::take_up(context, now, pod);
+            kubelet::take_up(sim, images, volumes, now, pod);
         }
     }
 }

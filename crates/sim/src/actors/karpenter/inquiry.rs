@@ -36,7 +36,7 @@ pub fn kept(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Vec<(PodId
         if protected {
             return Some((pod, Keeper::DoNotDisrupt));
         }
-        match &context.budgets.refused_by(&context.sim, pod)[..] {
+        match &context.budgets.refused_by(&context.world, pod)[..] {
             [] => None,
             [only] => Some((pod, Keeper::Budget(*only))),
             several => Some((pod, Keeper::SeveralBudgets(several.to_vec()))),

@@ -2,7 +2,7 @@
 
 use crate::actors::context::Context;
 use crate::actors::sim::Jitter;
-use crate::actors::workload_controllers::pod_uid;
+
 use crate::cluster::Cluster;
 use crate::control_plane::eviction::{BudgetStatus, Protections};
 use crate::domain::volumes::Storage;
@@ -19,7 +19,7 @@ impl Outside for Context<'_> {
     }
 
     fn uid_rank(&self, pod: PodId) -> u64 {
-        pod_uid(self, pod)
+        self.pod_uid(pod)
     }
 
     fn storage(&self) -> &Storage {
@@ -35,11 +35,11 @@ impl Outside for Context<'_> {
     }
 
     fn budget_statuses(&self) -> Vec<BudgetStatus> {
-        self.budgets.statuses(&self.sim)
+        self.sim.budgets.statuses(&self.sim.world)
     }
 
     fn protections(&self) -> &Protections {
-        &self.budgets.protections
+        &self.sim.budgets.protections
     }
 
     fn reservation_room(&self, id: Symbol, now: SimTime) -> u32 {

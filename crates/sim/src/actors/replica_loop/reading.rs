@@ -7,8 +7,11 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::actors::context::Context;
+use crate::actors::load_loop::Loads;
+use crate::actors::metrics_server::MetricsServer;
 use crate::actors::sim::Sim;
 use crate::actors::usage_loop;
+use crate::actors::usage_loop::Usages;
 use crate::cluster::PodPhase;
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject, stated_for};
 use crate::domain::hpa::MetricSource;
@@ -217,7 +220,8 @@ fn read_resource(
     let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
     if of_target.is_none() && name != ResourceName::CPU && !(is_memory && has_memory()) {
         let workload = context.workload_named(target).filter(|_| is_memory);
-        let served = workload.is_some_and(|workload| usage_loop::states_memory(context, workload));
+        let served =
+            workload.is_some_and(|workload| usage_loop::states_memory(&context.loads, &context.usages, workload));
         return Read::Failed(if served { NO_READING } else { NO_PIPELINE }.to_owned());
     }
     let mut samples = std::mem::take(&mut room.samples);
@@ -230,8 +234,18 @@ fn read_resource(
         let percent = if maker == target { of_target } else { stated(maker).map(|stated| stated.at(now)) };
         let sample = match percent {
             _ if state.phase != PodPhase::Running => None,
-            Some(percent) => stated_sample(context, now, pod, percent.zip(request)),
-            None => metered_sample(context, now, pod, (is_memory, container)),
+            Some(percent) => {
+                stated_sample(&context.sim, &context.metrics, &context.loads, now, pod, percent.zip(request))
+            }
+            None => metered_sample(
+                &context.sim,
+                &context.metrics,
+                &context.loads,
+                &context.usages,
+                now,
+                pod,
+                (is_memory, container),
+            ),
         };
         PodSample { sample: sample.map(|sample| times.stamped(pod, sample)), request }
     };
@@ -241,47 +255,59 @@ fn read_resource(
 
 /// What metrics-server says of a pod, or of one of its containers.
 fn metered_sample(
-    context: &Context<'_>,
+    sim: &Sim<'_>,
+    metrics: &MetricsServer,
+    loads: &Loads,
+    usages: &Usages,
     now: SimTime,
     pod: PodId,
     (is_memory, container): (bool, Option<&str>),
 ) -> Option<Sample> {
-    let state = context.world.pod(pod);
+    let state = sim.world.pod(pod);
     let sample = match is_memory {
-        true => context.metrics.memory_sample(pod, now),
-        false => context.metrics.sample(pod, (state.workload, state.started), &context.loads.all, now),
+        true => metrics.memory_sample(pod, now),
+        false => metrics.sample(pod, (state.workload, state.started), &loads.all, now),
     };
     let part = |milli: i64| match container {
         None => milli,
-        Some(own) if is_memory => milli.saturating_sub(context.usages.memory_of_others(&context.sim, pod, own)),
-        Some(own) => cpu_of_container(context, now, (pod, milli), own),
+        Some(own) if is_memory => milli.saturating_sub(usages.memory_of_others(sim, pod, own)),
+        Some(own) => cpu_of_container(sim, metrics, usages, now, (pod, milli), own),
     };
     sample.map(|own| Sample { milli: part(own.milli).max(0), ..own })
 }
 
 /// What a container uses of the CPU of its pod: the one that does the work all of it but for what is stated of the others, another what is
 /// stated of itself.
-fn cpu_of_container(context: &Context<'_>, now: SimTime, (pod, of_pod): (PodId, i64), container: &str) -> i64 {
-    let (own, all) = context.usages.stated_cpu(&context.sim, &context.metrics, pod, container);
-    let works = context.world.pod(pod).spec.working_container().is_some_and(|worker| worker.name == container);
+fn cpu_of_container(
+    sim: &Sim<'_>,
+    metrics: &MetricsServer,
+    usages: &Usages,
+    now: SimTime,
+    (pod, of_pod): (PodId, i64),
+    container: &str,
+) -> i64 {
+    let (own, all) = usages.stated_cpu(sim, metrics, pod, container);
+    let works = sim.world.pod(pod).spec.working_container().is_some_and(|worker| worker.name == container);
     if works {
         of_pod.saturating_sub(all - own)
     } else {
-        of_pod.min(own + context.usages.start_up_of(&context.sim, now, pod, container))
+        of_pod.min(own + usages.start_up_of(sim, now, pod, container))
     }
 }
 
 /// So many percent of what a pod requests, from when on metrics-server knows anything of it: what is stated is what metrics-server
 /// answers with at once.
 fn stated_sample(
-    context: &Context<'_>,
+    sim: &Sim<'_>,
+    metrics: &MetricsServer,
+    loads: &Loads,
     now: SimTime,
     pod: PodId,
     percent_of_request: Option<(f64, i64)>,
 ) -> Option<Sample> {
-    let state = context.world.pod(pod);
+    let state = sim.world.pod(pod);
     let (percent, request) = percent_of_request?;
-    let known = context.metrics.sample(pod, (state.workload, state.started), &context.loads.all, now)?;
+    let known = metrics.sample(pod, (state.workload, state.started), &loads.all, now)?;
     // Rounded up, since what the autoscaler makes of it is cut to whole percent.
     Some(Sample { milli: libm::ceil(request as f64 * percent / 100.0 - 1e-6) as i64, ..known })
 }

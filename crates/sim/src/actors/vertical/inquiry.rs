@@ -55,12 +55,15 @@ impl Asked<'_, '_> {
 
 impl Answers for Asked<'_, '_> {
     fn evict(&mut self, pod: ObjectName) -> bool {
-        self.id(pod).is_some_and(|id| self.context.budgets.is_allowed(&self.context.sim, id))
+        self.id(pod).is_some_and(|id| self.context.budgets.is_allowed(&self.context.world, id))
     }
 
     fn resize(&mut self, resize: Resize) -> bool {
         let id = self.id(resize.pod);
-        id.is_some_and(|id| resizing::is_taken(self.context, id, &resize.containers))
+        id.is_some_and(|id| {
+            let Context { sim, controllers, vertical, .. } = &*self.context;
+            resizing::is_taken(sim, controllers, vertical, id, &resize.containers)
+        })
     }
 }
 

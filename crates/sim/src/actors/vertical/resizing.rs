@@ -11,7 +11,13 @@ use std::sync::Arc;
 
 use super::respecified;
 use crate::actors::context::Context;
-use crate::actors::load_loop;
+use crate::actors::load_loop::Loads;
+use crate::actors::metrics_server::MetricsServer;
+use crate::actors::news::News;
+use crate::actors::sim::Sim;
+use crate::actors::usage_loop::Usages;
+use crate::actors::vertical::Vertical;
+use crate::actors::workload_controllers::Controllers;
 use crate::cluster::PodPhase;
 use crate::domain::{KubernetesBehaviour, KubernetesVersion, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
 use crate::world::record::{EventKind, VerticalMeans};
@@ -67,12 +73,18 @@ fn lowers_memory_limit(before: &PodSpec, after: &PodSpec) -> bool {
 }
 
 /// What a pod is with other requests and limits, if the API server takes them; nothing where they are those that it has.
-fn taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) -> Result<Option<PodSpec>, Refused> {
-    let release: KubernetesVersion = context.control_plane;
-    let state = context.world.pod(pod);
+fn taken(
+    sim: &Sim<'_>,
+    controllers: &Controllers,
+    vertical: &Vertical,
+    pod: PodId,
+    containers: &[AdmittedContainer],
+) -> Result<Option<PodSpec>, Refused> {
+    let release: KubernetesVersion = sim.control_plane;
+    let state = sim.world.pod(pod);
     let Some(wanted) = respecified(&state.spec, containers) else { return Ok(None) };
     let lowers = !release.has(KubernetesBehaviour::MemoryLimitDecrease) && lowers_memory_limit(&state.spec, &wanted);
-    let beyond = || context.quotas.refuses_resize(&context.sim, &context.vertical, pod, &wanted).is_some();
+    let beyond = || controllers.quotas.refuses_resize(sim, vertical, pod, &wanted).is_some();
     let resizes = release.has(KubernetesBehaviour::PodResize);
     if !resizes || lowers || !keeps_quality(&state.spec, &wanted) || beyond() {
         return Err(Refused);
@@ -84,8 +96,14 @@ fn taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) ->
 struct Refused;
 
 /// Whether the API server would take new requests and limits of a running pod.
-pub(super) fn is_taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) -> bool {
-    taken(context, pod, containers).is_ok()
+pub(super) fn is_taken(
+    sim: &Sim<'_>,
+    controllers: &Controllers,
+    vertical: &Vertical,
+    pod: PodId,
+    containers: &[AdmittedContainer],
+) -> bool {
+    taken(sim, controllers, vertical, pod, containers).is_ok()
 }
 
 /// Somebody writes new requests and limits into a running pod; whether the API server takes them.
@@ -96,13 +114,14 @@ pub(super) fn ask(
     containers: &[AdmittedContainer],
     (reason, means): (&str, &mut VerticalMeans),
 ) -> bool {
-    let wanted = match taken(context, pod, containers) {
+    let wanted = match taken(&context.sim, &context.controllers, &context.vertical, pod, containers) {
         Ok(Some(wanted)) => wanted,
         Ok(None) => return true,
         Err(Refused) => return false,
     };
     let wanted = Arc::new(wanted);
-    let condition = condition(context, now, pod, &wanted);
+    let condition =
+        condition(&context.sim, &mut context.metrics, &mut context.loads, &context.usages, now, pod, &wanted);
     match condition {
         None => {
             means.resized += 1;
@@ -129,11 +148,19 @@ pub(super) fn ask(
 }
 
 /// Why the kubelet does not resize a pod now.
-fn condition(context: &mut Context<'_>, now: SimTime, pod: PodId, wanted: &PodSpec) -> Option<ResizeCondition> {
-    let state = context.world.pod(pod);
+fn condition(
+    sim: &Sim<'_>,
+    metrics: &mut MetricsServer,
+    loads: &mut Loads,
+    usages: &Usages,
+    now: SimTime,
+    pod: PodId,
+    wanted: &PodSpec,
+) -> Option<ResizeCondition> {
+    let state = sim.world.pod(pod);
     let node: NodeId = state.node?;
     let requests = wanted.requests();
-    let machine = context.world.node(node);
+    let machine = sim.world.node(node);
     if !requests.fits(&machine.allocatable) {
         return Some(ResizeCondition::Infeasible);
     }
@@ -143,8 +170,8 @@ fn condition(context: &mut Context<'_>, now: SimTime, pod: PodId, wanted: &PodSp
     if !requests.fits(&left) {
         return Some(ResizeCondition::Deferred);
     }
-    let for_requests = context.metrics.memory_for_requests(&context.sim, &mut context.loads, now, pod);
-    let used = context.usages.memory_of_containers(&context.sim, pod, for_requests)?;
+    let for_requests = metrics.memory_for_requests(sim, loads, now, pod);
+    let used = usages.memory_of_containers(sim, pod, for_requests)?;
     let limits = wanted.containers.iter().map(|own| own.limits.find(ResourceName::MEMORY));
     let too_low = used.iter().zip(limits).any(|(used, limit)| limit.is_some_and(|limit| *used > limit));
     too_low.then_some(ResizeCondition::Error)
@@ -161,7 +188,15 @@ pub(super) fn try_again(context: &mut Context<'_>, now: SimTime) {
             continue;
         }
         let Some(waiting) = context.vertical.resizes.waiting.remove(&pod) else { continue };
-        let condition = condition(context, now, pod, &waiting.wanted);
+        let condition = condition(
+            &context.sim,
+            &mut context.metrics,
+            &mut context.loads,
+            &context.usages,
+            now,
+            pod,
+            &waiting.wanted,
+        );
         match condition {
             Some(condition) => {
                 context.vertical.resizes.waiting.insert(pod, Waiting { condition, ..waiting });
@@ -180,7 +215,7 @@ pub(super) fn try_again(context: &mut Context<'_>, now: SimTime) {
 /// The pod has its new size: everybody who counts what it requests or what limits it counts anew.
 fn carry_out(context: &mut Context<'_>, now: SimTime, pod: PodId, spec: Arc<PodSpec>, reason: &str) {
     let state = context.world.pod(pod);
-    let (workload, ready) = (state.workload, state.is_ready());
+    let ready = state.is_ready();
     context.vertical.resizes.waiting.remove(&pod);
     context.metrics.pod_resizes(&context.sim, &mut context.loads, pod);
     if ready {
@@ -190,6 +225,5 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, pod: PodId, spec: Arc<PodS
     if ready {
         context.cpu_shares.pod_ready(&context.sim, &mut context.loads, pod);
     }
-    context.scheduler.pod_resized(&mut context.sim, &mut context.volumes, now, pod);
-    load_loop::replicas_changed(context, now, workload);
+    context.tell(now, News::PodResized(pod));
 }

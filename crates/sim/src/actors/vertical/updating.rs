@@ -7,7 +7,7 @@ use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::actors::eviction;
 use crate::actors::sim::Sim;
-use crate::actors::workload_controllers::pod_uid;
+
 use crate::cluster::{PodPhase, SpecId, WorkloadKind};
 use crate::domain::vertical::ContainerRecommendation;
 use crate::domain::workload::ObjectName;
@@ -90,7 +90,7 @@ impl Vertical {
         let (state, vertical) = (sim.world.pod(pod), self);
         PodToUpdate {
             name: self.name_of(sim, pod),
-            uid: pod_uid(sim, pod),
+            uid: sim.pod_uid(pod),
             started: state.started.map(|started| vertical.calendar(started)),
             // Containers that start anew after a kill leave the pod Running.
             pending: state.phase != PodPhase::Running && state.restarts == 0,
@@ -160,7 +160,7 @@ fn has_quick_kill(vertical: &Vertical, place: usize, pod: PodId) -> bool {
 
 /// What tells a pod from others of its name.
 pub(super) fn uid_of(sim: &Sim<'_>, pod: PodId) -> u64 {
-    pod_uid(sim, pod)
+    sim.pod_uid(pod)
 }
 
 /// The API server, as the updater asks it.
@@ -183,7 +183,7 @@ impl Answers for Api<'_, '_> {
     fn evict(&mut self, pod: ObjectName) -> bool {
         let Some(&id) = self.pods.get(&pod) else { return false };
         let reason = self.reason(pod);
-        let evicted = eviction::evict(self.context, self.now, id, &reason);
+        let evicted = eviction::evict(&mut self.context.sim, self.now, id, &reason);
         if evicted {
             self.means.evicted += 1;
         } else {
