@@ -246,11 +246,6 @@ const UPWARD: &[(&str, &str, &str)] = &[
         "metrics_server",
         "metrics-server gets the CPU that the scenario states, and reads the memory with a pod",
     ),
-    ("load_loop", "usage_loop", "a workload that is applied is told to loads, queues, and usages at once"),
-    ("queue_loop", "job_loop", "a worker that starts is one of a Job or of a workload with replicas"),
-    ("volumes", "kubelet", "a detached volume lets pods on other nodes start"),
-    ("workload_controllers", "job_loop", "Jobs that KEDA makes are told of their pods"),
-    ("workload_controllers", "pod_trace", "pods of a trace are told that they have started"),
     ("vertical", "workload_controllers", "quotas of namespaces bound resizes as they bound new pods"),
     ("zone_outage", "node_groups", "a group's health check asks whether a node is dark, and an outage sets its date"),
 ];

@@ -1,8 +1,8 @@
 //! The event handlers: each collects a view, calls a decision and applies its plan through the world.
 //!
-//! A handler is a function of (context, now, event). It reads the [`World`](crate::world::World), asks a deciding crate what to
-//! do, and changes the world through named operations, giving the reason that the decision gave. What it wants done later
-//! it puts on the event queue.
+//! A handler is a function of the shared state, the components that it changes, the time, and the event. It reads the
+//! [`World`](crate::world::World), asks a deciding crate what to do, and changes the world through named operations with the reason of the
+//! decision. It puts later work on the event queue, and publishes changes that other components listen to.
 //!
 //! What must not live here: arithmetic that a real controller could use (the deciding crates), and the reading of files
 //! (`scenario`).
@@ -14,6 +14,7 @@ mod control_plane;
 mod cpu_shares;
 mod cpu_use;
 mod credits;
+mod deletion;
 mod dispatch;
 mod drift;
 mod event;
@@ -131,7 +132,7 @@ fn react(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::Replicas(event) => replicas_event(context, now, event),
         Event::Group(event) => group_event(context, now, event),
         Event::Cloud(event) => cloud_event(context, now, event),
-        Event::VolumeDetached(attachment) => volumes::detached(sim, images, volumes, now, attachment),
+        Event::VolumeDetached(attachment) => kubelet::volume_detached(sim, images, volumes, now, attachment),
         Event::NodeAutoscaler(event) => node_autoscaler::handle(context, now, event),
         Event::Sample => sampler::sample(context, now),
         Event::Fargate(event) => fargate::handle(sim, fargate, now, event),
@@ -139,7 +140,7 @@ fn react(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::Vertical(VerticalEvent::Recommend) => {
             vertical.recommend(sim, loads, metrics, usages, now);
         }
-        Event::Vertical(VerticalEvent::Update) => vertical::update(context, now),
+        Event::Vertical(VerticalEvent::Update) => vertical::update(&mut context.resizing(), now),
     }
 }
 
@@ -174,13 +175,13 @@ fn scheduler_event(context: &mut Context<'_>, now: SimTime, event: SchedulerEven
 }
 
 fn kubelet_event(context: &mut Context<'_>, now: SimTime, event: KubeletEvent) {
-    let Context { sim, back_offs, metrics, jobs, queues, usages, .. } = context;
+    let Context { sim, back_offs, .. } = context;
     match event {
-        KubeletEvent::PodStarted(pod) => kubelet::start(sim, metrics, usages, now, pod),
+        KubeletEvent::PodStarted(pod) => kubelet::start(sim, now, pod),
         KubeletEvent::PodReady(pod) => kubelet::ready(sim, now, pod),
         KubeletEvent::ProbeGivesUp(pod) => probes::give_up(sim, back_offs, now, pod),
         KubeletEvent::PodStopped(pod) => kubelet::stopped(sim, now, pod),
-        KubeletEvent::WorkerStarts(pod) => queue_loop::worker_starts(sim, metrics, jobs, queues, now, pod),
+        KubeletEvent::WorkerStarts(pod) => worker_starts(context, now, pod),
     }
 }
 
@@ -215,7 +216,7 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
         NodeEvent::TerminationsSent => terminations::send(sim, terminations, now),
         NodeEvent::StatusCheckFails(node) => zone_outage::status_check_fails(sim, darkness, node),
         NodeEvent::CreditsSpent(node) => cpu_shares.spent(sim, loads, now, node),
-        NodeEvent::OrphansCollected(node) => kubectl::delete::collect_orphans(sim, scheduler, volumes, now, node),
+        NodeEvent::OrphansCollected(node) => deletion::collect_orphans(sim, scheduler, volumes, now, node),
     }
 }
 
@@ -245,8 +246,8 @@ fn metrics_event(context: &mut Context<'_>, now: SimTime, event: MetricsEvent) {
 fn replicas_event(context: &mut Context<'_>, now: SimTime, event: ReplicaEvent) {
     let Context { sim, scaled_objects, jobs, queues, prometheus, .. } = context;
     match event {
-        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::due(context, now, autoscaler),
-        ReplicaEvent::ReplicaMetrics(autoscaler) => replica_loop::sync(context, now, autoscaler),
+        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::due(&mut context.syncing(), now, autoscaler),
+        ReplicaEvent::ReplicaMetrics(autoscaler) => replica_loop::sync(&mut context.syncing(), now, autoscaler),
         ReplicaEvent::KedaPoll(object) => scaled_objects.poll(sim, prometheus, queues, now, object),
         ReplicaEvent::JobPoll(object) => job_loop::poll(sim, jobs, queues, prometheus, now, object),
     }
@@ -300,5 +301,16 @@ fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
         WorkloadKind::ScaledJob => job_loop::reconcile(sim, controllers, jobs, queues, vertical, now, workload),
         WorkloadKind::Pods => bare_pods::reconcile(sim, workload),
         WorkloadKind::DaemonSet => daemon_sets::reconcile(sim, controllers, vertical, now, workload),
+    }
+}
+
+/// A worker whose containers ran before has started.
+fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let Context { sim, metrics, jobs, queues, .. } = context;
+    let (workload, ready) = (sim.world.pod(pod).workload, sim.world.pod(pod).is_ready());
+    if sim.world.workload(workload).kind == WorkloadKind::ScaledJob {
+        jobs.worker_starts(sim, queues, now, pod);
+    } else if ready {
+        queues.replicas_changed(sim, metrics, now, workload);
     }
 }

@@ -15,13 +15,12 @@ use super::kubelet::Images;
 use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
 use super::news::News;
-use super::node_autoscaler::NodeAutoscaler;
 use super::node_groups::NodeGroups;
 use super::node_templates::NodeTemplates;
 use super::pod_trace::TraceLoop;
 use super::prometheus::Prometheus;
 use super::queue_loop::Queues;
-use super::replica_loop::ReplicaLoops;
+use super::replica_loop::{ReplicaLoops, Syncing};
 use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
@@ -30,12 +29,13 @@ use super::startup_taints::StartupTaints;
 use super::taint_eviction::TaintEvictions;
 use super::terminations::Terminations;
 use super::usage_loop::Usages;
-use super::vertical::Vertical;
+use super::vertical::{Resizing, Vertical};
 use super::volumes::Volumes;
 use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::billing::FargatePod;
 use crate::cloud::billing::disks::Disk;
+use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::CallRate;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::{Labels, NodeId, SimTime, Symbol, WorkloadId};
@@ -149,17 +149,37 @@ impl<'s> Context<'s> {
             let (limit, rate) = self.scheduler.call_limit()?;
             LimitFacts::of("kube-scheduler", rate, limit.used())
         };
-        let others = [
-            scheduler(),
-            NodeAutoscaler::of(self.setup).call_limit(&self.sim, &self.karpenter, &self.cluster_autoscaler),
-        ];
+        let facts =
+            |name, rate: Option<CallRate>, limit: Option<&CallLimit>| LimitFacts::of(name, rate?, limit?.used());
+        let karpenter = facts("karpenter", time.karpenter.map(|time| time.calls), self.karpenter.call_limit());
+        let rate = time.cluster_autoscaler.map(|time| time.calls);
+        let autoscaler = facts("cluster-autoscaler", rate, self.cluster_autoscaler.call_limit());
+        let others = [scheduler(), karpenter, autoscaler];
         manager.into_iter().flatten().chain(others.into_iter().flatten()).collect()
+    }
+
+    /// The controller of HorizontalPodAutoscalers, with what it reads and scales.
+    pub(super) fn syncing(&mut self) -> Syncing<'_, 's> {
+        let Self { sim, autoscalers, scaled_objects, metrics, loads, usages, prometheus, queues, .. } = self;
+        Syncing { sim, autoscalers, scaled_objects, metrics, loads, usages, prometheus, queues }
+    }
+
+    /// Karpenter, with what it changes and what it reads.
+    pub(super) fn karpenter(&mut self) -> karpenter::Running<'_, 's> {
+        let Self { sim, karpenter: driver, node_templates, scheduler, volumes, .. } = self;
+        karpenter::Running { sim, driver, node_templates, scheduler, volumes }
     }
 
     /// The Cluster Autoscaler, with what it changes and what it lists.
     pub(super) fn cluster_autoscaler(&mut self) -> (&mut Sim<'s>, &mut AutoscalerLoop, Lists<'_>) {
         let Self { sim, cluster_autoscaler, scheduler, volumes, node_groups, namespaces, .. } = self;
         (sim, cluster_autoscaler, Lists { scheduler, volumes, node_groups, namespaces })
+    }
+
+    /// The Vertical Pod Autoscaler, with what its resizes read and change.
+    pub(super) fn resizing(&mut self) -> Resizing<'_, 's> {
+        let Self { sim, vertical, controllers, cpu_shares, metrics, loads, usages, .. } = self;
+        Resizing { sim, vertical, controllers, cpu_shares, metrics, loads, usages }
     }
 
     /// Pods on Fargate, in order of their start.

@@ -1,10 +1,10 @@
-//! What has become of pods, nodes and instances is told to those who go by it: each kind of news to the same components in the same order.
+//! Routes news of pods, nodes, and instances to their listeners.
 //!
-//! Whoever changes the cluster (the kubelet, the scheduler, the life of a node) does so and hands the [news](News) over
-//! ([`Context::tell`]); it does not know who listens, and only this module knows all. A component that is to hear of something gets its line here. The
-//! order is part of what a run comes to: what is told first schedules first, and draws first. The cluster has changed before anybody is told.
+//! An actor that changes the cluster publishes the [news](News) with [`Sim::tell`] and does not name the listeners: only this module does. Each
+//! kind of news has one arm in [`hear`], which is the order of its listeners. The order is part of the result of a run: the first listener
+//! schedules first and draws first. The node autoscaler is the last listener of all news.
 //!
-//! What must not live here: what a component makes of the news.
+//! Must not: decide what a component makes of the news.
 
 use super::context::Context;
 use super::news::News;
@@ -16,6 +16,7 @@ use super::{
     workload_controllers,
 };
 use crate::domain::{PodId, SimTime, WorkloadId};
+use crate::world::record::WorkloadKind;
 
 /// Hands every published news to its listeners, and what they publish in turn.
 pub(super) fn settle(context: &mut Context<'_>, now: SimTime) {
@@ -73,7 +74,12 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
         }
         News::PodStarted(pod) => {
             metrics.pod_started(sim, loads, queues, pod);
-            workload_controllers::pod_started(sim, pod_trace, controllers, jobs, queues, now, pod);
+            match sim.world.workload(sim.world.pod(pod).workload).kind {
+                WorkloadKind::ScaledJob => jobs.pod_started(sim, queues, now, pod),
+                WorkloadKind::Job | WorkloadKind::CronJob => controllers.job_pod_started(sim, pod),
+                WorkloadKind::Pods => pod_trace.pod_started(sim, pod),
+                WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
+            }
             usages.pod_started(sim, pod);
         }
         News::PodAnswers(pod) => kubelet::ready(sim, now, pod),
@@ -95,6 +101,12 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
             metrics.end_serving(sim, loads, now, pod);
             cpu_shares.pod_unready(sim, loads, pod);
             replicas_changed(context, now, workload);
+        }
+        News::PodStartsUp(pod) => metrics.pod_starts_up(sim, usages, pod),
+        News::WorkloadApplied(workload) => {
+            loads.workload_applied(sim, workload);
+            queues.workload_applied(sim, workload);
+            usages.workload_applied(sim, workload);
         }
         News::JobsCreated(workload) => job_loop::reconcile(sim, controllers, jobs, queues, vertical, now, workload),
         News::PodResized(pod) => {

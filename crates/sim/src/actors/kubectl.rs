@@ -2,7 +2,6 @@
 //!
 //! What must not live here: what `kubectl apply` and `kubectl scale` do, which is a matter of each controller.
 
-pub(super) mod delete;
 pub(super) mod drain;
 
 use super::news::News;
@@ -58,7 +57,12 @@ fn chosen(sim: &Sim<'_>, which: &Which, there: impl Fn(&Node) -> bool) -> Result
 }
 
 /// As [`chosen`]. Says so if several nodes have the host name of one.
-fn chosen_or_say(sim: &mut Sim<'_>, now: SimTime, which: &Which, there: impl Fn(&Node) -> bool) -> Option<Vec<NodeId>> {
+pub(super) fn chosen_or_say(
+    sim: &mut Sim<'_>,
+    now: SimTime,
+    which: &Which,
+    there: impl Fn(&Node) -> bool,
+) -> Option<Vec<NodeId>> {
     let chosen = chosen(sim, which, there);
     if let Err(names) = &chosen {
         sim.world.note_unmet(now, format!("several nodes have the host name {which}: {names}"));

@@ -9,12 +9,10 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::event::{KubeletEvent, class};
-use super::metrics_server::MetricsServer;
+use super::event::{AttachmentId, KubeletEvent, class};
 use super::news::News;
 use super::probes;
 use super::sim::Sim;
-use super::usage_loop::Usages;
 use super::volumes::Volumes;
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
@@ -151,6 +149,22 @@ fn network_ready(sim: &Sim<'_>, node: NodeId) -> Option<SimTime> {
     Some(registered + (boot.network - boot.registered))
 }
 
+/// A volume is detached: pods that wait for it go on.
+pub(super) fn volume_detached(
+    sim: &mut Sim<'_>,
+    images: &mut Images,
+    volumes: &mut Volumes,
+    now: SimTime,
+    id: AttachmentId,
+) {
+    for pod in volumes.detached(now, id) {
+        let state = sim.world.pod(pod);
+        if state.phase == PodPhase::Starting && state.is_active() {
+            take_up(sim, images, volumes, now, pod);
+        }
+    }
+}
+
 /// A pod is on its node as the run begins: what runs has its images and takes its share of the work.
 pub(super) fn found(
     sim: &mut Sim<'_>,
@@ -179,13 +193,13 @@ pub(super) fn found(
 }
 
 /// The pod's containers run; its readiness probe, if it has one, is what Ready waits for.
-pub(super) fn start(sim: &mut Sim<'_>, metrics: &mut MetricsServer, usages: &Usages, now: SimTime, pod: PodId) {
+pub(super) fn start(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
     let state = sim.world.pod(pod);
     if state.phase != PodPhase::Starting || !state.is_active() {
         return;
     }
     sim.world.start_pod(pod, now);
-    metrics.pod_starts_up(sim, usages, pod);
+    sim.tell(News::PodStartsUp(pod));
     sim.tell(News::PodStarted(pod));
     probes::watch(sim, pod);
     match probes::pod_ready_after(sim, pod) {

@@ -7,10 +7,8 @@ use super::cpu_use::CpuUse;
 use super::event::{LoadEvent, class};
 use super::load_steps::LoadStep;
 use super::of_workloads::OfWorkloads;
-use super::queue_loop::Queues;
 use super::setup::{LoadPart, LoadPlan, Setup};
 use super::sim::Sim;
-use super::usage_loop::Usages;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Check, SimDuration, SimTime, WorkloadId};
@@ -254,26 +252,18 @@ fn requests(number: f64) -> String {
     counted(libm::round(number) as u64, "request", "requests")
 }
 
-/// A workload has come to be: loads that name it find it.
-pub(super) fn workload_applied(
-    sim: &Sim<'_>,
-    loads: &mut Loads,
-    queues: &mut Queues,
-    usages: &mut Usages,
-    workload: WorkloadId,
-) {
-    let name = sim.world.workload(workload).name;
-    for load in &mut loads.all {
-        if load.workload == name {
-            load.id = Some(workload);
-        }
-    }
-    loads.of = OfWorkloads::new(loads.all.iter().map(|load| load.id));
-    queues.workload_applied(sim, workload);
-    usages.workload_applied(sim, workload);
-}
-
 impl Loads {
+    /// A workload has come to be: loads that name it find it.
+    pub(super) fn workload_applied(&mut self, sim: &Sim<'_>, workload: WorkloadId) {
+        let name = sim.world.workload(workload).name;
+        for load in &mut self.all {
+            if load.workload == name {
+                load.id = Some(workload);
+            }
+        }
+        self.of = OfWorkloads::new(self.all.iter().map(|load| load.id));
+    }
+
     /// The number of Ready replicas of a workload has changed.
     pub(super) fn replicas_changed(
         &mut self,

@@ -25,6 +25,10 @@ pub(super) enum News {
     PodReady(PodId),
     /// It serves no more.
     PodServesNoMore(PodId),
+    /// Its containers begin to run, which is what the metrics server measures first.
+    PodStartsUp(PodId),
+    /// A workload has come to be.
+    WorkloadApplied(WorkloadId),
     /// KEDA has created Jobs, which have no pods yet.
     JobsCreated(WorkloadId),
     /// The pod has another size.

@@ -3,7 +3,6 @@
 //! Deviation: a Kafka consumer group has committed an offset for every partition from the start of the run on.
 
 use super::event::{KubeletEvent, LoadEvent, class};
-use super::job_loop::ScaledJobs;
 use super::metrics_server::MetricsServer;
 use super::setup::{QueuePlan, Setup};
 use super::sim::Sim;
@@ -188,23 +187,6 @@ impl Queues {
         let own = &mut self.all[queue];
         own.shift =
             own.queue.next_change().map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
-    }
-}
-
-/// A worker whose containers ran before has started.
-pub(super) fn worker_starts(
-    sim: &mut Sim<'_>,
-    metrics: &mut MetricsServer,
-    jobs: &mut ScaledJobs<'_>,
-    queues: &mut Queues,
-    now: SimTime,
-    pod: PodId,
-) {
-    let (workload, ready) = (sim.world.pod(pod).workload, sim.world.pod(pod).is_ready());
-    if sim.world.workload(workload).kind == WorkloadKind::ScaledJob {
-        jobs.worker_starts(sim, queues, now, pod);
-    } else if ready {
-        queues.replicas_changed(sim, metrics, now, workload);
     }
 }
 

@@ -14,13 +14,16 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
-use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
 use super::keda_loop::ScaledObjects;
+use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
+use super::prometheus::Prometheus;
+use super::queue_loop::Queues;
 use super::setup::Setup;
 use super::sim::Sim;
+use super::usage_loop::Usages;
 use super::workload_controllers;
 use crate::cluster::{Derived, PodPhase};
 use crate::control_plane::scales::TakenFromOthers;
@@ -312,34 +315,46 @@ impl ReplicaLoops<'_> {
     }
 }
 
+/// The controller's loops, with what they read and scale.
+pub(super) struct Syncing<'a, 's> {
+    pub(super) sim: &'a mut Sim<'s>,
+    pub(super) autoscalers: &'a mut ReplicaLoops<'s>,
+    pub(super) scaled_objects: &'a mut ScaledObjects<'s>,
+    pub(super) metrics: &'a MetricsServer,
+    pub(super) loads: &'a Loads,
+    pub(super) usages: &'a Usages,
+    pub(super) prometheus: &'a Prometheus,
+    pub(super) queues: &'a mut Queues,
+}
+
 /// An autoscaler is due: a worker takes it up, now or when one is free.
-pub(super) fn due(context: &mut Context<'_>, now: SimTime, index: u32) {
-    let loops = &mut context.autoscalers;
+pub(super) fn due(parts: &mut Syncing<'_, '_>, now: SimTime, index: u32) {
+    let loops = &mut *parts.autoscalers;
     if loops.all[index as usize].retired {
         return;
     }
     let next = loops.all[index as usize].drift.after(SYNC_PERIOD);
     let has_metrics = loops.workers.take_up(now, next - SYNC_PERIOD);
-    context.queue.schedule(has_metrics + next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
+    parts.sim.queue.schedule(has_metrics + next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
     if has_metrics == now {
-        return sync(context, now, index);
+        return sync(parts, now, index);
     }
-    context.queue.schedule(has_metrics, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaMetrics(index));
+    parts.sim.queue.schedule(has_metrics, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaMetrics(index));
 }
 
 /// One pass over one autoscaler, at the instant at which it has its metrics.
-pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
-    if context.autoscalers.all[index as usize].retired {
+pub(super) fn sync(parts: &mut Syncing<'_, '_>, now: SimTime, index: u32) {
+    if parts.autoscalers.all[index as usize].retired {
         return;
     }
-    let Some(target) = target(&mut context.sim, &mut context.autoscalers, &context.scaled_objects, now, index) else {
+    let Some(target) = target(parts.sim, parts.autoscalers, parts.scaled_objects, now, index) else {
         return;
     };
-    let spec = context.autoscalers.all[index as usize].spec;
+    let spec = parts.autoscalers.all[index as usize].spec;
     let metrics = effective_metrics(spec);
-    let mut room = context.autoscalers.all[index as usize].room.take().unwrap_or_default();
-    let settled = look_at_pods(context, now, (index, target), metrics, &mut room);
-    let workload = context.world.workload(target);
+    let mut room = parts.autoscalers.all[index as usize].room.take().unwrap_or_default();
+    let settled = look_at_pods(parts, now, (index, target), metrics, &mut room);
+    let workload = parts.sim.world.workload(target);
     let view = HpaView {
         now,
         spec_replicas: workload.replicas as i32,
@@ -347,26 +362,19 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         pods: &room.views,
         settled,
         readings: &[],
-        selector_problem: context.autoscalers.is_ambiguous(&context.sim, index).then_some(SelectorProblem::Ambiguous),
+        selector_problem: parts.autoscalers.is_ambiguous(parts.sim, index).then_some(SelectorProblem::Ambiguous),
     };
-    let reads = read_metrics(context, index, &view, &room.pods, &mut room.reading);
+    let reads = read_metrics(parts, index, &view, &room.pods, &mut room.reading);
     let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
-    let own = &mut context.autoscalers.all[index as usize];
+    let own = &mut parts.autoscalers.all[index as usize];
     let view = HpaView { readings: &readings, ..view };
     let decision = hpa::sync(own.spec, &mut own.state, &view, &own.parameters);
     drop(readings);
     room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
     own.room = Some(room);
-    context.autoscalers.remember(&mut context.sim, index, target, metrics, &decision.proposals);
-    note_planned_maximum(
-        &mut context.sim,
-        &context.autoscalers,
-        &context.scaled_objects,
-        now,
-        index,
-        &decision.proposals,
-    );
-    context.autoscalers.apply_decision(&mut context.sim, now, index, target, metrics, &decision);
+    parts.autoscalers.remember(parts.sim, index, target, metrics, &decision.proposals);
+    note_planned_maximum(parts.sim, parts.autoscalers, parts.scaled_objects, now, index, &decision.proposals);
+    parts.autoscalers.apply_decision(parts.sim, now, index, target, metrics, &decision);
 }
 
 /// Tells the record whether the calendar alone asks for the most replicas: where a cron trigger does, and no other metric. It stays so until
@@ -399,18 +407,18 @@ fn note_planned_maximum(
 /// Puts the pods that have to be looked at one by one where `room` has them, and sums up the others: those that have settled
 /// at metrics-server, unless a metric other than CPU has a value for each, or others have made some of the pods.
 fn look_at_pods(
-    context: &Context<'_>,
+    parts: &Syncing<'_, '_>,
     now: SimTime,
     (index, target): (u32, WorkloadId),
     metrics: &[MetricSpec],
     room: &mut Room,
 ) -> SettledPods {
-    let all = context.world.workload(target).pods.as_slice();
-    let of_others = context.autoscalers.of_others(&context.sim, target);
+    let all = parts.sim.world.workload(target).pods.as_slice();
+    let of_others = parts.autoscalers.of_others(parts.sim, target);
     let mut settled = SettledPods::default();
     if of_others.is_empty() && metrics.iter().all(is_known_of_settled_pods) {
-        settled = context.metrics.settled_pods(target, &context.loads.all, now);
-        find_unsettled(&context.sim, &context.metrics, all, settled.pods, room);
+        settled = parts.metrics.settled_pods(target, &parts.loads.all, now);
+        find_unsettled(parts.sim, parts.metrics, all, settled.pods, room);
     } else {
         room.newest = None;
         room.pods.clear();
@@ -418,8 +426,8 @@ fn look_at_pods(
         room.pods.extend(of_others);
     }
     room.views.clear();
-    let times = &context.autoscalers.all[index as usize].times;
-    room.views.extend(room.pods.iter().map(|&pod| pod_view(context, times, pod)));
+    let times = &parts.autoscalers.all[index as usize].times;
+    room.views.extend(room.pods.iter().map(|&pod| pod_view(parts.sim, times, pod)));
     settled
 }
 

@@ -6,7 +6,6 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
-use super::node_autoscaler::NodeAutoscaler;
 use super::queue_loop::Queues;
 use super::sim::Sim;
 use crate::cluster::{NodeOrigin, NodePhase};
@@ -32,14 +31,13 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         load.model.advance(now);
     }
     let counts = context.world.counts();
-    let gauges = NodeAutoscaler::of(context.setup).gauges(&context.karpenter, &context.cluster_autoscaler);
     let mut sample = Sample {
         at: now,
         pods_pending: counts.pending,
         pods_starting: counts.starting,
         pods_ready: counts.ready,
-        nodes_eligible: gauges.eligible,
-        nodes_unneeded: gauges.unneeded,
+        nodes_eligible: context.karpenter.eligible(),
+        nodes_unneeded: context.cluster_autoscaler.unneeded(),
         ..Sample::default()
     };
     for id in context.world.live_nodes().to_vec() {

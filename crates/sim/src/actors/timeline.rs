@@ -6,8 +6,8 @@ use super::pod_trace::TraceLoop;
 use super::sim::Sim;
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 use super::{
-    control_plane, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, namespaces, node_autoscaler,
-    node_groups, queue_loop, replica_loop, usage_loop, volumes, workload_controllers,
+    control_plane, deletion, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, namespaces,
+    node_autoscaler, node_groups, queue_loop, replica_loop, usage_loop, volumes, workload_controllers,
 };
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
@@ -32,24 +32,8 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
     let Some(step) = setup.timeline.get(step as usize) else { return };
     match &step.action {
         Action::TakeUp => initial::take_up(context, now),
-        Action::Deploy(deployment) => deployments::apply(
-            &mut context.sim,
-            &mut context.controllers,
-            &mut context.loads,
-            &mut context.queues,
-            &mut context.usages,
-            now,
-            deployment,
-        ),
-        Action::DeployStateful(set) => stateful_sets::apply(
-            &mut context.sim,
-            &mut context.controllers,
-            &mut context.loads,
-            &mut context.queues,
-            &mut context.usages,
-            now,
-            set,
-        ),
+        Action::Deploy(deployment) => deployments::apply(&mut context.sim, &mut context.controllers, now, deployment),
+        Action::DeployStateful(set) => stateful_sets::apply(&mut context.sim, &mut context.controllers, now, set),
         Action::RunJob(job) => jobs::apply_job(&mut context.sim, &mut context.controllers, now, job),
         Action::RunCronJob(cron) => jobs::apply_cron_job(&mut context.sim, &mut context.controllers, now, cron),
         Action::RunPod(pod) => bare_pods::apply(&mut context.sim, now, pod.name, &pod.spec),
@@ -90,7 +74,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
             kubectl::drain::begin(&mut context.sim, &mut context.drains, now, nodes, options);
         }
         Action::Delete { kind, namespace, which } => {
-            kubectl::delete::delete(context, now, *kind, *namespace, which);
+            deletion::delete(context, now, *kind, *namespace, which);
         }
         Action::UpgradeControlPlane(release) => control_plane::upgrade(&mut context.sim, now, *release),
         Action::Autoscale(autoscaler) => {

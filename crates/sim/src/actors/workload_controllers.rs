@@ -20,11 +20,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::event::{WorkloadEvent, class};
-use super::job_loop::ScaledJobs;
 use super::kubelet;
 use super::news::News;
-use super::pod_trace::TraceLoop;
-use super::queue_loop::Queues;
 use super::quotas::Quotas;
 use super::setup::Setup;
 use super::sim::{Jitter, Sim};
@@ -215,24 +212,6 @@ pub(super) fn delete(
     let reason = format!("its {kind} was deleted");
     for pod in sim.world.workload(workload).pods.clone() {
         kubelet::delete(sim, now, pod, false, &reason);
-    }
-}
-
-/// A pod's containers run: some controllers' pods end by themselves.
-pub(super) fn pod_started(
-    sim: &mut Sim<'_>,
-    pod_trace: &mut TraceLoop,
-    controllers: &mut Controllers,
-    jobs: &mut ScaledJobs<'_>,
-    queues: &mut Queues,
-    now: SimTime,
-    pod: PodId,
-) {
-    match sim.world.workload(sim.world.pod(pod).workload).kind {
-        WorkloadKind::ScaledJob => jobs.pod_started(sim, queues, now, pod),
-        WorkloadKind::Job | WorkloadKind::CronJob => controllers.job_pod_started(sim, pod),
-        WorkloadKind::Pods => pod_trace.pod_started(sim, pod),
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
     }
 }
 

@@ -1,7 +1,6 @@
 //! Karpenter's launches in the simulated EC2: how long a call takes, what it is answered, and what becomes of the instance.
 
-use super::{tell, wake};
-use crate::actors::context::Context;
+use super::{Running, tell, wake};
 use crate::actors::news::News;
 use crate::actors::node_life;
 use crate::actors::node_templates::NodeTemplates;
@@ -20,27 +19,27 @@ use nodecast_karpenter::machine::{
 use nodecast_karpenter::selection::LaunchRequest;
 
 /// A launch begins: its answer comes later.
-pub(super) fn begin(context: &mut Context<'_>, claim: NodeId, begins: SimTime, called: SimTime) {
-    let call = context.ec2.next_fleet_call_time(begins);
-    wake(context, called + call, Timer::Launch(claim));
+pub(super) fn begin(parts: &mut Running<'_, '_>, claim: NodeId, begins: SimTime, called: SimTime) {
+    let call = parts.sim.ec2.next_fleet_call_time(begins);
+    wake(parts, called + call, Timer::Launch(claim));
 }
 
 /// EC2 answers a request.
-pub(super) fn create_fleet(context: &mut Context<'_>, now: SimTime, node: NodeId, call: &FleetCall) {
-    node_life::count_addresses(context);
+pub(super) fn create_fleet(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId, call: &FleetCall) {
+    node_life::count_addresses(parts.sim);
     let FleetCall { request, volumes, uses_open_reservations } = call;
     let reply = if request.capacity_type == well_known::RESERVED {
         let ids: Vec<Symbol> = request.overrides.iter().filter_map(|wanted| wanted.reservation).collect();
-        context.cloud().launch_reserved(&ids, node, volumes, now)
+        parts.sim.cloud().launch_reserved(&ids, node, volumes, now)
     } else {
         let how = if *uses_open_reservations { ReservationUse::Open } else { ReservationUse::None };
-        context.cloud().create_fleet_using(&fleet_request(request), how, &[node], volumes, now)
+        parts.sim.cloud().create_fleet_using(&fleet_request(request), how, &[node], volumes, now)
     };
-    let answer = reply.map(|reply| answer(&context.sim, &reply)).map_err(|error| CallRefused {
+    let answer = reply.map(|reply| answer(parts.sim, &reply)).map_err(|error| CallRefused {
         throttled: matches!(error, CallError::Throttled(_)),
         message: error.to_string(),
     });
-    tell(context, now, Input::LaunchAnswered(node, answer.as_ref().map_err(Clone::clone)));
+    tell(parts, now, Input::LaunchAnswered(node, answer.as_ref().map_err(Clone::clone)));
 }
 
 fn answer(sim: &Sim<'_>, reply: &FleetReply) -> LaunchAnswer {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::actors::context::Context;
+use super::Syncing;
 use crate::actors::load_loop::Loads;
 use crate::actors::metrics_server::MetricsServer;
 use crate::actors::sim::Sim;
@@ -73,41 +73,41 @@ impl Read {
 /// Reads every metric, those of each pod in the order of `pods`. At zero replicas the controller asks for nothing unless it
 /// scales from there.
 pub(super) fn read_metrics(
-    context: &mut Context<'_>,
+    parts: &mut Syncing<'_, '_>,
     index: u32,
     view: &HpaView<'_>,
     pods: &[PodId],
     room: &mut Reading,
 ) -> SmallVec<[Read; 1]> {
-    if view.spec_replicas == 0 && !context.autoscalers.wakes(&context.sim, index) {
+    if view.spec_replicas == 0 && !parts.autoscalers.wakes(parts.sim, index) {
         return SmallVec::new();
     }
-    let metrics = effective_metrics(context.autoscalers.all[index as usize].spec).len();
-    (0..metrics).map(|metric| read_metric(context, view.now, index, pods, metric, room)).collect()
+    let metrics = effective_metrics(parts.autoscalers.all[index as usize].spec).len();
+    (0..metrics).map(|metric| read_metric(parts, view.now, index, pods, metric, room)).collect()
 }
 
 /// Reads the metric at `position`.
 fn read_metric(
-    context: &mut Context<'_>,
+    parts: &mut Syncing<'_, '_>,
     now: SimTime,
     index: u32,
     pods: &[PodId],
     position: usize,
     room: &mut Reading,
 ) -> Read {
-    let (spec, owner) = (context.autoscalers.all[index as usize].spec, context.autoscalers.all[index as usize].owner);
+    let (spec, owner) = (parts.autoscalers.all[index as usize].spec, parts.autoscalers.all[index as usize].owner);
     let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
     let source = &effective_metrics(spec)[position].source;
     match source {
-        MetricSource::Resource { name } => read_resource(context, now, index, (target, pods), (*name, None), room),
+        MetricSource::Resource { name } => read_resource(parts, now, index, (target, pods), (*name, None), room),
         MetricSource::ContainerResource { name, container } => {
-            read_resource(context, now, index, (target, pods), (*name, Some(container.as_str())), room)
+            read_resource(parts, now, index, (target, pods), (*name, Some(container.as_str())), room)
         }
         MetricSource::External { .. } if owner.is_some() => {
-            match context.scaled_objects.external_metric(
-                &mut context.sim,
-                &context.prometheus,
-                &mut context.queues,
+            match parts.scaled_objects.external_metric(
+                parts.sim,
+                parts.prometheus,
+                parts.queues,
                 now,
                 owner.unwrap_or_default(),
                 position,
@@ -117,14 +117,14 @@ fn read_metric(
             }
         }
         MetricSource::External { metric, selector } => {
-            match context.prometheus.adapted(&context.sim, now, (*metric, selector.as_ref())) {
+            match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => series(elements.iter().map(|own| own.value).collect()),
                 Some(Err(why)) => Read::Failed(why),
-                None => stated(context, now, spec.namespace, source),
+                None => stated(parts.sim, now, spec.namespace, source),
             }
         }
         MetricSource::Object { metric, selector, object } => {
-            match context.prometheus.adapted(&context.sim, now, (*metric, selector.as_ref())) {
+            match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => {
                     let kind = Symbol::new(&object.kind.as_str().to_ascii_lowercase());
                     let own = |element: &&Element| {
@@ -133,12 +133,12 @@ fn read_metric(
                     series(elements.iter().filter(own).map(|own| own.value).collect())
                 }
                 Some(Err(why)) => Read::Failed(why),
-                None => stated(context, now, spec.namespace, source),
+                None => stated(parts.sim, now, spec.namespace, source),
             }
         }
         MetricSource::Pods { metric, selector } => {
-            match context.prometheus.adapted(&context.sim, now, (*metric, selector.as_ref())) {
-                Some(Ok(elements)) => of_pods(context, now, spec.namespace, pods, &elements),
+            match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
+                Some(Ok(elements)) => of_pods(parts.sim, now, spec.namespace, pods, &elements),
                 Some(Err(why)) => Read::Failed(why),
                 None => Read::Failed(NO_PIPELINE.to_owned()),
             }
@@ -204,53 +204,44 @@ fn stated_of<'s>(sim: &Sim<'s>, subject: &ExternalSubject) -> Option<&'s Externa
 /// A resource of each pod, or of one container of each: from metrics-server, or as the scenario states it for the workload that made
 /// the pod. `target` is the one that is scaled. The samples are put where `room` has them.
 fn read_resource(
-    context: &Context<'_>,
+    parts: &Syncing<'_, '_>,
     now: SimTime,
     index: u32,
     (target, pods): (ObjectName, &[PodId]),
     (name, container): (ResourceName, Option<&str>),
     room: &mut Reading,
 ) -> Read {
-    let stated = |workload| stated_of(context, &ExternalSubject::Resource { workload, resource: name });
+    let stated = |workload| stated_of(parts.sim, &ExternalSubject::Resource { workload, resource: name });
     let of_target = stated(target).map(|stated| stated.at(now));
     if of_target == Some(None) {
         return Read::Failed(FAILS.to_owned());
     }
     let is_memory = name == ResourceName::MEMORY;
-    let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
+    let has_memory = || pods.iter().any(|&pod| parts.metrics.memory_sample(pod, now).is_some());
     if of_target.is_none() && name != ResourceName::CPU && !(is_memory && has_memory()) {
-        let workload = context.workload_named(target).filter(|_| is_memory);
-        let served =
-            workload.is_some_and(|workload| usage_loop::states_memory(&context.loads, &context.usages, workload));
+        let workload = parts.sim.workload_named(target).filter(|_| is_memory);
+        let served = workload.is_some_and(|workload| usage_loop::states_memory(parts.loads, parts.usages, workload));
         return Read::Failed(if served { NO_READING } else { NO_PIPELINE }.to_owned());
     }
     let mut samples = std::mem::take(&mut room.samples);
     samples.clear();
-    let times = &context.autoscalers.all[index as usize].times;
+    let times = &parts.autoscalers.all[index as usize].times;
     let sample = |&pod: &PodId| {
-        let state = context.world.pod(pod);
+        let state = parts.sim.world.pod(pod);
         let request = room.request(&state.spec, (name, container));
-        let maker = context.world.workload(state.workload).name;
+        let maker = parts.sim.world.workload(state.workload).name;
         let percent = if maker == target { of_target } else { stated(maker).map(|stated| stated.at(now)) };
         let sample = match percent {
             _ if state.phase != PodPhase::Running => None,
-            Some(percent) => {
-                stated_sample(&context.sim, &context.metrics, &context.loads, now, pod, percent.zip(request))
+            Some(percent) => stated_sample(parts.sim, parts.metrics, parts.loads, now, pod, percent.zip(request)),
+            None => {
+                metered_sample(parts.sim, parts.metrics, parts.loads, parts.usages, now, pod, (is_memory, container))
             }
-            None => metered_sample(
-                &context.sim,
-                &context.metrics,
-                &context.loads,
-                &context.usages,
-                now,
-                pod,
-                (is_memory, container),
-            ),
         };
         PodSample { sample: sample.map(|sample| times.stamped(pod, sample)), request }
     };
     samples.extend(pods.iter().map(sample));
-    of_container(context, pods, container, samples, room)
+    of_container(parts.sim, pods, container, samples, room)
 }
 
 /// What metrics-server says of a pod, or of one of its containers.

@@ -8,12 +8,10 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::super::kubelet;
 use super::super::sim::Sim;
-use super::super::{kubelet, load_loop};
 use super::{begin_workload, create_pods, is_available, pod_labels, refuse_edit, surplus, wake};
-use crate::actors::load_loop::Loads;
-use crate::actors::queue_loop::Queues;
-use crate::actors::usage_loop::Usages;
+use crate::actors::news::News;
 use crate::actors::vertical::Vertical;
 use crate::actors::volumes::Volumes;
 use crate::actors::workload_controllers::Controllers;
@@ -69,29 +67,18 @@ struct ReplicaSet {
 pub(in crate::actors) fn apply(
     sim: &mut Sim<'_>,
     controllers: &mut Controllers,
-    loads: &mut Loads,
-    queues: &mut Queues,
-    usages: &mut Usages,
     now: SimTime,
     deployment: &Deployment,
 ) {
     let known = sim.workload_named(deployment.name).filter(|id| controllers.deployments.contains_key(id));
     let workload = match known {
         Some(workload) => controllers.change_deployment(sim, now, workload, deployment),
-        None => create(sim, controllers, loads, queues, usages, now, deployment),
+        None => create(sim, controllers, now, deployment),
     };
     wake(sim, workload);
 }
 
-fn create(
-    sim: &mut Sim<'_>,
-    controllers: &mut Controllers,
-    loads: &mut Loads,
-    queues: &mut Queues,
-    usages: &mut Usages,
-    now: SimTime,
-    deployment: &Deployment,
-) -> WorkloadId {
+fn create(sim: &mut Sim<'_>, controllers: &mut Controllers, now: SimTime, deployment: &Deployment) -> WorkloadId {
     let (workload, template) = begin_workload(
         sim,
         controllers,
@@ -101,7 +88,7 @@ fn create(
         (&deployment.selector, &deployment.template),
         (OwnerKind::ReplicaSet, deployment.replicas.unwrap_or(1)),
     );
-    load_loop::workload_applied(sim, loads, queues, usages, workload);
+    sim.tell(News::WorkloadApplied(workload));
     let first = ReplicaSet { template, replicas: 0, created: now, annotated_replicas: 0, annotated_maximum: 0 };
     controllers.deployments.insert(
         workload,

@@ -4,13 +4,10 @@
 
 use std::collections::BTreeMap;
 
+use super::super::kubelet;
 use super::super::news::News;
 use super::super::sim::Sim;
-use super::super::{kubelet, load_loop};
 use super::{begin_workload, is_available, owned_template, pod_labels, refuse_edit, wake, wake_after};
-use crate::actors::load_loop::Loads;
-use crate::actors::queue_loop::Queues;
-use crate::actors::usage_loop::Usages;
 use crate::actors::vertical::Vertical;
 use crate::actors::volumes::Volumes;
 use crate::actors::workload_controllers::Controllers;
@@ -34,15 +31,7 @@ pub(super) struct Ordered {
 }
 
 /// A StatefulSet is applied: a new one comes to be, a known one takes over the new count and template.
-pub(in crate::actors) fn apply(
-    sim: &mut Sim<'_>,
-    controllers: &mut Controllers,
-    loads: &mut Loads,
-    queues: &mut Queues,
-    usages: &mut Usages,
-    now: SimTime,
-    set: &StatefulSet,
-) {
+pub(in crate::actors) fn apply(sim: &mut Sim<'_>, controllers: &mut Controllers, now: SimTime, set: &StatefulSet) {
     let known = sim.workload_named(set.name).filter(|id| controllers.stateful_sets.contains_key(id));
     let workload = match known {
         Some(workload) => {
@@ -54,7 +43,7 @@ pub(in crate::actors) fn apply(
             let kind = WorkloadKind::StatefulSet;
             let (workload, _) =
                 begin_workload(sim, controllers, now, set.name, kind, (&set.selector, &set.template), owner);
-            load_loop::workload_applied(sim, loads, queues, usages, workload);
+            sim.tell(News::WorkloadApplied(workload));
             let ordered = Ordered { applied: set.clone(), former: 0, rolling: false, ordinals: BTreeMap::new() };
             controllers.stateful_sets.insert(workload, ordered);
             workload

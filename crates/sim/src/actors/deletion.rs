@@ -8,7 +8,7 @@ use crate::actors::node_groups::NodeGroups;
 use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::actors::sim::Sim;
 use crate::actors::volumes::Volumes;
-use crate::actors::{job_loop, keda_loop, kubelet, node_autoscaler, workload_controllers};
+use crate::actors::{job_loop, keda_loop, kubectl, kubelet, node_autoscaler, workload_controllers};
 use crate::cluster::{Node, NodeOrigin, NodePhase, PodPhase, WorkloadKind};
 use crate::control_plane::eviction::Protections;
 use crate::domain::which::{By, ObjectKind, Which};
@@ -18,13 +18,7 @@ use crate::manifests::Manifests;
 use crate::world::record::EventKind;
 
 /// Objects are deleted.
-pub(in crate::actors) fn delete(
-    context: &mut Context<'_>,
-    now: SimTime,
-    kind: ObjectKind,
-    namespace: Symbol,
-    which: &Which,
-) {
+pub(super) fn delete(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, namespace: Symbol, which: &Which) {
     let found = match (kind, &which.by) {
         (ObjectKind::Node, _) => delete_nodes(context, now, which),
         (ObjectKind::NodeClaim, _) => delete_claims(context, now, which),
@@ -139,7 +133,7 @@ fn delete_pods(sim: &mut Sim<'_>, now: SimTime, namespace: Symbol, which: &Which
 fn delete_claims(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
     let of_pool = |origin| matches!(origin, NodeOrigin::NodePool(_));
     let there = |node: &Node| node.phase < NodePhase::Terminating && of_pool(node.origin);
-    let Some(claims) = super::chosen_or_say(context, now, which, there) else { return true };
+    let Some(claims) = kubectl::chosen_or_say(context, now, which, there) else { return true };
     for &claim in &claims {
         context.world.note_node(claim, now, EventKind::ObjectDeleted, "NodeClaim");
         node_autoscaler::delete_claim(context, now, claim);
@@ -151,7 +145,7 @@ fn delete_claims(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool
 /// instance stays.
 fn delete_nodes(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
     let there = |node: &Node| node.phase == NodePhase::Registered;
-    let Some(nodes) = super::chosen_or_say(context, now, which, there) else { return true };
+    let Some(nodes) = kubectl::chosen_or_say(context, now, which, there) else { return true };
     for &node in &nodes {
         context.world.note_node(node, now, EventKind::ObjectDeleted, "Node");
         if !node_autoscaler::delete_claim(context, now, node) {
@@ -169,7 +163,7 @@ fn unregister(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, nod
 }
 
 /// The garbage collector of pods deletes those that are bound to a node that has not been there for a while, those that have ended too.
-pub(in crate::actors) fn collect_orphans(
+pub(super) fn collect_orphans(
     sim: &mut Sim<'_>,
     scheduler: &mut SchedulerLoop,
     volumes: &mut Volumes,
