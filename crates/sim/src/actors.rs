@@ -112,6 +112,8 @@ pub fn end(context: &mut Context<'_>, now: SimTime) {
 
 /// Lets one event happen.
 pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
+    // News from outside a handler would reach their listeners at a later time than they happened.
+    debug_assert!(context.sim.outbox.is_empty(), "news were published outside a handler");
     if context.darkness.holds(&context.sim, event) {
         return;
     }
@@ -211,7 +213,7 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
         NodeEvent::LaunchAborted(node) => node_life::aborted(sim, now, node),
         NodeEvent::NodeUnreachable(node) => zone_outage::unreachable(sim, darkness, now, node),
         NodeEvent::PatienceOver(pod) => zone_outage::patience_over(sim, darkness, now, pod),
-        NodeEvent::TaintPatienceOver(pod) => taint_eviction::patience_over(sim, taint_evictions, now, pod),
+        NodeEvent::TaintPatienceOver(pod) => taint_evictions.evict(sim, now, pod),
         NodeEvent::InstanceGone(node) => node_life::gone(sim, now, node),
         NodeEvent::TerminationsSent => terminations::send(sim, terminations, now),
         NodeEvent::StatusCheckFails(node) => zone_outage::status_check_fails(sim, darkness, node),

@@ -202,12 +202,11 @@ fn iterate_at(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, at: SimTime) {
 /// The scheduler has found no node for a pod: the wait for the next iteration ends.
 pub(super) fn pod_unschedulable(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
     if flags(sim).is_some_and(|flags| flags.frequent_loops) {
-        let own = &mut *autoscaler;
-        own.signalled = true;
-        if own.is_busy {
+        autoscaler.signalled = true;
+        if autoscaler.is_busy {
             return;
         }
-        let busy_until = if own.client.is_some() { now } else { own.starts[1] + ITERATION };
+        let busy_until = if autoscaler.client.is_some() { now } else { autoscaler.starts[1] + ITERATION };
         iterate_at(sim, autoscaler, now.max(busy_until));
     }
 }
@@ -229,13 +228,12 @@ fn iterate(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>,
         // The iteration ends here; the next one asks again.
         Err(error) => sim.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}")),
     }
-    let own = &mut *autoscaler;
-    own.iterations += 1;
-    let before_last = own.starts[1];
-    own.starts = [before_last, now];
-    let at_once = own.iterations > 1 && program.continues_at_once(before_last);
-    let wait = if at_once || own.signalled { ITERATION } else { ITERATION.max(program.flags().scan_interval) };
-    own.program = Some(program);
+    autoscaler.iterations += 1;
+    let before_last = autoscaler.starts[1];
+    autoscaler.starts = [before_last, now];
+    let at_once = autoscaler.iterations > 1 && program.continues_at_once(before_last);
+    let wait = if at_once || autoscaler.signalled { ITERATION } else { ITERATION.max(program.flags().scan_interval) };
+    autoscaler.program = Some(program);
     iterate_at(sim, autoscaler, now + wait);
 }
 
@@ -249,10 +247,9 @@ fn iterate_in_time(
     speed_percent: u32,
 ) {
     let read = groups::refresh(sim, autoscaler, lists, &program, now);
-    let own = &mut *autoscaler;
-    own.iterations += 1;
-    own.starts = [own.starts[1], now];
-    own.is_busy = true;
+    autoscaler.iterations += 1;
+    autoscaler.starts = [autoscaler.starts[1], now];
+    autoscaler.is_busy = true;
     let began = match &read {
         Ok(()) => Some(observation::Seen::new(sim, autoscaler, lists, program.flags())),
         Err(error) => {
@@ -269,10 +266,9 @@ fn iterate_in_time(
     };
     let took = at_speed(took, speed_percent);
     sim.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
-    let own = &mut *autoscaler;
-    own.thought = began.map(|seen| Box::new(Thought { seen, began: now }));
-    own.fails = read.is_err();
-    own.program = Some(program);
+    autoscaler.thought = began.map(|seen| Box::new(Thought { seen, began: now }));
+    autoscaler.fails = read.is_err();
+    autoscaler.program = Some(program);
     sim.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
 }
 
@@ -286,12 +282,11 @@ fn took(
     seen: &observation::Seen,
     now: SimTime,
 ) -> (SimDuration, bool) {
-    let own = autoscaler;
-    let around = model::around(seen.node_count() as u64, seen.group_count() as u64, own.moved_pods);
+    let around = model::around(seen.node_count() as u64, seen.group_count() as u64, autoscaler.moved_pods);
     if !seen.has_waiting_pods() {
         return (around, false);
     }
-    let mut calls = groups::Trial::new(&own.groups);
+    let mut calls = groups::Trial::new(&autoscaler.groups);
     let (estimates, cut) = program.time_of_estimates(&seen.observation(now), &mut calls, &mut |_| 0);
     (around + estimates, cut)
 }
@@ -326,11 +321,10 @@ fn conclude_thought(
 
 /// An iteration is over: plans the next one. The interval counts from now.
 fn plan_next(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
-    let own = &mut *autoscaler;
-    own.is_busy = false;
-    let Some(program) = &own.program else { return };
-    let at_once = own.iterations > 1 && program.continues_at_once(own.starts[0]);
-    let wait = if at_once || own.signalled { SimDuration::ZERO } else { program.flags().scan_interval };
+    autoscaler.is_busy = false;
+    let Some(program) = &autoscaler.program else { return };
+    let at_once = autoscaler.iterations > 1 && program.continues_at_once(autoscaler.starts[0]);
+    let wait = if at_once || autoscaler.signalled { SimDuration::ZERO } else { program.flags().scan_interval };
     iterate_at(sim, autoscaler, now + wait);
 }
 
@@ -411,9 +405,8 @@ fn carry_out(
 
 /// The soft taint of a node comes or goes, unless the node is on its way out.
 fn set_soft_taint(sim: &mut Sim<'_>, autoscaler: &AutoscalerLoop, node: NodeId, comes: bool) {
-    let own = autoscaler;
-    let goes = comes && own.removals.contains_key(&node);
-    if goes || own.client.is_some() && sim.world.node(node).phase >= NodePhase::Terminating {
+    let goes = comes && autoscaler.removals.contains_key(&node);
+    if goes || autoscaler.client.is_some() && sim.world.node(node).phase >= NodePhase::Terminating {
         return;
     }
     if comes {

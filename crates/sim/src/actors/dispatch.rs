@@ -12,7 +12,7 @@ use super::node_autoscaler::{instance_gone, observe};
 use super::sim::Sim;
 use super::workload_controllers::daemon_sets;
 use super::{
-    fargate, job_loop, kubelet, metrics_server, node_groups, node_life, pod_gc, scheduler_loop, taint_eviction,
+    fargate, job_loop, kubelet, metrics_server, node_groups, node_life, pod_gc, scheduler_loop,
     workload_controllers,
 };
 use crate::domain::{PodId, SimTime, WorkloadId};
@@ -69,7 +69,7 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
             let placed = scheduler.placed(pod);
             volumes.pod_bound(sim, now, pod, node);
             kubelet::take_up(sim, images, volumes, now, pod);
-            taint_eviction::pod_bound(sim, taint_evictions, now, pod, node);
+            taint_evictions.pod_bound(sim, now, pod, node);
             scheduler.pod_placed(sim, now, placed);
         }
         News::PodStarted(pod) => {
@@ -168,7 +168,7 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
         News::NodeRelabelled(node) => {
             scheduler.node_changed(sim, volumes, now, node);
             daemon_sets::node_relabelled(sim, controllers, vertical, now, node);
-            taint_eviction::node_changed(sim, taint_evictions, now, node);
+            taint_evictions.node_changed(sim, now, node);
         }
         News::NodeGone(node) => {
             darkness.forget(node);

@@ -20,7 +20,7 @@ use super::sim::{Machine, Sim};
 use super::workload_controllers::Controllers;
 use super::workload_controllers::job_state::FoundJobPod;
 use super::workload_controllers::{bare_pods, daemon_sets};
-use super::{fargate, kubelet, names, node_life, pod_trace, taint_eviction};
+use super::{fargate, kubelet, names, node_life, pod_trace};
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
 use crate::domain::node::NodeObject;
@@ -100,7 +100,7 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
         settle(context, now);
         let added = own.found.node.tainted.iter().map(|&(key, at)| (key, initial.instant(Some(at))));
         let added: Vec<_> = added.collect();
-        taint_eviction::node_found(&mut context.sim, &mut context.taint_evictions, now, node, &added);
+        context.taint_evictions.node_found(&mut context.sim, now, node, &added);
         if !own.found.node.ready {
             context.darkness.node_found(&mut context.sim, now, node, &added);
         }

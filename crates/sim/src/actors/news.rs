@@ -112,6 +112,11 @@ impl Outbox {
         self.fresh.push(news);
     }
 
+    /// Whether all news have been taken.
+    pub(super) fn is_empty(&self) -> bool {
+        self.fresh.is_empty() && self.waiting.is_empty()
+    }
+
     /// Takes the next news.
     pub(super) fn take(&mut self) -> Option<News> {
         self.waiting.extend(self.fresh.drain(..).rev());

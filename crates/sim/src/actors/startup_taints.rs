@@ -18,7 +18,6 @@ use super::event::{NodeEvent, class};
 use super::news::News;
 use super::setup::Setup;
 use super::sim::Sim;
-use super::taint_eviction;
 use super::taint_eviction::TaintEvictions;
 use super::volumes::{DRIVER_REGISTERS, EBS_DAEMON_SET};
 use crate::cluster::{NodeOrigin, NodePhase};
@@ -257,7 +256,7 @@ pub(super) fn removed(
     }
     startup_taints.removed.entry(node).or_default().extend(gone);
     sim.world.untaint_node(node, key);
-    taint_eviction::node_changed(sim, taint_evictions, now, node);
+    taint_evictions.node_changed(sim, now, node);
     sim.tell(News::NodeUntainted(node));
     if sim.world.node(node).ready && !startup_taints.awaits(node) {
         sim.tell(News::NodeUsable(node));
