@@ -12,7 +12,7 @@ use super::node_autoscaler::{instance_gone, observe};
 use super::sim::Sim;
 use super::workload_controllers::daemon_sets;
 use super::{
-    fargate, job_loop, kubelet, metrics_server, node_groups, node_life, pod_gc, scheduler_loop,
+    fargate, job_loop, kubelet, metrics_server, node_groups, node_life, pod_gc, restarts, scheduler_loop,
     workload_controllers,
 };
 use crate::domain::{PodId, SimTime, WorkloadId};
@@ -39,6 +39,7 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
         images,
         pod_trace,
         cpu_shares,
+        back_offs,
         controllers,
         metrics,
         jobs,
@@ -114,7 +115,10 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
             scheduler.pod_resized(sim, volumes, now, pod);
             replicas_changed(context, now, workload);
         }
-        News::PodRestarted(pod) => metrics.container_restarted(pod),
+        News::PodRestarted(pod) => {
+            metrics.container_restarted(pod);
+            restarts::containers_end(sim, back_offs, now, pod);
+        }
         News::PodPlaced(pod, node) => scheduler_loop::bound_elsewhere(sim, scheduler, now, pod, node),
         News::PodFinished(pod) => {
             fargate.pod_finished(pod);
