@@ -228,18 +228,14 @@ fn no_file_outgrows_a_sitting() {
 
 /// Imports inside `actors` that close a circle, with the reason why each is there. Without them there is none.
 ///
-/// What becomes of pods and nodes is handed over and told by `dispatch`, which closes none. A component that another one's function needs is a
-/// parameter, so that its type is imported.
+/// News of pods and nodes go through the outbox of `Sim` to `dispatch`, which no component imports. A component that another one's function needs
+/// is a parameter, so that its type is imported.
 const UPWARD: &[(&str, &str, &str)] = &[
     ("cpu_shares", "credits", "what pods want is charged to the node's credits, and without credits it has less CPU"),
+    ("keda_loop", "replica_loop", "KEDA makes a HorizontalPodAutoscaler for each of its objects"),
     ("kubelet", "probes", "the kubelet starts the probes that kill containers"),
     ("load_loop", "cpu_shares", "what a load wants changes what loads on the same node get"),
-    (
-        "node_life",
-        "node_autoscaler",
-        "the node autoscaler is asked whether it notices by itself that an instance is gone",
-    ),
-    ("pod_trace", "workload_controllers", "a trace makes pods that nothing controls, and is told when they are gone"),
+    ("node_life", "node_groups", "a group replaces its Spot instance at risk once the new node is Ready"),
     (
         "queue_loop",
         "metrics_server",
@@ -250,7 +246,8 @@ const UPWARD: &[(&str, &str, &str)] = &[
         "metrics_server",
         "metrics-server gets the CPU that the scenario states, and reads the memory with a pod",
     ),
-    ("workload_controllers", "job_loop", "Jobs that KEDA makes are told of their pods"),
+    ("vertical", "workload_controllers", "quotas of namespaces bound resizes as they bound new pods"),
+    ("zone_outage", "node_groups", "a group's health check asks whether a node is dark, and an outage sets its date"),
 ];
 
 #[test]
@@ -268,7 +265,7 @@ fn no_room_and_no_folder_is_most_of_the_house() {
     assert!(large.is_empty(), "{}\n{}", large.join("\n"), house.text());
 }
 
-/// What imports what in `actors`, without `context`, which holds the memory of every actor, and which every actor is handed.
+/// What imports what in `actors`, without `context`, which holds the memory of every actor.
 fn imports_of_actors(house: &House) -> Imports {
     let mut imports = Imports::new();
     for (name, part) in house.parts("actors").into_iter().filter(|(name, _)| name != "context") {

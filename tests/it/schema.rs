@@ -242,7 +242,7 @@ fn listed(words: &[&str]) -> String {
 }
 
 /// Keys that have to be there in some circumstances, which their description says.
-const SOMETIMES_REQUIRED: [(&str, &str); 18] = [
+const SOMETIMES_REQUIRED: [(&str, &str); 20] = [
     ("a capacity reservation", "until"),
     ("a load", "service"),
     ("a node group", "instanceType"),

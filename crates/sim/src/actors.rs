@@ -1,18 +1,20 @@
 //! The event handlers: each collects a view, calls a decision and applies its plan through the world.
 //!
-//! A handler is a function of (context, now, event). It reads the [`World`](crate::world::World), asks a deciding crate what to
-//! do, and changes the world through named operations, giving the reason that the decision gave. What it wants done later
-//! it puts on the event queue.
+//! A handler is a function of the shared state, the components that it changes, the time, and the event. It reads the
+//! [`World`](crate::world::World), asks a deciding crate what to do, and changes the world through named operations with the reason of the
+//! decision. It puts later work on the event queue, and publishes changes that other components listen to.
 //!
 //! What must not live here: arithmetic that a real controller could use (the deciding crates), and the reading of files
 //! (`scenario`).
 
+mod budgets;
 mod cluster_autoscaler;
 mod context;
 mod control_plane;
 mod cpu_shares;
 mod cpu_use;
 mod credits;
+mod deletion;
 mod dispatch;
 mod drift;
 mod event;
@@ -50,7 +52,6 @@ mod restarts;
 mod sampler;
 mod scheduler_loop;
 mod setup;
-mod sight;
 mod sim;
 pub mod startup_taints;
 mod taint_eviction;
@@ -81,17 +82,26 @@ pub use vertical::{StatedUse, container_states, namespace_limits, respecified};
 pub(crate) use volumes::EBS_DAEMON_SET;
 
 use crate::domain::SimTime;
+use crate::domain::{PodId, WorkloadId};
+use crate::world::record::WorkloadKind;
 use node_autoscaler::NodeAutoscaler;
+use workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 
 /// Puts everything that happens at the start on the queue: node groups, the timeline, samples.
 pub fn begin(context: &mut Context<'_>) {
     context.volumes.begin(&context.sim);
-    node_groups::begin(context);
-    timeline::begin(context);
+    node_groups::begin(
+        &mut context.sim,
+        &mut context.startup_taints,
+        &mut context.node_groups,
+        &context.node_templates,
+    );
+    timeline::begin(&mut context.sim, &mut context.pod_trace);
     interruption::begin(context);
     NodeAutoscaler::of(context.setup).begin(context);
     prometheus::begin(context);
     sampler::begin(context);
+    dispatch::settle(context, SimTime::ZERO);
 }
 
 /// The run is over: what was counted on the way is written down.
@@ -102,9 +112,17 @@ pub fn end(context: &mut Context<'_>, now: SimTime) {
 
 /// Lets one event happen.
 pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
+    // News from outside a handler would reach their listeners at a later time than they happened.
+    debug_assert!(context.sim.outbox.is_empty(), "news were published outside a handler");
     if context.darkness.holds(&context.sim, event) {
         return;
     }
+    react(context, now, event);
+    dispatch::settle(context, now);
+}
+
+fn react(context: &mut Context<'_>, now: SimTime, event: Event) {
+    let Context { sim, images, metrics, loads, usages, vertical, volumes, drains, fargate, .. } = context;
     match event {
         Event::TimelineStep(step) => timeline::happen(context, now, step),
         Event::Workloads(event) => workloads_event(context, now, event),
@@ -116,135 +134,185 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::Replicas(event) => replicas_event(context, now, event),
         Event::Group(event) => group_event(context, now, event),
         Event::Cloud(event) => cloud_event(context, now, event),
-        Event::VolumeDetached(attachment) => volumes::detached(context, now, attachment),
+        Event::VolumeDetached(attachment) => kubelet::volume_detached(sim, images, volumes, now, attachment),
         Event::NodeAutoscaler(event) => node_autoscaler::handle(context, now, event),
         Event::Sample => sampler::sample(context, now),
-        Event::Fargate(event) => fargate::handle(context, now, event),
-        Event::DrainLook(drain) => kubectl::drain::look(context, now, drain),
+        Event::Fargate(event) => fargate::handle(sim, fargate, now, event),
+        Event::DrainLook(drain) => kubectl::drain::look(sim, drains, now, drain),
         Event::Vertical(VerticalEvent::Recommend) => {
-            let Context { sim, vertical, loads, metrics, usages, .. } = context;
             vertical.recommend(sim, loads, metrics, usages, now);
         }
-        Event::Vertical(VerticalEvent::Update) => vertical::update(context, now),
+        Event::Vertical(VerticalEvent::Update) => vertical::update(&mut context.resizing(), now),
     }
 }
 
 fn workloads_event(context: &mut Context<'_>, now: SimTime, event: WorkloadEvent) {
+    let Context { sim, pod_trace, controllers, vertical, .. } = context;
     match event {
-        WorkloadEvent::Reconcile(workload) => workload_controllers::reconcile(context, now, workload),
-        WorkloadEvent::DaemonGone(pod) => workload_controllers::daemon_sets::come_back(context, now, pod),
-        WorkloadEvent::JobPodDone(pod) => workload_controllers::pod_done(context, now, pod),
-        WorkloadEvent::ReplicaSetSync(slot) => workload_controllers::replica_sets::proceed(context, now, slot),
+        WorkloadEvent::Reconcile(workload) => reconcile(context, now, workload),
+        WorkloadEvent::DaemonGone(pod) => {
+            workload_controllers::daemon_sets::come_back(sim, controllers, vertical, now, pod)
+        }
+        WorkloadEvent::JobPodDone(pod) => job_pod_done(context, now, pod),
+        WorkloadEvent::ReplicaSetSync(slot) => {
+            workload_controllers::replica_sets::proceed(sim, controllers, vertical, now, slot)
+        }
         WorkloadEvent::DaemonDue(workload, node) => {
-            workload_controllers::daemon_sets::due(context, now, workload, node)
+            workload_controllers::daemon_sets::due(sim, controllers, vertical, now, workload, node)
         }
-        WorkloadEvent::TraceStep => pod_trace::step(context, now),
-        WorkloadEvent::TracePodEnds(pod) => pod_trace::pod_ends(context, now, pod),
-        WorkloadEvent::TraceAgain => pod_trace::make_again(context, now),
-        WorkloadEvent::JobExpires(workload) => {
-            context.controllers.expire_ended(&context.sim, &mut context.volumes, now, workload)
-        }
+        WorkloadEvent::TraceStep => pod_trace::step(sim, pod_trace, now),
+        WorkloadEvent::TracePodEnds(pod) => pod_trace::pod_ends(sim, pod_trace, now, pod),
+        WorkloadEvent::TraceAgain => pod_trace::make_again(sim, pod_trace, now),
+        WorkloadEvent::JobExpires(workload) => controllers.expire_ended(sim, now, workload),
     }
 }
 
 fn scheduler_event(context: &mut Context<'_>, now: SimTime, event: SchedulerEvent) {
+    let Context { sim, scheduler, volumes, .. } = context;
     match event {
-        SchedulerEvent::ScheduleNext => scheduler_loop::schedule_next(context, now),
-        SchedulerEvent::FlushUnschedulable => context.scheduler.flush(&mut context.sim, now),
-        SchedulerEvent::SchedulerCall(pod) => scheduler_loop::call_has_its_turn(context, now, pod),
+        SchedulerEvent::ScheduleNext => scheduler_loop::schedule_next(sim, scheduler, volumes, now),
+        SchedulerEvent::FlushUnschedulable => scheduler.flush(sim, now),
+        SchedulerEvent::SchedulerCall(pod) => scheduler_loop::call_has_its_turn(sim, scheduler, now, pod),
     }
 }
 
 fn kubelet_event(context: &mut Context<'_>, now: SimTime, event: KubeletEvent) {
+    let Context { sim, back_offs, .. } = context;
     match event {
-        KubeletEvent::PodStarted(pod) => kubelet::start(context, now, pod),
-        KubeletEvent::PodReady(pod) => kubelet::ready(context, now, pod),
-        KubeletEvent::ProbeGivesUp(pod) => probes::give_up(context, now, pod),
-        KubeletEvent::PodStopped(pod) => kubelet::stopped(context, now, pod),
-        KubeletEvent::WorkerStarts(pod) => queue_loop::worker_starts(context, now, pod),
+        KubeletEvent::PodStarted(pod) => kubelet::start(sim, now, pod),
+        KubeletEvent::PodReady(pod) => kubelet::ready(sim, now, pod),
+        KubeletEvent::ProbeGivesUp(pod) => probes::give_up(sim, back_offs, now, pod),
+        KubeletEvent::PodStopped(pod) => kubelet::stopped(sim, now, pod),
+        KubeletEvent::WorkerStarts(pod) => worker_starts(context, now, pod),
     }
 }
 
 fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
+    let Context {
+        sim,
+        scheduler,
+        cpu_shares,
+        loads,
+        darkness,
+        taint_evictions,
+        startup_taints,
+        node_groups,
+        terminations,
+        volumes,
+        node_templates,
+        ..
+    } = context;
     match event {
         NodeEvent::InstanceRunning(node) => node_life::running(context, now, node),
-        NodeEvent::NodeRegistered(node) => node_life::registered(context, now, node),
-        NodeEvent::NodeReady(node) => node_life::ready(context, now, node),
-        NodeEvent::DriverRegistered(node) => volumes::driver_registered(context, now, node),
-        NodeEvent::StartupTaintRemoved(node, key) => startup_taints::removed(context, now, node, key),
-        NodeEvent::LaunchAborted(node) => node_life::aborted(context, now, node),
-        NodeEvent::NodeUnreachable(node) => zone_outage::unreachable(context, now, node),
-        NodeEvent::PatienceOver(pod) => zone_outage::patience_over(context, now, pod),
-        NodeEvent::TaintPatienceOver(pod) => taint_eviction::patience_over(context, now, pod),
-        NodeEvent::InstanceGone(node) => node_life::gone(context, now, node),
-        NodeEvent::TerminationsSent => terminations::send(context, now),
-        NodeEvent::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),
-        NodeEvent::CreditsSpent(node) => context.cpu_shares.spent(&mut context.sim, &mut context.loads, now, node),
-        NodeEvent::OrphansCollected(node) => kubectl::delete::collect_orphans(context, now, node),
+        NodeEvent::NodeRegistered(node) => node_life::registered(sim, startup_taints, node_templates, now, node),
+        NodeEvent::NodeReady(node) => node_life::ready(sim, startup_taints, node_groups, now, node),
+        NodeEvent::DriverRegistered(node) => volumes::driver_registered(sim, volumes, node),
+        NodeEvent::StartupTaintRemoved(node, key) => {
+            startup_taints::removed(sim, taint_evictions, startup_taints, now, node, key)
+        }
+        NodeEvent::LaunchAborted(node) => node_life::aborted(sim, now, node),
+        NodeEvent::NodeUnreachable(node) => zone_outage::unreachable(sim, darkness, now, node),
+        NodeEvent::PatienceOver(pod) => zone_outage::patience_over(sim, darkness, now, pod),
+        NodeEvent::TaintPatienceOver(pod) => taint_evictions.evict(sim, now, pod),
+        NodeEvent::InstanceGone(node) => node_life::gone(sim, now, node),
+        NodeEvent::TerminationsSent => terminations::send(sim, terminations, now),
+        NodeEvent::StatusCheckFails(node) => zone_outage::status_check_fails(sim, darkness, node),
+        NodeEvent::CreditsSpent(node) => cpu_shares.spent(sim, loads, now, node),
+        NodeEvent::OrphansCollected(node) => deletion::collect_orphans(sim, scheduler, volumes, now, node),
     }
 }
 
 fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
+    let Context { sim, cpu_shares, back_offs, metrics, loads, queues, usages, vertical, .. } = context;
     match event {
-        LoadEvent::LoadStep(load, step) => {
-            context.loads.step(&mut context.sim, &mut context.cpu_shares, now, load, step)
-        }
-        LoadEvent::LoadShift(load) => context.loads.shift(&mut context.sim, &mut context.cpu_shares, now, load),
+        LoadEvent::LoadStep(load, step) => loads.step(sim, cpu_shares, now, load, step),
+        LoadEvent::LoadShift(load) => loads.shift(sim, cpu_shares, now, load),
         LoadEvent::MemoryCheck(load) => memory_limits::check(context, now, load),
-        LoadEvent::QueueStep(queue, step) => {
-            context.queues.step(&mut context.sim, &mut context.metrics, now, queue, step)
-        }
-        LoadEvent::QueueShift(queue) => context.queues.shift(&mut context.sim, &mut context.metrics, now, queue),
-        LoadEvent::CpuUsageStep(usage, step) => {
-            context.usages.cpu_step(&mut context.sim, &mut context.metrics, now, usage, step)
-        }
-        LoadEvent::MemoryUsageStep(usage, step) => context.usages.memory_step(&mut context.sim, usage, step),
-        LoadEvent::MemoryLook(pod) => memory_limits::look(context, now, pod),
-        LoadEvent::NodeMemoryLook(node) => node_pressure::look(context, now, node),
+        LoadEvent::QueueStep(queue, step) => queues.step(sim, metrics, now, queue, step),
+        LoadEvent::QueueShift(queue) => queues.shift(sim, metrics, now, queue),
+        LoadEvent::CpuUsageStep(usage, step) => usages.cpu_step(sim, metrics, now, usage, step),
+        LoadEvent::MemoryUsageStep(usage, step) => usages.memory_step(sim, usage, step),
+        LoadEvent::MemoryLook(pod) => memory_limits::look(sim, back_offs, usages, vertical, now, pod),
+        LoadEvent::NodeMemoryLook(node) => node_pressure::look(sim, metrics, loads, usages, now, node),
     }
 }
 
 fn metrics_event(context: &mut Context<'_>, now: SimTime, event: MetricsEvent) {
+    let Context { sim, metrics, loads, usages, prometheus, .. } = context;
     match event {
-        MetricsEvent::MetricsTick(node) => {
-            context.metrics.tick(&mut context.sim, &mut context.loads, &context.usages, now, node)
-        }
-        MetricsEvent::Scrape(series) => context.prometheus.scrape(&mut context.sim, &mut context.loads, now, series),
+        MetricsEvent::MetricsTick(node) => metrics.tick(sim, loads, usages, now, node),
+        MetricsEvent::Scrape(series) => prometheus.scrape(sim, loads, now, series),
     }
 }
 
 fn replicas_event(context: &mut Context<'_>, now: SimTime, event: ReplicaEvent) {
+    let Context { sim, scaled_objects, jobs, queues, prometheus, .. } = context;
     match event {
-        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::due(context, now, autoscaler),
-        ReplicaEvent::ReplicaMetrics(autoscaler) => replica_loop::sync(context, now, autoscaler),
-        ReplicaEvent::KedaPoll(object) => {
-            context.scaled_objects.poll(&mut context.sim, &context.prometheus, &mut context.queues, now, object)
-        }
-        ReplicaEvent::JobPoll(object) => job_loop::poll(context, now, object),
+        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::due(&mut context.syncing(), now, autoscaler),
+        ReplicaEvent::ReplicaMetrics(autoscaler) => replica_loop::sync(&mut context.syncing(), now, autoscaler),
+        ReplicaEvent::KedaPoll(object) => scaled_objects.poll(sim, prometheus, queues, now, object),
+        ReplicaEvent::JobPoll(object) => job_loop::poll(sim, jobs, queues, prometheus, now, object),
     }
 }
 
 fn group_event(context: &mut Context<'_>, now: SimTime, event: GroupEvent) {
+    let Context { sim, darkness, node_groups, node_templates, .. } = context;
     match event {
-        GroupEvent::GroupActs(group) => node_groups::acts(context, now, group),
-        GroupEvent::GroupInService(node) => context.node_groups.in_service(&mut context.sim, now, node),
-        GroupEvent::GroupNoticesLoss(node) => context.node_groups.notices_loss(&mut context.sim, now, node),
-        GroupEvent::GroupStatusCheck(node) => node_groups::status_check(context, now, node),
-        GroupEvent::GroupDrainPoll(node) => node_groups::drain_poll(context, now, node),
+        GroupEvent::GroupActs(group) => node_groups::acts(sim, node_groups, node_templates, now, group),
+        GroupEvent::GroupInService(node) => node_groups.in_service(sim, now, node),
+        GroupEvent::GroupNoticesLoss(node) => node_groups.notices_loss(sim, now, node),
+        GroupEvent::GroupStatusCheck(node) => node_groups::status_check(sim, darkness, node_groups, now, node),
+        GroupEvent::GroupDrainPoll(node) => node_groups::drain_poll(sim, node_groups, now, node),
     }
 }
 
 fn cloud_event(context: &mut Context<'_>, now: SimTime, event: CloudEvent) {
+    let Context { sim, interruption, darkness, node_groups, .. } = context;
     match event {
-        CloudEvent::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
-        CloudEvent::PoolReclaims(pool, number) => {
-            context.interruption.pool_reclaims(&mut context.sim, now, pool, number)
+        CloudEvent::PoolWarned(pool, number) => {
+            interruption::pool_warned(sim, interruption, node_groups, now, pool, number)
         }
-        CloudEvent::InterruptionNotice(node) => interruption::notice(context, now, node),
-        CloudEvent::InterruptionDue(node) => interruption::due(context, now, node),
-        CloudEvent::HandlerActs(node, noticed) => termination_handler::act(context, now, node, noticed),
-        CloudEvent::BlockCloses(number) => interruption::block_closes(context, now, number),
-        CloudEvent::FaultBegins(fault) => interruption::fault_begins(context, now, fault),
-        CloudEvent::FaultEnds(fault) => interruption::fault_ends(context, now, fault),
+        CloudEvent::PoolReclaims(pool, number) => interruption.pool_reclaims(sim, now, pool, number),
+        CloudEvent::InterruptionNotice(node) => interruption::notice(sim, node_groups, now, node),
+        CloudEvent::InterruptionDue(node) => interruption::due(sim, now, node),
+        CloudEvent::HandlerActs(node, noticed) => termination_handler::act(sim, node_groups, now, node, noticed),
+        CloudEvent::BlockCloses(number) => interruption::block_closes(sim, now, number),
+        CloudEvent::FaultBegins(fault) => interruption::fault_begins(sim, darkness, node_groups, now, fault),
+        CloudEvent::FaultEnds(fault) => interruption::fault_ends(sim, darkness, now, fault),
+    }
+}
+
+/// A pod that ends by itself has done its work.
+fn job_pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let Context { sim, pod_trace, back_offs, controllers, jobs, queues, .. } = context;
+    match sim.world.workload(sim.world.pod(pod).workload).kind {
+        WorkloadKind::ScaledJob => job_loop::pod_done(sim, back_offs, controllers, jobs, queues, now, pod),
+        WorkloadKind::Job | WorkloadKind::CronJob => jobs::pod_done(sim, back_offs, controllers, now, pod),
+        WorkloadKind::Pods => pod_trace::pod_done(sim, pod_trace, now, pod),
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
+    }
+}
+
+/// A workload's controller makes what is missing and deletes what is too many.
+fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
+    let Context { sim, controllers, jobs, queues, vertical, volumes, .. } = context;
+    match sim.world.workload(workload).kind {
+        WorkloadKind::Deployment => deployments::reconcile(sim, controllers, vertical, now, workload),
+        WorkloadKind::StatefulSet => stateful_sets::reconcile(sim, controllers, vertical, volumes, now, workload),
+        WorkloadKind::Job | WorkloadKind::CronJob => jobs::reconcile(sim, controllers, vertical, now, workload),
+        WorkloadKind::ScaledJob => job_loop::reconcile(sim, controllers, jobs, queues, vertical, now, workload),
+        WorkloadKind::Pods => bare_pods::reconcile(sim, workload),
+        WorkloadKind::DaemonSet => daemon_sets::reconcile(sim, controllers, vertical, now, workload),
+    }
+}
+
+/// A worker whose containers ran before has started.
+fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let Context { sim, metrics, jobs, queues, .. } = context;
+    let (workload, ready) = (sim.world.pod(pod).workload, sim.world.pod(pod).is_ready());
+    if sim.world.workload(workload).kind == WorkloadKind::ScaledJob {
+        jobs.worker_starts(sim, queues, now, pod);
+    } else if ready {
+        queues.replicas_changed(sim, metrics, now, workload);
     }
 }

@@ -94,13 +94,17 @@ impl World {
 
     /// The second look has found that it no longer holds.
     pub fn reject_command(&mut self, id: CommandId, at: SimTime, reason: &str) {
-        self.record.commands[id.0 as usize].rejected = Some((at, reason.into()));
+        let facts = &mut self.record.commands[id.0 as usize];
+        // Reports count commands by their end: each has one.
+        debug_assert!(facts.started.is_none(), "a command that has started is rejected");
+        facts.rejected = Some((at, reason.into()));
         self.command_event(at, EventKind::CommandRejected, id, reason);
     }
 
     /// Its nodes are tainted and its replacements are being made.
     pub fn start_command(&mut self, id: CommandId, nodes: &[NodeId], at: SimTime) {
         let facts = &mut self.record.commands[id.0 as usize];
+        debug_assert!(facts.rejected.is_none() && facts.started.is_none(), "a command starts twice, or after its end");
         facts.started = Some(at);
         facts.nodes = nodes.to_vec();
         self.command_event(at, EventKind::CommandStarted, id, "");
@@ -113,13 +117,17 @@ impl World {
 
     /// Its nodes are being deleted.
     pub fn finish_command(&mut self, id: CommandId, at: SimTime) {
-        self.record.commands[id.0 as usize].succeeded = Some(at);
+        let facts = &mut self.record.commands[id.0 as usize];
+        debug_assert!(facts.failed.is_none() && facts.succeeded.is_none(), "a command ends twice");
+        facts.succeeded = Some(at);
         self.command_event(at, EventKind::CommandSucceeded, id, "");
     }
 
     /// It was given up.
     pub fn fail_command(&mut self, id: CommandId, at: SimTime, reason: &str) {
-        self.record.commands[id.0 as usize].failed = Some((at, reason.into()));
+        let facts = &mut self.record.commands[id.0 as usize];
+        debug_assert!(facts.failed.is_none() && facts.succeeded.is_none(), "a command ends twice");
+        facts.failed = Some((at, reason.into()));
         self.command_event(at, EventKind::CommandFailed, id, reason);
     }
 

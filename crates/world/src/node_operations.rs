@@ -36,6 +36,8 @@ impl World {
         self.record.nodes.push(NodeFacts::asked_for(new.name.clone(), new.origin, at));
         self.settled.push(at);
         let id = self.cluster.add_node(new, at);
+        // Record and cluster are joined by nothing but this number.
+        debug_assert_eq!(id.index() + 1, self.record.nodes.len(), "record and cluster count nodes alike");
         self.node_event(at, EventKind::ClaimCreated, id, reason);
         id
     }
@@ -54,6 +56,8 @@ impl World {
     pub fn launch_node(&mut self, id: NodeId, launch: &LaunchFacts, at: SimTime) {
         self.cluster.launch_node(id, &launch.labels, launch.capacity.clone(), launch.allocatable.clone());
         let facts = &mut self.record.nodes[id.index()];
+        // A second instance would hide the bill of the first.
+        debug_assert!(facts.launched.is_none(), "{} is launched twice", facts.name);
         facts.launched = Some(at);
         facts.instance = Some(launch.instance.clone());
         facts.instance_type = Some(launch.instance_type);
@@ -82,6 +86,8 @@ impl World {
     /// A claim without an instance is gone.
     pub fn drop_claim(&mut self, id: NodeId, at: SimTime) {
         let facts = &mut self.record.nodes[id.index()];
+        // Billing would never end.
+        debug_assert!(facts.running.is_none(), "{} has an instance that runs", facts.name);
         facts.end = Some(NodeEnd::LaunchFailed);
         facts.terminated = Some(at);
         self.cluster.remove_node(id);
@@ -89,7 +95,14 @@ impl World {
 
     /// The instance is running: billing begins.
     pub fn run_instance(&mut self, id: NodeId, at: SimTime) {
-        self.record.nodes[id.index()].running = Some(at);
+        let facts = &mut self.record.nodes[id.index()];
+        // Billing begins once.
+        debug_assert!(
+            facts.launched.is_some() && facts.running.is_none(),
+            "{} runs already, or has no instance",
+            facts.name
+        );
+        facts.running = Some(at);
         self.node_event(at, EventKind::InstanceRunning, id, "");
     }
 
@@ -103,6 +116,8 @@ impl World {
         at: SimTime,
     ) {
         let facts = &mut self.record.nodes[id.index()];
+        // The scheduler would bind pods to it.
+        debug_assert!(facts.terminated.is_none(), "{} registers after its end", facts.name);
         facts.registered = Some(at);
         facts.capacity = capacity.clone();
         facts.allocatable = allocatable.clone();
@@ -244,7 +259,10 @@ impl World {
 
     /// The instance and the node are gone.
     pub fn remove_node(&mut self, id: NodeId, at: SimTime) {
-        self.record.nodes[id.index()].terminated = Some(at);
+        let facts = &mut self.record.nodes[id.index()];
+        // Its end is a line of the bill.
+        debug_assert!(facts.terminated.is_none(), "{} goes twice", facts.name);
+        facts.terminated = Some(at);
         self.node_event(at, EventKind::InstanceTerminated, id, "");
         self.cluster.remove_node(id);
     }

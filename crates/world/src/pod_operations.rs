@@ -189,6 +189,8 @@ impl World {
         self.settle_node(node, at);
         self.cluster.bind_pod(id, node);
         let facts = self.record.pods.change(id);
+        // Its wait has one end.
+        debug_assert!(facts.node.is_none(), "{} is bound twice", facts.name);
         facts.scheduled = Some(at);
         facts.node = Some(node);
         self.pod_event(at, EventKind::PodScheduled, id, "");
@@ -197,7 +199,10 @@ impl World {
     /// The pod's containers run.
     pub fn start_pod(&mut self, id: PodId, at: SimTime) {
         self.cluster.start_pod(id, at);
-        self.record.pods.change(id).started.get_or_insert(at);
+        let facts = self.record.pods.change(id);
+        // A pod starts on a node.
+        debug_assert!(facts.node.is_some(), "{} starts without a node", facts.name);
+        facts.started.get_or_insert(at);
         self.pod_event(at, EventKind::PodStarted, id, "");
     }
 
@@ -206,6 +211,8 @@ impl World {
         self.cluster.ready_pod(id, at);
         self.count_replicas(self.cluster.pod(id).workload, at);
         let facts = self.record.pods.change(id);
+        // The time from start to Ready is reported.
+        debug_assert!(facts.started.is_some(), "{} is Ready before it starts", facts.name);
         facts.ready.get_or_insert(at);
         facts.cut_off = None;
         self.pod_event(at, EventKind::PodReady, id, "");
@@ -255,6 +262,8 @@ impl World {
             return;
         }
         let facts = self.record.pods.change(id);
+        // Its record is closed with its end.
+        debug_assert!(facts.removed.is_none(), "{} is deleted after its end", facts.name);
         facts.deletion_requested = Some(at);
         facts.evicted = evicted;
         facts.grace = Some(grace);
@@ -266,7 +275,10 @@ impl World {
         self.lose_readiness(id, at);
         self.settle_node_of(id, at);
         self.cluster.remove_pod(id);
-        self.record.pods.change(id).removed = Some(at);
+        let facts = self.record.pods.change(id);
+        // The replicas of its workload would be counted down twice.
+        debug_assert!(facts.removed.is_none(), "{} goes twice", facts.name);
+        facts.removed = Some(at);
         self.pod_event(at, EventKind::PodRemoved, id, "");
         self.record.pods.end(id);
     }

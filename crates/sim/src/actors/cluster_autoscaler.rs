@@ -28,16 +28,18 @@ use rustc_hash::FxHashMap;
 
 pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
-use super::context::Context;
 use super::event::{LoopEvent, class};
 use super::news::News;
+use super::node_groups::NodeGroups;
+use super::scheduler_loop::SchedulerLoop;
 use super::setup::{Autoscaler, Setup};
-use super::sight::Sight;
+use super::sim::Sim;
+use super::volumes::Volumes;
 use crate::cluster::{Derived, NodePhase};
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::GroupRanks;
 use crate::domain::controller_time::at_speed;
-use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
+use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, Taint, TaintEffect, WorkloadId};
 use crate::engine::Streams;
 use crate::world::record::{ControllerLoop, EventKind};
 use nodecast_cluster_autoscaler::cluster_state::ClusterState;
@@ -134,121 +136,140 @@ impl AutoscalerLoop {
 }
 
 /// The flags, if this autoscaler runs.
-fn flags<'s>(context: &Context<'s>) -> Option<&'s Arc<Flags>> {
-    match &context.setup.autoscaler {
+fn flags<'s>(sim: &Sim<'s>) -> Option<&'s Arc<Flags>> {
+    match &sim.setup.autoscaler {
         Autoscaler::ClusterAutoscaler(settings) => Some(&settings.flags),
         Autoscaler::Static | Autoscaler::Karpenter(_) => None,
     }
 }
 
+/// What the program lists besides the cluster.
+#[derive(Clone, Copy)]
+pub(super) struct Lists<'a> {
+    pub(super) scheduler: &'a SchedulerLoop,
+    pub(super) volumes: &'a Volumes,
+    pub(super) node_groups: &'a NodeGroups,
+    /// Namespaces with their labels.
+    pub(super) namespaces: &'a Arc<Vec<(Symbol, Labels)>>,
+}
+
 /// Lets one event happen.
-pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: LoopEvent) {
+pub(super) fn handle(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    now: SimTime,
+    event: LoopEvent,
+) {
     match event {
-        LoopEvent::Iteration => iterate(context, now),
-        LoopEvent::Concluded => concluded(context, now),
-        LoopEvent::Removal(node) => removal_proceeds(context, now, node),
-        LoopEvent::Deletes(group) => batch_deletes(context, now, group),
-        LoopEvent::Called => ending::called(context, now),
-        LoopEvent::Posted => client::posted(context, now),
-        LoopEvent::Tainted(node) => ending::tainted(context, now, node),
-        LoopEvent::Evicted(node, pod) => removal::evicted(context, now, node, pod),
-        LoopEvent::Checked(node) => removal::checked(context, now, node),
+        LoopEvent::Iteration => iterate(sim, autoscaler, lists, now),
+        LoopEvent::Concluded => concluded(sim, autoscaler, now),
+        LoopEvent::Removal(node) => removal_proceeds(sim, autoscaler, lists, now, node),
+        LoopEvent::Deletes(group) => batch_deletes(sim, autoscaler, now, group),
+        LoopEvent::Called => ending::called(sim, autoscaler, now),
+        LoopEvent::Posted => client::posted(sim, autoscaler, now),
+        LoopEvent::Tainted(node) => ending::tainted(sim, autoscaler, now, node),
+        LoopEvent::Evicted(node, pod) => removal::evicted(sim, autoscaler, now, node, pod),
+        LoopEvent::Checked(node) => removal::checked(sim, autoscaler, now, node),
     }
 }
 
 /// What it does not look up when its loop comes round.
-pub(super) fn observe(context: &mut Context<'_>, now: SimTime, sight: Sight) {
-    match sight {
-        Sight::PodUnschedulable(_) => pod_unschedulable(context, now),
-        Sight::NodeGone(node) => node_gone(context, node),
+pub(super) fn observe(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime, news: News) {
+    match news {
+        News::PodUnschedulable(_) => pod_unschedulable(sim, autoscaler, now),
+        News::NodeGone(node) | News::NodeDeleted(node) => node_gone(autoscaler, node),
         _ => {}
     }
 }
 
 /// The program starts.
-pub(super) fn begin(context: &mut Context<'_>) {
-    if context.cluster_autoscaler.program.is_some() {
-        let interval = flags(context).map_or(SimDuration::ZERO, |flags| flags.scan_interval);
-        let phase = context.streams.stream("scan-phase", "").span_up_to(interval);
-        iterate_at(context, SimTime::ZERO + phase);
+pub(super) fn begin(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop) {
+    if autoscaler.program.is_some() {
+        let interval = flags(sim).map_or(SimDuration::ZERO, |flags| flags.scan_interval);
+        let phase = sim.streams.stream("scan-phase", "").span_up_to(interval);
+        iterate_at(sim, autoscaler, SimTime::ZERO + phase);
     }
 }
 
-fn iterate_at(context: &mut Context<'_>, at: SimTime) {
-    if context.cluster_autoscaler.due.is_none_or(|due| at < due) {
-        context.cluster_autoscaler.due = Some(at);
-        context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Iteration);
+fn iterate_at(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, at: SimTime) {
+    if autoscaler.due.is_none_or(|due| at < due) {
+        autoscaler.due = Some(at);
+        sim.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Iteration);
     }
 }
 
 /// The scheduler has found no node for a pod: the wait for the next iteration ends.
-pub(super) fn pod_unschedulable(context: &mut Context<'_>, now: SimTime) {
-    if flags(context).is_some_and(|flags| flags.frequent_loops) {
-        let own = &mut context.cluster_autoscaler;
-        own.signalled = true;
-        if own.is_busy {
+pub(super) fn pod_unschedulable(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
+    if flags(sim).is_some_and(|flags| flags.frequent_loops) {
+        autoscaler.signalled = true;
+        if autoscaler.is_busy {
             return;
         }
-        let busy_until = if own.client.is_some() { now } else { own.starts[1] + ITERATION };
-        iterate_at(context, now.max(busy_until));
+        let busy_until = if autoscaler.client.is_some() { now } else { autoscaler.starts[1] + ITERATION };
+        iterate_at(sim, autoscaler, now.max(busy_until));
     }
 }
 
 /// One iteration, and the plan of the next.
-pub(super) fn iterate(context: &mut Context<'_>, now: SimTime) {
+fn iterate(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, now: SimTime) {
     // An earlier one has been put in front of this one since.
-    if context.cluster_autoscaler.due != Some(now) {
+    if autoscaler.due != Some(now) {
         return;
     }
-    context.cluster_autoscaler.due = None;
-    context.cluster_autoscaler.signalled = false;
-    let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
-    if let Some(time) = context.setup.policy.controller_time.cluster_autoscaler {
-        return iterate_in_time(context, program, now, time.speed_percent);
+    autoscaler.due = None;
+    autoscaler.signalled = false;
+    let Some(mut program) = autoscaler.program.take() else { return };
+    if let Some(time) = sim.setup.policy.controller_time.cluster_autoscaler {
+        return iterate_in_time(sim, autoscaler, lists, program, now, time.speed_percent);
     }
-    match groups::refresh(context, &program, now) {
-        Ok(()) => run(context, &mut program, now),
+    match groups::refresh(sim, autoscaler, lists, &program, now) {
+        Ok(()) => run(sim, autoscaler, lists, &mut program, now),
         // The iteration ends here; the next one asks again.
-        Err(error) => context.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}")),
+        Err(error) => sim.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}")),
     }
-    let own = &mut context.cluster_autoscaler;
-    own.iterations += 1;
-    let before_last = own.starts[1];
-    own.starts = [before_last, now];
-    let at_once = own.iterations > 1 && program.continues_at_once(before_last);
-    let wait = if at_once || own.signalled { ITERATION } else { ITERATION.max(program.flags().scan_interval) };
-    own.program = Some(program);
-    iterate_at(context, now + wait);
+    autoscaler.iterations += 1;
+    let before_last = autoscaler.starts[1];
+    autoscaler.starts = [before_last, now];
+    let at_once = autoscaler.iterations > 1 && program.continues_at_once(before_last);
+    let wait = if at_once || autoscaler.signalled { ITERATION } else { ITERATION.max(program.flags().scan_interval) };
+    autoscaler.program = Some(program);
+    iterate_at(sim, autoscaler, now + wait);
 }
 
 /// An iteration that takes time: what it comes to is known when it is over, by what it saw at its start.
-fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler>, now: SimTime, speed_percent: u32) {
-    let read = groups::refresh(context, &program, now);
-    let own = &mut context.cluster_autoscaler;
-    own.iterations += 1;
-    own.starts = [own.starts[1], now];
-    own.is_busy = true;
+fn iterate_in_time(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    mut program: Box<ClusterAutoscaler>,
+    now: SimTime,
+    speed_percent: u32,
+) {
+    let read = groups::refresh(sim, autoscaler, lists, &program, now);
+    autoscaler.iterations += 1;
+    autoscaler.starts = [autoscaler.starts[1], now];
+    autoscaler.is_busy = true;
     let began = match &read {
-        Ok(()) => Some(observation::Seen::new(context, program.flags())),
+        Ok(()) => Some(observation::Seen::new(sim, autoscaler, lists, program.flags())),
         Err(error) => {
-            context.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}"));
+            sim.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}"));
             None
         }
     };
     let (took, cut) = match &began {
-        Some(seen) => took(context, &mut program, seen, now),
+        Some(seen) => took(autoscaler, &mut program, seen, now),
         None => {
-            let (nodes, groups) = (context.world.live_nodes().len(), context.cluster_autoscaler.groups.count());
+            let (nodes, groups) = (sim.world.live_nodes().len(), autoscaler.groups.count());
             (model::around(nodes as u64, groups as u64, 0), false)
         }
     };
     let took = at_speed(took, speed_percent);
-    context.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
-    let own = &mut context.cluster_autoscaler;
-    own.thought = began.map(|seen| Box::new(Thought { seen, began: now }));
-    own.fails = read.is_err();
-    own.program = Some(program);
-    context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
+    sim.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
+    autoscaler.thought = began.map(|seen| Box::new(Thought { seen, began: now }));
+    autoscaler.fails = read.is_err();
+    autoscaler.program = Some(program);
+    sim.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
 }
 
 /// How long an iteration takes on the processor that was measured, and whether a limit cuts it. What its estimates take is found out by
@@ -256,57 +277,67 @@ fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler
 ///
 /// Deviation: scale-down's search for new places of pods is taken to cost what it did in the iteration before.
 fn took(
-    context: &Context<'_>,
+    autoscaler: &AutoscalerLoop,
     program: &mut ClusterAutoscaler,
     seen: &observation::Seen,
     now: SimTime,
 ) -> (SimDuration, bool) {
-    let own = &context.cluster_autoscaler;
-    let around = model::around(seen.node_count() as u64, seen.group_count() as u64, own.moved_pods);
+    let around = model::around(seen.node_count() as u64, seen.group_count() as u64, autoscaler.moved_pods);
     if !seen.has_waiting_pods() {
         return (around, false);
     }
-    let mut calls = groups::Trial::new(&own.groups);
+    let mut calls = groups::Trial::new(&autoscaler.groups);
     let (estimates, cut) = program.time_of_estimates(&seen.observation(now), &mut calls, &mut |_| 0);
     (around + estimates, cut)
 }
 
 /// The time of an iteration is over: what it came to is done. What is left are its calls to the API server.
-pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
-    let writes_status = flags(context).is_some_and(|flags| flags.write_status_configmap);
-    let ending = match context.cluster_autoscaler.thought.take() {
-        Some(thought) => conclude_thought(context, now, *thought, writes_status),
-        None => ending::Ending::new(Vec::new(), (&[], &[]), writes_status && !context.cluster_autoscaler.fails),
+fn concluded(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
+    let writes_status = flags(sim).is_some_and(|flags| flags.write_status_configmap);
+    let ending = match autoscaler.thought.take() {
+        Some(thought) => conclude_thought(sim, autoscaler, now, *thought, writes_status),
+        None => ending::Ending::new(Vec::new(), (&[], &[]), writes_status && !autoscaler.fails),
     };
-    context.cluster_autoscaler.ending = Some(Box::new(ending));
-    ending::proceed(context, now);
+    autoscaler.ending = Some(Box::new(ending));
+    ending::proceed(sim, autoscaler, now);
 }
 
 /// Does what an iteration came to, and says which calls are left.
-fn conclude_thought(context: &mut Context<'_>, now: SimTime, thought: Thought, writes_status: bool) -> ending::Ending {
-    let Some(mut program) = context.cluster_autoscaler.program.take() else { return ending::Ending::default() };
+fn conclude_thought(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    now: SimTime,
+    thought: Thought,
+    writes_status: bool,
+) -> ending::Ending {
+    let Some(mut program) = autoscaler.program.take() else { return ending::Ending::default() };
     let Thought { seen, began } = thought;
-    let iteration = conclude(context, &mut program, now, (&seen, began));
+    let iteration = conclude(sim, autoscaler, &mut program, now, (&seen, began));
     let chosen = chosen(&program, now, &seen, &iteration);
-    context.cluster_autoscaler.program = Some(program);
+    autoscaler.program = Some(program);
     let soft_taints = (&iteration.soft_taints.removed[..], &iteration.soft_taints.added[..]);
     ending::Ending::new(chosen, soft_taints, writes_status)
 }
 
 /// An iteration is over: plans the next one. The interval counts from now.
-fn plan_next(context: &mut Context<'_>, now: SimTime) {
-    let own = &mut context.cluster_autoscaler;
-    own.is_busy = false;
-    let Some(program) = &own.program else { return };
-    let at_once = own.iterations > 1 && program.continues_at_once(own.starts[0]);
-    let wait = if at_once || own.signalled { SimDuration::ZERO } else { program.flags().scan_interval };
-    iterate_at(context, now + wait);
+fn plan_next(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
+    autoscaler.is_busy = false;
+    let Some(program) = &autoscaler.program else { return };
+    let at_once = autoscaler.iterations > 1 && program.continues_at_once(autoscaler.starts[0]);
+    let wait = if at_once || autoscaler.signalled { SimDuration::ZERO } else { program.flags().scan_interval };
+    iterate_at(sim, autoscaler, now + wait);
 }
 
-fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime) {
-    let seen = observation::Seen::new(context, program.flags());
-    let iteration = conclude(context, program, now, (&seen, now));
-    carry_out(context, program, now, &seen, &iteration);
+fn run(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    program: &mut ClusterAutoscaler,
+    now: SimTime,
+) {
+    let seen = observation::Seen::new(sim, autoscaler, lists, program.flags());
+    let iteration = conclude(sim, autoscaler, program, now, (&seen, now));
+    carry_out(sim, autoscaler, program, now, &seen, &iteration);
 }
 
 /// The lots of the iteration of this number, for options that the expander does not tell apart.
@@ -320,17 +351,18 @@ fn ties(streams: Streams, number: u64) -> impl FnMut(usize) -> usize {
 
 /// Decides on what was seen at `began`, and does it now.
 fn conclude(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
     program: &mut ClusterAutoscaler,
     now: SimTime,
     (seen, began): (&observation::Seen, SimTime),
 ) -> Iteration {
-    let mut ties = ties(context.streams, context.cluster_autoscaler.iterations);
-    let mut calls = groups::Calls { context, now };
+    let mut ties = ties(sim.streams, autoscaler.iterations);
+    let mut calls = groups::Calls { sim, autoscaler, now };
     let iteration = program.run_once(&seen.observation(began), &mut calls, &mut ties);
-    context.cluster_autoscaler.moved_pods = iteration.scale_down.moved_pods;
-    notes::record(context, program, seen, &iteration, now);
-    notes::announce(context, seen, &iteration, now);
+    autoscaler.moved_pods = iteration.scale_down.moved_pods;
+    notes::record(sim, autoscaler, program, seen, &iteration, now);
+    notes::announce(sim, autoscaler, seen, &iteration, now);
     iteration
 }
 
@@ -353,46 +385,46 @@ fn chosen(
 
 /// Begins removals and changes soft taints, where that takes no time.
 fn carry_out(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
     program: &mut ClusterAutoscaler,
     now: SimTime,
     seen: &observation::Seen,
     iteration: &Iteration,
 ) {
-    if !removal::begin(context, now, &chosen(program, now, seen, iteration)) {
+    if !removal::begin(sim, autoscaler, now, &chosen(program, now, seen, iteration)) {
         program.deletion_failed(now);
     }
     for &node in &iteration.soft_taints.removed {
-        set_soft_taint(context, now, node, false);
+        set_soft_taint(sim, autoscaler, node, false);
     }
     for &node in &iteration.soft_taints.added {
-        set_soft_taint(context, now, node, true);
+        set_soft_taint(sim, autoscaler, node, true);
     }
 }
 
 /// The soft taint of a node comes or goes, unless the node is on its way out.
-fn set_soft_taint(context: &mut Context<'_>, now: SimTime, node: NodeId, comes: bool) {
-    let own = &context.cluster_autoscaler;
-    let goes = comes && own.removals.contains_key(&node);
-    if goes || own.client.is_some() && context.world.node(node).phase >= NodePhase::Terminating {
+fn set_soft_taint(sim: &mut Sim<'_>, autoscaler: &AutoscalerLoop, node: NodeId, comes: bool) {
+    let goes = comes && autoscaler.removals.contains_key(&node);
+    if goes || autoscaler.client.is_some() && sim.world.node(node).phase >= NodePhase::Terminating {
         return;
     }
     if comes {
-        context.world.taint_node(node, Taint::new(DELETION_CANDIDATE.into(), TaintEffect::PreferNoSchedule));
+        sim.world.taint_node(node, Taint::new(DELETION_CANDIDATE.into(), TaintEffect::PreferNoSchedule));
     } else {
-        context.world.untaint_node(node, DELETION_CANDIDATE.into());
+        sim.world.untaint_node(node, DELETION_CANDIDATE.into());
     }
-    context.tell(now, News::NodeTainted(node));
+    sim.tell(News::NodeTainted(node));
 }
 
 /// When the answer to a call that is asked for now is there; `None` where calls take no time.
-fn call(context: &mut Context<'_>, now: SimTime) -> Option<SimTime> {
-    context.cluster_autoscaler.client.as_mut().map(|client| client.call(now))
+fn call(autoscaler: &mut AutoscalerLoop, now: SimTime) -> Option<SimTime> {
+    autoscaler.client.as_mut().map(|client| client.call(now))
 }
 
 /// A node is gone: nothing about it is remembered.
-pub(super) fn node_gone(context: &mut Context<'_>, node: NodeId) {
-    context.cluster_autoscaler.removals.remove(&node);
-    context.cluster_autoscaler.nodes.remove(&node);
-    context.cluster_autoscaler.noted.forget(node);
+pub(super) fn node_gone(autoscaler: &mut AutoscalerLoop, node: NodeId) {
+    autoscaler.removals.remove(&node);
+    autoscaler.nodes.remove(&node);
+    autoscaler.noted.forget(node);
 }

@@ -3,10 +3,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::cluster_autoscaler::AutoscalerLoop;
+use super::cluster_autoscaler::{AutoscalerLoop, Lists};
 use super::cpu_shares::CpuShares;
-use super::dispatch;
-use super::eviction::Budgets;
 use super::fargate::Fargate;
 use super::interruption::Interruption;
 use super::job_loop::ScaledJobs;
@@ -17,28 +15,27 @@ use super::kubelet::Images;
 use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
 use super::news::News;
-use super::node_autoscaler::NodeAutoscaler;
 use super::node_groups::NodeGroups;
 use super::node_templates::NodeTemplates;
 use super::pod_trace::TraceLoop;
 use super::prometheus::Prometheus;
 use super::queue_loop::Queues;
-use super::quotas::Quotas;
-use super::replica_loop::ReplicaLoops;
+use super::replica_loop::{ReplicaLoops, Syncing};
 use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
-use super::sim::{Machine, Sim};
+use super::sim::Sim;
 use super::startup_taints::StartupTaints;
 use super::taint_eviction::TaintEvictions;
 use super::terminations::Terminations;
 use super::usage_loop::Usages;
-use super::vertical::Vertical;
+use super::vertical::{Resizing, Vertical};
 use super::volumes::Volumes;
 use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
+use crate::cloud::billing::FargatePod;
 use crate::cloud::billing::disks::Disk;
-use crate::cloud::billing::{FargatePod, FargatePrices};
+use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::CallRate;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::{Labels, NodeId, SimTime, Symbol, WorkloadId};
@@ -78,9 +75,7 @@ pub struct Context<'s> {
     pub(super) node_templates: NodeTemplates,
     /// Namespaces with their labels as they are now, in order of name.
     pub(super) namespaces: Arc<Vec<(Symbol, Labels)>>,
-    pub(super) quotas: Quotas,
     pub(super) fargate: Fargate,
-    pub(super) budgets: Budgets,
 }
 
 /// Glue reaches the shared state without naming it. This ends with the last function that takes a whole `Context`.
@@ -131,9 +126,7 @@ impl<'s> Context<'s> {
             drains: Drains::default(),
             node_templates: NodeTemplates::new(setup),
             namespaces: Arc::new(setup.namespaces().collect()),
-            quotas: Quotas::new(&setup.policy.manifests),
             fargate: Fargate::default(),
-            budgets: Budgets::new(&sim.world),
             sim,
         }
     }
@@ -156,8 +149,37 @@ impl<'s> Context<'s> {
             let (limit, rate) = self.scheduler.call_limit()?;
             LimitFacts::of("kube-scheduler", rate, limit.used())
         };
-        let others = [scheduler(), NodeAutoscaler::of(self.setup).call_limit(self)];
+        let facts =
+            |name, rate: Option<CallRate>, limit: Option<&CallLimit>| LimitFacts::of(name, rate?, limit?.used());
+        let karpenter = facts("karpenter", time.karpenter.map(|time| time.calls), self.karpenter.call_limit());
+        let rate = time.cluster_autoscaler.map(|time| time.calls);
+        let autoscaler = facts("cluster-autoscaler", rate, self.cluster_autoscaler.call_limit());
+        let others = [scheduler(), karpenter, autoscaler];
         manager.into_iter().flatten().chain(others.into_iter().flatten()).collect()
+    }
+
+    /// The controller of HorizontalPodAutoscalers, with what it reads and scales.
+    pub(super) fn syncing(&mut self) -> Syncing<'_, 's> {
+        let Self { sim, autoscalers, scaled_objects, metrics, loads, usages, prometheus, queues, .. } = self;
+        Syncing { sim, autoscalers, scaled_objects, metrics, loads, usages, prometheus, queues }
+    }
+
+    /// Karpenter, with what it changes and what it reads.
+    pub(super) fn karpenter(&mut self) -> karpenter::Running<'_, 's> {
+        let Self { sim, karpenter: driver, node_templates, scheduler, volumes, .. } = self;
+        karpenter::Running { sim, driver, node_templates, scheduler, volumes }
+    }
+
+    /// The Cluster Autoscaler, with what it changes and what it lists.
+    pub(super) fn cluster_autoscaler(&mut self) -> (&mut Sim<'s>, &mut AutoscalerLoop, Lists<'_>) {
+        let Self { sim, cluster_autoscaler, scheduler, volumes, node_groups, namespaces, .. } = self;
+        (sim, cluster_autoscaler, Lists { scheduler, volumes, node_groups, namespaces })
+    }
+
+    /// The Vertical Pod Autoscaler, with what its resizes read and change.
+    pub(super) fn resizing(&mut self) -> Resizing<'_, 's> {
+        let Self { sim, vertical, controllers, cpu_shares, metrics, loads, usages, .. } = self;
+        Resizing { sim, vertical, controllers, cpu_shares, metrics, loads, usages }
     }
 
     /// Pods on Fargate, in order of their start.
@@ -165,16 +187,10 @@ impl<'s> Context<'s> {
         self.fargate.lives()
     }
 
-    /// What Fargate costs in the region, or as the scenario states it.
-    pub fn fargate_prices(&self) -> FargatePrices {
-        let stated = self.setup.policy.fargate.as_ref();
-        let (vcpu, gb) = stated.map_or((None, None), |own| (own.vcpu_hour, own.gb_hour));
-        FargatePrices::of(&self.setup.region, vcpu, gb)
-    }
-
     /// Publishes what has become of a pod or a node, to all listeners at once. The cluster must have changed already.
     pub(super) fn tell(&mut self, now: SimTime, news: News) {
-        dispatch::dispatch(self, now, news);
+        let _ = now;
+        self.sim.tell(news);
     }
 
     /// Every load's workload (once applied) and its queue, brought up to `now`.
@@ -225,11 +241,5 @@ impl<'s> Context<'s> {
     /// The EBS volumes of claims, for the bill.
     pub fn disks(&self) -> &[Disk] {
         self.volumes.disks()
-    }
-
-    /// Remembers the machine behind `node`, whose CPU may work on credits.
-    pub(super) fn set_machine(&mut self, node: NodeId, machine: Machine) {
-        self.sim.set_machine(node, machine);
-        self.cpu_shares.credits.note(node, self.sim.ec2.instance(machine.instance).pool.instance_type);
     }
 }

@@ -5,19 +5,20 @@
 
 use super::context::Context;
 use super::news::News;
+use super::sim::Sim;
 use crate::domain::{ControlPlaneTier, KubernetesVersion, SimTime};
 use crate::world::record::EventKind;
 
 /// The API server reports another release.
-pub(super) fn upgrade(context: &mut Context<'_>, now: SimTime, release: KubernetesVersion) {
-    let before = std::mem::replace(&mut context.control_plane, release);
-    context.world.note(now, EventKind::ControlPlaneUpgraded, None, format!("{before} to {release}"));
-    context.tell(now, News::ControlPlaneUpgraded);
+pub(super) fn upgrade(sim: &mut Sim<'_>, now: SimTime, release: KubernetesVersion) {
+    let before = std::mem::replace(&mut sim.control_plane, release);
+    sim.world.note(now, EventKind::ControlPlaneUpgraded, None, format!("{before} to {release}"));
+    sim.tell(News::ControlPlaneUpgraded);
 }
 
 /// The limits of another tier apply: to kube-scheduler's next call and to the next autoscaler that is due.
 pub(super) fn change_tier(context: &mut Context<'_>, now: SimTime, tier: ControlPlaneTier) {
     context.scheduler.change_tier(tier);
     context.autoscalers.change_tier(context.sim.setup, tier);
-    context.world.note(now, EventKind::ControlPlaneTierChanged, None, tier.to_string());
+    context.sim.world.note(now, EventKind::ControlPlaneTierChanged, None, tier.to_string());
 }

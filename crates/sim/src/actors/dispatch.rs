@@ -1,134 +1,219 @@
-//! What has become of pods, nodes and instances is told to those who go by it: each kind of news to the same components in the same order.
+//! Routes news of pods, nodes, and instances to their listeners.
 //!
-//! Whoever changes the cluster (the kubelet, the scheduler, the life of a node) does so and hands the [news](News) over
-//! ([`Context::tell`]); it does not know who listens, and only this module knows all. A component that is to hear of something gets its line here. The
-//! order is part of what a run comes to: what is told first schedules first, and draws first. The cluster has changed before anybody is told.
+//! An actor that changes the cluster publishes the [news](News) with [`Sim::tell`] and does not name the listeners: only this module does. Each
+//! kind of news has one arm in [`hear`], which is the order of its listeners. The order is part of the result of a run: the first listener
+//! schedules first and draws first. The node autoscaler is the last listener of all news.
 //!
-//! What must not live here: what a component makes of the news.
+//! Must not: decide what a component makes of the news.
 
 use super::context::Context;
 use super::news::News;
-use super::node_autoscaler::observe;
-use super::sight::Sight;
+use super::node_autoscaler::{instance_gone, observe};
 use super::sim::Sim;
 use super::workload_controllers::daemon_sets;
-use super::{fargate, kubelet, load_loop, metrics_server, pod_gc, taint_eviction, workload_controllers};
-use crate::domain::{PodId, SimTime};
+use super::{
+    fargate, job_loop, kubelet, metrics_server, node_groups, node_life, pod_gc, restarts, scheduler_loop,
+    workload_controllers,
+};
+use crate::domain::{PodId, SimTime, WorkloadId};
+use crate::world::record::WorkloadKind;
 
-/// Tells those whom it concerns, at once.
-pub(super) fn dispatch(context: &mut Context<'_>, now: SimTime, news: News) {
+/// Hands every published news to its listeners, and what they publish in turn.
+pub(super) fn settle(context: &mut Context<'_>, now: SimTime) {
+    while let Some(news) = context.sim.outbox.take() {
+        hear(context, now, news);
+        observe(context, now, news);
+        if let News::InstanceGone(node) = news
+            && !instance_gone(context, now, node)
+        {
+            node_life::remove(&mut context.sim, now, node);
+        }
+    }
+}
+
+/// All components that listen hear the news, but for the node autoscaler, which is the last.
+fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
+    let Context {
+        sim,
+        scheduler,
+        images,
+        pod_trace,
+        cpu_shares,
+        back_offs,
+        controllers,
+        metrics,
+        jobs,
+        loads,
+        queues,
+        usages,
+        vertical,
+        interruption,
+        darkness,
+        taint_evictions,
+        startup_taints,
+        node_groups,
+        terminations,
+        volumes,
+        fargate,
+        ..
+    } = context;
     match news {
         News::PodCreated(pod) => {
-            context.vertical.admit(&mut context.sim, pod);
-            context.volumes.pod_created(&mut context.sim, pod);
-            let scheduled = context.scheduler.pod_created(&context.sim, &mut context.volumes, pod);
-            if scheduled && !fargate::pod_created(context, now, pod) {
-                context.scheduler.queue(&mut context.sim, now, pod);
+            vertical.admit(sim, pod);
+            volumes.pod_created(sim, pod);
+            let scheduled = scheduler.pod_created(sim, volumes, pod);
+            if scheduled && !fargate::pod_created(sim, volumes, fargate, now, pod) {
+                scheduler.queue(sim, now, pod);
             }
         }
-        News::PodUnschedulable(pod) => observe(context, now, Sight::PodUnschedulable(pod)),
         News::PodBound(pod, node) => {
-            let placed = context.scheduler.placed(pod);
-            context.volumes.pod_bound(&mut context.sim, now, pod, node);
-            kubelet::take_up(context, now, pod);
-            observe(context, now, Sight::PodBound(pod, node));
-            taint_eviction::pod_bound(context, now, pod, node);
-            context.scheduler.pod_placed(&mut context.sim, now, placed);
+            let placed = scheduler.placed(pod);
+            volumes.pod_bound(sim, now, pod, node);
+            kubelet::take_up(sim, images, volumes, now, pod);
+            taint_evictions.pod_bound(sim, now, pod, node);
+            scheduler.pod_placed(sim, now, placed);
         }
         News::PodStarted(pod) => {
-            context.metrics.pod_started(&context.sim, &mut context.loads, &context.queues, pod);
-            workload_controllers::pod_started(context, now, pod);
-            context.usages.pod_started(&mut context.sim, pod);
+            metrics.pod_started(sim, loads, queues, pod);
+            match sim.world.workload(sim.world.pod(pod).workload).kind {
+                WorkloadKind::ScaledJob => jobs.pod_started(sim, queues, now, pod),
+                WorkloadKind::Job | WorkloadKind::CronJob => controllers.job_pod_started(sim, pod),
+                WorkloadKind::Pods => pod_trace.pod_started(sim, pod),
+                WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
+            }
+            usages.pod_started(sim, pod);
         }
+        News::PodAnswers(pod) => kubelet::ready(sim, now, pod),
         News::PodServes(pod) => {
-            let workload = context.world.pod(pod).workload;
-            metrics_server::begin_serving(context, now, pod);
-            context.cpu_shares.pod_ready(&context.sim, &mut context.loads, pod);
-            load_loop::replicas_changed(context, now, workload);
+            let workload = sim.world.pod(pod).workload;
+            metrics_server::begin_serving(sim, metrics, loads, queues, now, pod);
+            cpu_shares.pod_ready(sim, loads, pod);
+            replicas_changed(context, now, workload);
             context.queues.pod_ready(&mut context.sim, now, pod);
         }
         News::PodReady(pod) => {
-            context.controllers.pod_ready(&mut context.sim, now, pod);
+            controllers.pod_ready(sim, now, pod);
             // A driver reports its limit before it removes its taint.
-            context.volumes.pod_ready(&mut context.sim, now, pod);
-            context.startup_taints.pod_ready(&mut context.sim, now, pod);
+            volumes.pod_ready(sim, now, pod);
+            startup_taints.pod_ready(sim, now, pod);
         }
         News::PodServesNoMore(pod) => {
-            let workload = context.world.pod(pod).workload;
-            context.metrics.end_serving(&mut context.sim, &mut context.loads, now, pod);
-            context.cpu_shares.pod_unready(&context.sim, &mut context.loads, pod);
-            load_loop::replicas_changed(context, now, workload);
+            let workload = sim.world.pod(pod).workload;
+            metrics.end_serving(sim, loads, now, pod);
+            cpu_shares.pod_unready(sim, loads, pod);
+            replicas_changed(context, now, workload);
         }
-        News::PodFinished(pod) => context.fargate.pod_finished(pod),
-        News::PodDeleted(pod) => context.pod_trace.pod_leaves(&mut context.sim, pod),
-        News::PodWithdrawn(pod) => context.scheduler.forget(pod),
-        News::PodTerminating(pod, node) => {
-            context.scheduler.pod_terminating(pod);
-            observe(context, now, Sight::PodTerminating(pod, node));
-            wake_controller(context, pod);
+        News::PodStartsUp(pod) => metrics.pod_starts_up(sim, usages, pod),
+        News::WorkloadApplied(workload) => {
+            loads.workload_applied(sim, workload);
+            queues.workload_applied(sim, workload);
+            usages.workload_applied(sim, workload);
         }
-        News::PodHurried(pod) => wake_controller(context, pod),
+        News::JobsCreated(workload) => job_loop::reconcile(sim, controllers, jobs, queues, vertical, now, workload),
+        News::PodResized(pod) => {
+            let workload = sim.world.pod(pod).workload;
+            scheduler.pod_resized(sim, volumes, now, pod);
+            replicas_changed(context, now, workload);
+        }
+        News::PodRestarted(pod) => {
+            metrics.container_restarted(pod);
+            restarts::containers_end(sim, back_offs, now, pod);
+        }
+        News::PodPlaced(pod, node) => scheduler_loop::bound_elsewhere(sim, scheduler, now, pod, node),
+        News::PodFinished(pod) => {
+            fargate.pod_finished(pod);
+            volumes.pod_finished(sim, pod);
+        }
+        News::ObjectDeleted(pod) => volumes.delete_ended(sim, pod),
+        News::PodDeleted(pod) => pod_trace.pod_leaves(sim, pod),
+        News::PodWithdrawn(pod) => scheduler.forget(pod),
+        News::PodTerminating(pod, _) => {
+            scheduler.pod_terminating(pod);
+            wake_controller(sim, pod);
+        }
+        News::PodHurried(pod) => wake_controller(sim, pod),
         News::PodGone(pod, node) => {
-            context.metrics.pod_gone(pod);
-            context.scheduler.pod_removed(&mut context.sim, now, pod, node);
+            volumes.pod_gone(sim, now, pod, false);
+            metrics.pod_gone(pod);
+            scheduler.pod_removed(sim, now, pod, node);
             if node.is_some() {
-                daemon_sets::pod_gone(context, pod);
+                daemon_sets::pod_gone(sim, pod);
             }
-            observe(context, now, Sight::PodGone(node));
-            fargate::pod_gone(context, now, pod);
-            wake_controller(context, pod);
+            fargate::pod_gone(sim, fargate, now, pod);
+            wake_controller(sim, pod);
         }
         // The scheduler has forgotten the node with all that was on it, and an autoscaler hears of the node.
         News::PodLost(pod) => {
-            context.metrics.pod_gone(pod);
-            context.scheduler.forget_told(pod);
-            fargate::pod_gone(context, now, pod);
-            wake_controller(context, pod);
+            volumes.pod_gone(sim, now, pod, true);
+            metrics.pod_gone(pod);
+            scheduler.forget_told(pod);
+            fargate::pod_gone(sim, fargate, now, pod);
+            wake_controller(sim, pod);
         }
-        News::ClaimMade(namespace, name) => context.scheduler.claim_added(&mut context.sim, now, (namespace, name)),
+        News::ClaimMade(namespace, name) => scheduler.claim_added(sim, now, (namespace, name)),
+        News::NodeFound(node, instance_type) => {
+            if let Some(instance_type) = instance_type {
+                volumes.node_found(sim, node, instance_type);
+            }
+            scheduler.node_changed(sim, volumes, now, node);
+            metrics.node_registered(sim, node);
+        }
         News::NodeRegistered(node, instance_type) => {
-            context.volumes.node_registered(&mut context.sim, node, instance_type);
-            context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
-            context.metrics.node_registered(&mut context.sim, node);
-            daemon_sets::node_registered(context, now, node);
-            observe(context, now, Sight::NodeRegistered(node, instance_type));
+            volumes.node_registered(sim, node, instance_type);
+            scheduler.node_changed(sim, volumes, now, node);
+            metrics.node_registered(sim, node);
+            daemon_sets::node_registered(sim, controllers, vertical, now, node);
         }
         News::NodeUntainted(node) => {
-            context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
-            daemon_sets::node_untainted(context, now, node);
+            scheduler.node_changed(sim, volumes, now, node);
+            daemon_sets::node_untainted(sim, controllers, vertical, now, node);
         }
-        News::NodeTainted(node) | News::AttachLimitReported(node) => {
-            context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node)
-        }
+        News::NodeTainted(node) | News::AttachLimitReported(node) => scheduler.node_changed(sim, volumes, now, node),
         News::NodeRelabelled(node) => {
-            context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
-            daemon_sets::node_relabelled(context, now, node);
-            taint_eviction::node_changed(context, now, node);
+            scheduler.node_changed(sim, volumes, now, node);
+            daemon_sets::node_relabelled(sim, controllers, vertical, now, node);
+            taint_evictions.node_changed(sim, now, node);
         }
-        News::NodeUsable(node) => observe(context, now, Sight::NodeUsable(node)),
-        News::NodeLost(node) => observe(context, now, Sight::NodeLost(node)),
-        News::NodeRegained(node) => observe(context, now, Sight::NodeRegained(node)),
         News::NodeGone(node) => {
-            context.darkness.forget(node);
-            context.scheduler.node_removed(node);
-            context.volumes.node_gone(&mut context.sim, now, node);
-            context.images.forget(node);
-            context.startup_taints.forget(node);
-            observe(context, now, Sight::NodeGone(node));
+            darkness.forget(node);
+            scheduler.node_removed(node);
+            volumes.node_gone(sim, now, node);
+            images.forget(node);
+            startup_taints.forget(node);
         }
         News::NodeDeleted(node) => {
-            context.scheduler.node_removed(node);
-            observe(context, now, Sight::NodeGone(node));
-            pod_gc::node_gone(context, now, node);
+            scheduler.node_removed(node);
+            pod_gc::node_gone(sim, now, node);
         }
-        News::InstanceLaunched(pool) => context.interruption.launched(&mut context.sim, now, pool),
-        News::InterruptionNotice(node) => observe(context, now, Sight::InterruptionNotice(node)),
-        News::StatusCheckFails(node) => observe(context, now, Sight::StatusCheckFails(node)),
-        News::ControlPlaneUpgraded => observe(context, now, Sight::ControlPlaneUpgraded),
+        News::TerminationRequested(node) => terminations.request(sim, now, node),
+        News::GroupChanged(group) => node_groups.wake(sim, now, group),
+        News::InstanceEndRequested(instance) => node_groups::end_requested(sim, node_groups, now, instance),
+        News::InstanceLeaves(node) => node_groups.instance_left(sim, now, node),
+        News::InstanceLaunched(node, pool) => {
+            cpu_shares.credits.note(node, pool.instance_type);
+            interruption.launched(sim, now, pool);
+        }
+        News::PodUnschedulable(_)
+        | News::NodeUsable(_)
+        | News::NodeLost(_)
+        | News::NodeRegained(_)
+        | News::InstanceGone(_)
+        | News::InterruptionNotice(_)
+        | News::StatusCheckFails(_)
+        | News::ControlPlaneUpgraded => {}
     }
 }
 
 fn wake_controller(sim: &mut Sim<'_>, pod: PodId) {
     let workload = sim.world.pod(pod).workload;
     workload_controllers::wake(sim, workload);
+}
+
+/// The number of Ready replicas of a workload has changed.
+fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
+    let Context { sim, cpu_shares, metrics, loads, queues, usages, prometheus, .. } = context;
+    loads.replicas_changed(sim, cpu_shares, now, workload);
+    usages.replicas_changed(sim, metrics, now, workload);
+    prometheus.replicas_changed(sim, loads, workload);
+    queues.replicas_changed(sim, metrics, now, workload);
 }

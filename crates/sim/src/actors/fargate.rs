@@ -14,10 +14,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::context::Context;
 use super::event::{FargateEvent, class};
+use super::news::News;
+use super::node_life;
 use super::sim::Sim;
-use super::{node_life, scheduler_loop};
+use super::volumes::Volumes;
 use crate::cloud::billing::FargatePod;
 use crate::cluster::{NewNode, NodeOrigin, NodePhase, PodPhase};
 use crate::domain::keda::ScaledJob;
@@ -78,9 +79,15 @@ impl Fargate {
 }
 
 /// A pod has been created; whether it is Fargate's.
-pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) -> bool {
-    let Some(settings) = &context.setup.policy.fargate else { return false };
-    let state = context.world.pod(pod);
+pub(super) fn pod_created(
+    sim: &mut Sim<'_>,
+    volumes: &Volumes,
+    fargate: &mut Fargate,
+    now: SimTime,
+    pod: PodId,
+) -> bool {
+    let Some(settings) = &sim.setup.policy.fargate else { return false };
+    let state = sim.world.pod(pod);
     if state.daemon {
         return false;
     }
@@ -88,44 +95,44 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) -
         return false;
     };
     let (profile, workload) = (profile.name, state.workload);
-    let refused = fargate::unsupported(&state.spec, has_foreign_volume(context, pod));
+    let refused = fargate::unsupported(&state.spec, has_foreign_volume(sim, volumes, pod));
     let size = refused.map_or_else(|| fargate::size(&state.spec, &settings.sidecars()), Err);
     match size {
         Err(why) => {
-            context.world.mark_unschedulable(pod, now, || {
+            sim.world.mark_unschedulable(pod, now, || {
                 format!("UnsupportedOnFargate: Pod not supported on Fargate: {why} (profile {profile})")
             });
         }
         Ok(size) => {
-            let launch = *context.fargate.launches.entry(workload).and_modify(|own| *own += 1).or_insert(0);
+            let launch = *fargate.launches.entry(workload).and_modify(|own| *own += 1).or_insert(0);
             let taken = Taken { profile, size, launch, admitted: false, node: None, finished: false };
-            context.fargate.taken.insert(pod, taken);
-            let rate = context.fargate.rate.get_or_insert_with(|| LaunchRate::new(settings.burst, settings.per_second));
+            fargate.taken.insert(pod, taken);
+            let rate = fargate.rate.get_or_insert_with(|| LaunchRate::new(settings.burst, settings.per_second));
             let token = rate.take(now);
-            context.queue.schedule(token, class::MACHINES, FargateEvent::Token(pod));
+            sim.queue.schedule(token, class::MACHINES, FargateEvent::Token(pod));
         }
     }
     true
 }
 
 /// Whether one of a pod's volumes is not one of EFS.
-fn has_foreign_volume(context: &Context<'_>, pod: PodId) -> bool {
-    let state = context.world.pod(pod);
-    let storage = context.volumes.storage();
+fn has_foreign_volume(sim: &Sim<'_>, volumes: &Volumes, pod: PodId) -> bool {
+    let state = sim.world.pod(pod);
+    let storage = volumes.storage();
     let is_efs = |driver: Symbol| driver.as_str() == "efs.csi.aws.com";
     state.spec.volumes.iter().any(|volume| {
-        let claim = storage.claim(state.namespace, &volume.claim_name(context.world.pod_name(pod)));
+        let claim = storage.claim(state.namespace, &volume.claim_name(sim.world.pod_name(pod)));
         let bound = claim.and_then(|claim| storage.bound(claim)).and_then(|volume| volume.driver);
         !bound.is_some_and(is_efs)
     })
 }
 
 /// Lets one event happen.
-pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: FargateEvent) {
+pub(super) fn handle(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, event: FargateEvent) {
     match event {
-        FargateEvent::Token(pod) => context.fargate.admit(&mut context.sim, pod),
-        FargateEvent::Started(pod) => started(context, now, pod),
-        FargateEvent::Deleted(node) => close(context, now, node),
+        FargateEvent::Token(pod) => fargate.admit(sim, pod),
+        FargateEvent::Started(pod) => started(sim, fargate, now, pod),
+        FargateEvent::Deleted(node) => close(sim, fargate, now, node),
     }
 }
 
@@ -182,20 +189,20 @@ impl Fargate {
 }
 
 /// A pod's machine is there and has registered: the pod is bound to it, and its images are pulled.
-fn started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Some(taken) = context.fargate.taken.get(&pod).copied() else { return };
-    if context.world.pod(pod).phase != PodPhase::Pending {
+fn started(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, pod: PodId) {
+    let Some(taken) = fargate.taken.get(&pod).copied() else { return };
+    if sim.world.pod(pod).phase != PodPhase::Pending {
         return;
     }
-    let zone = context.fargate.zone(&context.sim, pod, taken.launch);
+    let zone = fargate.zone(sim, pod, taken.launch);
     // Every pod has an address of its own.
-    let Ok(subnet) = context.ec2.take_address(zone, now) else {
-        context.queue.schedule_in(ADDRESS_RETRY, class::MACHINES, FargateEvent::Started(pod));
+    let Ok(subnet) = sim.ec2.take_address(zone, now) else {
+        sim.queue.schedule_in(ADDRESS_RETRY, class::MACHINES, FargateEvent::Started(pod));
         return;
     };
-    let node = add_node(context, now, zone, taken);
+    let node = add_node(sim, fargate, now, zone, taken);
     if let Some(subnet) = subnet {
-        context.fargate.subnets.insert(node, subnet);
+        fargate.subnets.insert(node, subnet);
     }
     let life = FargatePod {
         node,
@@ -206,29 +213,29 @@ fn started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         memory_mib: taken.size.memory_mib,
         extra_storage_gib: taken.size.extra_storage_gib,
     };
-    context.fargate.machines.insert(node, context.fargate.lives.len());
-    context.fargate.lives.push(life);
-    if let Some(own) = context.fargate.taken.get_mut(&pod) {
+    fargate.machines.insert(node, fargate.lives.len());
+    fargate.lives.push(life);
+    if let Some(own) = fargate.taken.get_mut(&pod) {
         own.node = Some(node);
     }
-    scheduler_loop::bound_elsewhere(context, now, pod, node);
+    sim.tell(News::PodPlaced(pod, node));
 }
 
-fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken) -> NodeId {
+fn add_node(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, zone: Symbol, taken: Taken) -> NodeId {
     let Taken { profile, size, .. } = taken;
-    let number = context.fargate.lives.len() + 1;
+    let number = fargate.lives.len() + 1;
     let fargate = Symbol::new("fargate");
     let labels = Labels::new()
         .with(well_known::EKS_COMPUTE_TYPE, fargate)
         .with(well_known::ZONE, zone)
-        .with(well_known::REGION, context.setup.region.name)
+        .with(well_known::REGION, sim.setup.region.name)
         .with(well_known::ARCH, well_known::AMD64)
         .with(well_known::OS, well_known::LINUX);
     let new = NewNode {
         taints: vec![taint()],
         ..NewNode::called(format!("fargate-{number:05}"), NodeOrigin::Fargate(profile))
     };
-    let node = context.world.add_node(new, now, &format!("profile {profile}, {size}"));
+    let node = sim.world.add_node(new, now, &format!("profile {profile}, {size}"));
     let capacity: Resources = [
         (ResourceName::CPU, size.cpu_milli),
         (ResourceName::MEMORY, size.memory_mib << 20),
@@ -237,7 +244,7 @@ fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken)
     ]
     .into_iter()
     .collect();
-    let rate = context.fargate_prices().hourly(size.cpu_milli, size.memory_mib, size.extra_storage_gib);
+    let rate = sim.fargate_prices().hourly(size.cpu_milli, size.memory_mib, size.extra_storage_gib);
     let facts = LaunchFacts {
         instance: format!("fargate-{number:05}").into(),
         instance_type: fargate,
@@ -245,18 +252,17 @@ fn add_node(context: &mut Context<'_>, now: SimTime, zone: Symbol, taken: Taken)
         capacity_type: fargate,
         arch: well_known::AMD64,
         rate,
-        currency: context.setup.region.currency,
+        currency: sim.setup.region.currency,
         labels,
         capacity: capacity.clone(),
         allocatable: capacity.clone(),
     };
-    context.world.launch_node(node, &facts, now);
-    context.world.run_instance(node, now);
-    let labels = node_life::registration_labels(context, node);
-    context.world.register_node(node, capacity.clone(), capacity, (&labels, &[]), now);
-    context.world.ready_node(node, now);
-    context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
-    context.metrics.node_registered(&mut context.sim, node);
+    sim.world.launch_node(node, &facts, now);
+    sim.world.run_instance(node, now);
+    let labels = node_life::registration_labels(sim, node);
+    sim.world.register_node(node, capacity.clone(), capacity, (&labels, &[]), now);
+    sim.world.ready_node(node, now);
+    sim.tell(News::NodeFound(node, None));
     node
 }
 
@@ -267,32 +273,32 @@ pub(super) fn taint() -> Taint {
 }
 
 /// A pod is gone: so is its machine, unless it has finished and nobody has deleted it.
-pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if let Some(node) = context.fargate.found.remove(&pod) {
-        return close_found(context, now, node);
+pub(super) fn pod_gone(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, pod: PodId) {
+    if let Some(node) = fargate.found.remove(&pod) {
+        return close_found(sim, now, node);
     }
-    let Some(taken) = context.fargate.taken.remove(&pod) else { return };
+    let Some(taken) = fargate.taken.remove(&pod) else { return };
     let Some(node) = taken.node else {
         if taken.admitted {
-            context.fargate.used -= taken.size.cpu_milli;
+            fargate.used -= taken.size.cpu_milli;
         }
         return;
     };
     if !taken.finished {
-        return close(context, now, node);
+        return close(sim, fargate, now, node);
     }
-    let workload = context.world.pod(pod).workload;
-    if let Some(after) = deleted_after(context, workload) {
-        context.queue.schedule_in(after, class::MACHINES, FargateEvent::Deleted(node));
+    let workload = sim.world.pod(pod).workload;
+    if let Some(after) = deleted_after(sim, workload) {
+        sim.queue.schedule_in(after, class::MACHINES, FargateEvent::Deleted(node));
         return;
     }
-    let kept = kept(context, workload);
-    let finished = context.fargate.finished.entry(workload).or_default();
+    let kept = kept(sim, workload);
+    let finished = fargate.finished.entry(workload).or_default();
     finished.push_back(node);
     if finished.len() > kept
         && let Some(oldest) = finished.pop_front()
     {
-        close(context, now, oldest);
+        close(sim, fargate, now, oldest);
     }
 }
 
@@ -329,22 +335,22 @@ fn deleted_after(sim: &Sim<'_>, workload: WorkloadId) -> Option<SimDuration> {
 }
 
 /// A machine goes that was there when the run began, unless somebody has deleted its node before.
-fn close_found(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.world.node(node).phase <= NodePhase::Registered {
-        context.world.reclaim_instance(node, now, EventKind::InstanceTerminating, NodeEnd::PodGone, "");
-        node_life::remove(context, now, node);
+fn close_found(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    if sim.world.node(node).phase <= NodePhase::Registered {
+        sim.world.reclaim_instance(node, now, EventKind::InstanceTerminating, NodeEnd::PodGone, "");
+        node_life::remove(sim, now, node);
     }
 }
 
 /// A machine goes.
-fn close(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(place) = context.fargate.machines.remove(&node) else { return };
-    let Some(life) = context.fargate.lives.get_mut(place) else { return };
+fn close(sim: &mut Sim<'_>, fargate: &mut Fargate, now: SimTime, node: NodeId) {
+    let Some(place) = fargate.machines.remove(&node) else { return };
+    let Some(life) = fargate.lives.get_mut(place) else { return };
     life.until = Some(now);
-    context.fargate.used -= life.cpu_milli;
-    if let Some(subnet) = context.fargate.subnets.remove(&node) {
-        context.ec2.return_address(subnet);
+    fargate.used -= life.cpu_milli;
+    if let Some(subnet) = fargate.subnets.remove(&node) {
+        sim.ec2.return_address(subnet);
     }
-    context.world.reclaim_instance(node, now, EventKind::InstanceTerminating, NodeEnd::PodGone, "");
-    node_life::remove(context, now, node);
+    sim.world.reclaim_instance(node, now, EventKind::InstanceTerminating, NodeEnd::PodGone, "");
+    node_life::remove(sim, now, node);
 }

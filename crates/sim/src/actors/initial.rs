@@ -10,13 +10,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::context::Context;
+use super::dispatch::settle;
+use super::job_loop::ScaledJobs;
 use super::news::News;
 use super::node_autoscaler::take_up_node;
+use super::node_templates::NodeTemplates;
 use super::setup::{InitialNode, InitialPlan};
 use super::sim::{Machine, Sim};
+use super::workload_controllers::Controllers;
 use super::workload_controllers::job_state::FoundJobPod;
 use super::workload_controllers::{bare_pods, daemon_sets};
-use super::{fargate, kubelet, names, node_life, pod_trace, taint_eviction};
+use super::{fargate, kubelet, names, node_life, pod_trace};
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
 use crate::domain::node::NodeObject;
@@ -60,29 +64,43 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
     let setup = context.setup;
     let Some(initial) = &setup.initial else { return };
     // The pods of a trace that are there from the start are among those that have their nodes.
-    pod_trace::step(context, now);
+    pod_trace::step(&mut context.sim, &mut context.pod_trace, now);
+    settle(context, now);
     let workloads = context.world.workloads().map(|(id, own)| ((own.kind.as_str(), own.name), id)).collect();
     let mut owners = Owners { by_hand: pods_by_hand(context), workloads, jobs: BTreeMap::new() };
     for &job in &initial.jobs {
         if let Some(workload) = maker_of(&owners, job) {
-            find_job(context, now, &mut owners, workload, (job.name, Some(job)));
+            find_job(
+                &mut context.sim,
+                &mut context.controllers,
+                &mut context.jobs,
+                now,
+                &mut owners,
+                workload,
+                (job.name, Some(job)),
+            );
         }
     }
     let nodes: Vec<NodeId> = initial.nodes.iter().map(|own| find_node(context, now, initial, own)).collect();
+    settle(context, now);
     for (own, &node) in initial.nodes.iter().zip(&nodes) {
         for pod in &own.found.pods {
             find_pod(context, now, initial, &mut owners, pod, node);
+            settle(context, now);
         }
     }
     for pod in &initial.waiting {
-        find_waiting(context, now, &mut owners, pod);
+        find_waiting(&mut context.sim, &mut context.controllers, &mut context.jobs, now, &mut owners, pod);
+        settle(context, now);
     }
     for (own, &node) in initial.nodes.iter().zip(&nodes) {
-        daemon_sets::node_found(context, now, node);
+        daemon_sets::node_found(&mut context.sim, &mut context.controllers, &mut context.vertical, now, node);
+        settle(context, now);
         take_up_node(context, now, node, own.written.since(initial.seen), own.found.node.deleting);
+        settle(context, now);
         let added = own.found.node.tainted.iter().map(|&(key, at)| (key, initial.instant(Some(at))));
         let added: Vec<_> = added.collect();
-        taint_eviction::node_found(context, now, node, &added);
+        context.taint_evictions.node_found(&mut context.sim, now, node, &added);
         if !own.found.node.ready {
             context.darkness.node_found(&mut context.sim, now, node, &added);
         }
@@ -94,10 +112,10 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
 fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>, own: &InitialNode<'_>) -> NodeId {
     let node = &own.found.node;
     let drawn = Some(names::of_found(own.claim.unwrap_or(&node.name), &node.name));
-    let volumes = volumes_of(context, own);
+    let volumes = volumes_of(&context.sim, &context.node_templates, own);
     let next = context.sim.world.next_node();
     let instance = own.pool.and_then(|pool| context.sim.ec2.add_running(pool, next, &volumes, now));
-    if let (Some(id), Some(has_one)) = (instance, public_address(context, own)) {
+    if let (Some(id), Some(has_one)) = (instance, public_address(&context.node_templates, own)) {
         context.sim.ec2.set_public_address(id, has_one);
     }
     let machine = instance.map(|id| {
@@ -122,12 +140,12 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
     context.sim.world.describe_kubelet(id, context.sim.setup.policy.versions.kubernetes);
     if let (Some(instance), Some(pool)) = (instance, own.pool) {
         let boot = BootTimes::default();
-        context.set_machine(id, Machine { instance, boot });
+        context.sim.set_machine(id, Machine { instance, boot });
         if let Some(group) = own.group {
             context.sim.groups.adopt(group, instance);
         }
         context.volumes.node_found(&context.sim, id, pool.instance_type);
-        context.tell(now, News::InstanceLaunched(pool));
+        context.tell(now, News::InstanceLaunched(id, pool));
     }
     context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, id);
     context.metrics.node_registered(&mut context.sim, id);
@@ -155,25 +173,25 @@ fn taints_of(node: &NodeObject, origin: NodeOrigin) -> Vec<Taint> {
 }
 
 /// What the class of a node that was found says of its public address.
-fn public_address(context: &Context<'_>, own: &InitialNode<'_>) -> Option<bool> {
+fn public_address(node_templates: &NodeTemplates, own: &InitialNode<'_>) -> Option<bool> {
     let NodeOrigin::NodePool(pool) = own.origin else { return None };
-    context.node_templates.of_pool(pool)?.1.public_address
+    node_templates.of_pool(pool)?.1.public_address
 }
 
 /// The EBS volumes of a node that was found: those that its group or its node class comes to, of which the one for pods is as large as
 /// the node says.
-fn volumes_of(context: &Context<'_>, own: &InitialNode<'_>) -> NodeVolumes {
+fn volumes_of(sim: &Sim<'_>, node_templates: &NodeTemplates, own: &InitialNode<'_>) -> NodeVolumes {
     let gib = own.found.node.capacity.get(ResourceName::EPHEMERAL_STORAGE) / GIB;
     let reported = if gib > 0 { gib + 1 } else { VOLUME_GIB };
     if let Some(group) = own.group {
-        let stated = context.groups.spec(group).volumes.iter().enumerate();
+        let stated = sim.groups.spec(group).volumes.iter().enumerate();
         let volume =
             |(place, own): (usize, &NodeVolume)| if place == 0 { NodeVolume { gib: reported, ..*own } } else { *own };
         return stated.map(volume).collect();
     }
     let NodeOrigin::NodePool(pool) = own.origin else { return NodeVolumes::gp3(reported) };
-    let class = context.node_templates.of_pool(pool).map(|(_, class)| class);
-    let kind = own.pool.and_then(|pool| context.setup.region.instance_type(pool.instance_type));
+    let class = node_templates.of_pool(pool).map(|(_, class)| class);
+    let kind = own.pool.and_then(|pool| sim.setup.region.instance_type(pool.instance_type));
     match class.zip(kind) {
         Some((class, kind)) => volumes_of_found(&kind.facts, &class, reported),
         None => NodeVolumes::gp3(reported),
@@ -197,20 +215,22 @@ fn find_pod(
             context.scheduler.forget(id);
             id
         }
-        None => add_pod(context, (now, created), owners, pod, node),
+        None => {
+            add_pod(&mut context.sim, &mut context.controllers, &mut context.jobs, (now, created), owners, pod, node)
+        }
     };
     context.world.place_found_pod(id, created, found);
     context.fargate.pod_found(&context.sim, id, node);
     context.scheduler.pod_found(&mut context.sim, &mut context.volumes, id, node, created);
     context.volumes.pod_bound(&mut context.sim, now, id, node);
-    kubelet::found(context, now, id, found);
+    kubelet::found(&mut context.sim, &mut context.images, &mut context.volumes, now, id, found);
     if pod.deleting {
         // Somebody may have given it more or less time than its own, and some of that is over.
         let whole = context.world.pod(id).spec.grace_period();
         let left = pod.gone_by.map_or(whole, |at| initial.until(at));
-        kubelet::delete_within(context, now, id, left, false, "it was being deleted when the run began");
-    } else if is_of_ended_job(context, owners, pod) {
-        kubelet::delete(context, now, id, false, "its Job has ended");
+        kubelet::delete_within(&mut context.sim, now, id, left, false, "it was being deleted when the run began");
+    } else if is_of_ended_job(&context.controllers, owners, pod) {
+        kubelet::delete(&mut context.sim, now, id, false, "its Job has ended");
     }
 }
 
@@ -226,16 +246,18 @@ fn maker_of(owners: &Owners, job: &Job) -> Option<WorkloadId> {
 
 /// A Job is there that `workload` made, with its object if there is one.
 fn find_job<'s>(
-    context: &mut Context<'s>,
+    sim: &mut Sim<'s>,
+    controllers: &mut Controllers,
+    jobs: &mut ScaledJobs<'s>,
     now: SimTime,
     owners: &mut Owners,
     workload: WorkloadId,
     (name, object): (ObjectName, Option<&'s Job>),
 ) -> FoundJob {
     let has_ended = object.is_some_and(|job| job.status.end.is_some());
-    let running = (!has_ended).then(|| match context.world.workload(workload).kind {
-        WorkloadKind::ScaledJob => context.jobs.begin_found(&mut context.sim, now, workload, (name.name, object)),
-        _ => context.controllers.begin_found_job(&mut context.sim, now, workload, (name.name, object)),
+    let running = (!has_ended).then(|| match sim.world.workload(workload).kind {
+        WorkloadKind::ScaledJob => jobs.begin_found(sim, now, workload, (name.name, object)),
+        _ => controllers.begin_found_job(sim, now, workload, (name.name, object)),
     });
     let found = FoundJob { workload, running };
     owners.jobs.insert(name, found);
@@ -243,32 +265,34 @@ fn find_job<'s>(
 }
 
 /// The Job of a pod, if `workload` makes Jobs.
-fn job_of(
-    context: &mut Context<'_>,
+fn job_of<'s>(
+    sim: &mut Sim<'s>,
+    controllers: &mut Controllers,
+    jobs: &mut ScaledJobs<'s>,
     now: SimTime,
     owners: &mut Owners,
     workload: WorkloadId,
     pod: &NamedPod,
 ) -> Option<FoundJob> {
-    let kind = context.world.workload(workload).kind;
+    let kind = sim.world.workload(workload).kind;
     if !matches!(kind, WorkloadKind::CronJob | WorkloadKind::ScaledJob) {
         return None;
     }
     let name = controller_name(pod);
     let known = owners.jobs.get(&name).copied();
-    Some(known.unwrap_or_else(|| find_job(context, now, owners, workload, (name, None))))
+    Some(known.unwrap_or_else(|| find_job(sim, controllers, jobs, now, owners, workload, (name, None))))
 }
 
 /// Whether a pod is of a Job that had ended before the run began: the controller deletes those that are left.
 ///
 /// Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`, `syncJob` (`deleteActivePods`).
-fn is_of_ended_job(context: &Context<'_>, owners: &Owners, pod: &NamedPod) -> bool {
+fn is_of_ended_job(controllers: &Controllers, owners: &Owners, pod: &NamedPod) -> bool {
     if pod.spec.owner != OwnerKind::Job {
         return false;
     }
     match owners.jobs.get(&controller_name(pod)) {
         Some(job) => job.running.is_none(),
-        None => owner_of(owners, pod).is_some_and(|workload| context.controllers.jobs_have_ended(workload)),
+        None => owner_of(owners, pod).is_some_and(|workload| controllers.jobs_have_ended(workload)),
     }
 }
 
@@ -293,34 +317,32 @@ fn known_pod(owners: &Owners, pod: &NamedPod) -> Option<PodId> {
 }
 
 /// Adds a pod to the workload that made it; one whose workload is not there belongs to nobody, and nobody makes it again.
-fn add_pod(
-    context: &mut Context<'_>,
+fn add_pod<'s>(
+    sim: &mut Sim<'s>,
+    controllers: &mut Controllers,
+    jobs: &mut ScaledJobs<'s>,
     (now, created): (SimTime, SimTime),
     owners: &mut Owners,
     pod: &NamedPod,
     node: NodeId,
 ) -> PodId {
     let Some(workload) = owner_of(owners, pod) else {
-        return bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), created);
+        return bare_pods::find(sim, pod.namespace, &pod.spec, pod.name.clone(), created);
     };
-    let job = job_of(context, now, owners, workload, pod).and_then(|job| job.running);
-    let kind = context.world.workload(workload).kind;
-    let revision = job.map_or(context.world.workload(workload).revision, |(_, revision)| revision);
+    let job = job_of(sim, controllers, jobs, now, owners, workload, pod).and_then(|job| job.running);
+    let kind = sim.world.workload(workload).kind;
+    let revision = job.map_or(sim.world.workload(workload).revision, |(_, revision)| revision);
     let pinned = (kind == WorkloadKind::DaemonSet).then_some(node);
-    let id = context.world.find_pod((workload, revision), pod.name.clone(), created, pinned);
-    if let Some(own) = spec_of_its_own(&context.world.pod(id).spec, &pod.spec) {
-        context.world.respecify_pod(id, Arc::new(own));
+    let id = sim.world.find_pod((workload, revision), pod.name.clone(), created, pinned);
+    if let Some(own) = spec_of_its_own(&sim.world.pod(id).spec, &pod.spec) {
+        sim.world.respecify_pod(id, Arc::new(own));
     }
     let found = FoundJobPod { id, created, running: pod.phase == PodPhase::Running, deleting: pod.deleting };
     match (kind, job) {
-        (WorkloadKind::StatefulSet, _) => context.controllers.find_ordinal(&mut context.sim, workload, id),
-        (WorkloadKind::Job, _) => context.controllers.find_job_pod(&mut context.sim, now, workload, (found, 0)),
-        (WorkloadKind::CronJob, Some((place, _))) => {
-            context.controllers.find_job_pod(&mut context.sim, now, workload, (found, place))
-        }
-        (WorkloadKind::ScaledJob, Some((place, _))) => {
-            context.jobs.found(&mut context.sim, now, workload, (found, place))
-        }
+        (WorkloadKind::StatefulSet, _) => controllers.find_ordinal(sim, workload, id),
+        (WorkloadKind::Job, _) => controllers.find_job_pod(sim, now, workload, (found, 0)),
+        (WorkloadKind::CronJob, Some((place, _))) => controllers.find_job_pod(sim, now, workload, (found, place)),
+        (WorkloadKind::ScaledJob, Some((place, _))) => jobs.found(sim, now, workload, (found, place)),
         _ => {}
     }
     id
@@ -363,12 +385,19 @@ fn spec_of_its_own(template: &PodSpec, own: &PodSpec) -> Option<PodSpec> {
 
 /// A pod waits for a node, and has for a while. The controllers make those of their own that wait, but for pods with names; a Job whose
 /// pods all wait is there as well.
-fn find_waiting(context: &mut Context<'_>, now: SimTime, owners: &mut Owners, pod: &NamedPod) {
+fn find_waiting<'s>(
+    sim: &mut Sim<'s>,
+    controllers: &mut Controllers,
+    jobs: &mut ScaledJobs<'s>,
+    now: SimTime,
+    owners: &mut Owners,
+    pod: &NamedPod,
+) {
     if let Some(workload) = owner_of(owners, pod) {
-        job_of(context, now, owners, workload, pod);
+        job_of(sim, controllers, jobs, now, owners, workload, pod);
     } else if known_pod(owners, pod).is_none() {
-        let id = bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), now);
-        context.tell(now, News::PodCreated(id));
+        let id = bare_pods::find(sim, pod.namespace, &pod.spec, pod.name.clone(), now);
+        sim.tell(News::PodCreated(id));
     }
 }
 

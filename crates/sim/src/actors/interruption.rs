@@ -8,11 +8,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::context::Context;
 use super::event::{CloudEvent, class};
 use super::kubectl::nodes_called;
 use super::news::News;
+use super::node_groups::NodeGroups;
 use super::sim::Sim;
+use super::zone_outage::Darkness;
 use super::{kubelet, node_groups, node_life, termination_handler, zone_outage};
 use crate::cloud::Pool;
 use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Struck, Victims};
@@ -51,14 +52,14 @@ fn await_blocks(sim: &mut Sim<'_>) {
 }
 
 /// EC2 takes back what still runs in a Capacity Block.
-pub(super) fn block_closes(context: &mut Context<'_>, now: SimTime, number: u32) {
+pub(super) fn block_closes(sim: &mut Sim<'_>, now: SimTime, number: u32) {
     let in_block = |node: &NodeId| {
-        context.machine(*node).is_some_and(|own| context.ec2.instance(own.instance).reservation == Some(number))
+        sim.machine(*node).is_some_and(|own| sim.ec2.instance(own.instance).reservation == Some(number))
     };
-    let nodes: Vec<NodeId> = context.world.live_nodes().iter().copied().filter(in_block).collect();
+    let nodes: Vec<NodeId> = sim.world.live_nodes().iter().copied().filter(in_block).collect();
     for node in nodes {
         let why = "EC2 took it back: its Capacity Block ends in 30 minutes";
-        lose(context, now, node, (EventKind::InstanceTerminating, NodeEnd::InstanceLost, why));
+        lose(sim, now, node, (EventKind::InstanceTerminating, NodeEnd::InstanceLost, why));
     }
 }
 
@@ -117,18 +118,25 @@ impl Interruption {
 
 /// Instances that the event will strike get a rebalance recommendation. Karpenter only logs it; a node group may replace
 /// the instance, the termination handler drain its node.
-pub(super) fn pool_warned(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
-    for (node, _) in context.interruption.struck(&mut context.sim, pool, number) {
-        recommend_rebalance(context, now, node, "");
+pub(super) fn pool_warned(
+    sim: &mut Sim<'_>,
+    interruption: &mut Interruption,
+    node_groups: &mut NodeGroups,
+    now: SimTime,
+    pool: u32,
+    number: u32,
+) {
+    for (node, _) in interruption.struck(sim, pool, number) {
+        recommend_rebalance(sim, node_groups, now, node, "");
     }
-    context.interruption.plan_warning(&mut context.sim, now, pool, Some(number));
+    interruption.plan_warning(sim, now, pool, Some(number));
 }
 
 /// EC2 recommends to replace the instance of a node.
-fn recommend_rebalance(context: &mut Context<'_>, now: SimTime, node: NodeId, note: &str) {
-    context.world.note_node(node, now, EventKind::RebalanceRecommended, note);
-    context.node_groups.rebalance_recommended(&mut context.sim, now, node);
-    termination_handler::rebalance_recommended(context, now, node);
+fn recommend_rebalance(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId, note: &str) {
+    sim.world.note_node(node, now, EventKind::RebalanceRecommended, note);
+    node_groups.rebalance_recommended(sim, now, node);
+    termination_handler::rebalance_recommended(sim, now, node);
 }
 
 /// Instances that run, with their pools and their numbers in them.
@@ -146,84 +154,90 @@ fn running_spot(sim: &Sim<'_>) -> Vec<(NodeId, Pool, u64)> {
 }
 
 /// A node's instance gets its notice, unless it is on its way out.
-pub(super) fn notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.world.node(node).phase >= NodePhase::Terminating {
+pub(super) fn notice(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId) {
+    if sim.world.node(node).phase >= NodePhase::Terminating {
         return;
     }
-    context.world.note_node(node, now, EventKind::InterruptionNotice, "EC2 takes the instance in 2 minutes");
-    context.queue.schedule_in(NOTICE, class::CLOUD, CloudEvent::InterruptionDue(node));
-    context.tell(now, News::InterruptionNotice(node));
-    node_groups::interruption_noticed(context, now, node);
-    termination_handler::noticed(context, now, node);
+    sim.world.note_node(node, now, EventKind::InterruptionNotice, "EC2 takes the instance in 2 minutes");
+    sim.queue.schedule_in(NOTICE, class::CLOUD, CloudEvent::InterruptionDue(node));
+    sim.tell(News::InterruptionNotice(node));
+    node_groups::interruption_noticed(sim, node_groups, now, node);
+    termination_handler::noticed(sim, now, node);
 }
 
 /// The two minutes are over: an instance that is still there is gone without further ado.
-pub(super) fn due(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    lose(context, now, node, (EventKind::InstanceReclaimed, NodeEnd::Interrupted, "EC2 reclaimed the Spot instance"));
+pub(super) fn due(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    lose(sim, now, node, (EventKind::InstanceReclaimed, NodeEnd::Interrupted, "EC2 reclaimed the Spot instance"));
 }
 
 /// EC2 ends an instance, whatever runs on it.
-fn lose(context: &mut Context<'_>, now: SimTime, node: NodeId, (kind, end, why): (EventKind, NodeEnd, &str)) {
-    let Some(machine) = context.machine(node) else { return };
-    if context.world.node(node).phase >= NodePhase::Terminating {
+fn lose(sim: &mut Sim<'_>, now: SimTime, node: NodeId, (kind, end, why): (EventKind, NodeEnd, &str)) {
+    let Some(machine) = sim.machine(node) else { return };
+    if sim.world.node(node).phase >= NodePhase::Terminating {
         return;
     }
-    context.world.taint_node(node, Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
-    context.tell(now, News::NodeTainted(node));
+    sim.world.taint_node(node, Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
+    sim.tell(News::NodeTainted(node));
     // Only what EC2 takes back is free of charge in its first hour.
     let gone_in = match end {
-        NodeEnd::Interrupted => context.ec2.reclaim(machine.instance, now),
-        _ => context.ec2.terminate(machine.instance, now),
+        NodeEnd::Interrupted => sim.ec2.reclaim(machine.instance, now),
+        _ => sim.ec2.terminate(machine.instance, now),
     };
-    context.world.reclaim_instance(node, now, kind, end, why);
-    for pod in context.world.node(node).pods.clone() {
-        kubelet::cut_off(context, now, pod);
+    sim.world.reclaim_instance(node, now, kind, end, why);
+    for pod in sim.world.node(node).pods.clone() {
+        kubelet::cut_off(sim, now, pod);
     }
-    node_life::goes(context, now, node, gone_in);
+    node_life::goes(sim, now, node, gone_in);
 }
 
 /// A fault begins.
-pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32) {
-    let setup = context.setup;
+pub(super) fn fault_begins(
+    sim: &mut Sim<'_>,
+    darkness: &mut Darkness,
+    node_groups: &mut NodeGroups,
+    now: SimTime,
+    number: u32,
+) {
+    let setup = sim.setup;
     let Some(fault) = setup.scenario.ec2.cloud.faults.get(number as usize) else { return };
-    context.world.note(now, EventKind::FaultBegan, None, fault.kind.describe());
+    sim.world.note(now, EventKind::FaultBegan, None, fault.kind.describe());
     match fault.kind {
         FaultKind::SpotInterruption { pools, victims, before } => {
-            let nodes = drawn(context, number, &pools, victims);
-            note_if_none(context, now, (fault.kind, victims), &nodes);
+            let nodes = drawn(sim, number, &pools, victims);
+            note_if_none(sim, now, (fault.kind, victims), &nodes);
             for node in nodes {
-                recommend_rebalance(context, now, node, "injected");
+                recommend_rebalance(sim, node_groups, now, node, "injected");
                 if before <= NOTICE {
-                    notice(context, now, node);
+                    notice(sim, node_groups, now, node);
                 } else {
-                    context.queue.schedule_in(before - NOTICE, class::CLOUD, CloudEvent::InterruptionNotice(node));
+                    sim.queue.schedule_in(before - NOTICE, class::CLOUD, CloudEvent::InterruptionNotice(node));
                 }
             }
         }
         FaultKind::NodeFailure { struck, ended } => {
-            let nodes = struck_nodes(context, number, &struck);
-            note_if_none(context, now, (fault.kind, struck.victims), &nodes);
+            let nodes = struck_nodes(sim, number, &struck);
+            note_if_none(sim, now, (fault.kind, struck.victims), &nodes);
             for node in nodes {
                 if ended {
                     let why = "its hardware failed, and EC2 ended it";
-                    lose(context, now, node, (EventKind::InstanceTerminating, NodeEnd::InstanceLost, why));
+                    lose(sim, now, node, (EventKind::InstanceTerminating, NodeEnd::InstanceLost, why));
                 } else {
-                    zone_outage::hardware_fails(context, now, node);
+                    zone_outage::hardware_fails(sim, darkness, now, node);
                 }
             }
         }
-        FaultKind::ZoneOutage { zone, power: true } => zone_outage::begins(context, now, zone),
+        FaultKind::ZoneOutage { zone, power: true } => zone_outage::begins(sim, darkness, now, zone),
         _ => {}
     }
 }
 
 /// A fault ends.
-pub(super) fn fault_ends(context: &mut Context<'_>, now: SimTime, number: u32) {
-    let setup = context.setup;
+pub(super) fn fault_ends(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, number: u32) {
+    let setup = sim.setup;
     if let Some(fault) = setup.scenario.ec2.cloud.faults.get(number as usize) {
-        context.world.note(now, EventKind::FaultEnded, None, fault.kind.describe());
+        sim.world.note(now, EventKind::FaultEnded, None, fault.kind.describe());
         if let FaultKind::ZoneOutage { zone, power: true } = fault.kind {
-            zone_outage::ends(context, now, zone);
+            zone_outage::ends(sim, darkness, now, zone);
         }
     }
 }

@@ -6,28 +6,34 @@
 //! Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`, `controllers/keda/scaledjob_controller.go`; Kubernetes 1.36
 //! `pkg/controller/job`.
 
-use super::context::Context;
+mod applied;
+
+pub(super) use applied::{apply, retire};
+
 use super::drift::Drift;
 use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
+use super::news::News;
+use super::prometheus::Prometheus;
 use super::queue_loop::Queues;
+use super::restarts::BackOffs;
 use super::setup::JobPlan;
 use super::sim::Sim;
 use super::triggers::{self, TriggerMemory};
+use super::vertical::Vertical;
+use super::workload_controllers::Controllers;
 use super::workload_controllers::ended_jobs::History;
 use super::workload_controllers::job_state::{FoundJobPod, JobPod, JobState};
 use super::workload_controllers::jobs::{fails, reconcile_at, restart_in_place};
 use super::workload_controllers::pod_labels;
 use super::{keda_loop, kubelet, names, volumes, workload_controllers};
-use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::domain::hpa::MetricTarget;
-use crate::domain::keda::ScaledJob;
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::workload::{self, JobSpec, ObjectName};
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::engine::TimerId;
 use crate::world::World;
-use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
+use crate::world::record::EventKind;
 use nodecast_replicas::keda::{
     JobPodView, JobTrigger, combine, is_pending, plan_jobs, target_of, trigger_maximum, trigger_metric_name,
 };
@@ -112,51 +118,6 @@ impl JobPod for Worker {
     fn id(&self) -> PodId {
         self.pod
     }
-}
-
-/// A ScaledJob is applied. One of the start of the run is first polled within one interval, a later one at once; one that is paused is not
-/// polled.
-pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPlan) {
-    let name = ObjectName { namespace: plan.job.namespace, name: plan.job.name };
-    let triggers = plan.job.triggers.len();
-    if let Some(known) = context.jobs.all.iter().position(|own| !own.retired && own.name() == name) {
-        let own = &mut context.jobs.all[known];
-        let before = std::mem::replace(&mut own.plan, plan);
-        own.memory = vec![TriggerMemory::default(); triggers];
-        let workload = own.workload;
-        context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
-        return change(context, now, known, &before.job);
-    }
-    let workload = context.world.add_workload(
-        NewWorkload {
-            name,
-            kind: WorkloadKind::ScaledJob,
-            selector: crate::domain::LabelSelector {
-                match_labels: plan.job.job.template.labels.clone(),
-                expressions: Vec::new(),
-            },
-            template: plan.job.job.template.clone(),
-            replicas: 0,
-        },
-        false,
-    );
-    context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
-    let memory = vec![TriggerMemory::default(); triggers];
-    let drift = Drift::of_poll(&context.streams, &name.to_string());
-    context.jobs.all.push(JobLoop {
-        plan,
-        retired: false,
-        workload,
-        memory,
-        revision: 0,
-        form: 0,
-        rolled_out: 0,
-        jobs: Vec::new(),
-        made: 0,
-        drift,
-        next_poll: None,
-    });
-    context.jobs.begin_polling(&mut context.sim, now, context.jobs.all.len() - 1);
 }
 
 impl<'s> ScaledJobs<'s> {
@@ -342,116 +303,41 @@ impl<'s> ScaledJobs<'s> {
     }
 }
 
-/// A known ScaledJob is applied again: a pause stops its loop and nothing else; another form, or the end of a pause, begins the loop anew,
-/// and Jobs of former forms are deleted unless its rollout is gradual. What is not simulated of the object counts as unchanged.
-///
-/// Source: `scaledjob_controller.go`, `reconcileScaledJob`, `checkIfPaused`.
-fn change(context: &mut Context<'_>, now: SimTime, index: usize, before: &ScaledJob) {
-    let job = &context.jobs.all[index].plan.job;
-    let changed = ScaledJob { paused: job.paused, ..before.clone() } != *job;
-    if changed {
-        let (workload, template) = (context.jobs.all[index].workload, (*job.job.template).clone());
-        let revision = context.world.revision_of(workload, template);
-        if context.world.workload(workload).revision != revision {
-            context.world.use_revision(workload, revision);
-        }
-        context.jobs.all[index].revision = revision;
-        context.jobs.all[index].form += 1;
-    }
-    let own = &mut context.jobs.all[index];
-    if own.plan.job.paused {
-        return context.jobs.stop_polling(&mut context.sim, index);
-    }
-    if !changed && !before.paused {
-        return;
-    }
-    let of_former = std::mem::replace(&mut own.rolled_out, own.form) != own.form;
-    if of_former && !own.plan.job.gradual_rollout {
-        delete_former(context, now, index);
-    }
-    context.jobs.stop_polling(&mut context.sim, index);
-    context.jobs.begin_polling(&mut context.sim, now, index);
-}
-
-/// Jobs that were made from another form of the ScaledJob are deleted, those that have ended too.
-///
-/// Source: `scaledjob_controller.go`, `deletePreviousVersionScaleJobs`.
-fn delete_former(context: &mut Context<'_>, now: SimTime, index: usize) {
-    let own = &mut context.jobs.all[index];
-    let (workload, form) = (own.workload, own.form);
-    context.controllers.forget_ended(&context.sim, &mut context.volumes, workload);
-    let jobs = std::mem::take(&mut context.jobs.all[index].jobs);
-    let (stay, go): (Vec<Job<'_>>, Vec<Job<'_>>) = jobs.into_iter().partition(|job| job.form == form);
-    let left = stay.len() as u32;
-    context.jobs.all[index].jobs = stay;
-    if go.is_empty() {
-        return;
-    }
-    for Job { mut state, .. } in go {
-        context.world.end_job(state.job, now, JobOutcomeKind::Deleted);
-        let pods = std::mem::take(&mut state.pods);
-        delete(context, now, index, pods, "its Job is of a former version of the ScaledJob");
-        state.delete_ended(&context.sim, &mut context.volumes);
-    }
-    let because = "KEDA deletes the Jobs of the former version";
-    context.world.set_replicas(workload, left, now, EventKind::ReplicasSet, because);
-}
-
-/// The ScaledJob of this name is deleted: it makes no more Jobs.
-pub(super) fn retire(context: &mut Context<'_>, name: ObjectName) {
-    for index in 0..context.jobs.all.len() {
-        if context.jobs.all[index].name() != name {
-            continue;
-        }
-        context.jobs.all[index].retired = true;
-        for job in std::mem::take(&mut context.jobs.all[index].jobs) {
-            job.state.delete_ended(&context.sim, &mut context.volumes);
-        }
-    }
-}
-
 /// One poll of one ScaledJob.
-pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
-    if context.jobs.all[index as usize].retired {
+pub(super) fn poll(
+    sim: &mut Sim<'_>,
+    jobs: &mut ScaledJobs<'_>,
+    queues: &mut Queues,
+    prometheus: &Prometheus,
+    now: SimTime,
+    index: u32,
+) {
+    if jobs.all[index as usize].retired {
         return;
     }
-    let plan = context.jobs.all[index as usize].plan;
-    let next = context.jobs.all[index as usize].drift.after(plan.job.polling_interval);
-    context.jobs.schedule(&mut context.sim, index as usize, next);
+    let plan = jobs.all[index as usize].plan;
+    let next = jobs.all[index as usize].drift.after(plan.job.polling_interval);
+    jobs.schedule(sim, index as usize, next);
     let mut texts = Vec::new();
     let mut read = Vec::new();
     for trigger in 0..plan.job.triggers.len() {
-        let mut memory = std::mem::take(&mut context.jobs.all[index as usize].memory[trigger]);
-        let value = triggers::read_current(
-            &context.sim,
-            (&context.prometheus, &mut context.queues),
-            now,
-            &plan.sources(),
-            trigger,
-            &mut memory,
-        );
-        context.jobs.note_failures(
-            &mut context.sim,
-            now,
-            index,
-            trigger,
-            value.as_ref().err().map(String::as_str),
-            &mut memory,
-        );
-        context.jobs.all[index as usize].memory[trigger] = memory;
+        let mut memory = std::mem::take(&mut jobs.all[index as usize].memory[trigger]);
+        let value = triggers::read_current(sim, (prometheus, queues), now, &plan.sources(), trigger, &mut memory);
+        jobs.note_failures(sim, now, index, trigger, value.as_ref().err().map(String::as_str), &mut memory);
+        jobs.all[index as usize].memory[trigger] = memory;
         let Ok(value) = value else { continue };
         let queue = value.milli as f64 / 1e3;
         let maximum = trigger_maximum(queue, target(plan, trigger), plan.job.max_replica_count);
         texts.push(format!("{} is {queue}", metric_name(plan, trigger)));
         read.push(JobTrigger { queue, maximum, active: value.active });
     }
-    let own = &context.jobs.all[index as usize];
+    let own = &jobs.all[index as usize];
     let running = own.jobs.len() as i64;
-    let pending = own.jobs.iter().filter(|job| is_job_pending(context, plan, job)).count() as i64;
+    let pending = own.jobs.iter().filter(|job| is_job_pending(sim, plan, job)).count() as i64;
     let decision = plan_jobs(&plan.job, combine(&plan.job, &read), running, pending);
     if decision.created > 0 {
         let values = format!("{}; {running} running, {pending} of them pending", texts.join("; "));
-        create(context, now, index, decision.created, &values);
+        create(sim, jobs, now, index, decision.created, &values);
     }
 }
 
@@ -491,22 +377,22 @@ fn is_job_pending(sim: &Sim<'_>, plan: &JobPlan, job: &Job) -> bool {
 }
 
 /// KEDA makes Jobs.
-fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, values: &str) {
-    let workload = context.jobs.all[index as usize].workload;
-    let before = context.jobs.all[index as usize].jobs.len() as u32;
+fn create(sim: &mut Sim<'_>, jobs: &mut ScaledJobs<'_>, now: SimTime, index: u32, count: i64, values: &str) {
+    let workload = jobs.all[index as usize].workload;
+    let before = jobs.all[index as usize].jobs.len() as u32;
     let after = before.saturating_add(u32::try_from(count).unwrap_or(0));
     for _ in before..after {
-        let own = &mut context.jobs.all[index as usize];
-        let name = names::of_job(&context.sim.streams, own.plan.job.name, own.made);
+        let own = &mut jobs.all[index as usize];
+        let name = names::of_job(&sim.streams, own.plan.job.name, own.made);
         own.made += 1;
-        let job = context.sim.world.begin_job(workload, name, &own.plan.job.job, now);
+        let job = sim.world.begin_job(workload, name, &own.plan.job.job, now);
         own.jobs.push(Job::new(own, job, now));
     }
-    if let Some(deadline) = context.jobs.all[index as usize].plan.job.job.active_deadline {
-        context.sim.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    if let Some(deadline) = jobs.all[index as usize].plan.job.job.active_deadline {
+        sim.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
-    context.sim.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
-    reconcile(context, now, workload);
+    sim.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
+    sim.tell(News::JobsCreated(workload));
 }
 
 /// The controller looks at a Job again when its time is up, if that is limited.
@@ -518,81 +404,114 @@ fn plan_deadline(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, job: &Jo
 }
 
 /// The Job controller: every Job makes the pods that it lacks, or ends.
-pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let Some(index) = context.jobs.all.iter().position(|own| own.workload == workload) else { return };
-    context.jobs.give_back_lost(&mut context.sim, &mut context.queues, now, index);
-    let mut jobs = std::mem::take(&mut context.jobs.all[index].jobs);
-    let mut left = jobs.len() as u32;
-    jobs.retain_mut(|job| {
-        match job.step(&context.world, now) {
+pub(super) fn reconcile(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    jobs: &mut ScaledJobs<'_>,
+    queues: &mut Queues,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+) {
+    let Some(index) = jobs.all.iter().position(|own| own.workload == workload) else { return };
+    jobs.give_back_lost(sim, queues, now, index);
+    let mut all = std::mem::take(&mut jobs.all[index].jobs);
+    let mut left = all.len() as u32;
+    all.retain_mut(|job| {
+        match job.step(&sim.world, now) {
             JobStep::Create(count) => {
-                job.state.make_pods(context, now, (workload, job.revision), (job.spec, count));
+                job.state.make_pods(sim, controllers, vertical, now, (workload, job.revision), (job.spec, count));
             }
             JobStep::Delete(count) => {
-                delete(context, now, index, job.state.take_surplus(job.spec, count), "the Job needs fewer pods");
+                let surplus = job.state.take_surplus(job.spec, count);
+                delete(sim, jobs, queues, now, index, surplus, "the Job needs fewer pods");
             }
             JobStep::End(end) => {
                 left -= 1;
-                conclude(context, now, index, job, (end, left));
+                conclude(sim, controllers, jobs, queues, now, job, (index, end, left));
                 return false;
             }
         }
         true
     });
-    context.jobs.all[index].jobs = jobs;
+    jobs.all[index].jobs = all;
 }
 
 /// Pods that are no longer needed: what they took goes back.
-fn delete(context: &mut Context<'_>, now: SimTime, index: usize, pods: Vec<Worker>, reason: &str) {
+fn delete(
+    sim: &mut Sim<'_>,
+    jobs: &mut ScaledJobs<'_>,
+    queues: &mut Queues,
+    now: SimTime,
+    index: usize,
+    pods: Vec<Worker>,
+    reason: &str,
+) {
     for worker in pods {
-        context.jobs.give_back(&mut context.queues, now, index, worker.messages);
-        kubelet::delete(context, now, worker.pod, false, reason);
+        jobs.give_back(queues, now, index, worker.messages);
+        kubelet::delete(sim, now, worker.pod, false, reason);
     }
 }
 
 /// A Job has ended; `left` of the workload's have not.
-fn conclude(context: &mut Context<'_>, now: SimTime, index: usize, job: &mut Job<'_>, (end, left): (JobEnd, u32)) {
-    let (workload, object) = (context.jobs.all[index].workload, &context.jobs.all[index].plan.job);
+fn conclude(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    jobs: &mut ScaledJobs<'_>,
+    queues: &mut Queues,
+    now: SimTime,
+    job: &mut Job<'_>,
+    (index, end, left): (usize, JobEnd, u32),
+) {
+    let (workload, object) = (jobs.all[index].workload, &jobs.all[index].plan.job);
     let history =
         History { successful: object.successful_jobs_history_limit, failed: object.failed_jobs_history_limit };
-    let (pods, ending) = job.state.end(&mut context.world, now, (workload, left), (end, job.spec.ttl));
-    delete(context, now, index, pods, "its Job has ended");
-    context.controllers.keep_ended(&mut context.sim, &mut context.volumes, now, workload, ending, Some(history));
+    let (pods, ending) = job.state.end(&mut sim.world, now, (workload, left), (end, job.spec.ttl));
+    delete(sim, jobs, queues, now, index, pods, "its Job has ended");
+    controllers.keep_ended(sim, now, workload, ending, Some(history));
 }
 
 /// A pod of a Job comes to its end, well or not; a Job that has ended by that leaves at once.
-pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if !context.world.pod(pod).is_active() {
+pub(super) fn pod_done(
+    sim: &mut Sim<'_>,
+    back_offs: &mut BackOffs,
+    controllers: &mut Controllers,
+    jobs: &mut ScaledJobs<'_>,
+    queues: &mut Queues,
+    now: SimTime,
+    pod: PodId,
+) {
+    if !sim.world.pod(pod).is_active() {
         return;
     }
-    let Some((index, position, place)) = context.jobs.find(&context.sim, pod) else { return };
-    let plan = context.jobs.all[index].plan;
-    let workload = context.jobs.all[index].workload;
-    let fails = fails(context, pod);
-    let has_claims = volumes::has_ephemeral(context, pod);
-    let Job { spec, state: job, .. } = &mut context.jobs.all[index].jobs[position];
+    let Some((index, position, place)) = jobs.find(sim, pod) else { return };
+    let plan = jobs.all[index].plan;
+    let workload = jobs.all[index].workload;
+    let fails = fails(sim, pod);
+    let has_claims = volumes::has_ephemeral(sim, pod);
+    let Job { spec, state: job, .. } = &mut jobs.all[index].jobs[position];
     if fails && spec.restarts_in_place {
         let messages = std::mem::take(&mut job.pods[place].messages);
         job.pods[place].found = false;
-        context.jobs.give_back(&mut context.queues, now, index, messages);
-        return restart_in_place(context, now, pod);
+        jobs.give_back(queues, now, index, messages);
+        return restart_in_place(sim, back_offs, now, pod);
     }
     let worker = job.take_ended(place, has_claims);
     if fails {
         let again = job.fail(spec, now, pod);
-        reconcile_at(context, now, workload, again);
-        context.jobs.give_back(&mut context.queues, now, index, worker.messages);
-        kubelet::failed(context, now, pod);
+        reconcile_at(sim, now, workload, again);
+        jobs.give_back(queues, now, index, worker.messages);
+        kubelet::failed(sim, now, pod);
     } else {
         job.succeed(pod);
         if let Some(queue) = plan.queue {
-            context.queues.all[queue].queue.finish(worker.messages, now);
+            queues.all[queue].queue.finish(worker.messages, now);
         }
-        kubelet::succeeded(context, now, pod);
+        kubelet::succeeded(sim, now, pod);
     }
-    if let JobStep::End(end) = context.jobs.all[index].jobs[position].step(&context.world, now) {
-        let mut job = context.jobs.all[index].jobs.remove(position);
-        let left = context.jobs.all[index].jobs.len() as u32;
-        conclude(context, now, index, &mut job, (end, left));
+    if let JobStep::End(end) = jobs.all[index].jobs[position].step(&sim.world, now) {
+        let mut job = jobs.all[index].jobs.remove(position);
+        let left = jobs.all[index].jobs.len() as u32;
+        conclude(sim, controllers, jobs, queues, now, &mut job, (index, end, left));
     }
 }

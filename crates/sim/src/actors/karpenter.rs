@@ -7,15 +7,19 @@ pub(super) mod inquiry;
 mod launches;
 mod outside;
 
-use super::context::Context;
 use super::event::{KarpenterEvent, class};
 use super::news::News;
+use super::node_templates::NodeTemplates;
+use super::scheduler_loop::SchedulerLoop;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
-use super::sight::Sight;
+use super::sim::Sim;
+use super::volumes::Volumes;
 use super::{eviction, kubelet, names, node_life};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::control_plane::call_limit::CallLimit;
-use crate::domain::{HourlyRate, NodeClass, NodeId, NodeOverlay, NodePool, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{
+    HourlyRate, Labels, NodeClass, NodeId, NodeOverlay, NodePool, SimDuration, SimTime, Symbol, well_known,
+};
 use crate::engine::{PriorityClass, TimerId};
 use crate::world::record::ClaimFacts;
 use nodecast_karpenter::disruption::ConditionStatus;
@@ -40,6 +44,16 @@ pub(super) struct Driver {
     machine: Option<Box<Karpenter>>,
     /// The end of the batching window on the queue.
     window: Option<TimerId>,
+}
+
+/// The driver, with what Karpenter's actions change and what it reads.
+#[derive(Debug)]
+pub(super) struct Running<'a, 's> {
+    pub(super) sim: &'a mut Sim<'s>,
+    pub(super) driver: &'a mut Driver,
+    pub(super) node_templates: &'a mut NodeTemplates,
+    pub(super) scheduler: &'a SchedulerLoop,
+    pub(super) volumes: &'a Volumes,
 }
 
 impl Driver {
@@ -145,9 +159,9 @@ fn add_known_reservations(
 }
 
 /// Karpenter starts.
-pub(super) fn begin(context: &mut Context<'_>) {
-    tell(context, SimTime::ZERO, Input::Begin);
-    await_ends(context);
+pub(super) fn begin(parts: &mut Running<'_, '_>) {
+    tell(parts, SimTime::ZERO, Input::Begin);
+    await_ends(parts);
 }
 
 /// Between two looks at what EC2 says of the capacity type of instances.
@@ -156,196 +170,195 @@ pub(super) fn begin(context: &mut Context<'_>) {
 const TYPES_READ_EVERY: SimDuration = SimDuration::from_secs(60);
 
 /// Puts on the queue when it sees that reservations have ended. EC2 takes back the instances of Capacity Blocks before that.
-fn await_ends(context: &mut Context<'_>) {
-    let policy = context.setup.policy;
+fn await_ends(parts: &mut Running<'_, '_>) {
+    let policy = parts.sim.setup.policy;
     if !uses_reservations(policy.versions.karpenter, policy.feature_gates) {
         return;
     }
-    for own in context.setup.scenario.ec2.cloud.reservations.iter().filter(|own| !own.block) {
+    for own in parts.sim.setup.scenario.ec2.cloud.reservations.iter().filter(|own| !own.block) {
         if let Some(until) = own.until.filter(|&until| until >= SimTime::ZERO) {
-            let late = context.streams.stream("reservation-end", own.id.as_str()).span_up_to(TYPES_READ_EVERY);
-            context.queue.schedule(until + late, class::NODE_AUTOSCALER, KarpenterEvent::ReservationEnded(own.id));
+            let late = parts.sim.streams.stream("reservation-end", own.id.as_str()).span_up_to(TYPES_READ_EVERY);
+            parts.sim.queue.schedule(until + late, class::NODE_AUTOSCALER, KarpenterEvent::ReservationEnded(own.id));
         }
     }
 }
 
 /// A node is there that was launched before the run began.
-pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId, written: Written, deleting: bool) {
-    tell(context, now, Input::Adopt(node, written));
-    if let Some(kind) = context.world.node(node).labels.get(well_known::INSTANCE_TYPE) {
-        tell(context, now, Input::NodeRegistered(node, kind));
+pub(super) fn take_up_node(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId, written: Written, deleting: bool) {
+    tell(parts, now, Input::Adopt(node, written));
+    if let Some(kind) = parts.sim.world.node(node).labels.get(well_known::INSTANCE_TYPE) {
+        tell(parts, now, Input::NodeRegistered(node, kind));
     }
     if deleting {
-        tell(context, now, Input::ClaimDeleted(node));
+        tell(parts, now, Input::ClaimDeleted(node));
     }
 }
 
 /// A NodePool has changed.
-pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodePool) {
-    let before = context.node_templates.of_pool(pool.name);
-    context.node_templates.replace_pool(pool);
-    let overlaid = !context.node_templates.overlays().is_empty();
+pub(super) fn replace_pool(parts: &mut Running<'_, '_>, now: SimTime, pool: &NodePool) {
+    let before = parts.node_templates.of_pool(pool.name);
+    parts.node_templates.replace_pool(pool);
+    let overlaid = !parts.node_templates.overlays().is_empty();
     let others =
         before.is_none_or(|(before, _)| (before.node_class, &before.kubelet) != (pool.node_class, &pool.kubelet));
     if others || overlaid {
-        replace_types(context, now, types_now(context, vec![pool.name]));
+        replace_types(parts, now, types_now(parts, vec![pool.name]));
     }
-    tell(context, now, Input::PoolReplaced(Box::new(pool.clone())));
+    tell(parts, now, Input::PoolReplaced(Box::new(pool.clone())));
 }
 
 /// A node class has changed, or is new.
-pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &NodeClass) {
-    context.node_templates.replace_class(class);
-    let pools = context.node_templates.pools_of(class.name);
-    let types = types_now(context, pools);
-    tell(context, now, Input::ClassReplaced(Box::new(class.clone()), types));
-    read_prices_again(context);
+pub(super) fn replace_class(parts: &mut Running<'_, '_>, now: SimTime, class: &NodeClass) {
+    parts.node_templates.replace_class(class);
+    let pools = parts.node_templates.pools_of(class.name);
+    let types = types_now(parts, pools);
+    tell(parts, now, Input::ClassReplaced(Box::new(class.clone()), types));
+    read_prices_again(parts);
 }
 
 /// NodeOverlays have changed.
-pub(super) fn replace_overlays(context: &mut Context<'_>, now: SimTime, overlays: &[NodeOverlay]) {
-    context.node_templates.replace_overlays(overlays);
-    let pools = context.node_templates.all().into_iter().map(|(pool, _)| pool.name).collect();
-    replace_types(context, now, types_now(context, pools));
-    tell(context, now, Input::Changed);
+pub(super) fn replace_overlays(parts: &mut Running<'_, '_>, now: SimTime, overlays: &[NodeOverlay]) {
+    parts.node_templates.replace_overlays(overlays);
+    let pools = parts.node_templates.all().into_iter().map(|(pool, _)| pool.name).collect();
+    replace_types(parts, now, types_now(parts, pools));
+    tell(parts, now, Input::Changed);
 }
 
 /// CapacityBuffers have changed.
-pub(super) fn replace_buffers(context: &mut Context<'_>, now: SimTime, buffers: &[Buffer]) {
-    tell(context, now, Input::BuffersReplaced(buffers.to_vec()));
+pub(super) fn replace_buffers(parts: &mut Running<'_, '_>, now: SimTime, buffers: &[Buffer]) {
+    tell(parts, now, Input::BuffersReplaced(buffers.to_vec()));
 }
 
 /// Namespaces are labelled otherwise.
-pub(super) fn replace_namespaces(context: &mut Context<'_>, now: SimTime) {
-    let all = context.namespaces.to_vec();
-    tell(context, now, Input::NamespacesReplaced(all));
+pub(super) fn replace_namespaces(parts: &mut Running<'_, '_>, now: SimTime, all: Vec<(Symbol, Labels)>) {
+    tell(parts, now, Input::NamespacesReplaced(all));
 }
 
-fn replace_types(context: &mut Context<'_>, now: SimTime, types: Vec<(Symbol, Vec<InstanceType>)>) {
+fn replace_types(parts: &mut Running<'_, '_>, now: SimTime, types: Vec<(Symbol, Vec<InstanceType>)>) {
     for (pool, types) in types {
-        tell(context, now, Input::TypesReplaced(pool, types));
+        tell(parts, now, Input::TypesReplaced(pool, types));
     }
-    read_prices_again(context);
+    read_prices_again(parts);
 }
 
 /// The instance types of these pools as they and their classes are now; of all pools where overlays lie over them, of which those of one
 /// pool may count or not because of another.
-fn types_now(context: &Context<'_>, pools: Vec<Symbol>) -> Vec<(Symbol, Vec<InstanceType>)> {
-    let overlays = context.node_templates.overlays();
+fn types_now(parts: &Running<'_, '_>, pools: Vec<Symbol>) -> Vec<(Symbol, Vec<InstanceType>)> {
+    let overlays = parts.node_templates.overlays();
     let templates = match overlays {
-        [] => pools.into_iter().filter_map(|pool| context.node_templates.of_pool(pool)).collect(),
-        _ => context.node_templates.all(),
+        [] => pools.into_iter().filter_map(|pool| parts.node_templates.of_pool(pool)).collect(),
+        _ => parts.node_templates.all(),
     };
     let pools: Vec<NodePool> = templates.iter().map(|(pool, _)| NodePool::clone(pool)).collect();
     let classes: Vec<NodeClass> = templates.iter().map(|(_, class)| NodeClass::clone(class)).collect();
-    let types = types_of(context.setup, &pools, &classes, overlays);
+    let types = types_of(parts.sim.setup, &pools, &classes, overlays);
     pools.iter().map(|pool| pool.name).zip(types).collect()
 }
 
 /// Karpenter knows the prices of all types, also of those that no pool had when it last read them.
-fn read_prices_again(context: &mut Context<'_>) {
-    let Some(mut machine) = context.karpenter.machine.take() else { return };
+fn read_prices_again(parts: &mut Running<'_, '_>) {
+    let Some(mut machine) = parts.driver.machine.take() else { return };
     if let Some(as_of) = machine.prices_read() {
-        machine.read_prices(as_of, |name, offering| price(context, as_of, name, offering));
+        machine.read_prices(as_of, |name, offering| price(parts, as_of, name, offering));
     }
-    context.karpenter.machine = Some(machine);
+    parts.driver.machine = Some(machine);
 }
 
 /// A NodePool is deleted.
-pub(super) fn delete_pool(context: &mut Context<'_>, now: SimTime, name: Symbol) {
-    tell(context, now, Input::PoolDeleted(name));
+pub(super) fn delete_pool(parts: &mut Running<'_, '_>, now: SimTime, name: Symbol) {
+    tell(parts, now, Input::PoolDeleted(name));
 }
 
 /// A NodeClaim is deleted, or its node.
-pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    tell(context, now, Input::ClaimDeleted(node));
+pub(super) fn delete_claim(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId) {
+    tell(parts, now, Input::ClaimDeleted(node));
 }
 
 /// Tells the machine something, and carries out what it does about it.
-pub(super) fn tell(context: &mut Context<'_>, now: SimTime, input: Input<'_>) {
-    let actions = with_machine(context, now, |machine, context| machine.step(now, &context.world, context, input));
+pub(super) fn tell(parts: &mut Running<'_, '_>, now: SimTime, input: Input<'_>) {
+    let actions = with_machine(parts, now, |machine, parts| machine.step(now, &parts.sim.world, parts, input));
     for action in actions.unwrap_or_default() {
-        carry_out(context, now, action);
+        carry_out(parts, now, action);
     }
 }
 
 /// Hands over the machine, with prices as of the last time that it reads them, and the rest of the simulation.
 fn with_machine<R>(
-    context: &mut Context<'_>,
+    parts: &mut Running<'_, '_>,
     now: SimTime,
-    ask: impl FnOnce(&mut Karpenter, &Context<'_>) -> R,
+    ask: impl FnOnce(&mut Karpenter, &Running<'_, '_>) -> R,
 ) -> Option<R> {
-    let mut machine = context.karpenter.machine.take()?;
+    let mut machine = parts.driver.machine.take()?;
     if let Some(as_of) = machine.prices_due(now) {
-        machine.read_prices(as_of, |name, offering| price(context, as_of, name, offering));
+        machine.read_prices(as_of, |name, offering| price(parts, as_of, name, offering));
     }
-    let answer = ask(&mut machine, context);
-    context.karpenter.machine = Some(machine);
+    let answer = ask(&mut machine, parts);
+    parts.driver.machine = Some(machine);
     Some(answer)
 }
 
 /// The price that Karpenter reads: On-Demand as its release has it listed, where it is to be had at all.
-fn price(context: &mut Context<'_>, as_of: SimTime, name: Symbol, offering: &Offering) -> Option<HourlyRate> {
+fn price(parts: &mut Running<'_, '_>, as_of: SimTime, name: Symbol, offering: &Offering) -> Option<HourlyRate> {
     let pool = crate::cloud::Pool { instance_type: name, zone: offering.zone, capacity_type: offering.capacity_type };
-    let (rate, _) = context.ec2.market().price(pool, as_of)?;
+    let (rate, _) = parts.sim.ec2.market().price(pool, as_of)?;
     if offering.capacity_type != well_known::ON_DEMAND {
         return Some(rate);
     }
-    context.setup.price_list.instance_type(name)?.karpenter_price()
+    parts.sim.setup.price_list.instance_type(name)?.karpenter_price()
 }
 
-fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
-    let Some(action) = context.sim.world.carry_out(action, now, context.sim.setup.region.currency) else { return };
+fn carry_out(parts: &mut Running<'_, '_>, now: SimTime, action: Action) {
+    let Some(action) = parts.sim.world.carry_out(action, now, parts.sim.setup.region.currency) else { return };
     match action {
-        Action::Wake(at, timer) => wake(context, at, timer),
-        Action::Next(stage) => tell(context, now, Input::Next(stage)),
-        Action::CreateClaim(claim) => create_claim(context, now, *claim),
-        Action::Launch { claim, begins, called } => launches::begin(context, claim, begins, called),
-        Action::CreateFleet(node, call) => launches::create_fleet(context, now, node, &call),
-        Action::Launched(node, launched) => launches::launched(context, now, node, *launched),
+        Action::Wake(at, timer) => wake(parts, at, timer),
+        Action::Next(stage) => tell(parts, now, Input::Next(stage)),
+        Action::CreateClaim(claim) => create_claim(parts, now, *claim),
+        Action::Launch { claim, begins, called } => launches::begin(parts, claim, begins, called),
+        Action::CreateFleet(node, call) => launches::create_fleet(parts, now, node, &call),
+        Action::Launched(node, launched) => launches::launched(parts.sim, parts.node_templates, now, node, *launched),
         Action::Taint(node, taint) => {
-            context.sim.world.taint_node(node, taint);
-            context.tell(now, News::NodeTainted(node));
+            parts.sim.world.taint_node(node, taint);
+            parts.sim.tell(News::NodeTainted(node));
         }
         Action::Untaint(node, key) => {
-            context.sim.world.untaint_node(node, key);
-            context.tell(now, News::NodeTainted(node));
+            parts.sim.world.untaint_node(node, key);
+            parts.sim.tell(News::NodeTainted(node));
         }
         Action::Initialize(node) => {
-            context.sim.world.initialize_node(node, now);
-            context.tell(now, News::NodeTainted(node));
+            parts.sim.world.initialize_node(node, now);
+            parts.sim.tell(News::NodeTainted(node));
         }
         Action::Relabel(node, labels) => {
-            context.sim.world.relabel_node(node, *labels);
-            if context.sim.world.node(node).phase == NodePhase::Registered {
-                context.tell(now, News::NodeRelabelled(node));
+            parts.sim.world.relabel_node(node, *labels);
+            if parts.sim.world.node(node).phase == NodePhase::Registered {
+                parts.sim.tell(News::NodeRelabelled(node));
             }
         }
         Action::Evict(pod) => {
-            let allowed = eviction::evict(context, now, pod, "its node is being removed");
-            tell(context, now, Input::EvictionAnswered(pod, allowed));
+            let allowed = eviction::evict(parts.sim, now, pod, "its node is being removed");
+            tell(parts, now, Input::EvictionAnswered(pod, allowed));
         }
         Action::DeletePod(pod, grace) => {
-            kubelet::delete_within(context, now, pod, grace, true, "its node must be gone soon");
+            kubelet::delete_within(parts.sim, now, pod, grace, true, "its node must be gone soon");
         }
-        Action::Terminate(node) => node_life::terminate(context, now, node),
+        Action::Terminate(node) => node_life::terminate(parts.sim, node),
         Action::Remove { node, unannounced } => {
             if unannounced {
-                context.sim.world.terminate_instance(node, now);
+                parts.sim.world.terminate_instance(node, now);
             }
-            node_life::remove(context, now, node);
+            node_life::remove(parts.sim, now, node);
         }
         other => unreachable!("{other:?} is none of a simulation, whose provider is AWS"),
     }
 }
 
 /// Puts a timer on the queue; that of the batching window takes the place of the one before.
-fn wake(context: &mut Context<'_>, at: SimTime, timer: Timer) {
-    let set = context.queue.schedule(at, class_of(timer), KarpenterEvent::Timer(timer));
+fn wake(parts: &mut Running<'_, '_>, at: SimTime, timer: Timer) {
+    let set = parts.sim.queue.schedule(at, class_of(timer), KarpenterEvent::Timer(timer));
     if timer == Timer::BatchClosed
-        && let Some(before) = context.karpenter.window.replace(set)
+        && let Some(before) = parts.driver.window.replace(set)
     {
-        context.queue.cancel(before);
+        parts.sim.queue.cancel(before);
     }
 }
 
@@ -358,71 +371,72 @@ const fn class_of(timer: Timer) -> PriorityClass {
 }
 
 /// Lets one event happen.
-pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: KarpenterEvent) {
+pub(super) fn handle(parts: &mut Running<'_, '_>, now: SimTime, event: KarpenterEvent) {
     match event {
         KarpenterEvent::Timer(timer) => {
             if timer == Timer::BatchClosed {
-                context.karpenter.window = None;
+                parts.driver.window = None;
             }
-            tell(context, now, Input::Wake(timer));
+            tell(parts, now, Input::Wake(timer));
         }
         KarpenterEvent::InterruptionMessage(node) => {
-            tell(context, now, Input::Notice(node, Notice::SpotInterruption));
+            tell(parts, now, Input::Notice(node, Notice::SpotInterruption));
         }
-        KarpenterEvent::ReservationEnded(id) => tell(context, now, Input::ReservationEnded(id)),
+        KarpenterEvent::ReservationEnded(id) => tell(parts, now, Input::ReservationEnded(id)),
     }
 }
 
 /// Tells the machine what is seen of the cluster.
-pub(super) fn observe(context: &mut Context<'_>, now: SimTime, sight: Sight) {
+pub(super) fn observe(parts: &mut Running<'_, '_>, now: SimTime, news: News) {
     let ready = |node, status| Input::ConditionChanged(node, well_known::READY, status);
-    let input = match sight {
-        Sight::PodUnschedulable(pod) => Input::PodUnschedulable(pod),
-        Sight::PodBound(pod, node) => Input::PodBound(pod, node),
-        Sight::PodTerminating(pod, node) => Input::PodTerminating(pod, node),
-        Sight::PodGone(Some(node)) => Input::PodGone(node),
-        Sight::PodGone(None) => Input::Changed,
-        Sight::NodeRegistered(node, instance_type) => Input::NodeRegistered(node, instance_type),
-        Sight::NodeUsable(node) => Input::NodeMayBeInitialized(node),
-        Sight::NodeLost(node) => ready(node, ConditionStatus::Unknown),
-        Sight::NodeRegained(node) => ready(node, ConditionStatus::True),
-        Sight::NodeGone(node) => Input::NodeGone(node),
-        Sight::StatusCheckFails(node) => Input::StatusChecked(node, true),
-        Sight::ControlPlaneUpgraded => Input::ControlPlaneUpgraded,
+    let input = match news {
+        News::PodUnschedulable(pod) => Input::PodUnschedulable(pod),
+        News::PodBound(pod, node) => Input::PodBound(pod, node),
+        News::PodTerminating(pod, node) => Input::PodTerminating(pod, node),
+        News::PodGone(_, Some(node)) => Input::PodGone(node),
+        News::PodGone(_, None) => Input::Changed,
+        News::NodeRegistered(node, instance_type) => Input::NodeRegistered(node, instance_type),
+        News::NodeUsable(node) => Input::NodeMayBeInitialized(node),
+        News::NodeLost(node) => ready(node, ConditionStatus::Unknown),
+        News::NodeRegained(node) => ready(node, ConditionStatus::True),
+        News::NodeGone(node) | News::NodeDeleted(node) => Input::NodeGone(node),
+        News::StatusCheckFails(node) => Input::StatusChecked(node, true),
+        News::ControlPlaneUpgraded => Input::ControlPlaneUpgraded,
         // That comes as a message, later.
-        Sight::InterruptionNotice(node) => return send_notice(context, now, node),
+        News::InterruptionNotice(node) => return send_notice(parts, now, node),
+        _ => return,
     };
-    tell(context, now, input);
+    tell(parts, now, input);
 }
 
-fn create_claim(context: &mut Context<'_>, now: SimTime, claim: NewClaim) {
+fn create_claim(parts: &mut Running<'_, '_>, now: SimTime, claim: NewClaim) {
     let NewClaim { number, mut node, text, requests, types, capacity_types } = claim;
-    node.drawn = names::of_claim(context, node.origin.name(), number);
-    let id = context.world.add_node(node, now, &text);
-    context.world.describe_claim(id, ClaimFacts { requests, types, capacity_types });
-    tell(context, now, Input::ClaimCreated(id));
+    node.drawn = names::of_claim(parts.sim, node.origin.name(), number);
+    let id = parts.sim.world.add_node(node, now, &text);
+    parts.sim.world.describe_claim(id, ClaimFacts { requests, types, capacity_types });
+    tell(parts, now, Input::ClaimCreated(id));
 }
 
 /// The instance of a node no longer exists; whether Karpenter will notice that by itself.
-pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
-    tell(context, now, Input::InstanceGone(node));
-    context.karpenter.machine().is_some_and(|machine| machine.awaits_instance(node))
+pub(super) fn instance_gone(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId) -> bool {
+    tell(parts, now, Input::InstanceGone(node));
+    parts.driver.machine().is_some_and(|machine| machine.awaits_instance(node))
 }
 
 /// EC2 has given notice: the message is on its way to Karpenter's queue.
-fn send_notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let managed = matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
-    if !managed || !context.karpenter.machine().is_some_and(Karpenter::reads_notices) {
+fn send_notice(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId) {
+    let managed = matches!(parts.sim.world.node(node).origin, NodeOrigin::NodePool(_));
+    if !managed || !parts.driver.machine().is_some_and(Karpenter::reads_notices) {
         return;
     }
-    let Some(machine) = context.machine(node) else { return };
-    let instance = context.ec2.instance(machine.instance);
+    let Some(machine) = parts.sim.machine(node) else { return };
+    let instance = parts.sim.ec2.instance(machine.instance);
     let entity = format!("{}/{}/{}", instance.pool.instance_type, instance.pool.zone, instance.pool.capacity_type);
-    let mut stream = context.streams.nth("notice-delivery", &entity, instance.ordinal);
-    if stream.happens(LOST.max(context.ec2.lost_notices(now))) {
+    let mut stream = parts.sim.streams.nth("notice-delivery", &entity, instance.ordinal);
+    if stream.happens(LOST.max(parts.sim.ec2.lost_notices(now))) {
         return;
     }
     let drawn = SimDuration::from_secs_f64(stream.lognormal(DELIVERY.0, DELIVERY.1));
-    let delay = context.setup.scenario.ec2.cloud.times.notice_delivery.unwrap_or(drawn);
-    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, KarpenterEvent::InterruptionMessage(node));
+    let delay = parts.sim.setup.scenario.ec2.cloud.times.notice_delivery.unwrap_or(drawn);
+    parts.sim.queue.schedule(now + delay, class::NODE_AUTOSCALER, KarpenterEvent::InterruptionMessage(node));
 }

@@ -3,9 +3,9 @@
 //!
 //! Source: KEDA 2.20 `pkg/scaling/scale_handler.go`, `controllers/keda/scaledobject_controller.go`.
 
+use super::replica_loop::ReplicaLoops;
 use smallvec::SmallVec;
 
-use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
 use super::prometheus::Prometheus;
@@ -99,14 +99,20 @@ struct Read {
 ///
 /// An object of the start of the run is first polled within one interval, since its cluster is older than the run; a later
 /// one at once.
-pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s ScalingPlan) {
+pub(super) fn apply<'s>(
+    sim: &mut Sim<'s>,
+    autoscalers: &mut ReplicaLoops<'s>,
+    scaled_objects: &mut ScaledObjects<'s>,
+    now: SimTime,
+    plan: &'s ScalingPlan,
+) {
     let object = &plan.object;
     let name = ObjectName { namespace: object.namespace, name: object.name };
-    let target = context.scaled_workload(object.namespace, object.target);
-    context.world.note(now, EventKind::ManifestApplied, target, format!("ScaledObject {name}"));
-    let index = match context.scaled_objects.all.iter().position(|own| !own.retired && own.name() == name) {
+    let target = sim.scaled_workload(object.namespace, object.target);
+    sim.world.note(now, EventKind::ManifestApplied, target, format!("ScaledObject {name}"));
+    let index = match scaled_objects.all.iter().position(|own| !own.retired && own.name() == name) {
         Some(known) => {
-            let own = &mut context.scaled_objects.all[known];
+            let own = &mut scaled_objects.all[known];
             if own.plan.object.triggers != object.triggers {
                 own.memory = vec![TriggerMemory::default(); object.triggers.len()];
             }
@@ -114,39 +120,32 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
             known
         }
         None => {
-            let drift = Drift::of_poll(&context.streams, &name.to_string());
-            context.scaled_objects.all.push(KedaLoop {
+            let drift = Drift::of_poll(&sim.streams, &name.to_string());
+            scaled_objects.all.push(KedaLoop {
                 plan,
                 retired: false,
                 target,
-                original: target.map(|target| replicas_of(context, target)),
-                created: context.whole_seconds(now),
-                last_active: last_active(context, now, plan),
+                original: target.map(|target| replicas_of(sim, target)),
+                created: sim.whole_seconds(now),
+                last_active: last_active(sim, now, plan),
                 memory: vec![TriggerMemory::default(); object.triggers.len()],
                 next_poll: None,
                 drift,
             });
-            context.scaled_objects.all.len() - 1
+            scaled_objects.all.len() - 1
         }
     };
-    if let Some(timer) = context.scaled_objects.all[index].next_poll.take() {
-        context.queue.cancel(timer);
+    if let Some(timer) = scaled_objects.all[index].next_poll.take() {
+        sim.queue.cancel(timer);
     }
-    context.autoscalers.retire_owned(&mut context.sim, now, index as u32, plan.autoscaler.as_ref());
+    autoscalers.retire_owned(sim, now, index as u32, plan.autoscaler.as_ref());
     if let Some(autoscaler) = &plan.autoscaler {
-        replica_loop::apply(context, now, autoscaler, Some(index as u32));
-        let first = first_poll(context, now, name, object.polling_interval);
-        context.scaled_objects.schedule(&mut context.sim, index, first);
+        replica_loop::apply(sim, autoscalers, scaled_objects, now, autoscaler, Some(index as u32));
+        let first = first_poll(sim, now, name, object.polling_interval);
+        scaled_objects.schedule(sim, index, first);
     }
     if let (Some(replicas), Some(target)) = (object.annotations.paused_replicas, target) {
-        set_replicas(
-            context,
-            now,
-            target,
-            replicas,
-            EventKind::ReplicasSet,
-            ("autoscaling.keda.sh/paused-replicas", ""),
-        );
+        set_replicas(sim, now, target, replicas, EventKind::ReplicasSet, ("autoscaling.keda.sh/paused-replicas", ""));
     }
 }
 
@@ -159,18 +158,24 @@ fn last_active(sim: &Sim<'_>, now: SimTime, plan: &ScalingPlan) -> Option<SimTim
 
 /// The ScaledObject of this name is deleted, and the autoscaler that it owns; whether there is one. Its target keeps its replicas unless it
 /// says that it gets back those that it had when the object came to be.
-pub(super) fn retire(context: &mut Context<'_>, now: SimTime, name: ObjectName) -> bool {
-    let known = context.scaled_objects.all.iter().position(|own| !own.retired && own.name() == name);
+pub(super) fn retire(
+    sim: &mut Sim<'_>,
+    autoscalers: &mut ReplicaLoops<'_>,
+    scaled_objects: &mut ScaledObjects<'_>,
+    now: SimTime,
+    name: ObjectName,
+) -> bool {
+    let known = scaled_objects.all.iter().position(|own| !own.retired && own.name() == name);
     let Some(index) = known else { return false };
-    context.scaled_objects.all[index].retired = true;
-    if let Some(timer) = context.scaled_objects.all[index].next_poll.take() {
-        context.queue.cancel(timer);
+    scaled_objects.all[index].retired = true;
+    if let Some(timer) = scaled_objects.all[index].next_poll.take() {
+        sim.queue.cancel(timer);
     }
-    context.autoscalers.retire_owned(&mut context.sim, now, index as u32, None);
-    let own = &context.scaled_objects.all[index];
+    autoscalers.retire_owned(sim, now, index as u32, None);
+    let own = &scaled_objects.all[index];
     let original = own.original.filter(|_| own.plan.object.restore_to_original_replica_count);
     if let (Some(replicas), Some(target)) = (original, own.target) {
-        set_replicas(context, now, target, replicas, EventKind::ReplicasSet, ("restoreToOriginalReplicaCount", ""));
+        set_replicas(sim, now, target, replicas, EventKind::ReplicasSet, ("restoreToOriginalReplicaCount", ""));
     }
     true
 }

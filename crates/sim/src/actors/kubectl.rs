@@ -2,10 +2,8 @@
 //!
 //! What must not live here: what `kubectl apply` and `kubectl scale` do, which is a matter of each controller.
 
-pub(super) mod delete;
 pub(super) mod drain;
 
-use super::context::Context;
 use super::news::News;
 use super::sim::Sim;
 use crate::cluster::{Node, NodePhase};
@@ -59,7 +57,12 @@ fn chosen(sim: &Sim<'_>, which: &Which, there: impl Fn(&Node) -> bool) -> Result
 }
 
 /// As [`chosen`]. Says so if several nodes have the host name of one.
-fn chosen_or_say(sim: &mut Sim<'_>, now: SimTime, which: &Which, there: impl Fn(&Node) -> bool) -> Option<Vec<NodeId>> {
+pub(super) fn chosen_or_say(
+    sim: &mut Sim<'_>,
+    now: SimTime,
+    which: &Which,
+    there: impl Fn(&Node) -> bool,
+) -> Option<Vec<NodeId>> {
     let chosen = chosen(sim, which, there);
     if let Err(names) = &chosen {
         sim.world.note_unmet(now, format!("several nodes have the host name {which}: {names}"));
@@ -77,27 +80,27 @@ fn chosen_nodes(sim: &mut Sim<'_>, now: SimTime, to: &str, which: &Which) -> Vec
 }
 
 /// `kubectl cordon`.
-pub(super) fn cordon(context: &mut Context<'_>, now: SimTime, which: &Which) {
-    for node in chosen_nodes(context, now, "cordon", which) {
-        cordon_one(context, now, node);
+pub(super) fn cordon(sim: &mut Sim<'_>, now: SimTime, which: &Which) {
+    for node in chosen_nodes(sim, now, "cordon", which) {
+        cordon_one(sim, now, node);
     }
 }
 
-fn cordon_one(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if !context.world.node(node).taints.contains(&cordon_taint()) {
-        context.world.taint_node(node, cordon_taint());
-        context.world.note_node(node, now, EventKind::NodeCordoned, "kubectl");
-        context.tell(now, News::NodeTainted(node));
+fn cordon_one(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    if !sim.world.node(node).taints.contains(&cordon_taint()) {
+        sim.world.taint_node(node, cordon_taint());
+        sim.world.note_node(node, now, EventKind::NodeCordoned, "kubectl");
+        sim.tell(News::NodeTainted(node));
     }
 }
 
 /// `kubectl uncordon`. A drain that is under way goes on.
-pub(super) fn uncordon(context: &mut Context<'_>, now: SimTime, which: &Which) {
-    for node in chosen_nodes(context, now, "uncordon", which) {
-        if context.world.node(node).taints.contains(&cordon_taint()) {
-            context.world.untaint_node(node, well_known::TAINT_UNSCHEDULABLE);
-            context.world.note_node(node, now, EventKind::NodeUncordoned, "kubectl");
-            context.tell(now, News::NodeTainted(node));
+pub(super) fn uncordon(sim: &mut Sim<'_>, now: SimTime, which: &Which) {
+    for node in chosen_nodes(sim, now, "uncordon", which) {
+        if sim.world.node(node).taints.contains(&cordon_taint()) {
+            sim.world.untaint_node(node, well_known::TAINT_UNSCHEDULABLE);
+            sim.world.note_node(node, now, EventKind::NodeUncordoned, "kubectl");
+            sim.tell(News::NodeTainted(node));
         }
     }
 }

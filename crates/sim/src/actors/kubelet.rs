@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::context::Context;
-use super::event::{KubeletEvent, class};
+use super::event::{AttachmentId, KubeletEvent, class};
 use super::news::News;
 use super::probes;
 use super::sim::Sim;
+use super::volumes::Volumes;
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::world::found::FoundPod;
@@ -112,17 +112,17 @@ fn pull_time(settings: Pulls<'_>, bytes: i64) -> SimDuration {
 
 /// The pod has just been bound: its volumes are attached and its images pulled, those of init containers first, then its
 /// containers start.
-pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Some(attached) = context.volumes.attach(&mut context.sim, now, pod) else { return };
-    let state = context.sim.world.pod(pod);
+pub(super) fn take_up(sim: &mut Sim<'_>, images: &mut Images, volumes: &mut Volumes, now: SimTime, pod: PodId) {
+    let Some(attached) = volumes.attach(sim, now, pod) else { return };
+    let state = sim.world.pod(pod);
     let Some(node) = state.node else { return };
-    let times = context.sim.times_of(state.workload);
-    let settings = Pulls::to(context, node);
-    let network = if state.spec.host_network { None } else { network_ready(context, node) };
+    let times = sim.times_of(state.workload);
+    let settings = Pulls::to(sim, node);
+    let network = if state.spec.host_network { None } else { network_ready(sim, node) };
     let mut at = attached.max(now + BIND).max(network.unwrap_or(now));
     for init in &state.spec.init_containers {
         let image = Symbol::new(&init.container.image);
-        at = context.images.available(settings, node, image, at) + CONTAINER_START;
+        at = images.available(settings, node, image, at) + CONTAINER_START;
         // A sidecar goes on beside the others once it has started; anything else has to end first.
         at += if init.sidecar {
             init.container
@@ -133,8 +133,8 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         };
     }
     let pulled = state.spec.containers.iter().map(|container| Symbol::new(&container.image));
-    let there = pulled.map(|image| context.images.available(settings, node, image, at)).max().unwrap_or(at);
-    context.sim.queue.schedule(there + CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
+    let there = pulled.map(|image| images.available(settings, node, image, at)).max().unwrap_or(at);
+    sim.queue.schedule(there + CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
 }
 
 /// When the network plugin of a node is ready; `None` for a node without a machine. Before, the kubelet starts no pod outside the host's
@@ -149,105 +149,128 @@ fn network_ready(sim: &Sim<'_>, node: NodeId) -> Option<SimTime> {
     Some(registered + (boot.network - boot.registered))
 }
 
+/// A volume is detached: pods that wait for it go on.
+pub(super) fn volume_detached(
+    sim: &mut Sim<'_>,
+    images: &mut Images,
+    volumes: &mut Volumes,
+    now: SimTime,
+    id: AttachmentId,
+) {
+    for pod in volumes.detached(now, id) {
+        let state = sim.world.pod(pod);
+        if state.phase == PodPhase::Starting && state.is_active() {
+            take_up(sim, images, volumes, now, pod);
+        }
+    }
+}
+
 /// A pod is on its node as the run begins: what runs has its images and takes its share of the work.
-pub(super) fn found(context: &mut Context<'_>, now: SimTime, pod: PodId, found: FoundPod) {
+pub(super) fn found(
+    sim: &mut Sim<'_>,
+    images: &mut Images,
+    volumes: &mut Volumes,
+    now: SimTime,
+    pod: PodId,
+    found: FoundPod,
+) {
     if !found.running {
-        return take_up(context, now, pod);
+        return take_up(sim, images, volumes, now, pod);
     }
     // Its volumes have been attached for long: when they are ready is of no matter.
-    let _ = context.volumes.attach(&mut context.sim, now, pod);
-    let state = context.sim.world.pod(pod);
+    let _ = volumes.attach(sim, now, pod);
+    let state = sim.world.pod(pod);
     let init = state.spec.init_containers.iter().map(|init| &init.container.image);
     for image in state.spec.containers.iter().map(|container| &container.image).chain(init) {
-        context.images.found(found.node, Symbol::new(image), now);
+        images.found(found.node, Symbol::new(image), now);
     }
-    context.tell(now, News::PodStarted(pod));
+    sim.tell(News::PodStarted(pod));
     if found.ready {
-        context.tell(now, News::PodServes(pod));
-    } else if let Some(wait) = probes::pod_ready_after(context, pod) {
-        context.sim.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
+        sim.tell(News::PodServes(pod));
+    } else if let Some(wait) = probes::pod_ready_after(sim, pod) {
+        sim.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
     }
 }
 
 /// The pod's containers run; its readiness probe, if it has one, is what Ready waits for.
-pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
+pub(super) fn start(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+    let state = sim.world.pod(pod);
     if state.phase != PodPhase::Starting || !state.is_active() {
         return;
     }
-    context.world.start_pod(pod, now);
-    context.metrics.pod_starts_up(&context.sim, &context.usages, pod);
-    context.tell(now, News::PodStarted(pod));
-    probes::watch(context, pod);
-    match probes::pod_ready_after(context, pod) {
-        Some(SimDuration::ZERO) => ready(context, now, pod),
+    sim.world.start_pod(pod, now);
+    sim.tell(News::PodStartsUp(pod));
+    sim.tell(News::PodStarted(pod));
+    probes::watch(sim, pod);
+    match probes::pod_ready_after(sim, pod) {
+        // What starts is counted before it is Ready.
+        Some(SimDuration::ZERO) => sim.tell(News::PodAnswers(pod)),
         Some(wait) => {
-            context.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
+            sim.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
         }
         None => {}
     }
 }
 
 /// The pod is Ready.
-pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
+pub(super) fn ready(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+    let state = sim.world.pod(pod);
     if state.phase != PodPhase::Running || !state.is_active() || state.is_ready() {
         return;
     }
-    if state.node.is_some_and(|node| context.world.node(node).phase >= NodePhase::Terminating) {
+    if state.node.is_some_and(|node| sim.world.node(node).phase >= NodePhase::Terminating) {
         return;
     }
     // A container that has been killed since is Ready only as long after its last start.
-    let due = state.started.zip(probes::pod_ready_after(context, pod)).map(|(started, wait)| started + wait);
+    let due = state.started.zip(probes::pod_ready_after(sim, pod)).map(|(started, wait)| started + wait);
     if due.is_none_or(|due| due > now) {
         return;
     }
-    context.world.ready_pod(pod, now);
-    context.tell(now, News::PodServes(pod));
-    context.tell(now, News::PodReady(pod));
+    sim.world.ready_pod(pod, now);
+    sim.tell(News::PodServes(pod));
+    sim.tell(News::PodReady(pod));
 }
 
 /// Somebody deletes the pod: its endpoint leaves at once; an unbound pod is gone at once, a bound one when it has stopped.
-pub(super) fn delete(context: &mut Context<'_>, now: SimTime, pod: PodId, evicted: bool, reason: &str) {
-    if context.world.pod(pod).is_active() {
-        let grace = context.world.pod(pod).spec.grace_period();
-        delete_within(context, now, pod, grace, evicted, reason);
+pub(super) fn delete(sim: &mut Sim<'_>, now: SimTime, pod: PodId, evicted: bool, reason: &str) {
+    if sim.world.pod(pod).is_active() {
+        let grace = sim.world.pod(pod).spec.grace_period();
+        delete_within(sim, now, pod, grace, evicted, reason);
     }
 }
 
 /// Somebody deletes the pod with a grace period of his own; a pod that is being deleted is given less time.
 pub(super) fn delete_within(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
     now: SimTime,
     pod: PodId,
     grace: SimDuration,
     evicted: bool,
     reason: &str,
 ) {
-    let state = context.world.pod(pod);
+    let state = sim.world.pod(pod);
     if state.phase == PodPhase::Gone {
         return;
     }
     let (bound, was_ready, again) = (state.node, state.is_ready(), state.deletion_requested.is_some());
     let ends = state.deletion_ends;
-    context.world.request_pod_deletion(pod, now, grace, evicted, reason);
-    if again && context.world.pod(pod).deletion_ends == ends {
+    sim.world.request_pod_deletion(pod, now, grace, evicted, reason);
+    if again && sim.world.pod(pod).deletion_ends == ends {
         return;
     }
-    context.tell(now, News::PodDeleted(pod));
+    sim.tell(News::PodDeleted(pod));
     if was_ready {
-        context.tell(now, News::PodServesNoMore(pod));
+        sim.tell(News::PodServesNoMore(pod));
     }
     match bound {
         None => {
-            context.tell(now, News::PodWithdrawn(pod));
-            context.volumes.pod_gone(&mut context.sim, now, pod, false);
-            leave(context, now, pod);
+            sim.tell(News::PodWithdrawn(pod));
+            leave(sim, now, pod);
         }
         Some(node) => {
-            let stops_in = stop_time(context, pod, grace);
-            context.queue.schedule_in(stops_in, class::MACHINES, KubeletEvent::PodStopped(pod));
-            context.tell(now, if again { News::PodHurried(pod) } else { News::PodTerminating(pod, node) });
+            let stops_in = stop_time(sim, pod, grace);
+            sim.queue.schedule_in(stops_in, class::MACHINES, KubeletEvent::PodStopped(pod));
+            sim.tell(if again { News::PodHurried(pod) } else { News::PodTerminating(pod, node) });
         }
     }
 }
@@ -268,82 +291,66 @@ pub(super) fn stop_time(sim: &Sim<'_>, pod: PodId, grace: SimDuration) -> SimDur
 }
 
 /// The pod's containers have stopped.
-pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if context.world.pod(pod).phase == PodPhase::Gone {
-        return;
+pub(super) fn stopped(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+    if sim.world.pod(pod).phase != PodPhase::Gone {
+        leave(sim, now, pod);
     }
-    context.volumes.pod_gone(&mut context.sim, now, pod, false);
-    leave(context, now, pod);
-}
-
-/// The pod's containers have ended by themselves: of a Job's pod the object stays, and what came with it.
-fn ended(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if context.world.pod(pod).phase == PodPhase::Gone {
-        return;
-    }
-    if context.world.workload(context.world.pod(pod).workload).kind.keeps_ended_pods() {
-        context.volumes.pod_ended(&mut context.sim, now, pod);
-    } else {
-        context.volumes.pod_gone(&mut context.sim, now, pod, false);
-    }
-    leave(context, now, pod);
 }
 
 /// The pod leaves its node.
-fn leave(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let node = context.world.pod(pod).node;
-    context.world.remove_pod(pod, now);
-    context.tell(now, News::PodGone(pod, node));
+fn leave(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+    let node = sim.world.pod(pod).node;
+    sim.world.remove_pod(pod, now);
+    sim.tell(News::PodGone(pod, node));
 }
 
 /// The pod's containers have ended by themselves, their work done.
-pub(super) fn succeeded(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    cut_off(context, now, pod);
-    context.world.note_pod(pod, now, EventKind::PodSucceeded, "");
-    context.tell(now, News::PodFinished(pod));
-    ended(context, now, pod);
+pub(super) fn succeeded(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+    cut_off(sim, now, pod);
+    sim.world.note_pod(pod, now, EventKind::PodSucceeded, "");
+    sim.tell(News::PodFinished(pod));
+    stopped(sim, now, pod);
 }
 
 /// The pod's containers have ended by themselves, their work not done.
-pub(super) fn failed(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    cut_off(context, now, pod);
-    context.world.note_pod(pod, now, EventKind::PodFailed, "");
-    context.tell(now, News::PodFinished(pod));
-    ended(context, now, pod);
+pub(super) fn failed(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+    cut_off(sim, now, pod);
+    sim.world.note_pod(pod, now, EventKind::PodFailed, "");
+    sim.tell(News::PodFinished(pod));
+    stopped(sim, now, pod);
 }
 
 /// The kubelet does not admit the pod, which had not started: it has failed, for `reason`.
-pub(super) fn rejected(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) {
-    context.world.note_pod(pod, now, EventKind::PodFailed, reason);
-    context.tell(now, News::PodWithdrawn(pod));
-    stopped(context, now, pod);
+pub(super) fn rejected(sim: &mut Sim<'_>, now: SimTime, pod: PodId, reason: &str) {
+    sim.world.note_pod(pod, now, EventKind::PodFailed, reason);
+    sim.tell(News::PodWithdrawn(pod));
+    stopped(sim, now, pod);
 }
 
 /// The pod's machine is gone without a word: it answers no more, and nobody has noticed yet.
-pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if context.world.pod(pod).is_ready() {
-        context.world.unready_pod(pod, now);
-        context.tell(now, News::PodServesNoMore(pod));
+pub(super) fn cut_off(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+    if sim.world.pod(pod).is_ready() {
+        sim.world.unready_pod(pod, now);
+        sim.tell(News::PodServesNoMore(pod));
     }
 }
 
 /// The node is gone, and the pod with it.
-pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
+pub(super) fn lost(sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+    let state = sim.world.pod(pod);
     if state.phase == PodPhase::Gone {
         return;
     }
     let was_ready = state.is_ready();
     if state.is_active() {
-        context.world.request_pod_deletion(pod, now, SimDuration::ZERO, true, "its node is gone");
-        context.tell(now, News::PodDeleted(pod));
+        sim.world.request_pod_deletion(pod, now, SimDuration::ZERO, true, "its node is gone");
+        sim.tell(News::PodDeleted(pod));
     }
     if was_ready {
-        context.tell(now, News::PodServesNoMore(pod));
+        sim.tell(News::PodServesNoMore(pod));
     }
-    context.volumes.pod_gone(&mut context.sim, now, pod, true);
-    context.world.remove_pod(pod, now);
-    context.tell(now, News::PodLost(pod));
+    sim.world.remove_pod(pod, now);
+    sim.tell(News::PodLost(pod));
 }
 
 /// Notes that are about a pod's owner, kept here so that their wording is in one place.

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use super::context::Context;
 use super::cpu_shares::CpuShares;
 use super::cpu_use::CpuUse;
 use super::event::{LoadEvent, class};
@@ -253,33 +252,34 @@ fn requests(number: f64) -> String {
     counted(libm::round(number) as u64, "request", "requests")
 }
 
-/// The number of Ready replicas of a workload has changed.
-pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    for at in 0..context.loads.of.of(workload).len() {
-        let load = context.loads.of.of(workload)[at];
-        let own = &mut context.loads.all[load];
-        own.model.set_replicas(own.replicas.clone(), now);
-        context.loads.settle(&mut context.sim, &mut context.cpu_shares, now, load);
+impl Loads {
+    /// A workload has come to be: loads that name it find it.
+    pub(super) fn workload_applied(&mut self, sim: &Sim<'_>, workload: WorkloadId) {
+        let name = sim.world.workload(workload).name;
+        for load in &mut self.all {
+            if load.workload == name {
+                load.id = Some(workload);
+            }
+        }
+        self.of = OfWorkloads::new(self.all.iter().map(|load| load.id));
     }
-    context.usages.replicas_changed(&mut context.sim, &mut context.metrics, now, workload);
-    context.prometheus.replicas_changed(&context.sim, &mut context.loads, workload);
-    context.queues.replicas_changed(&mut context.sim, &mut context.metrics, now, workload);
-}
 
-/// A workload has come to be: loads that name it find it.
-pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) {
-    let name = context.world.workload(workload).name;
-    for load in &mut context.loads.all {
-        if load.workload == name {
-            load.id = Some(workload);
+    /// The number of Ready replicas of a workload has changed.
+    pub(super) fn replicas_changed(
+        &mut self,
+        sim: &mut Sim<'_>,
+        cpu_shares: &mut CpuShares,
+        now: SimTime,
+        workload: WorkloadId,
+    ) {
+        for at in 0..self.of.of(workload).len() {
+            let load = self.of.of(workload)[at];
+            let own = &mut self.all[load];
+            own.model.set_replicas(own.replicas.clone(), now);
+            self.settle(sim, cpu_shares, now, load);
         }
     }
-    context.loads.of = OfWorkloads::new(context.loads.all.iter().map(|load| load.id));
-    context.queues.workload_applied(&context.sim, workload);
-    context.usages.workload_applied(&context.sim, workload);
-}
 
-impl Loads {
     /// The nodes leave the replicas another amount of CPU than before.
     pub(super) fn set_cpu_available(&mut self, sim: &mut Sim<'_>, now: SimTime, load: usize, milli: Option<i64>) {
         self.all[load].model.set_cpu_available(milli, now);

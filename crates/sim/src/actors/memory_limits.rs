@@ -3,9 +3,13 @@
 //! Deviation: containers are looked at every ten seconds; what the killed one worked on is served by the others.
 
 use super::context::Context;
+use super::dispatch::settle;
 use super::event::{LoadEvent, class};
 use super::restarts;
+use super::restarts::BackOffs;
 use super::sim::Sim;
+use super::usage_loop::Usages;
+use super::vertical::Vertical;
 use crate::cluster::PodPhase;
 use crate::domain::{PodId, SimDuration, SimTime};
 
@@ -27,35 +31,48 @@ pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
     context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryCheck(load));
     let Some(workload) = context.loads.all.get(load as usize).and_then(|load| load.id) else { return };
     for pod in context.world.workload(workload).pods.clone() {
-        let state = context.world.pod(pod);
+        let Context { sim, back_offs, metrics, loads, usages, vertical, .. } = context;
+        let state = sim.world.pod(pod);
         if state.phase != PodPhase::Running || !state.is_active() {
             continue;
         }
-        context.usages.look_at_node_of(&mut context.sim, pod);
-        if let Some((needed, limit)) = context.metrics.memory_and_limit(&context.sim, &mut context.loads, now, pod)
+        usages.look_at_node_of(sim, pod);
+        if let Some((needed, limit)) = metrics.memory_and_limit(sim, loads, now, pod)
             && needed > limit
         {
-            kill(context, now, pod, needed, limit);
+            kill_container(sim, back_offs, vertical, now, (pod, 0), needed, limit);
+            // The other replicas have the work of this one, and more memory in use, when it is their turn.
+            settle(context, now);
         }
     }
 }
 
 /// The memory that a pod uses by what the scenario states is held against the limits of its containers.
-pub(super) fn look(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if let Some((container, needed, limit)) = context.usages.over_limit(&context.sim, pod) {
-        kill_container(context, now, (pod, container), needed, limit);
+pub(super) fn look(
+    sim: &mut Sim<'_>,
+    back_offs: &mut BackOffs,
+    usages: &Usages,
+    vertical: &mut Vertical,
+    now: SimTime,
+    pod: PodId,
+) {
+    if let Some((container, needed, limit)) = usages.over_limit(sim, pod) {
+        kill_container(sim, back_offs, vertical, now, (pod, container), needed, limit);
     }
 }
 
-/// The kernel kills the containers of a pod.
-fn kill(context: &mut Context<'_>, now: SimTime, pod: PodId, needed: i64, limit: i64) {
-    kill_container(context, now, (pod, 0), needed, limit);
-}
-
 /// The kernel kills a container, by its place in the pod, and its pod starts anew.
-fn kill_container(context: &mut Context<'_>, now: SimTime, (pod, container): (PodId, usize), needed: i64, limit: i64) {
-    context.vertical.out_of_memory(&mut context.sim, now, pod, container);
+fn kill_container(
+    sim: &mut Sim<'_>,
+    back_offs: &mut BackOffs,
+    vertical: &mut Vertical,
+    now: SimTime,
+    (pod, container): (PodId, usize),
+    needed: i64,
+    limit: i64,
+) {
+    vertical.out_of_memory(sim, now, pod, container);
     let mib = |bytes: i64| bytes / (1 << 20);
     let why = format!("OOMKilled: it needs {} MiB, its limit is {} MiB", mib(needed), mib(limit));
-    restarts::restart(context, now, pod, SimDuration::ZERO, &why);
+    restarts::restart(sim, back_offs, now, pod, SimDuration::ZERO, &why);
 }

@@ -18,7 +18,6 @@ use smallvec::SmallVec;
 
 use settled::{NodeReadings, Place, Settled};
 
-use super::context::Context;
 use super::cpu_use::CpuUse;
 use super::drift::until_beat;
 use super::event::{MetricsEvent, class};
@@ -436,16 +435,23 @@ pub(super) fn memory_in_use((requests, stated): (Option<i64>, StatedMemory), spe
 }
 
 /// Whether requests or messages are simulated for a workload.
-pub(super) fn is_metered(context: &Context<'_>, workload: WorkloadId) -> bool {
-    !context.loads.of.of(workload).is_empty() || context.queues.all.iter().any(|queue| queue.id == Some(workload))
+pub(super) fn is_metered(loads: &Loads, queues: &Queues, workload: WorkloadId) -> bool {
+    !loads.of.of(workload).is_empty() || queues.all.iter().any(|queue| queue.id == Some(workload))
 }
 
 /// A Ready pod takes its share of requests and messages from now on.
-pub(super) fn begin_serving(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let workload = context.world.pod(pod).workload;
-    let total = context.metrics.pod_ready(pod, workload, &mut context.loads.all, now);
-    if context.setup.keeps_meters && is_metered(context, workload) {
-        context.world.begin_serving(pod, now, total);
+pub(super) fn begin_serving(
+    sim: &mut Sim<'_>,
+    metrics: &mut MetricsServer,
+    loads: &mut Loads,
+    queues: &Queues,
+    now: SimTime,
+    pod: PodId,
+) {
+    let workload = sim.world.pod(pod).workload;
+    let total = metrics.pod_ready(pod, workload, &mut loads.all, now);
+    if sim.setup.keeps_meters && is_metered(loads, queues, workload) {
+        sim.world.begin_serving(pod, now, total);
     }
 }
 

@@ -3,17 +3,16 @@
 //!
 //! What must not live here: what an autoscaler decides or how it is driven.
 
+use super::cluster_autoscaler::AutoscalerLoop;
 use super::context::Context;
 use super::event::AutoscalerEvent;
+use super::news::News;
 use super::setup::{Autoscaler, Setup};
-use super::sight::Sight;
+use super::sim::Sim;
 use super::{cluster_autoscaler, karpenter};
 use crate::cluster::NodeOrigin;
-use crate::control_plane::call_limit::CallLimit;
 use crate::domain::GroupRanks;
-use crate::domain::controller_time::CallRate;
 use crate::domain::{NodeClass, NodeId, NodeOverlay, NodePool, SimTime, Symbol};
-use crate::world::controller_loops::LimitFacts;
 use crate::world::record::EventKind;
 use nodecast_karpenter::machine::{Buffer, Written};
 
@@ -26,15 +25,6 @@ pub(super) enum NodeAutoscaler {
     Karpenter,
     /// The Cluster Autoscaler.
     ClusterAutoscaler,
-}
-
-/// What samples show of a node autoscaler.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Gauges {
-    /// Nodes that Karpenter's disruption loop may take, in the order of `DisruptionReason::ALL`.
-    pub(super) eligible: [u32; 3],
-    /// Nodes that the Cluster Autoscaler takes for unneeded.
-    pub(super) unneeded: u32,
 }
 
 impl NodeAutoscaler {
@@ -51,31 +41,8 @@ impl NodeAutoscaler {
     pub(super) fn begin(self, context: &mut Context<'_>) {
         match self {
             Self::Static => {}
-            Self::Karpenter => karpenter::begin(context),
-            Self::ClusterAutoscaler => cluster_autoscaler::begin(context),
-        }
-    }
-
-    /// What samples show of it.
-    pub(super) fn gauges(self, context: &Context<'_>) -> Gauges {
-        match self {
-            Self::Static => Gauges::default(),
-            Self::Karpenter => Gauges { eligible: context.karpenter.eligible(), unneeded: 0 },
-            Self::ClusterAutoscaler => Gauges { unneeded: context.cluster_autoscaler.unneeded(), ..Gauges::default() },
-        }
-    }
-
-    /// What the limit of its client came to, where its calls take time.
-    pub(super) fn call_limit(self, context: &Context<'_>) -> Option<LimitFacts> {
-        let time = context.setup.policy.controller_time;
-        let facts = |name, rate: CallRate, limit: &CallLimit| LimitFacts::of(name, rate, limit.used());
-        match self {
-            Self::Static => None,
-            Self::Karpenter => facts("karpenter", time.karpenter?.calls, context.karpenter.call_limit()?),
-            Self::ClusterAutoscaler => {
-                let limit = context.cluster_autoscaler.call_limit()?;
-                facts("cluster-autoscaler", time.cluster_autoscaler?.calls, limit)
-            }
+            Self::Karpenter => karpenter::begin(&mut context.karpenter()),
+            Self::ClusterAutoscaler => cluster_autoscaler::begin(&mut context.sim, &mut context.cluster_autoscaler),
         }
     }
 }
@@ -83,24 +50,29 @@ impl NodeAutoscaler {
 /// Lets one event happen.
 pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: AutoscalerEvent) {
     match event {
-        AutoscalerEvent::Karpenter(event) => karpenter::handle(context, now, event),
-        AutoscalerEvent::ClusterAutoscaler(event) => cluster_autoscaler::handle(context, now, event),
+        AutoscalerEvent::Karpenter(event) => karpenter::handle(&mut context.karpenter(), now, event),
+        AutoscalerEvent::ClusterAutoscaler(event) => {
+            let (sim, autoscaler, lists) = context.cluster_autoscaler();
+            cluster_autoscaler::handle(sim, autoscaler, lists, now, event);
+        }
     }
 }
 
 /// Tells it what it sees.
-pub(super) fn observe(context: &mut Context<'_>, now: SimTime, sight: Sight) {
+pub(super) fn observe(context: &mut Context<'_>, now: SimTime, news: News) {
     match NodeAutoscaler::of(context.setup) {
         NodeAutoscaler::Static => {}
-        NodeAutoscaler::Karpenter => karpenter::observe(context, now, sight),
-        NodeAutoscaler::ClusterAutoscaler => cluster_autoscaler::observe(context, now, sight),
+        NodeAutoscaler::Karpenter => karpenter::observe(&mut context.karpenter(), now, news),
+        NodeAutoscaler::ClusterAutoscaler => {
+            cluster_autoscaler::observe(&mut context.sim, &mut context.cluster_autoscaler, now, news)
+        }
     }
 }
 
 /// The instance of a node no longer exists; whether the autoscaler will notice that by itself and have the node removed.
 pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
     match NodeAutoscaler::of(context.setup) {
-        NodeAutoscaler::Karpenter => karpenter::instance_gone(context, now, node),
+        NodeAutoscaler::Karpenter => karpenter::instance_gone(&mut context.karpenter(), now, node),
         NodeAutoscaler::Static | NodeAutoscaler::ClusterAutoscaler => false,
     }
 }
@@ -108,7 +80,7 @@ pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeI
 /// It takes up a node that was there before the run began, with what is written down of it; one that is being deleted goes on its way.
 pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId, written: Written, deleting: bool) {
     if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
-        karpenter::take_up_node(context, now, node, written, deleting);
+        karpenter::take_up_node(&mut context.karpenter(), now, node, written, deleting);
     }
 }
 
@@ -116,15 +88,20 @@ pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId
 pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &NodeClass) {
     context.world.note(now, EventKind::ManifestApplied, None, format!("EC2NodeClass {}", class.name));
     if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
-        karpenter::replace_class(context, now, class);
+        karpenter::replace_class(&mut context.karpenter(), now, class);
     }
 }
 
 /// The ranks of groups for the expander `priority` are applied.
-pub(super) fn replace_ranks(context: &mut Context<'_>, now: SimTime, ranks: &GroupRanks) {
-    context.world.note(now, EventKind::ManifestApplied, None, "ConfigMap cluster-autoscaler-priority-expander");
-    if let NodeAutoscaler::ClusterAutoscaler = NodeAutoscaler::of(context.setup) {
-        context.cluster_autoscaler.replace_ranks(ranks);
+pub(super) fn replace_ranks(
+    sim: &mut Sim<'_>,
+    cluster_autoscaler: &mut AutoscalerLoop,
+    now: SimTime,
+    ranks: &GroupRanks,
+) {
+    sim.world.note(now, EventKind::ManifestApplied, None, "ConfigMap cluster-autoscaler-priority-expander");
+    if let NodeAutoscaler::ClusterAutoscaler = NodeAutoscaler::of(sim.setup) {
+        cluster_autoscaler.replace_ranks(ranks);
     }
 }
 
@@ -133,7 +110,10 @@ pub(super) fn replace_namespaces(context: &mut Context<'_>, now: SimTime) {
     match NodeAutoscaler::of(context.setup) {
         // The Cluster Autoscaler lists them at each iteration.
         NodeAutoscaler::Static | NodeAutoscaler::ClusterAutoscaler => {}
-        NodeAutoscaler::Karpenter => karpenter::replace_namespaces(context, now),
+        NodeAutoscaler::Karpenter => {
+            let all = context.namespaces.to_vec();
+            karpenter::replace_namespaces(&mut context.karpenter(), now, all);
+        }
     }
 }
 
@@ -141,7 +121,7 @@ pub(super) fn replace_namespaces(context: &mut Context<'_>, now: SimTime) {
 pub(super) fn delete_pool(context: &mut Context<'_>, now: SimTime, name: Symbol) -> bool {
     let known = context.setup.node_pools.iter().any(|pool| pool.name == name);
     if let (true, NodeAutoscaler::Karpenter) = (known, NodeAutoscaler::of(context.setup)) {
-        karpenter::delete_pool(context, now, name);
+        karpenter::delete_pool(&mut context.karpenter(), now, name);
         return true;
     }
     false
@@ -152,7 +132,7 @@ pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId
     let of_pool = matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
     let has_finalizer = of_pool && NodeAutoscaler::of(context.setup) == NodeAutoscaler::Karpenter;
     if has_finalizer {
-        karpenter::delete_claim(context, now, node);
+        karpenter::delete_claim(&mut context.karpenter(), now, node);
     }
     has_finalizer
 }
@@ -161,18 +141,18 @@ pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId
 pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodePool) {
     context.world.note(now, EventKind::ManifestApplied, None, format!("NodePool {}", pool.name));
     if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
-        karpenter::replace_pool(context, now, pool);
+        karpenter::replace_pool(&mut context.karpenter(), now, pool);
     }
 }
 
 /// NodeOverlays are applied.
 pub(super) fn replace_overlays(context: &mut Context<'_>, now: SimTime, overlays: &[NodeOverlay]) {
     context.world.note(now, EventKind::ManifestApplied, None, "NodeOverlays");
-    karpenter::replace_overlays(context, now, overlays);
+    karpenter::replace_overlays(&mut context.karpenter(), now, overlays);
 }
 
 /// CapacityBuffers are applied.
 pub(super) fn replace_buffers(context: &mut Context<'_>, now: SimTime, buffers: &[Buffer]) {
     context.world.note(now, EventKind::ManifestApplied, None, "CapacityBuffers");
-    karpenter::replace_buffers(context, now, buffers);
+    karpenter::replace_buffers(&mut context.karpenter(), now, buffers);
 }

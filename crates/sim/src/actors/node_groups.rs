@@ -12,11 +12,13 @@ use std::collections::BTreeMap;
 
 pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 
-use super::context::Context;
 use super::event::{GroupEvent, class};
 use super::news::News;
+use super::node_templates::NodeTemplates;
 use super::setup::Setup;
 use super::sim::{Machine, Sim};
+use super::startup_taints::StartupTaints;
+use super::zone_outage::Darkness;
 use super::{names, node_life};
 use crate::cloud::autoscaling::EndReason;
 use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
@@ -67,44 +69,44 @@ impl NodeGroups {
 ///
 /// Source: eksctl `pkg/actions/nodegroup/scale.go`, which sends `desiredSize` where it is stated; EC2 Auto Scaling API reference,
 /// `UpdateAutoScalingGroup`, for a size outside of new limits.
-pub(super) fn update(context: &mut Context<'_>, now: SimTime, new: &NodeGroup) {
-    let Some(group) = context.groups.position(new.name) else { return };
-    let before = context.node_groups.stated[group].clone();
+pub(super) fn update(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, new: &NodeGroup) {
+    let Some(group) = sim.groups.position(new.name) else { return };
+    let before = node_groups.stated[group].clone();
     let (least, most) = (new.min_size, new.max_size);
-    let stated = if new.states_desired { new.desired_size } else { context.groups.desired(group) };
+    let stated = if new.states_desired { new.desired_size } else { sim.groups.desired(group) };
     let desired = stated.max(least).min(most);
-    context.groups.update(group, (least, most), desired);
+    sim.groups.update(group, (least, most), desired);
     let text = format!("node group {}: {desired} of {least} to {most}", new.name);
-    context.world.note(now, EventKind::ManifestApplied, None, text);
-    let own = &mut context.node_groups.stated[group];
+    sim.world.note(now, EventKind::ManifestApplied, None, text);
+    let own = &mut node_groups.stated[group];
     (own.min_size, own.max_size, own.desired_size) = (least, most, desired);
     if own.managed {
         (own.labels, own.taints) = (new.labels.clone(), new.taints.clone());
     }
-    context.node_groups.revisions[group] += 1;
+    node_groups.revisions[group] += 1;
     if before.managed && (&before.labels, &before.taints) != (&new.labels, &new.taints) {
-        for node in context.world.live_nodes().to_vec() {
-            if context.world.node(node).origin == NodeOrigin::NodeGroup(new.name) {
-                relabel(context, now, node, &before, new);
+        for node in sim.world.live_nodes().to_vec() {
+            if sim.world.node(node).origin == NodeOrigin::NodeGroup(new.name) {
+                relabel(sim, node, &before, new);
             }
         }
     }
-    context.node_groups.wake(&mut context.sim, now, group);
+    node_groups.wake(sim, now, group);
 }
 
 /// A node takes the labels and taints of its group: those that the group had before go. DaemonSets that want it now get their pod, others
 /// lose theirs, and pods that do not tolerate a `NoExecute` taint have to leave.
-fn relabel(context: &mut Context<'_>, now: SimTime, node: NodeId, before: &NodeGroup, new: &NodeGroup) {
-    let state = context.world.node(node);
+fn relabel(sim: &mut Sim<'_>, node: NodeId, before: &NodeGroup, new: &NodeGroup) {
+    let state = sim.world.node(node);
     let (mut labels, mut taints) = (state.labels.clone(), state.taints.clone());
     before.labels.iter().for_each(|(key, _)| labels.remove(key));
     labels.extend(&new.labels);
     taints.retain(|taint| !before.taints.contains(taint));
     taints.extend(new.taints.iter().copied());
-    context.world.relabel_node(node, labels);
-    context.world.set_taints(node, taints);
-    if context.world.node(node).phase == NodePhase::Registered {
-        context.tell(now, News::NodeRelabelled(node));
+    sim.world.relabel_node(node, labels);
+    sim.world.set_taints(node, taints);
+    if sim.world.node(node).phase == NodePhase::Registered {
+        sim.tell(News::NodeRelabelled(node));
     }
 }
 
@@ -124,7 +126,7 @@ impl NodeGroups {
     }
 
     /// The group will act on what has changed.
-    fn wake(&mut self, sim: &mut Sim<'_>, now: SimTime, group: usize) {
+    pub(super) fn wake(&mut self, sim: &mut Sim<'_>, now: SimTime, group: usize) {
         let at = now + sim.groups.reaction(group);
         self.act_at(sim, group, at);
     }
@@ -189,58 +191,76 @@ impl NodeGroups {
 
 /// Brings up the nodes of every group: they have been there since before the simulation began. What cannot have been there
 /// the group launches as soon as it can. Where a dump says which nodes there are, they are [taken up](super::initial) instead.
-pub(super) fn begin(context: &mut Context<'_>) {
-    if context.setup.initial.as_ref().is_some_and(|initial| initial.has_groups) {
+pub(super) fn begin(
+    sim: &mut Sim<'_>,
+    startup_taints: &mut StartupTaints,
+    node_groups: &mut NodeGroups,
+    node_templates: &NodeTemplates,
+) {
+    if sim.setup.initial.as_ref().is_some_and(|initial| initial.has_groups) {
         return;
     }
-    for group in 0..context.setup.policy.manifests.node_groups.len() {
-        for (zone, spot) in context.groups.first_places(group) {
-            start_node(context, group, zone, spot);
+    for group in 0..sim.setup.policy.manifests.node_groups.len() {
+        for (zone, spot) in sim.groups.first_places(group) {
+            start_node(sim, startup_taints, node_groups, node_templates, group, zone, spot);
         }
     }
-    context.node_groups.fill(&mut context.sim);
+    node_groups.fill(sim);
 }
 
-fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool) {
+fn start_node(
+    sim: &mut Sim<'_>,
+    startup_taints: &mut StartupTaints,
+    node_groups: &mut NodeGroups,
+    node_templates: &NodeTemplates,
+    group: usize,
+    zone: Symbol,
+    spot: bool,
+) {
     let now = SimTime::ZERO;
-    let request = context.sim.groups.fleet_request(group, zone, spot, 1);
-    let Some(pool) = context.sim.ec2.likely_pool(&request, now) else { return };
-    let volumes = context.sim.groups.spec(group).volumes.clone();
-    let Some(instance) = context.sim.ec2.add_running(pool, context.sim.world.next_node(), &volumes, now) else {
+    let request = sim.groups.fleet_request(group, zone, spot, 1);
+    let Some(pool) = sim.ec2.likely_pool(&request, now) else { return };
+    let volumes = sim.groups.spec(group).volumes.clone();
+    let Some(instance) = sim.ec2.add_running(pool, sim.world.next_node(), &volumes, now) else {
         return;
     };
-    context.sim.groups.adopt(group, instance);
-    let node = add_node(context, now, group, instance);
+    sim.groups.adopt(group, instance);
+    let node = add_node(sim, node_groups, node_templates, now, group, instance);
     let boot = BootTimes::default();
-    context.set_machine(node, Machine { instance, boot });
-    context.sim.world.run_instance(node, now);
-    if let Some(offer) = node_life::real_offer(context, node, pool.instance_type) {
-        let labels = node_life::registration_labels(context, node);
-        context.sim.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &[]), now);
+    sim.set_machine(node, Machine { instance, boot });
+    sim.world.run_instance(node, now);
+    if let Some(offer) = node_life::real_offer(sim, node_templates, node, pool.instance_type) {
+        let labels = node_life::registration_labels(sim, node);
+        sim.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &[]), now);
     }
-    context.startup_taints.settled(&mut context.sim, node);
-    context.sim.world.ready_node(node, now);
-    context.sim.world.initialize_node(node, now);
-    context.volumes.node_found(&context.sim, node, pool.instance_type);
-    context.scheduler.node_changed(&mut context.sim, &mut context.volumes, now, node);
-    context.metrics.node_registered(&mut context.sim, node);
-    context.tell(now, News::InstanceLaunched(pool));
+    startup_taints.settled(sim, node);
+    sim.world.ready_node(node, now);
+    sim.world.initialize_node(node, now);
+    sim.tell(News::NodeFound(node, Some(pool.instance_type)));
+    sim.tell(News::InstanceLaunched(node, pool));
 }
 
 /// The node that an instance of a group is to become.
-fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: InstanceId) -> NodeId {
-    let setup = context.sim.setup;
-    let spec = context.node_groups.stated[group].clone();
-    let number = context.node_groups.next_node[group];
-    context.node_groups.next_node[group] += 1;
-    let launched = context.sim.ec2.instance(instance).clone();
+fn add_node(
+    sim: &mut Sim<'_>,
+    node_groups: &mut NodeGroups,
+    node_templates: &NodeTemplates,
+    now: SimTime,
+    group: usize,
+    instance: InstanceId,
+) -> NodeId {
+    let setup = sim.setup;
+    let spec = node_groups.stated[group].clone();
+    let number = node_groups.next_node[group];
+    node_groups.next_node[group] += 1;
+    let launched = sim.ec2.instance(instance).clone();
     let (mut labels, mut taints) = (spec.labels, spec.taints);
     labels.extend(&registered_labels(&spec.registers, launched.pool.capacity_type));
     taints.extend_from_slice(&spec.registers.taints);
-    let node = context.sim.world.add_node(
+    let node = sim.world.add_node(
         NewNode {
             name: format!("{}-{number:05}", spec.name),
-            drawn: names::of_node(context, spec.name, number),
+            drawn: names::of_node(sim, spec.name, number),
             origin: NodeOrigin::NodeGroup(spec.name),
             labels,
             annotations: Labels::new(),
@@ -250,18 +270,18 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
         now,
         "desired size of the node group",
     );
-    let offer = node_life::real_offer(context, node, launched.pool.instance_type);
+    let offer = node_life::real_offer(sim, node_templates, node, launched.pool.instance_type);
     let (capacity, allocatable) = offer.map(|offer| (offer.capacity, offer.allocatable)).unwrap_or_default();
     let facts = node_life::launch_facts(
-        context,
+        sim,
         (instance, launched.pool, launched.rate),
         (spec.ami_family, Labels::new()),
         capacity,
         allocatable,
     );
-    context.sim.world.launch_node(node, &facts, now);
+    sim.world.launch_node(node, &facts, now);
     // A group's launch template keeps its image until somebody updates the group.
-    context.sim.world.describe_kubelet(node, setup.policy.versions.kubernetes);
+    sim.world.describe_kubelet(node, setup.policy.versions.kubernetes);
     node
 }
 
@@ -278,48 +298,61 @@ fn registered_labels(own: &Registration, bought: Symbol) -> Labels {
 }
 
 /// A group acts.
-pub(super) fn acts(context: &mut Context<'_>, now: SimTime, group: u32) {
+pub(super) fn acts(
+    sim: &mut Sim<'_>,
+    node_groups: &mut NodeGroups,
+    node_templates: &NodeTemplates,
+    now: SimTime,
+    group: u32,
+) {
     let group = group as usize;
     // An earlier action has been put in front of this one since.
-    if context.node_groups.due[group] != Some(now) {
+    if node_groups.due[group] != Some(now) {
         return;
     }
-    context.node_groups.due[group] = None;
-    let first = context.sim.world.next_node();
-    let acted = context.sim.groups.act(group, &mut context.sim.ec2, first, now);
+    node_groups.due[group] = None;
+    let first = sim.world.next_node();
+    let acted = sim.groups.act(group, &mut sim.ec2, first, now);
     for &instance in &acted.launched {
-        launched(context, now, group, instance);
+        launched(sim, node_groups, node_templates, now, group, instance);
     }
     for message in &acted.failures {
-        let name = context.sim.groups.spec(group).name;
-        context.sim.world.note(now, EventKind::ScalingActivityFailed, None, format!("{name}: {message}"));
+        let name = sim.groups.spec(group).name;
+        sim.world.note(now, EventKind::ScalingActivityFailed, None, format!("{name}: {message}"));
     }
     for &(instance, reason) in &acted.terminate {
-        drain::end(context, now, instance, reason);
+        drain::end(sim, node_groups, now, instance, reason);
     }
     if let Some(at) = acted.again {
-        context.node_groups.act_at(&mut context.sim, group, at);
+        node_groups.act_at(sim, group, at);
     }
 }
 
-fn launched(context: &mut Context<'_>, now: SimTime, group: usize, instance: InstanceId) {
-    let node = add_node(context, now, group, instance);
-    let family = context.setup.policy.manifests.node_groups[group].ami_family;
-    let stages = context.setup.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::of(family));
-    let boot = context.ec2.boot(instance, &stages);
-    node_life::launched(context, now, node, Machine { instance, boot });
-    let in_service = now + boot.running + context.groups.time_to_service(instance);
-    context.queue.schedule(in_service, class::CLOUD, GroupEvent::GroupInService(node));
-    let pool = context.ec2.instance(instance).pool;
-    context.tell(now, News::InstanceLaunched(pool));
+fn launched(
+    sim: &mut Sim<'_>,
+    node_groups: &mut NodeGroups,
+    node_templates: &NodeTemplates,
+    now: SimTime,
+    group: usize,
+    instance: InstanceId,
+) {
+    let node = add_node(sim, node_groups, node_templates, now, group, instance);
+    let family = sim.setup.policy.manifests.node_groups[group].ami_family;
+    let stages = sim.setup.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::of(family));
+    let boot = sim.ec2.boot(instance, &stages);
+    node_life::launched(sim, now, node, Machine { instance, boot });
+    let in_service = now + boot.running + sim.groups.time_to_service(instance);
+    sim.queue.schedule(in_service, class::CLOUD, GroupEvent::GroupInService(node));
+    let pool = sim.ec2.instance(instance).pool;
+    sim.tell(News::InstanceLaunched(node, pool));
 }
 
 /// EC2 gives notice to a Spot instance: EKS drains the node of a managed group at once.
-pub(super) fn interruption_noticed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some((_, group)) = member(context, node) else { return };
-    context.node_groups.rebalance_recommended(&mut context.sim, now, node);
-    if context.setup.policy.manifests.node_groups[group].managed {
-        drain::interrupted(context, now, node);
+pub(super) fn interruption_noticed(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId) {
+    let Some((_, group)) = member(sim, node) else { return };
+    node_groups.rebalance_recommended(sim, now, node);
+    if sim.setup.policy.manifests.node_groups[group].managed {
+        drain::interrupted(sim, node_groups, now, node);
     }
 }
 
@@ -332,21 +365,35 @@ pub(super) fn power_lost(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
 
 /// A health check looks at an instance whose status checks have failed: if it still has no power, the group replaces it.
 /// Nothing on it can be drained.
-pub(super) fn status_check(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some((instance, group)) = member(context, node) else { return };
-    if context.darkness.is_dark(node) && !context.groups.is_ending(instance) {
-        context.groups.find_unhealthy(instance, now);
-        drain::end(context, now, instance, EndReason::Unhealthy);
-        context.node_groups.wake(&mut context.sim, now, group);
+pub(super) fn status_check(
+    sim: &mut Sim<'_>,
+    darkness: &Darkness,
+    node_groups: &mut NodeGroups,
+    now: SimTime,
+    node: NodeId,
+) {
+    let Some((instance, group)) = member(sim, node) else { return };
+    if darkness.is_dark(node) && !sim.groups.is_ending(instance) {
+        sim.groups.find_unhealthy(instance, now);
+        drain::end(sim, node_groups, now, instance, EndReason::Unhealthy);
+        node_groups.wake(sim, now, group);
     }
 }
 
-impl Context<'_> {
+/// Somebody has asked for the end of an instance of a group.
+pub(super) fn end_requested(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, instance: InstanceId) {
+    drain::end(sim, node_groups, now, instance, EndReason::Requested);
+    if let Some(group) = sim.groups.group_of(instance) {
+        node_groups.wake(sim, now, group);
+    }
+}
+
+impl Sim<'_> {
     /// SetDesiredCapacity, for `reason`: the group acts on it in a while.
     ///
     /// # Errors
     /// As the API: too many calls, no such group, a size outside its limits.
-    pub fn set_desired_capacity(
+    pub(super) fn set_desired_capacity(
         &mut self,
         now: SimTime,
         name: Symbol,
@@ -356,7 +403,7 @@ impl Context<'_> {
         self.cloud().set_desired_capacity(name, desired, now)?;
         self.world.note(now, EventKind::DesiredCapacitySet, None, format!("{name}: {desired} ({reason})"));
         if let Some(group) = self.groups.position(name) {
-            self.node_groups.wake(&mut self.sim, now, group);
+            self.tell(News::GroupChanged(group));
         }
         Ok(())
     }
@@ -368,7 +415,7 @@ impl Context<'_> {
     /// As the API: too many calls, an instance of no group, a size below the least.
     pub fn terminate_in_group(&mut self, now: SimTime, node: NodeId, decrement: bool) -> Result<(), ApiError> {
         // The instance of a claim that has none yet belongs to no group either.
-        let Some((instance, group)) = member(self, node) else {
+        let Some((instance, _)) = member(self, node) else {
             let name = self.world.node(node).name;
             return Err(ApiError::Validation(format!("{name} belongs to no Auto Scaling group")));
         };
@@ -376,8 +423,7 @@ impl Context<'_> {
             return Ok(());
         }
         self.cloud().terminate_instance_in_auto_scaling_group(instance, decrement, now)?;
-        drain::end(self, now, instance, EndReason::Requested);
-        self.node_groups.wake(&mut self.sim, now, group);
+        self.tell(News::InstanceEndRequested(instance));
         Ok(())
     }
 }

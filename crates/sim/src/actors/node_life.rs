@@ -1,10 +1,11 @@
 //! A machine's life: running, registered, Ready, gone.
 
-use super::context::Context;
 use super::event::{NodeEvent, class};
 use super::news::News;
-use super::node_autoscaler::instance_gone;
+use super::node_groups::NodeGroups;
+use super::node_templates::NodeTemplates;
 use super::sim::{Machine, Sim};
+use super::startup_taints::StartupTaints;
 use super::{kubelet, volumes};
 use crate::cloud::api::instance_name;
 use crate::cloud::{BootFate, InstanceId, Pool};
@@ -87,25 +88,25 @@ pub(super) fn count_addresses(sim: &mut Sim<'_>) {
 }
 
 /// EC2 has launched an instance for a claim: its milestones are put on the queue.
-pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, machine: Machine) {
-    context.set_machine(node, machine);
+pub(super) fn launched(sim: &mut Sim<'_>, now: SimTime, node: NodeId, machine: Machine) {
+    sim.set_machine(node, machine);
     let at = |span: SimDuration| now + span;
-    let fate = context.ec2.boot_fate(machine.instance);
+    let fate = sim.ec2.boot_fate(machine.instance);
     let first =
         if fate == BootFate::Aborted { NodeEvent::LaunchAborted(node) } else { NodeEvent::InstanceRunning(node) };
-    context.queue.schedule(at(machine.boot.running), class::MACHINES, first);
+    sim.queue.schedule(at(machine.boot.running), class::MACHINES, first);
     if fate == BootFate::Joins {
-        context.queue.schedule(at(machine.boot.registered), class::MACHINES, NodeEvent::NodeRegistered(node));
+        sim.queue.schedule(at(machine.boot.registered), class::MACHINES, NodeEvent::NodeRegistered(node));
     }
 }
 
 /// EC2 gives up the launch: the instance goes without having run.
-pub(super) fn aborted(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(machine) = context.machine(node) else { return };
-    if context.world.node(node).phase < NodePhase::Terminating {
-        let gone_in = context.ec2.reclaim(machine.instance, now);
-        context.world.abort_instance(node, now);
-        goes(context, now, node, gone_in);
+pub(super) fn aborted(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    let Some(machine) = sim.machine(node) else { return };
+    if sim.world.node(node).phase < NodePhase::Terminating {
+        let gone_in = sim.ec2.reclaim(machine.instance, now);
+        sim.world.abort_instance(node, now);
+        goes(sim, now, node, gone_in);
     }
 }
 
@@ -119,80 +120,90 @@ pub(super) fn running(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
 }
 
 /// The kubelet registers the node, which is not Ready yet.
-pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(machine) = context.machine(node) else { return };
-    let state = context.world.node(node);
+pub(super) fn registered(
+    sim: &mut Sim<'_>,
+    startup_taints: &mut StartupTaints,
+    node_templates: &NodeTemplates,
+    now: SimTime,
+    node: NodeId,
+) {
+    let Some(machine) = sim.machine(node) else { return };
+    let state = sim.world.node(node);
     if state.phase != NodePhase::Launched {
         return;
     }
-    let instance_type = context.ec2.instance(machine.instance).pool.instance_type;
-    let Some(offer) = real_offer(context, node, instance_type) else { return };
+    let instance_type = sim.ec2.instance(machine.instance).pool.instance_type;
+    let Some(offer) = real_offer(sim, node_templates, node, instance_type) else { return };
     let mut taints = vec![
         Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule),
         Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
     ];
     taints.extend_from_slice(&state.startup_taints);
-    taints.extend(context.startup_taints.added(&context.sim, node));
-    let labels = registration_labels(context, node);
-    context.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &taints), now);
-    context.startup_taints.registered(&mut context.sim, now, node);
-    context.tell(now, News::NodeRegistered(node, instance_type));
+    taints.extend(startup_taints.added(sim, node));
+    let labels = registration_labels(sim, node);
+    sim.world.register_node(node, offer.capacity, offer.allocatable, (&labels, &taints), now);
+    startup_taints.registered(sim, now, node);
+    sim.tell(News::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
-    context.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));
+    sim.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));
 }
 
 /// The node reports Ready: its not-ready taints come off, and pods can be bound.
-pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.world.node(node).phase != NodePhase::Registered {
+pub(super) fn ready(
+    sim: &mut Sim<'_>,
+    startup_taints: &mut StartupTaints,
+    node_groups: &mut NodeGroups,
+    now: SimTime,
+    node: NodeId,
+) {
+    if sim.world.node(node).phase != NodePhase::Registered {
         return;
     }
-    context.world.ready_node(node, now);
-    context.world.untaint_node(node, well_known::TAINT_NOT_READY);
-    context.tell(now, News::NodeUntainted(node));
-    context.node_groups.node_ready(&mut context.sim, now, node);
-    if context.startup_taints.awaits(node) {
-        context.startup_taints.check(&mut context.sim, now, node);
+    sim.world.ready_node(node, now);
+    sim.world.untaint_node(node, well_known::TAINT_NOT_READY);
+    sim.tell(News::NodeUntainted(node));
+    node_groups.node_ready(sim, now, node);
+    if startup_taints.awaits(node) {
+        startup_taints.check(sim, now, node);
     } else {
-        context.tell(now, News::NodeUsable(node));
+        sim.tell(News::NodeUsable(node));
     }
 }
 
 /// The instance's termination is asked for.
-pub(super) fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.machine(node).is_some() {
-        context.terminations.request(&mut context.sim, now, node);
+pub(super) fn terminate(sim: &mut Sim<'_>, node: NodeId) {
+    if sim.machine(node).is_some() {
+        sim.tell(News::TerminationRequested(node));
     }
 }
 
 /// A machine that has left `running` will be gone in a while.
-pub(super) fn goes(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
-    context.queue.schedule(now + gone_in, class::MACHINES, NodeEvent::InstanceGone(node));
-    context.node_groups.instance_left(&mut context.sim, now, node);
+pub(super) fn goes(sim: &mut Sim<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
+    sim.queue.schedule(now + gone_in, class::MACHINES, NodeEvent::InstanceGone(node));
+    sim.tell(News::InstanceLeaves(node));
 }
 
 /// The machine is gone, and its last pods with it; the node goes too, at once or when Karpenter looks.
-pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if let Some(machine) = context.machine(node) {
-        context.ec2.mark_terminated(machine.instance, now);
-        for pod in context.world.node(node).pods.clone() {
-            kubelet::lost(context, now, pod);
+pub(super) fn gone(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    if let Some(machine) = sim.machine(node) {
+        sim.ec2.mark_terminated(machine.instance, now);
+        for pod in sim.world.node(node).pods.clone() {
+            kubelet::lost(sim, now, pod);
         }
     }
-    if !instance_gone(context, now, node) {
-        remove(context, now, node);
-    }
+    sim.tell(News::InstanceGone(node));
 }
 
 /// The node goes.
-pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    context.world.remove_node(node, now);
-    context.tell(now, News::NodeGone(node));
+pub(super) fn remove(sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+    sim.world.remove_node(node, now);
+    sim.tell(News::NodeGone(node));
 }
 
 /// What NodeOverlays have promised of a node: whatever provides it is taken to be installed.
-fn extended(context: &Context<'_>, node: NodeId) -> Resources {
-    let promised = &context.world.node(node).capacity;
-    let own = context.node_templates.extended().filter_map(|name| Some((name, promised.find(name)?)));
+fn extended(sim: &Sim<'_>, node_templates: &NodeTemplates, node: NodeId) -> Resources {
+    let promised = &sim.world.node(node).capacity;
+    let own = node_templates.extended().filter_map(|name| Some((name, promised.find(name)?)));
     own.collect()
 }
 
@@ -201,11 +212,16 @@ fn extended(context: &Context<'_>, node: NodeId) -> Resources {
 ///
 /// Deviation: a group without such a node offers the extended resources that the tags of its Auto Scaling group promise to the Cluster
 /// Autoscaler, as if what provides them ran on every node.
-pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Symbol) -> Option<RealNode> {
-    let setup = context.setup;
+pub(super) fn real_offer(
+    sim: &Sim<'_>,
+    node_templates: &NodeTemplates,
+    node: NodeId,
+    instance_type: Symbol,
+) -> Option<RealNode> {
+    let setup = sim.setup;
     let facts = &setup.region.instance_type(instance_type)?.facts;
     let measured = setup.scenario.ec2.measured.get(&instance_type).copied().unwrap_or_default();
-    let origin = context.world.node(node).origin;
+    let origin = sim.world.node(node).origin;
     let example = setup.initial.as_ref().and_then(|initial| initial.example(origin, instance_type));
     let as_found = |own: RealNode, kubelet: &KubeletConfig, keeps_devices: bool| match example {
         Some(example) => own.like(example, Stated { kubelet, measured, keeps_devices }),
@@ -213,11 +229,11 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
     };
     match origin {
         NodeOrigin::NodePool(name) => {
-            let (pool, class) = context.node_templates.of_node(node, name)?;
+            let (pool, class) = node_templates.of_node(node, name)?;
             let kubelet = &kubelet_of_nodes(&pool, &class);
             let reserved_enis = setup.policy.provider_settings().reserved_enis;
             let mut real = measured_node(facts, &class, kubelet, (measured, reserved_enis));
-            let extended = extended(context, node);
+            let extended = extended(sim, node_templates, node);
             add_extended(&mut real.capacity, &mut real.allocatable, &extended);
             Some(as_found(real, kubelet, true))
         }

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 
-use super::context::Context;
 use super::event::{WorkloadEvent, class};
 use super::kubelet;
 use super::sim::Sim;
@@ -87,55 +86,55 @@ impl TraceLoop {
 }
 
 /// All rows of this instant.
-pub(super) fn step(context: &mut Context<'_>, now: SimTime) {
-    let setup = context.setup;
+pub(super) fn step(sim: &mut Sim<'_>, pod_trace: &mut TraceLoop, now: SimTime) {
+    let setup = sim.setup;
     let Some(trace) = setup.scenario.pods.as_deref() else { return };
-    while let Some(row) = trace.rows.get(context.pod_trace.next).filter(|row| row.at <= now) {
-        let number = context.pod_trace.next as u32;
-        context.pod_trace.next += 1;
+    while let Some(row) = trace.rows.get(pod_trace.next).filter(|row| row.at <= now) {
+        let number = pod_trace.next as u32;
+        pod_trace.next += 1;
         let name = match &row.name {
             Some(name) => name.to_string(),
             None => format!("trace-{:06}", number + 1),
         };
         for copy in 0..row.count {
             let name = if row.count == 1 { name.clone() } else { format!("{name}-{copy}") };
-            create(context, now, trace, number, name);
+            create(sim, pod_trace, now, trace, number, name);
         }
     }
-    context.pod_trace.plan(&mut context.sim, trace);
+    pod_trace.plan(sim, trace);
 }
 
-fn create(context: &mut Context<'_>, now: SimTime, trace: &PodTrace, number: u32, name: String) {
-    let (Some(workload), Some(row)) = (context.pod_trace.workload, trace.rows.get(number as usize)) else { return };
-    let pod = bare_pods::create(context, now, workload, row.template, name);
-    context.pod_trace.rows.insert(pod, number);
+fn create(sim: &mut Sim<'_>, pod_trace: &mut TraceLoop, now: SimTime, trace: &PodTrace, number: u32, name: String) {
+    let (Some(workload), Some(row)) = (pod_trace.workload, trace.rows.get(number as usize)) else { return };
+    let pod = bare_pods::create(sim, now, workload, row.template, name);
+    pod_trace.rows.insert(pod, number);
     if let TraceEnd::At(end) = row.end {
-        context.queue.schedule(end.max(now), class::PEOPLE, WorkloadEvent::TracePodEnds(pod));
+        sim.queue.schedule(end.max(now), class::PEOPLE, WorkloadEvent::TracePodEnds(pod));
     }
 }
 
 /// The recorded end of a pod: it is deleted, however far it has come.
-pub(super) fn pod_ends(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if context.pod_trace.rows.remove(&pod).is_some() {
-        kubelet::delete(context, now, pod, false, "the trace ends it");
+pub(super) fn pod_ends(sim: &mut Sim<'_>, pod_trace: &mut TraceLoop, now: SimTime, pod: PodId) {
+    if pod_trace.rows.remove(&pod).is_some() {
+        kubelet::delete(sim, now, pod, false, "the trace ends it");
     }
 }
 
 /// A pod has run as long as it was to.
-pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if context.world.pod(pod).is_active() && context.pod_trace.rows.remove(&pod).is_some() {
-        kubelet::succeeded(context, now, pod);
+pub(super) fn pod_done(sim: &mut Sim<'_>, pod_trace: &mut TraceLoop, now: SimTime, pod: PodId) {
+    if sim.world.pod(pod).is_active() && pod_trace.rows.remove(&pod).is_some() {
+        kubelet::succeeded(sim, now, pod);
     }
 }
 
 /// Pods that were lost are made again, unless their recorded end has come.
-pub(super) fn make_again(context: &mut Context<'_>, now: SimTime) {
-    let setup = context.setup;
+pub(super) fn make_again(sim: &mut Sim<'_>, pod_trace: &mut TraceLoop, now: SimTime) {
+    let setup = sim.setup;
     let Some(trace) = setup.scenario.pods.as_deref() else { return };
-    for (row, name) in std::mem::take(&mut context.pod_trace.lost) {
+    for (row, name) in std::mem::take(&mut pod_trace.lost) {
         let over = trace.rows.get(row as usize).is_none_or(|row| matches!(row.end, TraceEnd::At(end) if end <= now));
         if !over {
-            create(context, now, trace, row, name);
+            create(sim, pod_trace, now, trace, row, name);
         }
     }
 }

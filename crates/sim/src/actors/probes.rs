@@ -6,8 +6,8 @@
 //!
 //! Source: Kubernetes 1.36 `pkg/kubelet/prober/worker.go`.
 
-use super::context::Context;
 use super::event::{KubeletEvent, class};
+use super::restarts::BackOffs;
 use super::sim::Sim;
 use super::{kubelet, restarts};
 use crate::cluster::PodPhase;
@@ -86,19 +86,19 @@ pub(super) fn watch(sim: &mut Sim<'_>, pod: PodId) {
 }
 
 /// A probe has failed too often: the kubelet kills the container, which starts again.
-pub(super) fn give_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
+pub(super) fn give_up(sim: &mut Sim<'_>, back_offs: &mut BackOffs, now: SimTime, pod: PodId) {
+    let state = sim.world.pod(pod);
     let Some(started) = state.started.filter(|_| state.phase == PodPhase::Running && state.is_active()) else { return };
-    let Some(own) = first_giving_up(context, pod).filter(|own| started + own.after <= now) else { return };
+    let Some(own) = first_giving_up(sim, pod).filter(|own| started + own.after <= now) else { return };
     let why = format!(
         "the {} probe of container {} failed {} times in a row, until {} after its start, and the application answers after {}",
         own.name,
         own.container.name,
         own.probe.failure_threshold,
         own.after,
-        context.times_of(state.workload).start_time,
+        sim.times_of(state.workload).start_time,
     );
     let grace = own.probe.termination_grace.unwrap_or_else(|| state.spec.grace_period());
-    let stops_in = kubelet::stop_time(context, pod, grace);
-    restarts::restart(context, now, pod, stops_in, &why);
+    let stops_in = kubelet::stop_time(sim, pod, grace);
+    restarts::restart(sim, back_offs, now, pod, stops_in, &why);
 }

@@ -2,7 +2,6 @@
 //!
 //! Deviation: a Kafka consumer group has committed an offset for every partition from the start of the run on.
 
-use super::context::Context;
 use super::event::{KubeletEvent, LoadEvent, class};
 use super::metrics_server::MetricsServer;
 use super::setup::{QueuePlan, Setup};
@@ -184,16 +183,6 @@ impl Queues {
         let own = &mut self.all[queue];
         own.shift =
             own.queue.next_change().map(|at| sim.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
-    }
-}
-
-/// A worker whose containers ran before has started.
-pub(super) fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let (workload, ready) = (context.world.pod(pod).workload, context.world.pod(pod).is_ready());
-    if context.world.workload(workload).kind == WorkloadKind::ScaledJob {
-        context.jobs.worker_starts(&mut context.sim, &mut context.queues, now, pod);
-    } else if ready {
-        context.queues.replicas_changed(&mut context.sim, &mut context.metrics, now, workload);
     }
 }
 

@@ -14,11 +14,16 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
-use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
+use super::keda_loop::ScaledObjects;
+use super::load_loop::Loads;
+use super::metrics_server::MetricsServer;
+use super::prometheus::Prometheus;
+use super::queue_loop::Queues;
 use super::setup::Setup;
 use super::sim::Sim;
+use super::usage_loop::Usages;
 use super::workload_controllers;
 use crate::cluster::{Derived, PodPhase};
 use crate::control_plane::scales::TakenFromOthers;
@@ -128,26 +133,28 @@ impl ReplicaLoop<'_> {
 /// the controller remembers. The first pass of a new one comes after one period, from Kubernetes 1.37 on at once; of those that
 /// are there from the start within one period, at one phase.
 pub(super) fn apply<'s>(
-    context: &mut Context<'s>,
+    sim: &mut Sim<'s>,
+    autoscalers: &mut ReplicaLoops<'s>,
+    scaled_objects: &ScaledObjects<'s>,
     now: SimTime,
     spec: &'s HorizontalPodAutoscaler,
     owner: Option<u32>,
 ) {
-    let version = context.setup.policy.versions.kubernetes;
+    let version = sim.setup.policy.versions.kubernetes;
     let name = ObjectName { namespace: spec.namespace, name: spec.name };
-    let target = context.scaled_workload(spec.namespace, spec.target);
-    context.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
-    if let Some(known) = context.autoscalers.all.iter_mut().find(|own| !own.retired && own.name() == name) {
+    let target = sim.scaled_workload(spec.namespace, spec.target);
+    sim.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
+    if let Some(known) = autoscalers.all.iter_mut().find(|own| !own.retired && own.name() == name) {
         known.spec = spec;
         known.target = target;
         known.read.clear();
         known.room = None;
-        context.autoscalers.find_rivals();
-        limit_replicas(context, now, (spec, owner), target);
+        autoscalers.find_rivals();
+        limit_replicas(sim, scaled_objects, now, (spec, owner), target);
         return;
     }
-    let index = context.autoscalers.all.len() as u32;
-    context.autoscalers.all.push(ReplicaLoop {
+    let index = autoscalers.all.len() as u32;
+    autoscalers.all.push(ReplicaLoop {
         spec,
         owner,
         retired: false,
@@ -158,18 +165,19 @@ pub(super) fn apply<'s>(
         last_failure: None,
         read: Vec::new(),
         room: None,
-        drift: Drift::of_autoscaler(&context.streams, &name.to_string()),
-        times: StatusTimes::new(&context.streams),
+        drift: Drift::of_autoscaler(&sim.streams, &name.to_string()),
+        times: StatusTimes::new(&sim.streams),
     });
-    context.autoscalers.find_rivals();
-    limit_replicas(context, now, (spec, owner), target);
-    let first = first_sync(context, now);
-    context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
+    autoscalers.find_rivals();
+    limit_replicas(sim, scaled_objects, now, (spec, owner), target);
+    let first = first_sync(sim, now);
+    sim.queue.schedule_in(first, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
 }
 
 /// Tells the record how many replicas the autoscaler may give the workload that it scales.
 fn limit_replicas(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    scaled_objects: &ScaledObjects<'_>,
     now: SimTime,
     (spec, owner): (&HorizontalPodAutoscaler, Option<u32>),
     target: Option<WorkloadId>,
@@ -177,10 +185,10 @@ fn limit_replicas(
     let count = |replicas: i32| u32::try_from(replicas).unwrap_or(0);
     let limits = (count(spec.min_replicas.unwrap_or(1)), count(spec.max_replicas));
     if let Some(target) = target {
-        context.world.limit_replicas(target, Some(limits), now);
+        sim.world.limit_replicas(target, Some(limits), now);
         // Where there is a calendar, it is what asks for the most until another metric does.
-        let has_calendar = owner.is_some_and(|owner| context.scaled_objects.calendar_triggers(owner).contains(&true));
-        context.world.plan_maximum(target, has_calendar, now);
+        let has_calendar = owner.is_some_and(|owner| scaled_objects.calendar_triggers(owner).contains(&true));
+        sim.world.plan_maximum(target, has_calendar, now);
     }
 }
 
@@ -312,32 +320,46 @@ impl ReplicaLoops<'_> {
     }
 }
 
+/// The controller's loops, with what they read and scale.
+pub(super) struct Syncing<'a, 's> {
+    pub(super) sim: &'a mut Sim<'s>,
+    pub(super) autoscalers: &'a mut ReplicaLoops<'s>,
+    pub(super) scaled_objects: &'a mut ScaledObjects<'s>,
+    pub(super) metrics: &'a MetricsServer,
+    pub(super) loads: &'a Loads,
+    pub(super) usages: &'a Usages,
+    pub(super) prometheus: &'a Prometheus,
+    pub(super) queues: &'a mut Queues,
+}
+
 /// An autoscaler is due: a worker takes it up, now or when one is free.
-pub(super) fn due(context: &mut Context<'_>, now: SimTime, index: u32) {
-    let loops = &mut context.autoscalers;
+pub(super) fn due(parts: &mut Syncing<'_, '_>, now: SimTime, index: u32) {
+    let loops = &mut *parts.autoscalers;
     if loops.all[index as usize].retired {
         return;
     }
     let next = loops.all[index as usize].drift.after(SYNC_PERIOD);
     let has_metrics = loops.workers.take_up(now, next - SYNC_PERIOD);
-    context.queue.schedule(has_metrics + next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
+    parts.sim.queue.schedule(has_metrics + next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
     if has_metrics == now {
-        return sync(context, now, index);
+        return sync(parts, now, index);
     }
-    context.queue.schedule(has_metrics, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaMetrics(index));
+    parts.sim.queue.schedule(has_metrics, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaMetrics(index));
 }
 
 /// One pass over one autoscaler, at the instant at which it has its metrics.
-pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
-    if context.autoscalers.all[index as usize].retired {
+pub(super) fn sync(parts: &mut Syncing<'_, '_>, now: SimTime, index: u32) {
+    if parts.autoscalers.all[index as usize].retired {
         return;
     }
-    let Some(target) = target(context, now, index) else { return };
-    let spec = context.autoscalers.all[index as usize].spec;
+    let Some(target) = target(parts.sim, parts.autoscalers, parts.scaled_objects, now, index) else {
+        return;
+    };
+    let spec = parts.autoscalers.all[index as usize].spec;
     let metrics = effective_metrics(spec);
-    let mut room = context.autoscalers.all[index as usize].room.take().unwrap_or_default();
-    let settled = look_at_pods(context, now, (index, target), metrics, &mut room);
-    let workload = context.world.workload(target);
+    let mut room = parts.autoscalers.all[index as usize].room.take().unwrap_or_default();
+    let settled = look_at_pods(parts, now, (index, target), metrics, &mut room);
+    let workload = parts.sim.world.workload(target);
     let view = HpaView {
         now,
         spec_replicas: workload.replicas as i32,
@@ -345,32 +367,34 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         pods: &room.views,
         settled,
         readings: &[],
-        selector_problem: context.autoscalers.is_ambiguous(&context.sim, index).then_some(SelectorProblem::Ambiguous),
+        selector_problem: parts.autoscalers.is_ambiguous(parts.sim, index).then_some(SelectorProblem::Ambiguous),
     };
-    let reads = read_metrics(context, index, &view, &room.pods, &mut room.reading);
+    let reads = read_metrics(parts, index, &view, &room.pods, &mut room.reading);
     let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
-    let own = &mut context.autoscalers.all[index as usize];
+    let own = &mut parts.autoscalers.all[index as usize];
     let view = HpaView { readings: &readings, ..view };
     let decision = hpa::sync(own.spec, &mut own.state, &view, &own.parameters);
     drop(readings);
     room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
     own.room = Some(room);
-    context.autoscalers.remember(&mut context.sim, index, target, metrics, &decision.proposals);
-    note_planned_maximum(context, now, index, &decision.proposals);
-    context.autoscalers.apply_decision(&mut context.sim, now, index, target, metrics, &decision);
+    parts.autoscalers.remember(parts.sim, index, target, metrics, &decision.proposals);
+    note_planned_maximum(parts.sim, parts.autoscalers, parts.scaled_objects, now, index, &decision.proposals);
+    parts.autoscalers.apply_decision(parts.sim, now, index, target, metrics, &decision);
 }
 
 /// Tells the record whether the calendar alone asks for the most replicas: where a cron trigger does, and no other metric. It stays so until
 /// another metric asks for as many, since replicas go down later than what was asked for.
 fn note_planned_maximum(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    autoscalers: &ReplicaLoops<'_>,
+    scaled_objects: &ScaledObjects<'_>,
     now: SimTime,
     index: u32,
     proposals: &[Result<Proposal, MetricProblem>],
 ) {
-    let own = &context.autoscalers.all[index as usize];
+    let own = &autoscalers.all[index as usize];
     let (Some(owner), Some(target)) = (own.owner, own.target) else { return };
-    let is_calendar = context.scaled_objects.calendar_triggers(owner);
+    let is_calendar = scaled_objects.calendar_triggers(owner);
     if !is_calendar.contains(&true) {
         return;
     }
@@ -379,8 +403,8 @@ fn note_planned_maximum(
         all.any(|(proposal, _)| proposal.as_ref().is_ok_and(|proposal| proposal.replicas >= own.spec.max_replicas))
     };
     match (asks(false), asks(true)) {
-        (true, _) => context.world.plan_maximum(target, false, now),
-        (false, true) => context.world.plan_maximum(target, true, now),
+        (true, _) => sim.world.plan_maximum(target, false, now),
+        (false, true) => sim.world.plan_maximum(target, true, now),
         (false, false) => {}
     }
 }
@@ -388,18 +412,18 @@ fn note_planned_maximum(
 /// Puts the pods that have to be looked at one by one where `room` has them, and sums up the others: those that have settled
 /// at metrics-server, unless a metric other than CPU has a value for each, or others have made some of the pods.
 fn look_at_pods(
-    context: &Context<'_>,
+    parts: &Syncing<'_, '_>,
     now: SimTime,
     (index, target): (u32, WorkloadId),
     metrics: &[MetricSpec],
     room: &mut Room,
 ) -> SettledPods {
-    let all = context.world.workload(target).pods.as_slice();
-    let of_others = context.autoscalers.of_others(&context.sim, target);
+    let all = parts.sim.world.workload(target).pods.as_slice();
+    let of_others = parts.autoscalers.of_others(parts.sim, target);
     let mut settled = SettledPods::default();
     if of_others.is_empty() && metrics.iter().all(is_known_of_settled_pods) {
-        settled = context.metrics.settled_pods(target, &context.loads.all, now);
-        find_unsettled(context, all, settled.pods, room);
+        settled = parts.metrics.settled_pods(target, &parts.loads.all, now);
+        find_unsettled(parts.sim, parts.metrics, all, settled.pods, room);
     } else {
         room.newest = None;
         room.pods.clear();
@@ -407,21 +431,21 @@ fn look_at_pods(
         room.pods.extend(of_others);
     }
     room.views.clear();
-    let times = &context.autoscalers.all[index as usize].times;
-    room.views.extend(room.pods.iter().map(|&pod| pod_view(context, times, pod)));
+    let times = &parts.autoscalers.all[index as usize].times;
+    room.views.extend(room.pods.iter().map(|&pod| pod_view(parts.sim, times, pod)));
     settled
 }
 
 /// The pods of `all`, in order of creation, but for the `settled` ones: mostly those of the last pass that still are so and
 /// those made since, so that the others need no look. Only if that does not make up all of them, one has unsettled.
-fn find_unsettled(context: &Context<'_>, all: &[PodId], settled: i64, room: &mut Room) {
-    let unsettled = |pod: &PodId| !context.metrics.is_settled(*pod);
+fn find_unsettled(sim: &Sim<'_>, metrics: &MetricsServer, all: &[PodId], settled: i64, room: &mut Room) {
+    let unsettled = |pod: &PodId| !metrics.is_settled(*pod);
     let Room { pods, newest, .. } = room;
     // At the last pass all were looked at, and perhaps those of others.
     if newest.is_none() {
         pods.clear();
     }
-    pods.retain(|pod| context.world.pod(*pod).phase != PodPhase::Gone && unsettled(pod));
+    pods.retain(|pod| sim.world.pod(*pod).phase != PodPhase::Gone && unsettled(pod));
     let made_since = all.iter().rev().take_while(|pod| newest.is_none_or(|newest| **pod > newest));
     pods.extend(made_since.copied().filter(unsettled));
     *newest = all.last().copied().max(*newest);
@@ -441,17 +465,23 @@ fn is_known_of_settled_pods(metric: &MetricSpec) -> bool {
 }
 
 /// The workload that the autoscaler scales, which may have come to be after it.
-fn target(context: &mut Context<'_>, now: SimTime, index: u32) -> Option<WorkloadId> {
-    let ReplicaLoop { spec, owner, .. } = context.autoscalers.all[index as usize];
-    if context.autoscalers.all[index as usize].target.is_none() {
-        let found = context.scaled_workload(spec.namespace, spec.target);
-        context.autoscalers.all[index as usize].target = found;
+fn target(
+    sim: &mut Sim<'_>,
+    autoscalers: &mut ReplicaLoops<'_>,
+    scaled_objects: &ScaledObjects<'_>,
+    now: SimTime,
+    index: u32,
+) -> Option<WorkloadId> {
+    let ReplicaLoop { spec, owner, .. } = autoscalers.all[index as usize];
+    if autoscalers.all[index as usize].target.is_none() {
+        let found = sim.scaled_workload(spec.namespace, spec.target);
+        autoscalers.all[index as usize].target = found;
         if found.is_some() {
-            context.autoscalers.find_rivals();
-            limit_replicas(context, now, (spec, owner), found);
+            autoscalers.find_rivals();
+            limit_replicas(sim, scaled_objects, now, (spec, owner), found);
         }
     }
-    context.autoscalers.all[index as usize].target
+    autoscalers.all[index as usize].target
 }
 
 fn target_in_units(metric: &MetricSpec) -> (f64, MetricUnit) {

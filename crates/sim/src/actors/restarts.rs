@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::context::Context;
 use super::event::{KubeletEvent, class};
 use super::kubelet;
+use super::news::News;
 use super::sim::Sim;
 use crate::domain::{KubernetesBehaviour, PodId, SimDuration, SimTime};
 
@@ -23,23 +23,45 @@ const FORGOTTEN: SimDuration = SimDuration::from_secs(600);
 /// From one look of a pod's worker to the next, at least, and the longest time on top of it.
 const LOOK: (SimDuration, SimDuration) = (SimDuration::from_secs(10), SimDuration::from_secs(5));
 
-/// When each pod was last started again, and how long its next start waits.
-pub(super) type BackOffs = BTreeMap<PodId, (SimTime, SimDuration)>;
+/// The back-off of each pod that was started again.
+pub(super) type BackOffs = BTreeMap<PodId, BackOff>;
+
+/// When a pod was last started again, and how long its next start waits.
+#[derive(Debug)]
+pub(super) struct BackOff {
+    started: SimTime,
+    wait: SimDuration,
+    /// Why its containers end now.
+    why: String,
+}
 
 /// The containers of a pod are killed for a reason: they end after `stops_in`, and start again when the back-off is over.
-pub(super) fn restart(context: &mut Context<'_>, now: SimTime, pod: PodId, stops_in: SimDuration, why: &str) {
+pub(super) fn restart(
+    sim: &mut Sim<'_>,
+    back_offs: &mut BackOffs,
+    now: SimTime,
+    pod: PodId,
+    stops_in: SimDuration,
+    why: &str,
+) {
     let ended = now + stops_in;
-    let wait = match context.back_offs.get(&pod) {
-        Some((started, wait)) if ended.saturating_since(*started) <= FORGOTTEN => *wait,
+    let wait = match back_offs.get(&pod) {
+        Some(own) if ended.saturating_since(own.started) <= FORGOTTEN => own.wait,
         _ => SimDuration::ZERO,
     };
-    let again = ended + until_look(context, pod, wait);
-    context.back_offs.insert(pod, (again, (wait * 2).clamp(BACK_OFF, BACK_OFF_MAX)));
-    kubelet::cut_off(context, now, pod);
-    context.metrics.container_restarted(pod);
+    let again = ended + until_look(sim, pod, wait);
     let state = if wait > SimDuration::ZERO { "CrashLoopBackOff, " } else { "" };
-    context.world.restart_pod(pod, now, &format!("{why}; {state}it starts again in {}", again - now));
-    context.queue.schedule(again + kubelet::CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
+    let why = format!("{why}; {state}it starts again in {}", again - now);
+    back_offs.insert(pod, BackOff { started: again, wait: (wait * 2).clamp(BACK_OFF, BACK_OFF_MAX), why });
+    kubelet::cut_off(sim, now, pod);
+    sim.tell(News::PodRestarted(pod));
+}
+
+/// The containers end once the listeners know that the pod serves no more: until then it uses memory.
+pub(super) fn containers_end(sim: &mut Sim<'_>, back_offs: &mut BackOffs, now: SimTime, pod: PodId) {
+    let Some(own) = back_offs.get_mut(&pod) else { return };
+    sim.world.restart_pod(pod, now, &std::mem::take(&mut own.why));
+    sim.queue.schedule(own.started + kubelet::CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
 }
 
 /// From the end of a pod's containers to when its worker starts them again, given the back-off.

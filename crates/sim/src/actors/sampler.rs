@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::node_autoscaler::NodeAutoscaler;
+use super::load_loop::Loads;
+use super::metrics_server::MetricsServer;
+use super::queue_loop::Queues;
 use super::sim::Sim;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::workload::ObjectName;
@@ -29,14 +31,13 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         load.model.advance(now);
     }
     let counts = context.world.counts();
-    let gauges = NodeAutoscaler::of(context.setup).gauges(context);
     let mut sample = Sample {
         at: now,
         pods_pending: counts.pending,
         pods_starting: counts.starting,
         pods_ready: counts.ready,
-        nodes_eligible: gauges.eligible,
-        nodes_unneeded: gauges.unneeded,
+        nodes_eligible: context.karpenter.eligible(),
+        nodes_unneeded: context.cluster_autoscaler.unneeded(),
         ..Sample::default()
     };
     for id in context.world.live_nodes().to_vec() {
@@ -75,26 +76,29 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         sample.metrics.extend_from_slice(autoscaler.samples());
     }
     if context.setup.keeps_meters {
-        sample.meters = metered(context).into_iter().map(|id| meter(context, now, id)).collect();
+        sample.meters = metered(&context.loads, &context.queues)
+            .into_iter()
+            .map(|id| meter(&context.sim, &context.metrics, &context.loads, now, id))
+            .collect();
     }
-    sample.budgets = budgets(context);
+    sample.budgets = budgets(&context.sim);
     sample.workloads = scalable.into_iter().map(|id| workload_sample(context, now, id)).collect();
     sample
 }
 
 /// The workloads for which requests or messages are simulated, in order of id.
-fn metered(context: &Context<'_>) -> BTreeSet<WorkloadId> {
-    let of_loads = context.loads.all.iter().filter_map(|load| load.id);
-    of_loads.chain(context.queues.all.iter().filter_map(|queue| queue.id)).collect()
+fn metered(loads: &Loads, queues: &Queues) -> BTreeSet<WorkloadId> {
+    let of_loads = loads.all.iter().filter_map(|load| load.id);
+    of_loads.chain(queues.all.iter().filter_map(|queue| queue.id)).collect()
 }
 
 /// What requests and messages of a workload came to; its load has been brought to `now`.
-fn meter(context: &Context<'_>, now: SimTime, workload: WorkloadId) -> Meter {
-    let load = context.loads.of.of(workload).first().and_then(|&load| context.loads.all.get(load));
-    let limit = context.world.workload(workload).template.limit(ResourceName::MEMORY);
+fn meter(sim: &Sim<'_>, metrics: &MetricsServer, loads: &Loads, now: SimTime, workload: WorkloadId) -> Meter {
+    let load = loads.of.of(workload).first().and_then(|&load| loads.all.get(load));
+    let limit = sim.world.workload(workload).template.limit(ResourceName::MEMORY);
     Meter {
         workload,
-        cpu_of_replica: context.metrics.cpu_of_replica(workload, load, now),
+        cpu_of_replica: metrics.cpu_of_replica(workload, load, now),
         answered: load.map_or(0.0, |load| load.model.completed()),
         refused: load.map_or(0.0, |load| load.model.refused()),
         given_up: load.map_or(0.0, |load| load.model.given_up()),
@@ -103,8 +107,8 @@ fn meter(context: &Context<'_>, now: SimTime, workload: WorkloadId) -> Meter {
 }
 
 /// The status of every PodDisruptionBudget.
-fn budgets(context: &Context<'_>) -> Vec<BudgetSample> {
-    let budgets = context.world.budgets().iter().zip(context.budgets.statuses(&context.sim));
+fn budgets(sim: &Sim<'_>) -> Vec<BudgetSample> {
+    let budgets = sim.world.budgets().iter().zip(sim.budgets.statuses(&sim.world));
     let sample = budgets.map(|(budget, status)| BudgetSample {
         name: ObjectName { namespace: budget.namespace, name: budget.name },
         expected: status.expected,

@@ -13,7 +13,6 @@ use rustc_hash::FxHashMap;
 use calls::Calls;
 pub(super) use calls::call_has_its_turn;
 
-use super::context::Context;
 use super::drift::until_beat;
 use super::event::{SchedulerEvent, class};
 use super::kubelet;
@@ -435,46 +434,51 @@ impl SchedulerLoop {
 }
 
 /// Another scheduler has bound a pod.
-pub(super) fn bound_elsewhere(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    let Some(known) = context.scheduler.known(pod) else { return };
-    context.scheduler.view.assume_pod(node, pod, known.shape, now);
-    conclude_binding(context, now, pod, node);
+pub(super) fn bound_elsewhere(
+    sim: &mut Sim<'_>,
+    scheduler: &mut SchedulerLoop,
+    now: SimTime,
+    pod: PodId,
+    node: NodeId,
+) {
+    let Some(known) = scheduler.known(pod) else { return };
+    scheduler.view.assume_pod(node, pod, known.shape, now);
+    conclude_binding(sim, scheduler, now, pod, node);
 }
 
 /// The scheduler takes the next pod.
-pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
-    context.scheduler.awake = false;
-    context.scheduler.asleep = None;
-    let Some(pod) = context.scheduler.take_next(now) else {
-        if let Some(at) = context.scheduler.next_expiry() {
-            context.scheduler.asleep = Some(context.queue.schedule(at, class::SCHEDULER, SchedulerEvent::ScheduleNext));
+pub(super) fn schedule_next(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, volumes: &mut Volumes, now: SimTime) {
+    scheduler.awake = false;
+    scheduler.asleep = None;
+    let Some(pod) = scheduler.take_next(now) else {
+        if let Some(at) = scheduler.next_expiry() {
+            scheduler.asleep = Some(sim.queue.schedule(at, class::SCHEDULER, SchedulerEvent::ScheduleNext));
         }
         return;
     };
-    attempt(context, now, pod);
-    let held = context.scheduler.calls.held_until.saturating_since(now);
-    let attempt = context.scheduler.calls.attempt().unwrap_or(CYCLE);
-    let cycle = if context.scheduler.view.node_count() == 0 { CYCLE_WITHOUT_NODES } else { attempt };
-    context.scheduler.wake(&mut context.sim, cycle.max(held));
+    attempt(sim, scheduler, volumes, now, pod);
+    let held = scheduler.calls.held_until.saturating_since(now);
+    let attempt = scheduler.calls.attempt().unwrap_or(CYCLE);
+    let cycle = if scheduler.view.node_count() == 0 { CYCLE_WITHOUT_NODES } else { attempt };
+    scheduler.wake(sim, cycle.max(held));
 }
 
-fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
-    let Some(mut known) = context.scheduler.known(pod) else { return };
+fn attempt(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, volumes: &mut Volumes, now: SimTime, pod: PodId) {
+    let state = sim.world.pod(pod);
+    let Some(mut known) = scheduler.known(pod) else { return };
     if state.phase != PodPhase::Pending || !state.is_active() {
         return;
     }
     let pinned_to = state.pinned;
     if !state.spec.volumes.is_empty() {
         // Another pod may have bound a claim since.
-        known.shape = context.scheduler.shape_of(&context.sim, &mut context.volumes, pod);
-        context.scheduler.pods.insert(pod, known);
+        known.shape = scheduler.shape_of(sim, volumes, pod);
+        scheduler.pods.insert(pod, known);
     }
-    if named::goes_by_itself(context, now, pod, known) {
+    if named::goes_by_itself(sim, scheduler, now, pod, known) {
         return;
     }
     let pending = PendingPod { id: pod, shape: known.shape, pinned_to };
-    let scheduler = &mut context.scheduler;
     scheduler.attempts += 1;
     let version = scheduler.scheduler.config().version;
     let draw = if version.has(KubernetesBehaviour::SchedulerHeapTies) {
@@ -486,49 +490,46 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     match scheduler.scheduler.schedule(&scheduler.view, &pending, tie) {
         Placement::Node(chosen) => {
             scheduler.view.assume_pod(chosen.node, pod, known.shape, now);
-            calls::bind(context, now, pod, chosen.node);
+            calls::bind(sim, scheduler, now, pod, chosen.node);
         }
         Placement::Unschedulable(why) => {
-            context.scheduler.set_aside(&mut context.sim, now, pod, &why);
-            if named::is_unknown_to_scheduler(context, pod) {
+            scheduler.set_aside(sim, now, pod, &why);
+            if named::is_unknown_to_scheduler(sim, pod) {
                 return;
             }
-            let told = context.scheduler.tell(&mut context.sim, now, pod, why);
-            let first = told.is_some_and(|why| context.scheduler.mark_unschedulable(&mut context.sim, now, pod, why));
-            if !preempt(context, now, &pending) && first {
-                context.tell(now, News::PodUnschedulable(pod));
+            let told = scheduler.tell(sim, now, pod, why);
+            let first = told.is_some_and(|why| scheduler.mark_unschedulable(sim, now, pod, why));
+            if !preempt(sim, scheduler, now, &pending) && first {
+                sim.tell(News::PodUnschedulable(pod));
             }
         }
     }
 }
 
 /// The pod's binding reaches the API server. A node that is gone by then takes nothing: the pod is queued again.
-fn conclude_binding(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    let state = context.world.pod(pod);
+fn conclude_binding(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: SimTime, pod: PodId, node: NodeId) {
+    let state = sim.world.pod(pod);
     if state.phase != PodPhase::Pending || !state.is_active() {
-        return context.scheduler.view.forget_pod(pod);
+        return scheduler.view.forget_pod(pod);
     }
-    if context.scheduler.known(pod).is_none() {
+    if scheduler.known(pod).is_none() {
         return;
     }
-    if context.world.node(node).phase == NodePhase::Gone {
+    if sim.world.node(node).phase == NodePhase::Gone {
         let priority = state.spec.priority;
-        context.scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
-        return context.scheduler.wake(&mut context.sim, SimDuration::ZERO);
+        scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
+        return scheduler.wake(sim, SimDuration::ZERO);
     }
-    context.world.bind_pod(pod, node, now);
-    context.tell(now, News::PodBound(pod, node));
+    sim.world.bind_pod(pod, node, now);
+    sim.tell(News::PodBound(pod, node));
 }
 
 /// The condition of a pod that no node takes reaches the API server, later than it was found.
-fn conclude_condition(context: &mut Context<'_>, now: SimTime, pod: PodId, why: Unschedulable) {
-    let state = context.world.pod(pod);
+fn conclude_condition(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: SimTime, pod: PodId, why: Unschedulable) {
+    let state = sim.world.pod(pod);
     let waits = state.phase == PodPhase::Pending && state.is_active();
-    if waits
-        && context.scheduler.mark_unschedulable(&mut context.sim, now, pod, why)
-        && context.scheduler.nominated_node(pod).is_none()
-    {
-        context.tell(now, News::PodUnschedulable(pod));
+    if waits && scheduler.mark_unschedulable(sim, now, pod, why) && scheduler.nominated_node(pod).is_none() {
+        sim.tell(News::PodUnschedulable(pod));
     }
 }
 
@@ -545,12 +546,11 @@ fn message(last: &mut Option<(Unschedulable, String)>, why: Unschedulable, versi
 /// reserved: then no other is needed.
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/preemption/preemption.go`, `Preempt`.
-fn preempt(context: &mut Context<'_>, now: SimTime, pending: &PendingPod) -> bool {
+fn preempt(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: SimTime, pending: &PendingPod) -> bool {
     let pod = pending.id;
-    let priority = context.world.pod(pod).spec.priority;
-    if context.scheduler.view.has_pods_below(priority) {
-        let budgets = context.budgets.budget_states(&context.sim);
-        let scheduler = &mut context.scheduler;
+    let priority = sim.world.pod(pod).spec.priority;
+    if scheduler.view.has_pods_below(priority) {
+        let budgets = sim.budgets.budget_states(&sim.world);
         let draw = scheduler.streams.nth("preemption-start", "", scheduler.attempts).uniform();
         let start = (draw * (1_u64 << 53) as f64) as u64;
         if let Ok(plan) = scheduler.scheduler.preempt(&scheduler.view, pending, &budgets, start) {
@@ -558,11 +558,11 @@ fn preempt(context: &mut Context<'_>, now: SimTime, pending: &PendingPod) -> boo
                 scheduler.view.clear_nomination(demoted);
             }
             scheduler.view.nominate(pod, pending.shape, plan.node);
-            let reason = format!("preempted by {} of priority {priority}", context.world.pod_name(pod));
+            let reason = format!("preempted by {} of priority {priority}", sim.world.pod_name(pod));
             for victim in plan.victims {
-                kubelet::delete(context, now, victim, true, &reason);
+                kubelet::delete(sim, now, victim, true, &reason);
             }
         }
     }
-    context.scheduler.view.nominated_node(pod).is_some()
+    scheduler.view.nominated_node(pod).is_some()
 }

@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 
+use super::budgets::Budgets;
 use super::event::Event;
+use super::news::{News, Outbox};
 use super::setup::Setup;
 use crate::cloud::autoscaling::GroupSpec;
+use crate::cloud::billing::FargatePrices;
 use crate::cloud::{AutoScaling, BootTimes, CloudSettings, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::hpa::ScaleTargetRef;
 use crate::domain::workload::ObjectName;
-use crate::domain::{KubernetesVersion, NodeGroup, NodeId, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{KubernetesVersion, NodeGroup, NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::engine::{EventQueue, Ordinals, Streams};
 use crate::world::World;
 use nodecast_settings::WorkloadTimes;
@@ -30,14 +33,23 @@ pub struct Sim<'s> {
     pub ec2: Ec2,
     /// Its Auto Scaling groups, one for each node group of the setup.
     pub groups: AutoScaling,
-    /// Draws the UIDs of pods.
-    pub(super) pod_uids: Ordinals,
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
+    /// Disruption budgets, with what they allow.
+    pub(super) budgets: Budgets,
+    draws: Draws,
+    machines: Vec<Option<Machine>>,
+    /// News that no listener has heard yet.
+    pub(super) outbox: Outbox,
+}
+
+/// What a run draws for all components.
+#[derive(Debug)]
+struct Draws {
+    pod_uids: Ordinals,
     jitter: Ordinals,
     /// The fraction of a second of the clock at which the run begins.
     fraction: SimDuration,
-    machines: Vec<Option<Machine>>,
 }
 
 /// Purpose of a jitter: each has draws of its own.
@@ -101,16 +113,20 @@ impl<'s> Sim<'s> {
         let end = SimTime::ZERO + setup.scenario.duration;
         Self {
             setup,
+            budgets: Budgets::new(&world),
             world,
             queue: EventQueue::new(),
             streams,
             ec2: Ec2::new(Arc::clone(&setup.region), streams, cloud_settings(setup), end),
             groups: groups(setup, streams),
-            pod_uids: streams.ordinals("pod-uid"),
             control_plane: setup.policy.versions.kubernetes,
-            jitter: streams.ordinals("jitter"),
-            fraction: first_fraction(setup, &streams),
+            draws: Draws {
+                pod_uids: streams.ordinals("pod-uid"),
+                jitter: streams.ordinals("jitter"),
+                fraction: first_fraction(setup, &streams),
+            },
             machines: Vec::new(),
+            outbox: Outbox::default(),
         }
     }
 
@@ -118,7 +134,7 @@ impl<'s> Sim<'s> {
     ///
     /// Source: `metav1.Time` of Kubernetes 1.36, which is written in whole seconds.
     pub(super) fn whole_seconds(&self, at: SimTime) -> SimTime {
-        let micros = (at + self.fraction).as_micros();
+        let micros = (at + self.draws.fraction).as_micros();
         at - SimDuration::from_micros(micros.rem_euclid(1_000_000))
     }
 
@@ -126,7 +142,7 @@ impl<'s> Sim<'s> {
     /// long, which decides races.
     pub(super) fn jitter(&self, kind: Jitter, entity: u32, now: SimTime, most: SimDuration) -> SimDuration {
         debug_assert!(most >= SimDuration::ZERO, "a jitter of at most {most}");
-        let draws = self.jitter.part(kind as u64).part(u64::from(entity));
+        let draws = self.draws.jitter.part(kind as u64).part(u64::from(entity));
         let drawn = draws.nth(now.as_micros().unsigned_abs());
         SimDuration::from_micros(((i128::from(drawn) * i128::from(most.as_micros())) >> 64) as i64)
     }
@@ -134,6 +150,18 @@ impl<'s> Sim<'s> {
     /// The account, as those call it that launch and end instances.
     pub fn cloud(&mut self) -> SimulatedAccount<'_> {
         SimulatedAccount { ec2: &mut self.ec2, groups: &mut self.groups }
+    }
+
+    /// Publishes a change of a pod or a node, which the cluster has already. The listeners run when the handler has returned.
+    pub(super) fn tell(&mut self, news: News) {
+        self.outbox.publish(news);
+    }
+
+    /// What Fargate costs in the region, or as the scenario states it.
+    pub fn fargate_prices(&self) -> FargatePrices {
+        let stated = self.setup.policy.fargate.as_ref();
+        let (vcpu, gb) = stated.map_or((None, None), |own| (own.vcpu_hour, own.gb_hour));
+        FargatePrices::of(&self.setup.region, vcpu, gb)
     }
 
     /// The workload called `name`, if it has been applied and not deleted.
@@ -149,6 +177,11 @@ impl<'s> Sim<'s> {
         let kind = target.kind.as_str();
         let mut workloads = self.world.workloads();
         workloads.find(|(_, own)| own.name == name && own.kind.as_str() == kind && !own.deleted).map(|(id, _)| id)
+    }
+
+    /// A number that stands for the pod's random UID.
+    pub(super) fn pod_uid(&self, pod: PodId) -> u64 {
+        self.draws.pod_uids.nth(u64::from(pod.0))
     }
 
     /// What the scenario says of the times of a workload's pods.

@@ -14,12 +14,11 @@
 
 use std::collections::BTreeMap;
 
-use super::context::Context;
 use super::event::{NodeEvent, class};
 use super::news::News;
 use super::setup::Setup;
 use super::sim::Sim;
-use super::taint_eviction;
+use super::taint_eviction::TaintEvictions;
 use super::volumes::{DRIVER_REGISTERS, EBS_DAEMON_SET};
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::workload::ObjectName;
@@ -240,19 +239,26 @@ pub(super) fn has_ready_daemon(sim: &Sim<'_>, node: NodeId, daemon_set: ObjectNa
 }
 
 /// A component removes its taint from the node.
-pub(super) fn removed(context: &mut Context<'_>, now: SimTime, node: NodeId, key: Symbol) {
-    let Some(pending) = context.startup_taints.pending.get_mut(&node) else { return };
+pub(super) fn removed(
+    sim: &mut Sim<'_>,
+    taint_evictions: &mut TaintEvictions,
+    startup_taints: &mut StartupTaints,
+    now: SimTime,
+    node: NodeId,
+    key: Symbol,
+) {
+    let Some(pending) = startup_taints.pending.get_mut(&node) else { return };
     let gone: Vec<Taint> =
         pending.iter().filter(|taint| taint.is_due && taint.taint.key == key).map(|taint| taint.taint).collect();
     pending.retain(|taint| !(taint.is_due && taint.taint.key == key));
-    if gone.is_empty() || context.world.node(node).phase != NodePhase::Registered {
+    if gone.is_empty() || sim.world.node(node).phase != NodePhase::Registered {
         return;
     }
-    context.startup_taints.removed.entry(node).or_default().extend(gone);
-    context.world.untaint_node(node, key);
-    taint_eviction::node_changed(context, now, node);
-    context.tell(now, News::NodeUntainted(node));
-    if context.world.node(node).ready && !context.startup_taints.awaits(node) {
-        context.tell(now, News::NodeUsable(node));
+    startup_taints.removed.entry(node).or_default().extend(gone);
+    sim.world.untaint_node(node, key);
+    taint_evictions.node_changed(sim, now, node);
+    sim.tell(News::NodeUntainted(node));
+    if sim.world.node(node).ready && !startup_taints.awaits(node) {
+        sim.tell(News::NodeUsable(node));
     }
 }

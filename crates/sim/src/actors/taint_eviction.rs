@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::context::Context;
 use super::event::{NodeEvent, class};
 use super::kubelet;
+use super::sim::Sim;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, Toleration, well_known};
 use crate::engine::TimerId;
@@ -33,79 +33,73 @@ enum Patience {
     NotAtAll,
 }
 
-/// The taints of a node have changed.
-pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    for pod in context.world.node(node).pods.clone() {
-        process(context, now, pod, node);
-    }
-}
-
-/// A node is there when the run begins, with its pods; of its taints these were added at these instants. The patience of a pod counts since the
-/// first of them, or since the pod was made: what was due by now happens now. Where no taint says since when it is there, it counts from now on.
-pub(super) fn node_found(context: &mut Context<'_>, now: SimTime, node: NodeId, added: &[(Symbol, SimTime)]) {
-    let own = context.world.node(node).taints.iter().filter(|taint| concerns(taint));
-    let keys: Vec<Symbol> = own.map(|taint| taint.key).collect();
-    if keys.is_empty() {
-        return;
-    }
-    let first = added.iter().filter(|(key, _)| keys.contains(key)).map(|&(_, at)| at).min().unwrap_or(now);
-    for pod in context.world.node(node).pods.clone() {
-        let since = first.max(context.world.pod(pod).created).min(now);
-        process_since(context, now, pod, node, since);
-    }
-}
-
-/// A pod has a node.
-pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    if context.world.node(node).taints.iter().any(concerns) {
-        process(context, now, pod, node);
-    }
-}
-
-fn process(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    process_since(context, now, pod, node, now);
-}
-
-/// The same for a pod whose patience counts since an earlier instant, if none is counted yet.
-fn process_since(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId, since: SimTime) {
-    let state = context.world.pod(pod);
-    if !state.is_active() {
-        return;
-    }
-    let taints = context.world.node(node).taints.iter().filter(|taint| concerns(taint));
-    match patience(taints, &state.spec.tolerations) {
-        Patience::ForEver => cancel(context, pod),
-        Patience::NotAtAll => evict(context, now, pod),
-        Patience::For(span) => {
-            let planned = context.taint_evictions.0.get(&pod).copied();
-            let since = planned.map_or(since, |planned| planned.since);
-            if planned.is_some() && since < now {
-                // What was planned comes first.
-                return;
-            }
-            cancel(context, pod);
-            let due = (since + span).max(now);
-            let timer = context.queue.schedule(due, class::CONTROLLERS, NodeEvent::TaintPatienceOver(pod));
-            context.taint_evictions.0.insert(pod, Planned { since, timer });
+impl TaintEvictions {
+    /// The taints of a node have changed.
+    pub(super) fn node_changed(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId) {
+        for pod in sim.world.node(node).pods.clone() {
+            self.process(sim, now, pod, node, now);
         }
     }
-}
 
-/// The pod has borne the taints of its node for as long as it tolerates them.
-pub(super) fn patience_over(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    evict(context, now, pod);
-}
-
-fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    cancel(context, pod);
-    if context.world.pod(pod).is_active() {
-        kubelet::delete(context, now, pod, true, "it does not tolerate a NoExecute taint of its node");
+    /// A node is there when the run begins, with its pods; of its taints these were added at these instants. The patience of a pod counts since the
+    /// first of them, or since the pod was made: what was due by now happens now. Where no taint says since when it is there, it counts from now on.
+    pub(super) fn node_found(&mut self, sim: &mut Sim<'_>, now: SimTime, node: NodeId, added: &[(Symbol, SimTime)]) {
+        let own = sim.world.node(node).taints.iter().filter(|taint| concerns(taint));
+        let keys: Vec<Symbol> = own.map(|taint| taint.key).collect();
+        if keys.is_empty() {
+            return;
+        }
+        let first = added.iter().filter(|(key, _)| keys.contains(key)).map(|&(_, at)| at).min().unwrap_or(now);
+        for pod in sim.world.node(node).pods.clone() {
+            let since = first.max(sim.world.pod(pod).created).min(now);
+            self.process(sim, now, pod, node, since);
+        }
     }
-}
 
-fn cancel(context: &mut Context<'_>, pod: PodId) {
-    if let Some(planned) = context.taint_evictions.0.remove(&pod) {
-        context.queue.cancel(planned.timer);
+    /// A pod has a node.
+    pub(super) fn pod_bound(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, node: NodeId) {
+        if sim.world.node(node).taints.iter().any(concerns) {
+            self.process(sim, now, pod, node, now);
+        }
+    }
+
+    /// A pod has to leave, or may stay as long as its patience lasts, which counts since this instant if none is counted yet.
+    fn process(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, node: NodeId, since: SimTime) {
+        let state = sim.world.pod(pod);
+        if !state.is_active() {
+            return;
+        }
+        let taints = sim.world.node(node).taints.iter().filter(|taint| concerns(taint));
+        match patience(taints, &state.spec.tolerations) {
+            Patience::ForEver => self.cancel(sim, pod),
+            Patience::NotAtAll => self.evict(sim, now, pod),
+            Patience::For(span) => {
+                let planned = self.0.get(&pod).copied();
+                let since = planned.map_or(since, |planned| planned.since);
+                if planned.is_some() && since < now {
+                    // What was planned comes first.
+                    return;
+                }
+                self.cancel(sim, pod);
+                let due = (since + span).max(now);
+                let timer = sim.queue.schedule(due, class::CONTROLLERS, NodeEvent::TaintPatienceOver(pod));
+                self.0.insert(pod, Planned { since, timer });
+            }
+        }
+    }
+
+    /// The pod has borne the taints of its node for as long as it tolerates them.
+    pub(super) fn evict(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
+        self.cancel(sim, pod);
+        if sim.world.pod(pod).is_active() {
+            kubelet::delete(sim, now, pod, true, "it does not tolerate a NoExecute taint of its node");
+        }
+    }
+
+    fn cancel(&mut self, sim: &mut Sim<'_>, pod: PodId) {
+        if let Some(planned) = self.0.remove(&pod) {
+            sim.queue.cancel(planned.timer);
+        }
     }
 }
 

@@ -7,10 +7,10 @@
 //! Deviation: of the termination handler there is the DaemonSet, not the mode that reads a queue; a pod that a budget holds
 //! back is tried again every second, not every five.
 
-use super::context::Context;
 use super::event::{CloudEvent, class};
 use super::news::News;
 use super::node_groups;
+use super::node_groups::NodeGroups;
 use super::sim::Sim;
 use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
@@ -45,23 +45,22 @@ fn read_soon(sim: &mut Sim<'_>, now: SimTime, node: NodeId, noticed: bool) {
 }
 
 /// The handler's pod on the node acts, if it runs.
-pub(super) fn act(context: &mut Context<'_>, now: SimTime, node: NodeId, noticed: bool) {
-    let Some(handler) = context.setup.policy.termination_handler else { return };
-    let Some(workload) = context.workload_named(handler.daemon_set) else { return };
-    let state = context.world.node(node);
-    let runs =
-        state.pods.iter().map(|&pod| context.world.pod(pod)).any(|pod| pod.workload == workload && pod.is_ready());
+pub(super) fn act(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId, noticed: bool) {
+    let Some(handler) = sim.setup.policy.termination_handler else { return };
+    let Some(workload) = sim.workload_named(handler.daemon_set) else { return };
+    let state = sim.world.node(node);
+    let runs = state.pods.iter().map(|&pod| sim.world.pod(pod)).any(|pod| pod.workload == workload && pod.is_ready());
     if !runs || state.phase != NodePhase::Registered {
         return;
     }
     let cordon = Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule);
     if !state.taints.contains(&cordon) {
-        context.world.note_node(node, now, EventKind::NodeTainted, "cordoned by the Node Termination Handler");
+        sim.world.note_node(node, now, EventKind::NodeTainted, "cordoned by the Node Termination Handler");
     }
     if noticed || handler.rebalance == RebalanceReaction::Drain {
-        node_groups::drain_node(context, now, node);
+        node_groups::drain_node(sim, node_groups, now, node);
     } else {
-        context.world.taint_node(node, cordon);
-        context.tell(now, News::NodeTainted(node));
+        sim.world.taint_node(node, cordon);
+        sim.tell(News::NodeTainted(node));
     }
 }

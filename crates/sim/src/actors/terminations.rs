@@ -6,7 +6,6 @@
 //! gives up after three attempts and the controller begins anew; here attempts go on at the SDK's pauses. An instance that
 //! EC2 does not show yet is looked up again; Karpenter leaves it to its garbage collection.
 
-use super::context::Context;
 use super::event::{NodeEvent, class};
 use super::sim::Sim;
 use super::{kubelet, node_life};
@@ -70,21 +69,21 @@ impl Terminations {
 }
 
 /// The call is made.
-pub(super) fn send(context: &mut Context<'_>, now: SimTime) {
-    if context.terminations.due != Some(now) {
+pub(super) fn send(sim: &mut Sim<'_>, terminations: &mut Terminations, now: SimTime) {
+    if terminations.due != Some(now) {
         return;
     }
-    context.terminations.due = None;
-    let mut waiting = std::mem::take(&mut context.terminations.waiting);
-    waiting.retain(|&node| context.world.node(node).phase < NodePhase::Terminating);
+    terminations.due = None;
+    let mut waiting = std::mem::take(&mut terminations.waiting);
+    waiting.retain(|&node| sim.world.node(node).phase < NodePhase::Terminating);
     let (mut sent, mut error) = (0, None);
     // A call for more instances than the account may ever end at once would always fail.
-    let most = context.ec2.settings().api.terminated_instances.size as usize;
+    let most = sim.ec2.settings().api.terminated_instances.size as usize;
     for nodes in waiting.chunks(CALL_SIZE.min(most).max(1)) {
-        let machines = nodes.iter().filter_map(|&node| context.machine(node));
+        let machines = nodes.iter().filter_map(|&node| sim.machine(node));
         let ids: Vec<InstanceId> = machines.map(|machine| machine.instance).collect();
-        let answer = look_up(context, now, nodes)
-            .and_then(|()| context.cloud().terminate_instances(&ids, now).map_err(ApiError::from));
+        let answer =
+            look_up(sim, now, nodes).and_then(|()| sim.cloud().terminate_instances(&ids, now).map_err(ApiError::from));
         let spans = match answer {
             Ok(spans) => spans,
             Err(refusal) => {
@@ -93,15 +92,15 @@ pub(super) fn send(context: &mut Context<'_>, now: SimTime) {
             }
         };
         for (&node, gone_in) in nodes.iter().zip(spans) {
-            terminating(context, now, node, gone_in);
+            terminating(sim, now, node, gone_in);
         }
         sent += nodes.len();
     }
     if sent > 0 {
-        context.terminations.refusals = 0;
+        terminations.refusals = 0;
     }
     if let Some(error) = error {
-        context.terminations.refused(&mut context.sim, now, waiting.split_off(sent), &error);
+        terminations.refused(sim, now, waiting.split_off(sent), &error);
     }
 }
 
@@ -120,13 +119,13 @@ fn look_up(sim: &mut Sim<'_>, now: SimTime, nodes: &[NodeId]) -> Result<(), ApiE
 
 /// The instance leaves `running`: what still runs on its node is cut off. A node of Karpenter's that was drained has only daemons
 /// left, of which nobody is missed.
-fn terminating(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
-    context.world.terminate_instance(node, now);
-    let of_group = matches!(context.world.node(node).origin, NodeOrigin::NodeGroup(_));
-    for pod in context.world.node(node).pods.clone() {
-        if of_group || !context.world.pod(pod).daemon {
-            kubelet::cut_off(context, now, pod);
+fn terminating(sim: &mut Sim<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
+    sim.world.terminate_instance(node, now);
+    let of_group = matches!(sim.world.node(node).origin, NodeOrigin::NodeGroup(_));
+    for pod in sim.world.node(node).pods.clone() {
+        if of_group || !sim.world.pod(pod).daemon {
+            kubelet::cut_off(sim, now, pod);
         }
     }
-    node_life::goes(context, now, node, gone_in);
+    node_life::goes(sim, now, node, gone_in);
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-use super::context::Context;
 use super::event::{LoadEvent, class};
+use super::load_loop::Loads;
 use super::metrics_server::MetricsServer;
 use super::of_workloads::OfWorkloads;
 use super::setup::{Setup, UsagePlan};
@@ -391,9 +391,9 @@ pub(super) fn memory_of_pod(
 }
 
 /// Whether the scenario says how much memory pods of a workload use.
-pub(super) fn states_memory(context: &Context<'_>, workload: WorkloadId) -> bool {
-    let mut loads = context.loads.of.of(workload).iter().map(|&load| &context.loads.all[load]);
-    let mut usages = context.usages.of.of(workload).iter().map(|&usage| &context.usages.all[usage]);
+pub(super) fn states_memory(loads: &Loads, usages: &Usages, workload: WorkloadId) -> bool {
+    let mut loads = loads.of.of(workload).iter().map(|&load| &loads.all[load]);
+    let mut usages = usages.of.of(workload).iter().map(|&usage| &usages.all[usage]);
     loads.any(|load| load.memory_of(0).is_some()) || usages.any(|usage| usage.states_memory)
 }
 

@@ -18,6 +18,7 @@ mod resizing;
 mod stated;
 mod updating;
 
+pub(super) use resizing::Resizing;
 pub use stated::StatedUse;
 pub(super) use updating::update;
 

@@ -24,11 +24,10 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::context::Context;
 use super::event::{AttachmentId, Event, class};
+use super::pod_gc;
 use super::setup::Setup;
 use super::sim::Sim;
-use super::{kubelet, pod_gc};
 use crate::cloud::billing::disks::Disk;
 use crate::cluster::PodPhase;
 use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
@@ -274,7 +273,7 @@ impl Volumes {
     }
 
     /// Attaches a pod's volumes to its node; says when all can be used. `None` if one is attached to another node still: the pod is
-    /// [taken up](kubelet::take_up) again once it is not.
+    /// taken up again once it is not.
     pub(super) fn attach(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) -> Option<SimTime> {
         if sim.world.pod(pod).spec.volumes.is_empty() {
             return Some(now);
@@ -316,17 +315,38 @@ impl Volumes {
         claims_of(sim, pod).into_iter().map(|(_, claim)| claim).find(waits).map(|claim| claim.1)
     }
 
+    /// A volume is detached, unless a pod has come to use it again: the pods that wait for it, on other nodes or for room on this.
+    pub(super) fn detached(&mut self, now: SimTime, id: AttachmentId) -> Vec<PodId> {
+        let attachment = self.attachment(id);
+        if attachment.leaves != Some(now) {
+            return Vec::new();
+        }
+        let (claim, node) = (attachment.claim, attachment.node);
+        // So that a second event of the same instant finds nothing to do.
+        attachment.leaves = None;
+        if let Some(own) = self.of_claim.get_mut(&claim) {
+            own.retain(|&other| other != id);
+        }
+        if let Some(own) = self.on_node.get_mut(&node) {
+            own.retain(|&other| other != id);
+        }
+        let mut waiting = self.waiting.remove(&claim).unwrap_or_default();
+        waiting.extend(self.over_limit.remove(&node).unwrap_or_default());
+        waiting
+    }
+
     /// A pod is gone: volumes that no other pod of its node uses are detached in a while; one whose node is `lost` only when the
     /// controller gives up waiting for it.
     pub(super) fn pod_gone(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId, lost: bool) {
         self.release(sim, pod, now + if lost { FORCED_DETACH } else { DETACH });
-        self.delete_ephemeral(sim, pod);
+        if !self.ended.contains(&pod) {
+            self.delete_ephemeral(sim, pod);
+        }
     }
 
-    /// A pod has ended by itself: its volumes are detached, and the claims that came with it stay as long as its object.
-    pub(super) fn pod_ended(&mut self, sim: &mut Sim<'_>, now: SimTime, pod: PodId) {
-        self.release(sim, pod, now + DETACH);
-        if !has_ephemeral(sim, pod) {
+    /// A pod has ended by itself: where its object stays, the claims that came with it do too.
+    pub(super) fn pod_finished(&mut self, sim: &Sim<'_>, pod: PodId) {
+        if !has_ephemeral(sim, pod) || !sim.world.workload(sim.world.pod(pod).workload).kind.keeps_ended_pods() {
             return;
         }
         self.ended.insert(pod);
@@ -551,30 +571,4 @@ fn is_used(sim: &Sim<'_>, claim: ClaimName, gone: Option<PodId>) -> bool {
     let of_namespace = sim.world.workloads().filter(|(_, own)| own.name.namespace == claim.0);
     let mut pods = of_namespace.flat_map(|(_, own)| &own.pods).filter(|&&pod| Some(pod) != gone);
     pods.any(|&pod| claims_of(sim, pod).iter().any(|(_, own)| *own == claim))
-}
-
-/// A volume is detached, unless a pod has come to use it again: pods on other nodes that wait for it go on.
-pub(super) fn detached(context: &mut Context<'_>, now: SimTime, id: AttachmentId) {
-    let volumes = &mut context.volumes;
-    let attachment = volumes.attachment(id);
-    if attachment.leaves != Some(now) {
-        return;
-    }
-    let (claim, node) = (attachment.claim, attachment.node);
-    // So that a second event of the same instant finds nothing to do.
-    attachment.leaves = None;
-    if let Some(own) = volumes.of_claim.get_mut(&claim) {
-        own.retain(|&other| other != id);
-    }
-    if let Some(own) = volumes.on_node.get_mut(&node) {
-        own.retain(|&other| other != id);
-    }
-    let elsewhere = volumes.waiting.remove(&claim).unwrap_or_default();
-    let here = volumes.over_limit.remove(&node).unwrap_or_default();
-    for pod in elsewhere.into_iter().chain(here) {
-        let state = context.world.pod(pod);
-        if state.phase == PodPhase::Starting && state.is_active() {
-            kubelet::take_up(context, now, pod);
-        }
-    }
 }

@@ -19,12 +19,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::context::Context;
 use super::event::{WorkloadEvent, class};
+use super::kubelet;
 use super::news::News;
+use super::quotas::Quotas;
 use super::setup::Setup;
 use super::sim::{Jitter, Sim};
-use super::{job_loop, kubelet, pod_trace};
+use super::vertical::Vertical;
+use super::volumes::Volumes;
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::control_plane::call_limit::CallLimit;
@@ -42,6 +44,8 @@ const REACTION: SimDuration = SimDuration::from_millis(100);
 /// What the controllers remember of their workloads.
 #[derive(Debug, Default)]
 pub(super) struct Controllers {
+    /// Limits of namespaces on the pods that controllers make.
+    pub(super) quotas: Quotas,
     batches: BTreeMap<WorkloadId, jobs::Batch>,
     daemon_sets: BTreeMap<WorkloadId, daemon_sets::Daemons>,
     deployments: BTreeMap<WorkloadId, deployments::Deployed>,
@@ -75,6 +79,7 @@ impl Controllers {
         Self {
             replica_sets: time.map(replica_sets::ReplicaSets::new),
             limits: time.map(limits),
+            quotas: Quotas::new(&setup.policy.manifests),
             hashes_of_dump: pod_labels::hashes_of_dump(setup),
             ..Self::default()
         }
@@ -124,31 +129,31 @@ impl Controllers {
 
 /// Adds a workload with the template that its pods are made from, which is returned.
 fn begin_workload(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
     now: SimTime,
     name: ObjectName,
     kind: WorkloadKind,
-    selector: &LabelSelector,
-    template: &PodSpec,
+    (selector, template): (&LabelSelector, &PodSpec),
     (owner, replicas): (OwnerKind, u32),
 ) -> (WorkloadId, Arc<PodSpec>) {
     let mut template = owned_template(template, owner);
     // Pods of a dump have been made from the template that is applied with it.
-    let known = context.controllers.hashes_of_dump.get(&name).copied();
+    let known = controllers.hashes_of_dump.get(&name).copied();
     if known.is_some() && owner == OwnerKind::ReplicaSet && now == SimTime::ZERO {
         pod_labels::set_hash(&mut template, known);
     }
     let template = Arc::new(template);
-    let has_load = context.loads.all.iter().any(|load| load.workload == name);
-    let workload = context.world.add_workload(
+    let has_load = sim.setup.loads.iter().any(|load| load.workload == name);
+    let workload = sim.world.add_workload(
         NewWorkload { name, kind, selector: selector.clone(), template: Arc::clone(&template), replicas },
         has_load,
     );
-    if let Some(whole) = context.times_of(workload).part_of {
-        context.world.count_as_part(workload, whole);
+    if let Some(whole) = sim.times_of(workload).part_of {
+        sim.world.count_as_part(workload, whole);
     }
-    context.world.count_replicas(workload, now);
-    kubelet::note_applied(context, now, workload, kind.as_str());
+    sim.world.count_replicas(workload, now);
+    kubelet::note_applied(sim, now, workload, kind.as_str());
     (workload, template)
 }
 
@@ -190,37 +195,23 @@ fn reaction(sim: &Sim<'_>) -> SimDuration {
 }
 
 /// A workload is deleted: its controller forgets it, and its pods are deleted with their own grace periods.
-pub(super) fn delete(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    context.controllers.jobs_deleted(&context.sim, &mut context.volumes, workload);
-    context.controllers.forget_ended(&context.sim, &mut context.volumes, workload);
-    context.controllers.daemon_sets.remove(&workload);
-    context.controllers.deployments.remove(&workload);
-    context.controllers.stateful_set_deleted(&context.sim, &mut context.volumes, workload);
-    context.world.delete_workload(workload, now);
-    let kind = context.world.workload(workload).kind.as_str();
+pub(super) fn delete(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    volumes: &mut Volumes,
+    now: SimTime,
+    workload: WorkloadId,
+) {
+    controllers.jobs_deleted(sim, workload);
+    controllers.forget_ended(sim, workload);
+    controllers.daemon_sets.remove(&workload);
+    controllers.deployments.remove(&workload);
+    controllers.stateful_set_deleted(sim, volumes, workload);
+    sim.world.delete_workload(workload, now);
+    let kind = sim.world.workload(workload).kind.as_str();
     let reason = format!("its {kind} was deleted");
-    for pod in context.world.workload(workload).pods.clone() {
-        kubelet::delete(context, now, pod, false, &reason);
-    }
-}
-
-/// A pod's containers run: some controllers' pods end by themselves.
-pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    match context.world.workload(context.world.pod(pod).workload).kind {
-        WorkloadKind::ScaledJob => context.jobs.pod_started(&mut context.sim, &mut context.queues, now, pod),
-        WorkloadKind::Job | WorkloadKind::CronJob => context.controllers.job_pod_started(&mut context.sim, pod),
-        WorkloadKind::Pods => context.pod_trace.pod_started(&mut context.sim, pod),
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
-    }
-}
-
-/// Such a pod has done its work.
-pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    match context.world.workload(context.world.pod(pod).workload).kind {
-        WorkloadKind::ScaledJob => job_loop::pod_done(context, now, pod),
-        WorkloadKind::Job | WorkloadKind::CronJob => jobs::pod_done(context, now, pod),
-        WorkloadKind::Pods => pod_trace::pod_done(context, now, pod),
-        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
+    for pod in sim.world.workload(workload).pods.clone() {
+        kubelet::delete(sim, now, pod, false, &reason);
     }
 }
 
@@ -230,25 +221,21 @@ fn is_available(sim: &Sim<'_>, now: SimTime, pod: PodId, min_ready: SimDuration)
     state.is_active() && state.ready_since.is_some_and(|since| since + min_ready <= now)
 }
 
-/// A workload's controller makes what is missing and deletes what is too many.
-pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    match context.world.workload(workload).kind {
-        WorkloadKind::Deployment => deployments::reconcile(context, now, workload),
-        WorkloadKind::StatefulSet => stateful_sets::reconcile(context, now, workload),
-        WorkloadKind::Job | WorkloadKind::CronJob => jobs::reconcile(context, now, workload),
-        WorkloadKind::ScaledJob => job_loop::reconcile(context, now, workload),
-        WorkloadKind::Pods => bare_pods::reconcile(context, workload),
-        WorkloadKind::DaemonSet => daemon_sets::reconcile(context, now, workload),
-    }
-}
-
 /// Creates `count` pods of a ReplicaSet: each batch is twice as large as the one before, until the API server refuses a pod.
 /// Returns whether it accepted all.
-fn create_pods(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) -> bool {
+fn create_pods(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+    revision: u32,
+    count: i64,
+) -> bool {
     for batch in slow_start_batches(count) {
         let mut all = true;
         for _ in 0..batch {
-            all &= create_pod(context, now, workload, revision);
+            all &= create_pod(sim, controllers, vertical, now, workload, revision);
         }
         if !all {
             return false;
@@ -258,17 +245,24 @@ fn create_pods(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, re
 }
 
 /// Makes a pod; whether the API server takes it.
-fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) -> bool {
+fn create_pod(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+    revision: u32,
+) -> bool {
     // A call that was on its way when the workload was deleted makes nothing.
-    if context.world.workload(workload).deleted {
+    if sim.world.workload(workload).deleted {
         return true;
     }
-    if !context.quotas.admits(&mut context.sim, &mut context.vertical, now, workload, revision) {
+    if !controllers.quotas.admits(sim, vertical, now, workload, revision) {
         return false;
     }
-    let name = context.world.next_pod_name(workload);
-    let pod = context.world.create_pod_of(workload, revision, None, name, now);
-    context.tell(now, News::PodCreated(pod));
+    let name = sim.world.next_pod_name(workload);
+    let pod = sim.world.create_pod_of(workload, revision, None, name, now);
+    sim.tell(News::PodCreated(pod));
     true
 }
 
@@ -282,7 +276,7 @@ fn surplus(sim: &Sim<'_>, now: SimTime, workload: WorkloadId, revision: u32, cou
             *on_node.entry(node).or_insert(0) += 1;
         }
     }
-    let views: Vec<VictimView> = own.iter().map(|&pod| victim_view(sim, &on_node, pod, pod_uid(sim, pod))).collect();
+    let views: Vec<VictimView> = own.iter().map(|&pod| victim_view(sim, &on_node, pod, sim.pod_uid(pod))).collect();
     let victims = victims(&views, usize::try_from(count).unwrap_or(0), now);
     victims.into_iter().map(|position| own[position]).collect()
 }
@@ -302,9 +296,4 @@ fn victim_view(sim: &Sim<'_>, on_node: &FxHashMap<NodeId, u32>, pod: PodId, uid:
         created: sim.whole_seconds(state.created),
         uid,
     }
-}
-
-/// A number that stands for the pod's random UID.
-pub(super) fn pod_uid(sim: &Sim<'_>, pod: PodId) -> u64 {
-    sim.pod_uids.nth(u64::from(pod.0))
 }

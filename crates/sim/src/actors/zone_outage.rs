@@ -13,7 +13,6 @@
 
 use std::collections::BTreeMap;
 
-use super::context::Context;
 use super::event::{Event, KubeletEvent, MetricsEvent, NodeEvent, WorkloadEvent, class};
 use super::news::News;
 use super::sim::Sim;
@@ -48,46 +47,45 @@ struct DarkNode {
 }
 
 /// The zone loses power.
-pub(super) fn begins(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
-    let hit: Vec<NodeId> =
-        context.world.live_nodes().iter().copied().filter(|&node| is_in(context, node, zone)).collect();
+pub(super) fn begins(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, zone: Symbol) {
+    let hit: Vec<NodeId> = sim.world.live_nodes().iter().copied().filter(|&node| is_in(sim, node, zone)).collect();
     for node in hit {
         // Failed hardware stays as it is.
-        if !context.darkness.is_dark(node) {
-            goes_dark(context, now, node, false);
+        if !darkness.is_dark(node) {
+            goes_dark(sim, darkness, now, node, false);
         }
     }
 }
 
 /// The machine answers no more.
-fn goes_dark(context: &mut Context<'_>, now: SimTime, node: NodeId, for_good: bool) {
-    let pods = context.world.node(node).pods.clone();
-    let cut_off: Vec<PodId> = pods.into_iter().filter(|&pod| context.world.pod(pod).is_ready()).collect();
+fn goes_dark(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, node: NodeId, for_good: bool) {
+    let pods = sim.world.node(node).pods.clone();
+    let cut_off: Vec<PodId> = pods.into_iter().filter(|&pod| sim.world.pod(pod).is_ready()).collect();
     for &pod in &cut_off {
-        kubelet::cut_off(context, now, pod);
+        kubelet::cut_off(sim, now, pod);
     }
-    context.darkness.0.insert(node, DarkNode { cut_off, held: Vec::new(), for_good });
-    node_groups::power_lost(context, now, node);
-    let noticed = grace(context.setup.policy.versions.kubernetes);
-    context.queue.schedule_in(noticed, class::CONTROLLERS, NodeEvent::NodeUnreachable(node));
+    darkness.0.insert(node, DarkNode { cut_off, held: Vec::new(), for_good });
+    node_groups::power_lost(sim, now, node);
+    let noticed = grace(sim.setup.policy.versions.kubernetes);
+    sim.queue.schedule_in(noticed, class::CONTROLLERS, NodeEvent::NodeUnreachable(node));
 }
 
 /// From the failure of a machine's hardware to the first status check that finds it: they come every minute.
 const STATUS_CHECK: SimDuration = SimDuration::from_secs(60);
 
 /// The hardware of a machine fails: it answers no more, and EC2's status checks find that.
-pub(super) fn hardware_fails(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    match context.darkness.0.get_mut(&node) {
+pub(super) fn hardware_fails(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, node: NodeId) {
+    match darkness.0.get_mut(&node) {
         Some(dark) => dark.for_good = true,
-        None => goes_dark(context, now, node, true),
+        None => goes_dark(sim, darkness, now, node, true),
     }
-    context.queue.schedule_in(STATUS_CHECK, class::CLOUD, NodeEvent::StatusCheckFails(node));
+    sim.queue.schedule_in(STATUS_CHECK, class::CLOUD, NodeEvent::StatusCheckFails(node));
 }
 
 /// EC2's status checks of a machine fail from now on, if it is still there: Karpenter asks for that.
-pub(super) fn status_check_fails(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.darkness.is_dark(node) {
-        context.tell(now, News::StatusCheckFails(node));
+pub(super) fn status_check_fails(sim: &mut Sim<'_>, darkness: &Darkness, node: NodeId) {
+    if darkness.is_dark(node) {
+        sim.tell(News::StatusCheckFails(node));
     }
 }
 
@@ -156,19 +154,19 @@ impl Darkness {
 }
 
 /// The node controller has not heard of the node for too long.
-pub(super) fn unreachable(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if !context.darkness.0.contains_key(&node) || context.world.node(node).phase != NodePhase::Registered {
+pub(super) fn unreachable(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, node: NodeId) {
+    if !darkness.0.contains_key(&node) || sim.world.node(node).phase != NodePhase::Registered {
         return;
     }
-    context.world.lose_node(node, now);
-    context.tell(now, News::NodeLost(node));
+    sim.world.lose_node(node, now);
+    sim.tell(News::NodeLost(node));
     for effect in [TaintEffect::NoSchedule, TaintEffect::NoExecute] {
-        context.world.taint_node(node, Taint::new(well_known::TAINT_UNREACHABLE, effect));
+        sim.world.taint_node(node, Taint::new(well_known::TAINT_UNREACHABLE, effect));
     }
-    context.tell(now, News::NodeTainted(node));
-    for pod in context.world.node(node).pods.clone() {
-        if let Some(patience) = patience(context, pod, well_known::TAINT_UNREACHABLE) {
-            context.queue.schedule_in(patience, class::CONTROLLERS, NodeEvent::PatienceOver(pod));
+    sim.tell(News::NodeTainted(node));
+    for pod in sim.world.node(node).pods.clone() {
+        if let Some(patience) = patience(sim, pod, well_known::TAINT_UNREACHABLE) {
+            sim.queue.schedule_in(patience, class::CONTROLLERS, NodeEvent::PatienceOver(pod));
         }
     }
 }
@@ -187,32 +185,32 @@ fn patience(sim: &Sim<'_>, pod: PodId, key: Symbol) -> Option<SimDuration> {
 }
 
 /// A pod has waited on an unreachable node for as long as it tolerates.
-pub(super) fn patience_over(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let node = context.world.pod(pod).node;
-    if node.is_some_and(|node| context.darkness.0.contains_key(&node)) {
-        kubelet::delete(context, now, pod, true, "its node has been unreachable for too long");
+pub(super) fn patience_over(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, pod: PodId) {
+    let node = sim.world.pod(pod).node;
+    if node.is_some_and(|node| darkness.0.contains_key(&node)) {
+        kubelet::delete(sim, now, pod, true, "its node has been unreachable for too long");
     }
 }
 
 /// The power is back.
-pub(super) fn ends(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
-    let dark = context.darkness.0.iter().filter(|(_, dark)| !dark.for_good).map(|(&node, _)| node);
-    let back: Vec<NodeId> = dark.filter(|&node| is_in(context, node, zone)).collect();
+pub(super) fn ends(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, zone: Symbol) {
+    let dark = darkness.0.iter().filter(|(_, dark)| !dark.for_good).map(|(&node, _)| node);
+    let back: Vec<NodeId> = dark.filter(|&node| is_in(sim, node, zone)).collect();
     for node in back {
-        let Some(dark) = context.darkness.0.remove(&node) else { continue };
-        if context.world.node(node).phase == NodePhase::Registered {
-            context.world.untaint_node(node, well_known::TAINT_UNREACHABLE);
-            context.world.regain_node(node, now);
-            context.tell(now, News::NodeRegained(node));
-            context.tell(now, News::NodeTainted(node));
+        let Some(dark) = darkness.0.remove(&node) else { continue };
+        if sim.world.node(node).phase == NodePhase::Registered {
+            sim.world.untaint_node(node, well_known::TAINT_UNREACHABLE);
+            sim.world.regain_node(node, now);
+            sim.tell(News::NodeRegained(node));
+            sim.tell(News::NodeTainted(node));
         }
         for pod in dark.cut_off {
-            if context.world.pod(pod).phase == PodPhase::Running {
-                kubelet::ready(context, now, pod);
+            if sim.world.pod(pod).phase == PodPhase::Running {
+                kubelet::ready(sim, now, pod);
             }
         }
         for event in dark.held {
-            context.queue.schedule(now, class::MACHINES, event);
+            sim.queue.schedule(now, class::MACHINES, event);
         }
     }
 }

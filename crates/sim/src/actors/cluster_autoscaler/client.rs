@@ -10,8 +10,9 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::actors::context::Context;
+use crate::actors::cluster_autoscaler::AutoscalerLoop;
 use crate::actors::event::{LoopEvent, class};
+use crate::actors::sim::Sim;
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::CallRate;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
@@ -88,31 +89,36 @@ impl Client {
 }
 
 /// Puts events in the queue, where calls take time. Those about the status ConfigMap need one.
-pub(super) fn notify(context: &mut Context<'_>, now: SimTime, subjects: impl IntoIterator<Item = Subject>) {
-    let has_status = super::flags(context).is_some_and(|flags| flags.write_status_configmap);
-    let Some(client) = &mut context.cluster_autoscaler.client else { return };
+pub(super) fn notify(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    now: SimTime,
+    subjects: impl IntoIterator<Item = Subject>,
+) {
+    let has_status = super::flags(sim).is_some_and(|flags| flags.write_status_configmap);
+    let Some(client) = &mut autoscaler.client else { return };
     for subject in subjects {
         if has_status || subject != Subject::Status {
             client.queue(now, subject);
         }
     }
-    post(context, now);
+    post(sim, autoscaler, now);
 }
 
 /// Posts the next event.
-fn post(context: &mut Context<'_>, now: SimTime) {
-    let next = context.cluster_autoscaler.client.as_mut().and_then(|client| client.next_post(now));
+fn post(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
+    let next = autoscaler.client.as_mut().and_then(|client| client.next_post(now));
     if let Some(at) = next {
-        context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Posted);
+        sim.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Posted);
     }
 }
 
 /// An event was posted.
-pub(super) fn posted(context: &mut Context<'_>, now: SimTime) {
-    if let Some(client) = &mut context.cluster_autoscaler.client {
+pub(super) fn posted(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
+    if let Some(client) = &mut autoscaler.client {
         client.is_posting = false;
     }
-    post(context, now);
+    post(sim, autoscaler, now);
 }
 
 #[cfg(test)]

@@ -13,8 +13,9 @@ use std::collections::VecDeque;
 use super::client::{Subject, notify};
 use super::removal::{self, Chosen};
 use super::{flags, plan_next, set_soft_taint};
-use crate::actors::context::Context;
+use crate::actors::cluster_autoscaler::AutoscalerLoop;
 use crate::actors::event::{LoopEvent, class};
+use crate::actors::sim::Sim;
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, SimTime};
 
@@ -65,51 +66,51 @@ impl Ending {
 }
 
 /// Makes the next call; after the last one the iteration is over.
-pub(super) fn proceed(context: &mut Context<'_>, now: SimTime) {
-    let Some(ending) = &mut context.cluster_autoscaler.ending else { return };
+pub(super) fn proceed(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
+    let Some(ending) = &mut autoscaler.ending else { return };
     match ending.steps.pop_front() {
         None => {
-            context.cluster_autoscaler.ending = None;
-            plan_next(context, now);
+            autoscaler.ending = None;
+            plan_next(sim, autoscaler, now);
         }
         Some(Step::Taints(chosen)) => {
             ending.tainting = Tainting { waiting: chosen.into(), ..Tainting::default() };
-            taint_more(context, now);
+            taint_more(sim, autoscaler, now);
         }
         Some(step) => {
-            if matches!(step, Step::SoftTaint(..)) && is_late(context, now) {
-                return proceed(context, now);
+            if matches!(step, Step::SoftTaint(..)) && is_late(sim, autoscaler, now) {
+                return proceed(sim, autoscaler, now);
             }
-            let Some(at) = super::call(context, now) else { return };
-            if let Some(ending) = &mut context.cluster_autoscaler.ending {
+            let Some(at) = super::call(autoscaler, now) else { return };
+            if let Some(ending) = &mut autoscaler.ending {
                 ending.called = Some(step);
             }
-            context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Called);
+            sim.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Called);
         }
     }
 }
 
 /// Whether soft taints have changed for as long as they may.
-fn is_late(context: &mut Context<'_>, now: SimTime) -> bool {
-    let most = flags(context).map(|flags| flags.max_bulk_soft_taint_time);
-    let Some(ending) = &mut context.cluster_autoscaler.ending else { return true };
+fn is_late(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) -> bool {
+    let most = flags(sim).map(|flags| flags.max_bulk_soft_taint_time);
+    let Some(ending) = &mut autoscaler.ending else { return true };
     let since = *ending.soft_taints_since.get_or_insert(now);
     most.is_some_and(|most| now - since >= most)
 }
 
 /// A call has returned.
-pub(super) fn called(context: &mut Context<'_>, now: SimTime) {
-    let step = context.cluster_autoscaler.ending.as_mut().and_then(|ending| ending.called.take());
+pub(super) fn called(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
+    let step = autoscaler.ending.as_mut().and_then(|ending| ending.called.take());
     if let Some(Step::SoftTaint(node, comes)) = step {
-        set_soft_taint(context, now, node, comes);
+        set_soft_taint(sim, autoscaler, node, comes);
     }
-    proceed(context, now);
+    proceed(sim, autoscaler, now);
 }
 
 /// Asks for further taints, as long as fewer than five are under way.
-fn taint_more(context: &mut Context<'_>, now: SimTime) {
+fn taint_more(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime) {
     loop {
-        let Some(ending) = &mut context.cluster_autoscaler.ending else { return };
+        let Some(ending) = &mut autoscaler.ending else { return };
         let tainting = &mut ending.tainting;
         if tainting.under_way.len() >= TAINTING {
             return;
@@ -117,51 +118,57 @@ fn taint_more(context: &mut Context<'_>, now: SimTime) {
         let Some(chosen) = tainting.waiting.pop_front() else { break };
         let node = chosen.node;
         tainting.under_way.push(chosen);
-        let Some(at) = super::call(context, now) else { return };
-        context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Tainted(node));
+        let Some(at) = super::call(autoscaler, now) else { return };
+        sim.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Tainted(node));
     }
-    let tainting = context.cluster_autoscaler.ending.as_mut().map(|ending| &mut ending.tainting);
+    let tainting = autoscaler.ending.as_mut().map(|ending| &mut ending.tainting);
     if let Some(tainting) = tainting.filter(|tainting| tainting.under_way.is_empty()) {
         let Tainting { tainted, failed, .. } = std::mem::take(tainting);
-        all_tainted(context, now, tainted, failed);
+        all_tainted(sim, autoscaler, now, tainted, failed);
     }
 }
 
 /// The call that taints a node has returned; a node that is gone by then cannot be tainted.
-pub(super) fn tainted(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(ending) = &mut context.cluster_autoscaler.ending else { return };
+pub(super) fn tainted(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime, node: NodeId) {
+    let Some(ending) = &mut autoscaler.ending else { return };
     let under_way = &mut ending.tainting.under_way;
     let Some(place) = under_way.iter().position(|chosen| chosen.node == node) else { return };
     let chosen = under_way.remove(place);
-    if context.world.node(node).phase == NodePhase::Registered {
-        let first = removal::taint(context, now, &chosen);
-        notify(context, now, [Subject::Node(node)]);
-        if let Some(ending) = &mut context.cluster_autoscaler.ending {
+    if sim.world.node(node).phase == NodePhase::Registered {
+        let first = removal::taint(sim, now, &chosen);
+        notify(sim, autoscaler, now, [Subject::Node(node)]);
+        if let Some(ending) = &mut autoscaler.ending {
             ending.tainting.tainted.push((chosen, first));
         }
-    } else if let Some(ending) = &mut context.cluster_autoscaler.ending {
+    } else if let Some(ending) = &mut autoscaler.ending {
         ending.tainting.failed = true;
     }
-    taint_more(context, now);
+    taint_more(sim, autoscaler, now);
 }
 
 /// All nodes of a step are tainted: their removals begin. If one could not be, its like are given back, and nothing more is tainted.
-fn all_tainted(context: &mut Context<'_>, now: SimTime, tainted: Vec<(Chosen, bool)>, failed: bool) {
+fn all_tainted(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    now: SimTime,
+    tainted: Vec<(Chosen, bool)>,
+    failed: bool,
+) {
     for (chosen, first) in tainted {
-        removal::enter_tainted(context, now, &chosen, first);
+        removal::enter_tainted(sim, autoscaler, now, &chosen, first);
         if failed {
-            removal::give_back(context, now, chosen.node, "another node could not be tainted");
+            removal::give_back(sim, autoscaler, now, chosen.node, "another node could not be tainted");
         } else {
-            notify(context, now, [Subject::Status]);
+            notify(sim, autoscaler, now, [Subject::Status]);
         }
     }
     if failed {
-        if let Some(program) = &mut context.cluster_autoscaler.program {
+        if let Some(program) = &mut autoscaler.program {
             program.deletion_failed(now);
         }
-        if let Some(ending) = &mut context.cluster_autoscaler.ending {
+        if let Some(ending) = &mut autoscaler.ending {
             ending.steps.retain(|step| !matches!(step, Step::Taints(_)));
         }
     }
-    proceed(context, now);
+    proceed(sim, autoscaler, now);
 }

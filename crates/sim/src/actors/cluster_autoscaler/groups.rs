@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::actors::context::Context;
+use crate::actors::cluster_autoscaler::{AutoscalerLoop, Lists};
 use crate::actors::setup::{Autoscaler, Setup};
+use crate::actors::sim::Sim;
 use crate::cloud::api::instance_name;
 use crate::cloud::autoscaling::{ActivityStatus, GroupSpec, GroupView, LifecycleState};
 use crate::cloud::{ApiError, InstanceId};
@@ -183,11 +184,17 @@ fn ami_type(family: AmiFamily, arch: Symbol, gpu: bool) -> String {
 ///
 /// # Errors
 /// If the call is refused; the old knowledge stays.
-pub(super) fn refresh(context: &mut Context<'_>, program: &ClusterAutoscaler, now: SimTime) -> Result<(), ApiError> {
-    if context.cluster_autoscaler.groups.read_at.is_none_or(|at| at + REFRESH_AFTER <= now) {
-        read(context, now)?;
+pub(super) fn refresh(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    program: &ClusterAutoscaler,
+    now: SimTime,
+) -> Result<(), ApiError> {
+    if autoscaler.groups.read_at.is_none_or(|at| at + REFRESH_AFTER <= now) {
+        read(sim, autoscaler, lists, now)?;
     }
-    let known = &mut context.cluster_autoscaler.groups;
+    let known = &mut autoscaler.groups;
     let period = now.as_micros().div_euclid(INSTANCES_EVERY.as_micros());
     let all = std::mem::replace(&mut known.remembered_in, period) != period;
     for group in &mut known.groups {
@@ -199,54 +206,45 @@ pub(super) fn refresh(context: &mut Context<'_>, program: &ClusterAutoscaler, no
     Ok(())
 }
 
-fn read(context: &mut Context<'_>, now: SimTime) -> Result<(), ApiError> {
-    let views = context.cloud().describe_auto_scaling_groups(now)?;
-    for at in 0..context.cluster_autoscaler.groups.groups.len() {
+fn read(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, now: SimTime) -> Result<(), ApiError> {
+    let views = sim.cloud().describe_auto_scaling_groups(now)?;
+    for at in 0..autoscaler.groups.groups.len() {
         let (name, last_resize) = {
-            let known = &context.cluster_autoscaler.groups.groups[at];
+            let known = &autoscaler.groups.groups[at];
             (known.name, known.last_resize)
         };
         let Some(view) = views.iter().find(|view| view.name == name) else { continue };
-        let instances = instances(context, now, view, last_resize);
-        take_update(context, at);
+        let instances = instances(sim, now, view, last_resize);
+        take_update(sim, autoscaler, lists, at);
         let desired = i64::from(view.desired);
-        let known = &mut context.cluster_autoscaler.groups.groups[at];
+        let known = &mut autoscaler.groups.groups[at];
         (known.desired, known.instances) = (desired, instances);
     }
-    let listed = |context: &Context<'_>| -> FxHashMap<NodeId, usize> {
-        let groups = context.cluster_autoscaler.groups.groups.iter().enumerate();
-        let instances = groups.flat_map(|(at, group)| group.instances.iter().map(move |instance| (at, instance)));
-        let nodes = instances.filter_map(|(at, known)| Some((context.ec2.instance(known.instance?).node, at)));
-        nodes.collect()
-    };
-    let group_of = listed(context);
-    let all = &mut context.cluster_autoscaler.groups;
+    let groups = autoscaler.groups.groups.iter().enumerate();
+    let instances = groups.flat_map(|(at, group)| group.instances.iter().map(move |instance| (at, instance)));
+    let group_of = instances.filter_map(|(at, known)| Some((sim.ec2.instance(known.instance?).node, at))).collect();
+    let all = &mut autoscaler.groups;
     all.group_of = group_of;
     all.read_at = Some(now - std::mem::take(&mut all.first_age));
     Ok(())
 }
 
 /// Takes over the limits of a group and what its nodes would be, if somebody has changed it.
-fn take_update(context: &mut Context<'_>, at: usize) {
-    let known = &context.cluster_autoscaler.groups.groups[at];
-    let (own, revision) = context.node_groups.now(known.position);
-    let Autoscaler::ClusterAutoscaler(settings) = &context.setup.autoscaler else { return };
+fn take_update(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, at: usize) {
+    let known = &autoscaler.groups.groups[at];
+    let (own, revision) = lists.node_groups.now(known.position);
+    let Autoscaler::ClusterAutoscaler(settings) = &sim.setup.autoscaler else { return };
     if known.revision == revision {
         return;
     }
     let limits = limits(&settings.flags, own).unwrap_or(known.limits);
-    let template = template(context.setup, own, &pairs(&own.tags)).map(Arc::new);
-    let known = &mut context.cluster_autoscaler.groups.groups[at];
+    let template = template(sim.setup, own, &pairs(&own.tags)).map(Arc::new);
+    let known = &mut autoscaler.groups.groups[at];
     (known.limits, known.template, known.revision) = (limits, template, revision);
 }
 
 /// The instances of a group, with placeholders for those that are missing.
-fn instances(
-    context: &mut Context<'_>,
-    now: SimTime,
-    view: &GroupView,
-    last_resize: Option<SimTime>,
-) -> Vec<KnownInstance> {
+fn instances(sim: &mut Sim<'_>, now: SimTime, view: &GroupView, last_resize: Option<SimTime>) -> Vec<KnownInstance> {
     let real = view.instances.iter().map(|held| KnownInstance {
         name: Arc::from(instance_name(held.id)),
         instance: Some(held.id),
@@ -256,7 +254,7 @@ fn instances(
     let mut instances: Vec<KnownInstance> = real.collect();
     let (listed, desired) = (instances.len() as i64, i64::from(view.desired));
     if desired > listed {
-        let lost = cannot_be_fulfilled(context, now, view.name, last_resize);
+        let lost = cannot_be_fulfilled(sim, now, view.name, last_resize);
         instances.extend((listed..desired).map(|index| KnownInstance {
             name: aws::placeholder_id(view.name.as_str(), index),
             instance: None,
@@ -268,9 +266,9 @@ fn instances(
 }
 
 /// Whether the instances that a group lacks will not come, as its activities say.
-fn cannot_be_fulfilled(context: &mut Context<'_>, now: SimTime, group: Symbol, last_resize: Option<SimTime>) -> bool {
+fn cannot_be_fulfilled(sim: &mut Sim<'_>, now: SimTime, group: Symbol, last_resize: Option<SimTime>) -> bool {
     let Some(since) = last_resize else { return false };
-    let read = context.cloud().describe_scaling_activities(group, since, now).ok();
+    let read = sim.cloud().describe_scaling_activities(group, since, now).ok();
     let activities: Option<Vec<Activity>> = read.map(|all| {
         let all = all.iter().map(|one| Activity { began: one.start, failed: one.status == ActivityStatus::Failed });
         all.collect()
@@ -279,9 +277,9 @@ fn cannot_be_fulfilled(context: &mut Context<'_>, now: SimTime, group: Symbol, l
 }
 
 /// A node of a group was deleted: the next iteration reads the groups anew.
-pub(super) fn forget_reading(context: &mut Context<'_>, group: usize) {
-    context.cluster_autoscaler.groups.read_at = None;
-    if let Some(known) = context.cluster_autoscaler.groups.groups.get_mut(group) {
+pub(super) fn forget_reading(autoscaler: &mut AutoscalerLoop, group: usize) {
+    autoscaler.groups.read_at = None;
+    if let Some(known) = autoscaler.groups.groups.get_mut(group) {
         known.forgotten = true;
     }
 }
@@ -293,22 +291,29 @@ pub(super) fn forget_reading(context: &mut Context<'_>, group: usize) {
 /// # Errors
 /// The group is at its least size, or the call is refused.
 pub(super) fn delete_node(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
     now: SimTime,
     group: usize,
     node: NodeId,
 ) -> Result<(), ResizeError> {
-    let known = &context.cluster_autoscaler.groups.groups[group];
+    let known = &autoscaler.groups.groups[group];
     if known.desired <= known.limits.0 {
         return Err(ResizeError("min size reached, nodes will not be deleted".to_owned()));
     }
-    end_instance(context, now, group, node)
+    end_instance(sim, autoscaler, now, group, node)
 }
 
-fn end_instance(context: &mut Context<'_>, now: SimTime, group: usize, node: NodeId) -> Result<(), ResizeError> {
-    context.terminate_in_group(now, node, true).map_err(|error| ResizeError(error.to_string()))?;
-    context.cluster_autoscaler.groups.groups[group].desired -= 1;
-    forget_reading(context, group);
+fn end_instance(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    now: SimTime,
+    group: usize,
+    node: NodeId,
+) -> Result<(), ResizeError> {
+    sim.terminate_in_group(now, node, true).map_err(|error| ResizeError(error.to_string()))?;
+    autoscaler.groups.groups[group].desired -= 1;
+    forget_reading(autoscaler, group);
     Ok(())
 }
 
@@ -348,20 +353,21 @@ impl GroupActions for Trial<'_> {
 
 /// The calls of one iteration.
 pub(super) struct Calls<'c, 's> {
-    pub(super) context: &'c mut Context<'s>,
+    pub(super) sim: &'c mut Sim<'s>,
+    pub(super) autoscaler: &'c mut AutoscalerLoop,
     pub(super) now: SimTime,
 }
 
 impl Calls<'_, '_> {
     fn known(&self, group: usize) -> &KnownGroup {
-        &self.context.cluster_autoscaler.groups.groups[group]
+        &self.autoscaler.groups.groups[group]
     }
 
     fn set_desired(&mut self, group: usize, desired: i64, reason: &str) -> Result<(), ResizeError> {
         let (name, now) = (self.known(group).name, self.now);
         let wanted = u32::try_from(desired).map_err(|_| ResizeError("a size below zero".to_owned()))?;
-        self.context.set_desired_capacity(now, name, wanted, reason).map_err(|error| ResizeError(error.to_string()))?;
-        let known = &mut self.context.cluster_autoscaler.groups.groups[group];
+        self.sim.set_desired_capacity(now, name, wanted, reason).map_err(|error| ResizeError(error.to_string()))?;
+        let known = &mut self.autoscaler.groups.groups[group];
         (known.desired, known.last_resize) = (desired, Some(now));
         Ok(())
     }
@@ -392,19 +398,19 @@ impl GroupActions for Calls<'_, '_> {
             .collect();
         let (name, desired, min) = (known.name, known.desired, known.limits.0);
         // The provider asks anew how many instances there are before it drops placeholders.
-        let views = self.context.cloud().describe_auto_scaling_groups(now);
+        let views = self.sim.cloud().describe_auto_scaling_groups(now);
         let views = views.map_err(|error| ResizeError(error.to_string()))?;
         let listed = views.iter().find(|view| view.name == name).map_or(0, |view| view.instances.len() as i64);
         let calls = aws::delete_calls(desired, min, listed, &doomed)?;
-        forget_reading(self.context, group);
+        forget_reading(self.autoscaler, group);
         if let Some(desired) = calls.set_desired {
             self.set_desired(group, desired, "Cluster Autoscaler gives up instances that do not come")?;
         }
         for id in &calls.terminate {
             let found = self.known(group).instances.iter().find(|own| own.name == *id);
             let Some(instance) = found.and_then(|own| own.instance) else { continue };
-            let node = self.context.ec2.instance(instance).node;
-            end_instance(self.context, now, group, node)?;
+            let node = self.sim.ec2.instance(instance).node;
+            end_instance(self.sim, self.autoscaler, now, group, node)?;
         }
         Ok(())
     }

@@ -3,7 +3,8 @@
 
 use super::groups;
 use super::observation::Seen;
-use crate::actors::context::Context;
+use crate::actors::cluster_autoscaler::{AutoscalerLoop, Lists};
+use crate::actors::sim::Sim;
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
 use nodecast_cluster_autoscaler::aws;
 use nodecast_cluster_autoscaler::utilization::Utilization;
@@ -125,33 +126,42 @@ impl GroupActions for Imagined {
 
 /// The iteration that would be now, with what it saw and the copy of the program that went through it; `None` if the Cluster
 /// Autoscaler does not run.
-fn imagine(context: &mut Context<'_>, now: SimTime) -> Option<(Seen, ClusterAutoscaler, Iteration)> {
-    let mut program = context.cluster_autoscaler.program.as_ref()?.explaining();
-    let own = &context.cluster_autoscaler;
-    let kept = (own.groups.clone(), own.nodes.clone());
+fn imagine(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    now: SimTime,
+) -> Option<(Seen, ClusterAutoscaler, Iteration)> {
+    let mut program = autoscaler.program.as_ref()?.explaining();
+    let kept = (autoscaler.groups.clone(), autoscaler.nodes.clone());
     // Without a fresh reading the groups are as they were read last.
-    let _ = groups::refresh(context, &program, now);
+    let _ = groups::refresh(sim, autoscaler, lists, &program, now);
     // An iteration that is under way decides by what it saw at its start.
-    let begun = context.cluster_autoscaler.thought.as_ref().map(|thought| (thought.seen.clone(), thought.began));
+    let begun = autoscaler.thought.as_ref().map(|thought| (thought.seen.clone(), thought.began));
     let (seen, began) = match begun {
         Some(begun) => begun,
-        None => (Seen::new(context, program.flags()), now),
+        None => (Seen::new(sim, autoscaler, lists, program.flags()), now),
     };
-    let known = &context.cluster_autoscaler.groups.groups;
+    let known = &autoscaler.groups.groups;
     let mut calls = Imagined { sizes: known.iter().map(|group| (group.desired, group.limits.1)).collect() };
     // The lots of the iteration that is under way, or else of the next.
-    let own = &context.cluster_autoscaler;
-    let number = own.iterations + u64::from(own.client.is_some() && own.thought.is_none());
-    let mut ties = super::ties(context.streams, number);
+    let number = autoscaler.iterations + u64::from(autoscaler.client.is_some() && autoscaler.thought.is_none());
+    let mut ties = super::ties(sim.streams, number);
     let iteration = program.run_once(&seen.observation(began), &mut calls, &mut ties);
-    (context.cluster_autoscaler.groups, context.cluster_autoscaler.nodes) = kept;
+    (autoscaler.groups, autoscaler.nodes) = kept;
     Some((seen, program, iteration))
 }
 
 /// What a scale-up would do now, for a pod that waits if one is given; `None` if the Cluster Autoscaler does not run, or does not
 /// see the pod wait.
-pub fn scale_up(context: &mut Context<'_>, now: SimTime, pod: Option<PodId>) -> Option<ScaleUpAnswer> {
-    let (seen, program, iteration) = imagine(context, now)?;
+pub(in crate::actors) fn scale_up(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    now: SimTime,
+    pod: Option<PodId>,
+) -> Option<ScaleUpAnswer> {
+    let (seen, program, iteration) = imagine(sim, autoscaler, lists, now)?;
     let report = &iteration.scale_up;
     let asked = match pod {
         Some(pod) => Some(seen.waiting(pod)?),
@@ -166,7 +176,7 @@ pub fn scale_up(context: &mut Context<'_>, now: SimTime, pod: Option<PodId>) -> 
         }
         let room = program.room_found_for(seen.pod(at)).filter(|_| iteration.early_end.is_none());
         match room {
-            Some(node) if context.world.record().nodes.get(node.index()).is_some() => Standing::RoomOn(node),
+            Some(node) if sim.world.record().nodes.get(node.index()).is_some() => Standing::RoomOn(node),
             Some(_) => Standing::RoomToCome,
             None => Standing::LeftOut,
         }
@@ -214,8 +224,14 @@ fn option(iteration: &Iteration, group: usize, asked: Option<usize>) -> Option<O
 pub const SCALE_DOWN_DISABLED: &str = "scale-down is disabled";
 
 /// Why a node stays, or that it goes now; `None` if the Cluster Autoscaler does not run or does not see the node.
-pub fn scale_down(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Option<ScaleDownAnswer> {
-    let (seen, program, iteration) = imagine(context, now)?;
+pub(in crate::actors) fn scale_down(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    now: SimTime,
+    node: NodeId,
+) -> Option<ScaleDownAnswer> {
+    let (seen, program, iteration) = imagine(sim, autoscaler, lists, now)?;
     let at = seen.place_of(node)?;
     let report = &iteration.scale_down;
     // An iteration that ended early, or with scale-down disabled, found nothing.
@@ -236,7 +252,7 @@ pub fn scale_down(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Opti
         waits_until: found.waits_until,
         reason: found.reason.map(|reason| reason.as_str()),
         blocking: found.blocking.map(|(pod, why)| (seen.pod(pod), why.as_str())),
-        noted: context.cluster_autoscaler.noted.of_node(node).map(str::to_owned),
+        noted: autoscaler.noted.of_node(node).map(str::to_owned),
         cooldown_until: Some(program.cooldown_until()).filter(|until| in_cooldown && *until > now),
         goes: deletion.is_some(),
         evicts: deletion.map_or_else(Vec::new, |own| own.evict.iter().map(|&pod| seen.pod(pod)).collect()),

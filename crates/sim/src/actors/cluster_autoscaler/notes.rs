@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use super::client::{Subject, notify};
 use super::observation::Seen;
-use crate::actors::context::Context;
+use crate::actors::cluster_autoscaler::AutoscalerLoop;
+use crate::actors::sim::Sim;
 use crate::domain::taints::first_untolerated;
 use crate::domain::words::counted;
 use crate::domain::{NodeId, PodId, SimTime};
@@ -46,65 +47,79 @@ impl Noted {
 
 /// Notes what an iteration found and did.
 pub(super) fn record(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
     program: &ClusterAutoscaler,
     seen: &Seen,
     iteration: &Iteration,
     now: SimTime,
 ) {
-    held_back(context, iteration, now);
+    held_back(sim, autoscaler, iteration, now);
     for failure in &iteration.failures {
         let nodes = u32::try_from(failure.increase).unwrap_or(0);
-        context.world.note_scale_up(ScaleUpFacts { at: now, nodes, failure: Some(metric_reason(failure.reason)) });
-        context.world.note(now, EventKind::FailedToScaleUpGroup, None, failure_text(failure));
+        sim.world.note_scale_up(ScaleUpFacts { at: now, nodes, failure: Some(metric_reason(failure.reason)) });
+        sim.world.note(now, EventKind::FailedToScaleUpGroup, None, failure_text(failure));
     }
     for growth in iteration.raised.grown.iter().chain(&iteration.scale_up.grown) {
         let nodes = u32::try_from(growth.to - growth.from).unwrap_or(0);
-        context.world.note_scale_up(ScaleUpFacts { at: now, nodes, failure: None });
+        sim.world.note_scale_up(ScaleUpFacts { at: now, nodes, failure: None });
     }
     for (group, instances) in &iteration.given_up {
         let message = format!("{}: {}", seen.group(*group).id, instances.join(", "));
-        context.world.note(now, EventKind::DeleteUnregistered, None, message);
+        sim.world.note(now, EventKind::DeleteUnregistered, None, message);
     }
     if !iteration.raised.grown.is_empty() {
         let message = format!("{}, up to their least sizes", growth_text(seen, &iteration.raised));
-        context.world.note(now, EventKind::ScaledUpGroup, None, message);
+        sim.world.note(now, EventKind::ScaledUpGroup, None, message);
     }
     if !iteration.scale_up.grown.is_empty() {
-        scaled_up(context, program, seen, &iteration.scale_up, now);
+        scaled_up(sim, autoscaler, program, seen, &iteration.scale_up, now);
     }
-    not_scaled_up(context, seen, &iteration.scale_up, now);
+    not_scaled_up(sim, autoscaler, seen, &iteration.scale_up, now);
     for (at, found) in iteration.scale_down.nodes.iter().enumerate() {
-        stays(context, seen, at, found, now);
+        stays(sim, autoscaler, seen, at, found, now);
     }
 }
 
 /// Posts the events of an iteration about groups and pods: two about each group that grows, one about each pod that waits.
-pub(super) fn announce(context: &mut Context<'_>, seen: &Seen, iteration: &Iteration, now: SimTime) {
+pub(super) fn announce(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    seen: &Seen,
+    iteration: &Iteration,
+    now: SimTime,
+) {
     let status = |count: usize| std::iter::repeat_n(Subject::Status, count);
     let scale_up = &iteration.scale_up;
     let pods = |pods: &[usize], subject: fn(PodId) -> Subject| -> Vec<Subject> {
         pods.iter().map(|&pod| subject(seen.pod(pod))).collect()
     };
     let asked = |report: &ScaleUpReport| 2 * (report.grown.len() + report.failed.len());
-    notify(context, now, status(iteration.failures.len() + iteration.given_up.len() + asked(scale_up)));
+    notify(sim, autoscaler, now, status(iteration.failures.len() + iteration.given_up.len() + asked(scale_up)));
     if !matches!(scale_up.result, ScaleUpResult::Successful | ScaleUpResult::Error) {
-        notify(context, now, pods(&scale_up.unschedulable, Subject::NotHelped));
+        notify(sim, autoscaler, now, pods(&scale_up.unschedulable, Subject::NotHelped));
     }
     if !scale_up.grown.is_empty() {
-        notify(context, now, pods(&scale_up.triggered, Subject::Helped));
+        notify(sim, autoscaler, now, pods(&scale_up.triggered, Subject::Helped));
     }
-    notify(context, now, status(asked(&iteration.raised)));
+    notify(sim, autoscaler, now, status(asked(&iteration.raised)));
 }
 
 /// A node of which little is requested, and which stays because of its pods: each time that the reason changes.
-fn stays(context: &mut Context<'_>, seen: &Seen, at: usize, found: &NodeFinding, now: SimTime) {
+fn stays(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    seen: &Seen,
+    at: usize,
+    found: &NodeFinding,
+    now: SimTime,
+) {
     let node = seen.node(at);
     let message: Box<str> = match (found.reason, found.blocking) {
         (Some(UnremovableReason::BlockedByPod), Some((pod, why))) => format!(
             "{}: {} ({})",
             UnremovableReason::BlockedByPod.as_str(),
-            context.world.pod_name(seen.pod(pod)),
+            sim.world.pod_name(seen.pod(pod)),
             why.as_str()
         )
         .into(),
@@ -112,28 +127,28 @@ fn stays(context: &mut Context<'_>, seen: &Seen, at: usize, found: &NodeFinding,
         // The finding of a while ago holds on.
         (Some(UnremovableReason::RecentlyUnremovable), _) => return,
         _ => {
-            context.cluster_autoscaler.noted.forget(node);
+            autoscaler.noted.forget(node);
             return;
         }
     };
-    let noted = context.cluster_autoscaler.noted.nodes.insert(node, message.clone());
+    let noted = autoscaler.noted.nodes.insert(node, message.clone());
     if noted.as_deref() != Some(&*message) {
-        context.world.note_node(node, now, EventKind::NodeNotRemovable, &message);
+        sim.world.note_node(node, now, EventKind::NodeNotRemovable, &message);
     }
 }
 
-fn held_back(context: &mut Context<'_>, iteration: &Iteration, now: SimTime) {
+fn held_back(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, iteration: &Iteration, now: SimTime) {
     let reason = match (iteration.early_end, iteration.scale_up.result) {
         (Some(EarlyEnd::UnhealthyCluster), _) => Some("too many nodes are not ready"),
         (Some(EarlyEnd::EmptyCluster), _) => Some("the cluster has no node"),
         (_, ScaleUpResult::LimitedByMaxNodesTotal) => Some(CLUSTER_IS_FULL),
         _ => None,
     };
-    let noted = std::mem::replace(&mut context.cluster_autoscaler.noted.held_back, reason);
+    let noted = std::mem::replace(&mut autoscaler.noted.held_back, reason);
     if let Some(reason) = reason
         && noted != Some(reason)
     {
-        context.world.note(now, EventKind::AutoscalingHeldBack, None, reason);
+        sim.world.note(now, EventKind::AutoscalingHeldBack, None, reason);
     }
 }
 
@@ -171,7 +186,8 @@ fn growth_text(seen: &Seen, report: &ScaleUpReport) -> String {
 }
 
 fn scaled_up(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
     program: &ClusterAutoscaler,
     seen: &Seen,
     report: &ScaleUpReport,
@@ -192,44 +208,50 @@ fn scaled_up(
         counted(options.len() as u64, "option", "options"),
         options.join("; "),
     );
-    context.world.note(now, EventKind::ScaledUpGroup, None, message);
+    sim.world.note(now, EventKind::ScaledUpGroup, None, message);
     let message = format!("pod triggered scale-up: {text}");
     for &pod in &report.triggered {
-        context.cluster_autoscaler.noted.pods.remove(&seen.pod(pod));
-        context.world.note_pod(seen.pod(pod), now, EventKind::TriggeredScaleUp, &message);
+        autoscaler.noted.pods.remove(&seen.pod(pod));
+        sim.world.note_pod(seen.pod(pod), now, EventKind::TriggeredScaleUp, &message);
     }
 }
 
 /// Pods that no group helps, each time that the reason changes.
-fn not_scaled_up(context: &mut Context<'_>, seen: &Seen, report: &ScaleUpReport, now: SimTime) {
-    let known = &mut context.cluster_autoscaler.noted.pods;
+fn not_scaled_up(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    seen: &Seen,
+    report: &ScaleUpReport,
+    now: SimTime,
+) {
+    let known = &mut autoscaler.noted.pods;
     let waiting: Vec<PodId> = report.considered.iter().map(|&pod| seen.pod(pod)).collect();
     known.retain(|pod, _| waiting.contains(pod));
     if report.unschedulable.is_empty() || report.result == ScaleUpResult::NotNeeded {
         return;
     }
-    note_limits(context, seen, report, now);
+    note_limits(sim, seen, report, now);
     let message: Box<str> = format!("pod didn't trigger scale-up: {}", reasons(seen, report)).into();
     for &pod in &report.unschedulable {
         let pod = seen.pod(pod);
-        let known = &mut context.cluster_autoscaler.noted.pods;
+        let known = &mut autoscaler.noted.pods;
         if known.insert(pod, message.clone()).as_deref() != Some(&*message) {
-            context.world.note_pod(pod, now, EventKind::NotTriggerScaleUp, &message);
+            sim.world.note_pod(pod, now, EventKind::NotTriggerScaleUp, &message);
         }
     }
 }
 
 /// Says which pods wait because a group that would take them is at its maximum size, or the cluster is at its own.
-fn note_limits(context: &mut Context<'_>, seen: &Seen, report: &ScaleUpReport, now: SimTime) {
+fn note_limits(sim: &mut Sim<'_>, seen: &Seen, report: &ScaleUpReport, now: SimTime) {
     let waiting = || report.unschedulable.iter().map(|&pod| seen.pod(pod));
     if report.result == ScaleUpResult::LimitedByMaxNodesTotal {
-        context.world.note_limit(CapacityLimit::AllNodes, waiting(), now);
+        sim.world.note_limit(CapacityLimit::AllNodes, waiting(), now);
     }
     for (group, _) in report.skipped.iter().filter(|(_, reason)| *reason == SkipReason::MaxSizeReached) {
         let group = seen.group(*group);
         let Some(template) = &group.template else { continue };
         let takes = |pod: &PodId| {
-            let spec = &context.world.pod(*pod).spec;
+            let spec = &sim.world.pod(*pod).spec;
             spec.selects_node(&template.labels, "")
                 && first_untolerated(&template.taints, &spec.tolerations).is_none()
                 && spec.requests().fits(&template.allocatable)
@@ -237,7 +259,7 @@ fn note_limits(context: &mut Context<'_>, seen: &Seen, report: &ScaleUpReport, n
         let pods: Vec<PodId> = waiting().filter(takes).collect();
         if !pods.is_empty() {
             let limit = CapacityLimit::NodeGroup(group.id, u64::try_from(group.max).unwrap_or(0));
-            context.world.note_limit(limit, pods, now);
+            sim.world.note_limit(limit, pods, now);
         }
     }
 }

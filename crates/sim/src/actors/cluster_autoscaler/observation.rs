@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::groups::KnownGroup;
-use crate::actors::context::Context;
+use crate::actors::cluster_autoscaler::{AutoscalerLoop, Lists};
+use crate::actors::sim::Sim;
 use crate::cluster::{Change, Derived, NodePhase, PodPhase};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
@@ -54,14 +55,14 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    pub(super) fn new(context: &mut Context<'_>, flags: &Flags) -> Self {
-        let draws = context.streams.ordinals("pod-listing");
-        let listing = Listing(draws.nth(context.cluster_autoscaler.iterations));
-        let nodes = nodes(context, listing);
-        let (pods, daemon_sets) = (pods(context, flags), daemon_sets(context, flags));
-        let deletions = Deletions { empty: removals(context, true), drained: removals(context, false) };
-        let (groups, budgets) = (groups(context), budgets(context));
-        let namespaces = Arc::clone(&context.namespaces);
+    pub(super) fn new(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, flags: &Flags) -> Self {
+        let draws = sim.streams.ordinals("pod-listing");
+        let listing = Listing(draws.nth(autoscaler.iterations));
+        let nodes = nodes(sim, autoscaler, lists, listing);
+        let (pods, daemon_sets) = (pods(sim, autoscaler, lists, flags), daemon_sets(sim, autoscaler, flags));
+        let deletions = Deletions { empty: removals(autoscaler, true), drained: removals(autoscaler, false) };
+        let (groups, budgets) = (groups(sim, autoscaler), budgets(sim));
+        let namespaces = Arc::clone(lists.namespaces);
         Self { nodes, pods, groups, daemon_sets, budgets, namespaces, deletions, listing }
     }
 
@@ -128,41 +129,41 @@ impl Seen {
     }
 }
 
-fn removals(context: &Context<'_>, empty: bool) -> Vec<NodeId> {
-    let all = context.cluster_autoscaler.removals.iter();
+fn removals(autoscaler: &AutoscalerLoop, empty: bool) -> Vec<NodeId> {
+    let all = autoscaler.removals.iter();
     all.filter(|(_, removal)| removal.empty == empty).map(|(&node, _)| node).collect()
 }
 
 /// The Node objects, in a drawn order: those of instances that have just ended are still there, not ready.
-fn nodes(context: &mut Context<'_>, listing: Listing) -> Vec<NodeView> {
-    let mut views = Vec::with_capacity(context.sim.world.live_nodes().len());
-    for place in 0..context.sim.world.live_nodes().len() {
-        let id = context.sim.world.live_nodes()[place];
-        let phase = context.sim.world.node(id).phase;
-        let known = context.cluster_autoscaler.nodes.contains_key(&id);
+fn nodes(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, listing: Listing) -> Vec<NodeView> {
+    let mut views = Vec::with_capacity(sim.world.live_nodes().len());
+    for place in 0..sim.world.live_nodes().len() {
+        let id = sim.world.live_nodes()[place];
+        let phase = sim.world.node(id).phase;
+        let known = autoscaler.nodes.contains_key(&id);
         if phase != NodePhase::Registered && !(known && phase == NodePhase::Terminating) {
             continue;
         }
         if !known {
-            let known = first_seen(context, id);
-            context.cluster_autoscaler.nodes.insert(id, known);
+            let known = first_seen(sim, id);
+            autoscaler.nodes.insert(id, known);
         }
-        let state = context.sim.world.node(id);
-        let Some(known) = context.cluster_autoscaler.nodes.get(&id) else { continue };
+        let state = sim.world.node(id);
+        let Some(known) = autoscaler.nodes.get(&id) else { continue };
         views.push(NodeView {
             id,
             name: Arc::clone(&known.name),
-            group: context.cluster_autoscaler.groups.group_of(id),
+            group: autoscaler.groups.group_of(id),
             labels: known.labels.clone(),
             annotations: state.annotations.clone(),
             taints: state.taints.clone(),
             unschedulable: state.taints.iter().any(|taint| taint.key == well_known::TAINT_UNSCHEDULABLE),
             allocatable: state.allocatable.clone(),
             capacity: state.capacity.clone(),
-            volume_limits: context.volumes.limits(id).to_vec(),
+            volume_limits: lists.volumes.limits(id).to_vec(),
             created: known.created,
             ready: state.ready,
-            ready_since: readiness_changed(context, id, known.created),
+            ready_since: readiness_changed(sim, id, known.created),
             suspended: false,
             // For an instance that it does not know the provider goes by the taint.
             instance_gone: phase == NodePhase::Terminating
@@ -173,56 +174,63 @@ fn nodes(context: &mut Context<'_>, listing: Listing) -> Vec<NodeView> {
     views
 }
 
-fn first_seen(context: &Context<'_>, id: NodeId) -> KnownNode {
-    let state = context.world.node(id);
+fn first_seen(sim: &Sim<'_>, id: NodeId) -> KnownNode {
+    let state = sim.world.node(id);
     let mut labels = state.labels.clone();
     // Karpenter's own, which no node of a group carries.
     labels.remove(well_known::NODE_INITIALIZED);
-    let registered = context.world.record().nodes[id.index()].registered.unwrap_or(state.created);
+    let registered = sim.world.record().nodes[id.index()].registered.unwrap_or(state.created);
     let from_start = registered == SimTime::ZERO;
     let created = if from_start { state.created.min(SimTime::ZERO - BEFORE_START) } else { registered };
-    KnownNode { name: Arc::from(state.name.as_str()), labels, created: context.whole_seconds(created) }
+    KnownNode { name: Arc::from(state.name.as_str()), labels, created: sim.whole_seconds(created) }
 }
 
 /// When the node became Ready, or stopped being so, given when its object was created.
-fn readiness_changed(context: &Context<'_>, id: NodeId, created: SimTime) -> SimTime {
-    let facts = &context.world.record().nodes[id.index()];
-    let changed = match (context.world.node(id).ready, facts.not_ready.last()) {
+fn readiness_changed(sim: &Sim<'_>, id: NodeId, created: SimTime) -> SimTime {
+    let facts = &sim.world.record().nodes[id.index()];
+    let changed = match (sim.world.node(id).ready, facts.not_ready.last()) {
         (true, Some((_, Some(again)))) => Some(*again),
         (true, _) => facts.ready.filter(|&first| first > SimTime::ZERO),
         (false, Some((down, None))) => Some(*down),
         (false, _) => facts.ready.and(facts.terminating),
     };
-    changed.map_or(created, |changed| context.whole_seconds(changed))
+    changed.map_or(created, |changed| sim.whole_seconds(changed))
 }
 
 /// The pods in order of creation. Kept from one iteration to the next, because most pods stay what they are: to look at thirty thousand of them
 /// takes longer than all else.
-fn pods(context: &mut Context<'_>, flags: &Flags) -> Arc<Vec<PodView>> {
-    let mut views = std::mem::take(&mut context.cluster_autoscaler.views);
+fn pods(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, flags: &Flags) -> Arc<Vec<PodView>> {
+    let mut views = std::mem::take(&mut autoscaler.views);
     if flags.min_replica_count > 0 {
         // A pod changes with its siblings then.
         views = Derived::default();
     }
     views.catch_up_with(
-        context,
-        |context| &context.world,
-        |context| Arc::new(all_pods(context, flags)),
-        |pods, context, changes| follow(context, flags, Arc::make_mut(pods), changes),
+        &mut (sim, &mut *autoscaler),
+        |(sim, _)| &sim.world,
+        |(sim, autoscaler)| Arc::new(all_pods(sim, autoscaler, lists, flags)),
+        |pods, (sim, autoscaler), changes| follow(sim, autoscaler, lists, flags, Arc::make_mut(pods), changes),
     );
     let pods = Arc::clone(views.value());
-    context.cluster_autoscaler.views = views;
+    autoscaler.views = views;
     pods
 }
 
-fn all_pods(context: &mut Context<'_>, flags: &Flags) -> Vec<PodView> {
-    let mut pods: Vec<PodId> = context.world.workloads().flat_map(|(_, workload)| &workload.pods).copied().collect();
+fn all_pods(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, lists: Lists<'_>, flags: &Flags) -> Vec<PodView> {
+    let mut pods: Vec<PodId> = sim.world.workloads().flat_map(|(_, workload)| &workload.pods).copied().collect();
     pods.sort_unstable();
-    pods.into_iter().map(|pod| pod_view(context, pod, flags)).collect()
+    pods.into_iter().map(|pod| pod_view(sim, autoscaler, lists, pod, flags)).collect()
 }
 
 /// Looks again at those pods that something happened to, and at those whose places others than the cluster decide on.
-fn follow(context: &mut Context<'_>, flags: &Flags, pods: &mut Vec<PodView>, changes: &[Change]) {
+fn follow(
+    sim: &Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    flags: &Flags,
+    pods: &mut Vec<PodView>,
+    changes: &[Change],
+) {
     let touched = changes.iter().filter_map(|change| match *change {
         Change::Pod(pod) | Change::Placement(pod) => Some(pod),
         Change::Node(_) | Change::Workload(_) | Change::Budgets => None,
@@ -234,45 +242,51 @@ fn follow(context: &mut Context<'_>, flags: &Flags, pods: &mut Vec<PodView>, cha
     pods.retain_mut(|view| {
         while known.next_if(|&&pod| pod < view.id).is_some() {}
         let touched = known.next_if(|&&pod| pod == view.id).is_some();
-        if touched && is_gone(context, view.id) {
+        if touched && is_gone(sim, view.id) {
             return false;
         }
         if touched || !matches!(view.place, PodPlace::Bound(_)) || !view.traits.spec.volumes.is_empty() {
-            *view = pod_view(context, view.id, flags);
+            *view = pod_view(sim, autoscaler, lists, view.id, flags);
         }
         true
     });
-    let new: Vec<PodId> = new.iter().copied().filter(|&pod| !is_gone(context, pod)).collect();
-    pods.extend(new.into_iter().map(|pod| pod_view(context, pod, flags)));
+    let new: Vec<PodId> = new.iter().copied().filter(|&pod| !is_gone(sim, pod)).collect();
+    pods.extend(new.into_iter().map(|pod| pod_view(sim, autoscaler, lists, pod, flags)));
 }
 
-fn is_gone(context: &Context<'_>, pod: PodId) -> bool {
-    context.world.pod(pod).phase == PodPhase::Gone
+fn is_gone(sim: &Sim<'_>, pod: PodId) -> bool {
+    sim.world.pod(pod).phase == PodPhase::Gone
 }
 
-fn daemon_sets(context: &mut Context<'_>, flags: &Flags) -> Vec<DaemonSetView> {
-    let all = context.world.daemon_sets();
+fn daemon_sets(sim: &Sim<'_>, autoscaler: &mut AutoscalerLoop, flags: &Flags) -> Vec<DaemonSetView> {
+    let all = sim.world.daemon_sets();
     let all: Vec<_> = all.map(|(id, own)| (id, own.name.name, Arc::clone(&own.template))).collect();
     let view = |(id, name, template)| DaemonSetView {
         name,
-        pods: traits_of(context, id, (&template, PodVolumes::default()), flags),
+        pods: traits_of(sim, autoscaler, id, (&template, PodVolumes::default()), flags),
     };
     all.into_iter().map(view).collect()
 }
 
 /// A pod as an iteration sees it.
-pub(super) fn pod_view(context: &mut Context<'_>, id: PodId, flags: &Flags) -> PodView {
-    let state = context.world.pod(id);
+pub(super) fn pod_view(
+    sim: &Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    id: PodId,
+    flags: &Flags,
+) -> PodView {
+    let state = sim.world.pod(id);
     let (workload, spec) = (state.workload, Arc::clone(&state.spec));
-    let volumes = context.volumes.of_pod(&context.sim, id);
-    let traits = traits_of(context, workload, (&spec, volumes), flags);
-    view(context, id, traits)
+    let volumes = lists.volumes.of_pod(sim, id);
+    let traits = traits_of(sim, autoscaler, workload, (&spec, volumes), flags);
+    view(sim, lists, id, traits)
 }
 
-fn view(context: &Context<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
-    let state = context.world.pod(id);
+fn view(sim: &Sim<'_>, lists: Lists<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
+    let state = sim.world.pod(id);
     // A daemon's pod that waits takes room on its own node and nowhere else.
-    let promised = state.pinned.or_else(|| context.scheduler.nominated_node(id));
+    let promised = state.pinned.or_else(|| lists.scheduler.nominated_node(id));
     let place = match (state.node, promised) {
         (Some(node), _) => PodPlace::Bound(node),
         (None, Some(node)) => PodPlace::Nominated(node),
@@ -289,7 +303,7 @@ fn view(context: &Context<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
     PodView {
         id,
         traits,
-        created: context.whole_seconds(state.created),
+        created: sim.whole_seconds(state.created),
         phase,
         deleted_at: state.deletion_requested,
         place,
@@ -299,17 +313,18 @@ fn view(context: &Context<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
 /// What the workload's pods of one specification share whose volumes ask for the same; the same value as before while
 /// nothing about it changed.
 fn traits_of(
-    context: &mut Context<'_>,
+    sim: &Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
     id: WorkloadId,
     (spec, volumes): (&Arc<PodSpec>, PodVolumes),
     flags: &Flags,
 ) -> Arc<PodTraits> {
-    let workload = context.world.workload(id);
+    let workload = sim.world.workload(id);
     // Only with a least number of replicas does their number matter.
     let counts = flags.min_replica_count > 0;
     let replicas = if counts { (i64::from(workload.replicas), workload.pods.len() as i64) } else { (0, 0) };
     let key = (id, Arc::as_ptr(spec).addr(), volumes);
-    if let Some(known) = context.cluster_autoscaler.pods.get(&key)
+    if let Some(known) = autoscaler.pods.get(&key)
         && known.replicas == replicas
     {
         return Arc::clone(&known.traits);
@@ -335,13 +350,13 @@ fn traits_of(
         traits.restart_policy = RestartPolicy::Never;
     }
     let traits = Arc::new(traits);
-    context.cluster_autoscaler.pods.insert(key, KnownTemplate { replicas, traits: Arc::clone(&traits) });
+    autoscaler.pods.insert(key, KnownTemplate { replicas, traits: Arc::clone(&traits) });
     traits
 }
 
 /// The disruption budgets with what they allow now.
-pub(super) fn budgets(context: &Context<'_>) -> Vec<BudgetView> {
-    let all = context.budgets.budget_states(&context.sim).into_iter();
+pub(super) fn budgets(sim: &Sim<'_>) -> Vec<BudgetView> {
+    let all = sim.budgets.budget_states(&sim.world).into_iter();
     all.map(|budget| BudgetView {
         namespace: budget.namespace,
         selector: budget.selector,
@@ -351,18 +366,18 @@ pub(super) fn budgets(context: &Context<'_>) -> Vec<BudgetView> {
 }
 
 /// The groups in order of name, as the provider knows them.
-fn groups(context: &Context<'_>) -> Vec<GroupView> {
-    context.cluster_autoscaler.groups.groups.iter().map(|known| group(context, known)).collect()
+fn groups(sim: &Sim<'_>, autoscaler: &AutoscalerLoop) -> Vec<GroupView> {
+    autoscaler.groups.groups.iter().map(|known| group(sim, known)).collect()
 }
 
-fn group(context: &Context<'_>, known: &KnownGroup) -> GroupView {
+fn group(sim: &Sim<'_>, known: &KnownGroup) -> GroupView {
     let instances = known.remembered.iter().map(|instance| InstanceView {
         id: Arc::clone(&instance.name),
         // A node that has been seen is not waited for again, even if it is gone.
         node: instance
             .instance
-            .map(|id| context.ec2.instance(id).node)
-            .filter(|&node| context.world.node(node).phase >= NodePhase::Registered),
+            .map(|id| sim.ec2.instance(id).node)
+            .filter(|&node| sim.world.node(node).phase >= NodePhase::Registered),
         deleting: instance.terminating,
         error: instance.error,
     });

@@ -6,10 +6,11 @@
 use super::client::{Subject, notify};
 use super::groups;
 use super::observation::{budgets, pod_view};
-use crate::actors::context::Context;
+use crate::actors::cluster_autoscaler::{AutoscalerLoop, Lists};
 use crate::actors::event::{LoopEvent, class};
 use crate::actors::eviction;
 use crate::actors::news::News;
+use crate::actors::sim::Sim;
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};
 use crate::world::record::{EventKind, NodeEnd, NodeOrigin};
@@ -69,84 +70,103 @@ pub(in crate::actors) struct Removal {
 
 /// Taints the chosen nodes, empty ones first, and waits for a moment. If one cannot be tainted, its like are given back,
 /// nothing more is tainted, and the answer is `false`.
-pub(super) fn begin(context: &mut Context<'_>, now: SimTime, chosen: &[Chosen]) -> bool {
+pub(super) fn begin(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime, chosen: &[Chosen]) -> bool {
     for empty in [true, false] {
         let alike: Vec<&Chosen> = chosen.iter().filter(|one| one.empty == empty).collect();
-        if alike.iter().any(|one| context.world.node(one.node).phase != NodePhase::Registered) {
+        if alike.iter().any(|one| sim.world.node(one.node).phase != NodePhase::Registered) {
             return false;
         }
         for one in alike {
-            let first = taint(context, now, one);
-            enter_tainted(context, now, one, first);
+            let first = taint(sim, now, one);
+            enter_tainted(sim, autoscaler, now, one, first);
         }
     }
     true
 }
 
 /// The removal of a node that is tainted begins: it is watched for a moment.
-pub(super) fn enter_tainted(context: &mut Context<'_>, now: SimTime, chosen: &Chosen, first: bool) {
-    let Some(flags) = super::flags(context) else { return };
-    enter(context, chosen.node, Removal { empty: chosen.empty, first, stage: Stage::Tainted, evicted: 0, open: 0 });
+pub(super) fn enter_tainted(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    now: SimTime,
+    chosen: &Chosen,
+    first: bool,
+) {
+    let Some(flags) = super::flags(sim) else { return };
+    enter(autoscaler, chosen.node, Removal { empty: chosen.empty, first, stage: Stage::Tainted, evicted: 0, open: 0 });
     let at = now + flags.node_delete_delay_after_taint;
-    context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Removal(chosen.node));
+    sim.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Removal(chosen.node));
 }
 
 /// Taints a node; whether nobody had decided on its end before.
-pub(super) fn taint(context: &mut Context<'_>, now: SimTime, chosen: &Chosen) -> bool {
-    let cordons = super::flags(context).is_some_and(|flags| flags.cordon_node_before_terminating);
+pub(super) fn taint(sim: &mut Sim<'_>, now: SimTime, chosen: &Chosen) -> bool {
+    let cordons = super::flags(sim).is_some_and(|flags| flags.cordon_node_before_terminating);
     let began = Symbol::new(&now.as_secs().to_string());
     let taint = Taint { key: Symbol::new(TO_BE_DELETED), value: began, effect: TaintEffect::NoSchedule };
-    context.world.taint_node(chosen.node, taint);
+    sim.world.taint_node(chosen.node, taint);
     if cordons {
-        context.world.taint_node(chosen.node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
+        sim.world.taint_node(chosen.node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
     }
-    context.world.note_node(chosen.node, now, EventKind::NodeTainted, TO_BE_DELETED);
-    let first = context.world.node(chosen.node).deletion_requested.is_none();
+    sim.world.note_node(chosen.node, now, EventKind::NodeTainted, TO_BE_DELETED);
+    let first = sim.world.node(chosen.node).deletion_requested.is_none();
     if first {
         let end = if chosen.empty { NodeEnd::Empty } else { NodeEnd::Underutilized };
-        context.world.disrupt_node(chosen.node, end, now, &chosen.reason);
+        sim.world.disrupt_node(chosen.node, end, now, &chosen.reason);
     }
-    context.tell(now, News::NodeTainted(chosen.node));
+    sim.tell(News::NodeTainted(chosen.node));
     first
 }
 
 /// The removal of a node goes on.
-pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(&removal) = context.cluster_autoscaler.removals.get(&node) else { return };
-    let Some(flags) = super::flags(context) else { return };
-    if context.world.node(node).phase != NodePhase::Registered {
-        context.cluster_autoscaler.removals.remove(&node);
+pub(in crate::actors) fn proceed(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    now: SimTime,
+    node: NodeId,
+) {
+    let Some(&removal) = autoscaler.removals.get(&node) else { return };
+    let Some(flags) = super::flags(sim) else { return };
+    if sim.world.node(node).phase != NodePhase::Registered {
+        autoscaler.removals.remove(&node);
         return;
     }
     match removal.stage {
-        Stage::Tainted => look_again(context, flags, now, node, removal),
-        Stage::Evicting(since) => evict(context, flags, now, node, removal, since),
-        Stage::Leaving(_) => ask_whether_gone(context, flags, now, node, removal),
-        Stage::Delayed(until) => delete_unless_delayed(context, flags, now, node, removal, until),
+        Stage::Tainted => look_again(sim, autoscaler, lists, now, node, removal),
+        Stage::Evicting(since) => evict(sim, autoscaler, flags, now, node, removal, since),
+        Stage::Leaving(_) => ask_whether_gone(sim, autoscaler, flags, now, node, removal),
+        Stage::Delayed(until) => delete_unless_delayed(sim, autoscaler, flags, now, node, removal, until),
         Stage::Gathered => {}
     }
 }
 
 /// Asks for the pods of a node one after the other, up to the first that is still there.
-fn ask_whether_gone(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal) {
-    let Some(first) = super::call(context, now) else { return checked(context, now, node) };
-    let others = if leaving(context, flags, node).is_empty() { removal.evicted.saturating_sub(1) } else { 0 };
-    let at = (0..others).filter_map(|_| super::call(context, now)).last().unwrap_or(first);
-    context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Checked(node));
+fn ask_whether_gone(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    flags: &Flags,
+    now: SimTime,
+    node: NodeId,
+    removal: Removal,
+) {
+    let Some(first) = super::call(autoscaler, now) else { return checked(sim, autoscaler, now, node) };
+    let others = if leaving(sim, flags, node).is_empty() { removal.evicted.saturating_sub(1) } else { 0 };
+    let at = (0..others).filter_map(|_| super::call(autoscaler, now)).last().unwrap_or(first);
+    sim.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Checked(node));
 }
 
 /// It is known whether the pods of a node are gone.
-pub(super) fn checked(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(&removal) = context.cluster_autoscaler.removals.get(&node) else { return };
-    let (Some(flags), Stage::Leaving(until)) = (super::flags(context), removal.stage) else { return };
-    if context.world.node(node).phase != NodePhase::Registered {
-        context.cluster_autoscaler.removals.remove(&node);
-    } else if leaving(context, flags, node).is_empty() {
-        drained(context, flags, now, node, removal);
+pub(super) fn checked(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime, node: NodeId) {
+    let Some(&removal) = autoscaler.removals.get(&node) else { return };
+    let (Some(flags), Stage::Leaving(until)) = (super::flags(sim), removal.stage) else { return };
+    if sim.world.node(node).phase != NodePhase::Registered {
+        autoscaler.removals.remove(&node);
+    } else if leaving(sim, flags, node).is_empty() {
+        drained(sim, autoscaler, flags, now, node, removal);
     } else if now >= until {
-        give_back(context, now, node, "its pods did not end in time");
+        give_back(sim, autoscaler, now, node, "its pods did not end in time");
     } else {
-        poll(context, node, POLL);
+        poll(sim, node, POLL);
     }
 }
 
@@ -162,23 +182,30 @@ struct Verdict {
 /// and hold up nothing. They end with the instance, if nobody else drains it.
 ///
 /// Source: Cluster Autoscaler 1.36 `core/scaledown/actuation/actuator.go`, `createSnapshot`.
-fn heeded(context: &Context<'_>, flags: &Flags, node: NodeId) -> Vec<PodId> {
-    let expendable = |pod: PodId| is_low_priority(flags, &context.world.pod(pod).spec);
-    context.world.node(node).pods.iter().copied().filter(|&pod| !expendable(pod)).collect()
+fn heeded(sim: &Sim<'_>, flags: &Flags, node: NodeId) -> Vec<PodId> {
+    let expendable = |pod: PodId| is_low_priority(flags, &sim.world.pod(pod).spec);
+    sim.world.node(node).pods.iter().copied().filter(|&pod| !expendable(pod)).collect()
 }
 
-fn verdict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId) -> Verdict {
-    let budgets = budgets(context);
+fn verdict(
+    sim: &Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    flags: &Flags,
+    now: SimTime,
+    node: NodeId,
+) -> Verdict {
+    let budgets = budgets(sim);
     let budgets = RemainingBudgets::new(&budgets);
     let mut found = Verdict { movable: Vec::new(), daemons: Vec::new(), blocked: None };
-    for pod in heeded(context, flags, node) {
-        let view = pod_view(context, pod, flags);
+    for pod in heeded(sim, flags, node) {
+        let view = pod_view(sim, autoscaler, lists, pod, flags);
         match drainability(flags, &view, &budgets, now) {
             Drainability::Movable => found.movable.push(pod),
             Drainability::Daemon => found.daemons.push(pod),
             Drainability::Skipped | Drainability::WaitsForCompletion => {}
             Drainability::Blocks(reason) => {
-                let name = context.world.pod_name(pod);
+                let name = sim.world.pod_name(pod);
                 found.blocked = Some(format!("{name} cannot be moved: {}", reason.as_str()));
             }
         }
@@ -187,188 +214,225 @@ fn verdict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId)
 }
 
 /// The moment after tainting is over: what is on the node now decides.
-fn look_again(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal) {
-    let found = verdict(context, flags, now, node);
+fn look_again(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    lists: Lists<'_>,
+    now: SimTime,
+    node: NodeId,
+    removal: Removal,
+) {
+    let Some(flags) = super::flags(sim) else { return };
+    let found = verdict(sim, autoscaler, lists, flags, now, node);
     if let Some(reason) = &found.blocked {
-        give_back(context, now, node, reason);
+        give_back(sim, autoscaler, now, node, reason);
     } else if removal.empty && !found.movable.is_empty() {
-        give_back(context, now, node, "it is not empty any more");
+        give_back(sim, autoscaler, now, node, "it is not empty any more");
     } else if removal.empty {
         if flags.daemonset_eviction_for_empty_nodes {
-            evict_daemons(context, now, &found.daemons, true);
+            evict_daemons(sim, now, &found.daemons, true);
         }
-        drained(context, flags, now, node, removal);
+        drained(sim, autoscaler, flags, now, node, removal);
     } else {
-        evict_daemons(context, now, &found.daemons, flags.daemonset_eviction_for_occupied_nodes);
-        evict(context, flags, now, node, removal, now);
+        evict_daemons(sim, now, &found.daemons, flags.daemonset_eviction_for_occupied_nodes);
+        evict(sim, autoscaler, flags, now, node, removal, now);
     }
 }
 
 /// Evicts pods of DaemonSets as far as that works: all of them or none unless they say otherwise themselves.
-fn evict_daemons(context: &mut Context<'_>, now: SimTime, daemons: &[PodId], all: bool) {
+fn evict_daemons(sim: &mut Sim<'_>, now: SimTime, daemons: &[PodId], all: bool) {
     for &pod in daemons {
-        let own = context.world.pod(pod).spec.annotations.get(Symbol::new(DAEMON_EVICTION));
+        let own = sim.world.pod(pod).spec.annotations.get(Symbol::new(DAEMON_EVICTION));
         if own.map_or(all, |own| own == well_known::TRUE) {
-            eviction::evict(context, now, pod, "Cluster Autoscaler drains its node");
+            eviction::evict(sim, now, pod, "Cluster Autoscaler drains its node");
         }
     }
 }
 
 /// Pods of the node that have to be gone before it ends.
-fn leaving(context: &Context<'_>, flags: &Flags, node: NodeId) -> Vec<PodId> {
-    let mut pods = heeded(context, flags, node);
-    pods.retain(|&pod| !context.world.pod(pod).daemon);
+fn leaving(sim: &Sim<'_>, flags: &Flags, node: NodeId) -> Vec<PodId> {
+    let mut pods = heeded(sim, flags, node);
+    pods.retain(|&pod| !sim.world.pod(pod).daemon);
     pods
 }
 
 /// Evicts what is not leaving yet; what is refused is tried again for a while. All pods of a node are asked to leave at once.
-fn evict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal, since: SimTime) {
+fn evict(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    flags: &Flags,
+    now: SimTime,
+    node: NodeId,
+    removal: Removal,
+    since: SimTime,
+) {
     if now > since && now >= since + flags.max_pod_eviction_time {
-        give_back(context, now, node, "pods on it could not be evicted in time");
+        give_back(sim, autoscaler, now, node, "pods on it could not be evicted in time");
         return;
     }
     let mut removal = Removal { stage: Stage::Evicting(since), ..removal };
-    for pod in leaving(context, flags, node) {
-        if context.world.pod(pod).is_active() {
-            notify(context, now, [Subject::Evicted(pod)]);
-            match super::call(context, now) {
+    for pod in leaving(sim, flags, node) {
+        if sim.world.pod(pod).is_active() {
+            notify(sim, autoscaler, now, [Subject::Evicted(pod)]);
+            match super::call(autoscaler, now) {
                 Some(at) => {
                     removal.open += 1;
-                    context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Evicted(node, pod));
+                    sim.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Evicted(node, pod));
                 }
-                None => evict_pod(context, flags, now, pod),
+                None => evict_pod(sim, flags, now, pod),
             }
         }
     }
-    enter(context, node, removal);
+    enter(autoscaler, node, removal);
     if removal.open == 0 {
-        all_asked(context, flags, now, node, removal, since);
+        all_asked(sim, autoscaler, flags, now, node, removal, since);
     }
 }
 
-fn evict_pod(context: &mut Context<'_>, flags: &Flags, now: SimTime, pod: PodId) {
-    let grace = context.world.pod(pod).spec.grace_period().min(flags.max_graceful_termination);
-    eviction::evict_within(context, now, pod, grace, "Cluster Autoscaler drains its node");
+fn evict_pod(sim: &mut Sim<'_>, flags: &Flags, now: SimTime, pod: PodId) {
+    let grace = sim.world.pod(pod).spec.grace_period().min(flags.max_graceful_termination);
+    eviction::evict_within(sim, now, pod, grace, "Cluster Autoscaler drains its node");
 }
 
 /// The call that evicts a pod has returned.
-pub(super) fn evicted(context: &mut Context<'_>, now: SimTime, node: NodeId, pod: PodId) {
-    let Some(&removal) = context.cluster_autoscaler.removals.get(&node) else { return };
-    let (Some(flags), Stage::Evicting(since)) = (super::flags(context), removal.stage) else { return };
-    if context.world.pod(pod).is_active() {
-        evict_pod(context, flags, now, pod);
+pub(super) fn evicted(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime, node: NodeId, pod: PodId) {
+    let Some(&removal) = autoscaler.removals.get(&node) else { return };
+    let (Some(flags), Stage::Evicting(since)) = (super::flags(sim), removal.stage) else { return };
+    if sim.world.pod(pod).is_active() {
+        evict_pod(sim, flags, now, pod);
     }
     // Handlers of the eviction may have touched the removal.
-    let Some(removal) = context.cluster_autoscaler.removals.get_mut(&node) else { return };
+    let Some(removal) = autoscaler.removals.get_mut(&node) else { return };
     removal.open = removal.open.saturating_sub(1);
     removal.evicted += 1;
     let removal = *removal;
     if removal.open == 0 {
-        all_asked(context, flags, now, node, removal, since);
+        all_asked(sim, autoscaler, flags, now, node, removal, since);
     }
 }
 
 /// All pods of a node were asked to leave: those that may not are asked again later.
-fn all_asked(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal, since: SimTime) {
-    let staying = leaving(context, flags, node).iter().any(|&pod| context.world.pod(pod).is_active());
+fn all_asked(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    flags: &Flags,
+    now: SimTime,
+    node: NodeId,
+    removal: Removal,
+    since: SimTime,
+) {
+    let staying = leaving(sim, flags, node).iter().any(|&pod| sim.world.pod(pod).is_active());
     let until = now + flags.max_graceful_termination + HEADROOM;
     let removal = Removal { stage: if staying { Stage::Evicting(since) } else { Stage::Leaving(until) }, ..removal };
-    enter(context, node, removal);
+    enter(autoscaler, node, removal);
     if staying {
-        poll(context, node, EVICTION_RETRY);
-    } else if context.cluster_autoscaler.client.is_some() {
-        ask_whether_gone(context, flags, now, node, removal);
+        poll(sim, node, EVICTION_RETRY);
+    } else if autoscaler.client.is_some() {
+        ask_whether_gone(sim, autoscaler, flags, now, node, removal);
     } else {
-        checked(context, now, node);
+        checked(sim, autoscaler, now, node);
     }
 }
 
-fn enter(context: &mut Context<'_>, node: NodeId, removal: Removal) {
-    context.cluster_autoscaler.removals.insert(node, removal);
+fn enter(autoscaler: &mut AutoscalerLoop, node: NodeId, removal: Removal) {
+    autoscaler.removals.insert(node, removal);
 }
 
-fn poll(context: &mut Context<'_>, node: NodeId, wait: SimDuration) {
-    context.queue.schedule_in(wait, class::NODE_AUTOSCALER, LoopEvent::Removal(node));
+fn poll(sim: &mut Sim<'_>, node: NodeId, wait: SimDuration) {
+    sim.queue.schedule_in(wait, class::NODE_AUTOSCALER, LoopEvent::Removal(node));
 }
 
 /// Nothing is left on the node that had to leave.
-fn drained(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal) {
+fn drained(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    flags: &Flags,
+    now: SimTime,
+    node: NodeId,
+    removal: Removal,
+) {
     if !removal.empty {
-        context.world.drain_node(node, now);
+        sim.world.drain_node(node, now);
     }
-    delete_unless_delayed(context, flags, now, node, removal, now + flags.node_deletion_delay_timeout);
+    delete_unless_delayed(sim, autoscaler, flags, now, node, removal, now + flags.node_deletion_delay_timeout);
 }
 
 fn delete_unless_delayed(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
     flags: &Flags,
     now: SimTime,
     node: NodeId,
     removal: Removal,
     until: SimTime,
 ) {
-    let delayed = context.world.node(node).annotations.iter().any(|(key, _)| key.as_str().starts_with(DELAYS));
+    let delayed = sim.world.node(node).annotations.iter().any(|(key, _)| key.as_str().starts_with(DELAYS));
     if delayed && now < until {
-        enter(context, node, Removal { stage: Stage::Delayed(until), ..removal });
-        poll(context, node, POLL);
+        enter(autoscaler, node, Removal { stage: Stage::Delayed(until), ..removal });
+        poll(sim, node, POLL);
         return;
     }
-    let NodeOrigin::NodeGroup(name) = context.world.node(node).origin else { return };
-    let known = &context.cluster_autoscaler.groups.groups;
+    let NodeOrigin::NodeGroup(name) = sim.world.node(node).origin else { return };
+    let known = &autoscaler.groups.groups;
     let Some((place, group)) = known.iter().enumerate().find(|(_, group)| group.name == name) else { return };
     let position = group.position;
     if flags.node_deletion_batcher_interval == SimDuration::ZERO {
-        delete(context, now, place, node);
+        delete(sim, autoscaler, now, place, node);
         return;
     }
-    enter(context, node, Removal { stage: Stage::Gathered, ..removal });
-    let gathered = context.cluster_autoscaler.batches.entry(position).or_default();
+    enter(autoscaler, node, Removal { stage: Stage::Gathered, ..removal });
+    let gathered = autoscaler.batches.entry(position).or_default();
     gathered.push(node);
     if gathered.len() == 1 {
         let wait = flags.node_deletion_batcher_interval;
-        context.queue.schedule_in(wait, class::NODE_AUTOSCALER, LoopEvent::Deletes(position as u32));
+        sim.queue.schedule_in(wait, class::NODE_AUTOSCALER, LoopEvent::Deletes(position as u32));
     }
 }
 
 /// The nodes of a group that were gathered are deleted.
-pub(in crate::actors) fn batch_deletes(context: &mut Context<'_>, now: SimTime, position: u32) {
+pub(in crate::actors) fn batch_deletes(
+    sim: &mut Sim<'_>,
+    autoscaler: &mut AutoscalerLoop,
+    now: SimTime,
+    position: u32,
+) {
     let position = position as usize;
-    let gathered = context.cluster_autoscaler.batches.remove(&position).unwrap_or_default();
-    let Some(place) = context.cluster_autoscaler.groups.place_of(position) else { return };
+    let gathered = autoscaler.batches.remove(&position).unwrap_or_default();
+    let Some(place) = autoscaler.groups.place_of(position) else { return };
     for node in gathered {
-        delete(context, now, place, node);
+        delete(sim, autoscaler, now, place, node);
     }
 }
 
 /// The instance ends. If the call is refused, the node is given back.
-fn delete(context: &mut Context<'_>, now: SimTime, group: usize, node: NodeId) {
-    if let Err(error) = groups::delete_node(context, now, group, node) {
-        give_back(context, now, node, &error.to_string());
+fn delete(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime, group: usize, node: NodeId) {
+    if let Err(error) = groups::delete_node(sim, autoscaler, now, group, node) {
+        give_back(sim, autoscaler, now, node, &error.to_string());
         return;
     }
-    context.cluster_autoscaler.removals.remove(&node);
-    let name = context.cluster_autoscaler.groups.groups[group].name;
-    if let Some(state) = context.cluster_autoscaler.state_mut() {
+    autoscaler.removals.remove(&node);
+    let name = autoscaler.groups.groups[group].name;
+    if let Some(state) = autoscaler.state_mut() {
         state.register_scale_down(name, now);
     }
-    notify(context, now, [Subject::Node(node), Subject::Status]);
+    notify(sim, autoscaler, now, [Subject::Node(node), Subject::Status]);
 }
 
 /// The node stays after all.
-pub(super) fn give_back(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str) {
-    let removal = context.cluster_autoscaler.removals.remove(&node);
+pub(super) fn give_back(sim: &mut Sim<'_>, autoscaler: &mut AutoscalerLoop, now: SimTime, node: NodeId, reason: &str) {
+    let removal = autoscaler.removals.remove(&node);
     for key in [Symbol::new(TO_BE_DELETED), well_known::TAINT_UNSCHEDULABLE] {
-        context.world.untaint_node(node, key);
+        sim.world.untaint_node(node, key);
     }
     if removal.is_some_and(|removal| removal.first) {
-        context.world.spare_node(node);
+        sim.world.spare_node(node);
     }
-    super::call(context, now);
-    notify(context, now, [Subject::NotRemoved(node)]);
-    context.world.note_node(node, now, EventKind::NodeUntainted, reason);
-    context.tell(now, News::NodeTainted(node));
-    let NodeOrigin::NodeGroup(group) = context.world.node(node).origin else { return };
-    if let Some(state) = context.cluster_autoscaler.state_mut() {
+    super::call(autoscaler, now);
+    notify(sim, autoscaler, now, [Subject::NotRemoved(node)]);
+    sim.world.note_node(node, now, EventKind::NodeUntainted, reason);
+    sim.tell(News::NodeTainted(node));
+    let NodeOrigin::NodeGroup(group) = sim.world.node(node).origin else { return };
+    if let Some(state) = autoscaler.state_mut() {
         state.register_failed_scale_down(group, now);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::removal::{self, Chosen};
 use crate::actors::context::Context;
+use crate::actors::dispatch::settle;
 use crate::actors::setup::{Autoscaler, ClusterAutoscalerSettings, Setup};
 use crate::catalog::Catalog;
 use crate::cluster::NodePhase;
@@ -75,6 +76,13 @@ fn run_until(context: &mut Context<'_>, until: SimTime) {
     }
 }
 
+fn begin(context: &mut Context<'_>, at: SimTime, chosen: &[Chosen]) -> bool {
+    let (sim, autoscaler, _) = context.cluster_autoscaler();
+    let began = removal::begin(sim, autoscaler, at, chosen);
+    settle(context, at);
+    began
+}
+
 fn is_tainted(context: &Context<'_>, node: u32) -> bool {
     context.world.node(NodeId(node)).taints.iter().any(|taint| taint.key.as_str() == TO_BE_DELETED)
 }
@@ -92,12 +100,12 @@ fn if_one_node_cannot_be_tainted_its_like_stay_and_nothing_is_deleted() {
     crate::actors::begin(&mut context);
     run_until(&mut context, seconds(60));
     context.world.terminate_instance(NodeId(1), seconds(60));
-    assert!(!removal::begin(&mut context, seconds(60), &chosen(&[0, 1, 2])));
+    assert!(!begin(&mut context, seconds(60), &chosen(&[0, 1, 2])));
     assert!(!is_tainted(&context, 0) && !is_tainted(&context, 2));
     run_until(&mut context, seconds(120));
     assert_eq!(context.world.node(NodeId(0)).phase, NodePhase::Registered);
     assert!(context.cluster_autoscaler.removals.is_empty());
-    assert!(removal::begin(&mut context, seconds(120), &chosen(&[0, 2])), "without it all goes well");
+    assert!(begin(&mut context, seconds(120), &chosen(&[0, 2])), "without it all goes well");
     assert!(is_tainted(&context, 0) && is_tainted(&context, 2));
 }
 
@@ -112,7 +120,7 @@ fn an_annotation_delays_a_deletion_until_it_is_removed_or_for_two_minutes() {
         crate::actors::begin(&mut context);
         run_until(&mut context, seconds(60));
         context.world.annotate_node(NodeId(0), delay, Some(Symbol::new("soon")));
-        assert!(removal::begin(&mut context, seconds(60), &chosen(&[0])));
+        assert!(begin(&mut context, seconds(60), &chosen(&[0])));
         if let Some(removed) = removed {
             run_until(&mut context, seconds(removed));
             context.world.annotate_node(NodeId(0), delay, None);
@@ -157,6 +165,7 @@ fn node_has_group_once_its_instance_was_listed() {
         run_until(&mut context, seconds(grows_at));
         assert_eq!(context.cluster_autoscaler.groups.group_of(NodeId(2)), Some(0), "it is there from the start");
         context.set_desired_capacity(seconds(grows_at), Symbol::new("workers"), 4, "test").unwrap();
+        settle(&mut context, seconds(grows_at));
         let mut registered = None;
         for second in grows_at..grows_at + 240 {
             run_until(&mut context, seconds(second));

@@ -1,7 +1,6 @@
 //! Questions to Karpenter in a running simulation.
 
-use super::with_machine;
-use crate::actors::context::Context;
+use super::{Running, with_machine};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, SimTime};
@@ -23,20 +22,19 @@ pub enum Keeper {
 
 /// The pods that keep a node of Karpenter's from being drained, each with what keeps it there. One that waits for its turn is not among
 /// them. Nothing if the node does not exist yet.
-pub fn kept(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Vec<(PodId, Keeper)> {
-    if context.world.get_node(node).is_none() {
+pub(in crate::actors) fn kept(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId) -> Vec<(PodId, Keeper)> {
+    if parts.sim.world.get_node(node).is_none() {
         return Vec::new();
     }
-    let waits =
-        with_machine(context, now, |machine, context| machine.drain_waits_for(now, &context.world, context, node));
+    let waits = with_machine(parts, now, |machine, parts| machine.drain_waits_for(now, &parts.sim.world, parts, node));
     let keeper = |(pod, protected): (PodId, bool)| {
-        if !context.world.pod(pod).is_active() {
+        if !parts.sim.world.pod(pod).is_active() {
             return Some((pod, Keeper::Stops));
         }
         if protected {
             return Some((pod, Keeper::DoNotDisrupt));
         }
-        match &context.budgets.refused_by(&context.sim, pod)[..] {
+        match &parts.sim.budgets.refused_by(&parts.sim.world, pod)[..] {
             [] => None,
             [only] => Some((pod, Keeper::Budget(*only))),
             several => Some((pod, Keeper::SeveralBudgets(several.to_vec()))),
@@ -47,28 +45,33 @@ pub fn kept(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Vec<(PodId
 
 /// The drifted nodes that are not on their way out, each with the first thing that keeps Karpenter from replacing it; nothing where its
 /// turn has not come.
-pub fn drifted(context: &mut Context<'_>, now: SimTime) -> Vec<(NodeId, Option<Obstacle>)> {
+pub(in crate::actors) fn drifted(parts: &mut Running<'_, '_>, now: SimTime) -> Vec<(NodeId, Option<Obstacle>)> {
     // Nothing is asked, and no price read, in runs without any.
-    if !context.karpenter.machine.as_ref().is_some_and(|machine| machine.some_drifted()) {
+    if !parts.driver.machine.as_ref().is_some_and(|machine| machine.some_drifted()) {
         return Vec::new();
     }
-    let found = with_machine(context, now, |machine, context| machine.drifted_nodes(now, &context.world, context));
+    let found = with_machine(parts, now, |machine, parts| machine.drifted_nodes(now, &parts.sim.world, parts));
     found.unwrap_or_default()
 }
 
 /// What stands against the removal of a node, and what it would come to; `None` if Karpenter does not see the node now or its
 /// release has no disruption loop.
-pub fn node(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
-    context.world.get_node(node)?;
-    with_machine(context, now, |machine, context| machine.about_node(now, &context.world, context, node))?
+pub(in crate::actors) fn node(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
+    parts.sim.world.get_node(node)?;
+    with_machine(parts, now, |machine, parts| machine.about_node(now, &parts.sim.world, parts, node))?
 }
 
 /// What the removal of some nodes for a reason would come to, whatever stands against it.
-pub fn removal(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId], reason: DisruptionReason) -> Option<Removal> {
-    with_machine(context, now, |machine, context| machine.about_removal(now, &context.world, context, nodes, reason))?
+pub(in crate::actors) fn removal(
+    parts: &mut Running<'_, '_>,
+    now: SimTime,
+    nodes: &[NodeId],
+    reason: DisruptionReason,
+) -> Option<Removal> {
+    with_machine(parts, now, |machine, parts| machine.about_removal(now, &parts.sim.world, parts, nodes, reason))?
 }
 
 /// What a scheduling pass of Karpenter would do with a pod that waits now; `None` if it would not take the pod on.
-pub fn pod(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<PodAnswer> {
-    with_machine(context, now, |machine, context| machine.about_pod(now, &context.world, context, pod))?
+pub(in crate::actors) fn pod(parts: &mut Running<'_, '_>, now: SimTime, pod: PodId) -> Option<PodAnswer> {
+    with_machine(parts, now, |machine, parts| machine.about_pod(now, &parts.sim.world, parts, pod))?
 }

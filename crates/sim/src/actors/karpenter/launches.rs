@@ -1,10 +1,11 @@
 //! Karpenter's launches in the simulated EC2: how long a call takes, what it is answered, and what becomes of the instance.
 
-use super::{tell, wake};
-use crate::actors::context::Context;
+use super::{Running, tell, wake};
 use crate::actors::news::News;
 use crate::actors::node_life;
+use crate::actors::node_templates::NodeTemplates;
 use crate::actors::sim::Machine;
+use crate::actors::sim::Sim;
 use crate::cloud::{
     BootStages, CallError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, InstanceId, Pool, ReservationUse,
 };
@@ -18,33 +19,33 @@ use nodecast_karpenter::machine::{
 use nodecast_karpenter::selection::LaunchRequest;
 
 /// A launch begins: its answer comes later.
-pub(super) fn begin(context: &mut Context<'_>, claim: NodeId, begins: SimTime, called: SimTime) {
-    let call = context.ec2.next_fleet_call_time(begins);
-    wake(context, called + call, Timer::Launch(claim));
+pub(super) fn begin(parts: &mut Running<'_, '_>, claim: NodeId, begins: SimTime, called: SimTime) {
+    let call = parts.sim.ec2.next_fleet_call_time(begins);
+    wake(parts, called + call, Timer::Launch(claim));
 }
 
 /// EC2 answers a request.
-pub(super) fn create_fleet(context: &mut Context<'_>, now: SimTime, node: NodeId, call: &FleetCall) {
-    node_life::count_addresses(context);
+pub(super) fn create_fleet(parts: &mut Running<'_, '_>, now: SimTime, node: NodeId, call: &FleetCall) {
+    node_life::count_addresses(parts.sim);
     let FleetCall { request, volumes, uses_open_reservations } = call;
     let reply = if request.capacity_type == well_known::RESERVED {
         let ids: Vec<Symbol> = request.overrides.iter().filter_map(|wanted| wanted.reservation).collect();
-        context.cloud().launch_reserved(&ids, node, volumes, now)
+        parts.sim.cloud().launch_reserved(&ids, node, volumes, now)
     } else {
         let how = if *uses_open_reservations { ReservationUse::Open } else { ReservationUse::None };
-        context.cloud().create_fleet_using(&fleet_request(request), how, &[node], volumes, now)
+        parts.sim.cloud().create_fleet_using(&fleet_request(request), how, &[node], volumes, now)
     };
-    let answer = reply.map(|reply| answer(context, &reply)).map_err(|error| CallRefused {
+    let answer = reply.map(|reply| answer(parts.sim, &reply)).map_err(|error| CallRefused {
         throttled: matches!(error, CallError::Throttled(_)),
         message: error.to_string(),
     });
-    tell(context, now, Input::LaunchAnswered(node, answer.as_ref().map_err(Clone::clone)));
+    tell(parts, now, Input::LaunchAnswered(node, answer.as_ref().map_err(Clone::clone)));
 }
 
-fn answer(context: &Context<'_>, reply: &FleetReply) -> LaunchAnswer {
+fn answer(sim: &Sim<'_>, reply: &FleetReply) -> LaunchAnswer {
     let instance = reply.instances.first().map(|&id| {
-        let Pool { instance_type, zone, capacity_type } = context.ec2.instance(id).pool;
-        let reservation = context.ec2.targeted_reservation(id);
+        let Pool { instance_type, zone, capacity_type } = sim.ec2.instance(id).pool;
+        let reservation = sim.ec2.targeted_reservation(id);
         LaunchedInstance { id: id.0, instance_type, zone, capacity_type, reservation }
     });
     let errors = reply.errors.iter().map(|error| OfferingError {
@@ -73,42 +74,58 @@ fn fleet_request(request: &LaunchRequest) -> FleetRequest {
 }
 
 /// A claim has its instance.
-pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, launched: LaunchedNode) {
+pub(super) fn launched(
+    sim: &mut Sim<'_>,
+    node_templates: &mut NodeTemplates,
+    now: SimTime,
+    node: NodeId,
+    launched: LaunchedNode,
+) {
     let LaunchedNode { instance, capacity_type, labels, capacity, allocatable, image_for } = launched;
     let LaunchedInstance { instance_type, zone, .. } = instance;
     let id = InstanceId(instance.id);
     let pool = Pool { instance_type, zone, capacity_type };
-    let rate = context.ec2.instance(id).rate;
-    let owner = context.world.node(node).origin.name();
-    context.node_templates.launched(node, owner);
-    order_beside(context, owner, id, instance_type);
-    let labels = (image_family(context, node), labels);
-    let facts = node_life::launch_facts(context, (id, pool, rate), labels, capacity, allocatable);
-    context.world.launch_node(node, &facts, now);
+    let rate = sim.ec2.instance(id).rate;
+    let owner = sim.world.node(node).origin.name();
+    node_templates.launched(node, owner);
+    order_beside(sim, node_templates, owner, id, instance_type);
+    let labels = (image_family(sim, node_templates, node), labels);
+    let facts = node_life::launch_facts(sim, (id, pool, rate), labels, capacity, allocatable);
+    sim.world.launch_node(node, &facts, now);
     if let Some(release) = image_for {
-        context.world.describe_kubelet(node, release);
+        sim.world.describe_kubelet(node, release);
     }
-    let stages =
-        context.setup.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::of(image_family(context, node)));
-    let boot = context.ec2.boot(id, &stages);
-    node_life::launched(context, now, node, Machine { instance: id, boot });
-    context.tell(now, News::InstanceLaunched(pool));
+    let stages = sim
+        .setup
+        .scenario
+        .ec2
+        .launch_latency
+        .unwrap_or_else(|| BootStages::of(image_family(sim, node_templates, node)));
+    let boot = sim.ec2.boot(id, &stages);
+    node_life::launched(sim, now, node, Machine { instance: id, boot });
+    sim.tell(News::InstanceLaunched(node, pool));
 }
 
 /// What the node's class says of its address; a node of EKS Auto Mode with local disks for its pods has a smaller volume.
-fn order_beside(context: &mut Context<'_>, pool: Symbol, id: InstanceId, instance_type: Symbol) {
-    let Some((_, class)) = context.node_templates.of_pool(pool) else { return };
+fn order_beside(
+    sim: &mut Sim<'_>,
+    node_templates: &NodeTemplates,
+    pool: Symbol,
+    id: InstanceId,
+    instance_type: Symbol,
+) {
+    let Some((_, class)) = node_templates.of_pool(pool) else { return };
     if let Some(has_one) = class.public_address {
-        context.ec2.set_public_address(id, has_one);
+        sim.ec2.set_public_address(id, has_one);
     }
-    let Some(kind) = context.setup.region.instance_type(instance_type) else { return };
+    let Some(kind) = sim.setup.region.instance_type(instance_type) else { return };
     if let Some(volumes) = volumes_beside_local_disks(&kind.facts, &class) {
-        context.ec2.set_volumes(id, volumes);
+        sim.ec2.set_volumes(id, volumes);
     }
 }
 
 /// The image family of the node's class.
-fn image_family(context: &Context<'_>, node: NodeId) -> AmiFamily {
-    let NodeOrigin::NodePool(name) = context.world.node(node).origin else { return AmiFamily::AL2023 };
-    context.node_templates.of_node(node, name).map_or(AmiFamily::AL2023, |(_, class)| class.ami_family)
+fn image_family(sim: &Sim<'_>, node_templates: &NodeTemplates, node: NodeId) -> AmiFamily {
+    let NodeOrigin::NodePool(name) = sim.world.node(node).origin else { return AmiFamily::AL2023 };
+    node_templates.of_node(node, name).map_or(AmiFamily::AL2023, |(_, class)| class.ami_family)
 }

@@ -7,7 +7,6 @@
 
 use std::collections::VecDeque;
 
-use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::eviction;
 use crate::actors::sim::Sim;
@@ -59,29 +58,29 @@ struct OfNode {
 }
 
 /// The command is called.
-pub(in crate::actors) fn begin(context: &mut Context<'_>, now: SimTime, which: &Which, options: Options) {
-    let nodes = super::chosen_nodes(context, now, "drain", which);
+pub(in crate::actors) fn begin(sim: &mut Sim<'_>, drains: &mut Drains, now: SimTime, which: &Which, options: Options) {
+    let nodes = super::chosen_nodes(sim, now, "drain", which);
     for &node in &nodes {
-        super::cordon_one(context, now, node);
+        super::cordon_one(sim, now, node);
     }
-    let number = context.drains.0.len();
-    context.drains.0.push(Drain { options, next: nodes.into(), now: None });
-    go_on(context, now, number);
+    let number = drains.0.len();
+    drains.0.push(Drain { options, next: nodes.into(), now: None });
+    go_on(sim, drains, now, number);
 }
 
 /// It takes up the next node, and goes on as far as it can at once.
-fn go_on(context: &mut Context<'_>, now: SimTime, number: usize) {
-    while let Some(own) = context.drains.0.get_mut(number) {
+fn go_on(sim: &mut Sim<'_>, drains: &mut Drains, now: SimTime, number: usize) {
+    while let Some(own) = drains.0.get_mut(number) {
         let force = own.options.force;
         let Some(node) = own.next.pop_front() else { return };
-        match pods_to_evict(context, node, force) {
+        match pods_to_evict(sim, node, force) {
             Ok(refused) => {
                 let drain = OfNode { node, began: now, refused, leaving: Vec::new(), failure: None };
-                if !take_step(context, now, number, drain) {
+                if !take_step(sim, drains, now, number, drain) {
                     return;
                 }
             }
-            Err(why) => context.world.note_node(node, now, EventKind::DrainFailed, why),
+            Err(why) => sim.world.note_node(node, now, EventKind::DrainFailed, why),
         }
     }
 }
@@ -103,51 +102,51 @@ fn pods_to_evict(sim: &Sim<'_>, node: NodeId, force: bool) -> Result<Vec<PodId>,
 }
 
 /// Looks again at the node that is being drained.
-pub(in crate::actors) fn look(context: &mut Context<'_>, now: SimTime, number: u32) {
+pub(in crate::actors) fn look(sim: &mut Sim<'_>, drains: &mut Drains, now: SimTime, number: u32) {
     let number = number as usize;
-    let Some(drain) = context.drains.0.get_mut(number).and_then(|own| own.now.take()) else { return };
-    if take_step(context, now, number, drain) {
-        go_on(context, now, number);
+    let Some(drain) = drains.0.get_mut(number).and_then(|own| own.now.take()) else { return };
+    if take_step(sim, drains, now, number, drain) {
+        go_on(sim, drains, now, number);
     }
 }
 
 /// Evicts what may leave; whether the drain of the node is over.
-fn take_step(context: &mut Context<'_>, now: SimTime, number: usize, mut drain: OfNode) -> bool {
-    let there = |context: &Context<'_>, pod: PodId| context.world.pod(pod).phase != PodPhase::Gone;
-    drain.leaving.retain(|&pod| there(context, pod));
+fn take_step(sim: &mut Sim<'_>, drains: &mut Drains, now: SimTime, number: usize, mut drain: OfNode) -> bool {
+    let there = |sim: &Sim<'_>, pod: PodId| sim.world.pod(pod).phase != PodPhase::Gone;
+    drain.leaving.retain(|&pod| there(sim, pod));
     let waited = now - drain.began;
     if waited.as_micros() % RETRY.as_micros() == 0 {
         for pod in std::mem::take(&mut drain.refused) {
-            if !there(context, pod) {
+            if !there(sim, pod) {
                 continue;
             }
-            match eviction::ask(context, now, pod, "its node is being drained by hand") {
+            match eviction::ask(sim, now, pod, "its node is being drained by hand") {
                 EvictionAnswer::Evicted { .. } => drain.leaving.push(pod),
                 EvictionAnswer::TooManyRequests => drain.refused.push(pod),
                 EvictionAnswer::SeveralBudgets => drain.failure = Some("a pod is protected by more than one budget"),
             }
         }
-        drain.leaving.retain(|&pod| there(context, pod));
+        drain.leaving.retain(|&pod| there(sim, pod));
     }
-    let timeout = context.drains.0.get(number).and_then(|own| own.options.timeout);
-    if context.world.node(drain.node).phase > NodePhase::Registered {
+    let timeout = drains.0.get(number).and_then(|own| own.options.timeout);
+    if sim.world.node(drain.node).phase > NodePhase::Registered {
         // The node is gone, and its pods with it.
         return true;
     }
     let waits = !drain.refused.is_empty() || !drain.leaving.is_empty();
     if waits && timeout.is_some_and(|most| waited >= most) {
-        context.world.note_node(drain.node, now, EventKind::DrainFailed, "global timeout reached");
+        sim.world.note_node(drain.node, now, EventKind::DrainFailed, "global timeout reached");
         return true;
     }
     if !waits {
         match drain.failure {
-            Some(why) => context.world.note_node(drain.node, now, EventKind::DrainFailed, why),
-            None => context.world.note_node(drain.node, now, EventKind::NodeDrained, "kubectl"),
+            Some(why) => sim.world.note_node(drain.node, now, EventKind::DrainFailed, why),
+            None => sim.world.note_node(drain.node, now, EventKind::NodeDrained, "kubectl"),
         }
         return true;
     }
-    context.queue.schedule_in(LOOK, class::PEOPLE, Event::DrainLook(number as u32));
-    if let Some(own) = context.drains.0.get_mut(number) {
+    sim.queue.schedule_in(LOOK, class::PEOPLE, Event::DrainLook(number as u32));
+    if let Some(own) = drains.0.get_mut(number) {
         own.now = Some(drain);
     }
     false

@@ -4,9 +4,10 @@
 //! Source: EKS user guide, managed node groups (awsdocs/amazon-eks-user-guide#1128). How often an eviction is tried again and the limit of the
 //! termination handler are assumptions. An update of a managed group to another version, which has fifteen minutes, is not simulated.
 
-use crate::actors::context::Context;
 use crate::actors::event::{GroupEvent, class};
 use crate::actors::news::News;
+use crate::actors::node_groups::NodeGroups;
+use crate::actors::sim::Sim;
 use crate::actors::{eviction, node_life};
 use crate::cloud::InstanceId;
 use crate::cloud::autoscaling::EndReason;
@@ -34,9 +35,15 @@ pub(in crate::actors) struct Drain {
 }
 
 /// The group ends an instance.
-pub(super) fn end(context: &mut Context<'_>, now: SimTime, instance: InstanceId, reason: EndReason) {
-    let node = context.ec2.instance(instance).node;
-    let state = context.world.node(node);
+pub(super) fn end(
+    sim: &mut Sim<'_>,
+    node_groups: &mut NodeGroups,
+    now: SimTime,
+    instance: InstanceId,
+    reason: EndReason,
+) {
+    let node = sim.ec2.instance(instance).node;
+    let state = sim.world.node(node);
     if state.phase >= NodePhase::Terminating {
         return;
     }
@@ -50,42 +57,40 @@ pub(super) fn end(context: &mut Context<'_>, now: SimTime, instance: InstanceId,
             EndReason::Unhealthy => (NodeEnd::Unhealthy, "its status checks fail"),
             EndReason::Requested => (NodeEnd::ScaledIn, "its termination was asked for"),
         };
-        context.world.disrupt_node(node, end, now, message);
+        sim.world.disrupt_node(node, end, now, message);
     }
-    let managed = context
-        .groups
-        .group_of(instance)
-        .is_some_and(|group| context.setup.policy.manifests.node_groups[group].managed);
-    let can_drain = reason != EndReason::Unhealthy && context.world.node(node).phase == NodePhase::Registered;
+    let managed =
+        sim.groups.group_of(instance).is_some_and(|group| sim.setup.policy.manifests.node_groups[group].managed);
+    let can_drain = reason != EndReason::Unhealthy && sim.world.node(node).phase == NodePhase::Registered;
     if managed && can_drain {
-        start(context, now, node, true);
+        start(sim, node_groups, now, node, true);
     } else {
-        node_life::terminate(context, now, node);
+        node_life::terminate(sim, node);
     }
 }
 
 /// EC2 has given notice to the instance of a node.
-pub(super) fn interrupted(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let state = context.world.node(node);
+pub(super) fn interrupted(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId) {
+    let state = sim.world.node(node);
     if state.phase != NodePhase::Registered {
         return;
     }
     if state.deletion_requested.is_none() {
-        context.world.disrupt_node(node, NodeEnd::Interrupted, now, "its Spot instance is being interrupted");
+        sim.world.disrupt_node(node, NodeEnd::Interrupted, now, "its Spot instance is being interrupted");
     }
-    leave_to_ec2(context, now, node);
+    leave_to_ec2(sim, node_groups, now, node);
 }
 
 /// Drains the node of an instance whose end EC2 brings about.
-pub(in crate::actors) fn leave_to_ec2(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.world.node(node).phase == NodePhase::Registered {
-        start(context, now, node, false);
+pub(in crate::actors) fn leave_to_ec2(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId) {
+    if sim.world.node(node).phase == NodePhase::Registered {
+        start(sim, node_groups, now, node, false);
     }
 }
 
 /// Cordons the node and begins to evict its pods, or goes on with a drain that has begun.
-fn start(context: &mut Context<'_>, now: SimTime, node: NodeId, ends: bool) {
-    let under_way = context.node_groups.draining.get(&node).copied();
+fn start(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId, ends: bool) {
+    let under_way = node_groups.draining.get(&node).copied();
     let limit = if ends { GROUP_LIMIT } else { HANDLER_LIMIT };
     let fresh = Drain { deadline: now + limit, ends, done: false };
     let drain = under_way.map_or(fresh, |drain| Drain {
@@ -93,40 +98,40 @@ fn start(context: &mut Context<'_>, now: SimTime, node: NodeId, ends: bool) {
         ends: drain.ends || ends,
         ..drain
     });
-    context.node_groups.draining.insert(node, drain);
+    node_groups.draining.insert(node, drain);
     if under_way.is_none() {
-        context.world.taint_node(node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
-        context.tell(now, News::NodeTainted(node));
+        sim.world.taint_node(node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
+        sim.tell(News::NodeTainted(node));
     }
     if under_way.is_none_or(|drain| drain.done) {
-        poll(context, now, node);
+        poll(sim, node_groups, now, node);
     }
 }
 
 /// Looks at a draining node: evicts what has to leave, or ends the instance when nothing is left or time is up.
-pub(in crate::actors) fn poll(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(&drain) = context.node_groups.draining.get(&node) else { return };
-    if context.world.node(node).phase != NodePhase::Registered {
-        context.node_groups.draining.remove(&node);
+pub(in crate::actors) fn poll(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId) {
+    let Some(&drain) = node_groups.draining.get(&node) else { return };
+    if sim.world.node(node).phase != NodePhase::Registered {
+        node_groups.draining.remove(&node);
         return;
     }
     let leaving: Vec<PodId> =
-        context.world.node(node).pods.iter().copied().filter(|&pod| !context.world.pod(pod).daemon).collect();
+        sim.world.node(node).pods.iter().copied().filter(|&pod| !sim.world.pod(pod).daemon).collect();
     for &pod in &leaving {
-        if context.world.pod(pod).is_active() {
-            eviction::evict(context, now, pod, "its node is being drained");
+        if sim.world.pod(pod).is_active() {
+            eviction::evict(sim, now, pod, "its node is being drained");
         }
     }
     if !leaving.is_empty() && now < drain.deadline {
-        context.queue.schedule_in(POLL, class::MACHINES, GroupEvent::GroupDrainPoll(node));
+        sim.queue.schedule_in(POLL, class::MACHINES, GroupEvent::GroupDrainPoll(node));
         return;
     }
     if leaving.is_empty() && !drain.done {
-        context.world.drain_node(node, now);
-        context.node_groups.draining.insert(node, Drain { done: true, ..drain });
+        sim.world.drain_node(node, now);
+        node_groups.draining.insert(node, Drain { done: true, ..drain });
     }
     if drain.ends {
-        context.node_groups.draining.remove(&node);
-        node_life::terminate(context, now, node);
+        node_groups.draining.remove(&node);
+        node_life::terminate(sim, node);
     }
 }

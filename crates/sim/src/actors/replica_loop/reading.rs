@@ -6,9 +6,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::actors::context::Context;
+use super::Syncing;
+use crate::actors::load_loop::Loads;
+use crate::actors::metrics_server::MetricsServer;
 use crate::actors::sim::Sim;
 use crate::actors::usage_loop;
+use crate::actors::usage_loop::Usages;
 use crate::cluster::PodPhase;
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject, stated_for};
 use crate::domain::hpa::MetricSource;
@@ -70,41 +73,41 @@ impl Read {
 /// Reads every metric, those of each pod in the order of `pods`. At zero replicas the controller asks for nothing unless it
 /// scales from there.
 pub(super) fn read_metrics(
-    context: &mut Context<'_>,
+    parts: &mut Syncing<'_, '_>,
     index: u32,
     view: &HpaView<'_>,
     pods: &[PodId],
     room: &mut Reading,
 ) -> SmallVec<[Read; 1]> {
-    if view.spec_replicas == 0 && !context.autoscalers.wakes(&context.sim, index) {
+    if view.spec_replicas == 0 && !parts.autoscalers.wakes(parts.sim, index) {
         return SmallVec::new();
     }
-    let metrics = effective_metrics(context.autoscalers.all[index as usize].spec).len();
-    (0..metrics).map(|metric| read_metric(context, view.now, index, pods, metric, room)).collect()
+    let metrics = effective_metrics(parts.autoscalers.all[index as usize].spec).len();
+    (0..metrics).map(|metric| read_metric(parts, view.now, index, pods, metric, room)).collect()
 }
 
 /// Reads the metric at `position`.
 fn read_metric(
-    context: &mut Context<'_>,
+    parts: &mut Syncing<'_, '_>,
     now: SimTime,
     index: u32,
     pods: &[PodId],
     position: usize,
     room: &mut Reading,
 ) -> Read {
-    let (spec, owner) = (context.autoscalers.all[index as usize].spec, context.autoscalers.all[index as usize].owner);
+    let (spec, owner) = (parts.autoscalers.all[index as usize].spec, parts.autoscalers.all[index as usize].owner);
     let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
     let source = &effective_metrics(spec)[position].source;
     match source {
-        MetricSource::Resource { name } => read_resource(context, now, index, (target, pods), (*name, None), room),
+        MetricSource::Resource { name } => read_resource(parts, now, index, (target, pods), (*name, None), room),
         MetricSource::ContainerResource { name, container } => {
-            read_resource(context, now, index, (target, pods), (*name, Some(container.as_str())), room)
+            read_resource(parts, now, index, (target, pods), (*name, Some(container.as_str())), room)
         }
         MetricSource::External { .. } if owner.is_some() => {
-            match context.scaled_objects.external_metric(
-                &mut context.sim,
-                &context.prometheus,
-                &mut context.queues,
+            match parts.scaled_objects.external_metric(
+                parts.sim,
+                parts.prometheus,
+                parts.queues,
                 now,
                 owner.unwrap_or_default(),
                 position,
@@ -114,14 +117,14 @@ fn read_metric(
             }
         }
         MetricSource::External { metric, selector } => {
-            match context.prometheus.adapted(&context.sim, now, (*metric, selector.as_ref())) {
+            match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => series(elements.iter().map(|own| own.value).collect()),
                 Some(Err(why)) => Read::Failed(why),
-                None => stated(context, now, spec.namespace, source),
+                None => stated(parts.sim, now, spec.namespace, source),
             }
         }
         MetricSource::Object { metric, selector, object } => {
-            match context.prometheus.adapted(&context.sim, now, (*metric, selector.as_ref())) {
+            match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
                 Some(Ok(elements)) => {
                     let kind = Symbol::new(&object.kind.as_str().to_ascii_lowercase());
                     let own = |element: &&Element| {
@@ -130,12 +133,12 @@ fn read_metric(
                     series(elements.iter().filter(own).map(|own| own.value).collect())
                 }
                 Some(Err(why)) => Read::Failed(why),
-                None => stated(context, now, spec.namespace, source),
+                None => stated(parts.sim, now, spec.namespace, source),
             }
         }
         MetricSource::Pods { metric, selector } => {
-            match context.prometheus.adapted(&context.sim, now, (*metric, selector.as_ref())) {
-                Some(Ok(elements)) => of_pods(context, now, spec.namespace, pods, &elements),
+            match parts.prometheus.adapted(parts.sim, now, (*metric, selector.as_ref())) {
+                Some(Ok(elements)) => of_pods(parts.sim, now, spec.namespace, pods, &elements),
                 Some(Err(why)) => Read::Failed(why),
                 None => Read::Failed(NO_PIPELINE.to_owned()),
             }
@@ -201,87 +204,101 @@ fn stated_of<'s>(sim: &Sim<'s>, subject: &ExternalSubject) -> Option<&'s Externa
 /// A resource of each pod, or of one container of each: from metrics-server, or as the scenario states it for the workload that made
 /// the pod. `target` is the one that is scaled. The samples are put where `room` has them.
 fn read_resource(
-    context: &Context<'_>,
+    parts: &Syncing<'_, '_>,
     now: SimTime,
     index: u32,
     (target, pods): (ObjectName, &[PodId]),
     (name, container): (ResourceName, Option<&str>),
     room: &mut Reading,
 ) -> Read {
-    let stated = |workload| stated_of(context, &ExternalSubject::Resource { workload, resource: name });
+    let stated = |workload| stated_of(parts.sim, &ExternalSubject::Resource { workload, resource: name });
     let of_target = stated(target).map(|stated| stated.at(now));
     if of_target == Some(None) {
         return Read::Failed(FAILS.to_owned());
     }
     let is_memory = name == ResourceName::MEMORY;
-    let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
+    let has_memory = || pods.iter().any(|&pod| parts.metrics.memory_sample(pod, now).is_some());
     if of_target.is_none() && name != ResourceName::CPU && !(is_memory && has_memory()) {
-        let workload = context.workload_named(target).filter(|_| is_memory);
-        let served = workload.is_some_and(|workload| usage_loop::states_memory(context, workload));
+        let workload = parts.sim.workload_named(target).filter(|_| is_memory);
+        let served = workload.is_some_and(|workload| usage_loop::states_memory(parts.loads, parts.usages, workload));
         return Read::Failed(if served { NO_READING } else { NO_PIPELINE }.to_owned());
     }
     let mut samples = std::mem::take(&mut room.samples);
     samples.clear();
-    let times = &context.autoscalers.all[index as usize].times;
+    let times = &parts.autoscalers.all[index as usize].times;
     let sample = |&pod: &PodId| {
-        let state = context.world.pod(pod);
+        let state = parts.sim.world.pod(pod);
         let request = room.request(&state.spec, (name, container));
-        let maker = context.world.workload(state.workload).name;
+        let maker = parts.sim.world.workload(state.workload).name;
         let percent = if maker == target { of_target } else { stated(maker).map(|stated| stated.at(now)) };
         let sample = match percent {
             _ if state.phase != PodPhase::Running => None,
-            Some(percent) => stated_sample(context, now, pod, percent.zip(request)),
-            None => metered_sample(context, now, pod, (is_memory, container)),
+            Some(percent) => stated_sample(parts.sim, parts.metrics, parts.loads, now, pod, percent.zip(request)),
+            None => {
+                metered_sample(parts.sim, parts.metrics, parts.loads, parts.usages, now, pod, (is_memory, container))
+            }
         };
         PodSample { sample: sample.map(|sample| times.stamped(pod, sample)), request }
     };
     samples.extend(pods.iter().map(sample));
-    of_container(context, pods, container, samples, room)
+    of_container(parts.sim, pods, container, samples, room)
 }
 
 /// What metrics-server says of a pod, or of one of its containers.
 fn metered_sample(
-    context: &Context<'_>,
+    sim: &Sim<'_>,
+    metrics: &MetricsServer,
+    loads: &Loads,
+    usages: &Usages,
     now: SimTime,
     pod: PodId,
     (is_memory, container): (bool, Option<&str>),
 ) -> Option<Sample> {
-    let state = context.world.pod(pod);
+    let state = sim.world.pod(pod);
     let sample = match is_memory {
-        true => context.metrics.memory_sample(pod, now),
-        false => context.metrics.sample(pod, (state.workload, state.started), &context.loads.all, now),
+        true => metrics.memory_sample(pod, now),
+        false => metrics.sample(pod, (state.workload, state.started), &loads.all, now),
     };
     let part = |milli: i64| match container {
         None => milli,
-        Some(own) if is_memory => milli.saturating_sub(context.usages.memory_of_others(&context.sim, pod, own)),
-        Some(own) => cpu_of_container(context, now, (pod, milli), own),
+        Some(own) if is_memory => milli.saturating_sub(usages.memory_of_others(sim, pod, own)),
+        Some(own) => cpu_of_container(sim, metrics, usages, now, (pod, milli), own),
     };
     sample.map(|own| Sample { milli: part(own.milli).max(0), ..own })
 }
 
 /// What a container uses of the CPU of its pod: the one that does the work all of it but for what is stated of the others, another what is
 /// stated of itself.
-fn cpu_of_container(context: &Context<'_>, now: SimTime, (pod, of_pod): (PodId, i64), container: &str) -> i64 {
-    let (own, all) = context.usages.stated_cpu(&context.sim, &context.metrics, pod, container);
-    let works = context.world.pod(pod).spec.working_container().is_some_and(|worker| worker.name == container);
+fn cpu_of_container(
+    sim: &Sim<'_>,
+    metrics: &MetricsServer,
+    usages: &Usages,
+    now: SimTime,
+    (pod, of_pod): (PodId, i64),
+    container: &str,
+) -> i64 {
+    let (own, all) = usages.stated_cpu(sim, metrics, pod, container);
+    let works = sim.world.pod(pod).spec.working_container().is_some_and(|worker| worker.name == container);
     if works {
         of_pod.saturating_sub(all - own)
     } else {
-        of_pod.min(own + context.usages.start_up_of(&context.sim, now, pod, container))
+        of_pod.min(own + usages.start_up_of(sim, now, pod, container))
     }
 }
 
 /// So many percent of what a pod requests, from when on metrics-server knows anything of it: what is stated is what metrics-server
 /// answers with at once.
 fn stated_sample(
-    context: &Context<'_>,
+    sim: &Sim<'_>,
+    metrics: &MetricsServer,
+    loads: &Loads,
     now: SimTime,
     pod: PodId,
     percent_of_request: Option<(f64, i64)>,
 ) -> Option<Sample> {
-    let state = context.world.pod(pod);
+    let state = sim.world.pod(pod);
     let (percent, request) = percent_of_request?;
-    let known = context.metrics.sample(pod, (state.workload, state.started), &context.loads.all, now)?;
+    let known = metrics.sample(pod, (state.workload, state.started), &loads.all, now)?;
     // Rounded up, since what the autoscaler makes of it is cut to whole percent.
     Some(Sample { milli: libm::ceil(request as f64 * percent / 100.0 - 1e-6) as i64, ..known })
 }

@@ -14,7 +14,6 @@ use std::collections::hash_map::Entry;
 use rustc_hash::FxHashMap;
 
 use super::{conclude_binding, conclude_condition};
-use crate::actors::context::Context;
 use crate::actors::event::{SchedulerEvent, class};
 use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::actors::setup::Setup;
@@ -135,9 +134,9 @@ impl Calls {
 }
 
 /// Binds a pod, at once or when the call has its turn.
-pub(super) fn bind(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    if let Some(call) = context.scheduler.send(&mut context.sim, now, pod, Call::Bind(node)) {
-        make(context, now, pod, call);
+pub(super) fn bind(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: SimTime, pod: PodId, node: NodeId) {
+    if let Some(call) = scheduler.send(sim, now, pod, Call::Bind(node)) {
+        make(sim, scheduler, now, pod, call);
     }
 }
 
@@ -181,16 +180,16 @@ impl SchedulerLoop {
 }
 
 /// A call that waited has its turn; the pod may be gone.
-pub(in crate::actors) fn call_has_its_turn(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if let Some(call) = context.scheduler.calls.waiting.remove(&pod) {
-        make(context, now, pod, call);
+pub(in crate::actors) fn call_has_its_turn(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: SimTime, pod: PodId) {
+    if let Some(call) = scheduler.calls.waiting.remove(&pod) {
+        make(sim, scheduler, now, pod, call);
     }
 }
 
-fn make(context: &mut Context<'_>, now: SimTime, pod: PodId, call: Call) {
+fn make(sim: &mut Sim<'_>, scheduler: &mut SchedulerLoop, now: SimTime, pod: PodId, call: Call) {
     match call {
-        Call::Bind(node) => conclude_binding(context, now, pod, node),
-        Call::Condition(why) => conclude_condition(context, now, pod, why),
+        Call::Bind(node) => conclude_binding(sim, scheduler, now, pod, node),
+        Call::Condition(why) => conclude_condition(sim, scheduler, now, pod, why),
     }
 }
 

@@ -7,27 +7,33 @@
 //! Deviation: a pod that names a node that is not there waits for it; really the garbage collector deletes it after 40 to 60 seconds, and its
 //! controller makes it again.
 
-use super::super::context::Context;
 use super::super::kubelet;
 use super::super::sim::Sim;
 use super::{Known, bound_elsewhere};
+use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimTime};
 use crate::world::record::WorkloadKind;
 
 /// Whether the pod has gone to the node that it names, or has failed there. One whose node is not there or not Ready waits.
-pub(super) fn goes_by_itself(context: &mut Context<'_>, now: SimTime, pod: PodId, known: Known) -> bool {
-    let Some(node) = named_node(context, pod) else { return false };
-    match context.scheduler.view.admitted_by_kubelet(node, known.shape) {
-        None => bound_elsewhere(context, now, pod, node),
+pub(super) fn goes_by_itself(
+    sim: &mut Sim<'_>,
+    scheduler: &mut SchedulerLoop,
+    now: SimTime,
+    pod: PodId,
+    known: Known,
+) -> bool {
+    let Some(node) = named_node(sim, pod) else { return false };
+    match scheduler.view.admitted_by_kubelet(node, known.shape) {
+        None => bound_elsewhere(sim, scheduler, now, pod, node),
         Some(rejection) => {
-            let owner = context.world.pod(pod).workload;
-            if context.world.workload(owner).kind != WorkloadKind::Pods {
+            let owner = sim.world.pod(pod).workload;
+            if sim.world.workload(owner).kind != WorkloadKind::Pods {
                 return false;
             }
-            let version = context.setup.scheduler.version;
+            let version = sim.setup.scheduler.version;
             let reasons: Vec<String> = rejection.reasons.iter().map(|reason| reason.text(version)).collect();
-            kubelet::rejected(context, now, pod, &reasons.join(", "));
+            kubelet::rejected(sim, now, pod, &reasons.join(", "));
         }
     }
     true

@@ -1,9 +1,9 @@
 //! What people ask of the Vertical Pod Autoscaler in a running simulation: what it would make of a pod if its updater looked now.
 
-use super::{container_states, resizing, updating};
-use crate::actors::context::Context;
+use super::{container_states, resizing};
 use crate::actors::sim::Sim;
 use crate::actors::vertical::Vertical;
+use crate::actors::workload_controllers::Controllers;
 use crate::domain::vertical::{ContainerRecommendation, UpdateMode};
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, ResourceName, Resources, SimTime, Symbol, VerticalPodAutoscaler};
@@ -43,7 +43,9 @@ pub struct ContainerAnswer {
 
 /// The API server, asked and not told.
 struct Asked<'a, 's> {
-    context: &'a mut Context<'s>,
+    sim: &'a Sim<'s>,
+    controllers: &'a Controllers,
+    vertical: &'a Vertical,
     pods: Vec<(ObjectName, PodId)>,
 }
 
@@ -55,37 +57,43 @@ impl Asked<'_, '_> {
 
 impl Answers for Asked<'_, '_> {
     fn evict(&mut self, pod: ObjectName) -> bool {
-        self.id(pod).is_some_and(|id| self.context.budgets.is_allowed(&self.context.sim, id))
+        self.id(pod).is_some_and(|id| self.sim.budgets.is_allowed(&self.sim.world, id))
     }
 
     fn resize(&mut self, resize: Resize) -> bool {
         let id = self.id(resize.pod);
-        id.is_some_and(|id| resizing::is_taken(self.context, id, &resize.containers))
+        id.is_some_and(|id| resizing::is_taken(self.sim, self.controllers, self.vertical, id, &resize.containers))
     }
 }
 
 /// What the VerticalPodAutoscaler that a pod belongs to makes of it; `None` if it belongs to none, or does not exist yet.
-pub fn vertical(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<VerticalAnswer> {
-    let workload = context.world.get_pod(pod)?.workload;
-    let place = context.vertical.of(workload)?;
-    let vpa = context.vertical.autoscalers[place].spec.clone();
-    let groups = context.vertical.groups(&context.sim, workload);
+pub(in crate::actors) fn vertical(
+    sim: &Sim<'_>,
+    controllers: &Controllers,
+    vertical: &Vertical,
+    now: SimTime,
+    pod: PodId,
+) -> Option<VerticalAnswer> {
+    let workload = sim.world.get_pod(pod)?.workload;
+    let place = vertical.of(workload)?;
+    let vpa = vertical.autoscalers[place].spec.clone();
+    let groups = vertical.groups(sim, workload);
     let all = groups.iter().flat_map(|group| &group.pods);
     let seen = all.clone().count();
-    let own = all.clone().find(|own| own.uid == updating::uid_of(context, pod));
+    let own = all.clone().find(|own| own.uid == sim.pod_uid(pod));
     let (resize, name) = (own.and_then(|own| own.resize), own.map(|own| own.name));
-    let limits = context.vertical.limits_of(vpa.name.namespace);
-    let view = UpdaterView { now: context.vertical.calendar(now), vpa: &vpa, limits: &limits, groups: &groups };
-    let mut updater = context.vertical.updater.clone();
-    let pods = context.vertical.named_pods(&context.sim, workload);
-    let ranked = updater.run(&view, &mut Asked { context, pods });
+    let limits = vertical.limits_of(vpa.name.namespace);
+    let view = UpdaterView { now: vertical.calendar(now), vpa: &vpa, limits: &limits, groups: &groups };
+    let mut updater = vertical.updater.clone();
+    let pods = vertical.named_pods(sim, workload);
+    let ranked = updater.run(&view, &mut Asked { sim, controllers, vertical, pods });
     let found = ranked.into_iter().find(|own| Some(own.pod) == name);
     let (verdict, priority) = found.map_or((Verdict::Filtered, Priority::default()), |own| (own.verdict, own.priority));
-    let settings = &context.vertical.updating;
+    let settings = &vertical.updating;
     Some(VerticalAnswer {
         name: vpa.name,
         mode: settings.mode(&vpa.update),
-        containers: context.vertical.containers(&context.sim, pod, &vpa),
+        containers: vertical.containers(sim, pod, &vpa),
         verdict,
         priority,
         resize,

@@ -10,12 +10,29 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::respecified;
-use crate::actors::context::Context;
-use crate::actors::load_loop;
+use crate::actors::cpu_shares::CpuShares;
+use crate::actors::load_loop::Loads;
+use crate::actors::metrics_server::MetricsServer;
+use crate::actors::news::News;
+use crate::actors::sim::Sim;
+use crate::actors::usage_loop::Usages;
+use crate::actors::vertical::Vertical;
+use crate::actors::workload_controllers::Controllers;
 use crate::cluster::PodPhase;
 use crate::domain::{KubernetesBehaviour, KubernetesVersion, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
 use crate::world::record::{EventKind, VerticalMeans};
 use nodecast_vpa::{AdmittedContainer, ResizeCondition};
+
+/// The Vertical Pod Autoscaler, with what a resize of a pod reads and changes.
+pub(in crate::actors) struct Resizing<'a, 's> {
+    pub(in crate::actors) sim: &'a mut Sim<'s>,
+    pub(in crate::actors) vertical: &'a mut Vertical,
+    pub(in crate::actors) controllers: &'a Controllers,
+    pub(in crate::actors) cpu_shares: &'a mut CpuShares,
+    pub(in crate::actors) metrics: &'a mut MetricsServer,
+    pub(in crate::actors) loads: &'a mut Loads,
+    pub(in crate::actors) usages: &'a Usages,
+}
 
 /// Resizes that have not come off.
 #[derive(Debug, Default)]
@@ -67,12 +84,18 @@ fn lowers_memory_limit(before: &PodSpec, after: &PodSpec) -> bool {
 }
 
 /// What a pod is with other requests and limits, if the API server takes them; nothing where they are those that it has.
-fn taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) -> Result<Option<PodSpec>, Refused> {
-    let release: KubernetesVersion = context.control_plane;
-    let state = context.world.pod(pod);
+fn taken(
+    sim: &Sim<'_>,
+    controllers: &Controllers,
+    vertical: &Vertical,
+    pod: PodId,
+    containers: &[AdmittedContainer],
+) -> Result<Option<PodSpec>, Refused> {
+    let release: KubernetesVersion = sim.control_plane;
+    let state = sim.world.pod(pod);
     let Some(wanted) = respecified(&state.spec, containers) else { return Ok(None) };
     let lowers = !release.has(KubernetesBehaviour::MemoryLimitDecrease) && lowers_memory_limit(&state.spec, &wanted);
-    let beyond = || context.quotas.refuses_resize(&context.sim, &context.vertical, pod, &wanted).is_some();
+    let beyond = || controllers.quotas.refuses_resize(sim, vertical, pod, &wanted).is_some();
     let resizes = release.has(KubernetesBehaviour::PodResize);
     if !resizes || lowers || !keeps_quality(&state.spec, &wanted) || beyond() {
         return Err(Refused);
@@ -84,29 +107,35 @@ fn taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) ->
 struct Refused;
 
 /// Whether the API server would take new requests and limits of a running pod.
-pub(super) fn is_taken(context: &Context<'_>, pod: PodId, containers: &[AdmittedContainer]) -> bool {
-    taken(context, pod, containers).is_ok()
+pub(super) fn is_taken(
+    sim: &Sim<'_>,
+    controllers: &Controllers,
+    vertical: &Vertical,
+    pod: PodId,
+    containers: &[AdmittedContainer],
+) -> bool {
+    taken(sim, controllers, vertical, pod, containers).is_ok()
 }
 
 /// Somebody writes new requests and limits into a running pod; whether the API server takes them.
 pub(super) fn ask(
-    context: &mut Context<'_>,
+    parts: &mut Resizing<'_, '_>,
     now: SimTime,
     pod: PodId,
     containers: &[AdmittedContainer],
     (reason, means): (&str, &mut VerticalMeans),
 ) -> bool {
-    let wanted = match taken(context, pod, containers) {
+    let wanted = match taken(parts.sim, parts.controllers, parts.vertical, pod, containers) {
         Ok(Some(wanted)) => wanted,
         Ok(None) => return true,
         Err(Refused) => return false,
     };
     let wanted = Arc::new(wanted);
-    let condition = condition(context, now, pod, &wanted);
+    let condition = condition(parts, now, pod, &wanted);
     match condition {
         None => {
             means.resized += 1;
-            carry_out(context, now, pod, wanted, reason);
+            carry_out(parts, now, pod, wanted, reason);
         }
         Some(condition) => {
             let kind = match condition {
@@ -120,20 +149,20 @@ pub(super) fn ask(
                 }
                 _ => EventKind::ResizeError,
             };
-            context.world.note_pod(pod, now, kind, reason);
+            parts.sim.world.note_pod(pod, now, kind, reason);
             let waiting = Waiting { wanted, condition, reason: reason.to_owned() };
-            context.vertical.resizes.waiting.insert(pod, waiting);
+            parts.vertical.resizes.waiting.insert(pod, waiting);
         }
     }
     true
 }
 
 /// Why the kubelet does not resize a pod now.
-fn condition(context: &mut Context<'_>, now: SimTime, pod: PodId, wanted: &PodSpec) -> Option<ResizeCondition> {
-    let state = context.world.pod(pod);
+fn condition(parts: &mut Resizing<'_, '_>, now: SimTime, pod: PodId, wanted: &PodSpec) -> Option<ResizeCondition> {
+    let state = parts.sim.world.pod(pod);
     let node: NodeId = state.node?;
     let requests = wanted.requests();
-    let machine = context.world.node(node);
+    let machine = parts.sim.world.node(node);
     if !requests.fits(&machine.allocatable) {
         return Some(ResizeCondition::Infeasible);
     }
@@ -143,53 +172,52 @@ fn condition(context: &mut Context<'_>, now: SimTime, pod: PodId, wanted: &PodSp
     if !requests.fits(&left) {
         return Some(ResizeCondition::Deferred);
     }
-    let for_requests = context.metrics.memory_for_requests(&context.sim, &mut context.loads, now, pod);
-    let used = context.usages.memory_of_containers(&context.sim, pod, for_requests)?;
+    let for_requests = parts.metrics.memory_for_requests(parts.sim, parts.loads, now, pod);
+    let used = parts.usages.memory_of_containers(parts.sim, pod, for_requests)?;
     let limits = wanted.containers.iter().map(|own| own.limits.find(ResourceName::MEMORY));
     let too_low = used.iter().zip(limits).any(|(used, limit)| limit.is_some_and(|limit| *used > limit));
     too_low.then_some(ResizeCondition::Error)
 }
 
 /// The kubelet looks again at what waits for room; what has gone waits no more.
-pub(super) fn try_again(context: &mut Context<'_>, now: SimTime) {
-    let all: Vec<PodId> = context.vertical.resizes.waiting.keys().copied().collect();
+pub(super) fn try_again(parts: &mut Resizing<'_, '_>, now: SimTime) {
+    let all: Vec<PodId> = parts.vertical.resizes.waiting.keys().copied().collect();
     for pod in all {
-        let state = context.world.pod(pod);
+        let state = parts.sim.world.pod(pod);
         if state.phase == PodPhase::Gone || !state.is_active() {
-            context.vertical.resizes.waiting.remove(&pod);
-            context.vertical.terminations.remove(&pod);
+            parts.vertical.resizes.waiting.remove(&pod);
+            parts.vertical.terminations.remove(&pod);
             continue;
         }
-        let Some(waiting) = context.vertical.resizes.waiting.remove(&pod) else { continue };
-        let condition = condition(context, now, pod, &waiting.wanted);
+        let Some(waiting) = parts.vertical.resizes.waiting.remove(&pod) else { continue };
+        let condition = condition(parts, now, pod, &waiting.wanted);
         match condition {
             Some(condition) => {
-                context.vertical.resizes.waiting.insert(pod, Waiting { condition, ..waiting });
+                parts.vertical.resizes.waiting.insert(pod, Waiting { condition, ..waiting });
             }
             None => {
-                let place = context.vertical.of(context.world.pod(pod).workload);
-                if let Some(facts) = place.and_then(|place| context.vertical.autoscalers[place].facts) {
-                    context.world.vertical_means(facts).resized += 1;
+                let place = parts.vertical.of(parts.sim.world.pod(pod).workload);
+                if let Some(facts) = place.and_then(|place| parts.vertical.autoscalers[place].facts) {
+                    parts.sim.world.vertical_means(facts).resized += 1;
                 }
-                carry_out(context, now, pod, waiting.wanted, &waiting.reason);
+                carry_out(parts, now, pod, waiting.wanted, &waiting.reason);
             }
         }
     }
 }
 
 /// The pod has its new size: everybody who counts what it requests or what limits it counts anew.
-fn carry_out(context: &mut Context<'_>, now: SimTime, pod: PodId, spec: Arc<PodSpec>, reason: &str) {
-    let state = context.world.pod(pod);
-    let (workload, ready) = (state.workload, state.is_ready());
-    context.vertical.resizes.waiting.remove(&pod);
-    context.metrics.pod_resizes(&context.sim, &mut context.loads, pod);
+fn carry_out(parts: &mut Resizing<'_, '_>, now: SimTime, pod: PodId, spec: Arc<PodSpec>, reason: &str) {
+    let state = parts.sim.world.pod(pod);
+    let ready = state.is_ready();
+    parts.vertical.resizes.waiting.remove(&pod);
+    parts.metrics.pod_resizes(parts.sim, parts.loads, pod);
     if ready {
-        context.cpu_shares.pod_unready(&context.sim, &mut context.loads, pod);
+        parts.cpu_shares.pod_unready(parts.sim, parts.loads, pod);
     }
-    context.world.resize_pod(pod, spec, now, reason);
+    parts.sim.world.resize_pod(pod, spec, now, reason);
     if ready {
-        context.cpu_shares.pod_ready(&context.sim, &mut context.loads, pod);
+        parts.cpu_shares.pod_ready(parts.sim, parts.loads, pod);
     }
-    context.scheduler.pod_resized(&mut context.sim, &mut context.volumes, now, pod);
-    load_loop::replicas_changed(context, now, workload);
+    parts.sim.tell(News::PodResized(pod));
 }

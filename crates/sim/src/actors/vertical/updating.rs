@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::resizing::Resizing;
 use super::{Vertical, acts, container_states, resizing};
-use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::actors::eviction;
 use crate::actors::sim::Sim;
-use crate::actors::workload_controllers::pod_uid;
+
 use crate::cluster::{PodPhase, SpecId, WorkloadKind};
 use crate::domain::vertical::ContainerRecommendation;
 use crate::domain::workload::ObjectName;
@@ -18,18 +18,16 @@ use nodecast_vpa::{
 };
 
 /// One pass over the pods of every VerticalPodAutoscaler.
-pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
-    context.sim.queue.schedule_in(context.vertical.updating.interval, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
-    resizing::try_again(context, now);
-    for place in 0..context.vertical.autoscalers.len() {
-        let own = &context.vertical.autoscalers[place];
-        let mode = context.vertical.updating.mode(&own.spec.update);
+pub(in crate::actors) fn update(parts: &mut Resizing<'_, '_>, now: SimTime) {
+    parts.sim.queue.schedule_in(parts.vertical.updating.interval, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
+    resizing::try_again(parts, now);
+    for place in 0..parts.vertical.autoscalers.len() {
+        let own = &parts.vertical.autoscalers[place];
+        let mode = parts.vertical.updating.mode(&own.spec.update);
         let Some(target) = own.target.filter(|_| !own.retired && acts(mode)) else { continue };
         // Of several for one workload only one counts.
-        if context.vertical.of(target) == Some(place)
-            && context.vertical.wants_a_look(&context.sim, now, (place, target))
-        {
-            pass(context, now, (place, target));
+        if parts.vertical.of(target) == Some(place) && parts.vertical.wants_a_look(parts.sim, now, (place, target)) {
+            pass(parts, now, (place, target));
         }
     }
 }
@@ -90,7 +88,7 @@ impl Vertical {
         let (state, vertical) = (sim.world.pod(pod), self);
         PodToUpdate {
             name: self.name_of(sim, pod),
-            uid: pod_uid(sim, pod),
+            uid: sim.pod_uid(pod),
             started: state.started.map(|started| vertical.calendar(started)),
             // Containers that start anew after a kill leave the pod Running.
             pending: state.phase != PodPhase::Running && state.restarts == 0,
@@ -158,14 +156,9 @@ fn has_quick_kill(vertical: &Vertical, place: usize, pod: PodId) -> bool {
     ended.is_some_and(|all| all.iter().any(|last| last.out_of_memory && last.ran_for < soon))
 }
 
-/// What tells a pod from others of its name.
-pub(super) fn uid_of(sim: &Sim<'_>, pod: PodId) -> u64 {
-    pod_uid(sim, pod)
-}
-
 /// The API server, as the updater asks it.
-struct Api<'a, 's> {
-    context: &'a mut Context<'s>,
+struct Api<'a, 'b, 's> {
+    parts: &'a mut Resizing<'b, 's>,
     now: SimTime,
     pods: &'a BTreeMap<ObjectName, PodId>,
     /// What each pod is to get, for the log.
@@ -173,17 +166,17 @@ struct Api<'a, 's> {
     means: VerticalMeans,
 }
 
-impl Api<'_, '_> {
+impl Api<'_, '_, '_> {
     fn reason(&self, pod: ObjectName) -> String {
         self.reasons.get(&pod).cloned().unwrap_or_default()
     }
 }
 
-impl Answers for Api<'_, '_> {
+impl Answers for Api<'_, '_, '_> {
     fn evict(&mut self, pod: ObjectName) -> bool {
         let Some(&id) = self.pods.get(&pod) else { return false };
         let reason = self.reason(pod);
-        let evicted = eviction::evict(self.context, self.now, id, &reason);
+        let evicted = eviction::evict(self.parts.sim, self.now, id, &reason);
         if evicted {
             self.means.evicted += 1;
         } else {
@@ -195,28 +188,28 @@ impl Answers for Api<'_, '_> {
     fn resize(&mut self, resize: Resize) -> bool {
         let Some(&id) = self.pods.get(&resize.pod) else { return false };
         let reason = self.reason(resize.pod);
-        resizing::ask(self.context, self.now, id, &resize.containers, (&reason, &mut self.means))
+        resizing::ask(self.parts, self.now, id, &resize.containers, (&reason, &mut self.means))
     }
 }
 
 /// A look at every pod of one VerticalPodAutoscaler.
-fn pass(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
-    let groups = context.vertical.groups(&context.sim, target);
-    let own = &context.vertical.autoscalers[place];
+fn pass(parts: &mut Resizing<'_, '_>, now: SimTime, (place, target): (usize, WorkloadId)) {
+    let groups = parts.vertical.groups(parts.sim, target);
+    let own = &parts.vertical.autoscalers[place];
     let (vpa, facts) = (own.spec.clone(), own.facts);
     let pods: BTreeMap<ObjectName, PodId> = own.pods.iter().map(|(&pod, known)| (known.name, pod)).collect();
-    let at = context.vertical.calendar(now);
-    let limits = context.vertical.limits_of(vpa.name.namespace);
+    let at = parts.vertical.calendar(now);
+    let limits = parts.vertical.limits_of(vpa.name.namespace);
     let reasons = reasons(&groups, &vpa, &limits);
     let view = UpdaterView { now: at, vpa: &vpa, limits: &limits, groups: &groups };
-    let empty = Updater::new(context.vertical.updating.clone());
-    let mut updater = std::mem::replace(&mut context.vertical.updater, empty);
-    let mut api = Api { context, now, pods: &pods, reasons: &reasons, means: VerticalMeans::default() };
+    let empty = Updater::new(parts.vertical.updating.clone());
+    let mut updater = std::mem::replace(&mut parts.vertical.updater, empty);
+    let mut api = Api { parts, now, pods: &pods, reasons: &reasons, means: VerticalMeans::default() };
     updater.run(&view, &mut api);
     let means = api.means;
-    context.vertical.updater = updater;
+    parts.vertical.updater = updater;
     if let Some(facts) = facts {
-        let own = context.world.vertical_means(facts);
+        let own = parts.sim.world.vertical_means(facts);
         own.evicted += means.evicted;
         own.refused += means.refused;
         own.resized += means.resized;

@@ -6,7 +6,6 @@
 //!
 //! Deviation: a volume has its new size at once; EC2 takes from minutes to hours, and modifies a volume once in six hours.
 
-use crate::actors::context::Context;
 use crate::actors::news::News;
 use crate::actors::sim::Sim;
 use crate::actors::volumes::Volumes;
@@ -68,26 +67,31 @@ impl Volumes {
 }
 
 /// A claim comes to be, or asks for more; pods that wait for it are tried again.
-pub(in crate::actors) fn apply_claim(context: &mut Context<'_>, now: SimTime, claim: &PersistentVolumeClaim) {
-    let known = context.volumes.storage.claim(claim.namespace, claim.name.as_str()).copied();
+pub(in crate::actors) fn apply_claim(
+    sim: &mut Sim<'_>,
+    volumes: &mut Volumes,
+    now: SimTime,
+    claim: &PersistentVolumeClaim,
+) {
+    let known = volumes.storage.claim(claim.namespace, claim.name.as_str()).copied();
     let named = format!("PersistentVolumeClaim {}/{}", claim.namespace, claim.name);
     let Some(known) = known else {
-        context.world.note(now, EventKind::ManifestApplied, None, named);
-        context.volumes.storage.put_claim(*claim);
-        context.volumes.bind_at_once(&context.sim, claim);
-        return context.tell(now, News::ClaimMade(claim.namespace, claim.name));
+        sim.world.note(now, EventKind::ManifestApplied, None, named);
+        volumes.storage.put_claim(*claim);
+        volumes.bind_at_once(sim, claim);
+        return sim.tell(News::ClaimMade(claim.namespace, claim.name));
     };
-    if context.volumes.leaving.contains(&(claim.namespace, claim.name)) {
+    if volumes.leaving.contains(&(claim.namespace, claim.name)) {
         let text = format!(
             "the {named} is being deleted and a pod uses it still: it goes with that pod, applied again or not"
         );
-        return context.world.note_unmet(now, text);
+        return sim.world.note_unmet(now, text);
     }
-    if let Some(why) = context.volumes.refusal(&known, claim) {
-        return context.world.note_unmet(now, format!("{why} of the {named}: nothing of it was changed"));
+    if let Some(why) = volumes.refusal(&known, claim) {
+        return sim.world.note_unmet(now, format!("{why} of the {named}: nothing of it was changed"));
     }
     if claim.bytes > known.bytes {
-        context.world.note(now, EventKind::ManifestApplied, None, named);
-        context.volumes.grow(now, PersistentVolumeClaim { bytes: claim.bytes, ..known });
+        sim.world.note(now, EventKind::ManifestApplied, None, named);
+        volumes.grow(now, PersistentVolumeClaim { bytes: claim.bytes, ..known });
     }
 }

@@ -11,7 +11,6 @@
 use std::collections::BTreeSet;
 
 use super::Volumes;
-use crate::actors::context::Context;
 use crate::actors::event::{NodeEvent, class};
 use crate::actors::news::News;
 use crate::actors::sim::Sim;
@@ -81,10 +80,10 @@ pub(in crate::actors) fn runs_ebs_driver(sim: &Sim<'_>, node: NodeId) -> bool {
 }
 
 /// The driver of a node has reported: kube-scheduler counts its volumes from now on.
-pub(in crate::actors) fn driver_registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if let Some(&limit) = context.volumes.unreported.get(&node) {
-        context.volumes.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
-        context.tell(now, News::AttachLimitReported(node));
+pub(in crate::actors) fn driver_registered(sim: &mut Sim<'_>, volumes: &mut Volumes, node: NodeId) {
+    if let Some(&limit) = volumes.unreported.get(&node) {
+        volumes.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
+        sim.tell(News::AttachLimitReported(node));
     }
 }
 

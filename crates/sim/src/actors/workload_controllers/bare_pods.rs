@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::super::context::Context;
 use super::super::news::News;
 use super::super::sim::Sim;
 use super::owned_template;
@@ -16,32 +15,32 @@ use crate::world::record::{EventKind, WorkloadKind};
 const OWNER: &str = "(pods)";
 
 /// A pod is applied; one of this name that is still there stays as it is.
-pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, name: ObjectName, spec: &PodSpec) {
+pub(in crate::actors) fn apply(sim: &mut Sim<'_>, now: SimTime, name: ObjectName, spec: &PodSpec) {
     let template = owned_template(spec, OwnerKind::None);
-    let (workload, new) = owner(context, name.namespace, &template);
-    let there = |&pod: &PodId| context.world.pod_name(pod) == name.name.as_str();
-    if context.world.workload(workload).pods.iter().any(there) {
+    let (workload, new) = owner(sim, name.namespace, &template);
+    let there = |&pod: &PodId| sim.world.pod_name(pod) == name.name.as_str();
+    if sim.world.workload(workload).pods.iter().any(there) {
         return;
     }
-    let revision = context.world.revision_of(workload, template);
+    let revision = sim.world.revision_of(workload, template);
     if new {
-        context.world.note(now, EventKind::ManifestApplied, Some(workload), "Pod");
+        sim.world.note(now, EventKind::ManifestApplied, Some(workload), "Pod");
     }
-    create(context, now, workload, revision, name.name.to_string());
+    create(sim, now, workload, revision, name.name.to_string());
 }
 
 /// Makes a pod of one of the templates of `workload`.
 pub(in crate::actors) fn create(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
     now: SimTime,
     workload: WorkloadId,
     revision: u32,
     name: String,
 ) -> PodId {
-    let replicas = context.world.workload(workload).replicas;
-    context.world.count_bare_pods(workload, replicas + 1);
-    let pod = context.world.create_pod_of(workload, revision, None, name, now);
-    context.tell(now, News::PodCreated(pod));
+    let replicas = sim.world.workload(workload).replicas;
+    sim.world.count_bare_pods(workload, replicas + 1);
+    let pod = sim.world.create_pod_of(workload, revision, None, name, now);
+    sim.tell(News::PodCreated(pod));
     pod
 }
 
@@ -80,7 +79,7 @@ fn owner(sim: &mut Sim<'_>, namespace: Symbol, template: &PodSpec) -> (WorkloadI
 }
 
 /// A pod of the namespace's is gone.
-pub(super) fn reconcile(sim: &mut Sim<'_>, workload: WorkloadId) {
+pub(in crate::actors) fn reconcile(sim: &mut Sim<'_>, workload: WorkloadId) {
     let left = sim.world.workload(workload).pods.len() as u32;
     sim.world.count_bare_pods(workload, left);
 }

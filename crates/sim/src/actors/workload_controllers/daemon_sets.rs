@@ -4,12 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::kubelet;
 use super::super::news::News;
 use super::super::sim::Sim;
 use super::{REACTION, begin_workload, is_available, refuse_edit, wake, wake_after};
+use crate::actors::vertical::Vertical;
 use crate::actors::workload_controllers::Controllers;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::daemon_tolerations::daemon_tolerations;
@@ -32,12 +32,18 @@ pub(super) struct Daemons {
 /// A DaemonSet is applied: every node that it wants gets a pod; a known one takes over the new template. The selector cannot change.
 ///
 /// Source: Kubernetes 1.36 `pkg/registry/apps/daemonset/strategy.go`, `ValidateUpdate`.
-pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, daemon_set: &DaemonSet) {
-    let known = context.workload_named(daemon_set.name).filter(|id| context.controllers.daemon_sets.contains_key(id));
-    let before = known.and_then(|id| context.controllers.daemon_sets.get(&id));
+pub(in crate::actors) fn apply(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    daemon_set: &DaemonSet,
+) {
+    let known = sim.workload_named(daemon_set.name).filter(|id| controllers.daemon_sets.contains_key(id));
+    let before = known.and_then(|id| controllers.daemon_sets.get(&id));
     if let Some(workload) = known.filter(|_| before.is_some_and(|own| own.applied.selector != daemon_set.selector)) {
-        context.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
-        return refuse_edit(context, now, workload, "selector");
+        sim.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
+        return refuse_edit(sim, now, workload, "selector");
     }
     let daemons = Daemons {
         applied: daemon_set.clone(),
@@ -45,20 +51,21 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, daemon_s
         refused: before.map(|before| before.refused.clone()).unwrap_or_default(),
     };
     if let Some(workload) = known {
-        context.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
-        let before = context.controllers.daemon_sets.insert(workload, daemons);
+        sim.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
+        let before = controllers.daemon_sets.insert(workload, daemons);
         if before.is_none_or(|before| before.applied.template != daemon_set.template) {
-            context.controllers.update(&mut context.sim, now, workload, &daemon_set.template);
+            controllers.update(sim, now, workload, &daemon_set.template);
         }
         return;
     }
     let template = daemon_template(&daemon_set.template);
     let owner = (OwnerKind::DaemonSet, 0);
     let kind = WorkloadKind::DaemonSet;
-    let (workload, _) = begin_workload(context, now, daemon_set.name, kind, &daemon_set.selector, &template, owner);
-    context.controllers.daemon_sets.insert(workload, daemons);
-    for node in context.world.live_nodes().to_vec() {
-        place_now_or_untainted(context, now, workload, node);
+    let (workload, _) =
+        begin_workload(sim, controllers, now, daemon_set.name, kind, (&daemon_set.selector, &template), owner);
+    controllers.daemon_sets.insert(workload, daemons);
+    for node in sim.world.live_nodes().to_vec() {
+        place_now_or_untainted(sim, controllers, vertical, now, workload, node);
     }
 }
 
@@ -102,33 +109,52 @@ impl Controllers {
 }
 
 /// A node has registered: the daemons that it wants are made.
-pub(in crate::actors) fn node_registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
+pub(in crate::actors) fn node_registered(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    node: NodeId,
+) {
+    let daemon_sets: Vec<WorkloadId> = controllers.daemon_sets.keys().copied().collect();
     for workload in daemon_sets {
-        place_now_or_untainted(context, now, workload, node);
+        place_now_or_untainted(sim, controllers, vertical, now, workload, node);
     }
 }
 
 /// Makes the daemon of a node if it wants one. One that is there and does not is looked at again when its taints come off.
-fn place_now_or_untainted(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
-    if wants(context, workload, node) {
-        place(context, now, workload, node);
-    } else if stays(context, node)
-        && let Some(own) = context.controllers.daemon_sets.get_mut(&workload)
+fn place_now_or_untainted(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+    node: NodeId,
+) {
+    if wants(sim, workload, node) {
+        place(sim, controllers, vertical, now, workload, node);
+    } else if stays(sim, node)
+        && let Some(own) = controllers.daemon_sets.get_mut(&workload)
     {
         own.refused.insert(node);
     }
 }
 
 /// Taints of a node have come off: daemons that did not tolerate them are made.
-pub(in crate::actors) fn node_untainted(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let refused = context.controllers.daemon_sets.iter().filter(|(_, own)| own.refused.contains(&node));
+pub(in crate::actors) fn node_untainted(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    node: NodeId,
+) {
+    let refused = controllers.daemon_sets.iter().filter(|(_, own)| own.refused.contains(&node));
     let refused: Vec<WorkloadId> = refused.map(|(workload, _)| *workload).collect();
-    for workload in refused.into_iter().filter(|&workload| wants(context, workload, node)).collect::<Vec<_>>() {
-        if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
+    for workload in refused.into_iter().filter(|&workload| wants(sim, workload, node)).collect::<Vec<_>>() {
+        if let Some(own) = controllers.daemon_sets.get_mut(&workload) {
             own.refused.remove(&node);
         }
-        place(context, now, workload, node);
+        place(sim, controllers, vertical, now, workload, node);
     }
 }
 
@@ -136,22 +162,34 @@ pub(in crate::actors) fn node_untainted(context: &mut Context<'_>, now: SimTime,
 /// any longer.
 ///
 /// Source: `daemon_controller.go`, `updateNode`, `podsShouldBeOnNode`.
-pub(in crate::actors) fn node_relabelled(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
+pub(in crate::actors) fn node_relabelled(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    node: NodeId,
+) {
+    let daemon_sets: Vec<WorkloadId> = controllers.daemon_sets.keys().copied().collect();
     for workload in daemon_sets {
-        let pods = &context.world.workload(workload).pods;
-        let there: Vec<PodId> =
-            pods.iter().copied().filter(|&pod| context.world.pod(pod).pinned == Some(node)).collect();
-        manage(context, now, workload, (node, &there));
+        let pods = &sim.world.workload(workload).pods;
+        let there: Vec<PodId> = pods.iter().copied().filter(|&pod| sim.world.pod(pod).pinned == Some(node)).collect();
+        manage(sim, controllers, vertical, now, workload, (node, &there));
     }
 }
 
 /// A node, which has these pods of a DaemonSet, gets one if it lacks one that it wants; they go where none is to stay.
 ///
 /// Source: `daemon_controller.go`, `podsShouldBeOnNode`.
-fn manage(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, (node, there): (NodeId, &[PodId])) {
-    let (wanted, stays) = (wants(context, workload, node), stays(context, node));
-    if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
+fn manage(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+    (node, there): (NodeId, &[PodId]),
+) {
+    let (wanted, stays) = (wants(sim, workload, node), stays(sim, node));
+    if let Some(own) = controllers.daemon_sets.get_mut(&workload) {
         // One that has not registered yet is looked at when it does.
         if wanted {
             own.refused.remove(&node);
@@ -160,10 +198,10 @@ fn manage(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, (node, 
         }
     }
     if wanted && there.is_empty() {
-        place(context, now, workload, node);
-    } else if !wanted && !keeps(context, workload, node) {
-        for &pod in there.iter().filter(|&&pod| context.world.pod(pod).is_active()).collect::<Vec<_>>() {
-            kubelet::delete(context, now, pod, false, "its node is not one of its DaemonSet's any longer");
+        place(sim, controllers, vertical, now, workload, node);
+    } else if !wanted && !keeps(sim, workload, node) {
+        for &pod in there.iter().filter(|&&pod| sim.world.pod(pod).is_active()).collect::<Vec<_>>() {
+            kubelet::delete(sim, now, pod, false, "its node is not one of its DaemonSet's any longer");
         }
     }
 }
@@ -180,12 +218,18 @@ fn keeps(sim: &Sim<'_>, workload: WorkloadId, node: NodeId) -> bool {
 }
 
 /// A node is there with its pods: the daemons that it wants and has not are made.
-pub(in crate::actors) fn node_found(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let pods = &context.world.node(node).pods;
-    let there: BTreeSet<WorkloadId> = pods.iter().map(|&pod| context.world.pod(pod).workload).collect();
-    let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
+pub(in crate::actors) fn node_found(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    node: NodeId,
+) {
+    let pods = &sim.world.node(node).pods;
+    let there: BTreeSet<WorkloadId> = pods.iter().map(|&pod| sim.world.pod(pod).workload).collect();
+    let daemon_sets: Vec<WorkloadId> = controllers.daemon_sets.keys().copied().collect();
     for workload in daemon_sets.into_iter().filter(|workload| !there.contains(workload)) {
-        place_now_or_untainted(context, now, workload, node);
+        place_now_or_untainted(sim, controllers, vertical, now, workload, node);
     }
 }
 
@@ -197,18 +241,23 @@ pub(in crate::actors) fn pod_gone(sim: &mut Sim<'_>, pod: PodId) {
 }
 
 /// The node of a daemon that is gone gets another, if it stays, wants one and has none.
-pub(in crate::actors) fn come_back(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
+pub(in crate::actors) fn come_back(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    pod: PodId,
+) {
+    let state = sim.world.pod(pod);
     let Some(node) = state.pinned else { return };
     let workload = state.workload;
-    let there = |&own: &PodId| context.world.pod(own).pinned == Some(node);
-    if stays(context, node) && !context.world.workload(workload).pods.iter().any(there) {
-        place(context, now, workload, node);
+    let there = |&own: &PodId| sim.world.pod(own).pinned == Some(node);
+    if stays(sim, node) && !sim.world.workload(workload).pods.iter().any(there) {
+        place(sim, controllers, vertical, now, workload, node);
     }
     // Where no other pod comes, nothing else tells the update that it may be at its end.
-    if context.controllers.daemon_sets.get(&workload).is_some_and(|own| own.rolling) && !wants(context, workload, node)
-    {
-        wake(context, workload);
+    if controllers.daemon_sets.get(&workload).is_some_and(|own| own.rolling) && !wants(sim, workload, node) {
+        wake(sim, workload);
     }
 }
 
@@ -222,36 +271,42 @@ fn stays(sim: &Sim<'_>, node: NodeId) -> bool {
 /// middle of an update, daemons that have gone come back with the new template, and further old ones go.
 ///
 /// Source: `daemon_controller.go`, `updateDaemonSet`, which manages all nodes first; `update.go`, `rollingUpdate`.
-pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    if !context.controllers.daemon_sets.contains_key(&workload) {
+pub(in crate::actors) fn reconcile(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+) {
+    if !controllers.daemon_sets.contains_key(&workload) {
         return;
     }
-    let of_nodes = pods_of_nodes(context, workload);
-    for node in context.world.live_nodes().to_vec() {
-        manage(context, now, workload, (node, of_nodes.get(&node).map_or(&[], Vec::as_slice)));
+    let of_nodes = pods_of_nodes(sim, workload);
+    for node in sim.world.live_nodes().to_vec() {
+        manage(sim, controllers, vertical, now, workload, (node, of_nodes.get(&node).map_or(&[], Vec::as_slice)));
     }
-    let Some(own) = context.controllers.daemon_sets.get(&workload).filter(|own| own.rolling) else { return };
+    let Some(own) = controllers.daemon_sets.get(&workload).filter(|own| own.rolling) else { return };
     let (min_ready, most) = (own.applied.min_ready, own.applied.max_unavailable.unwrap_or(IntOrPercent::Count(1)));
     let surge = own.applied.max_surge;
     let surge = surge.of_rounded_up(of_nodes.len() as i64);
     if surge > 0 {
-        surge_step(context, now, (workload, min_ready), &of_nodes, surge);
-        context.controllers.finish_daemon_update(&mut context.sim, now, workload, min_ready);
+        surge_step(sim, controllers, vertical, now, (workload, min_ready), &of_nodes, surge);
+        controllers.finish_daemon_update(sim, now, workload, min_ready);
         return;
     }
-    let state = context.world.workload(workload);
+    let state = sim.world.workload(workload);
     let (current, pods) = (state.revision, state.pods.clone());
     let most = most.of_rounded_up(pods.len() as i64).max(1);
-    let old = |pod: &PodId| context.world.pod(*pod).revision != current && context.world.pod(*pod).is_active();
-    let there = |pod: &PodId| is_available(context, now, *pod, min_ready);
+    let old = |pod: &PodId| sim.world.pod(*pod).revision != current && sim.world.pod(*pod).is_active();
+    let there = |pod: &PodId| is_available(sim, now, *pod, min_ready);
     let (available, unavailable): (Vec<PodId>, Vec<PodId>) = pods.iter().copied().partition(there);
     let mut go: Vec<PodId> = unavailable.iter().copied().filter(old).collect();
     let room = (most - unavailable.len() as i64).max(0);
     go.extend(available.iter().copied().filter(old).take(usize::try_from(room).unwrap_or(0)));
     for pod in go {
-        kubelet::delete(context, now, pod, false, "its template has changed");
+        kubelet::delete(sim, now, pod, false, "its template has changed");
     }
-    context.controllers.finish_daemon_update(&mut context.sim, now, workload, min_ready);
+    controllers.finish_daemon_update(sim, now, workload, min_ready);
 }
 
 /// Pods of the DaemonSet by their node.
@@ -270,76 +325,99 @@ fn pods_of_nodes(sim: &Sim<'_>, workload: WorkloadId) -> BTreeMap<NodeId, Vec<Po
 ///
 /// Source: `update.go`, `rollingUpdate`; `daemon_controller.go`, `podsShouldBeOnNode`.
 fn surge_step(
-    context: &mut Context<'_>,
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
     now: SimTime,
     (workload, min_ready): (WorkloadId, SimDuration),
     of_nodes: &BTreeMap<NodeId, Vec<PodId>>,
     surge: i64,
 ) {
-    let current = context.world.workload(workload).revision;
+    let current = sim.world.workload(workload).revision;
     let (mut surging, mut places, mut candidates, mut go) = (0, Vec::new(), Vec::new(), Vec::new());
     for (&node, pods) in of_nodes {
         let find = |updated: bool| {
             let is = |pod: &PodId| {
-                let state = context.world.pod(*pod);
+                let state = sim.world.pod(*pod);
                 state.is_active() && (state.revision == current) == updated
             };
             pods.iter().copied().find(is)
         };
-        let available = |pod: PodId| is_available(context, now, pod, min_ready);
+        let available = |pod: PodId| is_available(sim, now, pod, min_ready);
         match (find(false), find(true)) {
             (Some(old), None) if available(old) => candidates.push(node),
             (Some(_), None) => places.push(node),
             (Some(old), Some(new)) if available(new) => go.push(old),
             (Some(old), Some(_)) => {
                 surging += 1;
-                go.extend(Some(old).filter(|&old| !context.world.pod(old).is_ready()));
+                go.extend(Some(old).filter(|&old| !sim.world.pod(old).is_ready()));
             }
             (None, _) => {}
         }
     }
     places.extend(candidates.into_iter().take(usize::try_from(surge - surging).unwrap_or(0)));
     for node in places {
-        place(context, now, workload, node);
+        place(sim, controllers, vertical, now, workload, node);
     }
     for pod in go {
-        kubelet::delete(context, now, pod, false, "its template has changed");
+        kubelet::delete(sim, now, pod, false, "its template has changed");
     }
 }
 
 /// Makes the daemon of a node, if it wants one, when the controller may.
-fn place(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
-    if !wants(context, workload, node) {
+fn place(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+    node: NodeId,
+) {
+    if !wants(sim, workload, node) {
         return;
     }
-    let at = context.controllers.reserve_for_daemon(now);
+    let at = controllers.reserve_for_daemon(now);
     if at > now {
-        context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::DaemonDue(workload, node));
+        sim.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::DaemonDue(workload, node));
     } else {
-        make(context, now, workload, node);
+        make(sim, controllers, vertical, now, workload, node);
     }
 }
 
 /// The controller may make the daemon of a node that wanted one.
-pub(in crate::actors) fn due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
-    let current = context.world.workload(workload).revision;
+pub(in crate::actors) fn due(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+    node: NodeId,
+) {
+    let current = sim.world.workload(workload).revision;
     let there = |&pod: &PodId| {
-        let state = context.world.pod(pod);
+        let state = sim.world.pod(pod);
         state.pinned == Some(node) && state.is_active() && state.revision == current
     };
-    let there = context.world.workload(workload).pods.iter().any(there);
-    if !there && wants(context, workload, node) {
-        make(context, now, workload, node);
+    let there = sim.world.workload(workload).pods.iter().any(there);
+    if !there && wants(sim, workload, node) {
+        make(sim, controllers, vertical, now, workload, node);
     }
 }
 
-fn make(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
-    let revision = context.world.workload(workload).revision;
-    if !context.quotas.admits(&mut context.sim, &mut context.vertical, now, workload, revision) {
+fn make(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+    node: NodeId,
+) {
+    let revision = sim.world.workload(workload).revision;
+    if !controllers.quotas.admits(sim, vertical, now, workload, revision) {
         return;
     }
-    let pod = context.world.create_pod(workload, Some(node), now);
-    context.tell(now, News::PodCreated(pod));
+    let pod = sim.world.create_pod(workload, Some(node), now);
+    sim.tell(News::PodCreated(pod));
 }
 
 /// Whether a node is to have a pod of the DaemonSet.

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::super::context::Context;
+use super::super::kubelet;
 use super::super::sim::Sim;
-use super::super::{kubelet, load_loop};
 use super::{begin_workload, create_pods, is_available, pod_labels, refuse_edit, surplus, wake};
+use crate::actors::news::News;
+use crate::actors::vertical::Vertical;
 use crate::actors::volumes::Volumes;
 use crate::actors::workload_controllers::Controllers;
 use crate::domain::pod::{IntOrPercent, OwnerKind};
@@ -63,28 +64,33 @@ struct ReplicaSet {
 }
 
 /// A Deployment is applied: a new one comes to be, a known one takes over the new count and template.
-pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, deployment: &Deployment) {
-    let known = context.workload_named(deployment.name).filter(|id| context.controllers.deployments.contains_key(id));
+pub(in crate::actors) fn apply(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    now: SimTime,
+    deployment: &Deployment,
+) {
+    let known = sim.workload_named(deployment.name).filter(|id| controllers.deployments.contains_key(id));
     let workload = match known {
-        Some(workload) => context.controllers.change_deployment(&mut context.sim, now, workload, deployment),
-        None => create(context, now, deployment),
+        Some(workload) => controllers.change_deployment(sim, now, workload, deployment),
+        None => create(sim, controllers, now, deployment),
     };
-    wake(context, workload);
+    wake(sim, workload);
 }
 
-fn create(context: &mut Context<'_>, now: SimTime, deployment: &Deployment) -> WorkloadId {
+fn create(sim: &mut Sim<'_>, controllers: &mut Controllers, now: SimTime, deployment: &Deployment) -> WorkloadId {
     let (workload, template) = begin_workload(
-        context,
+        sim,
+        controllers,
         now,
         deployment.name,
         WorkloadKind::Deployment,
-        &deployment.selector,
-        &deployment.template,
+        (&deployment.selector, &deployment.template),
         (OwnerKind::ReplicaSet, deployment.replicas.unwrap_or(1)),
     );
-    load_loop::workload_applied(context, workload);
+    sim.tell(News::WorkloadApplied(workload));
     let first = ReplicaSet { template, replicas: 0, created: now, annotated_replicas: 0, annotated_maximum: 0 };
-    context.controllers.deployments.insert(
+    controllers.deployments.insert(
         workload,
         Deployed {
             limits: limits(deployment),
@@ -265,17 +271,23 @@ impl Controllers {
 }
 
 /// The Deployment's ReplicaSets get their sizes, then their pods.
-pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let replicas = i64::from(context.world.workload(workload).replicas);
-    let current = context.world.workload(workload).revision as usize;
-    let Some(own) = context.controllers.deployments.get_mut(&workload) else { return };
+pub(in crate::actors) fn reconcile(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+) {
+    let replicas = i64::from(sim.world.workload(workload).replicas);
+    let current = sim.world.workload(workload).revision as usize;
+    let Some(own) = controllers.deployments.get_mut(&workload) else { return };
     let has_former = |own: &Deployed| own.sets.iter().enumerate().any(|(set, own)| set != current && own.replicas > 0);
     let sizes: SmallVec<[i64; 4]> = if own.rolling || has_former(own) {
         let mut own = own.clone();
-        size_sets(context, now, workload, &mut own, replicas, current);
+        size_sets(sim, now, workload, &mut own, replicas, current);
         annotate(&mut own, replicas, current);
         let sizes = own.sets.iter().map(|set| set.replicas).collect();
-        context.controllers.deployments.insert(workload, own);
+        controllers.deployments.insert(workload, own);
         sizes
     } else {
         own.sets[current].replicas = replicas;
@@ -283,9 +295,9 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
         own.sets.iter().map(|set| set.replicas).collect()
     };
     for (revision, wanted) in sizes.into_iter().enumerate() {
-        fill(context, now, workload, revision as u32, wanted);
+        fill(sim, controllers, vertical, now, workload, revision as u32, wanted);
     }
-    context.controllers.watch_progress(&mut context.sim, now, workload, current as u32);
+    controllers.watch_progress(sim, now, workload, current as u32);
 }
 
 /// What the controller writes down of the count of the time, for [`scale_replica_sets`].
@@ -385,26 +397,34 @@ pub(super) fn active_of(sim: &Sim<'_>, workload: WorkloadId, revision: u32) -> i
 }
 
 /// One ReplicaSet makes what is missing and deletes what is too many.
-fn fill(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, wanted: i64) {
-    let active = i64::from(context.world.workload(workload).active(revision));
-    let check = context.setup.check;
+fn fill(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+    revision: u32,
+    wanted: i64,
+) {
+    let active = i64::from(sim.world.workload(workload).active(revision));
+    let check = sim.setup.check;
     if check.compares() {
-        let anew = active_of(context, workload, revision).count() as i64;
+        let anew = active_of(sim, workload, revision).count() as i64;
         check.hold(active == anew, || format!("{workload:?} was known to have {active} active pods and has {anew}"));
     }
     let went_well = match pod_change(active, wanted) {
         PodChange::Keep => return,
-        _ if context.controllers.begin_if_changed(&mut context.sim, now, workload, revision) => return,
-        PodChange::Create(count) => create_pods(context, now, workload, revision, count),
+        _ if controllers.begin_if_changed(sim, now, workload, revision) => return,
+        PodChange::Create(count) => create_pods(sim, controllers, vertical, now, workload, revision, count),
         PodChange::Delete(count) => {
-            for pod in surplus(context, now, workload, revision, count) {
-                kubelet::delete(context, now, pod, false, "the workload has too many replicas");
+            for pod in surplus(sim, now, workload, revision, count) {
+                kubelet::delete(sim, now, pod, false, "the workload has too many replicas");
             }
             true
         }
     };
     // A pass makes or deletes so many at most; the rest follows, after a back-off if the API server refused a pod.
     if went_well && active.abs_diff(wanted) > BURST.unsigned_abs() {
-        wake(context, workload);
+        wake(sim, workload);
     }
 }

@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use super::super::event::{WorkloadEvent, class};
+use crate::actors::news::News;
 use crate::actors::sim::Sim;
-use crate::actors::volumes::Volumes;
 use crate::actors::workload_controllers::Controllers;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use crate::world::record::JobOutcomeKind;
@@ -56,7 +56,6 @@ impl Controllers {
     pub(in crate::actors) fn keep_ended(
         &mut self,
         sim: &mut Sim<'_>,
-        volumes: &mut Volumes,
         now: SimTime,
         workload: WorkloadId,
         ending: Ending,
@@ -79,34 +78,28 @@ impl Controllers {
             gone.extend(beyond(own, true, successful));
             gone.extend(beyond(own, false, failed));
         }
-        delete_pods(sim, volumes, &gone);
+        delete_pods(sim, &gone);
     }
 
     /// Jobs of the workload go whose time to live is over.
-    pub(in crate::actors) fn expire_ended(
-        &mut self,
-        sim: &Sim<'_>,
-        volumes: &mut Volumes,
-        now: SimTime,
-        workload: WorkloadId,
-    ) {
+    pub(in crate::actors) fn expire_ended(&mut self, sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId) {
         let own = self.ended_jobs.0.get_mut(&workload);
         let gone = own.map(|own| expired(own, now)).unwrap_or_default();
-        delete_pods(sim, volumes, &gone);
+        delete_pods(sim, &gone);
     }
 
     /// All Jobs of the workload that have ended go.
-    pub(in crate::actors) fn forget_ended(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
+    pub(in crate::actors) fn forget_ended(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
         let own = self.ended_jobs.0.remove(&workload).unwrap_or_default();
         let gone: Vec<PodId> = own.into_values().flat_map(|job| job.pods).collect();
-        delete_pods(sim, volumes, &gone);
+        delete_pods(sim, &gone);
     }
 }
 
 /// The objects of pods that had ended by themselves go, and their claims with them.
-pub(in crate::actors) fn delete_pods(sim: &Sim<'_>, volumes: &mut Volumes, pods: &[PodId]) {
+pub(in crate::actors) fn delete_pods(sim: &mut Sim<'_>, pods: &[PodId]) {
     for &pod in pods {
-        volumes.delete_ended(sim, pod);
+        sim.tell(News::ObjectDeleted(pod));
     }
 }
 

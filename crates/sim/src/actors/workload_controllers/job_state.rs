@@ -4,14 +4,14 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`.
 
-use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::news::News;
 use super::ended_jobs::Ending;
 use super::job_indexes::{IndexFailure, Indexes};
 use super::pod_labels;
 use crate::actors::sim::Sim;
-use crate::actors::volumes::Volumes;
+use crate::actors::vertical::Vertical;
+use crate::actors::workload_controllers::Controllers;
 use crate::cluster::{Pod, PodPhase};
 use crate::domain::workload::{JobSpec, JobStatus};
 use crate::domain::{KubernetesBehaviour, KubernetesVersion, PodId, SimDuration, SimTime, WorkloadId};
@@ -163,13 +163,15 @@ impl<P: JobPod> JobState<P> {
     /// Source: `manageJob`, `MaxPodCreateDeletePerSync`; `SyncJobBatchPeriod` until the next sync.
     pub(in crate::actors) fn make_pods(
         &mut self,
-        context: &mut Context<'_>,
+        sim: &mut Sim<'_>,
+        controllers: &mut Controllers,
+        vertical: &mut Vertical,
         now: SimTime,
         (workload, revision): (WorkloadId, u32),
         (spec, count): (&JobSpec, u32),
     ) {
         if count > PODS_PER_SYNC {
-            context.queue.schedule_in(SYNC_BATCH, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+            sim.queue.schedule_in(SYNC_BATCH, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         }
         for _ in 0..count.min(PODS_PER_SYNC) {
             let by_index = spec.index_backoff_limit.is_some();
@@ -177,20 +179,20 @@ impl<P: JobPod> JobState<P> {
             if by_index && index.is_none() {
                 return;
             }
-            if !context.controllers.may_call(&mut context.sim, now, workload)
-                || !context.quotas.admits(&mut context.sim, &mut context.vertical, now, workload, revision)
+            if !controllers.may_call(sim, now, workload)
+                || !controllers.quotas.admits(sim, vertical, now, workload, revision)
             {
                 return;
             }
-            let name = context.world.next_pod_name(workload);
-            let pod = context.world.create_pod_of(workload, revision, None, name, now);
+            let name = sim.world.next_pod_name(workload);
+            let pod = sim.world.create_pod_of(workload, revision, None, name, now);
             self.pods.push(P::made(pod));
             if let Some(index) = index {
                 self.indexes.run(index, pod);
             }
-            context.world.assign_to_job(pod, self.job);
-            pod_labels::label_job(context, pod, self.job);
-            context.tell(now, News::PodCreated(pod));
+            sim.world.assign_to_job(pod, self.job);
+            pod_labels::label_job(sim, pod, self.job);
+            sim.tell(News::PodCreated(pod));
         }
     }
 
@@ -315,7 +317,7 @@ impl<P: JobPod> JobState<P> {
     }
 
     /// The Job is deleted: its pods with claims of their own that have ended go.
-    pub(in crate::actors) fn delete_ended(&self, sim: &Sim<'_>, volumes: &mut Volumes) {
-        super::ended_jobs::delete_pods(sim, volumes, &self.ended);
+    pub(in crate::actors) fn delete_ended(&self, sim: &mut Sim<'_>) {
+        super::ended_jobs::delete_pods(sim, &self.ended);
     }
 }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::setup::InitialPlan;
 use super::super::sim::Sim;
@@ -17,7 +16,8 @@ use super::super::{kubelet, restarts, volumes};
 use super::ended_jobs::History;
 use super::job_state::{FoundJobPod, JobState};
 use super::{REACTION, begin_workload, owned_template, pod_labels, refuse_edit, wake};
-use crate::actors::volumes::Volumes;
+use crate::actors::restarts::BackOffs;
+use crate::actors::vertical::Vertical;
 use crate::actors::workload_controllers::Controllers;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{Concurrency, CronJob, Job, JobSpec, JobStatus};
@@ -114,29 +114,30 @@ impl Running {
 }
 
 /// A Job is applied; of a known one what may change does.
-pub(in crate::actors) fn apply_job(context: &mut Context<'_>, now: SimTime, job: &Job) {
-    let known = context.workload_named(job.name).filter(|id| context.controllers.batches.contains_key(id));
+pub(in crate::actors) fn apply_job(sim: &mut Sim<'_>, controllers: &mut Controllers, now: SimTime, job: &Job) {
+    let known = sim.workload_named(job.name).filter(|id| controllers.batches.contains_key(id));
     if let Some(workload) = known {
-        context.world.note(now, EventKind::ManifestApplied, Some(workload), "Job");
-        if let Some(mut batch) = context.controllers.batches.remove(&workload) {
-            change_job(context, now, workload, &mut batch, job);
-            context.controllers.batches.insert(workload, batch);
+        sim.world.note(now, EventKind::ManifestApplied, Some(workload), "Job");
+        if let Some(mut batch) = controllers.batches.remove(&workload) {
+            change_job(sim, now, workload, &mut batch, job);
+            controllers.batches.insert(workload, batch);
         }
-        return wake(context, workload);
+        return wake(sim, workload);
     }
     let selector = selector_of(&job.spec);
-    let status = status_of(context, now, job);
+    let status = status_of(sim, now, job);
     let owner = (OwnerKind::Job, u32::from(status.end.is_none()));
-    let (workload, _) = begin_workload(context, now, job.name, WorkloadKind::Job, &selector, &job.spec.template, owner);
+    let (workload, _) =
+        begin_workload(sim, controllers, now, job.name, WorkloadKind::Job, (&selector, &job.spec.template), owner);
     let mut batch = Batch::new(Work { spec: Arc::new(job.spec.clone()), revision: 0 }, None);
     if let Some(end) = status.end {
-        batch.ended = Some(instant(context, end.at));
+        batch.ended = Some(instant(sim, end.at));
     } else {
-        begin(context, now, workload, &mut batch, job.name.name.to_string());
-        batch.running.iter_mut().for_each(|running| go_on(context, now, workload, running, status));
+        begin(sim, now, workload, &mut batch, job.name.name.to_string());
+        batch.running.iter_mut().for_each(|running| go_on(sim, now, workload, running, status));
     }
-    context.controllers.batches.insert(workload, batch);
-    wake(context, workload);
+    controllers.batches.insert(workload, batch);
+    wake(sim, workload);
 }
 
 /// How far a Job is that is applied: what its object says where the run begins with a dump of it; whoever applies one later gives none.
@@ -208,15 +209,20 @@ fn work_of(sim: &mut Sim<'_>, workload: WorkloadId, spec: &JobSpec) -> Work {
 }
 
 /// A CronJob is applied; the Jobs of a known one go on as they are.
-pub(in crate::actors) fn apply_cron_job(context: &mut Context<'_>, now: SimTime, object: &CronJob) {
+pub(in crate::actors) fn apply_cron_job(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    now: SimTime,
+    object: &CronJob,
+) {
     let Ok(calendar) = CronCalendar::new(&object.schedule, object.time_zone.as_deref()) else { return };
-    let cron = Cron { object: object.clone(), calendar, last: calendar_time(context, now), planned: SimTime::ZERO };
-    let known = context.workload_named(object.name).filter(|id| context.controllers.batches.contains_key(id));
+    let cron = Cron { object: object.clone(), calendar, last: calendar_time(sim, now), planned: SimTime::ZERO };
+    let known = sim.workload_named(object.name).filter(|id| controllers.batches.contains_key(id));
     let workload = match known {
         Some(workload) => {
-            context.world.note(now, EventKind::ManifestApplied, Some(workload), "CronJob");
-            let work = work_of(context, workload, &object.job);
-            if let Some(own) = context.controllers.batches.get_mut(&workload) {
+            sim.world.note(now, EventKind::ManifestApplied, Some(workload), "CronJob");
+            let work = work_of(sim, workload, &object.job);
+            if let Some(own) = controllers.batches.get_mut(&workload) {
                 let last = own.cron.as_ref().map_or(cron.last, |before| before.last);
                 own.work = work;
                 own.cron = Some(Cron { last, ..cron });
@@ -226,21 +232,22 @@ pub(in crate::actors) fn apply_cron_job(context: &mut Context<'_>, now: SimTime,
         None => {
             let selector = selector_of(&object.job);
             let (kind, owner) = (WorkloadKind::CronJob, (OwnerKind::Job, 0));
-            let (workload, _) = begin_workload(context, now, object.name, kind, &selector, &object.job.template, owner);
+            let (workload, _) =
+                begin_workload(sim, controllers, now, object.name, kind, (&selector, &object.job.template), owner);
             let work = Work { spec: Arc::new(object.job.clone()), revision: 0 };
-            context.controllers.batches.insert(workload, Batch::new(work, Some(cron)));
+            controllers.batches.insert(workload, Batch::new(work, Some(cron)));
             workload
         }
     };
-    wake(context, workload);
+    wake(sim, workload);
 }
 
 impl Controllers {
     /// The workload is deleted, and its Jobs with it.
-    pub(super) fn jobs_deleted(&mut self, sim: &Sim<'_>, volumes: &mut Volumes, workload: WorkloadId) {
+    pub(super) fn jobs_deleted(&mut self, sim: &mut Sim<'_>, workload: WorkloadId) {
         let Some(batch) = self.batches.remove(&workload) else { return };
         for job in batch.running {
-            job.state.delete_ended(sim, volumes);
+            job.state.delete_ended(sim);
         }
     }
 
@@ -367,15 +374,21 @@ fn start_or_suspend(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, job: 
 }
 
 /// One pass: a CronJob starts a Job whose time has come, then every Job makes the pods that it lacks or ends.
-pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let Some(mut batch) = context.controllers.batches.remove(&workload) else { return };
-    count_lost(context, now, workload, &mut batch);
-    settle(context, now, workload, &mut batch);
+pub(in crate::actors) fn reconcile(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+) {
+    let Some(mut batch) = controllers.batches.remove(&workload) else { return };
+    count_lost(sim, now, workload, &mut batch);
+    settle(sim, controllers, vertical, now, workload, &mut batch);
     if batch.cron.is_some() {
-        start_due(context, now, workload, &mut batch);
-        settle(context, now, workload, &mut batch);
+        start_due(sim, now, workload, &mut batch);
+        settle(sim, controllers, vertical, now, workload, &mut batch);
     }
-    context.controllers.batches.insert(workload, batch);
+    controllers.batches.insert(workload, batch);
 }
 
 /// Pods that somebody else deleted or that went with their node count as failed.
@@ -396,31 +409,40 @@ pub(in crate::actors) fn reconcile_at(sim: &mut Sim<'_>, now: SimTime, workload:
 }
 
 /// Every Job takes its step; those that have ended leave.
-fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch) {
+fn settle(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    workload: WorkloadId,
+    batch: &mut Batch,
+) {
     let mut left = batch.running.len() as u32;
     let history = batch.cron.as_ref().map(|cron| History {
         successful: cron.object.successful_jobs_history_limit,
         failed: cron.object.failed_jobs_history_limit,
     });
     let mut ended = batch.ended;
-    let version = context.setup.policy.versions.kubernetes;
+    let version = sim.setup.policy.versions.kubernetes;
     batch.running.retain_mut(|job| {
         if job.work.spec.is_managed_elsewhere(version) {
             return true;
         }
-        start_or_suspend(context, now, workload, job);
+        start_or_suspend(sim, now, workload, job);
         let Running { work, started, state, .. } = job;
-        match state.step(&work.spec, &context.world, *started, now) {
-            JobStep::Create(count) => state.make_pods(context, now, (workload, work.revision), (&work.spec, count)),
+        match state.step(&work.spec, &sim.world, *started, now) {
+            JobStep::Create(count) => {
+                state.make_pods(sim, controllers, vertical, now, (workload, work.revision), (&work.spec, count))
+            }
             JobStep::Delete(count) => {
-                delete(context, now, state.take_surplus(&work.spec, count), "the Job needs fewer pods");
+                delete(sim, now, state.take_surplus(&work.spec, count), "the Job needs fewer pods");
             }
             JobStep::End(end) => {
                 left -= 1;
-                let (pods, ending) = state.end(&mut context.world, now, (workload, left), (end, work.spec.ttl));
-                delete(context, now, pods, "its Job has ended");
-                context.controllers.keep_ended(&mut context.sim, &mut context.volumes, now, workload, ending, history);
-                ended = Some(context.whole_seconds(now));
+                let (pods, ending) = state.end(&mut sim.world, now, (workload, left), (end, work.spec.ttl));
+                delete(sim, now, pods, "its Job has ended");
+                controllers.keep_ended(sim, now, workload, ending, history);
+                ended = Some(sim.whole_seconds(now));
                 return false;
             }
         }
@@ -429,15 +451,15 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
     batch.ended = ended;
 }
 
-fn delete(context: &mut Context<'_>, now: SimTime, pods: Vec<PodId>, reason: &str) {
+fn delete(sim: &mut Sim<'_>, now: SimTime, pods: Vec<PodId>, reason: &str) {
     for pod in pods {
-        kubelet::delete(context, now, pod, false, reason);
+        kubelet::delete(sim, now, pod, false, reason);
     }
 }
 
 /// A CronJob starts a Job if its time has come, and plans its next look.
-fn start_due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch) {
-    let instant = calendar_time(context, now);
+fn start_due(sim: &mut Sim<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch) {
+    let instant = calendar_time(sim, now);
     let active = batch.running.len();
     let Some(cron) = &mut batch.cron else { return };
     let step =
@@ -447,37 +469,31 @@ fn start_due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batc
     {
         // The first look is none that a schedule calls for.
         if cron.planned > SimTime::ZERO && !cron.object.suspended {
-            context.world.job_is_due(workload, now);
+            sim.world.job_is_due(workload, now);
         }
-        let wait = SimDuration::from_secs(next.as_second() - context.setup.scenario.start.as_second());
+        let wait = SimDuration::from_secs(next.as_second() - sim.setup.scenario.start.as_second());
         cron.planned = SimTime::ZERO + wait + REACTION;
-        context.queue.schedule(cron.planned, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+        sim.queue.schedule(cron.planned, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
     let CronStep::Start { at, replaces } = step else { return };
     cron.last = at;
     if replaces {
         for job in std::mem::take(&mut batch.running) {
-            conclude_replaced(context, now, job);
+            conclude_replaced(sim, now, job);
         }
     }
     // Source: `pkg/controller/cronjob/utils.go`, `getJobName`: the minute that the Job was scheduled for.
-    let name = format!("{}-{}", context.world.workload(workload).name.name, at.as_second().div_euclid(60));
-    begin(context, now, workload, batch, name);
+    let name = format!("{}-{}", sim.world.workload(workload).name.name, at.as_second().div_euclid(60));
+    begin(sim, now, workload, batch, name);
     let jobs = batch.running.len() as u32;
-    context.world.rescale(
-        workload,
-        jobs,
-        now,
-        EventKind::JobsCreated,
-        ("the schedule of its CronJob", &at.to_string()),
-    );
+    sim.world.rescale(workload, jobs, now, EventKind::JobsCreated, ("the schedule of its CronJob", &at.to_string()));
 }
 
-fn conclude_replaced(context: &mut Context<'_>, now: SimTime, job: Running) {
+fn conclude_replaced(sim: &mut Sim<'_>, now: SimTime, job: Running) {
     let Running { mut state, .. } = job;
-    context.world.end_job(state.job, now, JobOutcomeKind::Deleted);
-    delete(context, now, std::mem::take(&mut state.pods), "its Job is replaced");
-    state.delete_ended(&context.sim, &mut context.volumes);
+    sim.world.end_job(state.job, now, JobOutcomeKind::Deleted);
+    delete(sim, now, std::mem::take(&mut state.pods), "its Job is replaced");
+    state.delete_ended(sim);
 }
 
 /// Whether this start of a pod of a Job fails, by the share that the scenario states.
@@ -489,19 +505,25 @@ pub(in crate::actors) fn fails(sim: &Sim<'_>, pod: PodId) -> bool {
 }
 
 /// The container of a Job's pod has failed and restarts where it is (`restartPolicy: OnFailure`).
-pub(in crate::actors) fn restart_in_place(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    restarts::restart(context, now, pod, SimDuration::ZERO, "its container has failed");
+pub(in crate::actors) fn restart_in_place(sim: &mut Sim<'_>, back_offs: &mut BackOffs, now: SimTime, pod: PodId) {
+    restarts::restart(sim, back_offs, now, pod, SimDuration::ZERO, "its container has failed");
 }
 
 /// A pod comes to its end, well or not.
-pub(in crate::actors) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let state = context.world.pod(pod);
+pub(in crate::actors) fn pod_done(
+    sim: &mut Sim<'_>,
+    back_offs: &mut BackOffs,
+    controllers: &mut Controllers,
+    now: SimTime,
+    pod: PodId,
+) {
+    let state = sim.world.pod(pod);
     let workload = state.workload;
     if !state.is_active() {
         return;
     }
-    let Some(mut batch) = context.controllers.batches.remove(&workload) else { return };
-    let fails = fails(context, pod);
+    let Some(mut batch) = controllers.batches.remove(&workload) else { return };
+    let fails = fails(sim, pod);
     let mut restarts = false;
     for job in &mut batch.running {
         let Some(place) = job.state.pods.iter().position(|&own| own == pod) else { continue };
@@ -509,21 +531,21 @@ pub(in crate::actors) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: 
         if restarts {
             break;
         }
-        job.state.take_ended(place, volumes::has_ephemeral(context, pod));
+        job.state.take_ended(place, volumes::has_ephemeral(sim, pod));
         if fails {
             let again = job.state.fail(&job.work.spec, now, pod);
-            reconcile_at(context, now, workload, again);
+            reconcile_at(sim, now, workload, again);
         } else {
             job.state.succeed(pod);
         }
         break;
     }
-    context.controllers.batches.insert(workload, batch);
+    controllers.batches.insert(workload, batch);
     if restarts {
-        restart_in_place(context, now, pod);
+        restart_in_place(sim, back_offs, now, pod);
     } else if fails {
-        kubelet::failed(context, now, pod);
+        kubelet::failed(sim, now, pod);
     } else {
-        kubelet::succeeded(context, now, pod);
+        kubelet::succeeded(sim, now, pod);
     }
 }

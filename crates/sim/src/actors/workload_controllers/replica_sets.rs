@@ -13,10 +13,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::surplus;
-use crate::actors::context::Context;
 use crate::actors::event::{WorkloadEvent, class};
 use crate::actors::kubelet;
 use crate::actors::sim::{Jitter, Sim};
+use crate::actors::vertical::Vertical;
 use crate::actors::workload_controllers::Controllers;
 use crate::control_plane::call_limit::CallLimit;
 use crate::domain::controller_time::ControllerManagerTime;
@@ -247,38 +247,44 @@ impl Controllers {
 }
 
 /// A call of a sync has its turn, or has been answered.
-pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker: u32) {
+pub(in crate::actors) fn proceed(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    now: SimTime,
+    worker: u32,
+) {
     let worker = worker as usize;
-    let Some(own) = &mut context.controllers.replica_sets else { return };
+    let Some(own) = &mut controllers.replica_sets else { return };
     if worker == own.workers.len() {
         own.events.waiting -= 1;
-        return context.controllers.write_event(&mut context.sim, now);
+        return controllers.write_event(sim, now);
     }
     let Some(Sync { key, work, .. }) = &mut own.workers[worker] else { return };
     let (workload, revision) = *key;
     match work {
         // All calls are out: the last one has been answered.
-        Work::Create { batch: 0, .. } => context.controllers.next_batch(&mut context.sim, now, worker),
+        Work::Create { batch: 0, .. } => controllers.next_batch(sim, now, worker),
         Work::Create { batch, .. } => {
             *batch -= 1;
             let last = *batch == 0;
-            if super::create_pod(context, now, workload, revision) {
-                context.controllers.note_call(&mut context.sim, now, (workload, revision));
+            if super::create_pod(sim, controllers, vertical, now, workload, revision) {
+                controllers.note_call(sim, now, (workload, revision));
             } else {
-                context.controllers.stop_sync(worker);
+                controllers.stop_sync(worker);
             }
-            answer_after(context, now, last, worker);
+            answer_after(sim, now, last, worker);
         }
         Work::Delete { pods } => match pods.pop() {
             Some(pod) => {
                 let last = pods.is_empty();
-                kubelet::delete(context, now, pod, false, "the workload has too many replicas");
-                context.controllers.note_call(&mut context.sim, now, (workload, revision));
-                answer_after(context, now, last, worker);
+                kubelet::delete(sim, now, pod, false, "the workload has too many replicas");
+                controllers.note_call(sim, now, (workload, revision));
+                answer_after(sim, now, last, worker);
             }
-            None => context.controllers.next_batch(&mut context.sim, now, worker),
+            None => controllers.next_batch(sim, now, worker),
         },
-        Work::Status => context.controllers.finish(&mut context.sim, now, worker),
+        Work::Status => controllers.finish(sim, now, worker),
     }
 }
 

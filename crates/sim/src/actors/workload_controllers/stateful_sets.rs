@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::Context;
+use super::super::kubelet;
 use super::super::news::News;
 use super::super::sim::Sim;
-use super::super::{kubelet, load_loop};
 use super::{begin_workload, is_available, owned_template, pod_labels, refuse_edit, wake, wake_after};
+use crate::actors::vertical::Vertical;
 use crate::actors::volumes::Volumes;
 use crate::actors::workload_controllers::Controllers;
 use crate::cluster::PodPhase;
@@ -31,24 +31,25 @@ pub(super) struct Ordered {
 }
 
 /// A StatefulSet is applied: a new one comes to be, a known one takes over the new count and template.
-pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, set: &StatefulSet) {
-    let known = context.workload_named(set.name).filter(|id| context.controllers.stateful_sets.contains_key(id));
+pub(in crate::actors) fn apply(sim: &mut Sim<'_>, controllers: &mut Controllers, now: SimTime, set: &StatefulSet) {
+    let known = sim.workload_named(set.name).filter(|id| controllers.stateful_sets.contains_key(id));
     let workload = match known {
         Some(workload) => {
-            context.controllers.change_stateful_set(&mut context.sim, now, workload, set);
+            controllers.change_stateful_set(sim, now, workload, set);
             workload
         }
         None => {
             let owner = (OwnerKind::StatefulSet, set.replicas.unwrap_or(1));
             let kind = WorkloadKind::StatefulSet;
-            let (workload, _) = begin_workload(context, now, set.name, kind, &set.selector, &set.template, owner);
-            load_loop::workload_applied(context, workload);
+            let (workload, _) =
+                begin_workload(sim, controllers, now, set.name, kind, (&set.selector, &set.template), owner);
+            sim.tell(News::WorkloadApplied(workload));
             let ordered = Ordered { applied: set.clone(), former: 0, rolling: false, ordinals: BTreeMap::new() };
-            context.controllers.stateful_sets.insert(workload, ordered);
+            controllers.stateful_sets.insert(workload, ordered);
             workload
         }
     };
-    wake(context, workload);
+    wake(sim, workload);
 }
 
 impl Controllers {
@@ -99,59 +100,59 @@ impl Controllers {
 }
 
 /// One pass of the controller.
-pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let Some(mut own) = context.controllers.stateful_sets.remove(&workload) else { return };
-    let pods = context.world.workload(workload).pods.clone();
-    forget_gone(&context.sim, &mut context.volumes, workload, &mut own);
-    let current = context.world.workload(workload).revision;
+pub(in crate::actors) fn reconcile(
+    sim: &mut Sim<'_>,
+    controllers: &mut Controllers,
+    vertical: &mut Vertical,
+    volumes: &mut Volumes,
+    now: SimTime,
+    workload: WorkloadId,
+) {
+    let Some(mut own) = controllers.stateful_sets.remove(&workload) else { return };
+    let pods = sim.world.workload(workload).pods.clone();
+    forget_gone(sim, volumes, workload, &mut own);
+    let current = sim.world.workload(workload).revision;
     let view = |&pod: &PodId| OrdinalView {
         ordinal: own.ordinals.get(&pod).copied().unwrap_or(u32::MAX),
-        available: is_available(context, now, pod, own.applied.min_ready),
-        deleting: !context.world.pod(pod).is_active(),
-        updated: context.world.pod(pod).revision == current,
+        available: is_available(sim, now, pod, own.applied.min_ready),
+        deleting: !sim.world.pod(pod).is_active(),
+        updated: sim.world.pod(pod).revision == current,
     };
     let views: Vec<OrdinalView> = pods.iter().map(view).collect();
-    let replicas = context.world.workload(workload).replicas;
+    let replicas = sim.world.workload(workload).replicas;
     let steps = ordinal_steps(&StatefulSetView {
         replicas,
         first_ordinal: own.applied.first_ordinal,
         parallel: own.applied.parallel,
         update: own.applied.update,
-        version: context.setup.policy.versions.kubernetes,
+        version: sim.setup.policy.versions.kubernetes,
         pods: &views,
     });
-    finish_update(context, now, workload, &mut own, &views);
+    finish_update(sim, now, workload, &mut own, &views);
     for step in steps {
-        if !context.controllers.may_call(&mut context.sim, now, workload) {
+        if !controllers.may_call(sim, now, workload) {
             break;
         }
         match step {
             OrdinalStep::Create { ordinal, updated } => {
                 let revision = if updated { current } else { own.former };
-                let name = format!("{}-{ordinal}", context.world.workload(workload).name.name);
-                if !context.quotas.admits_ordinal(
-                    &mut context.sim,
-                    &mut context.vertical,
-                    &context.volumes,
-                    now,
-                    workload,
-                    (revision, &name),
-                ) {
+                let name = format!("{}-{ordinal}", sim.world.workload(workload).name.name);
+                if !controllers.quotas.admits_ordinal(sim, vertical, volumes, now, workload, (revision, &name)) {
                     break;
                 }
-                let pod = context.world.create_pod_of(workload, revision, None, name, now);
+                let pod = sim.world.create_pod_of(workload, revision, None, name, now);
                 own.ordinals.insert(pod, ordinal);
-                pod_labels::label_ordinal(context, pod, ordinal);
-                context.tell(now, News::PodCreated(pod));
+                pod_labels::label_ordinal(sim, pod, ordinal);
+                sim.tell(News::PodCreated(pod));
             }
             OrdinalStep::Delete(position) => {
                 let surplus = !is_in_range(&own.applied, replicas, views[position].ordinal);
                 let reason = if surplus { "the workload has too many replicas" } else { "its template has changed" };
-                kubelet::delete(context, now, pods[position], false, reason);
+                kubelet::delete(sim, now, pods[position], false, reason);
             }
         }
     }
-    context.controllers.stateful_sets.insert(workload, own);
+    controllers.stateful_sets.insert(workload, own);
 }
 
 /// Whether a pod of this ordinal is one of so many replicas.

@@ -4,8 +4,11 @@
 
 use crate::actors::context::Context;
 use crate::actors::news::News;
+use crate::actors::node_groups::NodeGroups;
+use crate::actors::scheduler_loop::SchedulerLoop;
 use crate::actors::sim::Sim;
-use crate::actors::{job_loop, keda_loop, kubelet, node_autoscaler, workload_controllers};
+use crate::actors::volumes::Volumes;
+use crate::actors::{job_loop, keda_loop, kubectl, kubelet, node_autoscaler, workload_controllers};
 use crate::cluster::{Node, NodeOrigin, NodePhase, PodPhase, WorkloadKind};
 use crate::control_plane::eviction::Protections;
 use crate::domain::which::{By, ObjectKind, Which};
@@ -15,17 +18,11 @@ use crate::manifests::Manifests;
 use crate::world::record::EventKind;
 
 /// Objects are deleted.
-pub(in crate::actors) fn delete(
-    context: &mut Context<'_>,
-    now: SimTime,
-    kind: ObjectKind,
-    namespace: Symbol,
-    which: &Which,
-) {
+pub(super) fn delete(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, namespace: Symbol, which: &Which) {
     let found = match (kind, &which.by) {
         (ObjectKind::Node, _) => delete_nodes(context, now, which),
         (ObjectKind::NodeClaim, _) => delete_claims(context, now, which),
-        (ObjectKind::Pod, _) => delete_pods(context, now, namespace, which),
+        (ObjectKind::Pod, _) => delete_pods(&mut context.sim, now, namespace, which),
         (_, By::Name(name)) => delete_named(context, now, kind, *name),
         // Only what is made during a run is chosen by its labels; the scenario is read so.
         (_, By::Labels(_)) => false,
@@ -45,13 +42,15 @@ fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name:
         ObjectKind::Job => return workload(WorkloadKind::Job)(context, now, name),
         ObjectKind::CronJob => return workload(WorkloadKind::CronJob)(context, now, name),
         ObjectKind::ScaledJob => {
-            job_loop::retire(context, name);
+            job_loop::retire(&mut context.sim, &mut context.jobs, name);
             return workload(WorkloadKind::ScaledJob)(context, now, name);
         }
         ObjectKind::HorizontalPodAutoscaler => context.autoscalers.retire(&mut context.sim, now, name),
         ObjectKind::VerticalPodAutoscaler => context.vertical.retire(name),
-        ObjectKind::ScaledObject => keda_loop::retire(context, now, name),
-        ObjectKind::PodDisruptionBudget => delete_budget(context, name),
+        ObjectKind::ScaledObject => {
+            keda_loop::retire(&mut context.sim, &mut context.autoscalers, &mut context.scaled_objects, now, name)
+        }
+        ObjectKind::PodDisruptionBudget => delete_budget(&mut context.sim, name),
         ObjectKind::PersistentVolumeClaim => context.volumes.delete_by_hand(&context.sim, name),
         ObjectKind::Service | ObjectKind::Ingress => stands_in_front(context, now, kind, name),
         ObjectKind::NodePool => node_autoscaler::delete_pool(context, now, name.name),
@@ -89,7 +88,8 @@ fn delete_workload_of(kind: WorkloadKind) -> impl Fn(&mut Context<'_>, SimTime, 
     move |context, now, name| {
         let known = context.workload_named(name).filter(|&id| context.world.workload(id).kind == kind);
         if let Some(workload) = known {
-            workload_controllers::delete(context, now, workload);
+            let Context { sim, controllers, volumes, .. } = context;
+            workload_controllers::delete(sim, controllers, volumes, now, workload);
             context.autoscalers.target_deleted(workload);
             context.scaled_objects.target_deleted(workload);
         }
@@ -97,34 +97,34 @@ fn delete_workload_of(kind: WorkloadKind) -> impl Fn(&mut Context<'_>, SimTime, 
     }
 }
 
-fn delete_budget(context: &mut Context<'_>, name: ObjectName) -> bool {
-    let found = context.world.remove_budget(name);
+fn delete_budget(sim: &mut Sim<'_>, name: ObjectName) -> bool {
+    let found = sim.world.remove_budget(name);
     // It remembers budgets by their places in the list.
-    context.budgets.protections = Protections::default();
+    sim.budgets.protections = Protections::default();
     found
 }
 
 /// Deletes pods with their own grace periods, oldest first.
-fn delete_pods(context: &mut Context<'_>, now: SimTime, namespace: Symbol, which: &Which) -> bool {
+fn delete_pods(sim: &mut Sim<'_>, now: SimTime, namespace: Symbol, which: &Which) -> bool {
     let namespace = match &which.by {
         By::Name(name) => name.namespace,
         By::Labels(_) => namespace,
     };
-    let of_namespace = context.world.workloads().filter(|(_, own)| own.name.namespace == namespace);
+    let of_namespace = sim.world.workloads().filter(|(_, own)| own.name.namespace == namespace);
     let mut pods: Vec<PodId> = of_namespace.flat_map(|(_, own)| own.pods.iter().copied()).collect();
     let called = which.name();
     pods.retain(|&pod| {
-        let state = context.world.pod(pod);
+        let state = sim.world.pod(pod);
         let meant = match called {
-            Some(name) => context.world.pod_name(pod) == name.as_str(),
+            Some(name) => sim.world.pod_name(pod) == name.as_str(),
             None => which.has_labels(&state.spec.labels),
         };
         meant && state.is_active() && state.phase != PodPhase::Gone
     });
-    pods.sort_by_key(|&pod| (context.world.pod(pod).created, pod));
+    pods.sort_by_key(|&pod| (sim.world.pod(pod).created, pod));
     pods.truncate(which.most.map_or(usize::MAX, |most| most as usize));
     for &pod in &pods {
-        kubelet::delete(context, now, pod, false, "somebody deleted it");
+        kubelet::delete(sim, now, pod, false, "somebody deleted it");
     }
     !pods.is_empty()
 }
@@ -133,7 +133,7 @@ fn delete_pods(context: &mut Context<'_>, now: SimTime, namespace: Symbol, which
 fn delete_claims(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
     let of_pool = |origin| matches!(origin, NodeOrigin::NodePool(_));
     let there = |node: &Node| node.phase < NodePhase::Terminating && of_pool(node.origin);
-    let Some(claims) = super::chosen_or_say(context, now, which, there) else { return true };
+    let Some(claims) = kubectl::chosen_or_say(context, now, which, there) else { return true };
     for &claim in &claims {
         context.world.note_node(claim, now, EventKind::ObjectDeleted, "NodeClaim");
         node_autoscaler::delete_claim(context, now, claim);
@@ -145,28 +145,34 @@ fn delete_claims(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool
 /// instance stays.
 fn delete_nodes(context: &mut Context<'_>, now: SimTime, which: &Which) -> bool {
     let there = |node: &Node| node.phase == NodePhase::Registered;
-    let Some(nodes) = super::chosen_or_say(context, now, which, there) else { return true };
+    let Some(nodes) = kubectl::chosen_or_say(context, now, which, there) else { return true };
     for &node in &nodes {
         context.world.note_node(node, now, EventKind::ObjectDeleted, "Node");
         if !node_autoscaler::delete_claim(context, now, node) {
-            unregister(context, now, node);
+            unregister(&mut context.sim, &mut context.node_groups, now, node);
         }
     }
     !nodes.is_empty()
 }
 
 /// The Node object goes, and nothing else. The kubelet registers its node when it starts, and not again.
-fn unregister(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    context.node_groups.forget_drain(node);
-    context.world.unregister_node(node, now);
-    context.tell(now, News::NodeDeleted(node));
+fn unregister(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, node: NodeId) {
+    node_groups.forget_drain(node);
+    sim.world.unregister_node(node, now);
+    sim.tell(News::NodeDeleted(node));
 }
 
 /// The garbage collector of pods deletes those that are bound to a node that has not been there for a while, those that have ended too.
-pub(in crate::actors) fn collect_orphans(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    context.volumes.delete_ended_on(&context.sim, node);
-    for pod in context.world.node(node).pods.clone() {
-        context.scheduler.pod_removed(&mut context.sim, now, pod, Some(node));
-        kubelet::lost(context, now, pod);
+pub(super) fn collect_orphans(
+    sim: &mut Sim<'_>,
+    scheduler: &mut SchedulerLoop,
+    volumes: &mut Volumes,
+    now: SimTime,
+    node: NodeId,
+) {
+    volumes.delete_ended_on(sim, node);
+    for pod in sim.world.node(node).pods.clone() {
+        scheduler.pod_removed(sim, now, pod, Some(node));
+        kubelet::lost(sim, now, pod);
     }
 }
