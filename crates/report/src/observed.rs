@@ -16,15 +16,15 @@ pub fn text(about: &About, width: Option<usize>) -> String {
     let cluster = if about.cluster.is_empty() { String::new() } else { format!(", {}", about.cluster.join(", ")) };
     let window = &about.window;
     let _ = writeln!(text, "observed: {} to {}{cluster}\n", window.start, window.end);
-    let source = |own: &Quantity| {
-        let grade = if own.grade == Grade::Derived { " (guessed whose)" } else { "" };
-        format!("{}{grade}", own.source)
+    let source = |quantity: &Quantity| {
+        let grade = if quantity.grade == Grade::Derived { " (guessed whose)" } else { "" };
+        format!("{}{grade}", quantity.source)
     };
     let found = Rows::new(&about.quantities)
-        .text("found", |own| &own.quantity)
-        .text("in", |own| source(own))
-        .number("of the window", |own| Figure::share(own.coverage))
-        .number("to", |own| format!("{} s", own.resolution_seconds));
+        .text("found", |quantity| &quantity.quantity)
+        .text("in", |quantity| source(quantity))
+        .number("of the window", |quantity| Figure::share(quantity.coverage))
+        .number("to", |quantity| format!("{} s", quantity.resolution_seconds));
     push(&mut text, found, width);
     if !about.missing.is_empty() {
         text.push('\n');
@@ -48,11 +48,11 @@ fn figures(figures: &Figures, width: Option<usize>, text: &mut String) {
         text.push('\n');
     }
     let workloads = Rows::new(&figures.workloads)
-        .text("workload", |own| &own.workload)
-        .number("requests/s", |own| own.requests_per_second.map(rounded))
-        .number("CPU of one", |own| own.cpu_per_request_seconds.map(|cpu| format!("{:.2} ms", cpu * 1e3)))
-        .number("cores", |own| own.cpu_used_milli.map(|milli| rounded(milli / 1e3)))
-        .number("replicas", |own| own.replicas_desired.map(rounded));
+        .text("workload", |workload| &workload.workload)
+        .number("requests/s", |workload| workload.requests_per_second.map(rounded))
+        .number("CPU of one", |workload| workload.cpu_per_request_seconds.map(|cpu| format!("{:.2} ms", cpu * 1e3)))
+        .number("cores", |workload| workload.cpu_used_milli.map(|milli| rounded(milli / 1e3)))
+        .number("replicas", |workload| workload.replicas_desired.map(rounded));
     push(text, workloads, width);
     let mut lines = Vec::new();
     if let Some(hours) = figures.node_hours.filter(|hours| *hours > 0.0) {

@@ -100,8 +100,8 @@ pub(crate) fn changes<'s>(all: impl IntoIterator<Item = &'s ReplicaChangeFigures
 
 /// Requests and use of the first `count` containers that a VerticalPodAutoscaler sizes, with its last recommendation.
 pub(crate) fn containers(all: &[VerticalFigures], count: usize) -> Table {
-    let containers = all.iter().flat_map(|own| {
-        own.containers.iter().map(move |container| (format!("{}:{}", own.workload, container.container), container))
+    let containers = all.iter().flat_map(|vpa| {
+        vpa.containers.iter().map(move |container| (format!("{}:{}", vpa.workload, container.container), container))
     });
     let rows = containers.take(count).flat_map(|(name, container)| {
         let resources = [(container.cpu, "CPU", 3), (container.memory, "MiB", 0)].into_iter();
@@ -130,11 +130,11 @@ pub(crate) fn containers(all: &[VerticalFigures], count: usize) -> Table {
 /// What VerticalPodAutoscalers did to pods.
 pub(crate) fn vertical<'s>(all: impl IntoIterator<Item = &'s VerticalFigures>) -> Table {
     Rows::new(all)
-        .text("VerticalPodAutoscaler", |own| &own.autoscaler)
+        .text("VerticalPodAutoscaler", |vpa| &vpa.autoscaler)
         .shortened(LABEL)
-        .text("workload", |own| &own.workload)
+        .text("workload", |vpa| &vpa.workload)
         .detail()
-        .text("mode", |own| &own.mode)
-        .text("outcomes", |own| own.deeds())
+        .text("mode", |vpa| &vpa.mode)
+        .text("outcomes", |vpa| vpa.deeds())
         .into()
 }

@@ -139,7 +139,7 @@ fn pods(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     let longest = longest_waits(summary);
     let names: Vec<&str> = longest.iter().map(|workload| workload.workload.as_str()).collect();
     let names = apart(&names, LABEL - 3, without_namespace);
-    let of_workloads = longest.iter().zip(names).map(|(own, name)| (format!("  {name}"), &own.waits.wait_for_node));
+    let of_workloads = longest.iter().zip(names).map(|(waits, name)| (format!("  {name}"), &waits.waits.wait_for_node));
     let all = [("pods wait for a node".to_owned(), &pods.wait_for_node)].into_iter().chain(of_workloads).chain([
         ("  placeholders".to_owned(), &pods.placeholders.waits.wait_for_node),
         ("pod created to Ready".to_owned(), &pods.created_to_ready),
@@ -186,7 +186,7 @@ fn requests(summary: &Summary, width: Option<usize>, lines: &mut Vec<String>) {
     let shown = summary.requests.iter().take(WORKLOADS_MAX);
     let mut table = run_tables::requests(shown.clone()).lines(width);
     // From the last on, so that the places of the others stay.
-    for (position, failed) in shown.enumerate().filter_map(|(at, own)| Some((at, own.failed()?))).rev() {
+    for (position, failed) in shown.enumerate().filter_map(|(at, workload)| Some((at, workload.failed()?))).rev() {
         table.insert(position + 2, format!("  {failed}"));
     }
     lines.extend(table);

@@ -176,16 +176,16 @@ impl SuiteAnswer {
 
     /// The answer as a table, with columns below one another where lines have no more than `width` characters.
     pub fn table(&self, width: Option<usize>) -> String {
-        let money = |own: &PackedInstance, amount| Figure::money(own.currency, amount, own.per_hour);
+        let money = |instance: &PackedInstance, amount| Figure::money(instance.currency, amount, instance.per_hour);
         let table = Rows::new(&self.instances)
-            .text("INSTANCE", |own| &own.name)
-            .number("PODS", |own| own.pods)
-            .number("PENDING", |own| own.pods_pending)
-            .number("NODES", |own| own.nodes)
-            .number("PER HOUR", |own| money(own, own.per_hour))
-            .number("BOUND", |own| money(own, own.lower_bound_per_hour))
-            .number("GAP", |own| own.gap_percent.map(|gap| Figure::share(gap / 100.0)))
-            .number("TIME", |own| Figure::seconds(own.seconds));
+            .text("INSTANCE", |instance| &instance.name)
+            .number("PODS", |instance| instance.pods)
+            .number("PENDING", |instance| instance.pods_pending)
+            .number("NODES", |instance| instance.nodes)
+            .number("PER HOUR", |instance| money(instance, instance.per_hour))
+            .number("BOUND", |instance| money(instance, instance.lower_bound_per_hour))
+            .number("GAP", |instance| instance.gap_percent.map(|gap| Figure::share(gap / 100.0)))
+            .number("TIME", |instance| Figure::seconds(instance.seconds));
         let mut text = format!("packer {}, Karpenter {}\n\n", self.packer, self.karpenter);
         for line in table.table().lines(width) {
             let _ = writeln!(text, "{line}");

@@ -43,10 +43,10 @@ fn what_it_cost(summary: &Summary) -> String {
 
 fn replacements(page: &mut Html, replacements: &[ReplacementFigures]) {
     let table = Rows::new(replacements)
-        .text("nodes removed because", |own| &own.reason)
-        .number("nodes", |own| own.nodes)
-        .number("replaced", |own| own.replaced)
-        .number("by one of the same type", |own| own.by_equal);
+        .text("nodes removed because", |removal| &removal.reason)
+        .number("nodes", |removal| removal.nodes)
+        .number("replaced", |removal| removal.replaced)
+        .number("by one of the same type", |removal| removal.by_equal);
     page.add_table(table, SUMMARY_FILE);
 }
 
@@ -62,20 +62,21 @@ fn cycles(page: &mut Html, churn: &ChurnSummary) {
 
 fn blocked(page: &mut Html, churn: &ChurnSummary) {
     let table = Rows::new(&churn.blocked)
-        .text("not consolidated because", |own| &own.reason)
-        .number("nodes", |own| own.nodes)
-        .number("looks", |own| own.looks);
+        .text("not consolidated because", |blocker| &blocker.reason)
+        .number("nodes", |blocker| blocker.nodes)
+        .number("looks", |blocker| blocker.looks);
     page.add_table(table, SUMMARY_FILE);
 }
 
 fn decisions(page: &mut Html, decisions: &[DecisionFigures]) {
-    let because = |own: &DecisionFigures| own.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let because =
+        |decision: &DecisionFigures| decision.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
     let table = Rows::new(decisions)
-        .text("decision", |own| &own.id)
-        .number("after", |own| Figure::seconds(own.at_seconds))
-        .text("reason", |own| &own.reason)
-        .text("nodes", |own| own.nodes.join(", "))
-        .text("replaced by", |own| own.replacements.join(" and "))
-        .text("came to", move |own| format!("{}{}", own.outcome, because(own)));
+        .text("decision", |decision| &decision.id)
+        .number("after", |decision| Figure::seconds(decision.at_seconds))
+        .text("reason", |decision| &decision.reason)
+        .text("nodes", |decision| decision.nodes.join(", "))
+        .text("replaced by", |decision| decision.replacements.join(" and "))
+        .text("came to", move |decision| format!("{}{}", decision.outcome, because(decision)));
     page.add_table(table, EVENTS_FILE);
 }

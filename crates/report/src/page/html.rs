@@ -1,4 +1,4 @@
-//! Writes HTML: escaping and tables.
+//! HTML pages: escaping and elements.
 
 use crate::table::Table;
 

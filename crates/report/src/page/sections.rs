@@ -324,7 +324,7 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     let table = Rows::new(nodes)
         .text("node", |(node, _)| &node.name)
         .text("instance type", |(node, _)| symbol(node.instance_type))
-        .text("bought as", |(node, _)| node.capacity_type.map(|own| format::bought_as(own.as_str()).to_owned()))
+        .text("bought as", |(node, _)| node.capacity_type.map(|bought| format::bought_as(bought.as_str()).to_owned()))
         .number("cost", |(_, cost)| Figure::money(currency, cost.as_f64(), total))
         .number("ran for", |(node, _)| span(ran(node)))
         .number("CPU requested", |(node, _)| tables::node_utilisation(node, end).0.map(Figure::share))

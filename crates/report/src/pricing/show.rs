@@ -255,13 +255,13 @@ impl TypeSheet {
         let mut row = |label: &str, figure: &dyn Fn(&ResourceFigures) -> Option<String>| {
             rows.push((format!("  {label}"), node.karpenter.as_ref().and_then(figure), figure(&node.real)));
         };
-        row("CPU", &|own| Some(format!("{}m", own.cpu_milli)));
-        row("memory", &|own| Some(mib(own.memory_bytes)));
-        row("disk", &|own| Some(mib(own.ephemeral_storage_bytes)));
-        row("pods", &|own| Some(own.pods.to_string()));
+        row("CPU", &|resources| Some(format!("{}m", resources.cpu_milli)));
+        row("memory", &|resources| Some(mib(resources.memory_bytes)));
+        row("disk", &|resources| Some(mib(resources.ephemeral_storage_bytes)));
+        row("pods", &|resources| Some(resources.pods.to_string()));
         let names = node.karpenter.iter().chain([&node.real]).flat_map(|own| own.devices.keys().copied());
         for name in names.collect::<std::collections::BTreeSet<_>>() {
-            row(name, &|own| own.devices.get(name).map(i64::to_string));
+            row(name, &|resources| resources.devices.get(name).map(i64::to_string));
         }
         let table = Rows::new(rows)
             .text("for pods on a node", |row| row.0.clone())

@@ -67,14 +67,19 @@ pub fn taken(parameter: &Parameter) -> String {
 /// The answer: what was assumed, what was measured, what is taken, with columns below one another where lines have no more than
 /// `width` characters.
 pub fn table(calibration: &Calibration, history: &History, width: Option<usize>) -> String {
-    let measured =
-        |own: &Parameter| format!("{} ({})", value(own.unit, own.measured.value), interval(own.unit, &own.measured));
+    let measured = |parameter: &Parameter| {
+        format!(
+            "{} ({})",
+            value(parameter.unit, parameter.measured.value),
+            interval(parameter.unit, &parameter.measured)
+        )
+    };
     let table = Rows::new(&calibration.parameters)
-        .text("parameter", |own| &own.name)
-        .number("assumed", |own| own.assumed.map(|assumed| value(own.unit, assumed)))
-        .number("measured (95 %)", |own| measured(own))
-        .number("from", |own| &own.from)
-        .number("taken", |own| taken(own))
+        .text("parameter", |parameter| &parameter.name)
+        .number("assumed", |parameter| parameter.assumed.map(|assumed| value(parameter.unit, assumed)))
+        .number("measured (95 %)", |parameter| measured(parameter))
+        .number("from", |parameter| &parameter.from)
+        .number("taken", |parameter| taken(parameter))
         .gap(3);
     let mut lines = table.table().lines(width);
     if calibration.parameters.is_empty() {

@@ -116,10 +116,10 @@ fn as_it_is(movements: &[(Movement, String)]) -> String {
         (&one.0.scenario, &one.0.policy) == (&other.0.scenario, &other.0.policy)
     };
     let mut table = Rows::new(movements.chunk_by(same))
-        .text("scenario / policy", |own| format!("{} / {}", own[0].0.scenario, own[0].0.policy));
+        .text("scenario / policy", |policy| format!("{} / {}", policy[0].0.scenario, policy[0].0.policy));
     for name in shown {
-        table = table.number(named(name).map_or(name, |figure| figure.label), |own| {
-            let (movement, currency) = own.iter().find(|(movement, _)| movement.figure == name)?;
+        table = table.number(named(name).map_or(name, |figure| figure.label), |policy| {
+            let (movement, currency) = policy.iter().find(|(movement, _)| movement.figure == name)?;
             amount(movement, movement.is, currency)
         });
     }

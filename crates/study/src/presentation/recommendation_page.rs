@@ -109,11 +109,11 @@ fn costs(page: &mut Html, answer: &Recommendation) {
         rows.text("", |row| row.0.clone()).text("today", |row| row.1.clone()).text(own, |row| row.2.clone()),
         FILE,
     );
-    let objectives = Rows::new(answer.limits.iter().filter_map(|own| Some((own, own.met?))))
-        .text(format!("met, of {}", counted(answer.effort.confirmed_with, "run", "runs")), |(own, _)| &own.name)
+    let objectives = Rows::new(answer.limits.iter().filter_map(|limit| Some((limit, limit.met?))))
+        .text(format!("met, of {}", counted(answer.effort.confirmed_with, "run", "runs")), |(limit, _)| &limit.name)
         .text("today", |(_, (before, _))| before.to_string())
         .text(own, |(_, (_, after))| after.to_string())
-        .text("", |(own, _)| if own.kept { "kept" } else { "not kept" })
+        .text("", |(limit, _)| if limit.kept { "kept" } else { "not kept" })
         .table();
     if !objectives.is_empty() {
         page.element("h2", "Objectives");
@@ -126,12 +126,13 @@ fn robustness(page: &mut Html, answer: &Recommendation) {
         return;
     }
     page.element("h2", "If things turn out differently");
-    let verdict =
-        |own: &Robustness| own.why.as_ref().map_or_else(|| "holds".to_owned(), |why| format!("no longer holds: {why}"));
+    let verdict = |test: &Robustness| {
+        test.why.as_ref().map_or_else(|| "holds".to_owned(), |why| format!("no longer holds: {why}"))
+    };
     let table = Rows::new(&answer.robustness)
-        .text("when", |own| &own.when)
-        .text("cost against today", |own| own.relative.as_ref().map(|relative| signed_percent(relative.mean)))
-        .text("", |own| verdict(own));
+        .text("when", |test| &test.when)
+        .text("cost against today", |test| test.relative.as_ref().map(|relative| signed_percent(relative.mean)))
+        .text("", |test| verdict(test));
     page.add_table(table, FILE);
 }
 
@@ -280,15 +281,15 @@ fn commitment(page: &mut Html, answer: &Recommendation, own: &FamilyCurve) {
 }
 
 fn tried(page: &mut Html, answer: &Recommendation) {
-    let what = |own: &Tried| {
-        if own.changes.is_empty() { "as it is today".to_owned() } else { own.changes.join("; ") }
+    let what = |tried: &Tried| {
+        if tried.changes.is_empty() { "as it is today".to_owned() } else { tried.changes.join("; ") }
     };
     let table = Rows::new(answer.tried.iter().take(ROWS))
-        .text("setting", |own| what(own))
-        .number("cost per month", |own| money(answer, own.cost_per_month))
-        .number("wait, p99", |own| own.pending_p99.map(Figure::seconds))
-        .number("evictions", |own| Figure::decimals(own.evictions, 1))
-        .number("seeds", |own| own.seeds.to_string());
+        .text("setting", |tried| what(tried))
+        .number("cost per month", |tried| money(answer, tried.cost_per_month))
+        .number("wait, p99", |tried| tried.pending_p99.map(Figure::seconds))
+        .number("evictions", |tried| Figure::decimals(tried.evictions, 1))
+        .number("seeds", |tried| tried.seeds.to_string());
     page.add_table(table, FILE);
 }
 

@@ -57,25 +57,25 @@ fn label(name: &str) -> String {
 
 /// A line for each way to size: its costs and its results.
 fn sizings(answer: &RightSizing) -> Table {
-    let largest = answer.sizings.iter().filter_map(|own| own.cost_per_month.as_ref()).map(|own| own.mean);
+    let largest = answer.sizings.iter().filter_map(|sizing| sizing.cost_per_month.as_ref()).map(|sizing| sizing.mean);
     let largest = largest.fold(0.0, f64::max);
     let money = among(answer, largest);
-    let relative = |own: &SizingResult| own.against_today.as_ref()?.relative.as_ref().map(known_difference);
+    let relative = |sizing: &SizingResult| sizing.against_today.as_ref()?.relative.as_ref().map(known_difference);
     let measured = |estimate: &Option<Estimate>, measure| {
         estimate.as_ref().map(|estimate| Figure::measured(known(estimate), measure))
     };
     let seconds = |estimate: &Option<Estimate>| estimate.as_ref().map(|estimate| Figure::seconds(estimate.mean));
     Rows::new(&answer.sizings)
-        .text("requests", |own| label(&own.name))
-        .number("cost per month", |own| measured(&own.cost_per_month, money))
-        .number("against today", |own| relative(own).map(|known| Figure::measured(known, Measure::Share)))
-        .number("killed for mem", |own| measured(&own.out_of_memory, Measure::Count))
-        .number("evicted", |own| measured(&own.evicted_for_memory, Measure::Count))
-        .number("throttled", |own| measured(&own.throttled_hours, Measure::Count))
+        .text("requests", |sizing| label(&sizing.name))
+        .number("cost per month", |sizing| measured(&sizing.cost_per_month, money))
+        .number("against today", |sizing| relative(sizing).map(|known| Figure::measured(known, Measure::Share)))
+        .number("killed for mem", |sizing| measured(&sizing.out_of_memory, Measure::Count))
+        .number("evicted", |sizing| measured(&sizing.evicted_for_memory, Measure::Count))
+        .number("throttled", |sizing| measured(&sizing.throttled_hours, Measure::Count))
         .unit("h")
-        .number("wait p99", |own| seconds(&own.pending_p99))
-        .number("resp. p99", |own| seconds(&own.request_p99))
-        .number("no node", |own| own.pods_pending.as_ref().map(|own| tenths(own.mean)))
+        .number("wait p99", |sizing| seconds(&sizing.pending_p99))
+        .number("resp. p99", |sizing| seconds(&sizing.request_p99))
+        .number("no node", |sizing| sizing.pods_pending.as_ref().map(|pods| tenths(pods.mean)))
         .table()
 }
 
@@ -116,8 +116,8 @@ fn workloads(answer: &RightSizing) -> Table {
     let mut table =
         Rows::new(answer.workloads.iter().zip(names)).text("cost per month", |(_, name)| format!("  {name}"));
     for (position, sizing) in answer.sizings.iter().enumerate() {
-        table = table.number(&sizing.name, |(own, _)| {
-            own.cost_per_month.get(position).copied().flatten().map(|cost| Figure::new(cost, money))
+        table = table.number(&sizing.name, |(workload, _)| {
+            workload.cost_per_month.get(position).copied().flatten().map(|cost| Figure::new(cost, money))
         });
     }
     table.table()
@@ -138,26 +138,26 @@ fn containers(answer: &RightSizing) -> Table {
     let shown = answer.containers.iter().take(CONTAINERS);
     let names: Vec<String> = shown.clone().map(|own| format!("{}:{}", own.workload, own.container)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let rows = shown.zip(apart(&names, NAME - 3, cut)).flat_map(|(own, name)| {
-        let amounts = [(&own.cpu, "CPU, cores", 3), (&own.memory, "memory, MiB", 0)].into_iter();
+    let rows = shown.zip(apart(&names, NAME - 3, cut)).flat_map(|(container, name)| {
+        let amounts = [(&container.cpu, "CPU, cores", 3), (&container.memory, "memory, MiB", 0)].into_iter();
         amounts.filter_map(move |(amounts, what, decimals)| Some((name.clone(), amounts.as_ref()?, what, decimals)))
     });
-    let bounds = |own: &Amounts, decimals: usize| {
+    let bounds = |amounts: &Amounts, decimals: usize| {
         let shown = |amount: f64| format!("{amount:.decimals$}");
-        let upper = if own.upper_bound > 1e7 { "any".to_owned() } else { shown(own.upper_bound) };
-        format!("{} ({} to {upper})", shown(own.recommended), shown(own.lower_bound))
+        let upper = if amounts.upper_bound > 1e7 { "any".to_owned() } else { shown(amounts.upper_bound) };
+        format!("{} ({} to {upper})", shown(amounts.recommended), shown(amounts.lower_bound))
     };
     Rows::new(rows)
         .text("each pod", |(name, ..)| format!("  {name}"))
         .number("", |(.., what, _)| *what)
         .label()
-        .number("requests", |(_, own, _, decimals)| {
-            own.request.map_or_else(|| Cell::from("none"), |request| Figure::decimals(request, *decimals).into())
+        .number("requests", |(_, amounts, _, decimals)| {
+            amounts.request.map_or_else(|| Cell::from("none"), |request| Figure::decimals(request, *decimals).into())
         })
-        .number("used p50", |(_, own, _, decimals)| Figure::decimals(own.p50, *decimals))
-        .number("p90", |(_, own, _, decimals)| Figure::decimals(own.p90, *decimals))
-        .number("p99", |(_, own, _, decimals)| Figure::decimals(own.p99, *decimals))
-        .text("recommended (bounds)", |(_, own, _, decimals)| bounds(own, *decimals))
+        .number("used p50", |(_, amounts, _, decimals)| Figure::decimals(amounts.p50, *decimals))
+        .number("p90", |(_, amounts, _, decimals)| Figure::decimals(amounts.p90, *decimals))
+        .number("p99", |(_, amounts, _, decimals)| Figure::decimals(amounts.p99, *decimals))
+        .text("recommended (bounds)", |(_, amounts, _, decimals)| bounds(amounts, *decimals))
         .table()
 }
 

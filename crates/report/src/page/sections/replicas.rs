@@ -13,32 +13,33 @@ pub(in super::super) fn replicas(page: &mut Html, summary: &Summary) {
     }
     page.element("h3 id=\"replicas\"", "Replicas");
     // What was missing most comes first.
-    let found =
-        |own: &WorkloadScaling| summary.availability.workloads.iter().find(|found| found.workload == own.workload);
-    let minutes = |own: &WorkloadScaling| found(own).map_or(0.0, |found| found.unavailable_pod_minutes);
+    let found = |workload: &WorkloadScaling| {
+        summary.availability.workloads.iter().find(|found| found.workload == workload.workload)
+    };
+    let minutes = |workload: &WorkloadScaling| found(workload).map_or(0.0, |found| found.unavailable_pod_minutes);
     let mut workloads: Vec<&WorkloadScaling> = summary.scaling.workloads.iter().collect();
     workloads.sort_by(|one, other| minutes(other).total_cmp(&minutes(one)));
-    let missing = |own: &WorkloadScaling| match found(own)? {
+    let missing = |workload: &WorkloadScaling| match found(workload)? {
         found if found.placeholder => Some("placeholder".to_owned()),
         found => Some(format::minutes(found.unavailable_pod_minutes)),
     };
     // Nobody misses a placeholder.
-    let missed = |own: &WorkloadScaling| found(own).filter(|found| !found.placeholder);
+    let missed = |workload: &WorkloadScaling| found(workload).filter(|found| !found.placeholder);
     let table = Rows::new(workloads)
-        .text("workload", |own| &own.workload)
-        .number("missing", |own| missing(own))
+        .text("workload", |workload| &workload.workload)
+        .number("missing", |workload| missing(workload))
         .unit("pod-minutes")
-        .number("none Ready for", |own| missed(own).map(|found| Figure::seconds(found.at_zero_seconds)))
-        .number("stretches", |own| missed(own).map(|found| found.times_at_zero))
-        .number("changes by an autoscaler", |own| own.rescales)
-        .number("most wanted", |own| own.max_replicas_desired)
-        .number("most Ready", |own| own.max_replicas_ready);
+        .number("none Ready for", |workload| missed(workload).map(|found| Figure::seconds(found.at_zero_seconds)))
+        .number("stretches", |workload| missed(workload).map(|found| found.times_at_zero))
+        .number("changes by an autoscaler", |workload| workload.rescales)
+        .number("most wanted", |workload| workload.max_replicas_desired)
+        .number("most Ready", |workload| workload.max_replicas_ready);
     page.add_table(table, SUMMARY_FILE);
     let table = Rows::new(&summary.availability.autoscalers)
-        .text("autoscaler", |own| &own.autoscaler)
-        .text("workload", |own| &own.workload)
-        .number("maximum", |own| own.max_replicas)
-        .number("time at the maximum", |own| Figure::seconds(own.at_max_seconds));
+        .text("autoscaler", |autoscaler| &autoscaler.autoscaler)
+        .text("workload", |autoscaler| &autoscaler.workload)
+        .number("maximum", |autoscaler| autoscaler.max_replicas)
+        .number("time at the maximum", |autoscaler| Figure::seconds(autoscaler.at_max_seconds));
     page.add_table(table, SUMMARY_FILE);
     page.element(
         "p class=\"note\"",
