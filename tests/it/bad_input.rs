@@ -43,7 +43,7 @@ fn an_unknown_policy_is_answered_with_those_there_are() {
     assert_eq!(scenario.for_policy(None).map(|policy| policy.name.as_str()), Ok("karpenter-v0.16"));
     assert_eq!(scenario.for_policy(Some("karpenter-v1.13")).map(|p| p.name.as_str()), Ok("karpenter-v1.13"));
     let error = scenario.for_policy(Some("karpenter-v1.14")).unwrap_err();
-    assert_eq!(error.message(), "the scenario has no policy `karpenter-v1.14`");
+    assert_eq!(error.message(), "no policy `karpenter-v1.14` in this scenario");
     assert!(error.render().contains("did you mean `karpenter-v1.13`?"), "{}", error.render());
 }
 

@@ -307,7 +307,7 @@ fn a_sweep_does_not_mix_with_another_and_bad_values_are_found_first() {
     assert!(code == Some(2) && err.contains("holds results of a different sweep"), "{err}");
     for (set, words) in [
         ("durations=1h", "unknown key `durations`"),
-        ("NodePool[other].spec.weight=1", "no NodePool of the manifests is called `other`"),
+        ("NodePool[other].spec.weight=1", "no NodePool named `other` in the manifests"),
         ("policies[cheap].autoscaler=none", "the list has no item `cheap`"),
         ("duration=1h,2 h,-3h", "with `duration=2 h` set"),
         ("duration", "is not PATH=VALUES"),

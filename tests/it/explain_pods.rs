@@ -142,6 +142,6 @@ fn a_name_that_pods_of_several_namespaces_have_needs_its_namespace() {
     let refused = asked("small").unwrap_err();
     assert_eq!(refused.to_string(), "the run has a pod `small` in several namespaces");
     let help = miette::Diagnostic::help(&refused).unwrap().to_string();
-    assert_eq!(help, "name its namespace too: there are `blue/small`, `red/small`");
+    assert_eq!(help, "add the namespace; candidates: `blue/small`, `red/small`");
     assert!(asked("red/small").is_ok());
 }

@@ -232,8 +232,8 @@ fn mistakes_in_profiles_are_answered() {
     let twice = "profiles: [{ name: a, selectors: [{ namespace: x }] }, { name: a, selectors: [{ namespace: y }] }]";
     assert!(wrong(twice).contains("two Fargate profiles"));
     for (profile, said) in [
-        ("name: 'a b', selectors: [{ namespace: x }]", "a Fargate profile cannot be called `a b`"),
-        ("name: a, selectors: [{ namespace: x_y }]", "no namespace is called `x_y`"),
+        ("name: 'a b', selectors: [{ namespace: x }]", "invalid Fargate profile name `a b`"),
+        ("name: a, selectors: [{ namespace: x_y }]", "invalid namespace `x_y`"),
         ("name: a, selectors: [{ namespace: x, labels: { app: 'a b' } }]", "the value of a label cannot be `a b`"),
         ("name: a, selectors: [{ namespace: x, label: { app: a } }]", "unknown key `label`"),
     ] {
@@ -288,14 +288,14 @@ fn profiles_of_an_eksctl_cluster_hold_beside_those_of_the_scenario() {
 fn two_profiles_of_one_name_have_to_be_the_same() {
     let other = "profiles: [{ name: jobs, selectors: [{ namespace: shop }] }]";
     let error = load(other, "duration: 1h", &with_cluster_config()).unwrap_err();
-    assert!(error.contains("two Fargate profiles are called `jobs`"), "{error}");
+    assert!(error.contains("duplicate Fargate profile name `jobs`"), "{error}");
     assert!(error.contains("eksctl ClusterConfig"), "{error}");
     // Also where both come from ClusterConfigs, whichever stands last.
     let second =
         CLUSTER.replace("name: shop, region", "name: other, region").replace("namespace: jobs", "namespace: shop");
     for manifests in [with_cluster_config() + &second, second.clone() + &with_cluster_config()] {
         let error = load("", "duration: 1h", &manifests).unwrap_err();
-        assert!(error.contains("two Fargate profiles are called `jobs`"), "{error}");
+        assert!(error.contains("duplicate Fargate profile name `jobs`"), "{error}");
     }
 }
 

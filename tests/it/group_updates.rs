@@ -78,10 +78,12 @@ fn a_size_is_held_against_the_limits_that_the_group_has_by_then() {
     };
     assert_eq!(said("minSize: 0, maxSize: 8", "30m", 8), "");
     assert!(
-        said("minSize: 0, maxSize: 8", "10m", 8).contains("8 is not between the sizes that `w` has by then, 0 and 5")
+        said("minSize: 0, maxSize: 8", "10m", 8)
+            .contains("desired size 8 is outside the limits of `w` at that time (0 to 5)")
     );
     assert!(
-        said("minSize: 0, maxSize: 2", "30m", 5).contains("5 is not between the sizes that `w` has by then, 0 and 2")
+        said("minSize: 0, maxSize: 2", "30m", 5)
+            .contains("desired size 5 is outside the limits of `w` at that time (0 to 2)")
     );
     assert_eq!(said("minSize: 0, maxSize: 2", "10m", 5), "");
 }

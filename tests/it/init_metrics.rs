@@ -49,7 +49,7 @@ fn a_workload_that_used_no_cpu_has_no_load() {
         unmeasured.files[0].text.contains("shop/new uses as much CPU as its autoscaler aims at: nothing was measured.")
     );
     let asleep = draft(&[("asleep", CPU, "", 0)]);
-    assert_eq!(warnings(&asleep), ["shop/asleep has no load: it had no replicas"]);
+    assert_eq!(warnings(&asleep), ["shop/asleep has no load: it had zero replicas"]);
     assert!(!asleep.files[0].text.contains("aims at"), "nothing is assumed of what has no load");
 }
 

@@ -35,7 +35,7 @@ fn an_edit_of_a_key_that_means_nothing_is_refused_before_anything_runs() {
         ("NodePool[default].spec.disrupton.consolidateAfter=5m", "did you mean `disruption`?"),
         ("NodePool[default].spec.disruption={consolidateAftr: 5m}", "did you mean `consolidateAfter`?"),
         ("NodePool[default].spec.colour=red", "a NodePool's spec may have `template`"),
-        ("NodePool[defalt].spec.weight=5", "no NodePool of the manifests is called `defalt`"),
+        ("NodePool[defalt].spec.weight=5", "no NodePool named `defalt` in the manifests"),
         ("NodePool[defalt].spec.weight=5", "did you mean `NodePool[default]`? they hold `default`"),
         (
             "NodePol[default].spec.weight=5",
@@ -55,10 +55,7 @@ fn an_edit_of_a_key_that_means_nothing_is_refused_before_anything_runs() {
 fn an_edit_of_an_object_that_is_not_simulated_is_refused() {
     let policy = "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\n";
     let err = refused(&place("", policy), &["diff", "scenario.yaml", "--set", "NetworkPolicy[web].spec.x=1"]);
-    assert!(
-        err.contains("`NetworkPolicy[web].spec.x` changes nothing: objects of this kind are not simulated"),
-        "{err}"
-    );
+    assert!(err.contains("`NetworkPolicy[web].spec.x` has no effect: this kind is not simulated"), "{err}");
 }
 
 #[test]
@@ -221,7 +218,7 @@ fn a_moment_is_told_by_span_clock_or_date() {
 #[test]
 fn manifests_in_place_of_a_scenario_are_told_apart() {
     let err = refused(&Place::new(), &["run", "cluster.yaml"]);
-    assert!(err.contains("this file holds Kubernetes objects, not a scenario"), "{err}");
+    assert!(err.contains("this file contains Kubernetes objects, not a scenario"), "{err}");
     let err = refused(&place("objectives: {cost: $400}\n", ""), &["run", "scenario.yaml"]);
     assert!(err.contains("write a number in the currency of the region"), "{err}");
 }

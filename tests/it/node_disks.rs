@@ -142,8 +142,8 @@ fn a_volume_that_ec2_refuses_is_an_error() {
         ("volumeType: gp3, throughput: 2001", "`throughput` is 2001"),
         ("volumeType: io1, iops: 64001", "`iops` is 64001"),
         ("volumeType: io2, iops: 256001", "`iops` is 256001"),
-        ("volumeType: gp2, iops: 3000", "`iops` cannot be ordered of a volume of type gp2"),
-        ("volumeType: io2, iops: 3000, throughput: 125", "`throughput` cannot be ordered of a volume of type io2"),
+        ("volumeType: gp2, iops: 3000", "`iops` is not supported for volume type gp2"),
+        ("volumeType: io2, iops: 3000, throughput: 125", "`throughput` is not supported for volume type io2"),
         ("volumeType: io2", "a volume of type io2 needs `iops`"),
         ("volumeType: gp3, iops: 50001", "`iops` is more than a volume of 100 GiB of type gp3 has"),
         ("volumeType: io1, iops: 5001", "`iops` is more than a volume of 100 GiB of type io1 has"),
@@ -158,7 +158,7 @@ fn a_volume_that_ec2_refuses_is_an_error() {
     let group = try_load(&scenario(""), &eksctl("volumeSize: 10, volumeIOPS: 5001")).err().unwrap_or_default();
     assert!(group.contains("`volumeIOPS` is more than a volume of 10 GiB of type gp3 has"), "{group}");
     let group = try_load(&scenario(""), &eksctl("volumeType: st1, volumeSize: 500")).err().unwrap_or_default();
-    assert!(group.contains("a root volume cannot be of type st1"), "{group}");
+    assert!(group.contains("volume type st1 cannot be a root volume"), "{group}");
     let twice = "additionalVolumes: [{volumeName: /dev/xvda, volumeSize: 500}]";
     let group = try_load(&scenario(""), &eksctl(twice)).err().unwrap_or_default();
     assert!(group.contains("two volumes of the node group are the device `/dev/xvda`"), "{group}");
@@ -187,7 +187,7 @@ fn a_size_that_a_type_does_not_have_is_an_error_and_so_is_a_device_that_is_mappe
     assert_eq!(sized("/dev/xvdb", "volumeType: st1, volumeSize: 125Gi"), "");
     assert_eq!(sized("/dev/xvda", "volumeType: gp3, volumeSize: 59000Gi"), "");
     let root = sized("/dev/xvda", "volumeType: st1, volumeSize: 125Gi");
-    assert!(root.contains("a root volume cannot be of type st1"), "{root}");
+    assert!(root.contains("volume type st1 cannot be a root volume"), "{root}");
     let twice =
         refused("[{deviceName: /dev/xvdb, ebs: {volumeSize: 1Gi}}, {deviceName: /dev/xvdb, ebs: {volumeSize: 2Gi}}]");
     assert!(twice.contains("two of `blockDeviceMappings` map the device `/dev/xvdb`"), "{twice}");

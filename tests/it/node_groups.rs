@@ -216,7 +216,7 @@ fn groups_that_cannot_be_are_refused_with_a_way_out() {
         ("instanceTypes: [m5.large], spot: 50%, managed: true", "all Spot or all On-Demand"),
         ("instanceTypes: [m5.lrge]", "`m5.lrge` is not an instance type of us-east-1"),
         ("desired: 1", "a node group needs `instanceTypes`"),
-        ("instanceTypes: [m5.large], min: 3, max: 2", "the sizes contradict each other"),
+        ("instanceTypes: [m5.large], min: 3, max: 2", "inconsistent sizes"),
         ("instanceTypes: [m5.large], min: 1, minSize: 2", "two names for the same thing"),
         ("instanceTypes: [m5.large], spot: 0.505", "a whole percentage"),
         ("instanceTypes: [m5.large], zones: [us-east-2a]", "`us-east-2a` is not a zone of us-east-1"),
@@ -228,8 +228,8 @@ fn groups_that_cannot_be_are_refused_with_a_way_out() {
     }
     let timeline = |step: &str| format!("timeline: [{{ at: 1m, scale_group: {step} }}]");
     for (step, expected) in [
-        ("{ group: worker, desired: 4 }", "no node group is called `worker`"),
-        ("{ group: workers, desired: 9 }", "9 is not between the sizes that `workers` has by then, 4 and 6"),
+        ("{ group: worker, desired: 4 }", "no node group named `worker`"),
+        ("{ group: workers, desired: 9 }", "desired size 9 is outside the limits of `workers` at that time (4 to 6)"),
     ] {
         let error = try_load(&scenario(SPOT, &timeline(step)), &web(1)).unwrap_err();
         assert!(error.contains(expected), "{step}: {error}");

@@ -150,8 +150,8 @@ fn what_cannot_be_answered_is_said_with_a_way_out() {
     place.put("pods.csv", "name,replicas,cpu,memory\nweb,1,1,1Gi\n");
     place.put("broken.csv", "name,replicas,cpu,memory\nweb,1,much,1Gi\n");
     for (arguments, words) in [
-        (&["cluster.yaml", "pods.csv"][..], "no file names the region"),
-        (&["cluster.yaml", "--region", "us-east-9"], "there are no prices for the region `us-east-9`"),
+        (&["cluster.yaml", "pods.csv"][..], "no region given or found in the files"),
+        (&["cluster.yaml", "--region", "us-east-9"], "no prices for region `us-east-9`"),
         (&["cluster.yaml", "--region", "us-east-1", "--zones", "us-west-2a"], "us-east-1 has no zone `us-west-2a`"),
         (&["pods.csv", "--region", "us-east-1"], "there is no NodePool"),
         (&["pool.yaml", "--region", "us-east-1"], "there is no pod"),

@@ -148,7 +148,10 @@ fn a_suite_that_shares_no_files_is_told_where_these_belong() {
     assert!(shared.contains("there is no NodePool") && !shared.contains("all instances share"), "{shared}");
     std::fs::remove_file(place.path("suite/cluster.yaml")).unwrap();
     let alone = told(&place);
-    assert!(alone.contains("no file names the region") && alone.contains("all instances share"), "{alone}");
+    assert!(
+        alone.contains("no region given or found in the files") && alone.contains("all instances share"),
+        "{alone}"
+    );
 }
 
 #[test]

@@ -342,7 +342,7 @@ fn commitments_cost_what_their_term_and_payment_say() {
         (format!("{of_type}, per_hour: 0.05, term: 1y, payment: no_upfront"), "`per_hour` and `term` both say"),
         (format!("{of_type}, term: 1y"), "`term` goes with `payment`"),
         (format!("{of_type}, term: 3y, payment: no_upfront"), "no rates are known for this term with this payment"),
-        ("type: m1.small, count: 1, term: 1y, payment: no_upfront".to_owned(), "no rates of commitments for m1"),
+        ("type: m1.small, count: 1, term: 1y, payment: no_upfront".to_owned(), "no commitment rates known for m1"),
     ] {
         let (_, err, code) = run(&format!("ec2.billing.reserved_instances=[{{{entry}}}]"));
         assert_eq!(code, Some(2), "{entry}");

@@ -221,8 +221,8 @@ fn spread<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<TopologySpread
     // Source: Kubernetes 1.36 `pkg/apis/core/validation/validation.go`, `validateMinDomains`.
     if let (Some(node), WhenUnsatisfiable::ScheduleAnyway) = (fields.get("minDomains"), when_unsatisfiable) {
         return Err(reader
-            .error(node.at, "`minDomains` goes with `whenUnsatisfiable: DoNotSchedule` alone")
-            .because("the API server refuses it beside `ScheduleAnyway`")
+            .error(node.at, "`minDomains` requires `whenUnsatisfiable: DoNotSchedule`")
+            .because("the API server rejects it with `ScheduleAnyway`")
             .help("remove it, or write `whenUnsatisfiable: DoNotSchedule`"));
     }
     Ok(TopologySpread {

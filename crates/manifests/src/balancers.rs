@@ -96,9 +96,9 @@ fn request<'s>(
         let text = reader.text(node, "loadBalancerClass")?;
         if !is_balanced {
             return Err(reader
-                .error(node.at, "`loadBalancerClass` belongs to Services of type LoadBalancer alone")
+                .error(node.at, "`loadBalancerClass` is only valid for Services of type LoadBalancer")
                 .because("the API server refuses it")
-                .help("write `type: LoadBalancer` beside it, or take it out"));
+                .help("add `type: LoadBalancer`, or remove it"));
         }
         if !is_qualified(text) {
             return Err(reader

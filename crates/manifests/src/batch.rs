@@ -132,7 +132,7 @@ fn calendar<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(String, Op
             let at = spec.get("timeZone").filter(|_| of_zone).unwrap_or(node).at;
             let help = match &problem {
                 CronProblem::ZonePrefix { zone, .. } => {
-                    format!("take it out of `schedule`, and write `timeZone: {zone}` beside it")
+                    format!("remove it from `schedule` and set `timeZone: {zone}`")
                 }
                 CronProblem::Every { .. } => "write for example `@every 1h30m`, or five fields".to_owned(),
                 _ => "write for example `schedule: 30 8 * * 1-5` or `@daily`, and `timeZone: Europe/Berlin`".to_owned(),

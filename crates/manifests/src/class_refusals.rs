@@ -46,7 +46,7 @@ pub(super) fn check_family(
         return Ok(());
     }
     let message = format!("`amiFamily` is {stated:?}, and the alias names images of {of_alias:?}");
-    Err(refused(reader, at, message, "take `amiFamily` out: it follows from the alias"))
+    Err(refused(reader, at, message, "remove `amiFamily`; the alias determines it"))
 }
 
 /// A v1 class has to say which images it takes.
@@ -70,7 +70,7 @@ pub(super) fn check_kubelet<'s>(reader: &Reader<'s>, kubelet: &Node<'s>) -> Resu
         let low = reader.integer(low, LOW, 0, 100)?;
         if high <= low {
             let message = format!("`{HIGH}` is {high}, not above `{LOW}`, {low}");
-            let help = "raise it: images are removed from the high one on, down to the low one";
+            let help = "raise it: image garbage collection starts at the high threshold and stops at the low one";
             return Err(refused(reader, at, message, help));
         }
     }

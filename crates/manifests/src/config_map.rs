@@ -101,13 +101,7 @@ pub(super) fn group_ranks<'s>(
     let stated = object.get("data").and_then(|data| data.get("priorities"));
     let Some(text) = stated.and_then(Node::as_text) else {
         let message = format!("the ConfigMap {NAME} has no `priorities`");
-        reader.warn(
-            &lints::EXPANDER_PRIORITIES,
-            object.at,
-            message,
-            "ranks nothing",
-            "state them under `data`, as text",
-        );
+        reader.warn(&lints::EXPANDER_PRIORITIES, object.at, message, "ranks nothing", "put them under `data`, as text");
         return Ok(None);
     };
     let at = stated.map_or(object.at, |node| node.at);

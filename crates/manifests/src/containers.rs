@@ -109,7 +109,7 @@ fn container_resources<'s>(
     if let Some(entry) = reader.entries(node, key)?.iter().find(|entry| !own(&entry.key)) {
         let shown: String = entry.key.chars().take(80).collect();
         let help = nearest(&shown, OWN).map_or_else(
-            || format!("Kubernetes has {}; other resources have a domain, as `nvidia.com/gpu` has", listed(OWN)),
+            || format!("Kubernetes defines {}; other resources need a domain, such as `nvidia.com/gpu`", listed(OWN)),
             |near| format!("did you mean `{near}`?"),
         );
         let error = reader.error(entry.key_at, format!("a container can have no resource `{shown}`"));
@@ -176,7 +176,7 @@ fn reject_requests_above_limits(
         return Err(reader
             .error(at, format!("the request of {name} is above its limit of {}", name.format(limit)))
             .because("above the limit")
-            .help("Kubernetes refuses such a pod; lower the request or raise the limit"));
+            .help("Kubernetes rejects this pod; lower the request or raise the limit"));
     }
     Ok(())
 }

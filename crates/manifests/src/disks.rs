@@ -85,9 +85,9 @@ fn refuse_root<'s>(
     }
     let at = fields.get(keys.volume_type).map_or(fields.at, |node| node.at);
     Err(reader
-        .error(at, format!("a root volume cannot be of type {volume_type}"))
-        .because("EC2 boots from none")
-        .help("use gp3, and a volume of its own for data if it shall be of this type"))
+        .error(at, format!("volume type {volume_type} cannot be a root volume"))
+        .because("EC2 cannot boot from it")
+        .help("use gp3, and a separate data volume if you need this type"))
 }
 
 /// Refuses a size that volumes of its type do not have.
@@ -104,7 +104,7 @@ fn refuse_size<'s>(
     Err(reader
         .error(at, format!("a volume of type {volume_type} cannot have {gib} GiB"))
         .because(format!("outside {least} to {most} GiB"))
-        .help(format!("EC2 refuses it: order {least} to {most} GiB, or a volume of another type")))
+        .help(format!("EC2 rejects this size: use {least} to {most} GiB, or another volume type")))
 }
 
 /// Refuses more operations than a volume of its size may have, and more throughput than its operations allow.
@@ -131,7 +131,7 @@ fn refuse_disproportion<'s>(
         return Err(reader
             .error(node.at, format!("`{}` of {throughput} MiB/s needs {needed} I/O operations", keys.throughput))
             .because(format!("{IOPS_PER_MIB} for each MiB/s"))
-            .help(format!("EC2 refuses it: order them, too (`{}`), or less throughput", keys.iops)));
+            .help(format!("EC2 rejects this: also set `{}`, or lower the throughput", keys.iops)));
     }
     Ok(())
 }
@@ -147,9 +147,9 @@ fn number<'s>(
     let Some(node) = fields.get(key) else { return Ok(None) };
     let Some((least, most)) = range else {
         return Err(reader
-            .error(node.at, format!("`{key}` cannot be ordered of a volume of type {volume_type}"))
+            .error(node.at, format!("`{key}` is not supported for volume type {volume_type}"))
             .because("EC2 refuses it")
-            .help(format!("leave `{key}` out, or use a type that takes it, for example gp3")));
+            .help(format!("remove `{key}`, or use a type that supports it, for example gp3")));
     };
     let number = reader.integer(node, key, least, most)?;
     Ok(u32::try_from(number).ok())

@@ -55,7 +55,7 @@ static CLUSTER: Shape = Shape {
         "upgradePolicy",
     ],
     unsupported: &[
-        ("autoModeConfig", "a scenario has Auto Mode by a policy with `autoscaler: eks-auto-mode`"),
+        ("autoModeConfig", "to simulate Auto Mode, add a policy with `autoscaler: eks-auto-mode`"),
         ("outpost", "nodes run in the region"),
         ("remoteNetworkConfig", "hybrid nodes do not exist"),
         ("localZones", "nodes run in the availability zones of the region, whose prices and waits are others"),
@@ -308,7 +308,7 @@ fn cpu_credits(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Option<Cre
         other => {
             let shown: String = other.chars().take(80).collect();
             let error = reader.error(node.at, format!("`cpuCredits` is `standard` or `unlimited`, not `{shown}`"));
-            Err(error.because("not known").help("leave it out for EC2's default of each family"))
+            Err(error.because("not known").help("remove it to use EC2's default for each family"))
         }
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn profiles<'s>(reader: &mut Reader<'s>, cluster: Fields<'_, 's>) -> 
         let own = profile(reader, node)?;
         if profiles.iter().any(|other| other.name == own.name) {
             return Err(reader
-                .error(node.at, format!("two Fargate profiles are called `{}`", own.name))
+                .error(node.at, format!("duplicate Fargate profile name `{}`", own.name))
                 .because("the second one")
                 .help("give each its own name: of several that fit a pod the first by name takes it"));
         }
@@ -97,7 +97,7 @@ pub fn check_profile_name(reader: &Reader<'_>, node: &Node<'_>, name: &str) -> R
         return Ok(());
     };
     Err(reader
-        .error(node.at, format!("a Fargate profile cannot be called `{}`", shown(name)))
+        .error(node.at, format!("invalid Fargate profile name `{}`", shown(name)))
         .because(reason)
         .help("write letters, digits, `-`, `_` and `.`, at most 100 of them, with a letter or a digit first"))
 }
@@ -113,7 +113,7 @@ pub fn check_profile_namespace(reader: &Reader<'_>, node: &Node<'_>, namespace: 
         return Ok(());
     }
     Err(reader
-        .error(node.at, format!("no namespace is called `{}`", shown(namespace)))
+        .error(node.at, format!("invalid namespace `{}`", shown(namespace)))
         .because("not a DNS label")
         .help("write small letters, digits and `-`, at most 63 of them, and `*` or `?` for what varies: `team-*`"))
 }
@@ -194,18 +194,15 @@ mod tests {
             ("  - {name: a, selectors: []}\n".to_owned(), "the Fargate profile `a` has 0 selectors"),
             (format!("  - {{name: a, selectors: [{six}]}}\n"), "the Fargate profile `a` has 6 selectors"),
             ("  - {name: a, selectors: [{labels: {b: c}}]}\n".to_owned(), "needs `namespace`"),
-            ("  - {name: a, selectors: [{namespace: b}]}\n".repeat(2), "two Fargate profiles are called `a`"),
-            ("  - {name: a b, selectors: [{namespace: b}]}\n".to_owned(), "a Fargate profile cannot be called `a b`"),
-            (
-                "  - {name: eks-a, selectors: [{namespace: b}]}\n".to_owned(),
-                "a Fargate profile cannot be called `eks-a`",
-            ),
+            ("  - {name: a, selectors: [{namespace: b}]}\n".repeat(2), "duplicate Fargate profile name `a`"),
+            ("  - {name: a b, selectors: [{namespace: b}]}\n".to_owned(), "invalid Fargate profile name `a b`"),
+            ("  - {name: eks-a, selectors: [{namespace: b}]}\n".to_owned(), "invalid Fargate profile name `eks-a`"),
             (
                 format!("  - {{name: {}, selectors: [{{namespace: b}}]}}\n", "a".repeat(101)),
-                "a Fargate profile cannot be called `aaa",
+                "invalid Fargate profile name `aaa",
             ),
-            ("  - {name: a, selectors: [{namespace: Team}]}\n".to_owned(), "no namespace is called `Team`"),
-            ("  - {name: a, selectors: [{namespace: ''}]}\n".to_owned(), "no namespace is called ``"),
+            ("  - {name: a, selectors: [{namespace: Team}]}\n".to_owned(), "invalid namespace `Team`"),
+            ("  - {name: a, selectors: [{namespace: ''}]}\n".to_owned(), "invalid namespace ``"),
             (
                 "  - {name: a, selectors: [{namespace: b, labels: {c d: e}}]}\n".to_owned(),
                 "key of a label cannot be `c d`",

@@ -115,7 +115,7 @@ pub(super) fn autoscaler<'s>(
     if min_replicas == Some(0) && !metrics.iter().any(is_there_without_pods) {
         let at = spec.get("minReplicas").map_or(max_node.at, |node| node.at);
         return Err(reader
-            .error(at, "`minReplicas: 0` without a metric of the type Object or External: without pods nothing tells when they are needed again")
+            .error(at, "`minReplicas: 0` needs an Object or External metric: with zero pods, no other metric can trigger a scale-up")
             .because("the API server refuses it")
             .help("state 1 or more, or a metric that is there without pods"));
     }
@@ -211,7 +211,7 @@ fn target<'s>(
         return Err(reader
             .error(value.at, format!("`{key}` is not above zero"))
             .because("must be above zero")
-            .help("state the value that the autoscaler is to hold"));
+            .help("set the target value for the autoscaler"));
     }
     Ok(if key == "averageValue" { MetricTarget::AverageValue(quantity) } else { MetricTarget::Value(quantity) })
 }
@@ -229,7 +229,7 @@ fn target_kind<'s>(
     }
     let may: Vec<&str> = kinds.iter().map(|kind| kind.0).collect();
     Err(reader
-        .error(node.at, format!("the target of such a metric cannot be of the type `{stated}`"))
+        .error(node.at, format!("target type `{stated}` is not valid for this metric"))
         .because("the API server refuses it")
         .help(format!("state {}", may.join(" or "))))
 }
@@ -252,9 +252,10 @@ fn scaling_rules<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Scaling
     let policies = match fields.optional("policies", |n, what| reader.list(n, what))? {
         Some([]) => {
             let at = fields.get("policies").map_or(node.at, |own| own.at);
-            return Err(reader.error(at, "`policies` is an empty list").because("the API server refuses it").help(
-                "leave the key out for the default policies, or write `selectPolicy: Disabled` to forbid changes",
-            ));
+            return Err(reader
+                .error(at, "`policies` is an empty list")
+                .because("the API server refuses it")
+                .help("remove the key to use the default policies, or set `selectPolicy: Disabled` to block changes"));
         }
         Some(items) => Some(items.iter().map(|n| scaling_policy(reader, n)).collect::<Result<_, _>>()?),
         None => None,

@@ -179,12 +179,12 @@ fn counts<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>, result: &mut ScaledObje
         return Err(reader
             .error(node.at, format!("`idleReplicaCount` is {idle}, not below `minReplicaCount`, which is {min}"))
             .because("not below the minimum")
-            .help("take `idleReplicaCount` out, or state a larger `minReplicaCount`"));
+            .help("remove `idleReplicaCount`, or raise `minReplicaCount`"));
     }
     if min == 0 && result.idle_replica_count.is_none() && only_resources(&result.triggers) {
         let at = spec.get("minReplicaCount").or(spec.get("triggers")).map_or(spec.at, |node| node.at);
         return Err(reader
-            .error(at, "with cpu and memory triggers alone a ScaledObject cannot go to zero")
+            .error(at, "a ScaledObject with only cpu and memory triggers cannot scale to zero")
             .because("`minReplicaCount` is 0 here, which is also its default")
             .help("write `minReplicaCount: 1`, or add a trigger of another type"));
     }
@@ -206,7 +206,7 @@ fn fallback<'s>(reader: &mut Reader<'s>, node: &Node<'s>, triggers: &[Trigger]) 
     if only_resources(triggers) {
         return Err(reader
             .error(node.at, "cpu and memory triggers have no fallback")
-            .because("no trigger here can fall back")
+            .because("no trigger here supports a fallback")
             .help("take `fallback` out, or add a trigger of another type"));
     }
     let fields = reader.fields(node, &FALLBACK)?;
@@ -257,7 +257,7 @@ fn modifiers<'s>(
         return Err(reader
             .error(target_node.at, "`target` is not above zero")
             .because("must be above zero")
-            .help("state the value of the formula that the autoscaler is to hold"));
+            .help("set the formula value the autoscaler should target"));
     }
     let metric_type = match fields.get("metricType") {
         Some(node) => external_type(reader, node)?,
@@ -280,7 +280,7 @@ fn modifiers<'s>(
 fn plain_number<'s>(reader: &Reader<'s>, node: &Node<'s>, what: &str) -> Result<Quantity, InputError> {
     if reader.text(node, what)?.parse::<f64>().is_err() {
         return Err(reader
-            .error(node.at, format!("`{what}` of a formula is a number, and KEDA refuses other quantities"))
+            .error(node.at, format!("a formula's `{what}` must be a plain number"))
             .because("not a plain number")
             .help("write the number out, for example `0.5` for `500m` and `5000` for `5k`"));
     }
@@ -293,7 +293,7 @@ fn check_formula(reader: &Reader<'_>, node: &Node<'_>, text: &str, triggers: &[T
         reader
             .error(node.at, format!("the formula cannot be read: {error}"))
             .because("this formula")
-            .help("state the triggers by their names, for example `(a + b) / 2`")
+            .help("refer to triggers by name, for example `(a + b) / 2`")
     })?;
     let named = || {
         let named = triggers.iter().filter(|trigger| !trigger.source.is_resource());
@@ -302,7 +302,7 @@ fn check_formula(reader: &Reader<'_>, node: &Node<'_>, text: &str, triggers: &[T
     for name in formula.names() {
         if !named().any(|known| known == name) {
             let help = nearest(name, named()).map_or_else(
-                || "give the trigger a `name`; cpu and memory triggers take no part in a formula".to_owned(),
+                || "give the trigger a `name`; cpu and memory triggers cannot be used in a formula".to_owned(),
                 |near| format!("did you mean `{near}`?"),
             );
             return Err(reader
@@ -334,7 +334,7 @@ pub(super) fn triggers<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<V
         if read.name.is_some() && triggers.iter().any(|other| other.name == read.name) {
             let name = read.name.map(Symbol::as_str).unwrap_or_default();
             return Err(reader
-                .error(item.at, format!("two triggers are called `{name}`"))
+                .error(item.at, format!("duplicate trigger name `{name}`"))
                 .because("the second one")
                 .help("give each its own name"));
         }
@@ -342,7 +342,7 @@ pub(super) fn triggers<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<V
     }
     if triggers.is_empty() {
         return Err(reader
-            .error(node.at, "there is no trigger")
+            .error(node.at, "no triggers")
             .because("an empty list")
             .help("add at least one, for example of the type `prometheus`"));
     }
@@ -504,7 +504,7 @@ fn check_source(reader: &mut Reader<'_>, metadata: &Node<'_>, source: &TriggerSo
                 _ => "start",
             };
             reader
-                .error(at(key), format!("the cron trigger cannot be read: {problem}"))
+                .error(at(key), format!("invalid cron trigger: {problem}"))
                 .because("here")
                 .help("write for example `timezone: Asia/Kolkata`, `start: 30 8 * * 1-5`, `end: 0 18 * * 1-5`")
         }),
@@ -534,9 +534,9 @@ fn check_source(reader: &mut Reader<'_>, metadata: &Node<'_>, source: &TriggerSo
 fn check_trigger_query(reader: &mut Reader<'_>, node: &Node<'_>) -> Result<(), InputError> {
     match Query::parse(reader.text(node, "query")?) {
         Ok(query) if query.is_scalar() => Err(reader
-            .error(node.at, "the query gives a number without series, which KEDA cannot read")
+            .error(node.at, "the query returns a scalar; KEDA needs a vector")
             .because("this query")
-            .help("put it into `vector(...)`")),
+            .help("wrap it in `vector(...)`")),
         Ok(_) => Ok(()),
         Err(error) => {
             let help = format!(
@@ -555,7 +555,7 @@ pub fn check_query(reader: &Reader<'_>, node: &Node<'_>) -> Result<Query, InputE
     let text = reader.text(node, "query")?;
     Query::parse(text).map_err(|error| {
         reader
-            .error(node.at, format!("the query cannot be read: {}", error.problem))
+            .error(node.at, format!("invalid query: {}", error.problem))
             .because(format!("at character {} of this query", error.position))
             .help(format!("a query may contain {SUPPORTED}"))
     })

@@ -63,9 +63,9 @@ pub(super) fn scaled_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     let triggers = triggers(reader, triggers_node)?;
     if triggers.iter().any(|trigger| trigger.source.is_resource()) {
         return Err(reader
-            .error(triggers_node.at, "a ScaledJob has no pods whose cpu or memory could be looked at")
+            .error(triggers_node.at, "a ScaledJob cannot scale on cpu or memory: it has no long-running pods")
             .because("has a cpu or memory trigger")
-            .help("take it out; state what waits for work, for example a queue"));
+            .help("remove it; use a trigger that measures pending work, for example a queue"));
     }
     let mut job = ScaledJob::new(name.namespace, name.name, job, triggers);
     if let Some(interval) = spec.optional("pollingInterval", |n, what| reader.integer(n, what, 1, 1_000_000))? {
@@ -127,7 +127,7 @@ fn strategy<'s>(reader: &mut Reader<'s>, node: &Node<'s>, job: &mut ScaledJob) -
         // The conditions that the simulation keeps of a pod.
         if !["PodScheduled", "Initialized", "ContainersReady", "Ready"].contains(&condition) {
             return Err(reader
-                .error(node.at, format!("no pod in the simulation has the condition `{condition}`"))
+                .error(node.at, format!("the simulation does not set the pod condition `{condition}`"))
                 .because("would never hold")
                 .help("name one of PodScheduled, Initialized, ContainersReady and Ready"));
         }

@@ -94,7 +94,7 @@ pub const NOT_SIMULATED: &[(&str, &str)] = &[
     ("VerticalPodAutoscalerCheckpoint", "the recommender starts without its history"),
     ("MultidimPodAutoscaler", "its target keeps its replicas"),
     ("RuntimeClass", "it adds no overhead"),
-    ("ENIConfig", "pods use the nodes' own subnets"),
+    ("ENIConfig", "pods use their node's subnet"),
     ("Machine", "state the Node objects instead"),
     ("ResourceClaim", NO_DEVICES),
     ("ResourceClaimTemplate", NO_DEVICES),

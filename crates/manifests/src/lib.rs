@@ -457,7 +457,7 @@ fn give_priority(
         return Err(InputError::new(format!(
             "{kind} {name} names the priority class `{wanted}`, which no manifest defines"
         ))
-        .help("add the PriorityClass to the manifests, or take `priorityClassName` out"));
+        .help("add the PriorityClass to the manifests, or remove `priorityClassName`"));
     };
     spec.priority = *value;
     Ok(())

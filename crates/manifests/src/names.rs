@@ -58,7 +58,7 @@ impl Form {
     fn way_out(self) -> &'static str {
         match self {
             Self::Label => {
-                "write small letters, digits and `-`, at most 63 of them, with a letter or a digit first and last: `web-2`"
+                "use lowercase letters, digits, and `-`, at most 63 characters, starting and ending with a letter or digit: `web-2`"
             }
             Self::Subdomain(CRON_JOB_MAX) => {
                 "write small letters, digits, `-` and `.`, at most 52 of them, with a letter or a digit first and last: `nightly`"

@@ -39,7 +39,7 @@ static SPEC: Shape = Shape {
     ],
     unsupported: &[
         ("ipPrefixCount", "a node takes no prefixes of addresses out of its subnet"),
-        ("enclaveOptions", "no CPU and no memory is set aside for enclaves"),
+        ("enclaveOptions", "no CPU or memory is reserved for enclaves"),
         ("placementGroup", "instances run in no placement group"),
         ("placementGroupSelector", "instances run in no placement group"),
     ],
@@ -463,7 +463,7 @@ fn refuse_two_roots(reader: &Reader<'_>, items: &[Node<'_>], devices: &[BlockDev
     let mut roots = items.iter().zip(devices).filter(|(_, device)| device.root);
     match (roots.next(), roots.next()) {
         (Some(_), Some((node, _))) => Err(reader
-            .error(node.at, "two of `blockDeviceMappings` are the root volume")
+            .error(node.at, "`blockDeviceMappings` has two root volumes")
             .because("the second")
             .help("keep `rootVolume: true` at one of them")),
         _ => Ok(()),

@@ -252,7 +252,7 @@ pub fn sizes(
     let most = most.unwrap_or(desired.max(least));
     if least > desired || desired > most {
         return Err(reader
-            .error(fields.at, format!("the sizes contradict each other: {least} to {most}, desired {desired}"))
+            .error(fields.at, format!("inconsistent sizes: min {least}, max {most}, desired {desired}"))
             .because("of this group")
             .help("keep minSize <= desiredCapacity <= maxSize"));
     }

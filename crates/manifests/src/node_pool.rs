@@ -165,7 +165,7 @@ fn is_dropped<'s>(
     let message = format!("`karpenter.sh/v1` has no `{key}` here: it is of v1beta1, and the API server drops it");
     let help = format!("state {now}");
     if entry.edited {
-        return Err(reader.error(entry.key_at, message).because("setting it changes nothing").help(help));
+        return Err(reader.error(entry.key_at, message).because("it has no effect").help(help));
     }
     reader.warn(&lints::BETA_KEY, entry.key_at, message, "has no effect", &help);
     Ok(true)
@@ -220,7 +220,7 @@ fn refuse_beside_replicas(reader: &Reader<'_>, spec: Fields<'_, '_>) -> Result<(
         |at, message: String, help| Err(reader.error(at, message).because("the API server refuses it").help(help));
     if let Some(node) = spec.get("weight") {
         let message = "a NodePool with `replicas` has no `weight`".to_owned();
-        return refused(node.at, message, "take `weight` out: no pod is given new nodes of a static pool");
+        return refused(node.at, message, "remove `weight`: static NodePools do not launch nodes for pods");
     }
     let limits = spec.get("limits").map(Node::entries).unwrap_or_default();
     match limits.iter().find(|entry| entry.key != "nodes") {
@@ -332,7 +332,7 @@ fn disruption<'s>(
             return Err(reader
                 .error(node.at, format!("a NodePool has {} budgets", budgets.len()))
                 .because(format!("at most {MOST_BUDGETS}"))
-                .help("keep those that bind: of several that are active the smallest counts"));
+                .help("keep only the binding ones; of several active budgets the smallest applies"));
         }
         disruption.budgets = budgets.iter().map(|node| budget(reader, node, found)).collect::<Result<_, _>>()?;
     }
@@ -359,7 +359,7 @@ fn budget<'s>(reader: &mut Reader<'s>, node: &Node<'s>, found: bool) -> Result<B
         return Err(reader
             .error(fields.at, "a budget needs both `schedule` and `duration`, or neither")
             .because("only one of the two")
-            .help("add the other one: when it begins, and for how long"));
+            .help("add the missing one: `schedule` sets the start, `duration` the length"));
     }
     Ok(Budget { nodes, reasons, schedule, duration })
 }

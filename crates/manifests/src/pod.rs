@@ -121,7 +121,7 @@ static TOLERATION: Shape = Shape {
     unsupported: &[],
     strict: false,
 };
-const NO_PLACE: &str = "the volume does not bind the pod to a zone";
+const NO_PLACE: &str = "the volume does not restrict the pod to a zone";
 static VOLUME: Shape = Shape {
     name: "a volume",
     keys: &["name", "persistentVolumeClaim", "ephemeral", "emptyDir", "hostPath"],

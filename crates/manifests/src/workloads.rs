@@ -18,7 +18,7 @@ static DEPLOYMENT: Shape = Shape {
     name: "a Deployment's spec",
     keys: &["replicas", "selector", "template", "strategy", "minReadySeconds", "progressDeadlineSeconds"],
     without_effect: &["revisionHistoryLimit"],
-    unsupported: &[("paused", "the Deployment is taken as running")],
+    unsupported: &[("paused", "assuming the Deployment is not paused")],
     strict: false,
 };
 static STRATEGY: Shape = Shape {
@@ -166,7 +166,7 @@ fn times<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(SimDuration, 
     let unless_given = if stated.is_none() { ", which is 600 unless given," } else { "" };
     let at = spec.get("progressDeadlineSeconds").or(spec.get("minReadySeconds")).map_or(spec.at, |node| node.at);
     let text = format!("`progressDeadlineSeconds`{unless_given} must be greater than `minReadySeconds`");
-    Err(reader.error(at, text).because("the API server refuses it").help("raise the one or lower the other"))
+    Err(reader.error(at, text).because("the API server refuses it").help("raise the first or lower the second"))
 }
 
 /// A StatefulSet object.
@@ -374,7 +374,7 @@ fn refuse_as_systems(reader: &Reader<'_>, fields: Fields<'_, '_>, name: &str, va
         return Err(reader
             .error(at, format!("a PriorityClass cannot be called `{name}`"))
             .because("kept for Kubernetes' own")
-            .help("choose a name that does not begin with `system-`"));
+            .help("choose a name that does not start with `system-`"));
     }
     if value > HIGHEST_OF_ONES_OWN {
         return Err(reader

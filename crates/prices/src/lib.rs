@@ -69,7 +69,7 @@ impl OwnFile {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CatalogError {
     /// There are no prices for this region.
-    #[error("there are no prices for the region `{given}`{}; there are for {known}", nearest.as_ref().map_or(String::new(), |name| format!(" (did you mean `{name}`?)")))]
+    #[error("no prices for region `{given}`{}; there are for {known}", nearest.as_ref().map_or(String::new(), |name| format!(" (did you mean `{name}`?)")))]
     UnknownRegion {
         /// What was asked for.
         given: String,

@@ -236,10 +236,10 @@ fn region(name: &str, catalog: &Catalog) -> Result<Arc<Region>, ScenarioError> {
         CatalogError::UnknownRegion { .. } => {
             let known = || catalog.regions();
             let help = nearest(name, known()).map_or_else(
-                || format!("there are prices for {}", known().collect::<Vec<_>>().join(", ")),
+                || format!("regions with prices: {}", known().collect::<Vec<_>>().join(", ")),
                 |near| format!("did you mean `{near}`?"),
             );
-            ScenarioError::new(format!("there are no prices for the region `{name}`")).help(help)
+            ScenarioError::new(format!("no prices for region `{name}`")).help(help)
         }
         other => ScenarioError::new(other.to_string()),
     })

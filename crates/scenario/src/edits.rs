@@ -89,8 +89,8 @@ impl Edit {
         let steps = steps(path)?;
         let source = Source::new(format!("the value of {path}"), format!("{KEY_OF_VALUE}{value}"));
         if value_of(&source)?.is_none() {
-            return Err(ScenarioError::new(format!("`{}` is not one value", shown(value)))
-                .help("write it as in YAML: `30s`, `[spot, on-demand]`, `{cpu: 100}`"));
+            return Err(ScenarioError::new(format!("`{}` is not a single value", shown(value)))
+                .help("use YAML: `30s`, `[spot, on-demand]`, `{cpu: 100}`"));
         }
         let (object, steps) = match steps.as_slice() {
             [Step::Key(kind), rest @ ..] if kind.starts_with(|c: char| c.is_ascii_uppercase()) => {
@@ -111,8 +111,8 @@ impl Edit {
         let is_one = object.as_ref().and_then(|own| own.name.as_deref()).is_some_and(|name| name != ALL);
         let is_map = || value_of(&source).is_ok_and(|own| own.is_some_and(|own| matches!(own.kind, NodeKind::Map(_))));
         if steps.is_empty() && !(is_one && is_map()) {
-            return Err(ScenarioError::new(format!("`{}` names an object, not a value in it", shown(path))).help(
-                "add the keys that lead to the value, for example `.spec.replicas`, or give the whole object as a map",
+            return Err(ScenarioError::new(format!("`{}` is an object, not a value inside it", shown(path))).help(
+                "append the path to the value, for example `.spec.replicas`, or pass the whole object as a map",
             ));
         }
         Ok(Self { path: path.to_owned(), value: value.to_owned(), object, steps, source })
@@ -167,12 +167,9 @@ impl Edit {
         let kind = self.object.as_ref()?.kind.as_str();
         (!READ.contains(&kind)).then(|| {
             let near = nearest(kind, READ.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-            let none = || "docs/scenario.md lists the kinds that are, under \u{201c}Manifests\u{201d}".to_owned();
-            ScenarioError::new(format!(
-                "`{}` changes nothing: objects of this kind are not simulated",
-                shown(&self.path)
-            ))
-            .help(near.unwrap_or_else(none))
+            let none = || "see \u{201c}Manifests\u{201d} in docs/scenario.md for the simulated kinds".to_owned();
+            ScenarioError::new(format!("`{}` has no effect: this kind is not simulated", shown(&self.path)))
+                .help(near.unwrap_or_else(none))
         })
     }
 
@@ -192,7 +189,7 @@ impl Edit {
                 shown(&self.path),
                 choice.kind
             ))
-            .help(format!("name its namespace too: there are {}", some(&names)))
+            .help(format!("add the namespace; candidates: {}", some(&names)))
         })
     }
 
@@ -212,7 +209,7 @@ impl Edit {
         }
         let wanted = self.object.as_ref().and_then(|choice| choice.name.as_deref()).unwrap_or_default();
         let near = nearest(wanted, names.iter().copied()).map(|near| format!("did you mean `{kind}[{near}]`? "));
-        ScenarioError::new(format!("no {kind} of the manifests is called `{}`", shown(wanted))).help(format!(
+        ScenarioError::new(format!("no {kind} named `{}` in the manifests", shown(wanted))).help(format!(
             "{}they hold {}",
             near.unwrap_or_default(),
             some(&names)
@@ -428,7 +425,7 @@ fn set_in_all<'s>(
         return Ok(());
     }
     Err(ScenarioError::new(format!("`{}` finds nothing: no item of the list has what leads to the value", path.text))
-        .help("`[*]` changes the items that have all keys of the path but the last"))
+        .help("`[*]` changes only items that contain the whole path except the last key"))
 }
 
 /// Whether all but the last of `steps` are there.
@@ -472,7 +469,7 @@ fn entry<'n, 's>(node: &'n mut Node<'s>, key: &'s str, path: Path<'_>) -> Result
 /// The item of a list with this number, or with this text under one of the keys that name items.
 fn item<'n, 's>(node: &'n mut Node<'s>, choice: &str, path: &str) -> Result<&'n mut Node<'s>, ScenarioError> {
     let NodeKind::Seq(items) = &mut node.kind else {
-        return Err(ScenarioError::new(format!("`{path}` chooses `{choice}` from a value that is no list")));
+        return Err(ScenarioError::new(format!("`{path}`: `[{choice}]` needs a list here")));
     };
     let named =
         items.iter().position(|item| NAMES.iter().any(|key| item.get(key).and_then(Node::as_text) == Some(choice)));
@@ -492,7 +489,7 @@ fn item<'n, 's>(node: &'n mut Node<'s>, choice: &str, path: &str) -> Result<&'n 
         Some(item) => Ok(item),
         None => {
             let known = if names.is_empty() {
-                "its items have no names: choose by number, from 0 on".to_owned()
+                "its items have no names; use a zero-based index".to_owned()
             } else {
                 format!("it has {}", listed(names.iter().map(String::as_str)))
             };

@@ -146,12 +146,10 @@ fn load_whole(
     }
     let root = match documents.as_slice() {
         [first, ..] if first.get("apiVersion").is_some() && first.get("kind").is_some() => {
-            return Err(ScenarioError::new("this file holds Kubernetes objects, not a scenario")
+            return Err(ScenarioError::new("this file contains Kubernetes objects, not a scenario")
                 .at(first.get("kind").and_then(|kind| source.place(kind.at)))
                 .because("an object of Kubernetes")
-                .help(
-                    "name the scenario file that has this one under `manifests`; `nodecast init` writes a first one",
-                ));
+                .help("pass the scenario file that lists this file under `manifests`; `nodecast init` creates one"));
         }
         [] => {
             return Err(ScenarioError::new(format!("`{}` is empty", source.name))
@@ -161,7 +159,7 @@ fn load_whole(
         [_, second, ..] => {
             return Err(ScenarioError::new("a scenario is one YAML document")
                 .at(source.place(second.at))
-                .because("a second one begins here")
+                .because("a second document starts here")
                 .help("name Kubernetes objects in `manifests`, in files of their own"));
         }
     };
@@ -237,14 +235,13 @@ fn region(reader: &Reader<'_>, fields: Fields<'_, '_>, catalog: &Catalog) -> Res
     catalog.region(name).map_err(|error| {
         let near = super::error::nearest(name, catalog.regions());
         let help = near.map_or_else(
-            || format!("there are prices for {}", catalog.regions().collect::<Vec<_>>().join(", ")),
+            || format!("regions with prices: {}", catalog.regions().collect::<Vec<_>>().join(", ")),
             |near| format!("did you mean `{near}`?"),
         );
         match error {
-            crate::catalog::CatalogError::UnknownRegion { .. } => reader
-                .error(node.at, format!("there are no prices for the region `{name}`"))
-                .because("unknown region")
-                .help(help),
+            crate::catalog::CatalogError::UnknownRegion { .. } => {
+                reader.error(node.at, format!("no prices for region `{name}`")).because("unknown region").help(help)
+            }
             other => ScenarioError::new(other.to_string()),
         }
     })

@@ -75,13 +75,15 @@ fn region(circumstances: &Circumstances, objects: &Manifests, catalog: &Catalog)
     let of_nodes = || objects.nodes.iter().find_map(|node| region_of(node, catalog));
     let of_cluster = of_cluster.map(|region| region.as_str().to_owned()).filter(|region| !region.contains("${"));
     let Some(name) = circumstances.region.clone().or(of_cluster).or_else(of_nodes) else {
-        return Err(ScenarioError::new("no file names the region").help("add for example `--region us-east-1`"));
+        return Err(
+            ScenarioError::new("no region given or found in the files").help("add for example `--region us-east-1`")
+        );
     };
     catalog.region(&name).map_err(|error| match error {
         CatalogError::UnknownRegion { given, nearest, known } => {
             let help = nearest
                 .map_or_else(|| format!("there are prices for {known}"), |name| format!("did you mean `{name}`?"));
-            ScenarioError::new(format!("there are no prices for the region `{given}`")).help(help)
+            ScenarioError::new(format!("no prices for region `{given}`")).help(help)
         }
         other => ScenarioError::new(other.to_string()),
     })

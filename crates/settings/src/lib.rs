@@ -69,7 +69,7 @@ impl Calibrated {
         let values = |paths: &[String]| counted(paths.len() as u64, "value", "values");
         let mut parts = vec![format!("{} measured", values(&self.measured))];
         if !self.shrunk.is_empty() {
-            parts.push(format!("{} between measured and assumed", values(&self.shrunk)));
+            parts.push(format!("{} partly measured", values(&self.shrunk)));
         }
         if !self.stated.is_empty() {
             parts.push(format!("stated: {}", self.stated.join(", ")));
@@ -89,8 +89,8 @@ impl Calibrated {
         [
             sentence(&format!("Measured on a cluster, by {file}"), &self.measured),
             sentence(&format!("Between measured and assumed, by {file}, since little was recorded"), &self.shrunk),
-            sentence("Stated by the scenario", &self.stated),
-            sentence("Assumed, neither stated nor measured", &self.assumed),
+            sentence("Set in the scenario", &self.stated),
+            sentence("Assumed (not set, not measured)", &self.assumed),
         ]
         .into_iter()
         .flatten()
@@ -147,8 +147,8 @@ impl Scenario {
         self.policies.iter().find(|policy| policy.name == wanted).ok_or_else(|| {
             let known = listed(names());
             let help = nearest(wanted, names())
-                .map_or_else(|| format!("it has {known}"), |near| format!("did you mean `{near}`? it has {known}"));
-            InputError::new(format!("the scenario has no policy `{wanted}`")).help(help)
+                .map_or_else(|| format!("it has {known}"), |near| format!("did you mean `{near}`? available: {known}"));
+            InputError::new(format!("no policy `{wanted}` in this scenario")).help(help)
         })
     }
 }

@@ -121,7 +121,7 @@ fn pods_of_what_is_not_simulated_stay_and_those_that_come_and_go_are_a_trace() {
         "pods:                               # pods that come and go by themselves\n  csv: passing.csv\n  namespace: ci\n",
         "{ scaled_object: shop/web, trigger: s0, values: [{ at: 0s, value: 16 }] }",
         "    \"web:1\": 123456789\n",
-        "StrimziPodSet is not simulated: the 2 pods of StrimziPodSet stay as Deployments that it scales no more",
+        "StrimziPodSet is not simulated: the 2 pods of StrimziPodSet stay as Deployments of a fixed size",
     ] {
         assert!(scenario.contains(text), "{text}\n{scenario}");
     }

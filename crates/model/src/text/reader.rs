@@ -161,7 +161,7 @@ impl<'s> Reader<'s> {
         if let Some((_, left_out)) = shape.unsupported.iter().find(|(name, _)| *name == key) {
             if entry.edited && !shape.strict {
                 let message = format!("`{key}` of {} is not simulated: {left_out}", shape.name);
-                return Err(self.error(entry.key_at, message).because("setting it changes nothing"));
+                return Err(self.error(entry.key_at, message).because("it has no effect"));
             }
             if shape.strict {
                 return Err(self

@@ -222,7 +222,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     jobs::tell_of_foreign(&dump, &mut notes);
     let runs = |object: &Object<'_>| WORKLOADS.contains(&&*object.kind);
     if passing.is_empty() && jobs.is_empty() && !dump.carried.iter().any(runs) {
-        return Err(ScenarioError::new("there is no workload in this dump: no Deployment, no StatefulSet, no pod")
+        return Err(ScenarioError::new("no workloads in this dump: no Deployments, StatefulSets, or pods")
             .help(format!("make a dump: `{COMMAND}`")));
     }
     rebuilt::priority_classes(&mut dump, &mut notes);
@@ -377,7 +377,7 @@ fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
     }
     if ending > 0 {
         let objects = counted(ending as u64, "object is", "objects are");
-        notes.warn(format!("{objects} being deleted, and left out"));
+        notes.warn(format!("{objects} being deleted; ignored"));
     }
     dump.karpenter = dump.karpenter.take().or(dump.karpenter_pod.take());
     // As the table has them, and within a kind as the dump has them.
@@ -470,7 +470,7 @@ fn leave_out_described_groups(dump: &mut Dump<'_>, notes: &mut Notes) {
     let rank = |object: &Object<'_>| CARRIED.iter().position(|(kind, _)| *kind == object.kind);
     carried.sort_by_key(rank);
     dump.carried = carried;
-    let groups = "the node groups are as the nodes of the dump show them";
+    let groups = "node groups are taken from the dump's nodes";
     match (configs.is_empty(), profiles) {
         (true, _) => {}
         (false, 0) => notes.warn(format!("the ClusterConfig is left out: {groups}")),
@@ -551,13 +551,13 @@ fn warn_of_left_out(
     let of_workloads: BTreeSet<&str> =
         made.iter().filter(|object| dump.makers.made_workloads(object)).map(|object| object.kind.as_str()).collect();
     for kind in of_workloads {
-        notes.warn(format!("{kind} is not simulated: the workloads that it made stay as the dump shows them"));
+        notes.warn(format!("{kind} is not simulated: the workloads it created stay as they are in the dump"));
     }
     let is_maker = |object: &Object<'_>| foreign(object.group(), &object.kind) == Some(Foreign::MakesPods);
     let (makers, others): (Vec<Object<'_>>, Vec<Object<'_>>) = none.into_iter().partition(is_maker);
     let kinds: BTreeSet<(&str, &str)> = makers.iter().map(|object| (object.kind.as_str(), object.group())).collect();
     for (kind, group) in kinds {
-        notes.warn(format!("{kind} ({group}) is not simulated: what it made stays as far as the dump has it"));
+        notes.warn(format!("{kind} ({group}) is not simulated: objects it created stay as they are in the dump"));
     }
     // What was rendered of an object is in the dump as well; what kustomize reads is in no cluster.
     let is_rendered = |object: &Object<'_>| {

@@ -22,11 +22,11 @@ pub(crate) fn reservation<'s>(
         return Err(reading
             .error(node.at, "only a Capacity Block has a price of its own")
             .because("an ordinary reservation costs as much as On-Demand")
-            .help("take it out, or write `reservation_type: capacity-block`"));
+            .help("remove it, or set `reservation_type: capacity-block`"));
     }
     if let Some(node) = fields.get("until").filter(|_| own.until.is_some_and(|until| until <= own.from)) {
         return Err(reading
-            .error(node.at, "this capacity reservation ends before it begins")
+            .error(node.at, "this capacity reservation ends before it starts")
             .because(format!("it begins at {}", own.from - crate::domain::SimTime::ZERO))
             .help("count both from the start of the run"));
     }

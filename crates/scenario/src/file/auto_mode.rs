@@ -42,7 +42,7 @@ impl Stated {
     }
 }
 
-/// Says no to keys of a policy that would do nothing with its autoscaler.
+/// Rejects keys of a policy that have no effect with its autoscaler.
 pub(super) fn check_keys(
     reader: &Reader<'_>,
     fields: Fields<'_, '_>,
@@ -52,14 +52,14 @@ pub(super) fn check_keys(
     let of_karpenter = fields.get("karpenter").or(of_release).filter(|_| autoscaler == Autoscaler::EksAutoMode);
     if let Some(node) = of_karpenter {
         return Err(reader
-            .error(node.at, "AWS runs Karpenter in EKS Auto Mode: its release and its settings are not yours")
-            .because("would do nothing")
-            .help("take it out, or say `autoscaler: karpenter`"));
+            .error(node.at, "AWS manages Karpenter in EKS Auto Mode; you cannot set its version or options")
+            .because("has no effect")
+            .help("remove it, or set `autoscaler: karpenter`"));
     }
     match fields.get("eks_auto_mode").filter(|_| autoscaler != Autoscaler::EksAutoMode) {
         Some(node) => Err(reader
-            .error(node.at, "only EKS Auto Mode has these settings")
-            .because("would do nothing")
+            .error(node.at, "these settings apply only to EKS Auto Mode")
+            .because("has no effect")
             .help("take `eks_auto_mode` out, or say `autoscaler: eks-auto-mode`")),
         None => Ok(()),
     }

@@ -111,9 +111,9 @@ impl Workloads {
         self.find(reader, at, name)?;
         per_job.map_or(Ok(()), |at| {
             Err(reader
-                .error(at, format!("`messages_per_job` belongs to ScaledJobs; {name} is none"))
+                .error(at, format!("`messages_per_job` applies only to ScaledJobs; {name} is not one"))
                 .because("has no meaning here")
-                .help("take it out: a replica takes one message after the other"))
+                .help("remove it: a replica processes one message at a time"))
         })
     }
 
@@ -130,7 +130,7 @@ impl Workloads {
             || "name a Deployment, StatefulSet, DaemonSet, Job, CronJob or ScaledJob of the manifests".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );
-        Err(reader.error(at, format!("no workload is called `{name}`")).because(ScenarioError::NOTHING).help(help))
+        Err(reader.error(at, format!("no workload named `{name}`")).because(ScenarioError::NOTHING).help(help))
     }
 
     /// Checks that there is a workload called `name` that can be scaled and can serve requests.
@@ -170,7 +170,7 @@ pub(super) fn phases(reader: &Reader<'_>, fields: Fields<'_, '_>, scenario: &Sce
             return Err(reader
                 .error(
                     node.map_or(fields.at, |node| node.at),
-                    format!("`{name}` comes round every {period}, so the first time is before that"),
+                    format!("`{name}` repeats every {period}, so its first time must be earlier than that"),
                 )
                 .because("not within the first period")
                 .help(format!("write a time shorter than {period}")));
@@ -337,7 +337,7 @@ fn upgrades(reader: &Reader<'_>, timeline: &Timeline<'_, '_>, policy: &PolicyVar
         let Action::UpgradeControlPlane(wanted) = placed.action.action else { continue };
         if release.next() != Some(wanted) {
             let next = release.next().map_or_else(
-                || format!("take the step out: {release} is the newest release that is reproduced"),
+                || format!("remove this step: {release} is the newest supported release"),
                 |next| format!("EKS upgrades by one minor release at a time: write \"{next}\" first"),
             );
             return Err(reader
@@ -381,14 +381,19 @@ impl GroupLimits {
                 None => "name a group of `nodeGroups` or of an eksctl ClusterConfig".to_owned(),
             };
             return Err(reader
-                .error(at, format!("no node group is called `{name}`"))
+                .error(at, format!("no node group named `{name}`"))
                 .because(ScenarioError::NOTHING)
                 .help(help));
         }
         match same.find(|&&(least, most)| desired < least || most < desired) {
             None => Ok(()),
             Some((least, most)) => Err(reader
-                .error(at, format!("{desired} is not between the sizes that `{name}` has by then, {least} and {most}"))
+                .error(
+                    at,
+                    format!(
+                        "desired size {desired} is outside the limits of `{name}` at that time ({least} to {most})"
+                    ),
+                )
                 .because("EC2 Auto Scaling refuses this")
                 .help("change `desired`, or the limits of the group")),
         }

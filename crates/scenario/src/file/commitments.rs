@@ -116,13 +116,13 @@ fn discount(
     let Some(all_upfront) = payment else {
         return Err(reading
             .error(at, "`term` goes with `payment`")
-            .because("what is paid ahead makes the price")
+            .because("the price depends on the upfront payment")
             .help("add `payment: no_upfront` or `payment: all_upfront`"));
     };
     let region = reading.region().name;
     let Some(listed) = reading.region().commitment_discount(family) else {
         return Err(reading
-            .error(at, format!("no rates of commitments for {family} in {region} are known"))
+            .error(at, format!("no commitment rates known for {family} in {region}"))
             .because("the price data have none of this family there")
             .help("state the price or the discount instead of `term`"));
     };
@@ -142,11 +142,11 @@ fn term(fields: Fields<'_, '_>) -> Location {
 /// The error that the price is stated twice, or not at all.
 fn one_of(reading: &Reading<'_, '_>, fields: Fields<'_, '_>, price: &'static str, twice: bool) -> ScenarioError {
     let message = match twice {
-        true => format!("`{price}` and `term` both say what this costs"),
+        true => format!("`{price}` and `term` both set the price; use one"),
         false => format!("neither `{price}` nor `term` says what this costs"),
     };
     reading
         .error(term(fields), message)
-        .because("what is bought ahead needs one price")
+        .because("a commitment needs exactly one price")
         .help(format!("state `{price}`, or `term: 1y` with `payment: no_upfront`"))
 }

@@ -101,7 +101,7 @@ fn refuse_namesakes(
     let (name, is_brought) = (all[second], second >= stated.len());
     let also = if is_brought { ": one of them in an eksctl ClusterConfig (`fargateProfiles`)" } else { "" };
     Err(reading
-        .error(place(fields), format!("two Fargate profiles are called `{name}`{also}"))
+        .error(place(fields), format!("duplicate Fargate profile name `{name}`{also}"))
         .because("here")
         .help("give each its own name: of several that fit a pod the first by name takes it"))
 }

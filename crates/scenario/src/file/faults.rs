@@ -29,9 +29,9 @@ pub(crate) fn fault<'s>(
             let what =
                 if matches!(kind, FaultKind::NodeFailure { .. }) { "a node failure" } else { "a Spot interruption" };
             return Err(reading
-                .error(place, format!("{what} happens at once"))
+                .error(place, format!("{what} is instantaneous"))
                 .because("has no effect")
-                .help("take `for` out"));
+                .help("remove `for`"));
         }
         (None, true) => at,
         (Some((length, _)), false) => at + length,
@@ -48,7 +48,7 @@ pub(crate) fn none_or_many(
     given: usize,
 ) -> ScenarioError {
     reading
-        .error(fields.at, format!("a fault is one thing that goes wrong; this one is {given}"))
+        .error(fields.at, format!("a fault entry must have exactly one kind; this one has {given}"))
         .because("this fault")
         .help(format!("give it one of {}", section.one_of.join(", ")))
 }
@@ -64,7 +64,7 @@ pub(crate) fn no_victims(
         ["fraction", "count", "node"].into_iter().filter_map(|key| Some((key, fields.get(key)?))).collect();
     let [(first, _), (second, node), ..] = given.as_slice() else {
         return fields.required(&reading.reader, "fraction").err().unwrap_or_else(|| {
-            reading.error(fields.at, "nothing says which are struck").because("this fault").help("give it a `count`")
+            reading.error(fields.at, "no targets selected").because("this fault").help("give it a `count`")
         });
     };
     let how = if std::ptr::eq(section, &raw const NODE_FAILURE) { "struck" } else { "interrupted" };

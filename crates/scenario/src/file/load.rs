@@ -98,7 +98,7 @@ fn asked_for<'s>(
     }
     if let Some((key, node)) = ["service", "detail"].iter().find_map(|&key| Some((key, fields.get(key)?))) {
         return Err(reading
-            .error(node.at, format!("a load in cores has no requests that `{key}` could be about"))
+            .error(node.at, format!("`{key}` does not apply to a load in cores, which has no requests"))
             .because("has no effect")
             .help("leave it out, or state `requests` in place of `cpu`"));
     }
@@ -145,7 +145,7 @@ fn requests<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<Reques
         let modifiers = ["speed_up", "repeat", "shift", "scale", "growth_per_month", "uncertainty", "arrivals"];
         if let Some((key, node)) = modifiers.iter().find_map(|&key| Some((key, fields.get(key)?))) {
             return Err(reading
-                .error(node.at, format!("a closed loop has no rate that `{key}` could change"))
+                .error(node.at, format!("`{key}` does not apply to a closed loop, which has no rate"))
                 .because("has no effect")
                 .help("change `clients` instead"));
         }
@@ -169,7 +169,7 @@ pub(crate) fn messages<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Re
     match requests(reading, node)? {
         Requests::Open(open) => Ok(open),
         Requests::ClosedLoop { .. } | Requests::Cpu(_) => Err(reading
-            .error(node.at, "messages do not wait for an answer: they have no closed loop")
+            .error(node.at, "a closed loop is not supported for messages, which have no response")
             .because("a closed loop")
             .help("write for example `messages: { constant: 5 }` for 5 messages per second")),
     }
@@ -373,7 +373,7 @@ fn check_count_over(
         return Ok(());
     }
     Err(reading
-        .error(at, format!("{every} cuts the run into more than a million steps"))
+        .error(at, format!("{every} would split the run into more than a million steps"))
         .because("too short")
         .help("write a longer span"))
 }

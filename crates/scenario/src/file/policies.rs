@@ -37,14 +37,14 @@ pub(super) fn read<'s>(
         if OF_COMPARISON.iter().any(|file| file.eq_ignore_ascii_case(&policy.name)) {
             return Err(reading
                 .error(node.at, format!("no policy can be called `{}`", policy.name))
-                .because("a file of comparisons has that name")
+                .because("a comparison file uses this name")
                 .help("give it another name: `compare` keeps its report in a folder of that name"));
         }
         if policies.iter().any(|other| other.name == policy.name) {
             return Err(reading
-                .error(node.at, format!("two policies are called `{}`", policy.name))
+                .error(node.at, format!("duplicate policy name `{}`", policy.name))
                 .because("the second one")
-                .help("give each its own name: results are kept under it"));
+                .help("use unique names; results are stored under them"));
         }
         policies.push(policy);
     }
@@ -223,7 +223,7 @@ fn check_packer(
     if policy.autoscaler != Autoscaler::Karpenter {
         return Err(reader
             .error(node.at, "only Karpenter packs")
-            .because("would do nothing")
+            .because("has no effect")
             .help("take `packer` out, or say `autoscaler: karpenter`"));
     }
     if !policy.packer.knows(versions.karpenter) {
@@ -249,7 +249,7 @@ fn flags<'s>(
             None => Ok(None),
             Some(node) => Err(reader
                 .error(node.at, "only Cluster Autoscaler has flags here")
-                .because("would do nothing")
+                .because("has no effect")
                 .help("take `flags` out, or say `autoscaler: cluster-autoscaler`")),
         };
     }
@@ -280,7 +280,7 @@ fn flags<'s>(
     {
         return Err(reader
             .error(node.at, "Couldn't access cloud provider pricing for price expander: Not implemented")
-            .because("with these words the program exits on AWS")
+            .because("the real Cluster Autoscaler exits with this message on AWS")
             .help("use `least-waste`, or `priority` with the cheapest groups first"));
     }
     Ok(Some(Arc::new(flags)))

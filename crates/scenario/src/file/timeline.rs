@@ -41,7 +41,7 @@ pub(super) fn read<'n, 's>(
         let given = STEP.given(step);
         let [(what, node)] = given.as_slice() else {
             return Err(reading
-                .error(node.at, format!("a step does one thing; this one does {}", given.len()))
+                .error(node.at, format!("a step must have exactly one action; this one has {}", given.len()))
                 .because("this step")
                 .help(format!(
                     "give it one of {}; write two steps for two things",

@@ -271,7 +271,7 @@ kind! {
             return Ok(libm::round(amount) as i64);
         }
         Err(reading
-            .error(node.at, format!("{what} is not a number of bytes"))
+            .error(node.at, format!("{what} is not a byte count"))
             .because("not above zero")
             .help("write for example `250M` (of an image), or `80M` (a second)"))
     };

@@ -283,7 +283,7 @@ impl Inquiry<'_> {
         let namespaces: BTreeSet<&str> = named.iter().filter_map(namespace_of).collect();
         if namespaces.len() > 1 {
             let names: Vec<String> = namespaces.iter().map(|namespace| format!("`{namespace}/{own}`")).collect();
-            let help = format!("name its namespace too: there are {}", names.join(", "));
+            let help = format!("add the namespace; candidates: {}", names.join(", "));
             return Err(ExplainError::Ambiguous { kind: "pod", name: name.to_owned(), help });
         }
         let before = |(_, pod): &&(usize, PodFacts)| pod.created <= at;

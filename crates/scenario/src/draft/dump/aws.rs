@@ -165,7 +165,7 @@ fn sizes<'s>(
     if sizes.least > sizes.desired || sizes.desired > sizes.most {
         let Sizes { least, desired, most } = sizes;
         return Err(reader
-            .error(node.at, format!("the sizes contradict each other: {least} to {most}, desired {desired}"))
+            .error(node.at, format!("inconsistent sizes: min {least}, max {most}, desired {desired}"))
             .because("of this group")
             .help("ask the AWS CLI again"));
     }

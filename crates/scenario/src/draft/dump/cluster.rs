@@ -152,7 +152,7 @@ pub(super) fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersio
     let of_config = || described(dump, "version")?.strip_prefix("1.")?.parse::<u8>().ok();
     let Some(newest) = stated.filter_map(minor).max().or_else(of_config) else {
         let assumed = KubernetesVersion::default();
-        notes.assume(format!("No node says which Kubernetes it runs: {assumed} is taken."));
+        notes.assume(format!("No node shows its Kubernetes version; assuming {assumed}."));
         return assumed;
     };
     let nearest = newest.clamp(KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
@@ -160,7 +160,7 @@ pub(super) fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersio
     if nearest != newest {
         let (oldest, last) = (KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
         notes.warn(format!(
-            "Kubernetes 1.{newest} is not reproduced: {version} stands in (known are 1.{oldest} to 1.{last}; `versions.kubernetes` takes another)"
+            "Kubernetes 1.{newest} is not supported; using {version} (supported: 1.{oldest} to 1.{last}; override with `versions.kubernetes`)"
         ));
         notes.assume(format!("Kubernetes 1.{newest} behaves as {version} does."));
     }
@@ -220,7 +220,7 @@ pub(super) fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> 
         let assumed = if legacy { KarpenterVersion::V0_22 } else { KarpenterVersion::default() };
         let managed = |own: &Object<'_>| own.kind != "NodePool" || is_of_auto_mode(own);
         if legacy || (has("NodePool") && !dump.carried.iter().all(managed)) {
-            notes.assume(format!("No Deployment says which Karpenter runs: {assumed} is taken."));
+            notes.assume(format!("No Deployment shows the Karpenter version; assuming {assumed}."));
         }
         return assumed;
     };
@@ -233,7 +233,7 @@ pub(super) fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> 
     if nearest.release() != stated {
         let known = KarpenterVersion::known();
         notes.warn(format!(
-            "Karpenter {text} is not reproduced: {nearest} stands in (known are {known}; `--karpenter` or `versions.karpenter` takes another)"
+            "Karpenter {text} is not supported; using {nearest} (supported: {known}; override with `--karpenter` or `versions.karpenter`)"
         ));
         notes.assume(format!("Karpenter {text} behaves as {nearest} does."));
     }
@@ -265,7 +265,7 @@ fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
         }
         (false, Some(own)) => cluster_autoscaler::launcher(own, notes),
         (false, None) => {
-            notes.assume("Neither Karpenter nor the Cluster Autoscaler runs: nothing launches nodes.");
+            notes.assume("The cluster runs neither Karpenter nor the Cluster Autoscaler, so no nodes are launched.");
             Launcher::Nobody
         }
     }

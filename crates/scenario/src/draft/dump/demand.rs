@@ -150,7 +150,7 @@ fn of_autoscaler(
     let Some(served) = served(hpa, manifests) else {
         let (kind, target) = (hpa.target.kind, hpa.target.name);
         return notes.warn(format!(
-            "HorizontalPodAutoscaler {name}: its {kind} {target} is not in the dump, so it scales nothing"
+            "HorizontalPodAutoscaler {name}: target {kind} {target} is not in the dump, so it has no effect"
         ));
     };
     let replicas = object.text(&["status", "currentReplicas"]).and_then(|text| text.parse::<u32>().ok());
@@ -211,7 +211,7 @@ fn push(
         return;
     }
     if replicas == 0 {
-        return notes.warn(format!("{} has no load: it had no replicas", served.name));
+        return notes.warn(format!("{} has no load: it had zero replicas", served.name));
     }
     let requests = served.template.requests().cpu_milli();
     let (amount, basis) = match cpu {
@@ -406,13 +406,13 @@ fn triggers(object: &Object<'_>, dump: &Dump<'_>, demand: &mut Demand, notes: &m
             continue;
         }
         notes.warn(format!(
-            "{own} {name}: what its trigger `{kind}` reads is not in a dump: state it under `queues`, `prometheus` or `external_metrics` (docs/scaling.md); until then it scales nothing"
+            "{own} {name}: a dump has no data for its trigger `{kind}`. Add it under `queues`, `prometheus`, or `external_metrics` (docs/scaling.md); until then it never scales"
         ));
     }
     if kept > 0 {
         let values = counted(kept, "value", "values");
         notes.assume(format!(
-            "{own} {name} keeps the {values} that its autoscaler read, until a queue or Prometheus serves it."
+            "{own} {name} uses the last {values} its autoscaler read, until you add a queue or Prometheus data."
         ));
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn sentence(dump: &Dump<'_>, region: &Region) -> Option<String> {
     let total: HourlyRate = rates.iter().copied().sum();
     let unpriced = match nodes.len() - rates.len() {
         0 => String::new(),
-        missing => format!(", {} without a price left out", counted(missing as u64, "node", "nodes")),
+        missing => format!(", {} with unknown price excluded", counted(missing as u64, "node", "nodes")),
     };
     Some(format!(
         "the dump shows {} ({spot} Spot) with {}.{} allocatable cores, {}{:.2} an hour by the catalog{unpriced}",

@@ -161,9 +161,8 @@ pub(super) fn objects<'s>(source: &'s Source, documents: Vec<Node<'s>>) -> Resul
         take(source, document, None, &mut found)?;
     }
     if found.is_empty() {
-        return Err(
-            ScenarioError::new(format!("`{}` holds no object", source.name)).help(format!("make a dump: `{COMMAND}`"))
-        );
+        return Err(ScenarioError::new(format!("`{}` contains no objects", source.name))
+            .help(format!("make a dump: `{COMMAND}`")));
     }
     Ok(found)
 }

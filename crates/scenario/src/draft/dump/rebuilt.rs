@@ -64,7 +64,7 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
         } else {
             format!("{count} pods of {kind} stay as Deployments")
         };
-        notes.warn(format!("{kind} is not simulated: the {pods} that it scales no more"));
+        notes.warn(format!("{kind} is not simulated: the {pods} of a fixed size"));
     }
     if of_jobs > 0 {
         notes.warn(format!(

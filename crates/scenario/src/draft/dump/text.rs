@@ -443,7 +443,7 @@ fn assumptions(facts: &Facts<'_>, file: &mut String) {
             .to_owned()
     } else {
         format!(
-            "A running cluster has no start-up: waits, churn and response times of the first {} do not count.",
+            "Warm-up: waits, churn, and response times of the first {} are excluded, because a running cluster has no start-up phase.",
             facts.warm_up()
         )
     };
@@ -485,7 +485,7 @@ fn of_load(facts: &Facts<'_>) -> Vec<Assumption> {
             .into(),
     );
     if !facts.found {
-        all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot.").into());
+        all.push(format!("No load in the first {LOAD_AFTER}, while nodes boot.").into());
     }
     all
 }
