@@ -386,7 +386,7 @@ fn what_a_scenario_cannot_carry_is_said_in_a_warning_and_in_the_file() {
     let dump = small_yaml().replace("v1.33.4-eks-99d6cc0", "v1.99.1-eks-1") + more;
     let draft = drafted(&dump).unwrap();
     let warnings: Vec<&str> = draft.warnings.iter().map(|warning| warning.message()).collect();
-    for words in ["Kubernetes 1.99 is not reproduced", "its trigger `kafka`"] {
+    for words in ["Kubernetes 1.99 is not supported", "its trigger `kafka`"] {
         assert!(warnings.iter().any(|text| text.contains(words)), "{words}: {warnings:?}");
         assert!(draft.files[0].text.contains(words), "{words}");
     }
