@@ -244,7 +244,7 @@ mod tests {
         let [three, six] = ["3h", "6h"].map(|text| text.parse().unwrap());
         assert_eq!(uneven_lengths([three, three]), None);
         let told = uneven_lengths([three, six]).unwrap();
-        assert!(told.starts_with("`duration` is 3h before and 6h after: costs are compared by the month"), "{told}");
+        assert!(told.starts_with("`duration` is 3h before and 6h after: costs are compared per month"), "{told}");
     }
 
     #[test]

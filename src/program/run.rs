@@ -191,6 +191,6 @@ mod tests {
         assert_eq!(failure.exit_code(), 1);
         let told = failure.text(GraphicalTheme::none()).unwrap();
         assert!(told.contains("the check failed 1h30m after the start: one is not two"), "{told}");
-        assert!(told.contains("please report it"), "{told}");
+        assert!(told.contains("Please report it"), "{told}");
     }
 }

@@ -311,9 +311,9 @@ fn settings_of_karpenter_and_of_auto_mode_are_not_mixed_up() {
         load(&format!("duration: 1h\npolicies: [{policy}]"), &deployment("web", 1, "1", "")).unwrap_err()
     };
     let error = refused("{ name: a, autoscaler: eks-auto-mode, karpenter: { batch_idle_duration: 2s } }");
-    assert!(error.contains("AWS runs Karpenter"), "{error}");
+    assert!(error.contains("AWS manages Karpenter"), "{error}");
     let error = refused("{ name: a, autoscaler: static, eks_auto_mode: { node_pools: [system] } }");
-    assert!(error.contains("only EKS Auto Mode"), "{error}");
+    assert!(error.contains("apply only to EKS Auto Mode"), "{error}");
     let error = refused("{ name: a, autoscaler: eks-auto-mode, eks_auto_mode: { node_pools: [] } }");
     assert!(error.contains("without a NodePool"), "{error}");
 }

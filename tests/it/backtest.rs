@@ -554,10 +554,7 @@ fn what_cannot_be_judged_is_said_with_a_way_out() {
         &["--from", from, "--set", "start=2027-01-01T00:00:00Z"],
         &["they share nothing", "`start`, `duration` and loads"],
     );
-    refused(
-        &["--from", from, "--split", "3h", "--mode", "forecast"],
-        &["whole days before the split", "--mode replay"],
-    );
+    refused(&["--from", from, "--split", "3h", "--mode", "forecast"], &["full days before the split", "--mode replay"]);
     let nodes = record.join("nodes.csv");
     let text = std::fs::read_to_string(&nodes).unwrap();
     std::fs::write(&nodes, text.replacen("NodePool,default", "NodePool,default,extra", 1)).unwrap();

@@ -230,7 +230,7 @@ fn mistakes_in_profiles_are_answered() {
     let wrong = |fargate: &str| load(fargate, "duration: 1h", &deployment("jobs", "web", 1, "cpu: 1", "")).unwrap_err();
     assert!(wrong("profiles: [{ name: a, selectors: [] }]").contains("0 selectors"));
     let twice = "profiles: [{ name: a, selectors: [{ namespace: x }] }, { name: a, selectors: [{ namespace: y }] }]";
-    assert!(wrong(twice).contains("two Fargate profiles"));
+    assert!(wrong(twice).contains("duplicate Fargate profile name"));
     for (profile, said) in [
         ("name: 'a b', selectors: [{ namespace: x }]", "invalid Fargate profile name `a b`"),
         ("name: a, selectors: [{ namespace: x_y }]", "invalid namespace `x_y`"),

@@ -222,7 +222,7 @@ fn json_of_the_aws_cli_that_cannot_be_used_is_answered_with_its_place_and_a_way_
         ("{\"nodegroups\": [\"workers\"]}", ["does not say how large", "aws eks describe-nodegroup"]),
         (&whole.replace("\"MinSize\": 1, ", ""), ["an Auto Scaling group needs `MinSize`", "without `--query`"]),
         (&whole.replace("\"MaxSize\": 3", "\"MaxSize\": \"many\""), ["MaxSize", "many"]),
-        (&whole.replace("\"MaxSize\": 3", "\"MaxSize\": 1"), ["1 to 1, desired 2", "again"]),
+        (&whole.replace("\"MaxSize\": 3", "\"MaxSize\": 1"), ["min 1, max 1, desired 2", "again"]),
         ("{\"AutoScalingGroups\": {\"a\": 1}}", ["`AutoScalingGroups` is a list", "list"]),
         (&WORKERS.replace("minSize", "least"), ["`scalingConfig` needs `minSize`", "AWS CLI"]),
         (&GPUS.replace("NO_SCHEDULE", "NEVER"), ["unknown `effect`: `NEVER`", "NO_SCHEDULE"]),

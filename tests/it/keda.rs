@@ -223,7 +223,7 @@ fn a_fallback_that_never_counts_is_warned_of() {
     assert_eq!(warnings("2.0").len(), 1, "KEDA reads a whole number without a point");
     for quantity in ["500m", "5k"] {
         let error = read_manifests(&Source::new("object.yaml", scaled_object(&spec(quantity)))).unwrap_err().render();
-        assert!(error.contains("`target` of a formula is a number"), "{error}");
+        assert!(error.contains("a formula's `target` must be a plain number"), "{error}");
     }
 }
 

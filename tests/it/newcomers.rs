@@ -225,7 +225,7 @@ fn manifests_in_place_of_a_scenario_are_told_apart() {
 
 #[test]
 fn a_sweep_shows_every_setting_and_marks_the_front() {
-    let place = place("", "");
+    let place = place("ec2: { launch_latency: { spread: false } }\n", "");
     let (out, err, code) = place.nodecast(&[
         "sweep",
         "scenario.yaml",

@@ -273,11 +273,13 @@ fn one_named_node_is_drained_and_ended_with_or_without_a_replacement() {
     actors::begin(&mut context);
     step_until(&mut context, minutes(1));
     context.terminate_in_group(minutes(1), NodeId(0), true).unwrap();
+    actors::settle(&mut context, minutes(1));
     step_until(&mut context, minutes(5));
     assert_eq!((context.groups.desired(0), context.groups.size(0)), (2, 2));
     let refused = context.terminate_in_group(minutes(5), NodeId(1), true).unwrap_err().to_string();
     assert!(refused.contains("equals minSize (2)"), "{refused}");
     context.terminate_in_group(minutes(5), NodeId(1), false).unwrap();
+    actors::settle(&mut context, minutes(5));
     step_until(&mut context, minutes(10));
     assert_eq!((context.groups.desired(0), context.groups.size(0)), (2, 2));
     let nodes = &context.world.record().nodes;

@@ -195,7 +195,7 @@ fn queries_are_printed_as_a_script_and_as_a_list() {
 fn nothing_is_asked_unless_somebody_is_named() {
     let place = Place::new();
     let (_, err, code) = place.nodecast(&["observe", "--out", "own"]);
-    assert!(code == Some(2) && err.contains("neither --prometheus nor --answers"), "{err}");
+    assert!(code == Some(2) && err.contains("pass --prometheus or --answers"), "{err}");
     let (_, err, code) = place.nodecast(&["observe", "--answers", "nowhere", "--out", "own"]);
     assert!(code == Some(2) && err.contains("cannot read nowhere/queries.json"), "{err}");
     assert!(!place.path("own").exists());

@@ -339,7 +339,10 @@ fn commitments_cost_what_their_term_and_payment_say() {
     assert!(reserved.contains("reserved instances,") || reserved.contains("unused commitment,"), "{reserved}");
     for (entry, says) in [
         (of_type.to_owned(), "neither `per_hour` nor `term` says what this costs"),
-        (format!("{of_type}, per_hour: 0.05, term: 1y, payment: no_upfront"), "`per_hour` and `term` both say"),
+        (
+            format!("{of_type}, per_hour: 0.05, term: 1y, payment: no_upfront"),
+            "`per_hour` and `term` both set the price",
+        ),
         (format!("{of_type}, term: 1y"), "`term` goes with `payment`"),
         (format!("{of_type}, term: 3y, payment: no_upfront"), "no rates are known for this term with this payment"),
         ("type: m1.small, count: 1, term: 1y, payment: no_upfront".to_owned(), "no commitment rates known for m1"),

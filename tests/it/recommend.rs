@@ -166,7 +166,8 @@ fn workloads_get_a_node_pool_of_their_own_where_that_saves() {
     };
     let jobs = "CronJob[shop/ledger].spec.jobTemplate.spec.completions=12";
     let at_once = "CronJob[shop/ledger].spec.jobTemplate.spec.parallelism=6";
-    let set = [on_demand, added, jobs, at_once, "faults=[]", "duration=4h"];
+    let limit = "objectives={pending_p99: 10m}";
+    let set = [on_demand, added, jobs, at_once, limit, "faults=[]", "duration=4h"];
     let answer = asked(scenario, &set, &["--write", folder.to_str().unwrap()]);
     assert_eq!(answer.advice, Advice::Change, "{answer:?}");
     let change = &answer.changes[0];

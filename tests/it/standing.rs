@@ -287,10 +287,10 @@ fn what_a_dump_cannot_answer_is_said_with_a_way_out() {
     let objects = cluster("2026-11-20T11:00:00Z", "");
     for (arguments, words) in [
         (&["explain", "cluster.yaml", "node", "on"][..], "did you mean `one`?"),
-        (&["explain", "cluster.yaml", "node", "one", "--at", "5m"], "leave `--at` out"),
-        (&["explain", "cluster.yaml", "decision", "d1"], "ask about a node"),
+        (&["explain", "cluster.yaml", "node", "one", "--at", "5m"], "remove `--at`"),
+        (&["explain", "cluster.yaml", "decision", "d1"], "explain a node instead"),
         (&["drain", "cluster.yaml", "three"], "the cluster has no node `three`"),
-        (&["explain", "scenario.yaml", "node", "one", "--karpenter", "v1.5"], "leave it out"),
+        (&["explain", "scenario.yaml", "node", "one", "--karpenter", "v1.5"], "remove it; use `--set`"),
     ] {
         let (_, err, code) = asked(&objects, arguments);
         assert_eq!(code, Some(2), "{arguments:?}");

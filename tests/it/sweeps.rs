@@ -66,7 +66,7 @@ fn settings_of_the_same_cost_have_no_winner() {
     assert!(out.contains("cpu=100, 0.0 %.\n"), "{out}");
     assert!(page.contains("<circle class=\"best alike\"") && page.contains("dashed rings what is not told apart"));
     // A mean and its reach have the same number of decimals.
-    assert!(out.contains("$143.12 \u{b1} 1.49"), "{out}");
+    assert!(out.contains("$143.08 \u{b1} 0.84"), "{out}");
 }
 
 #[test]

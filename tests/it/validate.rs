@@ -188,7 +188,7 @@ fn what_run_refuses_is_refused_with_the_same_error_and_the_others_are_still_read
         assert_eq!((out.as_str(), err, code), ("", of_run, Some(2)), "{name}");
     }
     let (out, err, code) = place.nodecast(&["validate", "key.yaml", "scenario.yaml"]);
-    assert!(out.contains("scenario.yaml: can be run, no warnings"), "{out}");
+    assert!(out.contains("scenario.yaml: valid, no warnings"), "{out}");
     assert!(err.contains("key.yaml:4:1") && err.ends_with("1 of 2 scenarios cannot be run\n"), "{err}");
     assert_eq!(code, Some(2));
     let (out, _, code) = place.nodecast(&["validate", "key.yaml", "--format", "json"]);

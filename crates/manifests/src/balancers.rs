@@ -266,7 +266,10 @@ mod tests {
         for (text, said) in [
             (service("a", " }\nspec: { type: Loadbalancer }"), "unknown `type`: `Loadbalancer`"),
             (service("a", " }\nspec: { type: [LoadBalancer] }"), "`type` is text"),
-            (service("a", " }\nspec: { type: NodePort, loadBalancerClass: a }"), "`loadBalancerClass` belongs to"),
+            (
+                service("a", " }\nspec: { type: NodePort, loadBalancerClass: a }"),
+                "`loadBalancerClass` is only valid for",
+            ),
             (
                 service("a", " }\nspec: { type: LoadBalancer, loadBalancerClass: a b }"),
                 "`loadBalancerClass` cannot be `a b`",

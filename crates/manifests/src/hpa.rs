@@ -318,7 +318,7 @@ mod tests {
         let depth = "{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: 5}}}";
         for metrics in ["[]".to_owned(), format!("[{cpu}]")] {
             let text = refused("v2", &format!("minReplicas: 0, metrics: {metrics}"));
-            assert!(text.contains("`minReplicas: 0` without a metric of the type Object or External"), "{text}");
+            assert!(text.contains("`minReplicas: 0` needs an Object or External metric"), "{text}");
         }
         assert!(!refused("v1", "minReplicas: 0, targetCPUUtilizationPercentage: 50").is_empty());
         assert_eq!(refused("v2", &format!("minReplicas: 0, metrics: [{cpu}, {depth}]")), "");
@@ -343,7 +343,7 @@ mod tests {
             for (target, may) in [share, mean, whole].into_iter().zip(may) {
                 let text = of(kind, source, target);
                 assert_eq!(text.is_empty(), may, "{kind} {target}: {text}");
-                assert!(may || text.contains("cannot be of the type"), "{text}");
+                assert!(may || text.contains("is not valid for this metric"), "{text}");
             }
         }
     }

@@ -110,6 +110,11 @@ pub fn end(context: &mut Context<'_>, now: SimTime) {
     context.vertical.end(&mut context.sim, now);
 }
 
+/// Hands news to their listeners that a caller outside a handler has published, as an API call in a test does.
+pub fn settle(context: &mut Context<'_>, now: SimTime) {
+    dispatch::settle(context, now);
+}
+
 /// Lets one event happen.
 pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
     // News from outside a handler would reach their listeners at a later time than they happened.

@@ -62,7 +62,7 @@ impl PriceQuality {
             }
             Self::TenancyUnsure => "a published price that may be the one of dedicated tenancy, 6 to 10 % above",
             Self::AdvisorEstimate => {
-                "a share of On-Demand less the average saving that the Spot Advisor shows, at the level of Spot prices in the region"
+                "a share of On-Demand minus the average saving that the Spot Advisor shows, at the level of Spot prices in the region"
             }
             Self::Derived => "the us-east-1 price times what a related type costs more in the region",
             Self::DerivedLow => {
@@ -70,7 +70,7 @@ impl PriceQuality {
                  per cent"
             }
             Self::Assumed => {
-                "nothing is known: for Spot a share of On-Demand, for volumes and transfer what us-east-1 charges, for load balancers and NAT gateways that times the ratio of On-Demand prices"
+                "nothing is known: for Spot a share of On-Demand; for volumes and transfer the price in us-east-1; for load balancers and NAT gateways that price times the ratio of On-Demand prices"
             }
             Self::Simulated => {
                 "a Spot price that the simulated market has moved away from the one that `nodecast pricing show` has"

@@ -18,5 +18,5 @@ nodecast_model::lints! {
     BACKTEST_REASONS = 514, ChangesAnswer, Unknown, "The recording lacks the reasons why nodes were removed.";
     BACKTEST_EVICTIONS = 515, ChangesAnswer, Unknown, "The recording lacks evictions.";
     BACKTEST_BILL = 516, MayChangeAnswer, Unknown, "The recorded bill lacks something, or has something that the simulation does not bill.";
-    RECOMMENDED_SPOT = 530, MayChangeAnswer, None, "The recommended setting lets Spot nodes run StatefulSets or pods that must not be disrupted.";
+    RECOMMENDED_SPOT = 517, MayChangeAnswer, None, "The recommended setting lets Spot nodes run StatefulSets or pods that must not be disrupted.";
 }
