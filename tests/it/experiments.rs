@@ -403,7 +403,7 @@ fn a_guard_refuses_what_cannot_be_held_to_its_baseline() {
     assert!(code == Some(2) && err.contains("recorded `scenario.yaml` over 30m"), "{err}");
     place.put("scenario.yaml", &scenario.replace("  - {name: same, autoscaler: karpenter}\n", ""));
     let (_, err, code) = check(&[]);
-    assert!(code == Some(2) && err.contains("has figures of same in `scenario.yaml`"), "{err}");
+    assert!(code == Some(2) && err.contains("has results for same in `scenario.yaml`"), "{err}");
     let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1"]);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(check(&[]).2, Some(0));
@@ -518,10 +518,10 @@ fn a_baseline_of_an_earlier_model_is_named_with_what_changed_since_and_has_an_ex
     }
     assert!(err.contains("nodecast check --baseline baseline.json --update"), "{err}");
     let markdown = fs::read_to_string(place.path("moved.md")).unwrap();
-    assert!(markdown.contains("is of model 1") && markdown.contains("--update"), "{markdown}");
+    assert!(markdown.contains("was written by model version 1") && markdown.contains("--update"), "{markdown}");
     assert!(fs::read_to_string(place.path("moved.xml")).unwrap().contains("errors=\"1\""));
     let (out, _, code) = check(&["--format", "json"]);
-    assert!(code == Some(4) && out.contains("is of model 1"), "{out}");
+    assert!(code == Some(4) && out.contains("was written by model version 1"), "{out}");
     // A part of it is not brought up to date beside figures of the former model.
     let two =
         written.replace(&number, "").replacen("\"scenario\": \"scenario.yaml\"", "\"scenario\": \"other.yaml\"", 1);

@@ -3,7 +3,8 @@
 //! Source: Cluster Autoscaler 1.36 `estimator/binpacking_estimator.go`, `estimator/decreasing_pod_orderer.go` and
 //! `estimator/threshold_based_limiter.go`.
 //!
-//! Deviation: where an iteration takes no simulated time, its limits of time never bind; `salvo-scale-up-budget` never does.
+//! Deviation: if an iteration takes no simulated time, its time limits never bind. `salvo-scale-up-budget` never
+//! binds.
 
 use super::ground::{ClusterGround, Ground, RoomGround};
 use super::snapshot::{NodeAt, PodAt, Snapshot};

@@ -2,7 +2,7 @@
 //!
 //! Source: Cluster Autoscaler 1.36 `expander/`.
 //!
-//! Deviation: the expander `grpc` asks a program outside and is not there.
+//! Deviation: the expander `grpc` calls an external program and is not available.
 
 use std::fmt;
 use std::str::FromStr;

@@ -3,7 +3,7 @@
 //! Source: Cluster Autoscaler 1.36 `core/scaledown/planner/planner.go`, `core/scaledown/eligibility/eligibility.go`,
 //! `core/scaledown/unneeded/nodes.go`, `simulator/cluster.go`, `processors/scaledowncandidates/`.
 //!
-//! Deviation: where an iteration takes no simulated time, `scale-down-simulation-timeout` never binds.
+//! Deviation: if an iteration takes no simulated time, `scale-down-simulation-timeout` never binds.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,8 +2,8 @@
 //!
 //! Source: Cluster Autoscaler 1.36 `core/scaleup/orchestrator/orchestrator.go`, `executor.go`.
 //!
-//! Deviation: ProvisioningRequests, proactive scale-up, capacity buffers, CapacityQuotas and groups that are created on demand
-//! are left out.
+//! Deviation: ProvisioningRequests, proactive scale-up, capacity buffers, CapacityQuotas, and groups that are created
+//! on demand are omitted.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! Source: Cluster Autoscaler 1.36 `simulator/utilization/info.go`.
 //!
-//! Deviation: dynamic resource claims do not count.
+//! Deviation: dynamic resource claims do not count in the utilisation of a node.
 
 use super::drainability::is_long_terminating;
 use super::quotas::GPU_LABEL;

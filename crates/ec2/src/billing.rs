@@ -71,8 +71,8 @@ pub struct Beside {
 impl Beside {
     /// The platform of an instance.
     ///
-    /// Deviation: nodes without Windows are taken to run Linux without a licence, those with images of the user's own as well, so that
-    /// Reserved Instances for RHEL and SUSE cover nothing.
+    /// Deviation: nodes without Windows run Linux without a licence, also with custom images. Reserved Instances for
+    /// RHEL and SUSE therefore cover nothing.
     fn platform(&self, instance: &Instance) -> Platform {
         if self.windows.contains(&instance.node) { Platform::Windows } else { Platform::Linux }
     }

@@ -264,7 +264,8 @@ impl Ec2 {
     /// Puts the zones of each type in an order that is drawn for this call, so that zones between which a strategy makes no difference, as
     /// those of one On-Demand price, are chosen evenly.
     ///
-    /// Deviation: AWS publishes what the strategies aim at, and not how EC2 Fleet chooses between equal pools. An even draw is assumed.
+    /// Deviation: AWS publishes the goals of the strategies, but not the choice of EC2 Fleet between equal pools. An
+    /// even draw is assumed.
     fn order_zones(&self, candidates: &mut [Candidate]) {
         let draws = self.streams.ordinals("zone-choice").part(self.arrived);
         let place = |zone| self.region().zone_index(zone).map_or(u64::MAX, |place| draws.nth(place as u64));
@@ -437,8 +438,8 @@ impl Ec2 {
         self.pools.get(&pool).copied().unwrap_or_else(|| PoolState { free: free(), launched: 0 })
     }
 
-    /// Deviation: capacity is a fixed number for each pool: unlimited On-Demand, and for Spot a seeded draw that is
-    /// smaller for large types and for types that the Spot Advisor reports as often interrupted.
+    /// Deviation: capacity is a fixed number for each pool. On-Demand is unlimited. Spot is a seeded draw, smaller
+    /// for large types and for types with frequent interruptions in the Spot Advisor.
     fn initial_free(&self, pool: Pool) -> u32 {
         if pool.capacity_type != well_known::SPOT {
             return UNLIMITED;

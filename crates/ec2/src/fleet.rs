@@ -119,7 +119,7 @@ const PRIORITY_DEPTH_PERCENT: u64 = 80;
 /// Splits `target` instances over the candidates: how many from each, in candidate order. Ties go to the earlier
 /// candidate. What the candidates cannot deliver stays undone.
 ///
-/// Deviation: AWS publishes what the strategies aim at, not how; the depth thresholds are assumptions.
+/// Deviation: AWS publishes the goals of the strategies, but not their rules. The depth thresholds are assumptions.
 pub fn allocate(strategy: AllocationStrategy, pools_to_use: u32, target: u32, candidates: &[Candidate]) -> Vec<u32> {
     let mut granted = vec![0; candidates.len()];
     match strategy {

@@ -3,8 +3,8 @@
 //! Source: AWS documentation of VPC subnets (five addresses of each are AWS's own); amazon-vpc-cni-k8s, environment
 //! variables `WARM_ENI_TARGET` and `WARM_PREFIX_TARGET` at their defaults of 1, `ENABLE_PREFIX_DELEGATION`.
 //!
-//! Deviation: a node takes and returns addresses the moment that its pods change; the plugin takes seconds to take them and
-//! keeps them for a while. Pods of DaemonSets are taken to use their node's own address, all others to have one.
+//! Deviation: a node takes and returns addresses as soon as its pods change. The plugin takes seconds, and holds the
+//! addresses for a while. Pods of DaemonSets use the address of their node; all others have their own.
 
 use nodecast_model::catalog::InstanceFacts;
 use nodecast_model::domain::Symbol;

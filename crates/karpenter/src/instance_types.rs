@@ -139,7 +139,7 @@ pub fn instance_types(
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/instancetype.go`, `List`; v0.16.0
 /// `pkg/cloudprovider/aws/instancetypes.go`. Types without an image upstream leaves out as it launches (`pkg/providers/amifamily/resolver.go`,
 /// `Resolve`): what asks for these alone fails there again and again, and is refused here at once.
-/// Deviation: upstream's order of types is that of a Go map.
+/// Deviation: upstream lists instance types in the order of a Go map.
 pub fn instance_types_priced_by(
     price_list: &Region,
     region: &Region,

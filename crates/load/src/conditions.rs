@@ -58,8 +58,8 @@ pub enum Source {
     },
     /// Work of which nothing is known but the CPU that it takes; nobody waits for an answer.
     ///
-    /// Deviation: CPU in use that a scenario states (`cpu` of a load) and that the Ready replicas cannot give, by their limits or
-    /// for want of room on their nodes, is not made up for later, as the requests that wait behind it would be.
+    /// Deviation: CPU usage that a scenario sets (`cpu` of a load) may exceed the limits of the Ready replicas or the
+    /// capacity of their nodes. The excess is dropped. Waiting requests would use it later.
     Cpu {
         /// Thousandths of a CPU, of all replicas together.
         milli: f64,

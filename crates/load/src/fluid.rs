@@ -11,9 +11,9 @@ use nodecast_model::domain::{SimDuration, SimTime};
 
 /// The requests to one workload, as a fluid.
 ///
-/// Deviation: a wait that the equilibrium of the queue brings is taken to be there at once when the conditions change, up to
-/// what a queue at full use can build up in the time; clients that give up while the queue is in equilibrium make nobody's
-/// wait shorter; and those of a closed loop neither give up nor are refused.
+/// Deviation: when the conditions change, the equilibrium wait of the queue applies at once, up to the wait that a
+/// queue at full use can build up in the time. Clients that give up in equilibrium do not shorten the wait of others.
+/// Clients of a closed loop neither give up nor are refused.
 #[derive(Clone, Debug)]
 pub(super) struct Fluid {
     updated: SimTime,

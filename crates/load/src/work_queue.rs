@@ -8,10 +8,11 @@
 //! [`Work::time_per_message`], so that it is done at that pace, and at another only once what was begun since is due: when more
 //! arrive, the first of them are done one such time later; when the backlog is gone, what is in the works drains in one.
 //!
-//! Deviation: a message takes the same time always, workers take no message ahead of time, consumers of Kafka take over
-//! partitions at once, and what a queue reports of itself is exact; SQS reports approximations.
+//! Deviation: every message takes the same time, workers prefetch no message, and consumers of Kafka take over
+//! partitions at once. The metrics of a queue are exact; SQS reports approximations.
 //!
-//! Deviation: what a worker has when it goes waits again at once; SQS shows it again after its visibility timeout.
+//! Deviation: the messages of a worker that ends wait again at once. SQS shows them again after their visibility
+//! timeout.
 
 use std::collections::VecDeque;
 

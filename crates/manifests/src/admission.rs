@@ -5,7 +5,8 @@
 //! `manifests/charts/istio-control/istio-discovery/files/injection-template.yaml` and `pkg/kube/inject`; Linkerd 2.18
 //! `charts/linkerd-control-plane/values.yaml`.
 //!
-//! Deviation: a template takes what holds when it is applied; in a cluster each pod takes what holds when it is made.
+//! Deviation: a template uses the admission settings of the time when it is applied. In a cluster, each pod uses
+//! those of the time of its creation.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

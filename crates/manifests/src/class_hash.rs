@@ -58,7 +58,7 @@ pub(super) const EC2_V1BETA1: HashedKeys = HashedKeys {
 
 /// A NodeClass of EKS Auto Mode.
 ///
-/// Deviation: which fields of its NodeClasses EKS Auto Mode compares is not published: all are taken to count.
+/// Deviation: AWS does not publish the NodeClass fields that EKS Auto Mode compares. All fields count here.
 pub(super) const AUTO_MODE: HashedKeys = HashedKeys {
     keys: &[
         "advancedNetworking",

@@ -429,8 +429,7 @@ pub const SYSTEM_CLASSES: &[(&str, i32)] =
     &[("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
 /// Source: Kubernetes 1.36 `plugin/pkg/admission/priority/admission.go`.
-/// Deviation: a pod that states a `priority` of its
-/// own keeps it; the admission plugin demands that it agrees with the class.
+/// Deviation: a pod with its own `priority` keeps it. The admission plugin requires that it agrees with the class.
 fn give_priority(
     spec: &mut PodSpec,
     classes: &[PriorityClass],

@@ -101,7 +101,7 @@ enum Controller {
 
 /// The load balancers of a cluster, with what of its Services and Ingresses decides about those that come.
 ///
-/// Deviation: Gateways, and groups that an IngressClassParams states, are not looked at.
+/// Deviation: Gateways, and groups that an IngressClassParams sets, are ignored.
 #[derive(Clone, Debug, Default)]
 pub struct StandingBalancers {
     auto_mode: bool,

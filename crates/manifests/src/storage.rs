@@ -266,8 +266,8 @@ fn driver_of(reader: &Reader<'_>, spec: Fields<'_, '_>) -> Result<Option<Symbol>
 ///
 /// Source: Kubernetes 1.36 `k8s.io/component-helpers/storage/volume/helpers.go`, `GetPersistentVolumeClaimClass`.
 ///
-/// Deviation: Karpenter reads `storageClassName` alone, and launches nothing for pods whose unbound claim has its class in the annotation; the
-/// simulated one reads both, with a warning.
+/// Deviation: Karpenter reads only `storageClassName`. It launches nothing for pods whose unbound claim has its class
+/// in the annotation. The simulated Karpenter reads both, with a warning.
 pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PersistentVolumeClaim, InputError> {
     let fields = reader.fields(object, &OBJECT)?;
     let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;

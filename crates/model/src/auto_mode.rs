@@ -104,8 +104,8 @@ pub fn own_pool(name: impl Into<Symbol>) -> NodePool {
 
 /// A NodeClass (`eks.amazonaws.com/v1`) with every default: Bottlerocket with a root volume and 80 GiB for pods.
 ///
-/// Deviation: of EKS Auto Mode neither the size of the root volume nor what the kubelet reserves is published: 4 GiB, and Karpenter's
-/// formula for Bottlerocket.
+/// Deviation: AWS does not publish the root volume size and the kubelet's reservations of EKS Auto Mode. 4 GiB and
+/// Karpenter's formula for Bottlerocket are assumed.
 pub fn node_class(name: impl Into<Symbol>) -> NodeClass {
     NodeClass {
         ami_family: AmiFamily::Bottlerocket,

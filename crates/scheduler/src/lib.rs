@@ -6,8 +6,8 @@
 //!
 //! Reproduced: the default profile of Kubernetes 1.36, and where placements differ, earlier releases by version.
 //!
-//! Deviation: devices of resource claims, extenders and the filters' parallelism are left out; nodes are searched one after
-//! the other.
+//! Deviation: devices of resource claims, extenders, and the parallelism of filters are omitted. Nodes are searched
+//! one after the other.
 //!
 //! What must not live here: time, the queue's state, binding, events of the simulation.
 

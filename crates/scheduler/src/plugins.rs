@@ -8,9 +8,10 @@ use nodecast_model::domain::{KubernetesBehaviour, KubernetesVersion, ResourceNam
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`.
 ///
-/// Deviation: VolumeZone and NodeDeclaredFeatures are left out: they accept every node. DynamicResources reads no ResourceSlice, so it accepts no
-/// node for a pod with resource claims, and its turn is before PodTopologySpread. VolumeRestrictions applies to claims that one pod may use at
-/// a time, and not to disks that a pod names without a claim.
+/// Deviation: VolumeZone and NodeDeclaredFeatures are omitted: they accept every node. DynamicResources reads no
+/// ResourceSlice, so it accepts no node for a pod with resource claims. It runs before PodTopologySpread.
+/// VolumeRestrictions applies to claims that only one pod may use at a time, but not to disks that a pod names
+/// without a claim.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Plugin {
     /// Turns down cordoned nodes.

@@ -104,7 +104,7 @@ pub(super) struct Attempt<'a> {
 /// Whether the pod may try to evict at all. `nominated_is_hopeless` says that its nominated node refuses it for a reason
 /// that no eviction cures, so that it may look elsewhere.
 ///
-/// Deviation: any ending pod of lower priority on the nominated node counts, not only one that ends because of a
+/// Deviation: any ending pod of lower priority on the nominated node counts, not only a pod that ends because of a
 /// preemption.
 pub(super) fn eligible(view: &ClusterView, pod: &PendingPod, nominated_is_hopeless: bool) -> Result<(), NoPreemption> {
     let shape = view.shape_of(pod.shape);

@@ -16,7 +16,8 @@ const MAX_BACKOFF_SECONDS: i64 = 10;
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/queuesort/priority_sort.go`.
 ///
-/// Deviation: pods of one priority and one instant leave in order of creation; upstream leaves that order open.
+/// Deviation: pods with the same priority and time leave the queue in order of creation. Upstream leaves that order
+/// open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct QueueOrder {
     /// The pod's priority: higher leaves first.

@@ -103,7 +103,7 @@ fn places(terms: &[NodeSelectorTerm]) -> Option<Vec<NodeSelectorTerm>> {
 
 /// Whether the node can attach what the pod would add.
 ///
-/// Deviation: a volume counts as long as a pod on the node uses it, not until it is detached.
+/// Deviation: a volume counts while a pod on the node uses it, not until it is detached.
 ///
 /// Source: Kubernetes 1.36 `plugins/nodevolumelimits/csi.go`, `Filter`.
 pub(super) fn check_limits(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {

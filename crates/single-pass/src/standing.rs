@@ -4,8 +4,8 @@
 //! Instants are since 1970. What a dump does not say is taken as mildly as it can be: a node without a NodeClaim became
 //! initialized when it was created, and the last pod came to it when its newest one was created.
 //!
-//! Deviation: what Karpenter knows of offerings that lacked capacity a moment ago, of pods on their way to a node and of commands under way
-//! stands in no object, so a dump has none; nodes are taken to be as their NodePool says unless their NodeClaim is drifted.
+//! Deviation: a dump lacks Karpenter's memory: offerings that just lacked capacity, pods on their way to a node, and
+//! commands under way. Nodes match their NodePool unless their NodeClaim is drifted.
 //!
 //! What must not live here: time that passes.
 

@@ -65,8 +65,8 @@ pub fn controlling<'v>(
 /// What becomes of a pod that is being created and belongs to the VerticalPodAutoscaler. It does not matter whether the recommended
 /// pod fits any node.
 ///
-/// Deviation: where a LimitRange of pods makes the Vertical Pod Autoscaler's admission controller fail on a pod, it comes out unchanged,
-/// as it does in a cluster, but the request that fails takes no time.
+/// Deviation: if a LimitRange of pods makes the Vertical Pod Autoscaler's admission controller fail on a pod, the pod
+/// stays unchanged, as in a cluster. The failing request takes no time.
 pub fn admit(
     vpa: &VerticalPodAutoscaler,
     pod: &[ContainerState],

@@ -12,8 +12,8 @@
 //! What must not live here: when the programs wake, where use is measured, how a pod is evicted or resized, whether a resized pod
 //! fits its node.
 //!
-//! Deviation: of the Vertical Pod Autoscaler the CPU startup boost (1.7), rate limits of evictions, the status lease of the admission
-//! controller and the storage `prometheus` are left out.
+//! Deviation: of the Vertical Pod Autoscaler, the CPU startup boost (1.7), rate limits of evictions, the status lease
+//! of the admission controller, and the storage `prometheus` are omitted.
 //!
 //! Source: kubernetes/autoscaler `vertical-pod-autoscaler` 1.7.1, with what earlier releases did otherwise.
 

@@ -194,11 +194,11 @@ impl Updater {
 
     /// One pass over the pods of one VerticalPodAutoscaler. All of them are in what comes back, in the order of the groups.
     ///
-    /// Deviation: the Vertical Pod Autoscaler's updater takes pods of equal priority in an order drawn at random; here they are taken in the
-    /// order in which they are given.
+    /// Deviation: the Vertical Pod Autoscaler's updater takes pods of equal priority in random order. Here it takes
+    /// them in the given order.
     ///
-    /// Deviation: where a LimitRange of pods makes the Vertical Pod Autoscaler's updater crash on a pod, that pod stays as it is and the others
-    /// are gone through; in a cluster the program dies at each pass.
+    /// Deviation: if a LimitRange of pods makes the Vertical Pod Autoscaler's updater crash on a pod, that pod stays
+    /// unchanged, and the updater continues with the others. In a cluster the program dies at each pass.
     pub fn run(&mut self, view: &UpdaterView<'_>, answers: &mut dyn Answers) -> Vec<RankedPod> {
         pass::run(self, view, answers)
     }

@@ -1,7 +1,7 @@
 //! How a group launches: zone by zone, by RunInstances or by a fleet over the types of its mixed instances policy.
 //!
-//! Deviation: at lowest price the pools are used evenly within one launch; what the group already has of each is not counted.
-//! A group's calls draw on the account's limits as anybody's do.
+//! Deviation: at lowest price, one launch uses the pools evenly. The group's existing instances of each pool are
+//! ignored. The calls of a group use the limits of the account.
 
 use super::activity::{Activity, Reason, Refusal, launch_cause};
 use super::plan::LaunchBatch;

@@ -3,8 +3,8 @@
 //! Source: EC2 Auto Scaling user guide: distribution over Availability Zones, default termination policy, Capacity
 //! Rebalancing.
 //!
-//! Deviation: where AWS goes by chance among instances that are alike, the one launched first goes. Every instance has the
-//! group's one launch template, so none is of an older one.
+//! Deviation: if AWS chooses among similar instances at random, the oldest one goes here. Every instance has the
+//! group's one launch template, so none has an older one.
 
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //!
 //! Source: none is published for the pauses; the first and the longest are assumptions after what users see.
 //!
-//! Deviation: a group that has launched nothing for a day tries on; AWS may suspend it.
+//! Deviation: a group that has launched nothing for a day continues to try. AWS may suspend it.
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@
 //! second, 100,000 active ones or 1 GB an hour (TCP); what there is most of counts. A Classic one is billed by the gigabyte. Hours are those
 //! begun: AWS's price list says "per LoadBalancer-hour (or partial hour)".
 //!
-//! Deviation: AWS does not say whether the begun hours of a load balancer are those of the clock: they are counted from when it came. One that
-//! outlives the run is billed for the time of the run.
+//! Deviation: AWS does not document whether the billed hours of a load balancer are hours of the clock. Here they
+//! count from its creation. A load balancer that outlives the run is billed for the time of the run.
 
 use std::collections::BTreeSet;
 

@@ -3,7 +3,7 @@
 //! Source: AWS pricing of EBS, 2025-10-28. What is ordered is billed, used or not: size, and of gp3, io1 and io2 also I/O
 //! operations and throughput beyond what comes with the size.
 //!
-//! Deviation: operations that `standard` volumes are billed for are not counted.
+//! Deviation: operations on `standard` volumes are not billed.
 
 use super::{HOURS_PER_MONTH, Listed, billed_time, blank, charge};
 use crate::bill::{BillItem, BillLine};

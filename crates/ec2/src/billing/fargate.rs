@@ -3,7 +3,8 @@
 //! Source: AWS price lists of EKS and ECS as quoted in public repositories (2026-07 to 2026-09), Linux on x86. By the second with a minimum
 //! of a minute, from the start of the image pull until the pod is deleted.
 //!
-//! Deviation: a Compute Savings Plan covers Fargate only where its `fargate_discount` is stated, at that one for vCPUs and memory.
+//! Deviation: a Compute Savings Plan covers Fargate only if it sets `fargate_discount`. That discount applies to
+//! vCPUs and memory.
 
 use super::net::{Coverage, Piece, of_life};
 use super::{Listed, Stretch, billed_time, blank, charge};

@@ -13,9 +13,9 @@ const KNOWN_REGION: &str = "us-east-1";
 ///
 /// Load balancers and NAT gateways have the fees of the region.
 ///
-/// Deviation: traffic between zones is billed at the us-east-1 price in every USD region, as are fees that are not known there. In CNY regions
-/// only prices that the scenario states are billed for all but instances: AWS's prices there are not known, and a warning lists what is left
-/// out.
+/// Deviation: traffic between zones has the us-east-1 price in every USD region, and so have fees that are unknown
+/// there. In CNY regions the prices of AWS are unknown. Except for instances, the bill there has only prices that the
+/// scenario sets; a warning lists the omitted ones.
 #[derive(Debug)]
 pub(super) struct Listed {
     /// How far prices of us-east-1 can be trusted; `None` in regions of another currency.

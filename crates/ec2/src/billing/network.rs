@@ -210,7 +210,7 @@ fn cross_zone_price(cross: CrossZone, listed: &mut Listed) -> Option<(Money, Pri
 /// Requests between nodes leave their zone as often as an even spread has it, unless it is stated; those to Services that keep calls in
 /// their zone do not leave it.
 ///
-/// Deviation: such calls stay where they are even where a zone has too few pods for it.
+/// Deviation: calls to Services that keep calls in their zone stay there even if the zone has too few pods for it.
 fn requests(prices: &NetworkPrices, (traffic, listed): (&Traffic, &mut Listed), end: SimTime) -> Option<BillLine> {
     let cross = prices.cross_zone?;
     let bytes = cross.bytes_per_request?;

@@ -3,7 +3,7 @@
 //! Source: EC2 user guide, "On-Demand Capacity Reservations", limits (2026): active and unused reservations count toward the limits of On-Demand
 //! Instances, so that what is launched into one does not count again.
 //!
-//! Deviation: of a Capacity Block only what runs in it counts.
+//! Deviation: of a Capacity Block, only its running instances count toward the quota.
 
 use super::{Ec2, Pool};
 use crate::fleet::FleetErrorCode;

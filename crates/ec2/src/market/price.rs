@@ -3,8 +3,8 @@
 //! Fitted to the daily prices of 11,588 pairs of region and type from January to May 2024: prices move every day by little, drift for days in
 //! one direction, and a few trend by several per cent a day.
 //!
-//! Deviation: AWS does not publish how it sets prices; the regimes are assumptions that reproduce the size and frequency
-//! of the moves.
+//! Deviation: AWS does not publish its price setting. The regimes are assumptions that reproduce the size and
+//! frequency of the moves.
 
 use std::collections::VecDeque;
 

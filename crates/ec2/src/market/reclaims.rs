@@ -5,9 +5,9 @@
 //!
 //! Source: bands of the Spot Instance Advisor; shape of the events and of the up and down times from published Spot
 //! availability traces of 2022-2023.
-//! Deviation: AWS publishes neither how long the instances behind the Advisor's figures were exposed, nor lead times, nor
-//! correlations: exposure, warning time, severity and spread are assumptions. The warning time is drawn for each event of a
-//! pool, not for each instance, and there are no false alarms.
+//! Deviation: AWS does not publish the exposure of the instances in the Advisor's data, lead times, or correlations.
+//! Exposure, warning time, severity, and spread are assumptions. The warning time is drawn for each event of a pool,
+//! not for each instance. There are no false alarms.
 
 use std::sync::Arc;
 

@@ -206,7 +206,7 @@ impl fmt::Display for NotEligible {
 /// The nodes that the method may take, in its order: cheapest to disturb first, drifted ones by the time of drift; ties by
 /// age, then by name.
 ///
-/// Deviation: upstream leaves equal nodes in the order of a Go map.
+/// Deviation: upstream leaves equal candidate nodes in the order of a Go map.
 pub fn candidates(view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
     survey(view, method).0
 }

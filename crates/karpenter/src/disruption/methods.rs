@@ -199,8 +199,8 @@ pub fn single_node(
 
 /// The first of each pool, then the second of each, and so on.
 ///
-/// Deviation: upstream takes the pools in the order of a Go map, which changes from pass to pass; here they go by what their
-/// first candidates cost to disturb.
+/// Deviation: upstream takes the pools in the order of a Go map, which changes from pass to pass. Here the disruption
+/// cost of their first candidates gives the order.
 fn interleaved<'c>(
     view: &ClusterView<'_>,
     candidates: &'c [Candidate],

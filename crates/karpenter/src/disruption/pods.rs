@@ -93,7 +93,7 @@ impl<'a> PodView<'a> {
 
 /// Whether the pod stays on a node that is being removed.
 ///
-/// Deviation: of v0.32 to v0.37, too, the taint that a pod has to tolerate is that of v1, `karpenter.sh/disrupted`.
+/// Deviation: for v0.32 to v0.37, too, pods must tolerate the taint of v1, `karpenter.sh/disrupted`.
 fn tolerates_disruption(spec: &PodSpec) -> bool {
     let taint = Taint::new(well_known::TAINT_DISRUPTED, TaintEffect::NoSchedule);
     spec.tolerations.iter().any(|toleration| toleration.tolerates(&taint))

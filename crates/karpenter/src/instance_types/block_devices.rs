@@ -19,7 +19,8 @@ const DEFAULT_GIB: i64 = 20;
 ///
 /// Source: AWS provider v1.13 `pkg/providers/amifamily/{al2,al2023,bottlerocket,windows}.go`, `DefaultBlockDeviceMappings`; v0.37 and
 /// before `pkg/providers/amifamily/ubuntu.go`.
-/// Deviation: for images of the user's own Karpenter orders no volume and leaves them to the image, which is not known: one of 20 GiB.
+/// Deviation: for custom images Karpenter orders no volume and leaves the volumes to the image. They are unknown, so
+/// one volume of 20 GiB is assumed.
 const fn default_volumes(family: AmiFamily) -> &'static [(&'static str, i64)] {
     match family {
         AmiFamily::Bottlerocket => &[("/dev/xvda", 4), ("/dev/xvdb", DEFAULT_GIB)],
@@ -45,8 +46,9 @@ const fn name_for_pods(family: AmiFamily) -> &'static str {
 ///
 /// Source: AWS provider v1.13 `pkg/providers/amifamily/resolver.go`, `resolveLaunchTemplates`, and
 /// `pkg/providers/launchtemplate/launchtemplate.go`, `blockDeviceMappings`; EC2 user guide, `block-device-mapping-concepts` (2026).
-/// Deviation: how large the volumes of an image are that `blockDeviceMappings` leave out is not known: as large as Karpenter orders them for
-/// the family of a class without mappings. The root of an image of the user's own is taken for stated where `/dev/xvda` or `/dev/sda1` is.
+/// Deviation: the size of image volumes that `blockDeviceMappings` omits is unknown. They have the size that
+/// Karpenter orders for the family of a class without mappings. The root of a custom image counts as specified if
+/// `/dev/xvda` or `/dev/sda1` is listed.
 fn devices(class: &NodeClass) -> Vec<BlockDevice> {
     let stated = &class.block_devices;
     let is_stated = |name: &str| match class.ami_family.root_device() {

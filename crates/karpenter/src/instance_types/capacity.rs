@@ -30,7 +30,7 @@ pub(super) struct Node {
 ///
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/types.go`, `NewInstanceType`; v0.16.0
 /// `pkg/cloudprovider/aws/instancetype.go`; v0.22.1 `pkg/cloudprovider/instancetype.go`.
-/// Deviation: up to v0.27.2 the interfaces of all network cards count; here only those of the default card.
+/// Deviation: up to v0.27.2 the interfaces of all network cards count. Here only those of the default card count.
 pub(super) fn node(
     facts: &InstanceFacts,
     class: &NodeClass,

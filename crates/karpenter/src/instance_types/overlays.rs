@@ -1,8 +1,8 @@
 //! NodeOverlays over instance types: what Karpenter believes of prices and extended resources. What EC2 bills stays as it is.
 //!
 //! Source: Karpenter core v1.14 `pkg/controllers/nodeoverlay/controller.go` and `store.go`.
-//! Deviation: overlays count from the start, and at once when they, pools or node classes change; upstream a pool launches nothing
-//! until they have been looked at for the first time.
+//! Deviation: overlays apply from the start, and at once when overlays, pools, or node classes change. Upstream, a
+//! pool launches nothing before the first evaluation of the overlays.
 
 use std::collections::BTreeMap;
 

@@ -56,7 +56,7 @@ impl Filter {
     /// Source: AWS provider v1.13 `pkg/providers/instancetype/instancetype.go`; v0.4.1 and v0.6.3
     /// `pkg/cloudprovider/aws/instancetypes.go`; v0.16.0 and v0.18.1 `pkg/cloudprovider/aws/instancetypes.go` and
     /// `cloudprovider.go`.
-    /// Deviation: which types were previous-generation is a list of 2022, not the flag of today.
+    /// Deviation: the previous-generation types are a list of 2022, not the current flag.
     pub(super) fn keeps(&self, facts: &InstanceFacts) -> bool {
         let runs = facts.arch == well_known::AMD64 || facts.arch == well_known::ARM64;
         if !runs || facts.cpu_manufacturer.is_some_and(|maker| maker.as_str() == "apple") {

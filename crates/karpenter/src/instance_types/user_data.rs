@@ -11,7 +11,8 @@ use nodecast_model::domain::{NodeClass, NodePool, Requirements, Resources};
 ///
 /// Source: AWS provider v1.13 `pkg/providers/amifamily/bootstrap/bottlerocket.go` and `nodeadm.go`, `Script`;
 /// `pkg/providers/amifamily/resolver.go`, `resolveLaunchTemplates`.
-/// Deviation: of a map that the kubelet settings of the node class state, nothing of `userData` is used, also where nodeadm merges both.
+/// Deviation: if the kubelet settings of the node class set a map, that map of `userData` is ignored, also where
+/// nodeadm merges both.
 pub fn kubelet_of_nodes(pool: &NodePool, class: &NodeClass) -> KubeletConfig {
     let (user, mut kubelet) = (&class.user_data, kubelet_of(pool, class).clone());
     if class.ami_family == AmiFamily::Custom {

@@ -3,8 +3,8 @@
 //!
 //! Source: Karpenter v0.6.3 `pkg/controllers/provisioning/provisioner.go`, `launch`, `bind`.
 //!
-//! Deviation: v0.4 and v0.6 bound pods to the node that they had just asked for; here the scheduler binds them when it is Ready,
-//! and until ten seconds later no other node is launched for them.
+//! Deviation: v0.4 and v0.6 bound pods to the node that they had just requested. Here the scheduler binds them when
+//! the node is Ready. Until ten seconds later no other node is launched for them.
 
 use super::step::Step;
 use nodecast_model::cluster::NodePhase;

@@ -3,8 +3,8 @@
 //!
 //! Source: Karpenter core v1.14 `pkg/controllers/capacitybuffer/controller.go`, `pkg/controllers/provisioning/buffers.go`,
 //! `pkg/controllers/disruption/emptiness.go`.
-//! Deviation: a buffer is looked at every half minute only, also when its PodTemplate changes, and all of them at once; a ReplicaSet of
-//! its own is none of the workloads.
+//! Deviation: all buffers are checked together, every half minute, also when a PodTemplate changes. A ReplicaSet
+//! without a Deployment is not a supported workload.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

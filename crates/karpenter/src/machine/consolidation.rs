@@ -8,8 +8,8 @@
 //! Source: Karpenter v0.16.0 `pkg/controllers/consolidation/controller.go`, `stabilizationwindow.go`; core v0.22.1
 //! `pkg/controllers/deprovisioning`.
 //!
-//! Deviation: before v1, too, consolidation takes the pools in turn and finds places for pods that wait already; upstream orders
-//! the nodes of all Provisioners together and asks about the node's own pods.
+//! Deviation: before v1, too, consolidation goes through the pools in turn and places pods that wait already.
+//! Upstream orders the nodes of all Provisioners together and places only the node's own pods.
 
 use super::io::{Action, Timer};
 use super::queue::{self, Proposal};

@@ -22,8 +22,8 @@ const AT_START: SimDuration = SimDuration::from_secs(1);
 
 /// Looks for pods of the DaemonSets whose templates say less than their pods, as of the last poll.
 ///
-/// Deviation: all DaemonSets are polled at once, from Karpenter's start on; upstream polls each from its own creation or, if that was
-/// earlier, from the program's start. A template that is changed later counts from the next pass on.
+/// Deviation: all DaemonSets are polled at once, from Karpenter's start. Upstream polls each from its creation or
+/// from the program's start, whichever is later. A template that changes later applies from the next pass.
 pub(super) fn learn(step: &mut Step<'_>, now: SimTime) {
     if !step.own.behaviour.reads_daemon_pods {
         return;

@@ -104,7 +104,8 @@ pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
 /// Whether commands under way keep the loop from the next one: up to v0.33 there is one at a time, and up to v0.32 its nodes have to be
 /// gone.
 ///
-/// Deviation: up to v0.32 the loop looks every second whether they are; upstream waits within the command, ever longer up to ten seconds.
+/// Deviation: up to v0.32 the loop checks every second whether the nodes of a command are gone. Upstream waits within
+/// the command, with pauses that grow to ten seconds.
 fn is_busy(step: &Step<'_>, now: SimTime) -> bool {
     let queue = step.own.behaviour.queue;
     let leaves = |&node: &NodeId| super::consolidation::is_leaving(step, now, node);

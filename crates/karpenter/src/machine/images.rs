@@ -4,8 +4,8 @@
 //! Source: Karpenter AWS provider v1.13 `pkg/controllers/providers/version/controller.go` (the release is read every 5
 //! minutes), `pkg/providers/amifamily`, `pkg/cloudprovider/drift.go`; v0.22 puts drift behind a feature gate that is off.
 //!
-//! Deviation: an image for the new release is there as soon as Karpenter has read the release, which is at full five minutes of
-//! simulated time.
+//! Deviation: an image for the new release is available as soon as Karpenter has read the release, at full five
+//! minutes of simulated time.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub(super) fn launched(step: &mut Step<'_>, node: NodeId) -> Option<KubernetesVe
 
 /// Whether the class of a pool has another image by now than a node of it was launched with.
 ///
-/// Deviation: a selector that is written otherwise is taken to find other images, and one that is written the same the same ones.
+/// Deviation: a changed image selector finds other images, and an unchanged one finds the same images.
 pub(super) fn have_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimState) -> bool {
     let selects_others =
         || claim.class.as_ref().zip(class_of(step, pool)).is_some_and(|(own, now)| own.images != now.images);
@@ -78,8 +78,8 @@ pub(super) fn class_has_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimS
 
 /// Whether a pool's class selects other security groups by now than a node of it was launched with.
 ///
-/// Deviation: what a selector finds is not known: one that is written otherwise is taken to find other security groups, and none of the
-/// subnets that nodes are in, and one that is written the same the same ones.
+/// Deviation: the result of a selector for security groups or subnets is unknown. A changed selector finds other
+/// security groups, and none of the subnets of nodes. An unchanged one finds the same.
 pub(super) fn security_groups_have_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimState) -> bool {
     claim.class.as_ref().zip(class_of(step, pool)).is_some_and(|(own, now)| !own.has_same_security_groups(now))
 }

@@ -4,8 +4,8 @@
 //! `pkg/controllers/interruption`. Releases before v0.19 have no such controller, and none acts without a queue: the node
 //! then vanishes with its pods.
 //!
-//! Deviation: in a simulation the only notices are those of Spot interruptions, and the only status checks that fail are those of
-//! instances whose hardware fails on purpose (`node_failure`), not those of a zone without power.
+//! Deviation: in a simulation all notices are those of Spot interruptions. The only failing status checks are those
+//! of planned hardware failures (`node_failure`), not those of a zone without power.
 
 use super::io::Timer;
 use super::step::Step;

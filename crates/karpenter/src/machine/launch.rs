@@ -2,7 +2,7 @@
 //!
 //! Source: Karpenter AWS provider v1.13 `pkg/providers/instance/instance.go`, `pkg/cache/unavailableofferings.go`.
 //!
-//! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
+//! Deviation: identical requests are not merged into one call. This changes only the number of calls.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -300,7 +300,8 @@ fn launched(
 /// on what comes after.
 ///
 /// Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/lifecycle/liveness.go`.
-/// Deviation: the fifteen minutes to register count from the claim's creation; releases before v1 wait for ever.
+/// Deviation: the fifteen minutes to register count from the claim's creation. Releases before v1 wait without a
+/// limit.
 pub(super) fn registration_overdue(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let state = step.cluster.node(node);
     if state.phase == NodePhase::Launched && state.deletion_requested.is_none() {
@@ -335,7 +336,8 @@ fn remember_errors(step: &mut Step<'_>, now: SimTime, capacity_type: Option<Symb
 
 /// No subnet of a zone has an address left: everything there is avoided.
 ///
-/// Deviation: from v1.13 on each subnet is remembered by itself, and the zone when all are; EC2 says so here when all are full.
+/// Deviation: from v1.13, Karpenter caches each full subnet separately, and the zone when all its subnets are full.
+/// Here EC2 reports only when all are full.
 fn avoid_zone(step: &mut Step<'_>, zone: Symbol, until: SimTime) {
     let types = step.own.instance_types.iter().flat_map(|types| types.iter());
     let there = types.flat_map(|own| own.offerings.iter().map(move |offering| (own.name, offering)));

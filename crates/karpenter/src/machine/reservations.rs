@@ -3,8 +3,8 @@
 //! Source: Karpenter AWS provider v1.13 `pkg/providers/capacityreservation/provider.go`,
 //! `pkg/providers/instance/instance.go`, `pkg/providers/launchtemplate/launchtemplate.go`.
 //! `pkg/controllers/capacityreservation/expiration/controller.go`, `pkg/controllers/capacityreservation/capacitytype/controller.go`.
-//! Deviation: Karpenter learns of a reservation's room at once; upstream lists reservations every minute and counts its own
-//! launches and terminations in between.
+//! Deviation: Karpenter sees the free capacity of a reservation at once. Upstream lists reservations every minute and
+//! counts its own launches and terminations in between.
 
 use std::collections::BTreeMap;
 

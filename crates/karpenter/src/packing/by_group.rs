@@ -2,8 +2,8 @@
 //!
 //! Source: Karpenter v0.4.1 `pkg/controllers/provisioning/binpacking`, v0.6.3 `pkg/controllers/provisioning/binpacking`
 //! and `selection`.
-//! Deviation: topology spread and pod affinity are not looked at, and v0.6.3's preferences, which it dropped one by one in
-//! later rounds, are dropped at once when they cannot be met.
+//! Deviation: topology spread and pod affinity are ignored. v0.6.3 dropped preferences one by one in later rounds.
+//! Here they are dropped at once if they cannot be met.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

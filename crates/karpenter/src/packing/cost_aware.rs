@@ -6,9 +6,10 @@
 //! that taints, affinity, spreads, limits and `minValues` hold here as there; what the plan did not foresee, and every pod
 //! that it cannot express, goes the usual way through the queue.
 //!
-//! Deviation: no release packs so. The cost-aware packer is used only where it is asked for, and shows what a better packer
-//! would save. It makes each batch of waiting pods cheap, not the run: its nodes are fuller and smaller, so the next pods open
-//! further ones, and consolidation decides by Karpenter's own rules which of them stay.
+//! Deviation: no release has the cost-aware packer. It is used only on request, and shows the possible saving of a
+//! better packer. It minimises the cost of each batch of waiting pods, not of the run. Its nodes are fuller and
+//! smaller, so the next pods need further nodes, and consolidation decides by Karpenter's own rules which of them
+//! stay.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -166,7 +166,7 @@ impl PriceOrders {
 
 /// Turns a finished pass into its plan.
 ///
-/// Deviation: types of equal price stand in order of name; upstream leaves their order to chance.
+/// Deviation: types of equal price are in order of name. Upstream leaves their order to chance.
 pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingPlan {
     let mut plan = PackingPlan { dropped_pools: pass.engine.templates.dropped.clone(), ..PackingPlan::default() };
     plan.verdicts = std::mem::take(&mut pass.verdicts);
@@ -308,7 +308,8 @@ fn on_demand_price(instance_type: &InstanceType) -> Option<HourlyRate> {
 /// The pool's labels, and one value for each label that only the claim's requirements name. Where the release does not know zones' ids they
 /// are such a label: a node has the one that was asked for, wherever it is.
 ///
-/// Deviation: upstream draws the value at random, also for labels that are only excluded; those get none here.
+/// Deviation: upstream draws label values at random, also for labels that are only excluded. Excluded labels get no
+/// value here.
 pub(super) fn labels_of(setup: &PackingSetup<'_>, pool: usize, requirements: &Requirements) -> Labels {
     let mut labels = pool_labels(setup, pool);
     let labels_zone_ids = setup.behaviour().labels_zone_ids;

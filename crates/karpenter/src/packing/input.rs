@@ -204,8 +204,8 @@ pub struct PendingPod<'a> {
 
 /// How ties between topology domains are broken.
 ///
-/// Deviation: upstream takes whichever domain Go's map iteration meets first, a fresh draw at every attempt; here the draw
-/// is reproducible.
+/// Deviation: among equal topology domains, upstream uses the first of Go's map iteration, a fresh draw at every
+/// attempt. Here the draw is reproducible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TieBreak {
     /// The byte-wise smallest name: for comparison with recorded answers. As a rule for production it would starve pods

@@ -1,10 +1,11 @@
 //! What of a release is not reproduced and could change an answer.
 //!
-//! Deviation: of v0.23 to v0.37 the sidecars among init containers count as kube-scheduler counts them, also before v0.34, and
-//! pod-level `resources` count, also before v1.8.
-//! Deviation: pods can be bound as soon as a node is Ready, whether or not Karpenter has seen it (from v1.0 on it has to have).
-//! Deviation: back-ports to late patch levels are not known: a rule that began with a minor release may be in the last patches of the
-//! one before.
+//! Deviation: for v0.23 to v0.37, sidecars among init containers count as in kube-scheduler, also before v0.34.
+//! Pod-level `resources` count, also before v1.8.
+//! Deviation: pods can be bound as soon as a node is Ready, even if Karpenter has not seen it. From v1.0, Karpenter
+//! must have seen it.
+//! Deviation: back-ports to late patch levels are unknown. A rule of a minor release may also be in the last patches
+//! of the previous one.
 
 use nodecast_model::domain::KarpenterVersion;
 

@@ -18,8 +18,8 @@ use nodecast_model::domain::symbol::well_known;
 use nodecast_model::domain::{AllocationStrategy, HourlyRate, Symbol};
 
 /// Source: AWS provider v1.13 `pkg/providers/instance/instance.go`, `Create` and `pkg/providers/instance/filter/filter.go`.
-/// Deviation: interruptible reservations are not distinguished from other reservations; whether an overlay lies over
-/// a type is asked of the types that are open at the launch, and not of those of the claim.
+/// Deviation: interruptible reservations are not distinguished from other reservations. An overlay is checked on the
+/// types that are open at the launch, not on those of the claim.
 pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
     let terms = Terms::new(view.requirements, view.capacity_type_key());
     let mut open = OpenTypes::default();

@@ -42,7 +42,7 @@ impl fmt::Display for Refusal {
 
 /// Why Auto Mode does not launch instances of this type; `None` if it does.
 ///
-/// Deviation: EKS Auto Mode is taken to launch no bare metal, of which its guide says nothing.
+/// Deviation: EKS Auto Mode launches no bare metal here. Its guide does not mention bare metal.
 pub fn refusal(facts: &InstanceFacts) -> Option<Refusal> {
     if FAMILIES.binary_search(&facts.family.as_str()).is_err() {
         return Some(Refusal::Family);

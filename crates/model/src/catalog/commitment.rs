@@ -44,8 +44,9 @@ impl CommitmentDiscount {
     /// The discount for a term and payment, in millionths of the On-Demand price, and its quality; `None` where neither a rate
     /// nor a rule is known.
     ///
-    /// Deviation: one year without upfront payment costs 1.0715 times the price of one year paid all upfront, unless the table of prices lists it.
-    /// Seven families with both prices of one date have 1.0704 to 1.0719, seven with prices of two dates 1.077 to 1.088.
+    /// Deviation: one year without upfront payment costs 1.0715 times the price of one year paid all upfront, unless
+    /// the price table lists it. Seven families with both prices of one date have 1.0704 to 1.0719. Seven with prices
+    /// of two dates have 1.077 to 1.088.
     pub fn of_term(&self, years: u32, all_upfront: bool) -> Option<(u32, PriceQuality)> {
         const FINER: u32 = 100;
         match (years, all_upfront, self.one_year_no_upfront) {

@@ -1,8 +1,8 @@
 //! Which pods of others the selector of a scale takes: whoever asks for the pods of a scale is given every pod of the namespace that
 //! has the labels, whoever made it.
 //!
-//! Deviation: the object of a Job's pod stays when its containers have ended; here it is then taken by no selector. Upstream it
-//! counts as a pod without metrics, and where it states no request nothing is computed for as long as it is there.
+//! Deviation: the object of a Job's pod stays after its containers end. Here no selector selects it then. Upstream it
+//! counts as a pod without metrics, and if it has no request, the autoscaler computes nothing while it exists.
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/podautoscaler/replica_calculator.go` (`GetResourceReplicas` and its like list pods by
 //! namespace and selector), `pkg/registry/apps/deployment/storage/storage.go` (`scaleFromDeployment`).

@@ -175,7 +175,7 @@ impl Requirement {
     /// One value that satisfies the requirement: the smallest listed one, else the lower bound or 0; `None` for
     /// `DoesNotExist`.
     ///
-    /// Deviation: upstream draws at random.
+    /// Deviation: for a label with several allowed values, upstream draws one at random.
     pub fn any(&self) -> Option<Symbol> {
         match self.operator() {
             Operator::DoesNotExist => None,

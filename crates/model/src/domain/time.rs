@@ -216,7 +216,7 @@ pub enum DurationError {
 /// Reads a non-negative duration: numbers with units `us`, `ms`, `s`, `m`, `h`, `d`, `w`, largest first or not, for
 /// example `1h30m`, `0.5s`, `720h`, `30d`. A bare `0` is no time.
 ///
-/// Deviation: Go's `time.ParseDuration` knows neither `d` nor `w`.
+/// Deviation: Go's `time.ParseDuration` supports neither `d` nor `w`; durations here do.
 impl FromStr for SimDuration {
     type Err = DurationError;
 

@@ -85,7 +85,7 @@ impl fmt::Display for Unsupported {
 
 /// What stands against a pod on Fargate, its size aside. `foreign_volume` says whether one of its volumes is not one of EFS.
 ///
-/// Deviation: `securityContext.privileged` of containers is read for Fargate alone.
+/// Deviation: `securityContext.privileged` of containers is read only for Fargate.
 pub fn unsupported(spec: &PodSpec, foreign_volume: bool) -> Option<Unsupported> {
     let init = spec.init_containers.iter().map(|own| &own.container);
     let containers = || spec.containers.iter().chain(init.clone());
@@ -127,8 +127,8 @@ pub fn unsupported(spec: &PodSpec, foreign_volume: bool) -> Option<Unsupported> 
 /// What a pod is billed as: the larger of what init containers peak at and of what runs for long, 256 MB more memory, rounded up to what
 /// Fargate offers. Requests count, and a GB is 1024 MiB.
 ///
-/// Deviation: sidecars among init containers count as what runs for long, which AWS does not say; its own MB and GB are taken for MiB
-/// and GiB. Storage that is provisioned is 1.15 times what is requested, by AWS's one example.
+/// Deviation: sidecars among init containers count as long-running; AWS does not document this. AWS's MB and GB count
+/// as MiB and GiB. Provisioned storage is 1.15 times the request, by AWS's one example.
 ///
 /// `beside` is what containers request that are put beside those of the pod, for want of the agents that a node's DaemonSets bring.
 ///

@@ -9,8 +9,9 @@ const GAPS_MAX: usize = 2;
 /// Rates over `window`, each at the instant that ends its window, as rates from an instant on: put where the middle of their window was, and
 /// sharpened. Instants and the window are in one unit. The sum is kept, and nothing falls below zero.
 ///
-/// Deviation: demand that `init` makes of recorded rates has lost what came and went within their window. It is put where the middle of the
-/// window was and sharpened; replicas then rise some three quarters as often as with the demand itself.
+/// Deviation: the demand that `init` computes from recorded rates lacks the changes within their window. It is
+/// shifted to the middle of the window and sharpened. Replicas then rise about three quarters as often as with the
+/// demand itself.
 ///
 /// Source: W. H. Richardson, Bayesian-Based Iterative Method of Image Restoration (1972); L. B. Lucy, An Iterative Technique for the
 /// Rectification of Observed Distributions (1974).

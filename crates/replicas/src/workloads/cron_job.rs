@@ -92,8 +92,8 @@ impl CronCalendar {
 /// The seconds of the span of `@every`, less than a second cut off.
 ///
 /// Source: `robfig/cron` v3 `constantdelay.go`, `Every`.
-/// Deviation: Kubernetes names a Job of a CronJob after the minute that it is started for, so that spans of less than a minute collide with their own
-/// Jobs; they are refused.
+/// Deviation: Kubernetes names a Job of a CronJob after the minute of its start, so intervals of less than a minute
+/// collide with their own Jobs. Such intervals are refused.
 fn seconds(span: &str) -> Result<i64, CronProblem> {
     const LEAST: i64 = 60;
     let problem = |reason| CronProblem::Every { span: span.to_owned(), reason };

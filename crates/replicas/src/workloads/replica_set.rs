@@ -74,9 +74,9 @@ pub struct VictimView {
 ///
 /// Source: Kubernetes 1.36.2 `pkg/controller/controller_utils.go`, `ActivePodsWithRanks`.
 ///
-/// Deviation: the real comparison is not transitive (pods that became ready in one second are compared by restarts, with
-/// pods of another second by UID), and the order it gives depends on the order of the pods in a cache. Here the same pods in
-/// the same order always give the same victims.
+/// Deviation: the real order of victims is not transitive: pods that became ready in one second are compared by
+/// restarts, and with pods of another second by UID. It depends on the order of the pods in a cache. Here the same
+/// pods in the same order always give the same victims.
 pub fn victims(pods: &[VictimView], count: usize, now: SimTime) -> Vec<usize> {
     let mut order: Vec<usize> = (0..pods.len()).collect();
     if count < pods.len() {

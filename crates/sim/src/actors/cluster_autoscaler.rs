@@ -9,7 +9,7 @@
 //! Where controllers take time, an iteration decides when it has computed, and ends with its calls to the API server ([`ending`]), which
 //! share one limit with its events, taints and evictions ([`client`]).
 //!
-//! Deviation: where controllers take no time, an iteration takes a tenth of a second, however large the cluster is.
+//! Deviation: if controllers take no time, an iteration takes a tenth of a second in a cluster of any size.
 
 mod client;
 mod ending;
@@ -275,7 +275,7 @@ fn iterate_in_time(
 /// How long an iteration takes on the processor that was measured, and whether a limit cuts it. What its estimates take is found out by
 /// making them in thought.
 ///
-/// Deviation: scale-down's search for new places of pods is taken to cost what it did in the iteration before.
+/// Deviation: scale-down's search for new places of pods takes the same time as in the previous iteration.
 fn took(
     autoscaler: &AutoscalerLoop,
     program: &mut ClusterAutoscaler,

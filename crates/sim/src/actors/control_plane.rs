@@ -1,7 +1,7 @@
 //! The control plane's release and tier, which somebody may change during a run.
 //!
-//! Deviation: after an upgrade of the control plane its own controllers and the scheduler go on as those of the release before;
-//! only the images of nodes follow.
+//! Deviation: after an upgrade of the control plane, its own controllers and the scheduler continue as those of the
+//! previous release. Only the images of nodes follow.
 
 use super::context::Context;
 use super::news::News;

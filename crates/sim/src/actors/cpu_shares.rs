@@ -3,12 +3,13 @@
 //! A node is looked at only while it could be short: of every load a level is kept that its replicas do not exceed, and nodes
 //! that have enough at these levels need no second look. A level that is passed rises by a quarter more, so looks are few.
 //!
-//! Deviation: pods that serve no requests are taken to use no CPU, and workers of queues are not slowed down. One container of a pod does all
-//! the work of a load, and its own CPU limit throttles it: the one that `kubectl.kubernetes.io/default-container` names, else the first that
-//! is no proxy known by its name; the others use no CPU. Where some nodes
-//! of a workload are short and others are not, its replicas together get what each node has left for them: a balancer that
-//! sends requests to whoever has the fewest evens that out. While a rollout changes CPU requests or limits, each of the workload's
-//! Ready pods is taken to want the mean of all, and those on one node to weigh the same.
+//! Deviation: pods that serve no requests use no CPU, and workers of queues do not slow down. One container of a pod
+//! does all the work of a load, and its own CPU limit throttles it. It is the container in
+//! `kubectl.kubernetes.io/default-container`, or else the first that is not a proxy known by its name. The others use
+//! no CPU. If only some nodes of a workload are short of CPU, its replicas together get the CPU that each node has
+//! left for them: a balancer that prefers the replica with the fewest requests has the same effect. While a rollout
+//! changes CPU requests or limits, each Ready pod of the workload needs the mean of all, and the pods on one node
+//! have equal weight.
 
 use super::credits::Accounts;
 use super::load_loop::Loads;

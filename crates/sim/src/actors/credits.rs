@@ -1,8 +1,8 @@
 //! CPU credits of burstable nodes: what the pods under load on a node use is charged to its account; a node of standard mode whose credits
 //! are spent has its baseline left.
 //!
-//! Deviation: CPU goes down to the baseline at once when the credits are spent; EC2 lowers it over some minutes. As everywhere, pods that serve no
-//! requests use no CPU, and neither do kubelet and system.
+//! Deviation: CPU falls to the baseline at once when the credits are spent. EC2 lowers it over some minutes. As
+//! everywhere, pods that serve no requests use no CPU, and neither do kubelet and system.
 
 use super::class;
 use super::cpu_shares;

@@ -1,6 +1,7 @@
 //! `kubectl delete`: the object goes, and what it owns goes with it.
 //!
-//! Deviation: the garbage collector deletes what a deleted object owns some tenths of a second later; here it does so at once.
+//! Deviation: the objects that a deleted object owns are deleted at once. The garbage collector deletes them some
+//! tenths of a second later.
 
 use crate::actors::context::Context;
 use crate::actors::news::News;

@@ -6,10 +6,13 @@
 //! Source: EKS user guide, `fargate` (2024-12 and later). How long a machine takes is assumed: 45 s in the median, between 25 and 150 s,
 //! as published measurements have it (2019 to 2022).
 //!
-//! Deviation: Fargate's patching of its machines, which evicts pods after a notice, is left out, and so is what a lost zone does to them.
-//! Deviation: a pod whose zone has no address left waits there; really Fargate may choose another subnet.
-//! Deviation: affinity and topology spread of a pod on Fargate are not looked at; where its subnet is, is drawn evenly or goes round.
-//! Deviation: a pod of a DaemonSet is no profile's, so that add-ons of a matching namespace run on their nodes; really it may be refused.
+//! Deviation: Fargate's patching of its machines, which evicts pods after a notice, is omitted. The effect of a lost
+//! zone on them is omitted, too.
+//! Deviation: a pod waits if its zone has no free address. Fargate may choose another subnet.
+//! Deviation: affinity and topology spread of a pod on Fargate are ignored. Its subnet is drawn evenly or
+//! round-robin.
+//! Deviation: a pod of a DaemonSet matches no profile, so add-ons of a matching namespace run on their nodes. In a
+//! cluster it may be refused.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

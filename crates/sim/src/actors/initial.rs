@@ -3,8 +3,8 @@
 //! Each controller takes up what is its own, and nobody waits for anything: what runs, runs. Objects of manifests have been applied
 //! before. What must not live here: which node belongs to whom (`simulation`).
 //!
-//! Deviation: what a controller keeps in memory alone begins anew, as if it had been restarted: back-offs, what lacked capacity,
-//! since when a node is unneeded. A pod of a Job runs for its whole time from the start on.
+//! Deviation: controllers start without their memory, as after a restart: back-offs, missing capacity, and the time
+//! since a node is unneeded. A pod of a Job runs for its whole time from the start.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! ScaledJobs: KEDA polls their triggers and makes Jobs, whose pods take messages, work on them and end.
 //!
-//! Deviation: a pod that fails, is evicted or lost gives its messages back at once; SQS shows them again after their visibility
-//! timeout.
+//! Deviation: a pod that fails, is evicted, or is lost returns its messages at once. SQS shows them again after their
+//! visibility timeout.
 //!
 //! Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`, `controllers/keda/scaledjob_controller.go`; Kubernetes 1.36
 //! `pkg/controller/job`.

@@ -141,8 +141,8 @@ pub(super) fn take_up(sim: &mut Sim<'_>, images: &mut Images, volumes: &mut Volu
 /// network, and pulls none of its images.
 ///
 /// Source: Kubernetes 1.36 `pkg/kubelet/kubelet.go`, `SyncPod` (`NetworkNotReady`).
-/// Deviation: the network plugin is ready after its time among `ec2.launch_latency`, whenever the pod of its DaemonSet runs; the kubelet then looks
-/// at its pods at once, and not within 1.5s.
+/// Deviation: the network plugin is ready after its time in `ec2.launch_latency`, whenever the pod of its DaemonSet
+/// runs. The kubelet then checks its pods at once, not within 1.5s.
 fn network_ready(sim: &Sim<'_>, node: NodeId) -> Option<SimTime> {
     let registered = sim.world.record().nodes.get(node.index())?.registered?;
     let boot = sim.machine(node)?.boot;

@@ -1,6 +1,6 @@
 //! Containers that need more memory than their limit: the kernel kills them, and the kubelet starts them again.
 //!
-//! Deviation: containers are looked at every ten seconds; what the killed one worked on is served by the others.
+//! Deviation: containers are checked every ten seconds. The other replicas serve the work of a killed container.
 
 use super::context::Context;
 use super::dispatch::settle;

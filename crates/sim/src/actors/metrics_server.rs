@@ -4,8 +4,8 @@
 //! A node's counters are taken here when the kubelet refreshes them, the age of its reading before the tick at which they are
 //! read, and known from the tick on. The ticks keep to their beat.
 //!
-//! Deviation: all nodes answer at the tick itself; the real program asks them over up to four seconds, in random order, and
-//! answers with their readings once it has the last.
+//! Deviation: all nodes answer at the tick itself. The real program queries them over up to four seconds, in random
+//! order, and answers with their readings once it has the last.
 //!
 //! Source: metrics-server `pkg/server/server.go`, `pkg/storage`; resolution 15 s as its manifest ships it.
 

@@ -210,8 +210,8 @@ fn extended(sim: &Sim<'_>, node_templates: &NodeTemplates, node: NodeId) -> Reso
 /// What the kubelet of the node reports: by the node class of its NodePool, or by its node group; and where a dump shows a node of the same
 /// pool or group and type, as that one does.
 ///
-/// Deviation: a group without such a node offers the extended resources that the tags of its Auto Scaling group promise to the Cluster
-/// Autoscaler, as if what provides them ran on every node.
+/// Deviation: for a group without a similar node in a dump, the Cluster Autoscaler sees the extended resources in the
+/// tags of its Auto Scaling group, as if their provider ran on every node.
 pub(super) fn real_offer(
     sim: &Sim<'_>,
     node_templates: &NodeTemplates,

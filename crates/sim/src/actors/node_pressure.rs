@@ -1,9 +1,10 @@
 //! Nodes whose pods use more memory than the node offers them: the kubelet evicts one pod after the other, whatever budgets say.
 //!
-//! Deviation: what the machine and its daemons keep for themselves is taken to be what is reserved for them, so that a node is short where
-//! its pods use more than its allocatable memory; a pod of which nothing is said uses none. A node is looked at within ten seconds after
-//! the memory of one of its pods may have risen, not all the time. The condition MemoryPressure and its taint, which keep pods
-//! without requests away for five minutes, are left out, and so are the kernel's kills where memory rises faster than the kubelet looks.
+//! Deviation: the system and its daemons use exactly their reservation. A node is therefore short if its pods use
+//! more than its allocatable memory. A pod without usage data uses no memory. A node is checked within ten seconds
+//! after the memory of one of its pods may have risen, not all the time. The condition MemoryPressure and its taint,
+//! which repel pods without requests for five minutes, are omitted. Kills by the kernel, where memory rises faster
+//! than the kubelet's checks, are omitted, too.
 
 use super::event::{LoadEvent, class};
 use super::load_loop::Loads;

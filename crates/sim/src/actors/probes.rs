@@ -1,8 +1,8 @@
 //! Probes of a container: when they find its application up, and when they give up on it before that.
 //!
-//! Deviation: a probe fails only while the application has not started (`start_time` of its workload); one that is up answers
-//! its probes however busy it is. A container that a probe kills takes the others of its pod with it, and pods of Jobs are not
-//! killed by probes.
+//! Deviation: a probe fails only until the application has started (`start_time` of its workload). A started
+//! application answers its probes under any load. If a probe kills a container, the other containers of its pod stop
+//! too. Probes do not kill pods of Jobs.
 //!
 //! Source: Kubernetes 1.36 `pkg/kubelet/prober/worker.go`.
 

@@ -3,7 +3,8 @@
 //! Counters of requests are whole numbers: of what a workload answers between two looks, each Ready pod gets its share, in
 //! turn. A counter exists from the first request on, a series ends some time after its pod is gone.
 //!
-//! Deviation: all pods of a workload are scraped at one instant; the real program spreads targets over the interval.
+//! Deviation: all pods of a workload are scraped at the same time. The real program spreads targets over the
+//! interval.
 //!
 //! Deviation: a target is found at the first scrape after its containers run, without the delay of service discovery.
 //!

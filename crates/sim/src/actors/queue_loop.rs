@@ -1,6 +1,6 @@
 //! Queues: messages arrive as the scenario says, and are worked off by whichever replicas are Ready.
 //!
-//! Deviation: a Kafka consumer group has committed an offset for every partition from the start of the run on.
+//! Deviation: a Kafka consumer group has a committed offset for every partition from the start of the run.
 
 use super::event::{KubeletEvent, LoadEvent, class};
 use super::metrics_server::MetricsServer;

@@ -6,8 +6,9 @@
 //!
 //! What must not live here: which pods a controller wants.
 //!
-//! Deviation: pods of nobody and of a pod trace are not refused, and DaemonSets look only at LimitRanges. Of claims only those that StatefulSets
-//! make are refused, all of a pod together; those of ephemeral volumes count once they are there.
+//! Deviation: pods without an owner and pods of a pod trace are not refused. DaemonSets check only LimitRanges. Of
+//! claims, only those of StatefulSets are refused, all claims of a pod together. Claims of ephemeral volumes count
+//! once they exist.
 
 use std::collections::BTreeMap;
 

@@ -6,8 +6,9 @@
 //!
 //! Must not: decide what an autoscaler makes of a tainted node (the deciding crates).
 //!
-//! Deviation: nodes that are there when a run begins have no startup taints; a node of a dump keeps those that the dump shows.
-//! Deviation: where no manifest holds the component's DaemonSet, the time from Ready is assumed: 10s for Cilium, 7.5s for EFS, 5s for others.
+//! Deviation: nodes that exist when a run starts have no startup taints. A node of a dump keeps those in the dump.
+//! Deviation: if no manifest has the component's DaemonSet, the time from Ready is assumed: 10s for Cilium, 7.5s for
+//! EFS, 5s for others.
 //!
 //! Source: Cilium 1.18 `operator/watchers/node_taint.go`; aws-ebs-csi-driver v1.40 `pkg/driver/node.go`, `removeNotReadyTaint`;
 //! measured: aws-ebs-csi-driver issue 2447 (2.5 s from the start of the driver to its CSINode), aws-efs-csi-driver issue 1936.

@@ -4,8 +4,8 @@
 //! Source: AWS Node Termination Handler v1.13 `cmd/node-termination-handler.go` (the instance's metadata is read every 2 s,
 //! what was read is acted on every second), `pkg/node/node.go`.
 //!
-//! Deviation: of the termination handler there is the DaemonSet, not the mode that reads a queue; a pod that a budget holds
-//! back is tried again every second, not every five.
+//! Deviation: of the termination handler, only the DaemonSet exists, not the mode that reads a queue. A pod that a
+//! budget blocks is tried again every second, not every five.
 
 use super::event::{CloudEvent, class};
 use super::news::News;

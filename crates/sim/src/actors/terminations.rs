@@ -2,9 +2,10 @@
 //!
 //! Source: Karpenter AWS provider v1.13 `pkg/batcher/terminateinstances.go`; AWS SDK, standard retry mode.
 //!
-//! Deviation: Karpenter gathers instances to terminate for 0.1 to 1 second; here those of one instant are one call. The SDK
-//! gives up after three attempts and the controller begins anew; here attempts go on at the SDK's pauses. An instance that
-//! EC2 does not show yet is looked up again; Karpenter leaves it to its garbage collection.
+//! Deviation: Karpenter gathers instances to terminate for 0.1 to 1 second. Here, terminations at the same time are
+//! one call. The SDK gives up after three attempts and the controller starts again; here attempts continue at the
+//! SDK's pauses. An instance that EC2 does not show yet is looked up again; Karpenter leaves it to its garbage
+//! collection.
 
 use super::event::{NodeEvent, class};
 use super::sim::Sim;

@@ -3,8 +3,8 @@
 //!
 //! What names a sidecar among the init containers is its own: it counts for the pod, and for no other container.
 //!
-//! Deviation: what the scenario states that pods use does not make a node short of CPU for others. Where pods of one workload have
-//! different CPU limits, as while they are resized, each is taken to use the mean of what all may.
+//! Deviation: pod usage that the scenario sets does not make a node short of CPU for other pods. If pods of one
+//! workload have different CPU limits, for example during a resize, each uses the mean of the allowed values.
 
 use std::collections::BTreeSet;
 

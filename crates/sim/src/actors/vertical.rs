@@ -4,10 +4,10 @@
 //! The recommender is told what each container used on average since it looked before, and once a container has run for half a minute:
 //! metrics-server knows nothing of it earlier.
 //!
-//! Deviation: the Vertical Pod Autoscaler's recommender begins with the run, without checkpoints; metrics-server tells it of windows of about
-//! fifteen seconds, here of the minute since it last asked. What nobody says which container of a pod uses is divided among all in the
-//! proportion of what the template has them request. A resource of which nothing is said of a container is not recommended for it, where
-//! the real program would see some use of it.
+//! Deviation: the Vertical Pod Autoscaler's recommender starts with the run, without checkpoints. metrics-server
+//! reports windows of about fifteen seconds; here it reports the minute since the last query. Usage without a
+//! container is divided among all containers in proportion to the requests of the template. A resource of a container
+//! without usage data gets no recommendation, where the real program would see some usage.
 //!
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/recommender/main.go`, `pkg/updater/main.go`; periods as their flags have them.
 

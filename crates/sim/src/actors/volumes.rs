@@ -4,10 +4,11 @@
 //! class that binds at once gets it in a zone drawn from those that the class allows. Only volumes of EBS have a zone and are
 //! attached; those of other drivers are reached from everywhere. How long making, attaching and detaching take is assumed.
 //!
-//! Deviation: a volume that is made is at once known to be there, and one that exists already is never bound to a claim that does
-//! not name it and that it is not kept for (`claimRef`).
+//! Deviation: a created volume is visible at once. An existing volume is bound only to a claim that names it or that
+//! it is reserved for (`claimRef`).
 //!
-//! Deviation: a volume has the VolumeAttributesClass that its claim is last described with from when it is made on; none is modified later.
+//! Deviation: a volume has the VolumeAttributesClass of the last description of its claim from its creation. No
+//! volume is modified later.
 //!
 //! Source: Kubernetes 1.36 `pkg/controller/volume/attachdetach`, `pkg/scheduler/framework/plugins/volumebinding`.
 //!

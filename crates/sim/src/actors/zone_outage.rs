@@ -7,9 +7,9 @@
 //!
 //! Source: Kubernetes 1.36 `pkg/controller/nodelifecycle`, `pkg/controller/tainteviction`; admission plugin
 //! DefaultTolerationSeconds.
-//! Deviation: pods in the dark receive no requests from the first instant on; really some get lost until the endpoints
-//! change. Machines keep their state: they do not boot again when the power is back. Failed hardware is not recovered: really EC2
-//! may start the instance again on another host.
+//! Deviation: pods in a zone without power receive no requests from the first moment. In a cluster some requests get
+//! lost until the endpoints change. Machines keep their state: they do not boot again when the power is back. Failed
+//! hardware is not recovered, although EC2 may start the instance again on another host.
 
 use std::collections::BTreeMap;
 

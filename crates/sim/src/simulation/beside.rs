@@ -15,8 +15,8 @@ use crate::manifests::Service;
 
 /// What moved over the network in a run that ends at `end`, with so many requests answered by each workload in all of it.
 ///
-/// Deviation: requests that go through a load balancer which was not there all the time, or had other Services behind it, are taken to
-/// come evenly over the run.
+/// Deviation: requests through a load balancer that did not exist all the time, or had other Services behind it, are
+/// spread evenly over the run.
 pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)], end: SimTime) -> Traffic {
     let manifests = &context.setup.policy.manifests;
     let balancers = balancers::of_run(context.setup.scenario, context.setup.policy, end);

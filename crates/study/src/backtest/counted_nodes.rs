@@ -1,7 +1,7 @@
 //! Lives of nodes of which is known how many there were of each kind, and not when each came and went.
 //!
-//! Deviation: of nodes that are known by their number alone the oldest of a kind is taken to have gone first, and a node of a kind that went as another came
-//! between two counts is one node that stayed.
+//! Deviation: if only the number of nodes is recorded, the oldest node of a kind goes first. If one node of a kind
+//! goes and another comes between two counts, they are one node that stayed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -143,7 +143,7 @@ const UNTIL_LOOKED: SimDuration = SimDuration::from_secs(30);
 /// What the Cluster Autoscaler of a dump says of a node, if the dump has one that sees it: asked half a minute after it was started on the
 /// cluster as it stands.
 ///
-/// Deviation: nothing in a dump says for how long nodes have been unneeded, which counts from its start then.
+/// Deviation: a dump has no times since nodes are unneeded. The time counts from the start of the Cluster Autoscaler.
 ///
 /// # Errors
 /// If no scenario can be made of the dump.

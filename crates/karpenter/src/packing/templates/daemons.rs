@@ -2,7 +2,8 @@
 //!
 //! Source: Karpenter core v1.14 `pkg/controllers/provisioning/scheduling/scheduler.go`, `buildDaemonOverheadGroups`; `nodeclaim.go`,
 //! the filter of instance types.
-//! Deviation: what a claim requests for daemons is, where its types differ in that, the least of it; upstream's choice is not known.
+//! Deviation: if the daemon requests of a claim differ between its types, the least of them counts. Upstream's choice
+//! is unknown.
 
 use std::borrow::Cow;
 use std::sync::Arc;

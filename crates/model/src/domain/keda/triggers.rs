@@ -86,7 +86,8 @@ pub enum Reads {
     },
     /// A scaler of the user's own, which names its target itself.
     ///
-    /// Deviation: in KEDA the scaler answers with the target (`GetMetricSpec`), and the metadata has whatever keys it likes.
+    /// Deviation: in KEDA, an external scaler returns the target (`GetMetricSpec`), and its metadata has arbitrary
+    /// keys.
     External {
         /// Its address.
         scaler_address: String,

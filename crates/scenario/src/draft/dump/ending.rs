@@ -1,8 +1,8 @@
 //! What goes with what is on its way out: pods of a controller or of a namespace that is being deleted, and those of a Job that has
 //! ended. They leave their nodes as the run begins, and nothing makes them again.
 //!
-//! Deviation: a controller that waits for a finalizer other than `foregroundDeletion` keeps its pods until that is gone; here its pods go
-//! as the run begins.
+//! Deviation: a controller that waits for a finalizer other than `foregroundDeletion` keeps its pods until the
+//! finalizer is gone. Here its pods are deleted when the run starts.
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/garbagecollector/garbagecollector.go`, `attemptToDeleteItem` (dependents of an object with
 //! the finalizer `foregroundDeletion` are deleted before it, those of one that is gone after it, and those of one with `orphan` lose

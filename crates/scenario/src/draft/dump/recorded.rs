@@ -1,7 +1,8 @@
 //! Pods that were observed and that nothing in a dump makes, batch jobs most of all: a trace of them, each as it was recorded.
 //!
-//! Deviation: of what an observed pod asks of its node, kube-state-metrics tells GPUs, tolerations and, where it is opted in, selectors of well-known labels, and
-//! no affinity. Where neither that nor a Job of the dump nor a pod that is like it tells, it goes anywhere but to a node with a taint, and asks for no GPU.
+//! Deviation: for an observed pod, kube-state-metrics reports GPUs, tolerations and, if enabled, selectors of
+//! well-known labels, but no affinity. A Job of the dump or a similar pod can supply the rest. Without them, the pod
+//! fits every node without a taint and requests no GPU.
 //!
 //! What must not live here: pods of workloads that the scenario simulates.
 

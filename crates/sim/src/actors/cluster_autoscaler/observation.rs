@@ -2,7 +2,7 @@
 //!
 //! Ages count from times of objects, which have whole seconds.
 //!
-//! Deviation: nodes that are there from the start have been there, as ready as they are, for an hour at least.
+//! Deviation: nodes that exist at the start have had their state and readiness for at least an hour.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

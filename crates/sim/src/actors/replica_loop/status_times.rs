@@ -3,8 +3,8 @@
 //! The first reading of a new pod covers the time since its container was created, and counts only if the pod was Ready all that time.
 //! Between the two lie tenths of a second, so the fractions that the stamps lose decide.
 //!
-//! Deviation: for everything else a pod is Ready, and serves, when its containers start or its probe succeeds; only the condition that an
-//! autoscaler on CPU reads changes later. How much later is fitted to eleven first readings.
+//! Deviation: a pod is Ready, and serves, when its containers start or its probe succeeds. Only the condition that an
+//! autoscaler on CPU reads changes later. That delay is fitted to eleven first readings.
 //!
 //! Must not: change when a pod serves or is read.
 //!

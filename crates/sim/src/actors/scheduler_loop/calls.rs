@@ -7,7 +7,8 @@
 //! (`SchedulerAsyncAPICalls` is off unless somebody turns it on); `cmd/kube-scheduler/app/options/options.go` (events have a client
 //! of their own).
 //!
-//! Deviation: `SchedulerAsyncAPICalls` was on in 1.34.0, 1.34.1 and 1.35.0, which wrote conditions beside the loop; here no release does.
+//! Deviation: `SchedulerAsyncAPICalls` was on in 1.34.0, 1.34.1, and 1.35.0, which wrote conditions in parallel with
+//! the loop. Here no release does.
 
 use std::collections::hash_map::Entry;
 

@@ -2,10 +2,10 @@
 //!
 //! Source: Kubernetes 1.36 `pkg/scheduler/eventhandlers.go`, `assignedPod`; `pkg/kubelet/lifecycle/predicate.go`, `Admit`.
 //!
-//! Deviation: a pod that names its node and that a controller made waits while the node does not admit it; really it fails and is made again
-//! and again.
-//! Deviation: a pod that names a node that is not there waits for it; really the garbage collector deletes it after 40 to 60 seconds, and its
-//! controller makes it again.
+//! Deviation: a pod of a controller that names its node waits while the node does not admit it. In a cluster it fails
+//! and is created again and again.
+//! Deviation: a pod that names a missing node waits for it. In a cluster, the garbage collector deletes it after 40
+//! to 60 seconds, and its controller creates it again.
 
 use super::super::kubelet;
 use super::super::sim::Sim;

@@ -1,7 +1,8 @@
 //! Resizes where a pod runs: what the API server takes, and what the kubelet makes of it.
 //!
-//! Deviation: the kubelet carries a resize out at once and looks again at one that waits for room once a minute; while it waits
-//! kube-scheduler counts what the pod has and not what it wants. No container is restarted for a resize, whatever `resizePolicy` says.
+//! Deviation: the kubelet applies a resize at once, and checks a resize that waits for capacity once a minute. While
+//! it waits, kube-scheduler counts the current requests of the pod, not the desired ones. No container restarts for a
+//! resize, whatever `resizePolicy` is.
 //!
 //! Source: Kubernetes 1.36 `pkg/kubelet/allocation/allocation_manager.go`, `pkg/apis/core/validation/validation.go`
 //! (`ValidatePodResize`).

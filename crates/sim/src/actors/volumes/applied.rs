@@ -4,7 +4,8 @@
 //! `plugin/pkg/admission/storage/persistentvolume/resize`; EBS user guide, "Modify an EBS volume" (a volume is billed by its new size from
 //! when it is modified).
 //!
-//! Deviation: a volume has its new size at once; EC2 takes from minutes to hours, and modifies a volume once in six hours.
+//! Deviation: a volume has its new size at once. EC2 takes from minutes to hours, and modifies a volume once in six
+//! hours.
 
 use crate::actors::news::News;
 use crate::actors::sim::Sim;

@@ -3,7 +3,8 @@
 //! A node whose CSINode does not list the driver yet counts as one without a limit. The driver's pod on the node reports the limit
 //! a moment after it is Ready; pods that were bound before may be more than the node attaches, and stay on it.
 //!
-//! Deviation: where no manifest of the start holds the DaemonSet `ebs-csi-node`, kube-scheduler sees the limit of a node from its registration on.
+//! Deviation: if no manifest of the start has the DaemonSet `ebs-csi-node`, kube-scheduler sees the limit of a node
+//! from its registration.
 //! Deviation: `preventPodSchedulingIfMissing` of a CSIDriver (Kubernetes 1.37) is not read.
 //!
 //! Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/nodevolumelimits/csi.go`; kubernetes issue 95911.

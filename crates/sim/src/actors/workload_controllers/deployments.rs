@@ -1,6 +1,6 @@
 //! Deployments: one ReplicaSet for each template that they have had, and rollouts between these.
 //!
-//! Deviation: `progressDeadlineSeconds` counts for rollouts of a changed template, not for a new Deployment.
+//! Deviation: `progressDeadlineSeconds` applies to rollouts of a changed template, not to a new Deployment.
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/deployment`.
 

@@ -5,8 +5,9 @@
 //! name of its Job) is put on pods only where something selects by that key ([`Setup::selecting_labels`]): elsewhere nobody could tell
 //! the difference, and every pod would have a specification of its own.
 //!
-//! Deviation: where nothing selects by them, pods of a StatefulSet or a Job have no labels with their name, ordinal or Job, so that the
-//! Cluster Autoscaler takes pods of a StatefulSet for alike. Pods of Indexed Jobs never have the label with their index.
+//! Deviation: if no selector uses them, pods of a StatefulSet or a Job have no labels with their name, ordinal, or
+//! Job. The Cluster Autoscaler then treats pods of a StatefulSet as equal. Pods of Indexed Jobs never have the label
+//! with their index.
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/deployment/sync.go` (`getNewReplicaSet`), `pkg/controller/history/controller_history.go`
 //! (`HashControllerRevision`), `pkg/controller/statefulset/stateful_set_utils.go` (`initIdentity`, `updateIdentity`),

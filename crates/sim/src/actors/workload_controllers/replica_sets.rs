@@ -7,8 +7,9 @@
 //!
 //! The events that tell of pods made and deleted are written through the same client, one after the other.
 //!
-//! Deviation: of the other calls of kube-controller-manager only those count that make and delete pods of StatefulSets, DaemonSets
-//! and Jobs; their events, and what Deployments, autoscalers and endpoints write, are not limited.
+//! Deviation: of the other calls of kube-controller-manager, only those that create and delete pods of StatefulSets,
+//! DaemonSets, and Jobs count. Their events, and the writes of Deployments, autoscalers, and endpoints, are not
+//! limited.
 
 use std::collections::{BTreeMap, VecDeque};
 

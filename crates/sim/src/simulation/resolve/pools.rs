@@ -113,7 +113,7 @@ pub(super) fn warn_about_user_data(setup: &Setup<'_>, warnings: &mut Caveats) {
 
 /// Warns of nodes with Windows.
 ///
-/// Deviation: nodes with Windows cost what those with Linux do: the licence is left out.
+/// Deviation: Nodes with Windows cost the same as nodes with Linux: the bill omits the licence.
 pub(super) fn warn_about_licences(classes: &[NodeClass], policy: &PolicyVariant, warnings: &mut Caveats) {
     let classes = classes.iter().filter(|_| policy.autoscaler.is_karpenter()).map(|own| (own.ami_family, own.name));
     let groups = policy.manifests.node_groups.iter().map(|own| (own.ami_family, own.name));
@@ -156,8 +156,8 @@ pub(super) fn warn_about_images(setup: &Setup<'_>, warnings: &mut Caveats) {
 
 /// Warns of machines that are to be had for oneself alone.
 ///
-/// Deviation: an instance with dedicated tenancy costs what one with shared tenancy does: its higher price and the fee for each hour in which
-/// a region has any are left out.
+/// Deviation: an instance with dedicated tenancy costs the same as one with shared tenancy. The bill omits its higher
+/// price, and the fee for each hour in which a region has such instances.
 pub(super) fn warn_about_tenancy(setup: &Setup<'_>, warnings: &mut Caveats) {
     let (scenario, policy) = (setup.scenario, setup.policy);
     if !Behaviour::of(policy.versions.karpenter).labels_tenancy {
