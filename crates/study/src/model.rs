@@ -27,7 +27,10 @@ pub const CHANGES: &[(u32, &str)] = &[
     (2, "Karpenter v1.14 reckons with daemons by instance type, and every release from v0.23 on is its own"),
     (2, "replicas that are missing count from the instant that they stop serving, placeholders apart from other pods"),
     (3, "kube-scheduler takes 7 ms for an attempt, and the Cluster Autoscaler's calls share one client"),
-    (3, "EC2 chooses between zones of one price by an even draw; Spot prices have a level for each region and zones that differ"),
+    (
+        3,
+        "EC2 chooses between zones of one price by an even draw; Spot prices have a level for each region and zones that differ",
+    ),
     (3, "waits over several seeds are medians"),
 ];
 
