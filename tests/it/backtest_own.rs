@@ -51,7 +51,7 @@ fn a_run_agrees_with_a_replay_of_itself() {
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
 #[allow(clippy::print_stdout)]
-fn records_of_the_program_do_not_differ_from_other_seeds() {
+fn own_records_agree_with_other_seeds() {
     let scenarios = [
         TWO_DAYS,
         "scenarios/shop-day",

@@ -76,7 +76,7 @@ fn eks_items(cluster: &str, more: &str, when: &str) -> (Vec<(String, f64)>, Vec<
     std::fs::write(&path, text.replace("start: 2026-09-07T00:00:00Z\nduration: 3h", when)).unwrap();
     let outcome = run_file(&path);
     let of_eks = |name: &str| {
-        ["control plane", "extended support", "capability", "hybrid nodes"].iter().any(|own| name.starts_with(own))
+        ["control plane", "extended support", "capability", "hybrid nodes"].iter().any(|kind| name.starts_with(kind))
     };
     let parts = Summary::of(&outcome).cost.by_item;
     let items = parts.iter().filter(|part| of_eks(&part.name));
@@ -108,7 +108,7 @@ fn ordered_tier_is_billed() {
 fn extended_support_adds_to_the_tier() {
     let release = |more: &str| format!("versions: {{ kubernetes: '1.33' }}\n{more}");
     let (items, warnings) = eks_items(GROUP, &release(""), "start: 2026-07-28T00:00:00Z\nduration: 2d");
-    let total: f64 = items.iter().map(|own| own.1).sum();
+    let total: f64 = items.iter().map(|item| item.1).sum();
     assert!((total - 16.8).abs() < 1e-6, "{items:?}");
     assert!(warnings.iter().any(|text| text.contains("standard support for Kubernetes 1.33 ends")), "{warnings:?}");
     let provisioned = release("cluster: { control_plane_tier: 4xl }\n");

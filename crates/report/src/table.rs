@@ -215,7 +215,7 @@ impl Table {
         let mut writer = csv::Writer::from_writer(output);
         writer.write_record(keys.iter().map(|(key, ..)| key))?;
         for row in &self.rows {
-            writer.write_record(keys.iter().map(|(_, column, part)| match part.of(&row[*column]) {
+            writer.write_record(keys.iter().map(|(_, column, part)| match part.value(&row[*column]) {
                 Value::None => String::new(),
                 Value::Number(number) => number.to_string(),
                 Value::Words(words) => words.to_owned(),
@@ -257,7 +257,7 @@ enum Value<'c> {
 }
 
 impl Part {
-    fn of(self, cell: &Cell) -> Value<'_> {
+    fn value(self, cell: &Cell) -> Value<'_> {
         let number =
             |number: Option<f64>| number.filter(|number| number.is_finite()).map_or(Value::None, Value::Number);
         match (cell, self) {
@@ -285,7 +285,7 @@ struct Object<'t> {
 
 impl Serialize for Object<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.keys.iter().map(|(key, column, part)| (key, part.of(&self.row[*column]))))
+        serializer.collect_map(self.keys.iter().map(|(key, column, part)| (key, part.value(&self.row[*column]))))
     }
 }
 

@@ -112,7 +112,7 @@ fn line(item: BillItem, (rate, quality): (HourlyRate, PriceQuality), (from, to):
 /// Lines for the tiers of the control plane, each by the second.
 fn tier_lines(fees: &EksFees, orders: &EksOrders, listed: &mut Listed, end: SimTime) -> Vec<BillLine> {
     const ITEM: BillItem = BillItem::ControlPlaneTier;
-    let ends = orders.tiers.iter().skip(1).map(|own| own.0).chain([end]);
+    let ends = orders.tiers.iter().skip(1).map(|entry| entry.0).chain([end]);
     let spans = orders.tiers.iter().zip(ends).map(|(&(from, tier), to)| (tier, from, to.min(end)));
     let mut lines = Vec::new();
     for (tier, from, to) in spans.filter(|(tier, from, to)| tier.is_provisioned() && from < to) {
@@ -136,7 +136,7 @@ pub(super) fn lines(
         let item = BillItem::Capability(capability.kind);
         let (base, each, quality) = capability_prices(capability.kind, region);
         let prices = [(capability.per_hour, base, 1), (capability.per_item_hour, each, capability.items)];
-        for (stated, price, count) in prices.into_iter().filter(|own| own.2 > 0) {
+        for (stated, price, count) in prices.into_iter().filter(|entry| entry.2 > 0) {
             let Some((rate, found)) = listed.everywhere(item, stated, price) else { continue };
             let quality = if found == PriceQuality::Own { found } else { quality };
             lines.push(line(item, rate.scaled(i64::from(count), 1), quality));
@@ -181,8 +181,8 @@ mod tests {
         let fees = EksFees::default();
         let orders = |tier| EksOrders { tiers: vec![(SimTime::ZERO, tier)], ..EksOrders::default() };
         assert!(amounts("us-east-1", &fees, &orders(ControlPlaneTier::Standard), 24).is_empty());
-        let month =
-            ControlPlaneTier::ALL.map(|tier| amounts("eu-west-1", &fees, &orders(tier), 730).pop().map(|own| own.1));
+        let month = ControlPlaneTier::ALL
+            .map(|tier| amounts("eu-west-1", &fees, &orders(tier), 730).pop().map(|entry| entry.1));
         let want = ["1204.5000", "2482.0000", "5037.0000", "10147.0000"].map(|amount| Some(amount.to_owned()));
         assert_eq!(month[1..], want);
         let tier = BillItem::ControlPlaneTier;
@@ -195,7 +195,7 @@ mod tests {
             (hour(5), ControlPlaneTier::Xl2),
         ];
         let changed = amounts("us-east-1", &fees, &EksOrders { tiers, ..EksOrders::default() }, 6);
-        assert_eq!(changed.iter().map(|own| own.1.as_str()).collect::<Vec<_>>(), ["3.3000", "3.4000"]);
+        assert_eq!(changed.iter().map(|entry| entry.1.as_str()).collect::<Vec<_>>(), ["3.3000", "3.4000"]);
         assert!(amounts("cn-north-1", &fees, &orders(ControlPlaneTier::Xl4), 24).is_empty(), "no price in CNY");
     }
 

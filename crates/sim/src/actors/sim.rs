@@ -160,7 +160,7 @@ impl<'s> Sim<'s> {
     /// What Fargate costs in the region, or as the scenario states it.
     pub fn fargate_prices(&self) -> FargatePrices {
         let stated = self.setup.policy.fargate.as_ref();
-        let (vcpu, gb) = stated.map_or((None, None), |own| (own.vcpu_hour, own.gb_hour));
+        let (vcpu, gb) = stated.map_or((None, None), |price| (price.vcpu_hour, price.gb_hour));
         FargatePrices::of(&self.setup.region, vcpu, gb)
     }
 

@@ -120,7 +120,7 @@ pub(super) fn support_dates(context: &Context<'_>, extended: &[(SimTime, SimTime
         return Vec::new();
     }
     let releases = releases(context);
-    let newest = releases.iter().map(|own| own.1).find(|version| support::is_newer_than_calendar(*version));
+    let newest = releases.iter().map(|release| release.1).find(|version| support::is_newer_than_calendar(*version));
     let unknown = newest.map(|version| {
         format!(
             "the end of EKS's standard support for Kubernetes {version} is unknown, so the control plane costs {}/h throughout",
@@ -173,7 +173,7 @@ pub(super) fn capability_prices(context: &Context<'_>, orders: &EksOrders) -> Op
         let by_list = own.per_hour.is_none() || (own.items > 0 && own.per_item_hour.is_none());
         by_list && !eks_fees::has_prices(own.kind, region)
     };
-    let names: Vec<&str> = billed.iter().filter(is_guessed).map(|own| own.kind.as_str()).collect();
+    let names: Vec<&str> = billed.iter().filter(is_guessed).map(|item| item.kind.as_str()).collect();
     (context.setup.region.currency == Currency::Usd && !names.is_empty()).then(|| {
         format!(
             "no price in {region} for EKS Capabilities ({}); using us-east-2's, which other regions exceed by up to 10%. Set `per_hour` and \
