@@ -380,7 +380,7 @@ fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
     assert_eq!(code, Some(0), "{err}");
     assert!(table.starts_with("parameter ") && table.contains("launched to registered"), "{table}");
     assert!(table.contains("alone in the place of what"), "{table}");
-    assert!(err.contains("write `calibration: calibration.yaml` into the scenario"), "{err}");
+    assert!(err.contains("add `calibration: calibration.yaml` to the scenario"), "{err}");
     let fragment = fs::read_to_string(place.path("calibration.yaml")).unwrap();
     assert!(fragment.contains("# in place of 11s") && !fragment.contains("requests"), "{fragment}");
 

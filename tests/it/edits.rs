@@ -140,7 +140,7 @@ fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
     assert!(!ask(&compare).contains("has no effect"), "one of the policies has it");
     let axis = "Deployment[shop/pause].spec.replicas=0,4";
     let sweep = ["sweep", "scenario.yaml", "--replications", "1", "--out", "c", "--set", axis];
-    let none = "no value of `Deployment[shop/pause].spec.replicas` changes anything in";
+    let none = "no value of `Deployment[shop/pause].spec.replicas` has any effect in";
     assert!(ask(&sweep).contains(&format!("{none} the policy that runs (plain)")), "{}", ask(&sweep));
     assert!(!ask(&[&sweep[..], &["--policies", "paused"]].concat()).contains("no value of"));
     // What is so already is no change either; an objective judges, and is one.
@@ -201,7 +201,10 @@ fn every_command_that_simulates_takes_a_duration_and_either_name_of_policies() {
     assert_eq!(fs::read_to_string(place.path("merged/sweep.json")).unwrap(), written);
     let both = [&sweep[..], &["--duration", "5m", "--set", "duration=5m,6m"]].concat();
     let (_, err, code) = place.nodecast(&both);
-    assert!(code == Some(2) && err.contains("`--duration 5m` and `--set duration=5m,6m` both say"), "{err}");
+    assert!(
+        code == Some(2) && err.contains("`--duration 5m` and `--set duration=5m,6m` both set the duration"),
+        "{err}"
+    );
 }
 
 #[test]

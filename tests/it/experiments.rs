@@ -128,7 +128,7 @@ fn three_shards_merged_are_the_whole() {
     let changed = fs::read_to_string(place.path("spot.yaml")).unwrap().replace("c5.large", "c5.xlarge");
     place.put("spot.yaml", &changed);
     let (_, err, code) = place.nodecast(&["merge", parts[0], parts[1], parts[2]]);
-    assert!(code == Some(2) && err.contains("`spot.yaml` has another content"), "{err}");
+    assert!(code == Some(2) && err.contains("`spot.yaml` differs"), "{err}");
 }
 
 #[test]

@@ -392,7 +392,7 @@ fn what_cannot_be_served_is_told() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
     for (arguments, expected, exit) in [
-        (vec![SCENARIO, "--port", &port, "--duration", "10m"], "another program may listen there", 3),
+        (vec![SCENARIO, "--port", &port, "--duration", "10m"], "the port may be in use", 3),
         (vec!["none.yaml"], "none.yaml", 2),
         (vec![SCENARIO, "--policy", "none"], "none", 2),
         (vec![SCENARIO, "--replications", "0"], "1..=200", 2),
