@@ -21,8 +21,11 @@ const TYPE: &str = "node.kubernetes.io/instance-type";
 const ARCH: &str = "kubernetes.io/arch";
 const BOUGHT: &str = "karpenter.sh/capacity-type";
 
+/// A requirement: key, operator, values.
+type Requirement = (&'static str, &'static str, &'static str);
+
 /// Requirements of a NodePool, with the architectures and capacity types that they admit.
-fn pools() -> Vec<(Vec<(&'static str, &'static str, &'static str)>, &'static str, &'static str)> {
+fn pools() -> Vec<(Vec<Requirement>, &'static str, &'static str)> {
     vec![
         (vec![(FAMILY, "In", "m7i, c7i"), (BOUGHT, "In", "on-demand")], "amd64", "on-demand"),
         (vec![(TYPE, "In", "r6i.2xlarge, m6a.2xlarge")], "amd64", "on-demand spot"),

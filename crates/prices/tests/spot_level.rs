@@ -2,6 +2,9 @@
 //!
 //! The data: median over the zones of 336 pairs of region and type, 23 regions, SkyPilot catalog v9 (commit 2c3d7ea7), 2026.
 
+// The figures are printed with `--nocapture`.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use nodecast_prices::{Catalog, PriceQuality};

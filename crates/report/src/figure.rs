@@ -115,7 +115,7 @@ mod tests {
             (Figure::seconds(73.4), "1m 13s"),
             (Figure::share(0.4271), "42.7 %"),
             (Figure::whole(41_207.6), "41,208"),
-            (Figure::decimals(3.14159, 3), "3.142"),
+            (Figure::decimals(2.71449, 3), "2.714"),
             (Figure::money("CNY", 0.5, 12.0), "¥0.50"),
             (Figure::money("XYZ", 0.5, 0.5), "0.5000"),
             (Figure::new(0.0731, Unit::PerHour(Currency::Usd)).estimated(true), "~$0.0731"),

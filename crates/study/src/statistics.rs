@@ -1,4 +1,4 @@
-//! Levels and paired differences with their intervals: means here, [medians] and [counts] in their own modules.
+//! Levels and paired differences with their intervals: means here, `medians` and `counts` in their own modules.
 //!
 //! Every function of a real variable comes from `libm`, so that an interval has the same digits on every machine; no
 //! library of statistics that we know holds to that.

@@ -40,7 +40,7 @@ pub struct Request {
     /// What is changed first, today as the page knows it; options that state changes are read apart.
     #[arg(skip)]
     pub edits: Vec<Edit>,
-    /// Directory for policies saved from the page [default: ./<scenario name>-studio]
+    /// Directory for policies saved from the page [default: ./NAME-studio]
     #[arg(long = "write", value_name = "DIR")]
     pub folder: Option<PathBuf>,
     /// Directory of prices to use instead of the built-in ones (same layout as pricing-data/)

@@ -28,7 +28,7 @@ const GUARDED: [Symbol; 3] = [well_known::ARCH, well_known::OS, well_known::CAPA
 /// The labels that levers of sizes set free.
 const SIZES: [Symbol; 2] = [well_known::INSTANCE_SIZE, well_known::INSTANCE_CPU];
 
-/// Values of [`GUARDED`] labels that the nodes of a NodePool or node group may have.
+/// Values of guarded labels (`GUARDED`) that the nodes of a NodePool or node group may have.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reach([BTreeSet<Symbol>; 3]);
 
@@ -81,7 +81,7 @@ impl Reaches {
     }
 }
 
-/// Values of [`GUARDED`] labels that nodes of a pool may have.
+/// Values of guarded labels (`GUARDED`) that nodes of a pool may have.
 fn of_pool(scenario: &Scenario, policy: &PolicyVariant, region: &Region, pool: &NodePool) -> Reach {
     let mut pools = [pool.clone()];
     complete_pools(policy.versions.karpenter, &mut pools);
