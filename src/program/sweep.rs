@@ -62,7 +62,7 @@ pub struct Request {
 
 /// What is wrong with the question.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("unknown metric `{name}` for --latency")]
+#[error("unknown metric `{name}` for latency")]
 #[diagnostic(help("known are {known}"))]
 struct UnknownFigure {
     name: String,
