@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn page_without_rows_has_no_table_and_many_rows_a_note() {
+    fn page_table_states_rows_left_out() {
         let page_of = |count: u64| {
             let mut page = Html::new();
             page.add_table(Rows::new(0..count).number("n", |n| *n), "all.csv");

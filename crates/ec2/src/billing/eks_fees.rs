@@ -166,7 +166,7 @@ mod tests {
     use nodecast_model::domain::{ControlPlaneTier, Money, SimDuration, SimTime};
     use nodecast_prices::Catalog;
 
-    /// Amounts of a run of so many hours, by item.
+    /// Amounts by item of a run of the given hours.
     fn amounts(region: &str, fees: &EksFees, orders: &EksOrders, hours: i64) -> Vec<(BillItem, String, PriceQuality)> {
         let region = Catalog::embedded().and_then(|catalog| catalog.region(region)).unwrap();
         let mut listed = Listed::of(&region);

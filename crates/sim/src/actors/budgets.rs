@@ -28,7 +28,7 @@ impl Budgets {
         Self { protected: RefCell::new(Derived::new(world)), protections: Protections::default() }
     }
 
-    /// A budget comes to be, or changes to this form.
+    /// Creates a budget, or replaces it by this form.
     pub(super) fn apply_budget(&mut self, world: &mut World, now: SimTime, budget: &PodDisruptionBudget) {
         let text = format!("PodDisruptionBudget {}/{}", budget.namespace, budget.name);
         world.note(now, EventKind::ManifestApplied, None, text);

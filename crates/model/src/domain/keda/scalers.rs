@@ -460,7 +460,7 @@ pub(super) fn whole(number: i64) -> Quantity {
     Quantity::from_nanos(i128::from(number) * 1_000_000_000)
 }
 
-/// What of a Redis stream is held against a target: without a consumer group its length, with one its lag if a target is stated for it,
+/// Value of a Redis stream that is compared with its target: without a consumer group its length, with one its lag if a target is stated for it,
 /// else its pending entries.
 ///
 /// Source: KEDA 2.20 `pkg/scalers/redis_streams_scaler.go`, `redisStreamsMetadata.Validate`.
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_what_the_metadata_states_or_kedas_default() {
+    fn target_comes_from_metadata_or_default() {
         let watch = read("aws-cloudwatch", &[("targetMetricValue", "2.5"), ("activationTargetMetricValue", "1")]);
         assert_eq!((watch.target.map(|own| own.as_f64()), watch.activation), (Some(2.5), 1.0));
         assert_eq!(read("aws-kinesis-stream", &[]).target, Some(whole(2)));
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_has_the_target_of_what_is_looked_at() {
+    fn stream_target_follows_its_measured_value() {
         let group = ("consumerGroup", "g");
         assert_eq!(
             read("redis-streams", &[("streamLength", "50"), ("pendingEntriesCount", "9")]).target,
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_with_a_field_in_the_environment_keeps_its_default() {
+    fn field_in_environment_keeps_default() {
         let outside = |kind, metadata: &[(&'static str, &'static str)]| {
             let labels = metadata.iter().fold(Labels::new(), |labels, &(key, value)| labels.with(key, value));
             match TriggerSource::outside(kind, &labels) {
