@@ -14,10 +14,15 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// The Markdown files in a folder of docs/, with the folder before their names.
+fn pages_in(folder: &str) -> impl Iterator<Item = String> + '_ {
+    let names = fs::read_dir(root().join("docs").join(folder)).unwrap().map(|entry| entry.unwrap().file_name());
+    names.map(move |name| format!("{folder}{}", name.to_string_lossy())).filter(|name| name.ends_with(".md"))
+}
+
 /// The pages of docs/.
 fn pages() -> BTreeSet<String> {
-    let names = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().file_name());
-    names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.ends_with(".md")).collect()
+    pages_in("").chain(pages_in("decisions/")).collect()
 }
 
 /// The lines of a page outside of blocks of code, spans of code taken out.
@@ -105,8 +110,17 @@ fn every_page_of_the_documentation_is_in_the_book_once() {
 fn every_link_of_the_documentation_leads_somewhere() {
     let mut files: Vec<String> = pages().iter().map(|name| format!("docs/{name}")).collect();
     files.extend(
-        ["README.md", "CHANGELOG.md", "reports/README.md", "scenarios/README.md", "python/README.md"]
-            .map(str::to_owned),
+        [
+            "README.md",
+            "CHANGELOG.md",
+            "CODE_OF_CONDUCT.md",
+            "CONTRIBUTING.md",
+            "SECURITY.md",
+            "reports/README.md",
+            "scenarios/README.md",
+            "python/README.md",
+        ]
+        .map(str::to_owned),
     );
     let mut wrong = Vec::new();
     let mut followed = 0;
