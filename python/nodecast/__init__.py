@@ -1,48 +1,73 @@
 """Forecasts what a Kubernetes cluster on EKS will cost, and how long its pods and requests will wait.
 
-``run``, ``compare``, ``sweep`` and ``pack`` do what the commands of these names do, and give the same bytes. Figures are numbers,
-tables are Arrow, and what cannot be used raises ``Error``.
+Each function does what the command of its name does. ``run``, ``compare``, ``sweep`` and ``pack`` give the same bytes; figures are numbers,
+and tables are Arrow. The other functions give the JSON of their command. Invalid input raises ``Error`` or a subclass of it. docs/python.md
+is the reference.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from os import PathLike
-from typing import Union
+from typing import Union, cast
 
 from . import _nodecast
 from ._nodecast import VERSION as __version__
+from ._commands import (
+    Answer,
+    Check,
+    backtest,
+    calibrate,
+    check,
+    diff,
+    drain,
+    explain,
+    init,
+    observe,
+    recommend,
+    rightsize,
+)
+from ._errors import PriceError, ScenarioError, classified
+from ._frames import to_pandas
 from ._nodecast import Error, Table
-from ._results import Comparison, Figures, Money, Packing, Run, Sweep
+from ._results import Comparison, Money, Packing, Run, Sweep
+from ._scenario import Scenario, Source, opened
+from ._values import Figures, changes_as_words, value_as_word
 
 __all__ = [
+    "Answer",
+    "Check",
     "Comparison",
     "Error",
     "Figures",
     "Money",
     "Packing",
+    "PriceError",
     "Run",
+    "Scenario",
+    "ScenarioError",
     "Sweep",
     "Table",
     "__version__",
+    "backtest",
+    "calibrate",
+    "check",
     "compare",
+    "diff",
+    "drain",
+    "explain",
+    "init",
+    "observe",
     "pack",
+    "recommend",
+    "rightsize",
     "run",
     "sweep",
+    "to_pandas",
 ]
 
 Path = Union[str, "PathLike[str]"]
 """The name of a file or a directory."""
-
-
-def _value(value: object) -> str:
-    """A value as YAML: a text is YAML already, as on the command line."""
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _changes(changes: Mapping[str, object] | None) -> list[str]:
-    return [f"{path}={_value(value)}" for path, value in (changes or {}).items()]
 
 
 def _axis(path: str, values: object) -> str:
@@ -50,7 +75,7 @@ def _axis(path: str, values: object) -> str:
         return f"{path}={values}"
     if not isinstance(values, Iterable):
         raise TypeError(f"the values of {path!r} are a list of them, or a text such as '2..10:2'")
-    return f"{path}=" + ",".join(_value(value) for value in values)
+    return f"{path}=" + ",".join(value_as_word(value) for value in cast("Iterable[object]", values))
 
 
 def _names(names: str | Iterable[str] | None) -> list[str]:
@@ -60,7 +85,7 @@ def _names(names: str | Iterable[str] | None) -> list[str]:
 
 
 def run(
-    scenario: Path,
+    scenario: Source,
     policy: str | None = None,
     seed: int | None = None,
     set: Mapping[str, object] | None = None,
@@ -70,7 +95,7 @@ def run(
 ) -> Run:
     """Simulates a scenario under one policy.
 
-    :param scenario: the scenario file
+    :param scenario: the scenario file; or its text, a dictionary, or a :class:`Scenario` with changes
     :param policy: the policy; the scenario's first if there is none
     :param seed: the seed of every random draw; the scenario's if there is none
     :param set: values to change first, by path: ``{"NodePool[default].spec.disruption.consolidateAfter": "5m"}``. A text is YAML,
@@ -79,11 +104,12 @@ def run(
     :param pricing_data: a directory of prices in place of the built-in ones
     :raises Error: if anything of it cannot be used
     """
-    return Run(_nodecast.run(scenario, policy, seed, _changes(set), duration, pricing_data))
+    with classified(pricing_data), opened(scenario, set) as (path, changes):
+        return Run(_nodecast.run(path, policy, seed, changes_as_words(changes), duration, pricing_data))
 
 
 def compare(
-    scenario: Path,
+    scenario: Source,
     policies: Iterable[str] | None = None,
     replications: int | None = None,
     seed: int | None = None,
@@ -95,10 +121,10 @@ def compare(
     threads: int | None = None,
     pricing_data: Path | None = None,
 ) -> Comparison:
-    """Runs the policies of a scenario over the same seeds and holds each against the first.
+    """Runs the policies of a scenario over the same seeds and compares each with the first.
 
-    :param scenario: the scenario file
-    :param policies: the policies, the one that the others are held against first; all of the scenario's if there are none
+    :param scenario: the scenario file; or its text, a dictionary, or a :class:`Scenario` with changes
+    :param policies: the policies, the reference first; all of the scenario's if there are none
     :param replications: how many seeds; the scenario's number if there is none
     :param seed: the first seed; the scenario's if there is none
     :param set: values to change first, as of :func:`run`
@@ -109,23 +135,24 @@ def compare(
     :param pricing_data: a directory of prices in place of the built-in ones
     :raises Error: if anything of it cannot be used
     """
-    native = _nodecast.compare(
-        scenario,
-        _names(policies),
-        replications,
-        seed,
-        _changes(set),
-        duration,
-        precision,
-        replications_max,
-        threads,
-        pricing_data,
-    )
+    with classified(pricing_data), opened(scenario, set) as (path, changes):
+        native = _nodecast.compare(
+            path,
+            _names(policies),
+            replications,
+            seed,
+            changes_as_words(changes),
+            duration,
+            precision,
+            replications_max,
+            threads,
+            pricing_data,
+        )
     return Comparison(native)
 
 
 def sweep(
-    scenario: Path,
+    scenario: Source,
     set: Mapping[str, object],
     policies: Iterable[str] | None = None,
     replications: int | None = None,
@@ -140,7 +167,7 @@ def sweep(
 ) -> Sweep:
     """Tries settings of a scenario and finds the front of cost against waiting.
 
-    :param scenario: the scenario file
+    :param scenario: the scenario file; or its text, a dictionary, or a :class:`Scenario` with changes
     :param set: what to try for each path: a list of values, or a text such as ``"2..10:2"``
     :param policies: the policies to try each setting under; the scenario's first if there are none
     :param replications: how many seeds for each setting; the scenario's number if there is none
@@ -153,10 +180,12 @@ def sweep(
     :param pricing_data: a directory of prices in place of the built-in ones
     :raises Error: if anything of it cannot be used
     """
-    axes = [_axis(path, values) for path, values in set.items()]
-    native = _nodecast.sweep(
-        scenario, axes, _names(policies), replications, seed, duration, latency, sample, sampling, threads, pricing_data
-    )
+    with classified(pricing_data), opened(scenario) as (path, changes):
+        # A change is an axis with one value.
+        axes = [*changes_as_words(changes), *(_axis(name, values) for name, values in set.items())]
+        native = _nodecast.sweep(
+            path, axes, _names(policies), replications, seed, duration, latency, sample, sampling, threads, pricing_data
+        )
     return Sweep(native)
 
 
@@ -184,5 +213,6 @@ def pack(
     :raises Error: if anything of it cannot be used
     """
     names = [files] if isinstance(files, (str, PathLike)) else list(files)
-    native = _nodecast.pack(names, region, _names(zones), karpenter, packer, explain, time_limit, pricing_data)
+    with classified(pricing_data):
+        native = _nodecast.pack(names, region, _names(zones), karpenter, packer, explain, time_limit, pricing_data)
     return Packing(native)

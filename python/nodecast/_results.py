@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from os import PathLike
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
-from . import _nodecast
+from . import _html, _nodecast
+from ._errors import classified
 from ._nodecast import Table
+from ._values import Figures
+from ._values import read as _read
 
 Path = Union[str, "PathLike[str]"]
-
-
-class Figures(dict):
-    """A dictionary whose keys are attributes too: ``summary["cost"]["total"]`` is ``summary.cost.total``."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f"there is no {name!r}; known are {', '.join(map(str, self))}") from None
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self]
-
-
-def _read(text: str) -> Figures:
-    return json.loads(text, object_hook=Figures)
 
 
 class Money(float):
@@ -44,7 +29,7 @@ class Money(float):
     def __str__(self) -> str:
         return _nodecast.money(self.currency, self)
 
-    def __getnewargs__(self) -> tuple[float, str]:
+    def __getnewargs__(self) -> tuple[float, str]:  # type: ignore[override]
         return (float(self), self.currency)
 
 
@@ -54,7 +39,15 @@ class _Answer:
     _native: Any
 
     def __str__(self) -> str:
-        return self._native.text()
+        text: str = self._native.text()
+        return text
+
+    def _html(self) -> str:
+        """The first screen of the answer."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        return self._html()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self).rstrip("\n"))
@@ -66,12 +59,47 @@ class Run(_Answer):
     ``figures`` has the names of all figures. A figure that had nothing to measure is ``None``.
     """
 
+    if TYPE_CHECKING:
+        # For editors: `__getattr__` finds them.
+        cost: Money
+        cost_per_month: Money
+        cost_idle: Money
+        cost_estimated: float | None
+        pending_mean: float | None
+        pending_p99: float | None
+        pods_pending: float | None
+        ready_p99: float | None
+        request_p99: float | None
+        requests_unanswered: float | None
+        requests_lost: float | None
+        nodes_mean: float | None
+        launches: float | None
+        launches_refused: float | None
+        interruptions: float | None
+        evictions: float | None
+        cpu_requested: float | None
+        unavailable_pod_minutes: float | None
+        workloads_at_zero: float | None
+        at_zero: float | None
+        at_max: float | None
+        pending_p95: float | None
+        pods_waited: float | None
+        restarts: float | None
+        messages_undone: float | None
+        message_wait: float | None
+        jobs_undone: float | None
+
+    _native: _nodecast.Run
+
     def __init__(self, native: _nodecast.Run) -> None:
         self._native = native
 
     def __repr__(self) -> str:
         about = self.summary.about
         return f"<nodecast.Run of {about.scenario}, policy {about.policy}, seed {about.seed}>"
+
+    def _html(self) -> str:
+        return _html.summary(self.summary)
 
     def summary_json(self) -> str:
         """The bytes of ``summary.json`` as text."""
@@ -98,7 +126,8 @@ class Run(_Answer):
         return getattr(self.figures, name)
 
     def __getitem__(self, name: str) -> float | None:
-        return self.figures[name]
+        value: float | None = self.figures[name]
+        return value
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.figures]
@@ -106,7 +135,8 @@ class Run(_Answer):
     @property
     def warnings(self) -> list[str]:
         """What the model left out or assumed and could change the answer."""
-        return self.summary.warnings
+        warnings: list[str] = self.summary.warnings
+        return warnings
 
     @cached_property
     def timeline(self) -> Table:
@@ -159,11 +189,14 @@ class Run(_Answer):
         :param open_metrics: write ``metrics.om`` too, with samples so far apart, for example ``"60s"``
         :raises Error: if the directory holds anything but a report, or cannot be written
         """
-        self._native.write(directory, open_metrics)
+        with classified():
+            self._native.write(directory, open_metrics)
 
 
 class Comparison(_Answer):
     """Policies over the same seeds, each held against the first."""
+
+    _native: _nodecast.Comparison
 
     def __init__(self, native: _nodecast.Comparison) -> None:
         self._native = native
@@ -171,6 +204,9 @@ class Comparison(_Answer):
     def __repr__(self) -> str:
         names = ", ".join(policy.name for policy in self.comparison.policies)
         return f"<nodecast.Comparison of {self.comparison.about.scenario}: {names}>"
+
+    def _html(self) -> str:
+        return _html.comparison(self.comparison)
 
     def comparison_json(self) -> str:
         """The bytes of ``comparison.json`` as text."""
@@ -194,7 +230,8 @@ class Comparison(_Answer):
     @property
     def warnings(self) -> list[str]:
         """What the model left out or assumed and could change the answer, under any policy."""
-        return self.comparison.warnings
+        warnings: list[str] = self.comparison.warnings
+        return warnings
 
     @cached_property
     def figures(self) -> Table:
@@ -206,22 +243,38 @@ class Comparison(_Answer):
         """A row for each simulation, a column for each figure."""
         return self._native.replications()
 
+    def long(self) -> Any:
+        """The replications as a ``pandas.DataFrame`` with a row for each policy, seed, and figure: ``policy``, ``seed``, ``figure``, ``value``.
+
+        The form that seaborn and ``groupby`` take: ``seaborn.boxplot(compared.long().query("figure == 'cost'"), x="policy", y="value")``.
+        """
+        frame = self.replications.to_pandas()
+        kept = [name for name in ("policy", "seed") if name in frame]
+        figures = [name for name in frame.columns if name not in kept and frame[name].dtype.kind in "iuf"]
+        return frame.melt(id_vars=kept, value_vars=figures, var_name="figure", value_name="value")
+
     def write(self, directory: Path) -> None:
         """Writes the report that the command writes; an earlier one there is replaced as a whole.
 
         :raises Error: if the directory holds anything but a comparison, or cannot be written
         """
-        self._native.write(directory)
+        with classified():
+            self._native.write(directory)
 
 
 class Sweep(_Answer):
     """Settings of a scenario against each other."""
+
+    _native: _nodecast.Sweep
 
     def __init__(self, native: _nodecast.Sweep) -> None:
         self._native = native
 
     def __repr__(self) -> str:
         return f"<nodecast.Sweep of {self.sweep.about.scenario}: {len(self.sweep.results)} settings>"
+
+    def _html(self) -> str:
+        return _html.sweep(self.sweep)
 
     def sweep_json(self) -> str:
         """The bytes of ``sweep.json`` as text."""
@@ -235,7 +288,8 @@ class Sweep(_Answer):
     @property
     def warnings(self) -> list[str]:
         """What the model left out or assumed and could change the answer, under any setting."""
-        return self.sweep.warnings
+        warnings: list[str] = self.sweep.warnings
+        return warnings
 
     @cached_property
     def settings(self) -> Table:
@@ -247,11 +301,14 @@ class Sweep(_Answer):
 
         :raises Error: if the directory holds anything but a sweep, or cannot be written
         """
-        self._native.write(directory)
+        with classified():
+            self._native.write(directory)
 
 
 class Packing(_Answer):
     """The nodes that would be launched now."""
+
+    _native: _nodecast.Packing
 
     def __init__(self, native: _nodecast.Packing) -> None:
         self._native = native
@@ -259,6 +316,10 @@ class Packing(_Answer):
     def __repr__(self) -> str:
         summary = self.answer.summary
         return f"<nodecast.Packing: {summary.new_nodes} nodes, {summary.pods_pending} pods pending>"
+
+    def _html(self) -> str:
+        rows = [(name.replace("_", " "), _html.number(value)) for name, value in self.summary.items() if isinstance(value, (int, float))]
+        return _html.table(rows, title="Nodes that Karpenter would launch")
 
     def pack_json(self) -> str:
         """What ``nodecast pack --format json`` prints."""
@@ -272,7 +333,8 @@ class Packing(_Answer):
     @property
     def summary(self) -> Figures:
         """The counts and the cost."""
-        return self.answer.summary
+        summary: Figures = self.answer.summary
+        return summary
 
     @property
     def warnings(self) -> list[str]:
