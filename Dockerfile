@@ -6,6 +6,7 @@ RUN cargo build --release --locked -p nodecast
 
 # A C library and nothing else: no shell, no package manager, and a user that may write nothing.
 FROM gcr.io/distroless/cc-debian13:nonroot
+LABEL org.opencontainers.image.title="nodecast" org.opencontainers.image.licenses="MIT OR Apache-2.0"
 COPY --from=build /nodecast/target/release/nodecast /usr/local/bin/nodecast
 WORKDIR /work
 ENTRYPOINT ["nodecast"]
