@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 
 use super::simulations::{on_threads, shell_line, simulate};
-use super::{Audience, Failure, Prices, edits, prices};
+use super::{Audience, Failure, Prices, edits, prices, recorded_path};
 use crate::catalog::Catalog;
 use crate::domain::SimDuration;
 use crate::experiment::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, compare};
@@ -233,9 +233,9 @@ fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure>
     }
     Ok(Question {
         kind: Kind::Compare,
-        scenario: request.scenario.display().to_string(),
+        scenario: recorded_path(&request.scenario)?,
         inputs: inputs(scenario),
-        pricing_data: request.pricing_data.as_ref().map(|directory| directory.display().to_string()),
+        pricing_data: request.pricing_data.as_deref().map(recorded_path).transpose()?,
         policies,
         first_seed: request.seed.unwrap_or(scenario.seed),
         replications: request.replications.unwrap_or(scenario.replications),
