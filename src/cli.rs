@@ -87,6 +87,9 @@ enum Format {
 
 /// Runs the program on the process's arguments and streams.
 pub fn main() -> ExitCode {
+    // Without a handler the signal of a file size limit ends the process; with one, writing returns an error, as on a full disk.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default());
     ExitCode::from(run_on(std::env::args_os()))
 }
 

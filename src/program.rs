@@ -23,7 +23,7 @@ pub mod simulations;
 pub mod studio;
 pub mod sweep;
 
-pub use failure::Failure;
+pub use failure::{Failure, recorded_path};
 pub use prices::Prices;
 pub use remark::Remark;
 pub use simulations::Audience;

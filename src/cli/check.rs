@@ -17,7 +17,7 @@ use crate::experiment::model::{MODEL, changes_since};
 use crate::experiment::points::{Plan, seeds};
 use crate::experiment::presentation::movements;
 use crate::experiment::{Cell, Point, points};
-use crate::program::{Failure, Prices, edits, prices};
+use crate::program::{Failure, Prices, edits, prices, recorded_path};
 use crate::report::pack::PackedInstance;
 use crate::scenario::{Edit, Scenario};
 use nodecast_karpenter::packing::PackerKind;
@@ -302,7 +302,8 @@ fn read(path: &Path, may_be_missing: bool) -> Result<Option<Baseline>, Failure> 
 
 /// The scenarios to run, each once.
 fn names(arguments: &Arguments, known: Option<&Baseline>) -> Result<Vec<String>, Failure> {
-    let mut names: Vec<String> = arguments.scenarios.iter().map(|path| path.display().to_string()).collect();
+    let mut names: Vec<String> =
+        arguments.scenarios.iter().map(|path| recorded_path(path)).collect::<Result<_, Failure>>()?;
     if names.is_empty() {
         names.extend(known.into_iter().flat_map(|baseline| baseline.scenarios.iter().map(|own| own.scenario.clone())));
         if let Some(gone) = names.iter().find(|name| !Path::new(name).exists()) {

@@ -98,6 +98,7 @@ pub(super) fn conclude(
     }
     if !quiet {
         notes.iter().for_each(|note| console.note(note));
+        compared.row_commands().iter().for_each(|line| console.tell(line));
         console.tell(&format!("report: {}", out.join("comparison.html").display()));
     }
     Ok(())

@@ -16,7 +16,7 @@ use crate::experiment::uneven::{Footing, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::program::compare::about;
 use crate::program::simulations::shell_line;
-use crate::program::{Failure, Prices, edits, prices};
+use crate::program::{Failure, Prices, edits, prices, recorded_path};
 use crate::scenario::lints::studies;
 use crate::scenario::{Caveat, Caveats, Edit, Scenario, Warning};
 
@@ -107,7 +107,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     if old != new {
         return Err(Failure::bad_input(TwoCurrencies { before: old, after: new }));
     }
-    let question = question(arguments, &before, &after);
+    let question = question(arguments, &before, &after)?;
     let points = run(arguments, &question, [&before, &after], catalog, console)?;
     let whole = points.len() == question.plan().len();
     let mut warnings = before.scenario.caveats();
@@ -181,15 +181,15 @@ fn titled(before: &Side, after: &Side) -> String {
     if old == new { old.clone() } else { format!("{old} and {new}") }
 }
 
-fn question(arguments: &Arguments, before: &Side, after: &Side) -> Question {
+fn question(arguments: &Arguments, before: &Side, after: &Side) -> Result<Question, Failure> {
     let mut both = inputs(&before.scenario);
     both.extend(inputs(&after.scenario));
     both.dedup();
-    Question {
+    Ok(Question {
         kind: Kind::Compare,
-        scenario: arguments.before.display().to_string(),
+        scenario: recorded_path(&arguments.before)?,
         inputs: both,
-        pricing_data: arguments.pricing_data.as_ref().map(|directory| directory.display().to_string()),
+        pricing_data: arguments.pricing_data.as_deref().map(recorded_path).transpose()?,
         policies: vec![BEFORE.to_owned(), AFTER.to_owned()],
         first_seed: arguments.seed.unwrap_or(before.scenario.seed),
         replications: arguments.replications.unwrap_or(before.scenario.replications),
@@ -197,7 +197,7 @@ fn question(arguments: &Arguments, before: &Side, after: &Side) -> Question {
         axes: Vec::new(),
         latency: None,
         duration: None,
-    }
+    })
 }
 
 fn run(

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 
 use super::simulations::{on_threads, shell_line, simulate};
-use super::{Audience, Failure, Prices, edits, prices};
+use super::{Audience, Failure, Prices, edits, prices, recorded_path};
 use crate::catalog::Catalog;
 use crate::domain::SimDuration;
 use crate::experiment::comparison::{About, Comparison, DRAWS_PRICE_ERRORS, compare};
@@ -233,9 +233,9 @@ fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure>
     }
     Ok(Question {
         kind: Kind::Compare,
-        scenario: request.scenario.display().to_string(),
+        scenario: recorded_path(&request.scenario)?,
         inputs: inputs(scenario),
-        pricing_data: request.pricing_data.as_ref().map(|directory| directory.display().to_string()),
+        pricing_data: request.pricing_data.as_deref().map(recorded_path).transpose()?,
         policies,
         first_seed: request.seed.unwrap_or(scenario.seed),
         replications: request.replications.unwrap_or(scenario.replications),
@@ -406,7 +406,14 @@ impl Compared {
 
     /// The whole report of a policy's first replication, in a folder of its own.
     fn write_run(&self, directory: &OutputDirectory, policy: &str, outcome: &Outcome) -> Result<(), Failure> {
-        let seed = self.question.first_seed.to_string();
+        let command = self.run_command(policy, self.question.first_seed);
+        let summary = Summary::of(outcome);
+        report::write_into(directory, policy, outcome, &summary, &command, self.metrics()).map_err(Failure::of_report)
+    }
+
+    /// The command line of the run that a row of `replications.csv` is of. `explain` takes the same options.
+    pub fn run_command(&self, policy: &str, seed: u64) -> String {
+        let seed = seed.to_string();
         let mut words = vec!["nodecast", "run", &self.question.scenario, "--policy", policy, "--seed", &seed];
         let edits = self.edits();
         words.extend(edits.iter().map(String::as_str));
@@ -414,9 +421,17 @@ impl Compared {
             words.extend(["--set", DRAWN]);
         }
         words.extend(self.question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
-        let command = shell_line(&words);
-        let summary = Summary::of(outcome);
-        report::write_into(directory, policy, outcome, &summary, &command, self.metrics()).map_err(Failure::of_report)
+        shell_line(&words)
+    }
+
+    /// The first and the last row, each with the command line of its run.
+    pub fn row_commands(&self) -> Vec<String> {
+        let points = &self.comparison.points;
+        let ends = [points.first(), points.last().filter(|_| points.len() > 1)];
+        let line = |point: &Point| {
+            format!("repeat {}, seed {}: {}", point.policy, point.seed, self.run_command(&point.policy, point.seed))
+        };
+        ends.into_iter().flatten().map(line).collect()
     }
 
     /// What was changed before anything ran, as the command line has it.

@@ -1,5 +1,6 @@
 //! Why there is no answer, or none that one wants.
 
+use std::path::Path;
 use std::{fmt, io};
 
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, Severity, SourceCode};
@@ -14,6 +15,20 @@ use crate::scenario::error::Shown;
 const WIDTH: usize = 100;
 /// Characters that a line of an error has at least, whatever the terminal: fewer hold no sentence beside the frame.
 const WIDTH_MIN: usize = 40;
+
+/// A path that nodecast would record in a text and read back, and that is no text.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+#[error("the path `{0}` is not UTF-8 text, so no file can record it")]
+#[diagnostic(help("rename it, or use a symbolic link to it with another name"))]
+struct NotText(String);
+
+/// A path as the text that baselines, parts of experiments, and comparisons record.
+///
+/// # Errors
+/// If it is not UTF-8.
+pub fn recorded_path(path: &Path) -> Result<String, Failure> {
+    path.to_str().map(str::to_owned).ok_or_else(|| Failure::bad_input(NotText(path.display().to_string())))
+}
 
 /// Why something gave no answer, with the exit code of a program that ends with it.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::compare::{about, assumed_of_prices};
 use super::simulations::shell_line;
-use super::{Failure, Prices, edits, prices};
+use super::{Failure, Prices, edits, prices, recorded_path};
 use crate::catalog::Catalog;
 use crate::domain::SimDuration;
 use crate::experiment::axes::{self, Axis, Sampling, Setting};
@@ -227,9 +227,9 @@ fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure>
     latency(&request.latency)?;
     Ok(Question {
         kind: Kind::Sweep,
-        scenario: request.scenario.display().to_string(),
+        scenario: recorded_path(&request.scenario)?,
         inputs: inputs(scenario),
-        pricing_data: request.pricing_data.as_ref().map(|directory| directory.display().to_string()),
+        pricing_data: request.pricing_data.as_deref().map(recorded_path).transpose()?,
         policies,
         first_seed: seed,
         replications: request.replications.unwrap_or(scenario.replications),

@@ -108,6 +108,31 @@ fn a_policy_against_itself_differs_by_exactly_nothing_and_spot_is_cheaper() {
 }
 
 #[test]
+fn printed_commands_repeat_rows_of_comparison() {
+    let place = place();
+    let words = ["compare", "scenario.yaml", "--replications", "3", "--seed", "40", "--set", "duration=7m"];
+    let (_, told, code) = place.nodecast(&[&words[..], &["--out", "here"]].concat());
+    assert_eq!(code, Some(0), "{told}");
+    let points = json(&place, "here/comparison.json")["points"].clone();
+    let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("repeat ")).collect();
+    let rows: Vec<&serde_json::Value> = points.as_array().into_iter().flatten().collect();
+    assert_eq!(lines.len(), 2, "{told}");
+    for (line, row) in lines.iter().zip([rows[0], rows[rows.len() - 1]]) {
+        let (_, command) = line.split_once(": nodecast ").unwrap();
+        let words: Vec<&str> = command.split(' ').collect();
+        assert!(command.contains("--set ec2.spot.price_errors=drawn"), "{command}");
+        let (_, told, code) = place.nodecast(&[&words[..], &["--quiet", "--out", "again"]].concat());
+        assert_eq!(code, Some(0), "{told}");
+        let run = json(&place, "again/summary.json");
+        assert_eq!((&run["event_hash"], &run["about"]["seed"]), (&row["event_hash"], &row["seed"]), "{command}");
+        // `explain` takes the options of that run.
+        let explain: Vec<&str> = ["explain"].into_iter().chain(words[1..].iter().copied()).collect();
+        let (out, told, code) = place.nodecast(&[&explain[..], &["pod", "none"]].concat());
+        assert!(code == Some(2) && told.contains("none"), "{out}{told}");
+    }
+}
+
+#[test]
 #[ignore = "slow: .ci/run slow-tests"]
 fn three_shards_merged_are_the_whole() {
     let place = place();

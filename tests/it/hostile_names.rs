@@ -157,6 +157,54 @@ fn terminal_text_of_runs_obeys_no_name() {
 }
 
 #[test]
+fn files_have_neither_formulas_nor_control_characters() {
+    let place = place();
+    let formula = "@SUM(1+1)*cmd|' /C calc'!A0";
+    place.put(
+        "cluster.yaml",
+        &cluster().replace(&format!("metric: {{name: \"{NAME}\"}}"), &format!("metric: {{name: \"{formula}\"}}")),
+    );
+    place.put("scenario.yaml", &scenario().replace("name: one", &format!("name: \"={NAME}\"")));
+    let policy = format!("={}", name());
+    let (_, told, code) = place.nodecast(&["run", "scenario.yaml", "--policy", &policy, "--out", "report", "--quiet"]);
+    assert_eq!(code, Some(0), "{told}");
+    let (_, told, code) = place.nodecast(&["compare", "scenario.yaml", "--format", "csv"]);
+    assert!(code == Some(0) || told.contains("csv"), "{told}");
+    place.nodecast(&[
+        "sweep",
+        "scenario.yaml",
+        "--set",
+        "seed=1,2",
+        "--policies",
+        &policy,
+        "--out",
+        "swept",
+        "--quiet",
+    ]);
+    let files = ["report", "swept"].into_iter().flat_map(|folder| std::fs::read_dir(place.path(folder)).unwrap());
+    let mut formulas = 0;
+    for path in files.map(|entry| entry.unwrap().path()) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let is = |end: &str| path.extension().is_some_and(|own| own == end);
+        if is("svg") || is("html") || is("csv") {
+            let forbidden = text.chars().find(|c| c.is_control() && !"\n\t".contains(*c));
+            assert_eq!(forbidden, None, "{}", path.display());
+        }
+        if is("csv") {
+            let mut rows = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+            let cells: Vec<String> =
+                rows.records().flat_map(|row| row.unwrap().iter().map(str::to_owned).collect::<Vec<_>>()).collect();
+            let is_formula = |cell: &&String| {
+                cell.starts_with(['=', '@', '+']) || cell.starts_with('-') && cell.parse::<f64>().is_err()
+            };
+            assert_eq!(cells.iter().find(is_formula), None, "{}", path.display());
+            formulas += cells.iter().filter(|cell| cell.starts_with("'@SUM") || cell.starts_with("'=v")).count();
+        }
+    }
+    assert!(formulas > 0);
+}
+
+#[test]
 fn json_keeps_hostile_names_to_the_character() {
     let place = place();
     let run = json(&place, &["run", "scenario.yaml", "--policy", "one", "--out", "report", "--format", "json"]);

@@ -90,6 +90,8 @@ mod nonsense;
 mod nothing_vanished;
 mod observe;
 mod odd_inputs;
+#[cfg(unix)]
+mod odd_paths;
 mod open_metrics;
 mod other_fees;
 mod outputs;

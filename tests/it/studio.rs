@@ -180,6 +180,28 @@ fn nobody_is_let_in_but_the_page_itself() {
 
 #[test]
 #[ignore = "slow: .ci/run slow-tests"]
+fn connections_without_token_leave_room_for_the_page() {
+    let studio = Studio::of(&[&[SCENARIO][..], &SHORT].concat());
+    let host = format!("Host: 127.0.0.1:{}\r\n", studio.port);
+    let slow: Vec<TcpStream> = (0..90).map(|_| studio.connect()).collect();
+    for (number, mut stream) in slow.iter().enumerate() {
+        let head =
+            if number % 2 == 0 { "GET / HTTP/1.1\r\nX".to_owned() } else { format!("GET /x HTTP/1.1\r\n{host}\r\n") };
+        // The server may have closed it already.
+        let _ = stream.write_all(head.as_bytes());
+    }
+    let begun = Instant::now();
+    assert_eq!(studio.ask("GET", "", "").status, 200);
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    // They end without a further word.
+    for mut stream in slow {
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+#[test]
+#[ignore = "slow: .ci/run slow-tests"]
 fn hostile_input_is_refused_and_harms_nobody() {
     let studio = Studio::of(&[&[SCENARIO][..], &SHORT].concat());
     let status = |method: &str, path: &str, body: &str| studio.ask(method, path, body).status;

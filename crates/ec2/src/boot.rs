@@ -71,7 +71,7 @@ impl BootTimes {
     /// The same boot, taking `permille` thousandths of the time.
     #[must_use]
     pub fn slowed(self, permille: u32) -> Self {
-        let slow = |span: SimDuration| SimDuration::from_micros(span.as_micros() / 1_000 * i64::from(permille));
+        let slow = |span: SimDuration| SimDuration::from_micros(span.as_micros() * i64::from(permille) / 1_000);
         Self {
             running: slow(self.running),
             registered: slow(self.registered),

@@ -154,14 +154,11 @@ impl fmt::Display for Blocker {
                 f.write_str("`expireAfter: Never`, and a node of EKS Auto Mode lives for 21 days (504h) at most")
             }
             Self::LivesTooLong { expire_after: Some(age), grace } => {
-                let hours = |span: SimDuration| span.as_secs_f64() / 3_600.0;
                 write!(
                     f,
-                    "`expireAfter` and `terminationGracePeriod` come to {}h + {}h = {}h, and a node of EKS Auto Mode lives for \
+                    "`expireAfter` and `terminationGracePeriod` total {age} + {grace} = {}, and a node of EKS Auto Mode lives for \
                      21 days (504h) at most",
-                    hours(*age),
-                    hours(*grace),
-                    hours(*age + *grace)
+                    *age + *grace
                 )
             }
             Self::ForeignLabel { label, .. } => {

@@ -4,6 +4,7 @@
 //!
 //! What must not live here: what any key means (`manifests`, and whoever else reads files), any printing.
 
+pub mod cells;
 pub mod dump;
 pub mod error;
 pub mod lint;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use nodecast_observed::prometheus::fetch::{Pace, fetch};
+use nodecast_observed::prometheus::fetch::{Broken, Pace, Reply, Transport, fetch};
 use nodecast_observed::prometheus::http::{Access, Server};
 use nodecast_observed::prometheus::saved::read_list;
 use nodecast_observed::prometheus::{Answers, Query, QueryList, import};
@@ -253,7 +253,7 @@ fn what_is_no_answer_is_told_and_not_saved() {
         let folder = tempfile::tempdir().unwrap();
         let failure = fetch(&list(2), folder.path(), &server(&address), &Heard::default()).unwrap_err();
         assert_eq!((failure.message(), seen.lock().unwrap().len()), (message, 1));
-        assert!(!folder.path().join("cpu.json").exists());
+        assert!(!folder.path().join("cpu.json").exists() && !folder.path().join("cpu.json.part").exists());
     }
 }
 
@@ -282,6 +282,35 @@ fn halving_ends_after_six_times() {
     let failure = fetch(&list(10_000), folder.path(), &server(&address), &Heard::default()).unwrap_err();
     assert_eq!(failure.message(), "no answer to `cpu` of 157 points: query timed out in expression evaluation");
     assert_eq!(seen.lock().unwrap().len(), 7);
+}
+
+/// A server whose answers exceed the limit after a few bytes; the number of questions it got.
+#[derive(Default)]
+struct Endless(RefCell<u32>);
+
+impl Transport for Endless {
+    fn ask(&self, _: &Query) -> Result<Reply, Broken> {
+        *self.0.borrow_mut() += 1;
+        Ok(Reply { status: 200, retry_after: None, body: Box::new(b"{\"status\":\"".chain(Cut)) })
+    }
+}
+
+struct Cut;
+
+impl Read for Cut {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        Err(std::io::Error::other(Broken::Limit(3 << 20)))
+    }
+}
+
+#[test]
+fn answer_above_limit_is_refused_once_without_leftovers() {
+    let (folder, server) = (tempfile::tempdir().unwrap(), Endless::default());
+    let failure = fetch(&list(4_000), folder.path(), &server, &Heard::default()).unwrap_err();
+    assert_eq!(failure.message(), "no answer to `cpu` of 4,000 points: the answer is larger than 3 MiB");
+    assert_eq!(*server.0.borrow(), 1);
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["queries.json"]);
 }
 
 #[test]

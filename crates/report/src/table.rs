@@ -8,6 +8,7 @@ mod terminal;
 use std::fmt::Write as _;
 use std::io;
 
+use nodecast_model::text::cells::csv_cell;
 use serde::{Serialize, Serializer};
 
 use super::columns::Align;
@@ -218,7 +219,7 @@ impl Table {
             writer.write_record(keys.iter().map(|(_, column, part)| match part.value(&row[*column]) {
                 Value::None => String::new(),
                 Value::Number(number) => number.to_string(),
-                Value::Words(words) => words.to_owned(),
+                Value::Words(words) => csv_cell(words).into_owned(),
             }))?;
         }
         writer.flush()

@@ -13,7 +13,7 @@ use crate::random::Random;
 use crate::trial::Programs;
 
 /// A command that writes a report, with its name; it runs in the folder of a case. `{}` is its seed.
-const WORKS: [(&str, &[&str]); 5] = [
+const WORKS: [(&str, &[&str]); 7] = [
     ("run", &["run", "scenario.yaml", "--quiet", "--seed", "{}", "--out", "out"]),
     ("compare", &["compare", "scenario.yaml", "--quiet", "--replications", "2", "--seed", "{}", "--out", "out"]),
     (
@@ -49,7 +49,12 @@ const WORKS: [(&str, &[&str]); 5] = [
             "out",
         ],
     ),
+    (IMPORT, &["pricing", "import", "prices-{}.json", "--out", "out"]),
+    (OBSERVE, &["observe", "--answers", "answers-{}", "--quiet", "--out", "out"]),
 ];
+
+const IMPORT: &str = "pricing import";
+const OBSERVE: &str = "observe";
 
 /// A scenario in which there is surely something to recommend, with its objects.
 const PINNED: [(&str, &str); 2] =
@@ -129,8 +134,11 @@ impl Work {
         std::fs::write(folder.path().join(OWN), "mine").map_err(|error| error.to_string())?;
         let mut work = Self { name, words, folder, reports: Default::default(), stands: 1, takes: Duration::ZERO };
         for (position, seed) in SEEDS.into_iter().enumerate() {
-            if name == "merge" {
-                work.make_parts(programs, seed)?;
+            match name {
+                "merge" => work.make_parts(programs, seed)?,
+                IMPORT => work.make_prices(seed)?,
+                OBSERVE => work.make_answers(seed)?,
+                _ => {}
             }
             let begun = Instant::now();
             work.finish(programs, position)?;
@@ -149,6 +157,39 @@ impl Work {
                 PART.iter().map(|word| word.replace("{}", &seed.to_string()).replace("{/}", shard)).collect();
             words.extend(["--out".to_owned(), format!("parts-{seed}")]);
             self.run(programs, &words)?;
+        }
+        Ok(())
+    }
+
+    /// A history of Spot prices, of which each seed has others.
+    fn make_prices(&self, seed: u64) -> Result<(), String> {
+        let entries: Vec<String> = ["m5.large", "c6i.xlarge", "r5.2xlarge", "m7g.large"]
+            .iter()
+            .flat_map(|name| ["a", "b", "c"].map(|zone| (name, zone)))
+            .map(|(name, zone)| {
+                format!(
+                    "{{\"AvailabilityZone\": \"us-east-1{zone}\", \"InstanceType\": \"{name}\", \"ProductDescription\": \"Linux/UNIX\", \
+                     \"SpotPrice\": \"0.{seed}0000\", \"Timestamp\": \"2026-06-01T00:00:{seed}+00:00\"}}"
+                )
+            })
+            .collect();
+        let text = format!("{{\"SpotPriceHistory\": [{}]}}", entries.join(", "));
+        std::fs::write(self.folder.path().join(format!("prices-{seed}.json")), text).map_err(|error| error.to_string())
+    }
+
+    /// Answers of a Prometheus server, of which each seed has other names.
+    fn make_answers(&self, seed: u64) -> Result<(), String> {
+        let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("../observed/tests/data/shop-prod");
+        let folder = self.folder.path().join(format!("answers-{seed}"));
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        for (name, bytes) in tree(&known)? {
+            let text = String::from_utf8_lossy(&bytes);
+            let text = if name == "queries.json" {
+                text.into_owned()
+            } else {
+                text.replace("\"web", &format!("\"s{seed}web"))
+            };
+            std::fs::write(folder.join(name), text).map_err(|error| error.to_string())?;
         }
         Ok(())
     }
@@ -194,6 +235,8 @@ impl Work {
         let fault = |what: String| format!("kill {number}, {} after {} ms: {what}", self.name, after.as_millis());
         match self.what_stands() {
             Ok(position) => tally.new += u64::from(position == next && !ended),
+            // Its files take their places one by one; the next run completes them.
+            Err(_) if self.name == OBSERVE => {}
             Err(what) => tally.faults.push(fault(what)),
         }
         if let Err(error) = self.finish(programs, next) {

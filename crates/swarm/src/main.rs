@@ -14,6 +14,7 @@ mod generate;
 mod kills;
 mod mutants;
 mod random;
+mod relations;
 mod report;
 mod shrink;
 mod trial;
@@ -107,6 +108,7 @@ fn attack(arguments: &Arguments, programs: &Programs) -> bool {
     let next = AtomicU64::new(0);
     let failed: Mutex<Vec<(Case, Vec<String>)>> = Mutex::new(Vec::new());
     let billed: Mutex<BTreeMap<String, u64>> = Mutex::default();
+    let related: Mutex<BTreeMap<&'static str, u64>> = Mutex::default();
     std::thread::scope(|scope| {
         for _ in 0..arguments.jobs.max(1) {
             scope.spawn(|| {
@@ -116,9 +118,12 @@ fn attack(arguments: &Arguments, programs: &Programs) -> bool {
                         return;
                     }
                     let case = generate::case(arguments.seed.wrapping_add(number));
-                    let Trial { faults, items } = trial::tried(&case, programs);
+                    let Trial { faults, items, relations } = trial::tried(&case, programs);
                     let mut all = billed.lock().unwrap_or_else(PoisonError::into_inner);
                     items.into_iter().for_each(|item| *all.entry(item).or_default() += 1);
+                    drop(all);
+                    let mut all = related.lock().unwrap_or_else(PoisonError::into_inner);
+                    relations.into_iter().for_each(|name| *all.entry(name).or_default() += 1);
                     drop(all);
                     if !faults.is_empty() {
                         failed.lock().unwrap_or_else(PoisonError::into_inner).push((case, faults));
@@ -147,7 +152,11 @@ fn attack(arguments: &Arguments, programs: &Programs) -> bool {
     let billed = billed.into_inner().unwrap_or_else(PoisonError::into_inner);
     let billed: Vec<String> = billed.into_iter().map(|(item, cases)| format!("{item} {cases}")).collect();
     println!("cases billed for: {}", billed.join(", "));
-    println!("{} of {} cases fail", failed.len(), arguments.runs);
+    let related = related.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let counts: Vec<String> = related.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    println!("relations: {}", counts.join(", "));
+    let (checked, broken) = (related.values().sum::<u64>(), relations::broken(&failed));
+    println!("{} of {} cases fail; {broken} of {checked} relations fail", failed.len(), arguments.runs);
     !failed.is_empty()
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::case::Case;
 use crate::checks;
+use crate::relations::{self, Ground};
 use crate::report::Report;
 
 /// The programs that cases are run by.
@@ -21,7 +22,13 @@ pub struct Programs {
 }
 
 /// What a command came to.
-fn output(program: &Path, folder: &Path, words: &[&str], threads: u32, patience: Duration) -> Result<Output, String> {
+pub fn output(
+    program: &Path,
+    folder: &Path,
+    words: &[&str],
+    threads: u32,
+    patience: Duration,
+) -> Result<Output, String> {
     let shown = || format!("{} (RAYON_NUM_THREADS={threads})", words.join(" "));
     let mut child = Command::new(program)
         .args(words)
@@ -82,6 +89,8 @@ pub struct Trial {
     pub faults: Vec<String>,
     /// The items of its bill.
     pub items: BTreeSet<String>,
+    /// The relations that were checked on it.
+    pub relations: Vec<&'static str>,
 }
 
 /// Everything that is wrong with a case.
@@ -131,6 +140,9 @@ fn try_in(case: &Case, programs: &Programs, folder: &Path, trial: &mut Trial) ->
     for name in differences(&folder.join("compared-1"), &folder.join("compared-8")) {
         faults.push(format!("equal bytes: `compare` writes other {name} on eight threads than on one"));
     }
+    let (broken, checked) = relations::check(&Ground { case, folder, programs, report: &report })?;
+    faults.extend(broken);
+    trial.relations.extend(checked);
     Ok(())
 }
 

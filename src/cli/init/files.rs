@@ -56,6 +56,11 @@ pub(super) fn stage(directory: &Path, draft: &Draft, overwrite: bool) -> Result<
     if directory.exists() && !directory.is_dir() {
         return Err(Failure::bad_input(Taken::Directory(directory.display().to_string())));
     }
+    let stage = directory.join(".nodecast-init");
+    // A process that was killed left it. Its draft may be complete, so that this one is refused below.
+    if stage.is_dir() && hold_scratch(directory, &stage).is_ok() {
+        let _ = fs::remove_dir(&stage);
+    }
     for file in &draft.files {
         let path = directory.join(&*file.name);
         // A dangling link exists as well.
@@ -64,7 +69,6 @@ pub(super) fn stage(directory: &Path, draft: &Draft, overwrite: bool) -> Result<
             return Err(Failure::bad_input(Taken::File(path.display().to_string())));
         }
     }
-    let stage = directory.join(".nodecast-init");
     let missing = directory.ancestors().filter(|path| !path.as_os_str().is_empty() && !path.exists());
     let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
     made.reverse();

@@ -11,7 +11,7 @@ use crate::cli::Console;
 use crate::domain::words::refusal;
 use crate::program::pack::{pass, warning_line};
 use crate::program::simulations::on_threads;
-use crate::program::{Failure, Prices};
+use crate::program::{Failure, Prices, recorded_path};
 use crate::report::pack::{Baseline, PackAnswer, PackedInstance, SuiteAnswer};
 use crate::scenario::error::ScenarioError;
 use crate::scenario::{Circumstances, packing_question};
@@ -143,7 +143,7 @@ fn find_instances(suite: &Path) -> Result<Vec<(String, Vec<PathBuf>)>, Failure> 
     for folder in entries(suite)?.into_iter().filter(|path| path.is_dir()) {
         let own = inputs(&folder)?;
         if let Some(name) = folder.file_name().filter(|_| !own.is_empty()) {
-            instances.push((name.to_string_lossy().into_owned(), [&shared[..], &own[..]].concat()));
+            instances.push((recorded_path(name.as_ref())?, [&shared[..], &own[..]].concat()));
         }
     }
     if instances.is_empty() {

@@ -1,10 +1,12 @@
 //! The server: one thread, the loopback interface, a handful of addresses behind the token. What takes long is done by other threads.
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::future::poll_fn;
 use std::io;
 use std::net::TcpListener;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::thread::Scope;
@@ -31,8 +33,12 @@ use crate::experiment::controls::State;
 
 /// Bytes of what a page sends at most.
 const BODY_MAX: usize = 1 << 18;
-/// Connections at once; a browser opens six.
+/// Connections with the token at once; a browser opens six.
 const CONNECTIONS_MAX: usize = 64;
+/// Connections at once that have not shown the token; a further one replaces the oldest of them.
+const WITHOUT_TOKEN_MAX: usize = 32;
+/// Time that a connection has to show the token.
+const TOKEN_WITHIN: Duration = Duration::from_secs(2);
 /// How often somebody looks whether it is over.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Time that a client has for the head of a request, and for what it sends.
@@ -79,9 +85,9 @@ pub(super) fn serve(listener: TcpListener, site: Site<'_, '_>, is_over: &(dyn Fn
                 }
             }
             loop {
-                let came = open.len() < CONNECTIONS_MAX && accept(&listener, context, &mut open, site);
+                let came = accept(&listener, context, &mut open, site);
                 let before = open.len();
-                open.retain_mut(|own| own.as_mut().poll(context).is_pending());
+                open.retain_mut(|connection| connection.serving.as_mut().poll(context).is_pending());
                 // Where one has ended there is room for another, which may be waiting.
                 if !came && open.len() == before {
                     return Poll::Pending;
@@ -94,18 +100,32 @@ pub(super) fn serve(listener: TcpListener, site: Site<'_, '_>, is_over: &(dyn Fn
 }
 
 /// A connection that is being served.
-type Served<'s> = Pin<Box<dyn Future<Output = ()> + 's>>;
+struct Served<'s> {
+    serving: Pin<Box<dyn Future<Output = ()> + 's>>,
+    /// Whether a request on it had the token.
+    has_token: Rc<Cell<bool>>,
+}
 
-/// Takes a connection if one has come; whether it has.
+/// Takes a connection if one has come and there is a place for it; whether it did.
 fn accept<'s, 'e: 's>(
     listener: &tokio::net::TcpListener,
     context: &mut Context<'_>,
     open: &mut Vec<Served<'s>>,
     site: Site<'s, 'e>,
 ) -> bool {
+    let without = open.iter().filter(|connection| !connection.has_token.get()).count();
+    if open.len() - without >= CONNECTIONS_MAX {
+        return false;
+    }
     match listener.poll_accept(context) {
         Poll::Ready(Ok((stream, _))) => {
-            open.push(Box::pin(connection(stream, site)));
+            // Any user of the machine can connect, so these connections must not use up the places.
+            let oldest = open.iter().position(|connection| !connection.has_token.get());
+            if let Some(oldest) = oldest.filter(|_| without >= WITHOUT_TOKEN_MAX) {
+                open.remove(oldest);
+            }
+            let has_token = Rc::new(Cell::new(false));
+            open.push(Served { serving: Box::pin(connection(stream, site, Rc::clone(&has_token))), has_token });
             true
         }
         // One that is gone already is no matter; where the system has no more sockets, the next look tries again.
@@ -113,17 +133,24 @@ fn accept<'s, 'e: 's>(
     }
 }
 
-async fn connection(stream: tokio::net::TcpStream, site: Site<'_, '_>) {
+/// Serves a connection until it ends, or until it is late with the token.
+async fn connection(stream: tokio::net::TcpStream, site: Site<'_, '_>, has_token: Rc<Cell<bool>>) {
     // Events are small and wanted at once.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request| async move { Ok::<_, Infallible>(answer(request, site).await) });
-    // What goes wrong between a browser and this program concerns nobody else.
-    let _ = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(PATIENCE)
-        .max_buf_size(64 << 10)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
+    let shown = &*has_token;
+    let service = service_fn(move |request| async move { Ok::<_, Infallible>(answer(request, site, shown).await) });
+    let mut serving = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PATIENCE)
+            .max_buf_size(64 << 10)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    // A browser need not learn what went wrong with its connection.
+    let in_time = tokio::time::timeout(TOKEN_WITHIN, serving.as_mut()).await.is_ok();
+    if !in_time && has_token.get() {
+        let _ = serving.await;
+    }
 }
 
 /// What is answered: a whole text, or events as they come.
@@ -231,7 +258,8 @@ struct Wanted {
     entries: Vec<Entry>,
 }
 
-async fn answer(request: Request<Incoming>, site: Site<'_, '_>) -> Response<Reply> {
+/// The answer to a request; notes that it had the token.
+async fn answer(request: Request<Incoming>, site: Site<'_, '_>, has_token: &Cell<bool>) -> Response<Reply> {
     let header = |name: HeaderName| request.headers().get(name).map(|value| value.to_str().unwrap_or("?"));
     let shown = Shown {
         path: request.uri().path(),
@@ -240,11 +268,15 @@ async fn answer(request: Request<Incoming>, site: Site<'_, '_>) -> Response<Repl
         site: header(HeaderName::from_static("sec-fetch-site")),
     };
     if let Some(address) = site.guard.redeem(shown) {
+        has_token.set(true);
         return to(&address);
     }
     let Some(place) = site.guard.admit(shown).map(str::to_owned) else {
-        return refusal(StatusCode::FORBIDDEN, "open the full URL that `nodecast studio` printed");
+        let mut refused = refusal(StatusCode::FORBIDDEN, "open the full URL that `nodecast studio` printed");
+        refused.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return refused;
     };
+    has_token.set(true);
     let query = request.uri().query().unwrap_or_default().to_owned();
     match (request.method().clone(), place.as_str()) {
         (Method::GET, "") => html(page::render(site.session)),

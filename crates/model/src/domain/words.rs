@@ -65,6 +65,10 @@ pub fn refusal(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => return "the file system is read-only".to_owned(),
         io::ErrorKind::StorageFull => return "the disk is full".to_owned(),
+        io::ErrorKind::QuotaExceeded => return "the disk quota is used up".to_owned(),
+        io::ErrorKind::FileTooLarge => {
+            return "the file is larger than `ulimit -f` or the file system allows".to_owned();
+        }
         io::ErrorKind::InvalidData => return "it is not UTF-8 text".to_owned(),
         _ => {}
     }
@@ -87,6 +91,7 @@ mod tests {
         let told = |number| refusal(&std::io::Error::from_raw_os_error(number));
         assert_eq!(told(2), "there is no such file or directory");
         assert_eq!(told(28), "the disk is full");
+        assert!(told(27).contains("ulimit -f") && told(122).contains("quota"));
         assert!(!told(5).contains("os error"), "{}", told(5));
         assert_eq!(refusal(&std::io::Error::other("odd")), "odd");
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use nodecast_model::text::cells::from_csv_cell;
 use nodecast_model::text::error::InputError;
 use serde_json::Value;
 
@@ -155,7 +156,7 @@ fn rows(path: &Path) -> Result<Vec<Row>, InputError> {
 }
 
 fn cell<'r>(row: &'r Row, column: &str) -> Option<&'r str> {
-    row.get(column).map(String::as_str).filter(|cell| !cell.is_empty())
+    row.get(column).map(|cell| from_csv_cell(cell)).filter(|cell| !cell.is_empty())
 }
 
 fn seconds(row: &Row, column: &str) -> Option<f64> {

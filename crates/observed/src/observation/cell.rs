@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use nodecast_model::domain::{HourlyRate, Money, SimDuration, SimTime};
+use nodecast_model::text::cells::{csv_cell, from_csv_cell};
 
 /// A value that a cell may hold.
 pub(super) trait Cell: Sized {
@@ -15,21 +16,21 @@ pub(super) trait Cell: Sized {
 
 impl Cell for String {
     fn read(text: &str) -> Option<Self> {
-        Some(text.to_owned())
+        Some(from_csv_cell(text).to_owned())
     }
 
     fn show(&self, to: &mut String) {
-        to.push_str(self);
+        to.push_str(&csv_cell(self));
     }
 }
 
 impl Cell for Arc<str> {
     fn read(text: &str) -> Option<Self> {
-        Some(text.into())
+        Some(from_csv_cell(text).into())
     }
 
     fn show(&self, to: &mut String) {
-        to.push_str(self);
+        to.push_str(&csv_cell(self));
     }
 }
 

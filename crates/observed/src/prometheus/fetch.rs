@@ -44,6 +44,9 @@ pub enum Broken {
     /// It took too long.
     #[error("no answer in time")]
     TimedOut,
+    /// The body is larger than this number of bytes.
+    #[error("the answer is larger than {} MiB", .0 >> 20)]
+    Limit(u64),
     /// The connection failed, which may pass.
     #[error("{0}")]
     Connection(String),
@@ -97,7 +100,12 @@ pub fn fetch(list: &QueryList, folder: &Path, transport: &dyn Transport, pace: &
             position += 1;
             continue;
         }
-        match ask(&query, folder, transport, pace)? {
+        let outcome = ask(&query, folder, transport, pace)?;
+        if !matches!(outcome, Outcome::Answer(_)) {
+            // A part of an answer that nothing continues; there is none where the server sent no body.
+            let _ = std::fs::remove_file(part_of(folder, &query.file));
+        }
+        match outcome {
             Outcome::Answer(answer) => {
                 if CHECKS.contains(&query.role()) {
                     refuse_early(query.role(), &answer)?;
@@ -156,7 +164,8 @@ fn times_halved(query: &Query) -> u32 {
 fn ask(query: &Query, folder: &Path, transport: &dyn Transport, pace: &dyn Pace) -> Result<Outcome, InputError> {
     let mut pause = Duration::from_secs(1);
     for attempt in 1..=TRIES_MAX {
-        let outcome = transport.ask(query).map_or_else(|broken| ended(&broken), |reply| judged(query, reply, folder));
+        let outcome =
+            transport.ask(query).map_or_else(|broken| ended(query, &broken), |reply| judged(query, reply, folder));
         let Outcome::Busy(message, after) = &outcome else { return Ok(outcome) };
         if attempt == TRIES_MAX {
             // A proxy gives up on what takes too long without saying so.
@@ -171,18 +180,20 @@ fn ask(query: &Query, folder: &Path, transport: &dyn Transport, pace: &dyn Pace)
 }
 
 /// What becomes of a request without a reply.
-fn ended(broken: &Broken) -> Outcome {
+fn ended(query: &Query, broken: &Broken) -> Outcome {
     match broken {
         Broken::TimedOut => Outcome::TooLarge(broken.to_string()),
+        // Halves of it could be as large, each of them a gigabyte to receive.
+        Broken::Limit(_) => Outcome::Failed(given_up(query, &broken.to_string())),
         Broken::Connection(why) => Outcome::Busy(why.clone(), None),
         Broken::Refused(why) => Outcome::Failed(InputError::new(why.clone())),
     }
 }
 
 /// What becomes of one whose reply ceases to arrive.
-fn ceased(error: &std::io::Error) -> Outcome {
+fn ceased(query: &Query, error: &std::io::Error) -> Outcome {
     let broken = error.get_ref().and_then(|error| error.downcast_ref::<Broken>());
-    broken.map_or_else(|| ended(&Broken::Connection(error.to_string())), ended)
+    broken.map_or_else(|| ended(query, &Broken::Connection(error.to_string())), |broken| ended(query, broken))
 }
 
 /// What a reply comes to.
@@ -192,7 +203,7 @@ fn judged(query: &Query, mut reply: Reply, folder: &Path) -> Outcome {
     }
     let mut body = Vec::new();
     if let Err(error) = reply.body.read_to_end(&mut body) {
-        return ceased(&error);
+        return ceased(query, &error);
     }
     let said = answer::refusal(&String::from_utf8_lossy(&body));
     let message = said.as_ref().map_or_else(|| format!("HTTP {}", reply.status), |(_, message)| message.clone());
@@ -231,7 +242,7 @@ fn received(query: &Query, body: Box<dyn Read + Send>, folder: &Path) -> Outcome
     }
     match (read, rest) {
         (Ok(Some(answer)), _) => Outcome::Answer(answer),
-        (Err(error), _) | (_, Err(error)) => ceased(&error),
+        (Err(error), _) | (_, Err(error)) => ceased(query, &error),
         (Ok(None), Ok(_)) => unusable(query, &part),
     }
 }

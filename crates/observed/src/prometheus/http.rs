@@ -209,7 +209,7 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, InputError> {
 fn broken(error: &ureq::Error) -> Broken {
     match error {
         ureq::Error::Timeout(_) => Broken::TimedOut,
-        ureq::Error::BodyExceedsLimit(_) => Broken::TimedOut,
+        ureq::Error::BodyExceedsLimit(limit) => Broken::Limit(*limit),
         ureq::Error::HostNotFound => Broken::Refused("there is no such host".to_owned()),
         ureq::Error::Tls(_) | ureq::Error::Rustls(_) => Broken::Refused(format!("no safe connection: {error}")),
         other => Broken::Connection(other.to_string()),

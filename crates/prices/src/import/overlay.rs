@@ -9,6 +9,7 @@ use crate::region::{self, RegionOutline};
 use crate::{Catalog, CatalogError, FILES, embedded};
 use crate::{InstanceFacts, facts};
 use nodecast_model::domain::{HourlyRate, Money};
+use nodecast_model::text::cells::csv_cell;
 
 const OLDER: Reason = Reason::Borrowed("older than another price of the same type, or the same again");
 
@@ -491,9 +492,11 @@ impl Table {
     fn text(&self) -> String {
         let mut writer = csv::WriterBuilder::new().from_writer(Vec::new());
         // Writing into memory cannot fail, and every row has as many cells as there are columns.
-        let written = writer
-            .write_record(&self.headers)
-            .and_then(|()| self.rows.values().try_for_each(|row| writer.write_record(row)));
+        let written = writer.write_record(&self.headers).and_then(|()| {
+            self.rows
+                .values()
+                .try_for_each(|row| writer.write_record(row.iter().map(|cell| csv_cell(cell).into_owned())))
+        });
         match written {
             Ok(()) => String::from_utf8_lossy(&writer.into_inner().unwrap_or_default()).into_owned(),
             Err(_) => String::new(),

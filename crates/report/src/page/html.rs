@@ -1,5 +1,7 @@
 //! HTML pages: escaping and elements.
 
+use nodecast_model::text::cells::printable;
+
 use crate::table::Table;
 
 /// A page under construction.
@@ -11,15 +13,13 @@ pub struct Html {
 /// `plain` with the characters that mean something in HTML replaced; safe as content and within quoted attributes.
 pub fn text(plain: &str) -> String {
     let mut escaped = String::with_capacity(plain.len());
-    for character in plain.chars() {
+    for character in printable(plain).chars() {
         match character {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // HTML allows no control characters but these white spaces.
-            control if control.is_control() && !matches!(control, '\n' | '\t') => escaped.push('\u{fffd}'),
             other => escaped.push(other),
         }
     }

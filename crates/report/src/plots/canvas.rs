@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use nodecast_model::text::cells::printable;
 use plotters::coord::Shift;
 use plotters::prelude::{
     Color, DrawingArea, IntoDrawingArea, IntoFont, PathElement, RGBAColor, RGBColor, Rectangle, SVGBackend, Text,
@@ -187,7 +188,7 @@ impl Canvas<'_> {
 
     fn text(&self, text: &str, at: (i32, i32), size: f64, horizontal: HPos, vertical: VPos) -> Result<(), String> {
         let style = TextStyle::from(("sans-serif", size).into_font()).color(&INK).pos(Pos::new(horizontal, vertical));
-        self.area.draw(&Text::new(text.to_owned(), at, style)).map_err(|error| error.to_string())
+        self.area.draw(&Text::new(printable(text), at, style)).map_err(|error| error.to_string())
     }
 }
 
@@ -305,7 +306,7 @@ mod tests {
 
     #[test]
     fn names_are_escaped() {
-        let svg = drawn(Series::line("<b>&\"", 0, points(&[Some(1.0), Some(2.0)])));
-        assert!(svg.contains("&lt;b&gt;&amp;&quot;") && !svg.contains("<b>"));
+        let svg = drawn(Series::line("<b>&\"\u{8}", 0, points(&[Some(1.0), Some(2.0)])));
+        assert!(svg.contains("&lt;b&gt;&amp;&quot;\u{fffd}") && !svg.contains("<b>"));
     }
 }

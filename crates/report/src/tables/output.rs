@@ -8,6 +8,8 @@ use std::io::{self, Write};
 use csv::ByteRecord;
 use jiff::Timestamp;
 
+use nodecast_model::text::cells::csv_cell;
+
 use crate::domain::{HourlyRate, Money, SimDuration, SimTime};
 use crate::format::ExactSeconds;
 
@@ -128,7 +130,7 @@ impl<'r> Row<'r> {
     /// A cell that holds this text.
     pub(super) fn text(&mut self, text: &str) -> &mut Self {
         match &mut self.target {
-            Target::Cells(cells) => cells.push_field(text.as_bytes()),
+            Target::Cells(cells) => cells.push_field(csv_cell(text).as_bytes()),
             Target::Sink(sink) => sink.cell(Cell::Text(text)),
         }
         self
@@ -148,7 +150,7 @@ impl<'r> Row<'r> {
         // Writing to a string cannot fail.
         let _ = write!(self.text, "{value}");
         match &mut self.target {
-            Target::Cells(cells) => cells.push_field(self.text.as_bytes()),
+            Target::Cells(cells) => cells.push_field(csv_cell(&self.text).as_bytes()),
             Target::Sink(sink) => sink.cell(Cell::Text(&self.text)),
         }
         self

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use nodecast_model::text::cells::from_csv_cell;
 use rustc_hash::FxHashMap;
 
 use super::timeline::warn_of_late;
@@ -215,7 +216,7 @@ impl Table<'_> {
     /// A cell that is not empty.
     fn cell<'r>(&self, row: &Row<'r>, column: &str) -> Option<&'r str> {
         let place = COLUMNS.iter().position(|name| *name == column)?;
-        row.cells.get((*self.columns.get(place)?)?).filter(|cell| !cell.is_empty())
+        row.cells.get((*self.columns.get(place)?)?).map(from_csv_cell).filter(|cell| !cell.is_empty())
     }
 
     fn number(&self, row: &Row<'_>, column: &str) -> Result<Option<f64>, ScenarioError> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use nodecast_model::text::cells::from_csv_cell;
 use serde::Deserialize;
 
 use super::counted_nodes::{Counts, Kind};
@@ -378,7 +379,7 @@ impl Row<'_> {
     fn text(&self, column: &'static str) -> Result<Option<&str>, HistoryError> {
         let place = self.columns.get(column);
         let place = place.ok_or_else(|| HistoryError::NoColumn { path: self.path.to_owned(), column })?;
-        Ok(self.cells.get(*place).map(str::trim).filter(|text| !text.is_empty()))
+        Ok(self.cells.get(*place).map(str::trim).map(from_csv_cell).filter(|text| !text.is_empty()))
     }
 
     fn parsed<T>(

@@ -7,6 +7,7 @@ use crate::baseline::{Movement, Standing};
 use crate::figures::named;
 use crate::report::columns::folded;
 use crate::report::format::percent;
+use crate::report::markdown::{cell, code};
 use crate::report::table::{Rows, Table, Verdict};
 
 /// What moved, the worse first.
@@ -170,11 +171,11 @@ pub fn junit(movements: &[(Movement, String)]) -> String {
 
 /// That a baseline is of another model, for a pull request's comment.
 pub fn other_model_markdown(message: &str, changes: &[&str], baseline: &str) -> String {
-    let mut text = format!("**check: {message}**\n\n");
+    let mut text = format!("**check: {}**\n\n", cell(message));
     for change in changes {
         let _ = writeln!(text, "- {change}");
     }
-    text + &format!("\nWrite it anew: `nodecast check --baseline {baseline} --update`\n")
+    text + &format!("\nUpdate it: {}\n", code(&format!("nodecast check --baseline {baseline} --update")))
 }
 
 /// That a baseline is of another model, as CI systems read it: one test that could not run.

@@ -1,5 +1,7 @@
 //! The table that `sweep` prints, and `sweep.csv`.
 
+use nodecast_model::text::cells::csv_cell;
+
 use super::table::{difference, mean_cell, warnings};
 use super::value;
 use super::verdict::{NO_INTERVAL, left_undone};
@@ -293,7 +295,7 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
     header.extend(["cost_low", "cost_high"].map(str::to_owned));
     header.extend(["", "_low", "_high"].map(|end| format!("cost_against_cheapest{end}")));
     header.extend(sweep.is_sequential().then(|| "seeds".to_owned()));
-    writer.write_record(&header)?;
+    writer.write_record(header.iter().map(|title| csv_cell(title).into_owned()))?;
     for (number, result) in sweep.results.iter().enumerate() {
         let mut row = vec![result.setting.to_string(), result.policy.clone()];
         row.extend(result.values.iter().cloned());
@@ -308,7 +310,7 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
         let ends = [difference.and_then(|own| own.low), difference.and_then(|own| own.high)];
         row.extend(cells_of([difference.map(|own| own.mean), ends[0], ends[1]]));
         row.extend(sweep.is_sequential().then(|| seeds_of(sweep, result).to_string()));
-        writer.write_record(&row)?;
+        writer.write_record(row.iter().map(|cell| csv_cell(cell).into_owned()))?;
     }
     writer.flush()
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::objects::{Object, find_mut, remove, scalar, set};
+use super::recorded::cell;
 use super::{DraftFile, Dump, Notes};
 use crate::domain::pod::NodeSelectorExpression;
 use crate::domain::requirements::Operator;
@@ -195,6 +196,7 @@ impl<'s> Passing<'s> {
             String::from("create_s,run_s,count,name,cpu_milli,memory_mib,gpu,node_selector,tolerations,priority\n");
         for row in rows {
             let name = row.name.unwrap_or_default();
+            let name = cell(&name);
             let _ = writeln!(text, "{:.0},{:.0},{},{name},{}", row.at, row.run, row.count, row.rest);
         }
         DraftFile { name: FILE.into(), text }
@@ -229,11 +231,12 @@ pub(super) fn columns(spec: &PodSpec) -> String {
     let tolerations = spec.tolerations.iter().filter(|own| own.toleration_seconds.is_none());
     let tolerations: Vec<String> = tolerations.map(toleration_text).collect();
     format!(
-        "{},{},{},{selector},{},{}",
+        "{},{},{},{},{},{}",
         requests.cpu_milli(),
         mebibytes(requests.memory_bytes()),
         requests.get(ResourceName::NVIDIA_GPU),
-        tolerations.join(";"),
+        cell(&selector),
+        cell(&tolerations.join(";")),
         spec.priority
     )
 }

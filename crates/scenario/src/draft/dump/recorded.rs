@@ -10,6 +10,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use nodecast_model::text::cells::csv_cell;
+
 use super::objects::Object;
 use super::passing::{columns, mebibytes};
 use super::{DraftFile, Dump, Notes, Trace};
@@ -178,12 +180,9 @@ fn recorded(pod: &ObservedPod) -> String {
 }
 
 /// A text as a cell: whatever a Prometheus holds, it stays one.
-fn cell(text: &str) -> Cow<'_, str> {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\"")).into()
-    } else {
-        text.into()
-    }
+pub(super) fn cell(text: &str) -> Cow<'_, str> {
+    let text = csv_cell(text);
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")).into() } else { text }
 }
 
 /// Workloads by how many of the pods are theirs, the first ones named.
