@@ -19,6 +19,7 @@ mod drain;
 mod edits;
 mod experiment;
 mod explain;
+mod help;
 mod init;
 mod man;
 mod merge;
@@ -38,7 +39,7 @@ mod watch;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{FromArgMatches, Parser, Subcommand, ValueEnum};
 
 pub use console::Console;
 
@@ -101,10 +102,10 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
     if asks_for_json(&words) {
         console.tell_errors_as_json();
     }
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match parse(&words) {
         Ok(cli) => cli,
         Err(mistake) => {
-            return console.misused((&words, mistake), |words| Cli::try_parse_from(words).err());
+            return console.misused((&words, mistake), |words| parse(&words).err());
         }
     };
     let result = match cli.command {
@@ -128,10 +129,16 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),
         Command::Validate(arguments) => validate::execute(&arguments, &mut console),
         Command::Schema(arguments) => schema::execute(&arguments, &mut console),
-        Command::Completions(arguments) => completions::execute(&arguments, Cli::command(), &mut console),
-        Command::Man(arguments) => man::execute(&arguments, Cli::command(), &mut console),
+        Command::Completions(arguments) => completions::execute(&arguments, help::command(), &mut console),
+        Command::Man(arguments) => man::execute(&arguments, help::command(), &mut console),
     };
     console.conclude(result)
+}
+
+/// Reads a command line.
+fn parse(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let matches = help::command().try_get_matches_from(words)?;
+    Cli::from_arg_matches(&matches).map_err(|mistake| mistake.format(&mut help::command()))
 }
 
 /// Whether the words of a command line ask for JSON.
@@ -150,13 +157,11 @@ fn asks_for_json(words: &[OsString]) -> bool {
 mod tests {
     use std::ffi::OsString;
 
-    use clap::CommandFactory;
-
-    use super::{Cli, asks_for_json};
+    use super::{asks_for_json, help};
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
-        Cli::command().debug_assert();
+        help::command().debug_assert();
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let Some(answered) = answered else { return Err(Failure::silent(Failure::INTERRUPTED)) };
     answered.write(directory)?;
     match arguments.format {
-        Format::Table => console.data(&answered.table(console.width()))?,
+        Format::Table => console.verdicts(&answered.table(console.width()))?,
         Format::Json => console.document(&answered.json()?)?,
     }
     if !common.quiet {

@@ -402,7 +402,7 @@ fn conclude(arguments: &Arguments, all: &[(Movement, String)], console: &mut Con
         experiment::write_whole(path, &movements::junit(all))?;
     }
     match arguments.format {
-        Format::Table => console.data(&movements::table(all, console.width()))?,
+        Format::Table => console.verdicts(&movements::table(all, console.width()))?,
         Format::Json => {
             let plain: Vec<&Movement> = all.iter().map(|(movement, _)| movement).collect();
             console.json(&plain)?;

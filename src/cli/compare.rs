@@ -93,7 +93,7 @@ pub(super) fn conclude(
     }
     let notes = compared.write(directory, threads)?;
     match format {
-        Format::Table => console.data(&table::table_within(comparison, console.width()))?,
+        Format::Table => console.verdicts(&table::table_within(comparison, console.width()))?,
         Format::Json => console.document(&comparison.to_json().map_err(Failure::of_report)?)?,
     }
     if !quiet {

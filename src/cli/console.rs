@@ -25,6 +25,8 @@ pub struct Console<'a> {
     err: &'a mut dyn Write,
     theme: GraphicalTheme,
     is_colored: bool,
+    /// Whether answers have colours: stdout is a terminal, and NO_COLOR is not set.
+    is_answer_colored: bool,
     is_watched: bool,
     /// Characters in a line of the terminal that stdout is; `None` where it is no terminal.
     width: Option<usize>,
@@ -44,6 +46,7 @@ impl<'a> Console<'a> {
             err,
             theme,
             is_colored: false,
+            is_answer_colored: false,
             is_watched: false,
             width: None,
             width_of_talk: None,
@@ -56,8 +59,9 @@ impl<'a> Console<'a> {
     /// long work shows its progress; where stdout is one, tables are no wider than it is, nor notes and errors where stderr is one.
     pub fn of_process(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         let mut console = Self::plain(out, err);
+        let without_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        console.is_answer_colored = io::stdout().is_terminal() && !without_color;
         if io::stderr().is_terminal() {
-            let without_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
             console.theme = if without_color { GraphicalTheme::unicode_nocolor() } else { GraphicalTheme::unicode() };
             console.is_colored = !without_color;
             console.is_watched = true;
@@ -118,6 +122,15 @@ impl<'a> Console<'a> {
     /// If stdout does not take it.
     pub fn data(&mut self, text: &str) -> Result<(), Failure> {
         self.write(&printable(text))
+    }
+
+    /// Writes an answer whose verdicts have colours on a terminal.
+    ///
+    /// # Errors
+    /// If stdout does not take it.
+    pub(super) fn verdicts(&mut self, text: &str) -> Result<(), Failure> {
+        let text = printable(text);
+        self.write(&if self.is_answer_colored { painted(&text) } else { text.into_owned() })
     }
 
     /// Writes a JSON document to stdout, with escapes for what a terminal would obey.
@@ -268,6 +281,40 @@ fn printable_but_colors(text: &str) -> Cow<'_, str> {
     whole.into()
 }
 
+/// Words of verdicts with the colour of each: green or red.
+const VERDICTS: [(&str, &str); 13] = [
+    ("met", "32"),
+    ("kept", "32"),
+    ("better", "32"),
+    ("cheaper", "32"),
+    ("shorter", "32"),
+    ("agrees", "32"),
+    ("missed", "31"),
+    ("MISSED", "31"),
+    ("WORSE", "31"),
+    ("worse", "31"),
+    ("dearer", "31"),
+    ("longer", "31"),
+    ("differs", "31"),
+];
+
+/// `text` with colours for the words of verdicts.
+fn painted(text: &str) -> String {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '/' | '.');
+    let mut whole = String::with_capacity(text.len());
+    for piece in text.split_inclusive(|c: char| !is_part(c)) {
+        let word = piece.trim_end_matches(|c: char| !is_part(c)).trim_end_matches('.');
+        match VERDICTS.iter().find(|(verdict, _)| *verdict == word) {
+            Some((_, color)) => {
+                whole.push_str(&format!("\u{1b}[{color}m{word}\u{1b}[0m"));
+                whole.push_str(&piece[word.len()..]);
+            }
+            None => whole.push_str(piece),
+        }
+    }
+    whole
+}
+
 /// A JSON document in which characters that a terminal would obey are escaped; they occur within strings only.
 fn escaped(json: &str) -> Cow<'_, str> {
     if !json.contains(is_unprintable) {
@@ -384,7 +431,18 @@ impl Drop for Progress {
 mod tests {
     use miette::GraphicalTheme;
 
-    use super::{Console, Failure};
+    use super::{Console, Failure, painted};
+
+    #[test]
+    fn verdicts_alone_have_colours() {
+        let text = "one: WORSE, two is better.\n  shop/met  met\n";
+        let colored =
+            "one: \u{1b}[31mWORSE\u{1b}[0m, two is \u{1b}[32mbetter\u{1b}[0m.\n  shop/met  \u{1b}[32mmet\u{1b}[0m\n";
+        assert_eq!(painted(text), colored);
+        let mut out = Vec::new();
+        Console::plain(&mut out, &mut Vec::new()).verdicts(text).unwrap();
+        assert_eq!(out, text.as_bytes());
+    }
 
     /// An error with much to say.
     #[derive(Debug, thiserror::Error, miette::Diagnostic)]

@@ -146,7 +146,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         experiment::write_whole(path, &page)?;
     }
     match arguments.format {
-        Format::Table => console.data(&table::table_within(&comparison, console.width()))?,
+        Format::Table => console.verdicts(&table::table_within(&comparison, console.width()))?,
         Format::Json => {
             let json = comparison.to_json().map_err(Failure::of_report)?;
             console.document(&json)?;

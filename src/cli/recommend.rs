@@ -60,7 +60,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let folder = arguments.write.as_deref().map(|folder| begin(folder).map(|own| (own, folder))).transpose()?;
     let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
     match arguments.format {
-        Format::Table => console.data(&recommendation::text_within(&found.answer, console.width()))?,
+        Format::Table => console.verdicts(&recommendation::text_within(&found.answer, console.width()))?,
         Format::Json => console.document(&found.answer.to_json().map_err(Failure::of_report)?)?,
     }
     if let Some(file) = &arguments.html {

@@ -71,7 +71,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
     match arguments.format {
-        Format::Table => console.data(&rightsizing::table(&found.answer, console.width()))?,
+        Format::Table => console.verdicts(&rightsizing::table(&found.answer, console.width()))?,
         Format::Json => console.document(&found.answer.to_json().map_err(Failure::of_report)?)?,
     }
     if let Some((directory, folder)) = patches {

@@ -106,7 +106,7 @@ fn conclude(
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {
         Format::Table => {
-            console.data(&terminal::table_over_time_within(&summary, outcome, console.width()))?;
+            console.verdicts(&terminal::table_over_time_within(&summary, outcome, console.width()))?;
         }
         Format::Json => {
             let json = summary.to_json().map_err(Failure::of_report)?;

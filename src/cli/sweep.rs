@@ -51,6 +51,9 @@ pub(super) struct Arguments {
     /// What to print: a table for people, or sweep.json
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+    /// Print all columns, however narrow the terminal is
+    #[arg(long)]
+    wide: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -100,7 +103,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         console.tell("stopped; run the same command to resume");
         return Err(Failure::silent(Failure::INTERRUPTED));
     };
-    conclude(&sweep.answer(&points)?, (directory, &out), (arguments.format, arguments.common.quiet), console)?;
+    let output = Output { format: arguments.format, wide: arguments.wide, quiet: arguments.common.quiet };
+    conclude(&sweep.answer(&points)?, (directory, &out), output, console)?;
     store.remove()
 }
 
@@ -134,25 +138,33 @@ pub(super) fn conclude_merged(
     scenario: Scenario,
     prices: Prices,
     points: Vec<Point>,
-    (out, output): (Option<&Path>, (Format, bool)),
+    (out, (format, quiet)): (Option<&Path>, (Format, bool)),
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let out = out.map_or_else(|| output_directory(&scenario), Path::to_owned);
     let directory = begin(&out)?;
     let swept = Sweep::of(question, scenario, prices)?.answer(&points)?;
-    conclude(&swept, (directory, &out), output, console)
+    conclude(&swept, (directory, &out), Output { format, wide: false, quiet }, console)
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy)]
+struct Output {
+    format: Format,
+    wide: bool,
+    quiet: bool,
 }
 
 /// Writes the report and prints the answer.
 fn conclude(
     swept: &Swept,
     (directory, out): (OutputDirectory, &Path),
-    (format, quiet): (Format, bool),
+    Output { format, wide, quiet }: Output,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     swept.write(directory)?;
     match format {
-        Format::Table => console.data(&sweep_table::table_within(&swept.answer, console.width()))?,
+        Format::Table => console.verdicts(&sweep_table::table_within(&swept.answer, console.width(), wide))?,
         Format::Json => console.document(&swept.answer.to_json().map_err(Failure::of_report)?)?,
     }
     if !quiet {

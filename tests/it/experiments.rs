@@ -103,7 +103,10 @@ fn a_policy_against_itself_differs_by_exactly_nothing_and_spot_is_cheaper() {
     let cost = &policies[1]["figures"][0];
     assert_eq!(cost["name"], "cost");
     assert!(cost["against_first"]["difference"]["high"].as_f64().unwrap() < 0.0, "{cost}");
-    assert!(out.contains("\nspot is ") && out.contains(" cheaper than small"), "{out}");
+    assert!(
+        out.lines().next().is_some_and(|line| line.contains(": spot is ")) && out.contains(" cheaper than small"),
+        "{out}"
+    );
     assert!(out.contains("same is not clearly cheaper or dearer"), "{out}");
 }
 

@@ -240,7 +240,7 @@ fn a_sweep_shows_every_setting_and_marks_the_front() {
     let [small, large] = rows[..] else { panic!("two settings: {out}") };
     assert!(small.ends_with('*') && !large.ends_with('*'), "{out}");
     assert!(
-        out.contains("\nCheapest: policy karpenter, ") && out.contains("One replication shows no interval"),
+        out.contains(": Cheapest: policy karpenter, ") && out.contains("One replication shows no interval"),
         "{out}"
     );
     assert!(out.contains("\n* on the front: none is both cheaper and quicker"), "{out}");

@@ -78,7 +78,7 @@ fn figures_of_a_sweep_have_their_intervals_and_one_replication_says_that_it_has_
     assert!(spot["low"].as_f64() < spot["high"].as_f64(), "{spot}");
     assert!(out.contains(" \u{b1} 0.0") && out.contains("lowest mean"), "{out}");
     assert!(
-        out.contains("\nCheapest: policy karpenter, ") && out.contains("The scenario states no objectives"),
+        out.contains(": Cheapest: policy karpenter, ") && out.contains("The scenario states no objectives"),
         "{out}"
     );
     let against = &json["results"][1]["against_cheapest"]["relative"];
@@ -97,8 +97,9 @@ fn the_chart_of_a_sweep_says_what_is_drawn_and_in_what_units() {
     let (_, _, page, _) = swept("", &CAPPED);
     for words in [
         "<h2>Cost of the run against pods wait for a node, p99</h2>",
-        "text-anchor=\"middle\">Cost, USD</text>",
-        "text-anchor=\"middle\">Pods wait for a node, p99, ",
+        "text-anchor=\"middle\">Cost",
+        "text-anchor=\"middle\">Pods wait for a node, p99",
+        "text-anchor=\"middle\">$0.",
     ] {
         assert!(page.contains(words), "{words}");
     }

@@ -179,24 +179,27 @@ impl DrainAnswer {
         let currency = self.currency.code();
         let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
         let count = |to: &str| self.pods.iter().filter(|pod| pod.to == to).count() as u64;
-        let _ = writeln!(
-            text,
-            "drain of {}: {} to nodes that are there, {} to {}, {} nowhere, {} with their node",
-            names.join(", "),
-            counted(count("node"), "pod goes", "pods go"),
-            count("new node"),
-            counted(self.launches.len() as u64, "new node", "new nodes"),
-            count("nowhere"),
-            counted(count("stays"), "stays", "stay"),
-        );
+        let kept = self.pods.iter().filter(|pod| pod.keeps_node).count() as u64;
+        let pods = |count| counted(count, "pod", "pods");
+        let launches = counted(self.launches.len() as u64, "new node", "new nodes");
+        let all = [
+            (count("node"), format!("{} to existing nodes", pods(count("node")))),
+            (count("new node"), format!("{} to {launches}", pods(count("new node")))),
+            (count("nowhere"), format!("{} unschedulable", pods(count("nowhere")))),
+            (kept, format!("{} not evictable", pods(kept))),
+            (count("stays") - kept, format!("{} removed with the node", pods(count("stays") - kept))),
+        ];
+        let moves: Vec<String> = all.into_iter().filter(|(count, _)| *count > 0).map(|(_, words)| words).collect();
+        let moves = if moves.is_empty() { "no pods".to_owned() } else { moves.join(", ") };
+        let _ = writeln!(text, "drain of {}: {moves}", names.join(", "));
         let _ = writeln!(text, "by {}", karpenter_label(&self.karpenter, &self.karpenter_source, &self.feature_gates));
         let before =
             self.per_hour.map_or_else(|| "at prices that are not known".to_owned(), |own| money(currency, own));
-        let _ = write!(
-            text,
-            "an hour of what goes: {before}; of what is launched: {}",
-            money(currency, self.launched_per_hour)
-        );
+        let launched = match self.launched_per_hour {
+            cost if cost > 0.0 => format!("new nodes cost {} an hour", money(currency, cost)),
+            _ => "nothing is launched".to_owned(),
+        };
+        let _ = write!(text, "an hour of what goes: {before}; {launched}");
         if let Some(before) = self.per_hour {
             let _ = write!(text, "; a month {}", money(currency, (self.launched_per_hour - before) * HOURS_OF_MONTH));
         }
@@ -233,19 +236,16 @@ impl DrainAnswer {
                 counted(launch.pods as u64, "pod", "pods")
             );
         }
-        for pod in &self.pods {
-            let to = match (&pod.node, pod.launch) {
-                (Some(node), _) => format!("to {node}"),
-                (None, Some(launch)) => format!("to new node {}", launch + 1),
-                (None, None) => pod.to.to_owned(),
-            };
-            let because = pod.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-            let held = match (pod.evictable_now, pod.budgets.is_empty()) {
-                (true, _) => String::new(),
-                (false, true) => "; not evictable now".to_owned(),
-                (false, false) => format!("; not evictable now, by {}", pod.budgets.join(", ")),
-            };
-            let _ = writeln!(text, "  {} from {}: {to}{because}{held}", pod.pod, pod.from);
+        let goes_with_node = |pod: &&MovedPod| pod.to == "stays" && !pod.keeps_node;
+        for pod in self.pods.iter().filter(|pod| !goes_with_node(pod)) {
+            let _ = writeln!(text, "{}", pod.line());
+        }
+        for node in &self.nodes {
+            let own = self.pods.iter().filter(|pod| goes_with_node(pod) && pod.from == node.name).count() as u64;
+            if own > 0 {
+                let pods = counted(own, "pod of a DaemonSet, or static", "pods of DaemonSets, or static");
+                let _ = writeln!(text, "  {pods}, from {}: removed with the node", node.name);
+            }
         }
         fitted(text, width)
     }
@@ -279,6 +279,24 @@ impl DrainAnswer {
             node.stays_because.is_none() && self.pods.iter().any(|pod| pod.keeps_node && pod.from == node.name)
         };
         self.nodes.iter().filter(is_kept).map(|node| node.name.as_str()).collect()
+    }
+}
+
+impl MovedPod {
+    /// The pod's line of the table.
+    fn line(&self) -> String {
+        let to = match (&self.node, self.launch) {
+            (Some(node), _) => format!("to {node}"),
+            (None, Some(launch)) => format!("to new node {}", launch + 1),
+            (None, None) => self.to.to_owned(),
+        };
+        let because = self.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+        let blocked = match (self.evictable_now, self.budgets.is_empty()) {
+            (true, _) => String::new(),
+            (false, true) => "; not evictable now".to_owned(),
+            (false, false) => format!("; not evictable now, by {}", self.budgets.join(", ")),
+        };
+        format!("  {} from {}: {to}{because}{blocked}", self.pod, self.from)
     }
 }
 
@@ -483,5 +501,7 @@ mod tests {
         assert!(kept.contains("stays; not evictable now, by shop/db\n"), "{kept}");
         let gone = table(false);
         assert!(!gone.contains("if all went") && !gone.contains("not evictable"), "{gone}");
+        assert!(gone.starts_with("drain of n0: 1 pod removed with the node\n"), "{gone}");
+        assert!(gone.ends_with("  1 pod of a DaemonSet, or static, from n0: removed with the node\n"), "{gone}");
     }
 }

@@ -3,6 +3,7 @@
 //! the width that it is told.
 
 pub mod answers;
+pub mod axis;
 pub mod columns;
 mod curves;
 pub mod directory;

@@ -149,7 +149,10 @@ fn load_whole(
             return Err(ScenarioError::new("this file contains Kubernetes objects, not a scenario")
                 .at(first.get("kind").and_then(|kind| source.place(kind.at)))
                 .because("an object of Kubernetes")
-                .help("pass the scenario file that lists this file under `manifests`; `nodecast init` creates one"));
+                .help(format!(
+                    "create a scenario from it: `nodecast init DIR --from {}`; or pass the scenario file that lists it under `manifests`",
+                    source.name
+                )));
         }
         [] => {
             return Err(ScenarioError::new(format!("`{}` is empty", source.name))

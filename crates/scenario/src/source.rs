@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 pub use nodecast_model::text::source::{Limits, Source};
 use sha2::{Digest, Sha256};
 
-use super::error::{Place, ScenarioError};
+use super::error::{Place, ScenarioError, nearest};
 use crate::domain::words::refusal;
 
 /// Reads the file at `path`; errors call it `name`.
@@ -76,8 +76,7 @@ pub(super) fn sha256_hex(bytes: &[u8]) -> String {
 pub(super) fn read_bounded(path: &Path, name: &str, bytes_max: usize) -> Result<Vec<u8>, ScenarioError> {
     use std::io::Read;
     let unreadable = |error: &std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => ScenarioError::new(format!("no such file: `{name}`"))
-            .help("paths in a scenario are relative to the scenario file; paths on the command line to where you are"),
+        std::io::ErrorKind::NotFound => ScenarioError::new(format!("no such file: `{name}`")).help(meant(path, name)),
         std::io::ErrorKind::IsADirectory => ScenarioError::new(format!("`{name}` is a directory"))
             .help(format!("name a file inside it, for example `{}/scenario.yaml`", name.trim_end_matches('/'))),
         _ => ScenarioError::new(format!("cannot read `{name}`: {}", refusal(error)))
@@ -96,6 +95,23 @@ pub(super) fn read_bounded(path: &Path, name: &str, bytes_max: usize) -> Result<
             .help("split it into several files"));
     }
     Ok(bytes)
+}
+
+/// The way out of a missing file: the file of its directory whose name is most alike.
+fn meant(path: &Path, name: &str) -> String {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut files: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    files.sort_unstable();
+    let given = path.file_name().and_then(|given| given.to_str()).unwrap_or_default();
+    match nearest(given, files.iter().map(String::as_str)) {
+        Some(file) => {
+            let before = name.strip_suffix(given).unwrap_or_default();
+            format!("did you mean `{before}{file}`?")
+        }
+        None => "paths in a scenario are relative to the scenario file; paths on the command line to where you are"
+            .to_owned(),
+    }
 }
 
 /// What is said of a folder where manifests are named one by one.

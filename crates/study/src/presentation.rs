@@ -7,6 +7,7 @@ pub mod calibration;
 mod causes;
 mod dots;
 pub mod explanation;
+mod forest;
 pub mod inspection;
 pub mod movements;
 pub mod page;
@@ -50,6 +51,18 @@ fn stacked(cell: &str) -> String {
     match cell.find(" \u{b1}").or_else(range) {
         Some(at) => format!("{}<span>{}</span>", text(&cell[..at]), text(&cell[at..])),
         None => text(cell),
+    }
+}
+
+/// A cell with the unit of its interval at its figure too: below one another, `40` and `± 30 s` would not read as one amount.
+fn with_own_unit(cell: &str) -> String {
+    let Some((mean, range)) = cell.split_once(" \u{b1} ") else { return cell.to_owned() };
+    let is_letter = |last: char| last.is_alphabetic() || last == '%';
+    match range.rsplit_once(' ') {
+        Some((_, unit)) if unit.ends_with(is_letter) && !mean.ends_with(is_letter) => {
+            format!("{mean} {unit} \u{b1} {range}")
+        }
+        _ => cell.to_owned(),
     }
 }
 
@@ -140,6 +153,32 @@ fn known_difference(estimate: &Estimate) -> Known {
     Known { signed: true, ..known(estimate) }
 }
 
+/// Whether a difference is good.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Standing {
+    Better,
+    Worse,
+    /// Neither is better.
+    Other,
+    /// Seeds disagree.
+    Unsure,
+    Same,
+}
+
+fn standing(figure: &Figure, difference: &Estimate) -> Standing {
+    if difference.mean.abs() <= 0.0 && !difference.half_width().is_some_and(|half| half > 0.0) {
+        return Standing::Same;
+    }
+    if !difference.is_off_zero() {
+        return Standing::Unsure;
+    }
+    match figure.less_is_better {
+        None => Standing::Other,
+        Some(less) if less == (difference.mean < 0.0) => Standing::Better,
+        Some(_) => Standing::Worse,
+    }
+}
+
 /// Aligned columns, the first to the left and the others to the right, that are no wider than `width` together, if that is known:
 /// those that have no room are below the others, with the first `labels` columns again.
 fn aligned_within(rows: &[Vec<String>], labels: usize, width: Option<usize>) -> Vec<String> {
@@ -148,7 +187,7 @@ fn aligned_within(rows: &[Vec<String>], labels: usize, width: Option<usize>) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::{aligned_within, seeds};
+    use super::{aligned_within, seeds, with_own_unit};
     use crate::comparison::{About, compare};
     use crate::figures::FIGURES;
     use crate::points::Point;
@@ -208,5 +247,21 @@ mod tests {
         assert_eq!(aligned_within(&rows(), 2, Some(24)), lines);
         // However narrow, a block holds a column.
         assert_eq!(aligned_within(&rows(), 1, Some(1)).len(), 8);
+    }
+
+    #[test]
+    fn a_figure_above_its_interval_has_its_unit() {
+        let cases = [
+            ("40 \u{b1} 30 s", "40 s \u{b1} 30 s"),
+            ("+0.4 \u{b1} 0.1 %", "+0.4 % \u{b1} 0.1 %"),
+            ("2m 10s \u{b1} 1m 40s", "2m 10s \u{b1} 1m 40s"),
+            ("1m 10s \u{b1} 40 s", "1m 10s \u{b1} 40 s"),
+            ("$1.72 \u{b1} 0.01", "$1.72 \u{b1} 0.01"),
+            ("60 (0 to 130)", "60 (0 to 130)"),
+            ("lowest mean", "lowest mean"),
+        ];
+        for (cell, shown) in cases {
+            assert_eq!(with_own_unit(cell), shown);
+        }
     }
 }

@@ -55,8 +55,13 @@ struct Scale {
 impl Known {
     /// The figure with its interval: `$1,190 ± 9`.
     pub fn text(&self, measure: Measure<'_>) -> String {
-        let Some((scale, reach)) = self.scale(measure) else {
-            let (mean, reach) = self.parts(measure);
+        self.rounded_text(measure, self.reach().unwrap_or(0.0))
+    }
+
+    /// The same, rounded as an interval that reaches this far allows.
+    fn rounded_text(&self, measure: Measure<'_>, rounding: f64) -> String {
+        let Some((scale, reach)) = self.scale(measure, rounding) else {
+            let (mean, reach) = self.rounded_parts(measure, rounding);
             return format!("{mean}{}", in_words(&reach));
         };
         if self.ends {
@@ -67,24 +72,28 @@ impl Known {
 
     /// The figure, and its interval by itself: `$1,190` and `± 9`; the second is empty without one.
     pub fn parts(&self, measure: Measure<'_>) -> (String, String) {
+        self.rounded_parts(measure, self.reach().unwrap_or(0.0))
+    }
+
+    fn rounded_parts(&self, measure: Measure<'_>, rounding: f64) -> (String, String) {
         let reach = self.reach();
-        if let Some((scale, reach)) = self.scale(measure) {
+        if let Some((scale, reach)) = self.scale(measure, rounding) {
             let mean = format!("{}{}", self.number(&scale), scale.suffix);
             let range = if self.ends { self.both_ends(&scale) } else { format!("\u{b1} {}", scale.plain(reach)) };
             return (mean, range);
         }
         if let Some(reach) = reach.filter(|reach| measure == Measure::Seconds && *reach >= 0.5) {
-            return self.long(reach);
+            return self.long(reach, rounding);
         }
         (with_sign(self.mean, self.signed, &plain(measure, self.mean.abs())), String::new())
     }
 
     /// The ends alone: `$1,181 to 1,199`.
     pub fn range(&self, measure: Measure<'_>) -> String {
-        if let Some((scale, _)) = self.scale(measure) {
-            return format!("{}{}{}", scale.prefix, self.both_ends(&scale), scale.suffix);
-        }
         let own = Self { ends: true, ..*self };
+        if let Some((scale, _)) = own.scale(measure, own.reach().unwrap_or(0.0)) {
+            return format!("{}{}{}", scale.prefix, own.both_ends(&scale), scale.suffix);
+        }
         let (mean, range) = own.parts(measure);
         if range.is_empty() { mean } else { range }
     }
@@ -93,8 +102,18 @@ impl Known {
         Some((self.high? - self.low?) / 2.0).filter(|reach| *reach > 0.0 && reach.is_finite())
     }
 
+    /// The number that people read.
+    fn shown(&self, measure: Measure<'_>, rounding: f64) -> f64 {
+        let is_long = measure == Measure::Seconds && self.reach().is_some_and(|reach| reach >= 0.5);
+        match self.scale(measure, rounding) {
+            Some((scale, _)) => scale.rounded(self.mean.abs()).copysign(self.mean) / scale.factor,
+            None if is_long => libm::round(self.mean / step(rounding) as f64) * step(rounding) as f64,
+            None => self.mean,
+        }
+    }
+
     /// How the numbers are written, with the reach among them; `None` without one that is worth a digit, and for long spans.
-    fn scale(&self, measure: Measure<'_>) -> Option<(Scale, f64)> {
+    fn scale(&self, measure: Measure<'_>, rounding: f64) -> Option<(Scale, f64)> {
         let reach = self.reach()?;
         let size = self.mean.abs();
         let (prefix, suffix, factor, least) = match measure {
@@ -113,14 +132,17 @@ impl Known {
                 _ => return None,
             },
         };
-        let last = place(reach * factor).max(least);
+        let last = place(rounding * factor).max(least);
         let mut scale = Scale { prefix, suffix, factor, last };
+        // A further place where rounding would say what is not so: that something is nothing, or may be nothing.
+        let is_right = |scale: &Scale| {
+            scale.rounded(reach) > 0.0 && self.is_told_rightly(reach, scale, Scale { last: least, ..*scale })
+        };
+        while scale.last > least && !is_right(&scale) {
+            scale.last -= 1;
+        }
         if scale.rounded(reach) <= 0.0 {
             return None;
-        }
-        // A further place where rounding would say what is not so: that something is nothing, or may be nothing.
-        while scale.last > least && !self.is_told_rightly(reach, &scale, Scale { last: least, ..scale }) {
-            scale.last -= 1;
         }
         // Nobody writes tenths of a dollar.
         if matches!(measure, Measure::Money { .. }) && scale.last == -1 {
@@ -152,14 +174,8 @@ impl Known {
     }
 
     /// The parts of a span of a minute or more.
-    fn long(&self, reach: f64) -> (String, String) {
-        let step = match reach {
-            s if s < 20.0 => 1,
-            s if s < 200.0 => 10,
-            s if s < 1_200.0 => 60,
-            s if s < 7_200.0 => 600,
-            _ => 3_600,
-        };
+    fn long(&self, reach: f64, rounding: f64) -> (String, String) {
+        let step = step(rounding);
         let say = |seconds: f64, signed: bool| with_sign(seconds, signed, &stepped(seconds.abs(), step));
         let range = match (self.low, self.high) {
             (Some(low), Some(high)) if self.ends => {
@@ -169,6 +185,29 @@ impl Known {
         };
         (say(self.mean, self.signed), range)
     }
+}
+
+/// Figures of one column, rounded alike: as the widest of their intervals allows. Rounding is finer where it would turn two figures
+/// round, or show two as equal whose intervals do not meet. A figure that is known much better shows its own interval.
+pub fn column(all: &[Option<Known>], measure: Measure<'_>) -> Vec<Option<String>> {
+    let reaches = || all.iter().flatten().filter_map(Known::reach);
+    let narrowest = reaches().fold(f64::INFINITY, f64::min);
+    let mut rounding = reaches().fold(0.0, f64::max);
+    while rounding > narrowest && misleads(all, measure, rounding) {
+        rounding = (rounding / 10.0).max(narrowest);
+    }
+    all.iter().map(|known| Some(known.as_ref()?.rounded_text(measure, rounding))).collect()
+}
+
+/// Whether figures that are rounded so read in another order than theirs, or as equal though their intervals do not meet.
+fn misleads(all: &[Option<Known>], measure: Measure<'_>, rounding: f64) -> bool {
+    let mut sorted: Vec<&Known> = all.iter().flatten().collect();
+    sorted.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    sorted.windows(2).any(|pair| {
+        let [lower, higher] = [0, 1].map(|at| pair[at].shown(measure, rounding));
+        let apart = pair[0].high.zip(pair[1].low).is_some_and(|(high, low)| high < low);
+        lower > higher || (apart && lower >= higher)
+    })
 }
 
 /// An interval behind its figure.
@@ -221,6 +260,17 @@ fn place(reach: f64) -> i32 {
     own.clamp(-9.0, 15.0) as i32
 }
 
+/// The steps in which a span of a minute or more is said whose interval reaches so far.
+fn step(reach: f64) -> i64 {
+    match reach {
+        s if s < 20.0 => 1,
+        s if s < 200.0 => 10,
+        s if s < 1_200.0 => 60,
+        s if s < 7_200.0 => 600,
+        _ => 3_600,
+    }
+}
+
 /// A span in whole steps of so many seconds, without parts that are nothing by that: `4m`, `4m 10s`, `40 s`, `2h 10m`.
 fn stepped(seconds: f64, step: i64) -> String {
     let whole = |step: i64| libm::round(seconds / step as f64) as i64 * step;
@@ -243,7 +293,7 @@ fn stepped(seconds: f64, step: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Known, Measure};
+    use super::{Known, Measure, column};
 
     const DOLLARS: Measure<'_> = Measure::Money { currency: "USD", largest: 1_000.0 };
 
@@ -291,6 +341,33 @@ mod tests {
         assert_eq!(known(0.96, 1.04).text(Measure::Share), "100 \u{b1} 100 %");
         let long = Known { mean: 300.0, low: Some(240.0), high: Some(600.0), ends: true, signed: false };
         assert_eq!(long.text(Measure::Seconds), "5m 00s (4m 00s to 10m 00s)");
+    }
+
+    fn texts(all: &[Known], measure: Measure<'_>) -> Vec<String> {
+        column(&all.iter().copied().map(Some).collect::<Vec<_>>(), measure).into_iter().flatten().collect()
+    }
+
+    #[test]
+    fn column_is_rounded_by_its_widest_interval() {
+        let waits = texts(&[known(57.1, 17.0), known(56.9, 40.0)], Measure::Seconds);
+        assert_eq!(waits, ["60 \u{b1} 20 s", "60 \u{b1} 40 s"]);
+        let costs = texts(&[known(1_190.14, 9.0), known(2_418.4, 140.0), known(880.0, 0.0)], DOLLARS);
+        assert_eq!(costs, ["$1,190 \u{b1} 10", "$2,420 \u{b1} 140", "$880.00"]);
+        let none = column(&[None, Some(known(3.0, 1.0))], Measure::Count);
+        assert_eq!(none, [None, Some("3.0 \u{b1} 1.0".to_owned())]);
+    }
+
+    #[test]
+    fn rounding_never_turns_an_order_round() {
+        // The widest interval would say that the exact one is the least.
+        let own = texts(&[known(57.1, 17.0), known(58.0, 0.0), known(56.9, 40.0)], Measure::Seconds);
+        assert_eq!(own, ["57 \u{b1} 17 s", "58.0 s", "57 \u{b1} 40 s"]);
+        // Two whose intervals do not meet are not shown as equal.
+        let own = texts(&[known(1_012.0, 2.0), known(1_018.0, 2.0), known(9_100.0, 900.0)], DOLLARS);
+        assert_eq!(own, ["$1,012 \u{b1} 2", "$1,018 \u{b1} 2", "$9,100 \u{b1} 900"]);
+        // What is known better shows its interval.
+        let own = texts(&[known(12.0, 0.3), known(460.0, 90.0)], Measure::Count);
+        assert_eq!(own, ["12.0 \u{b1} 0.3", "460 \u{b1} 90"]);
     }
 
     #[test]

@@ -66,9 +66,11 @@ impl PackAnswer {
             let gap = summary.gap_percent.map_or(String::new(), |gap| format!(", a gap of {gap:.1} %"));
             let _ = writeln!(text, "no packing of these pods costs less than {} an hour{gap}", money(currency, bound));
         }
+        // Of a repacked cluster no pod waits.
+        let verb = if self.repacked.is_some() { "repacked" } else { "wait" };
         let _ = writeln!(
             text,
-            "{} wait: {} on new nodes, {} on existing nodes, {} stay pending ({}, {})",
+            "{} {verb}: {} on new nodes, {} on existing nodes, {} stay pending ({}, {})",
             counted(summary.pods_waiting as u64, "pod", "pods"),
             summary.pods_on_new_nodes,
             summary.pods_on_existing_nodes,

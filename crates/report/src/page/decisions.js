@@ -40,8 +40,6 @@ class DecisionTable {
     });
     onChange(() => this.draw());
     // On paper nothing can be asked for.
-    addEventListener("beforeprint", () => this.drawRows(Infinity));
-    addEventListener("afterprint", () => this.drawRows(this.rows));
   }
 
   filters() {

@@ -49,10 +49,11 @@ document.addEventListener("click", (event) => {
   if (link && link.getAttribute("href") === location.hash) openAddressed();
 });
 openAddressed();
-// On paper nothing can be opened.
+// Paper has these parts, and what the reader has opened.
+const ON_PAPER = ["charts", "cost", "rests-on"];
 let opened = [];
 addEventListener("beforeprint", () => {
-  opened = folds.filter((fold) => !fold.open);
+  opened = folds.filter((fold) => !fold.open && ON_PAPER.includes(fold.id));
   for (const fold of opened) fold.open = true;
 });
 addEventListener("afterprint", () => {

@@ -353,9 +353,15 @@ pub(super) fn assumptions(page: &mut Html, summary: &Summary) {
     }
 }
 
+/// Says on paper that the page has more.
+const ON_PAPER: &str =
+    "On paper: charts, cost, and assumptions, the first rows of each. report.html has all sections and rows.";
+
 pub(super) fn footer(page: &mut Html, summary: &Summary, command: &str) {
     let about = &summary.about;
-    page.raw("<footer>\n<dl>\n");
+    page.raw("<footer>\n");
+    page.element("p class=\"note on-paper\"", ON_PAPER);
+    page.raw("<dl>\n");
     let mut entry = |name: &str, value: &str| {
         page.element("dt", name);
         page.verbatim("dd", value);

@@ -5,12 +5,10 @@ use crate::page::{Html, sentence, text};
 
 /// Rows that a table of a page holds.
 const ROWS_MAX: usize = 200;
-/// Rows of it that are seen before the reader asks for others.
-const ROWS_SEEN: usize = 12;
 
 impl Table {
-    /// Adds the table to a page; it scrolls sideways where the screen is narrow. Without rows nothing is added; of many rows the
-    /// first are seen, further ones are searched or asked for, and the note points to `whole`, the file that has all.
+    /// Adds the table to a page; it scrolls sideways where the screen is narrow. Without rows nothing is added. Of many rows the page has
+    /// the first, and the note points to `whole`, the file that has all.
     pub(crate) fn html(&self, page: &mut Html, whole: &str) {
         if self.rows.is_empty() {
             return;
@@ -20,8 +18,8 @@ impl Table {
             page.raw(&format!("<th scope=\"col\"{}>{}</th>", column.class(""), text(&sentence(&column.heading()))));
         }
         page.raw("</tr></thead>\n<tbody>\n");
-        for (position, row) in self.rows.iter().take(ROWS_MAX).enumerate() {
-            page.raw(if position < ROWS_SEEN { "<tr>" } else { "<tr class=\"rest\">" });
+        for row in self.rows.iter().take(ROWS_MAX) {
+            page.raw("<tr>");
             for (column, cell) in self.columns.iter().zip(row) {
                 let (class, content) = match cell {
                     Cell::Verdict(verdict) => (verdict.class(), text(&verdict.words)),
@@ -33,19 +31,9 @@ impl Table {
             page.raw("</tr>\n");
         }
         page.raw("</tbody>\n</table></div>\n");
-        self.note(page, whole);
-    }
-
-    /// That there are more rows than are seen.
-    fn note(&self, page: &mut Html, whole: &str) {
         let rows = self.rows.len();
         if rows > ROWS_MAX {
             page.element("p class=\"note\"", &format!("The first {ROWS_MAX} of {rows}; {whole} has all."));
-        } else if rows > ROWS_SEEN {
-            // Without a script nothing shows the others.
-            page.raw("<noscript>");
-            page.element("p class=\"note\"", &format!("{ROWS_SEEN} of {rows}; {whole} has all."));
-            page.raw("</noscript>\n");
         }
     }
 }

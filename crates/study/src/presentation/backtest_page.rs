@@ -4,12 +4,11 @@ use jiff::Timestamp;
 
 use super::backtest_table::{figures, workload_header, workload_row};
 use super::backtest_words::{error, judged_time, links, sentences, swapped, variant_words};
-use super::dots::ticks;
 use crate::backtest::figures::Window;
 use crate::backtest::workloads::Curve;
 use crate::backtest::{Answer, Findings, TypeHours, Verdict};
-use crate::figures::Unit;
-use crate::report::format::{counted, money};
+use crate::report::axis::Axis;
+use crate::report::format::{Measure, counted, money};
 use crate::report::page::{Html, begin, sentence, text};
 
 /// Workloads whose curves are drawn.
@@ -238,11 +237,11 @@ fn drawing(page: &mut Html, curve: &Curve, window: Window, answer: &Answer) {
     page.raw(&format!(
         "<svg class=\"fixed\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\" font-size=\"13\">\n"
     ));
-    for tick in ticks(Unit::Count, 0.0, high) {
+    for (tick, label) in Axis::new(Measure::Count, 0.0, high).ticks() {
         let at = y(tick);
         page.raw(&format!("<line class=\"grid\" x1=\"{LEFT}%\" y1=\"{at:.1}\" x2=\"100%\" y2=\"{at:.1}\"/>\n"));
         let below = at + 4.0;
-        page.raw(&format!("<text x=\"{:.1}%\" y=\"{below:.1}\" text-anchor=\"end\">{tick}</text>\n", LEFT - 1.0));
+        page.raw(&format!("<text x=\"{:.1}%\" y=\"{below:.1}\" text-anchor=\"end\">{label}</text>\n", LEFT - 1.0));
     }
     for (place, words) in instants(window, answer) {
         let at = LEFT + place * inner;

@@ -12,22 +12,23 @@ const WORKLOADS_MAX: usize = 12;
 
 /// The table of the answer, with columns below one another where lines have no more than `width` characters.
 pub fn table(answer: &Answer, width: Option<usize>) -> String {
-    let mut lines = Vec::new();
+    let mut lines = sentences(answer);
+    if let Some(first) = lines.first_mut() {
+        *first = format!("{}: {first}", answer.scenario);
+    }
+    lines.push(String::new());
     let mode = match answer.mode {
         Mode::Replay => "replay",
         Mode::Forecast => "forecast",
     };
     lines.push(format!(
-        "{}, policy {}, against {}: {mode}, {} seeds from {}",
-        answer.scenario,
+        "policy {}, against {}: {mode}, {} seeds from {}",
         answer.policy,
         answer.recorded,
         grouped(&answer.replications.to_string()),
         answer.first_seed
     ));
     lines.push(format!("judged: {}", judged_time(answer)));
-    lines.push(String::new());
-    lines.extend(sentences(answer));
     lines.push(String::new());
     lines.extend(aligned_within(&figures(answer), 1, width));
     let workloads = workloads(answer);

@@ -69,7 +69,7 @@ pub fn sentences(answer: &Answer) -> Vec<String> {
     if answer.in_sample {
         let words = "In sample: the record is not split, so what set the scenario up may be what it is judged by. \
                      --split keeps them apart.";
-        sentences.insert(0, words.to_owned());
+        sentences.insert(1, words.to_owned());
     }
     sentences
 }

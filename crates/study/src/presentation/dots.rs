@@ -1,6 +1,7 @@
 //! Every replication as a dot, one line for each policy, with the mean and its interval.
 
-use crate::figures::Unit;
+use crate::report::axis::Axis;
+use crate::report::format::Measure;
 use crate::report::page::text;
 use crate::report::short_names::{apart, without_middle};
 use crate::statistics::Estimate;
@@ -24,57 +25,96 @@ const BELOW: f64 = 34.0;
 /// Characters of a name that are shown.
 const NAME_MAX: usize = 40;
 
-/// The drawing of values in `unit`; empty without values. `say` puts a value into words.
-pub(super) fn draw(rows: &[Row<'_>], title: &str, unit: Unit, say: &dyn Fn(f64) -> String) -> String {
-    let Some((low, high)) = range(rows) else { return String::new() };
-    let x = |value: f64| MARGIN + (value - low) / (high - low) * (100.0 - 2.0 * MARGIN);
+/// A policy is off the axis whose every value is more than so many times as large as all values of the others.
+const DWARFS: f64 = 3.0;
+
+/// The drawing of values in `measure`; empty without values. `say` puts a value into words.
+pub(super) fn draw(rows: &[Row<'_>], title: &str, measure: Measure<'_>, say: &dyn Fn(f64) -> String) -> String {
+    let off_axis = off_axis(rows);
+    let on_axis = || rows.iter().enumerate().filter(|(at, _)| !off_axis.contains(at)).map(|(_, row)| row);
+    let Some((low, high)) = range(on_axis) else { return String::new() };
+    let axis = Axis::new(measure, low, high);
+    let x = |value: f64| MARGIN + axis.share(value) * (100.0 - 2.0 * MARGIN);
     let height = ROW * rows.len() as f64 + BELOW;
     let mut svg = format!(
         "<svg class=\"dots fixed\" height=\"{height}\" role=\"img\" aria-label=\"{}\" font-size=\"13\">\n",
         text(title)
     );
     let base = height - BELOW;
-    let ticks = ticks(unit, low, high);
-    for (ordinal, tick) in ticks.iter().copied().enumerate() {
-        let (at, below) = (x(tick), base + 20.0);
+    let ticks = axis.ticks();
+    for (ordinal, (tick, label)) in ticks.iter().enumerate() {
+        let (at, below) = (x(*tick), base + 20.0);
         // Narrow pages have room for every second of many.
         let class = if ticks.len() < 4 || ordinal % 2 == 0 { "" } else { " class=\"second\"" };
         svg += &format!("<line class=\"grid\" x1=\"{at:.2}%\" y1=\"0\" x2=\"{at:.2}%\" y2=\"{base:.1}\"/>\n");
-        svg += &format!(
-            "<text{class} x=\"{at:.2}%\" y=\"{below:.1}\" text-anchor=\"middle\">{}</text>\n",
-            text(&say(tick))
-        );
+        svg += &format!("<text{class} x=\"{at:.2}%\" y=\"{below:.1}\" text-anchor=\"middle\">{}</text>\n", text(label));
     }
     let names: Vec<&str> = rows.iter().map(|row| row.label).collect();
     for (position, (row, name)) in rows.iter().zip(apart(&names, NAME_MAX, without_middle)).enumerate() {
-        svg += &one_row((row, &name), ROW * position as f64, &x, say);
+        let top = ROW * position as f64;
+        svg += &one_name((row, &name), top);
+        svg += &if off_axis.contains(&position) { beyond(row, top, say) } else { one_row(row, top, &x, say) };
     }
     svg + "</svg>\n"
 }
 
+/// The places of rows that would squeeze the others into a corner: at least two others stay.
+fn off_axis(rows: &[Row<'_>]) -> Vec<usize> {
+    let ends = |row: &Row<'_>| {
+        let least = row.values.iter().copied().min_by(f64::total_cmp)?;
+        Some((least, row.values.iter().copied().max_by(f64::total_cmp)?))
+    };
+    let mut sorted: Vec<(f64, f64, usize)> =
+        rows.iter().enumerate().filter_map(|(at, row)| ends(row).map(|(least, most)| (least, most, at))).collect();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut most = f64::NEG_INFINITY;
+    for (position, (least, highest, _)) in sorted.iter().enumerate() {
+        if position > 1 && most > 0.0 && *least > DWARFS * most {
+            return sorted[position..].iter().map(|(_, _, at)| *at).collect();
+        }
+        most = most.max(*highest);
+    }
+    Vec::new()
+}
+
 /// The values that are drawn: those of all replications and the intervals of the means, which are not below zero. An interval
 /// that reaches beyond the values by more than these lie apart goes on outside: few replications make it very wide.
-fn range(rows: &[Row<'_>]) -> Option<(f64, f64)> {
-    let all = || rows.iter().flat_map(|row| row.values.iter().copied());
+fn range<'r, I: Iterator<Item = &'r Row<'r>>>(rows: impl Fn() -> I) -> Option<(f64, f64)> {
+    let all = || rows().flat_map(|row| row.values.iter().copied());
     let (low, high) = (all().min_by(f64::total_cmp)?, all().max_by(f64::total_cmp)?);
     let apart = high - low;
     if apart <= 0.0 {
-        let margin = if high.abs() > 0.0 { high.abs() * 0.1 } else { 1.0 };
-        return Some((low - margin, high + margin));
+        return Some((low, high));
     }
-    let ends = |end: fn(&Estimate) -> Option<f64>| rows.iter().filter_map(move |row| row.mean.as_ref().and_then(end));
+    let ends = |end: fn(&Estimate) -> Option<f64>| rows().filter_map(move |row| row.mean.as_ref().and_then(end));
     let least = ends(|mean| mean.low).fold(low, f64::min).max(low.min(0.0));
     let most = ends(|mean| mean.high).fold(high, f64::max);
     Some((least.max(low - apart), most.min(high + apart)))
 }
 
-fn one_row((row, name): (&Row<'_>, &str), top: f64, x: &dyn Fn(f64) -> f64, say: &dyn Fn(f64) -> String) -> String {
-    let middle = top + MIDDLE;
+fn one_name((row, name): (&Row<'_>, &str), top: f64) -> String {
     let mut svg = format!("<text x=\"0\" y=\"{:.1}\">{}", top + 16.0, text(name));
     if name != row.label {
         svg += &format!("<title>{}</title>", text(row.label));
     }
-    svg += "</text>\n";
+    svg + "</text>\n"
+}
+
+/// A row that is off the axis: its value at the edge.
+fn beyond(row: &Row<'_>, top: f64, say: &dyn Fn(f64) -> String) -> String {
+    let Some(value) = row.mean.as_ref().map(Estimate::centre).or_else(|| row.values.first().copied()) else {
+        return String::new();
+    };
+    let (at, words) = (100.0 - MARGIN, text(&say(value)));
+    format!(
+        "<text class=\"off\" x=\"{at:.2}%\" y=\"{:.1}\" text-anchor=\"end\">off the axis: {words} \u{25b8}</text>\n",
+        top + MIDDLE + 4.0
+    )
+}
+
+fn one_row(row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64, say: &dyn Fn(f64) -> String) -> String {
+    let middle = top + MIDDLE;
+    let mut svg = String::new();
     for (ordinal, value) in row.values.iter().enumerate() {
         // Seven heights, so that equal values do not hide each other.
         let offset = f64::from(u32::try_from(ordinal * 3 % 7).unwrap_or(0)) * 3.0 - 9.0;
@@ -117,50 +157,13 @@ fn interval((low, high): (f64, f64), middle: f64, x: &dyn Fn(f64) -> f64, say: &
     svg
 }
 
-/// Seconds that read well as steps of an axis, from a second to a week.
-const STEPS_OF_TIME: [f64; 16] = [
-    1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0,
-    604_800.0,
-];
-
-/// Values between `low` and `high` that read well in `unit`, two to eight of them where there are as many.
-pub(super) fn ticks(unit: Unit, low: f64, high: f64) -> Vec<f64> {
-    let rough = (high - low) / 4.0;
-    let power = libm::exp10(libm::floor(libm::log10(rough)));
-    // Two and a half minutes are no round time, and there are no halves of things.
-    let factors: &[f64] = match unit {
-        Unit::Money | Unit::Share => &[1.0, 2.0, 2.5, 5.0, 10.0],
-        Unit::Seconds | Unit::Count => &[1.0, 2.0, 5.0, 10.0],
-    };
-    let decimal = factors.iter().map(|factor| factor * power).find(|step| *step >= rough).unwrap_or(rough);
-    let step = match unit {
-        Unit::Seconds if rough > 1.0 => STEPS_OF_TIME.into_iter().find(|step| *step >= rough).unwrap_or(decimal),
-        Unit::Count => decimal.max(1.0),
-        Unit::Money | Unit::Share | Unit::Seconds => decimal,
-    };
-    let first = libm::ceil(low / step);
-    (0..8).map(|count| (first + f64::from(count)) * step).take_while(|tick| *tick <= high).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Row, draw, ticks};
-    use crate::figures::Unit;
+    use super::{Row, draw};
+    use crate::report::format::Measure;
     use crate::statistics::{Estimate, Method};
 
-    #[test]
-    fn ticks_are_round_and_inside() {
-        assert_eq!(ticks(Unit::Money, 0.5, 9.5), [2.5, 5.0, 7.5]);
-        assert_eq!(ticks(Unit::Share, 0.0, 8.0), [0.0, 2.0, 4.0, 6.0, 8.0]);
-        assert!(ticks(Unit::Money, -1.0, 1.0).contains(&0.0));
-    }
-
-    #[test]
-    fn times_and_counts_have_ticks_that_read_as_they_are() {
-        assert_eq!(ticks(Unit::Seconds, 56.6, 65.3), [60.0, 65.0]);
-        assert_eq!(ticks(Unit::Seconds, 100.0, 900.0), [300.0, 600.0, 900.0]);
-        assert_eq!(ticks(Unit::Count, 8.2, 10.1), [9.0, 10.0]);
-    }
+    const DOLLARS: Measure<'_> = Measure::Money { currency: "USD", largest: 1.0 };
 
     fn row(values: &[f64], low: f64, high: f64) -> Row<'static> {
         let (count, mean) = (values.len() as u64, values.iter().sum::<f64>() / values.len() as f64);
@@ -179,10 +182,10 @@ mod tests {
     #[test]
     fn bars_lie_within_the_drawing_and_say_where_they_go_on() {
         let say = |value: f64| format!("{value:.1}");
-        let near = draw(&[row(&[4.0, 6.0], 3.0, 7.0)], "cost", Unit::Money, &say);
+        let near = draw(&[row(&[4.0, 6.0], 3.0, 7.0)], "cost", DOLLARS, &say);
         assert_eq!((ends(&near, "x1"), ends(&near, "x2")), (vec![super::MARGIN], vec![100.0 - super::MARGIN]));
         assert!(!near.contains("beyond") && near.contains("95 % interval 3.0 to 7.0"), "{near}");
-        let far = draw(&[row(&[4.0, 6.0], 0.0, 60.0)], "cost", Unit::Money, &say);
+        let far = draw(&[row(&[4.0, 6.0], 0.0, 60.0)], "cost", DOLLARS, &say);
         assert!(ends(&far, "x1")[0] > 0.0 && ends(&far, "x2")[0] < 100.0);
         assert_eq!(far.matches("beyond").count(), 2, "a tip at both ends: {far}");
         assert!(far.contains("95 % interval 0.0 to 60.0"));
@@ -192,16 +195,28 @@ mod tests {
     fn a_long_name_is_cut_in_its_middle_and_told_whole() {
         let name = "a-third-one-with-a-rather-long-name-to-see-what-comes-of-it";
         let row = Row { label: name, values: vec![1.0, 2.0], mean: None };
-        let svg = draw(&[row], "cost", Unit::Money, &|value| format!("{value:.1}"));
+        let svg = draw(&[row], "cost", DOLLARS, &|value| format!("{value:.1}"));
         let shown = "a-third-one-with-a-r\u{2026}ee-what-comes-of-it";
         assert_eq!(shown.chars().count(), super::NAME_MAX);
         assert!(svg.contains(&format!(">{shown}<title>{name}</title></text>")), "{svg}");
     }
 
     #[test]
+    fn policy_that_dwarfs_the_rest_is_off_the_axis() {
+        let say = |value: f64| format!("{value:.0}");
+        let rows =
+            [row(&[40.0, 44.0], 38.0, 46.0), row(&[9_000.0, 9_100.0], 8_000.0, 9_900.0), row(&[50.0], 50.0, 50.0)];
+        let svg = draw(&rows, "cost", DOLLARS, &say);
+        assert!(svg.contains("off the axis: 9050 \u{25b8}") && !svg.contains(">$8,000<"), "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 3, "{svg}");
+        // Of two both stay: their distance is the answer.
+        assert!(!draw(&rows[..2], "cost", DOLLARS, &say).contains("off the axis"));
+    }
+
+    #[test]
     fn equal_values_still_make_a_drawing() {
         let row = Row { label: "a<b", values: vec![2.0, 2.0], mean: None };
-        let svg = draw(&[row], "cost", Unit::Money, &|value| format!("{value:.1}"));
+        let svg = draw(&[row], "cost", DOLLARS, &|value| format!("{value:.1}"));
         assert!(svg.contains("a&lt;b") && !svg.contains("NaN") && !svg.contains("inf"));
     }
 }

@@ -1,10 +1,11 @@
 //! `comparison.html`: one page that needs nothing else, the verdict first, the distributions below.
 
 use super::dots::{Row, draw};
-use super::table::{LEVEL, difference, durations, is_difference, mean_cell, objective_row};
+use super::forest;
+use super::table::{LEVEL, difference_cells, durations, is_difference, mean_cells, objective_row};
 use super::verdict::verdict;
-use super::{compared, seeds, stacked, value_among};
-use crate::comparison::{Comparison, FigureResult, PolicyResult};
+use super::{compared, measure, seeds, stacked, value_among};
+use crate::comparison::{Comparison, PolicyResult};
 use crate::figures::{Figure, Unit, find, for_people};
 use crate::report::format::{counted, instant_for_people, warm_up};
 use crate::report::page::{CHART_SCRIPT, Html, begin, data, script, sentence, text};
@@ -18,6 +19,7 @@ const OWN_STYLE: &str = "\
 .dots circle { fill: var(--dot); fill-opacity: 0.75; }
 svg .mean { stroke: var(--ink); stroke-width: 2; }
 svg .interval { stroke: var(--ink); stroke-width: 5; stroke-opacity: 0.35; }
+svg .off { fill: var(--faint); }
 svg .beyond { fill: var(--ink); fill-opacity: 0.55; }
 svg .grid { stroke: var(--line); }
 figure svg.dots { overflow: visible; }
@@ -44,13 +46,21 @@ figure svg.dots { overflow: visible; }
 pub fn render(comparison: &Comparison, command: &str, runs: &[(&str, &Outcome)]) -> String {
     let about = &comparison.about;
     let mut page = Html::new();
-    begin(&mut page, &format!("{}, compared", about.scenario), OWN_STYLE, &CHART_SCRIPT);
+    let style = [OWN_STYLE, forest::STYLE].concat();
+    begin(&mut page, &format!("{}, compared", about.scenario), &style, &CHART_SCRIPT);
     heading(&mut page, comparison);
-    page.raw("<div class=\"verdict\">\n");
-    for sentence in verdict(comparison) {
-        page.element("p", &sentence);
+    let mut sentences = verdict(comparison);
+    if !sentences.is_empty() {
+        page.element("p class=\"verdict\"", &sentences.remove(0));
     }
-    page.raw("</div>\n");
+    forest::plot(&mut page, comparison);
+    // What makes costs incomparable is never folded.
+    let (open, folded): (Vec<String>, Vec<String>) =
+        sentences.into_iter().partition(|words| words.ends_with("its cost is not comparable."));
+    open.iter().for_each(|words| page.element("p class=\"missed\"", words));
+    page.fold("in-words", "In words", &counted(folded.len() as u64, "sentence", "sentences"));
+    folded.iter().for_each(|words| page.element("p", words));
+    page.end_fold();
     warnings(&mut page, comparison);
     means(&mut page, comparison);
     differences(&mut page, comparison);
@@ -137,11 +147,17 @@ fn columns(page: &mut Html, first: &str, policies: &[PolicyResult], rows: &[Vec<
 
 fn means(page: &mut Html, comparison: &Comparison) {
     let currency = &comparison.about.currency;
-    let cell = |figure: &Figure, result: &FigureResult| mean_cell(figure, currency, result.mean);
-    let rows: Vec<Vec<String>> = measured(comparison)
+    let is_zero = |position: usize| {
+        let means = comparison.policies.iter().filter_map(|policy| policy.figures[position].mean);
+        means.flat_map(|mean| [mean.mean, mean.high.unwrap_or(0.0)]).all(|value| value.abs() <= 0.0)
+    };
+    let (zero, others): (Vec<_>, Vec<_>) = measured(comparison).partition(|(position, _)| is_zero(*position));
+    let rows: Vec<Vec<String>> = others
+        .into_iter()
         .map(|(position, figure)| {
             let mut row = vec![sentence(figure.label)];
-            row.extend(comparison.policies.iter().map(|policy| cell(figure, &policy.figures[position])));
+            let means: Vec<_> = comparison.policies.iter().map(|policy| policy.figures[position].mean).collect();
+            row.extend(mean_cells(figure, currency, &means));
             row
         })
         .collect();
@@ -151,6 +167,10 @@ fn means(page: &mut Html, comparison: &Comparison) {
         "Mean over the replications, of waits the median, with its 95 % interval where it varies.",
     );
     columns(page, LEVEL, &comparison.policies, &rows);
+    if !zero.is_empty() {
+        let labels: Vec<&str> = zero.iter().map(|(_, figure)| figure.label).collect();
+        page.element("p class=\"note\"", &format!("Zero under every policy: {}.", labels.join("; ")));
+    }
 }
 
 fn differences(page: &mut Html, comparison: &Comparison) {
@@ -162,13 +182,8 @@ fn differences(page: &mut Html, comparison: &Comparison) {
         .filter(|(_, figure)| is_difference(comparison, figure))
         .map(|(position, figure)| {
             let mut row = vec![sentence(figure.label)];
-            row.extend(others.iter().map(|policy| {
-                let paired = policy.figures[position].against_first.as_ref();
-                paired.map_or_else(
-                    || "\u{2013}".to_owned(),
-                    |paired| difference(figure, &comparison.about.currency, paired),
-                )
-            }));
+            let paired: Vec<_> = others.iter().map(|policy| policy.figures[position].against_first.as_ref()).collect();
+            row.extend(difference_cells(figure, &comparison.about.currency, &paired));
             row
         })
         .collect();
@@ -203,7 +218,8 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
         };
         let say = |amount| value_among(figure, &comparison.about.currency, amount, high.abs().max(low.abs()));
         if high > low {
-            drawing(page, comparison, figure, &draw(&rows, figure.label, figure.unit, &say));
+            let measure = measure(figure, &comparison.about.currency, high);
+            drawing(page, comparison, figure, &draw(&rows, figure.label, measure, &say));
         } else {
             alike.push(format!("{} {}", figure.label, say(high)));
         }

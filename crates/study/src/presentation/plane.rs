@@ -3,69 +3,92 @@
 //! The drawing is as wide as the page, and text has one size on all: places along the axis of cost are shares of the width,
 //! those along the axis of latency are pixels.
 
-use super::dots::ticks;
+use super::measure;
 use super::sweep_table::latency_label;
-use super::value_among;
-use crate::figures::{Figure, Unit, find};
+use crate::figures::{Figure, find};
+use crate::report::axis::Axis;
 use crate::report::page::{Html, sentence, text};
+use crate::statistics::Estimate;
 use crate::sweep::{SettingResult, Sweep};
 
 const HEIGHT: f64 = 400.0;
 const TOP: f64 = 14.0;
 const BELOW: f64 = 54.0;
 
+/// Settings of which each has error bars; of more those of the front alone.
+const BARS_MAX: usize = 40;
+
 /// A setting's place in the plane.
 struct Place<'a> {
     number: usize,
     result: &'a SettingResult,
-    cost: f64,
-    latency: f64,
+    cost: Level,
+    latency: Level,
 }
 
-/// An axis of the plane, and how its values read.
-struct Axis<'a> {
-    figure: &'a Figure,
-    currency: &'a str,
-    low: f64,
-    high: f64,
+/// A figure and the ends of its interval.
+#[derive(Clone, Copy)]
+struct Level {
+    value: f64,
+    ends: Option<(f64, f64)>,
+}
+
+impl Level {
+    fn new(estimate: &Estimate) -> Self {
+        Self { value: estimate.centre(), ends: estimate.low.zip(estimate.high) }
+    }
+
+    /// Whether this is surely less, as far as intervals say; a single value is taken at its word.
+    fn is_below(&self, other: &Self) -> bool {
+        let high = self.ends.map_or(self.value, |ends| ends.1);
+        high < other.ends.map_or(other.value, |ends| ends.0)
+    }
+}
+
+/// An axis of the plane, with its title and its place on the page.
+struct Side<'a> {
+    axis: Axis<'a>,
+    label: &'a str,
     from: f64,
     to: f64,
 }
 
-impl<'a> Axis<'a> {
+impl<'a> Side<'a> {
+    /// The axis over the levels and their intervals. One that reaches much further than the others goes on outside.
     fn over(
         (figure, currency): (&'a Figure, &'a str),
-        values: impl Iterator<Item = f64> + Clone,
+        levels: impl Iterator<Item = Level> + Clone,
         (from, to): (f64, f64),
     ) -> Self {
-        let low = values.clone().min_by(f64::total_cmp).unwrap_or(0.0);
-        let high = values.max_by(f64::total_cmp).unwrap_or(1.0);
-        let margin = if high > low { (high - low) * 0.05 } else { low.abs().max(1.0) * 0.1 };
-        Self { figure, currency, low: low - margin, high: high + margin, from, to }
+        let values = levels.clone().map(|level| level.value);
+        let (low, high) = Axis::over(measure(figure, currency, 1.0), values.clone()).ends();
+        let mut reaches: Vec<f64> = levels.clone().filter_map(|level| Some(level.ends?.1 - level.ends?.0)).collect();
+        reaches.sort_by(f64::total_cmp);
+        let room = high - low + reaches.get(reaches.len() / 2).copied().unwrap_or(0.0);
+        let ends = levels.filter_map(|level| level.ends).flat_map(|(low, high)| [low, high]);
+        let within = ends.map(|end| end.clamp((low - room).max(figure.unit.range().0), high + room));
+        let axis = Axis::over(measure(figure, currency, 1.0), values.chain(within));
+        Self { axis, label: figure.label, from, to }
     }
 
     fn at(&self, value: f64) -> f64 {
-        self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
+        self.from + self.axis.share(value) * (self.to - self.from)
     }
 
-    /// What is drawn along it, and in what unit.
+    /// The same, no further than the ends of the axis.
+    fn within(&self, value: f64) -> f64 {
+        self.from + self.axis.share(value).clamp(0.0, 1.0) * (self.to - self.from)
+    }
+
+    /// The label of the figure, and whether distances look larger than they are.
     fn title(&self) -> String {
-        let unit = match self.figure.unit {
-            Unit::Money => self.currency,
-            Unit::Seconds if self.high < 0.999_5 => "milliseconds",
-            Unit::Seconds if self.high < 59.95 => "seconds",
-            Unit::Seconds if self.high < 3_600.0 => "minutes and seconds",
-            Unit::Seconds => "hours and minutes",
-            Unit::Count => "number",
-            Unit::Share => "%",
-        };
-        text(&format!("{}, {unit}", sentence(self.figure.label)))
+        let zoomed = if self.axis.is_zoomed() { " (not from zero)" } else { "" };
+        text(&format!("{}{zoomed}", sentence(self.label)))
     }
 
     /// Round values with their places and their labels.
     fn ticks(&self) -> Vec<(f64, String)> {
-        let label = |tick| text(&value_among(self.figure, self.currency, tick, self.high));
-        ticks(self.figure.unit, self.low, self.high).into_iter().map(|tick| (self.at(tick), label(tick))).collect()
+        self.axis.ticks().into_iter().map(|(tick, label)| (self.at(tick), text(&label))).collect()
     }
 }
 
@@ -74,16 +97,19 @@ pub(super) fn figure(page: &mut Html, sweep: &Sweep) {
     let (Some((cost, cost_figure)), Some((latency, latency_figure))) = (find(&sweep.cost), find(&sweep.latency)) else {
         return;
     };
-    let mean = |result: &SettingResult, figure: usize| Some(result.figures.get(figure)?.as_ref()?.mean);
-    let place =
-        |(number, result)| Some(Place { number, result, cost: mean(result, cost)?, latency: result.latency(latency)? });
+    let level = |result: &SettingResult, figure: usize| result.figures.get(figure)?.as_ref().map(Level::new);
+    let place = |(number, result): (usize, &'_ SettingResult)| {
+        let none_waits = || result.latency(latency).map(|value| Level { value, ends: None });
+        let latency = level(result, latency).or_else(none_waits)?;
+        Some(Place { number, result: sweep.results.get(number)?, cost: level(result, cost)?, latency })
+    };
     let places: Vec<Place<'_>> = sweep.results.iter().enumerate().filter_map(place).collect();
     if places.is_empty() {
         return;
     }
     let currency = sweep.about.currency.as_str();
-    let x = Axis::over((cost_figure, currency), places.iter().map(|place| place.cost), (0.0, 100.0));
-    let y = Axis::over((latency_figure, currency), places.iter().map(|place| place.latency), (HEIGHT - BELOW, TOP));
+    let x = Side::over((cost_figure, currency), places.iter().map(|place| place.cost), (0.0, 100.0));
+    let y = Side::over((latency_figure, currency), places.iter().map(|place| place.latency), (HEIGHT - BELOW, TOP));
     let cost = if sweep.cost == "cost" { "Cost of the run" } else { "Cost per month" };
     page.element("h2", &format!("{cost} against {}", latency_label(sweep)));
     page.raw("<figure>\n<div class=\"plane\">\n");
@@ -95,7 +121,7 @@ pub(super) fn figure(page: &mut Html, sweep: &Sweep) {
 }
 
 /// The title and the labels of the upright axis.
-fn scale(y: &Axis<'_>) -> String {
+fn scale(y: &Side<'_>) -> String {
     let mut svg = format!("<svg class=\"scale fixed\" height=\"{HEIGHT}\" font-size=\"13\" aria-hidden=\"true\">\n");
     let (middle, title) = ((TOP + HEIGHT - BELOW) / 2.0, y.title());
     svg += &format!(
@@ -108,7 +134,7 @@ fn scale(y: &Axis<'_>) -> String {
 }
 
 /// Grid, front and settings.
-fn field(sweep: &Sweep, places: &[Place<'_>], x: &Axis<'_>, y: &Axis<'_>) -> String {
+fn field(sweep: &Sweep, places: &[Place<'_>], x: &Side<'_>, y: &Side<'_>) -> String {
     let label = text(&format!("cost against {}", latency_label(sweep)));
     let mut svg = format!(
         "<svg class=\"field fixed\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\" font-size=\"13\">\n"
@@ -116,12 +142,13 @@ fn field(sweep: &Sweep, places: &[Place<'_>], x: &Axis<'_>, y: &Axis<'_>) -> Str
     grid(&mut svg, x, y);
     let (below, title) = (HEIGHT - 8.0, x.title());
     svg += &format!("<text class=\"axis\" x=\"50%\" y=\"{below:.1}\" text-anchor=\"middle\">{title}</text>\n");
-    let on_front = sweep.front.iter().filter_map(|number| places.iter().find(|place| place.number == *number));
-    let on_front: Vec<&Place<'_>> = on_front.collect();
-    for ends in on_front.windows(2) {
-        let [x1, x2] = [x.at(ends[0].cost), x.at(ends[1].cost)];
-        let [y1, y2] = [y.at(ends[0].latency), y.at(ends[1].latency)];
+    for [cheaper, dearer] in joined(sweep, places) {
+        let [x1, x2] = [x.at(cheaper.cost.value), x.at(dearer.cost.value)];
+        let [y1, y2] = [y.at(cheaper.latency.value), y.at(dearer.latency.value)];
         svg += &format!("<line class=\"line\" x1=\"{x1:.2}%\" y1=\"{y1:.1}\" x2=\"{x2:.2}%\" y2=\"{y2:.1}\"/>\n");
+    }
+    for place in places.iter().filter(|place| places.len() <= BARS_MAX || sweep.front.contains(&place.number)) {
+        svg += &bars(place, x, y);
     }
     for place in places {
         let class = match place.result.is_comparable() {
@@ -129,7 +156,7 @@ fn field(sweep: &Sweep, places: &[Place<'_>], x: &Axis<'_>, y: &Axis<'_>) -> Str
             true if sweep.front.contains(&place.number) => "front",
             true => "other",
         };
-        let (cx, cy) = (x.at(place.cost), y.at(place.latency));
+        let (cx, cy) = (x.at(place.cost.value), y.at(place.latency.value));
         let title = text(&described(sweep, place.result));
         svg += &format!(
             "<circle class=\"{class}\" cx=\"{cx:.2}%\" cy=\"{cy:.1}\" r=\"5\"><title>{title}</title></circle>\n"
@@ -145,7 +172,42 @@ fn field(sweep: &Sweep, places: &[Place<'_>], x: &Axis<'_>, y: &Axis<'_>) -> Str
     svg + "</svg>\n"
 }
 
-fn grid(svg: &mut String, x: &Axis<'_>, y: &Axis<'_>) {
+/// Neighbours on the front of which one surely costs less and the other surely waits less.
+fn joined<'p, 'a>(sweep: &Sweep, places: &'p [Place<'a>]) -> Vec<[&'p Place<'a>; 2]> {
+    let on_front = sweep.front.iter().filter_map(|number| places.iter().find(|place| place.number == *number));
+    let on_front: Vec<&Place<'_>> = on_front.collect();
+    let costs_less = |one: &Place<'_>, other: &Place<'_>| {
+        one.cost.is_below(&other.cost)
+            || against(sweep, one).zip(against(sweep, other)).is_some_and(|(a, b)| a.is_below(&b))
+    };
+    let pairs = on_front.windows(2).map(|pair| [pair[0], pair[1]]);
+    pairs.filter(|[one, other]| costs_less(one, other) && other.latency.is_below(&one.latency)).collect()
+}
+
+/// The cost against the cheapest setting, seed by seed: it is known better than the cost.
+fn against(sweep: &Sweep, place: &Place<'_>) -> Option<Level> {
+    if sweep.cheapest == Some(place.number) {
+        return Some(Level { value: 0.0, ends: Some((0.0, 0.0)) });
+    }
+    place.result.against_cheapest.as_ref().map(|paired| Level::new(&paired.difference))
+}
+
+/// The intervals of a setting's cost and latency.
+fn bars(place: &Place<'_>, x: &Side<'_>, y: &Side<'_>) -> String {
+    let (cx, cy) = (x.at(place.cost.value), y.at(place.latency.value));
+    let mut svg = String::new();
+    if let Some((low, high)) = place.cost.ends.filter(|(low, high)| low < high) {
+        let [x1, x2] = [low, high].map(|end| x.within(end));
+        svg += &format!("<line class=\"reach\" x1=\"{x1:.2}%\" y1=\"{cy:.1}\" x2=\"{x2:.2}%\" y2=\"{cy:.1}\"/>\n");
+    }
+    if let Some((low, high)) = place.latency.ends.filter(|(low, high)| low < high) {
+        let [y1, y2] = [low, high].map(|end| y.within(end));
+        svg += &format!("<line class=\"reach\" x1=\"{cx:.2}%\" y1=\"{y1:.1}\" x2=\"{cx:.2}%\" y2=\"{y2:.1}\"/>\n");
+    }
+    svg
+}
+
+fn grid(svg: &mut String, x: &Side<'_>, y: &Side<'_>) {
     let bottom = HEIGHT - BELOW;
     let ticks = x.ticks();
     let many = ticks.len() > 3;
@@ -163,10 +225,12 @@ fn grid(svg: &mut String, x: &Axis<'_>, y: &Axis<'_>) {
 
 fn caption(page: &mut Html, sweep: &Sweep) {
     let of_what = if sweep.cheapest_meeting_objectives.is_some() { " of those that meet all objectives" } else { "" };
-    let mut words = format!(
-        "Each dot is a setting, by its mean cost and {}. The line joins those that no other beats in both.",
-        latency_label(sweep)
-    );
+    let mut words = format!("Each dot is a setting, by its mean cost and {}", latency_label(sweep));
+    if sweep.about.replications > 1 {
+        words += ", with their 95 % intervals. A line joins two settings if one clearly costs less and the other clearly waits less.";
+    } else {
+        words += ". The line joins the settings that no other beats in both.";
+    }
     if sweep.cheapest.is_some() {
         words += &format!(" The ring marks the lowest mean cost{of_what}");
         let alike = if sweep.not_told_apart.is_empty() { "" } else { ", dashed rings what is not told apart from it" };

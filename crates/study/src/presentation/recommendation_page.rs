@@ -4,8 +4,9 @@ use super::recommendation::{among_today, beside, comparison, diff, money, senten
 use super::{known, signed_percent};
 use crate::domain::words::counted;
 use crate::recommendation::{FamilyCurve, Recommendation, Robustness, Tried};
+use crate::report::axis::Axis;
 use crate::report::figure::Figure;
-use crate::report::format::span;
+use crate::report::format::Measure;
 use crate::report::page::{Html, STYLE, head, text};
 use crate::report::table::Rows;
 
@@ -144,78 +145,52 @@ fn curves(page: &mut Html, answer: &Recommendation) {
     );
     page.raw("<div class=\"curves\">\n");
     let waits = |own: &Tried| own.pending_p99;
-    scatter(page, answer, ("pods wait for a node, p99", &|value| span(value)), &waits);
+    scatter(page, answer, ("pods wait for a node, p99", Measure::Seconds), &waits);
     let evictions = |own: &Tried| Some(own.evictions);
-    scatter(page, answer, ("pods evicted", &|value| format!("{value:.0}")), &evictions);
+    scatter(page, answer, ("pods evicted", Measure::Count), &evictions);
     answer.commitments.iter().for_each(|own| commitment(page, answer, own));
     page.raw("</div>\n");
 }
 
-/// An axis of a drawing: the values at its ends, and where these stand.
-struct Scale {
-    low: f64,
-    high: f64,
-    from: f64,
-    to: f64,
-}
-
-impl Scale {
-    fn over(values: impl Iterator<Item = f64> + Clone, (from, to): (f64, f64)) -> Self {
-        let low = values.clone().fold(f64::INFINITY, f64::min);
-        let high = values.fold(f64::NEG_INFINITY, f64::max);
-        let (low, high) = if low.is_finite() && high.is_finite() { (low, high) } else { (0.0, 1.0) };
-        let margin = if high > low { (high - low) * 0.05 } else { low.abs().max(1.0) * 0.1 };
-        Self {
-            low: (low - margin).max(if low >= 0.0 { 0.0 } else { f64::NEG_INFINITY }),
-            high: high + margin,
-            from,
-            to,
-        }
-    }
-
-    fn at(&self, value: f64) -> f64 {
-        self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
-    }
-
-    /// Values to mark: both ends and the middle.
-    fn ticks(&self) -> [f64; 3] {
-        [self.low, (self.low + self.high) / 2.0, self.high]
-    }
-}
-
-/// How a value reads.
-type Shown<'s> = &'s dyn Fn(f64) -> String;
-
-/// The frame of a drawing with its marks.
-fn frame(page: &mut Html, (x, y): (&Scale, &Scale), (shown_x, shown_y): (Shown<'_>, Shown<'_>)) {
+/// The frame of a drawing with its ticks. Of the upright axis 0 is at the bottom.
+fn frame(page: &mut Html, x: &Axis<'_>, y: &Axis<'_>) {
     let ticks = x.ticks();
-    for (ordinal, value) in ticks.into_iter().enumerate() {
-        let at = x.at(value);
+    for (ordinal, (value, label)) in ticks.iter().enumerate() {
+        let at = along(x, *value);
         page.raw(&format!(
             "<line class=\"grid\" x1=\"{at:.1}\" y1=\"{ABOVE}\" x2=\"{at:.1}\" y2=\"{:.1}\"/>",
             HEIGHT - BELOW
         ));
-        let label = text(&shown_x(value));
         // The last label ends where the drawing does, however long it is.
-        let (anchor, at) = if ordinal + 1 == ticks.len() { ("end", WIDTH) } else { ("middle", at) };
+        let is_at_edge = ordinal + 1 == ticks.len() && at > WIDTH - 2.0 * RIGHT;
+        let (anchor, at) = if is_at_edge { ("end", WIDTH) } else { ("middle", at) };
         page.raw(&format!(
-            "<text class=\"axis\" text-anchor=\"{anchor}\" x=\"{at:.1}\" y=\"{:.1}\">{label}</text>\n",
-            HEIGHT - BELOW + 18.0
+            "<text class=\"axis\" text-anchor=\"{anchor}\" x=\"{at:.1}\" y=\"{:.1}\">{}</text>\n",
+            HEIGHT - BELOW + 18.0,
+            text(label)
         ));
     }
-    for value in y.ticks() {
-        let at = y.at(value);
+    for (value, label) in y.ticks() {
+        let at = up(y, value);
         page.raw(&format!(
             "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/>",
             WIDTH - RIGHT
         ));
-        let label = text(&shown_y(value));
         page.raw(&format!(
-            "<text class=\"axis\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{label}</text>\n",
+            "<text class=\"axis\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
             LEFT - 6.0,
-            at + 4.0
+            at + 4.0,
+            text(&label)
         ));
     }
+}
+
+fn along(x: &Axis<'_>, value: f64) -> f64 {
+    LEFT + x.share(value) * (WIDTH - RIGHT - LEFT)
+}
+
+fn up(y: &Axis<'_>, value: f64) -> f64 {
+    HEIGHT - BELOW - y.share(value) * (HEIGHT - BELOW - ABOVE)
 }
 
 fn open(page: &mut Html, caption: &str) {
@@ -227,7 +202,7 @@ fn open(page: &mut Html, caption: &str) {
 fn scatter(
     page: &mut Html,
     answer: &Recommendation,
-    (name, shown): (&str, Shown<'_>),
+    (name, measure): (&str, Measure<'_>),
     of: &dyn Fn(&Tried) -> Option<f64>,
 ) {
     let points: Vec<(f64, f64, &str)> =
@@ -235,16 +210,16 @@ fn scatter(
     if points.len() < 2 {
         return;
     }
-    let x = Scale::over(points.iter().map(|own| own.0), (LEFT, WIDTH - RIGHT));
-    let y = Scale::over(points.iter().map(|own| own.1), (HEIGHT - BELOW, ABOVE));
+    let x = Axis::over(among_today(answer), points.iter().map(|own| own.0));
+    let y = Axis::over(measure, points.iter().map(|own| own.1));
     open(page, &format!("Cost per month against {name}"));
-    frame(page, (&x, &y), (&|value| money(answer, value), shown));
+    frame(page, &x, &y);
     // Those that have a name last, so that nothing covers them.
     for named in [false, true] {
         for (cost, value, role) in points.iter().filter(|own| own.2.is_empty() != named) {
             let class = if role.is_empty() { "other" } else { role };
             let radius = if named { 7 } else { 4 };
-            let (cx, cy) = (x.at(*cost), y.at(*value));
+            let (cx, cy) = (along(&x, *cost), up(&y, *value));
             page.raw(&format!("<circle class=\"{class}\" cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"{radius}\"/>"));
             if named {
                 let (anchor, at) = if cx > WIDTH / 2.0 { ("end", cx - 11.0) } else { ("start", cx + 11.0) };
@@ -260,22 +235,22 @@ fn scatter(
 
 /// What a month costs by how much is committed.
 fn commitment(page: &mut Html, answer: &Recommendation, own: &FamilyCurve) {
-    let x = Scale::over(own.curve.iter().map(|point| point.per_hour), (LEFT, WIDTH - RIGHT));
+    let hourly = Measure::Money { currency: &answer.currency, largest: own.best_per_hour };
+    let x = Axis::over(hourly, own.curve.iter().map(|point| point.per_hour));
     let costs = own.curve.iter().map(|point| point.cost_per_month).chain([own.best_cost_per_month]);
-    let y = Scale::over(costs, (HEIGHT - BELOW, ABOVE));
+    let y = Axis::over(among_today(answer), costs);
     open(page, &format!("On-Demand {} by commitment per hour, a year, no upfront: cost per month", own.family));
-    let hourly = |value: f64| crate::report::format::money(&answer.currency, value);
-    frame(page, (&x, &y), (&hourly, &|value| money(answer, value)));
+    frame(page, &x, &y);
     let places: Vec<String> = own
         .curve
         .iter()
-        .map(|point| format!("{:.1},{:.1}", x.at(point.per_hour), y.at(point.cost_per_month)))
+        .map(|point| format!("{:.1},{:.1}", along(&x, point.per_hour), up(&y, point.cost_per_month)))
         .collect();
     page.raw(&format!("<polyline class=\"curve\" points=\"{}\"/>\n", places.join(" ")));
     page.raw(&format!(
         "<circle class=\"recommended\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"6\"/>",
-        x.at(own.best_per_hour),
-        y.at(own.best_cost_per_month)
+        along(&x, own.best_per_hour),
+        up(&y, own.best_cost_per_month)
     ));
     page.raw("</svg></figure>\n");
 }
@@ -295,16 +270,16 @@ fn tried(page: &mut Html, answer: &Recommendation) {
 
 #[cfg(test)]
 mod tests {
-    use super::{HEIGHT, Html, LEFT, OWN_STYLE, STYLE, Scale, WIDTH, frame};
+    use super::{Axis, Html, OWN_STYLE, STYLE, frame};
+    use crate::report::format::Measure;
 
     #[test]
     fn labels_end_within_the_drawing_and_drawings_within_their_columns() {
         let mut page = Html::new();
-        let x = Scale { low: 900.0, high: 1_050.41, from: LEFT, to: WIDTH - 24.0 };
-        let y = Scale { low: 0.0, high: 1.0, from: HEIGHT, to: 0.0 };
-        frame(&mut page, (&x, &y), (&|value| format!("${value:.2}"), &|value| format!("{value:.1}")));
+        let dollars = Measure::Money { currency: "USD", largest: 1_000.0 };
+        frame(&mut page, &Axis::new(dollars, 900.0, 1_050.41), &Axis::new(Measure::Count, 0.0, 9.0));
         let page = page.finish();
-        assert!(page.contains("text-anchor=\"end\" x=\"480.0\" y=\"274.0\">$1050.41</text>"), "{page}");
+        assert!(page.contains("text-anchor=\"end\" x=\"480.0\" y=\"274.0\">$1,050</text>"), "{page}");
         assert!(!STYLE.contains("min-width: 560px") && OWN_STYLE.contains("minmax(min(100%, 24rem), 1fr)"));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{known_difference, measure_of_difference, value};
+use super::{Standing, known_difference, measure_of_difference, standing, value};
 use crate::figures::{Figure, Unit, find, for_people};
 use crate::points::Point;
 use crate::report::format::{Measure, objective};
@@ -145,16 +145,12 @@ fn line((place, figure): (usize, &'static Figure), (today, own): (&[&Point], &[&
 }
 
 fn verdict(figure: &Figure, difference: &Estimate) -> &'static str {
-    if difference.mean.abs() <= 0.0 && !difference.half_width().is_some_and(|half| half > 0.0) {
-        return "same";
-    }
-    if !difference.is_off_zero() {
-        return "unsure";
-    }
-    match figure.less_is_better {
-        None => "other",
-        Some(less) if less == (difference.mean < 0.0) => "better",
-        Some(_) => "worse",
+    match standing(figure, difference) {
+        Standing::Better => "better",
+        Standing::Worse => "worse",
+        Standing::Other => "other",
+        Standing::Unsure => "unsure",
+        Standing::Same => "same",
     }
 }
 

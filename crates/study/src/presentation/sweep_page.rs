@@ -1,10 +1,10 @@
 //! `sweep.html`: the answer, the plane of cost and latency with its front, and a table of all settings.
 
-use super::sweep_table::{answer, columns, header, own_objectives, row, short_paths};
-use super::{plane, stacked};
+use super::sweep_table::{answer, columns, header, own_objectives, rows, short_paths};
+use super::{plane, stacked, with_own_unit};
 use crate::report::format::{counted, instant_for_people, span, warm_up};
 use crate::report::page::{Html, STYLE, head, sentence, text};
-use crate::sweep::{SettingResult, Sweep};
+use crate::sweep::Sweep;
 
 const OWN_STYLE: &str = "\
 svg .other { fill: var(--faint); fill-opacity: 0.7; }
@@ -14,6 +14,7 @@ svg .best { fill: none; stroke: var(--good); stroke-width: 3; }
 svg .alike { stroke-width: 2; stroke-dasharray: 4 3; }
 svg .axis { fill: var(--faint); }
 svg .line { stroke: var(--dot); stroke-width: 1.5; }
+svg .reach { stroke: var(--ink); stroke-width: 1.5; stroke-opacity: 0.35; }
 svg .grid { stroke: var(--line); }
 figure .plane { display: flex; margin: 0.5rem 2rem 0 0; }
 figure .plane svg { min-width: 0; overflow: visible; }
@@ -38,9 +39,8 @@ figure .plane svg.field { flex: 1; }
 const NOTE: &str = "Means over the replications, with half the width of their 95 % interval where they vary. The last figure \
                     is the cost against the lowest mean, seed by seed: an interval that includes 0 tells nothing apart.";
 
-/// A result with its number.
-type Numbered<'a> = (usize, &'a SettingResult);
-
+/// Settings of which one table is seen at a glance.
+const ROWS_SEEN: usize = 12;
 /// Rows of the table of all settings.
 const ROWS_MAX: usize = 1_000;
 
@@ -63,18 +63,26 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
     if let Some(warm_up) = warm_up(about.warm_up_seconds) {
         page.element("p class=\"faint\"", &warm_up);
     }
-    page.raw("<div class=\"verdict\">\n");
-    answer(sweep).iter().for_each(|sentence| page.element("p", sentence));
-    page.raw("</div>\n");
+    let mut sentences = answer(sweep);
+    if !sentences.is_empty() {
+        page.element("p class=\"verdict\"", &sentences.remove(0));
+    }
     plane::figure(&mut page, sweep);
-    page.element("h2", "On the front");
-    page.element("p class=\"note\"", NOTE);
-    let front: Vec<Numbered<'_>> =
-        sweep.front.iter().filter_map(|number| Some((*number, sweep.results.get(*number)?))).collect();
-    table(&mut page, sweep, &front);
+    if !sentences.is_empty() {
+        page.fold("in-words", "In words", &counted(sentences.len() as u64, "sentence", "sentences"));
+        sentences.iter().for_each(|words| page.element("p", words));
+        page.end_fold();
+    }
+    let rows = rows(sweep);
+    // Of a few settings one table is enough.
+    if rows.len() > ROWS_SEEN {
+        page.element("h2", "Pareto-optimal settings");
+        let front: Vec<&Vec<String>> = sweep.front.iter().filter_map(|number| rows.get(*number)).collect();
+        table(&mut page, sweep, &front);
+    }
     page.element("h2", "All settings");
-    let all: Vec<Numbered<'_>> = sweep.results.iter().enumerate().take(ROWS_MAX).collect();
-    table(&mut page, sweep, &all);
+    page.element("p class=\"note\"", NOTE);
+    table(&mut page, sweep, &rows.iter().take(ROWS_MAX).collect::<Vec<_>>());
     if sweep.results.len() > ROWS_MAX {
         page.element("p class=\"note\"", "The first 1,000; sweep.csv has all.");
     }
@@ -96,7 +104,7 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
 }
 
 /// The table of some settings; headings are the scenario's own paths.
-fn table(page: &mut Html, sweep: &Sweep, results: &[Numbered<'_>]) {
+fn table(page: &mut Html, sweep: &Sweep, rows: &[&Vec<String>]) {
     let names = 1 + short_paths(sweep).len();
     let figures = columns(sweep).len() + own_objectives(sweep).len();
     let class = |column: usize| {
@@ -112,46 +120,13 @@ fn table(page: &mut Html, sweep: &Sweep, results: &[Numbered<'_>]) {
         page.raw(&format!("<th{}>{}</th>", class(column), text(name)));
     }
     page.raw("</tr></thead>\n<tbody>\n");
-    for (number, result) in results {
+    for row in rows {
         page.raw("<tr>");
-        for (column, (cell, name)) in row(sweep, *number, result).iter().zip(&headings).enumerate() {
+        for (column, (cell, name)) in row.iter().zip(&headings).enumerate() {
             let content = if column < names { text(cell) } else { stacked(&with_own_unit(cell)) };
             page.raw(&format!("<td{} data-name=\"{}\">{content}</td>", class(column), text(name)));
         }
         page.raw("</tr>\n");
     }
     page.raw("</tbody>\n</table></div>\n");
-}
-
-/// A cell with the unit of its interval at its figure too: below one another, `40` and `± 30 s` would not read as one amount.
-fn with_own_unit(cell: &str) -> String {
-    let Some((mean, range)) = cell.split_once(" \u{b1} ") else { return cell.to_owned() };
-    let is_letter = |last: char| last.is_alphabetic() || last == '%';
-    match range.rsplit_once(' ') {
-        Some((_, unit)) if unit.ends_with(is_letter) && !mean.ends_with(is_letter) => {
-            format!("{mean} {unit} \u{b1} {range}")
-        }
-        _ => cell.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_own_unit;
-
-    #[test]
-    fn a_figure_above_its_interval_has_its_unit() {
-        let cases = [
-            ("40 \u{b1} 30 s", "40 s \u{b1} 30 s"),
-            ("+0.4 \u{b1} 0.1 %", "+0.4 % \u{b1} 0.1 %"),
-            ("2m 10s \u{b1} 1m 40s", "2m 10s \u{b1} 1m 40s"),
-            ("1m 10s \u{b1} 40 s", "1m 10s \u{b1} 40 s"),
-            ("$1.72 \u{b1} 0.01", "$1.72 \u{b1} 0.01"),
-            ("60 (0 to 130)", "60 (0 to 130)"),
-            ("lowest mean", "lowest mean"),
-        ];
-        for (cell, shown) in cases {
-            assert_eq!(with_own_unit(cell), shown);
-        }
-    }
 }

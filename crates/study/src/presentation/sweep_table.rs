@@ -2,7 +2,7 @@
 
 use nodecast_model::text::cells::csv_cell;
 
-use super::table::{difference, mean_cell, warnings};
+use super::table::{difference_cells, mean_cells, warnings};
 use super::value;
 use super::verdict::{NO_INTERVAL, left_undone};
 use crate::figures::{FIGURES, Figure, find};
@@ -14,19 +14,25 @@ use crate::sweep::{MET_IN, SettingResult, Sweep, Undone};
 /// Settings that are printed; the page and the CSV have all.
 const ROWS_MAX: usize = 30;
 
-/// The table of `sweep`: the settings, those of the front marked, then the answer.
+/// The answer of `sweep`, then the table of settings, those of the front marked.
 pub fn table(sweep: &Sweep) -> String {
-    table_within(sweep, None)
+    table_within(sweep, None, true)
 }
 
-/// The same, with columns below one another where lines have no more than `width` characters.
-pub fn table_within(sweep: &Sweep, width: Option<usize>) -> String {
+/// The same where lines have no more than `width` characters. Columns that have no room are left out, the least important first; where
+/// the table is `wide` they stand below one another.
+pub fn table_within(sweep: &Sweep, width: Option<usize>, wide: bool) -> String {
     let about = &sweep.about;
     let settings = counted(sweep.results.len() as u64, "setting", "settings");
     let replications = counted(about.replications, "replication", "replications");
     let most = if sweep.is_sequential() { "at most " } else { "" };
-    let mut lines = vec![
-        format!("{}: {settings} of {most}{replications}, seeds from {}", about.scenario, about.first_seed),
+    let mut lines = answer(sweep);
+    if let Some(first) = lines.first_mut() {
+        *first = format!("{}: {first}", about.scenario);
+    }
+    lines.extend([
+        String::new(),
+        format!("{settings} of {most}{replications}, seeds from {}", about.first_seed),
         format!(
             "{} from {} in {}, prices of {}",
             span(about.duration_seconds),
@@ -34,12 +40,10 @@ pub fn table_within(sweep: &Sweep, width: Option<usize>) -> String {
             about.region,
             about.price_date
         ),
-    ];
+    ]);
     lines.extend(warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
     lines.push(String::new());
-    lines.extend(settings_table(sweep, width));
-    lines.push(String::new());
-    lines.extend(answer(sweep));
+    lines.extend(settings_table(sweep, width, wide));
     warnings(&sweep.warnings, &mut lines);
     printed(&lines, width)
 }
@@ -80,7 +84,7 @@ fn objective_cell(result: &SettingResult, name: &str) -> String {
 }
 
 /// The settings: all of them in their order, or, if there are many, the front from cheap to dear and the cheapest of the rest.
-fn settings_table(sweep: &Sweep, width: Option<usize>) -> Vec<String> {
+fn settings_table(sweep: &Sweep, width: Option<usize>, wide: bool) -> Vec<String> {
     let mut order: Vec<usize> = (0..sweep.results.len()).collect();
     if order.len() > ROWS_MAX {
         order = sweep.front.clone();
@@ -93,20 +97,48 @@ fn settings_table(sweep: &Sweep, width: Option<usize>) -> Vec<String> {
         cells
     };
     let mut rows = vec![with(header(sweep), "front")];
+    let mut all = self::rows(sweep);
     for number in order.iter().copied().take(ROWS_MAX) {
-        let Some(result) = sweep.results.get(number) else { continue };
         let mark = if sweep.front.contains(&number) { "*" } else { "" };
-        rows.push(with(row(sweep, number, result), mark));
+        rows.push(with(std::mem::take(&mut all[number]), mark));
     }
+    let dropped = if wide { 0 } else { drop_columns(sweep, &mut rows, width) };
     // Policy and values say which setting a line is of.
     let mut lines = super::aligned_within(&rows, 1 + sweep.paths.len(), width);
     let latency = latency_label(sweep);
     lines.push(format!("* on the front: none is both cheaper and quicker, by mean cost and {latency}"));
+    if dropped > 0 {
+        lines.push(format!("{} not shown; --wide shows all", counted(dropped as u64, "column", "columns")));
+    }
     if order.len() > ROWS_MAX {
         let left_out = counted((order.len() - ROWS_MAX) as u64, "setting is", "settings are");
         lines.push(format!("{left_out} not shown here; sweep.csv and the report have all"));
     }
     lines
+}
+
+/// Columns that give way, the least important first.
+const GIVE_WAY: [&str; 7] =
+    ["nodes_mean", "pods_waited", "pending_mean", "evictions", "unavailable_pod_minutes", "cost", "cost_per_month"];
+
+/// Takes out columns until lines have no more than `width` characters; returns the number of columns taken out. The labels, the cost by
+/// which settings are ranked, the latency, the objectives, and the verdict on cost stay.
+fn drop_columns(sweep: &Sweep, rows: &mut [Vec<String>], width: Option<usize>) -> usize {
+    let Some(width) = width else { return 0 };
+    let first = 1 + sweep.paths.len();
+    let mut names: Vec<&str> = columns(sweep).iter().map(|(_, figure)| figure.name).collect();
+    let stays = [sweep.cost.as_str(), sweep.latency.as_str()];
+    let before = names.len();
+    for name in GIVE_WAY.into_iter().filter(|name| !stays.contains(name)) {
+        if super::aligned_within(rows, first, None).iter().all(|line| line.chars().count() <= width) {
+            break;
+        }
+        if let Some(at) = names.iter().position(|own| *own == name) {
+            names.remove(at);
+            rows.iter_mut().for_each(|row| drop(row.remove(first + at)));
+        }
+    }
+    before - names.len()
 }
 
 /// The mean cost of a result; infinite where there is none, so that it comes last.
@@ -139,27 +171,32 @@ pub(super) fn header(sweep: &Sweep) -> Vec<String> {
     cells
 }
 
-/// A setting in a table.
-pub(super) fn row(sweep: &Sweep, number: usize, result: &SettingResult) -> Vec<String> {
-    let mut cells = vec![result.policy.clone()];
-    cells.extend(result.values.iter().cloned());
-    cells.extend(columns(sweep).into_iter().map(|(position, figure)| {
-        mean_cell(figure, &sweep.about.currency, result.figures.get(position).copied().flatten())
-    }));
-    cells.extend(own_objectives(sweep).into_iter().map(|name| objective_cell(result, name)));
-    cells.push(
-        match result.meets_objectives {
-            Some(true) => "met",
-            Some(false) => "missed",
-            None => "\u{2013}",
-        }
-        .to_owned(),
-    );
-    cells.push(against_cheapest(sweep, number, result));
-    if sweep.is_sequential() {
-        cells.push(seeds_of(sweep, result).to_string());
-    }
-    cells
+/// The cells of a row of each result; a figure is rounded alike in all of them.
+pub(super) fn rows(sweep: &Sweep) -> Vec<Vec<String>> {
+    let currency = &sweep.about.currency;
+    let column = |(position, figure): (usize, &Figure)| {
+        let means = sweep.results.iter().map(|result| result.figures.get(position).copied().flatten());
+        mean_cells(figure, currency, &means.collect::<Vec<_>>())
+    };
+    let figures: Vec<Vec<String>> = columns(sweep).into_iter().map(column).collect();
+    let against = against_cheapest(sweep);
+    let results = sweep.results.iter().zip(against).enumerate();
+    results
+        .map(|(number, (result, against))| {
+            let mut cells = vec![result.policy.clone()];
+            cells.extend(result.values.iter().cloned());
+            cells.extend(figures.iter().map(|column| column[number].clone()));
+            cells.extend(own_objectives(sweep).into_iter().map(|name| objective_cell(result, name)));
+            let met = match result.meets_objectives {
+                Some(true) => "met",
+                Some(false) => "missed",
+                None => "\u{2013}",
+            };
+            cells.extend([met.to_owned(), against]);
+            cells.extend(sweep.is_sequential().then(|| seeds_of(sweep, result).to_string()));
+            cells
+        })
+        .collect()
 }
 
 /// How many seeds a setting got.
@@ -167,19 +204,24 @@ fn seeds_of(sweep: &Sweep, result: &SettingResult) -> u64 {
     result.knocked_out_after.unwrap_or(sweep.about.replications)
 }
 
-/// How a setting's cost stands against the cheapest one's, or why it cannot be held against it.
-fn against_cheapest(sweep: &Sweep, number: usize, result: &SettingResult) -> String {
-    if !result.is_comparable() {
-        let undone = |own: &Undone| left_undone(&own.figure, own.mean, "at best", own.least);
-        let parts: Vec<String> = result.undone.iter().map(undone).collect();
-        return format!("not comparable: {}", parts.join(" and "));
-    }
-    if sweep.cheapest == Some(number) {
-        return "lowest mean".to_owned();
-    }
-    let cost = find(&sweep.cost).map(|(_, figure)| figure);
-    let paired = cost.zip(result.against_cheapest.as_ref());
-    paired.map_or_else(|| "\u{2013}".to_owned(), |(cost, paired)| difference(cost, &sweep.about.currency, paired))
+/// The difference of each setting's cost to the cheapest one's, or why it is not comparable.
+fn against_cheapest(sweep: &Sweep) -> Vec<String> {
+    let cell = |((number, result), difference): ((usize, &SettingResult), String)| {
+        if !result.is_comparable() {
+            let undone = |own: &Undone| left_undone(&own.figure, own.mean, "at best", own.least);
+            let parts: Vec<String> = result.undone.iter().map(undone).collect();
+            return format!("not comparable: {}", parts.join(" and "));
+        }
+        if sweep.cheapest == Some(number) { "lowest mean".to_owned() } else { difference }
+    };
+    sweep.results.iter().enumerate().zip(differences(sweep)).map(cell).collect()
+}
+
+/// The difference of each setting's cost to the cheapest one's.
+fn differences(sweep: &Sweep) -> Vec<String> {
+    let paired: Vec<_> = sweep.results.iter().map(|result| result.against_cheapest.as_ref()).collect();
+    let Some((_, cost)) = find(&sweep.cost) else { return vec![String::new(); paired.len()] };
+    difference_cells(cost, &sweep.about.currency, &paired)
 }
 
 /// Settings that are named in a sentence.
@@ -258,11 +300,12 @@ fn cheapest(sweep: &Sweep, which: &str) -> Vec<String> {
     }
     let names = short_paths(sweep);
     let several = sweep.results.iter().any(|other| other.policy != result.policy);
+    let differences = differences(sweep);
     let rival = |number: &usize| {
         let other = sweep.results.get(*number)?;
         let policy = several.then(|| other.policy.clone());
         let values = names.iter().zip(&other.values).map(|(name, value)| format!("{name}={value}"));
-        let by = difference(figure, currency, other.against_cheapest.as_ref()?);
+        let by = differences.get(*number)?;
         Some(format!("{}, {by}", policy.into_iter().chain(values).collect::<Vec<_>>().join(" ")))
     };
     let mut rivals: Vec<String> = sweep.not_told_apart.iter().take(NAMED_MAX).filter_map(rival).collect();

@@ -48,17 +48,19 @@ pub fn table(comparison: &Comparison) -> String {
 
 /// The table of `comparison`, with columns below one another where lines have no more than `width` characters.
 pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = verdict(comparison);
+    if let Some(first) = lines.first_mut() {
+        *first = format!("{}: {first}", comparison.about.scenario);
+    }
+    let assumptions = comparison.about.assumptions.iter();
+    lines.extend(assumptions.filter(|own| *own == DRAWS_PRICE_ERRORS).cloned());
+    lines.push(String::new());
     heading(comparison, &mut lines);
     lines.extend(aligned_within(&means(comparison), 1, width));
     for rows in [differences(comparison), objectives(comparison)].iter().filter(|rows| !rows.is_empty()) {
         lines.push(String::new());
         lines.extend(aligned_within(rows, 1, width));
     }
-    lines.push(String::new());
-    lines.extend(verdict(comparison));
-    let assumptions = comparison.about.assumptions.iter();
-    lines.extend(assumptions.filter(|own| *own == DRAWS_PRICE_ERRORS).cloned());
     warnings(&comparison.warnings, &mut lines);
     printed(&lines, width)
 }
@@ -66,7 +68,7 @@ pub fn table_within(comparison: &Comparison, width: Option<usize>) -> String {
 fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
     let about = &comparison.about;
     let replications = format::counted(about.replications, "replication", "replications");
-    lines.push(format!("{}: {}, {replications}, {}", about.scenario, compared(comparison), seeds(comparison)));
+    lines.push(format!("{}, {replications}, {}", compared(comparison), seeds(comparison)));
     lines.push(format!(
         "{} from {} in {}, prices of {}",
         durations(about),
@@ -105,20 +107,32 @@ fn means(comparison: &Comparison) -> Vec<Vec<String>> {
     rows[0].extend(comparison.policies.iter().map(|policy| policy.name.clone()));
     for (position, figure) in shown(comparison) {
         let mut row = vec![figure.label.to_owned()];
-        row.extend(comparison.policies.iter().map(|policy| mean_cell(figure, currency, policy.figures[position].mean)));
+        let means: Vec<_> = comparison.policies.iter().map(|policy| policy.figures[position].mean).collect();
+        row.extend(mean_cells(figure, currency, &means));
         rows.push(row);
     }
     rows
 }
 
-/// The mean and half the width of its interval; the ends of the interval where one is what the figure cannot go beyond, or
-/// reaches much further on one side.
-pub(super) fn mean_cell(figure: &Figure, currency: &str, mean: Option<Estimate>) -> String {
-    let Some(mean) = mean else { return "\u{2013}".to_owned() };
+/// Levels of one figure, rounded alike, each with half the width of its interval; the ends of the interval where one is what the figure
+/// cannot go beyond, or reaches much further on one side.
+pub(super) fn mean_cells(figure: &Figure, currency: &str, means: &[Option<Estimate>]) -> Vec<String> {
     let (least, most) = figure.unit.range();
-    let bounded = mean.low.is_some_and(|low| low <= least) || mean.high.is_some_and(|high| high >= most);
-    let own = known(&mean);
-    Known { ends: own.ends || bounded, ..own }.text(measure(figure, currency, mean.centre()))
+    let level = |mean: &Estimate| {
+        let bounded = mean.low.is_some_and(|low| low <= least) || mean.high.is_some_and(|high| high >= most);
+        let own = known(mean);
+        Known { ends: own.ends || bounded, ..own }
+    };
+    cells(means.iter().map(|mean| mean.as_ref().map(level)).collect(), |largest| measure(figure, currency, largest))
+}
+
+/// Figures of a row or a column, rounded alike; a dash where there is none. `measure` is that of figures of which the largest is known.
+fn cells<'c>(all: Vec<Option<Known>>, measure: impl Fn(f64) -> Measure<'c>) -> Vec<String> {
+    let largest = all.iter().flatten().map(|known| known.mean.abs()).fold(0.0, f64::max);
+    format::column(&all, measure(largest))
+        .into_iter()
+        .map(|cell| cell.unwrap_or_else(|| "\u{2013}".to_owned()))
+        .collect()
 }
 
 /// One line for each figure, one column for each policy but the first: the difference and its interval; none for one policy.
@@ -131,11 +145,8 @@ fn differences(comparison: &Comparison) -> Vec<Vec<String>> {
     rows[0].extend(others.iter().map(|policy| policy.name.clone()));
     for (position, figure) in shown(comparison).into_iter().filter(|(_, figure)| is_difference(comparison, figure)) {
         let mut row = vec![figure.label.to_owned()];
-        row.extend(others.iter().map(|policy| {
-            let paired = policy.figures[position].against_first.as_ref();
-            paired
-                .map_or_else(|| "\u{2013}".to_owned(), |paired| difference(figure, &comparison.about.currency, paired))
-        }));
+        let paired: Vec<_> = others.iter().map(|policy| policy.figures[position].against_first.as_ref()).collect();
+        row.extend(difference_cells(figure, &comparison.about.currency, &paired));
         rows.push(row);
     }
     rows
@@ -146,15 +157,23 @@ pub(super) fn is_difference(comparison: &Comparison, figure: &Figure) -> bool {
     comparison.cost_figure() == "cost" || !matches!(figure.name, "cost" | "cost_idle")
 }
 
-/// A difference: costs as shares, the rest in their own unit.
-pub(super) fn difference(figure: &Figure, currency: &str, paired: &Paired) -> String {
-    match (figure.unit, &paired.relative) {
-        (crate::figures::Unit::Money, Some(relative)) => known_difference(relative).text(Measure::Share),
-        _ => {
-            let own = &paired.difference;
-            known_difference(own).text(measure_of_difference(figure, currency, own.centre()))
-        }
-    }
+/// Differences of one figure, rounded alike: costs as shares, the rest in their own unit. One that may be zero is said by the ends of
+/// its interval alone.
+pub(super) fn difference_cells(figure: &Figure, currency: &str, all: &[Option<&Paired>]) -> Vec<String> {
+    let is_share =
+        figure.unit == crate::figures::Unit::Money && all.iter().flatten().all(|paired| paired.relative.is_some());
+    let known = |paired: &&Paired| {
+        let own = if is_share { paired.relative.as_ref().unwrap_or(&paired.difference) } else { &paired.difference };
+        known_difference(own)
+    };
+    let all: Vec<Option<Known>> = all.iter().map(|paired| paired.as_ref().map(known)).collect();
+    let measure = |largest| {
+        if is_share { Measure::Share } else { measure_of_difference(figure, currency, largest) }
+    };
+    let has_zero = |known: &Known| known.low.zip(known.high).is_some_and(|(low, high)| low < 0.0 && high > 0.0);
+    let open = |known: &Known| has_zero(known).then(|| known.range(measure(known.mean)));
+    let cells = cells(all.clone(), measure);
+    all.iter().zip(cells).map(|(known, cell)| known.as_ref().and_then(open).unwrap_or(cell)).collect()
 }
 
 /// One line for each objective, one column for each policy; none without objectives.

@@ -1,0 +1,151 @@
+//! Forest plot: the differences of each policy from the first, with their intervals around a zero line.
+
+use super::table::{difference_cells, mean_cells};
+use super::{Standing, stacked, standing, with_own_unit};
+use crate::comparison::{Comparison, PolicyResult};
+use crate::figures::{Figure, find};
+use crate::report::axis::Axis;
+use crate::report::format::Measure;
+use crate::report::page::{Html, sentence, text};
+use crate::statistics::Estimate;
+
+/// Figures that have a row, where there is anything to measure.
+const ROWS: [&str; 5] = ["cost_per_month", "unavailable_pod_minutes", "pending_p99", "request_p99", "evictions"];
+/// Policies that have rows; tables below have all.
+const POLICIES_MAX: usize = 4;
+/// Widest ends of the axis, as shares; what lies beyond has a tip.
+const ENDS: [f64; 6] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.0];
+/// Margins at both sides of the axis, in percent of its width.
+const MARGIN: f64 = 6.0;
+const HEIGHT: f64 = 26.0;
+
+pub(super) const STYLE: &str = "\
+.forest { width: 100%; table-layout: fixed; }
+.forest td, .forest th { vertical-align: middle; padding-right: 0.6rem; white-space: normal; }
+.forest th:nth-child(n + 2):nth-child(-n + 3) { width: 13%; }
+.forest th:nth-child(4) { width: 27%; }
+.forest th:nth-child(5) { width: 14%; }
+.forest th:nth-child(6) { width: 7.5rem; }
+.forest td span:not(.chip) { display: block; color: var(--faint); font-size: 0.85em; }
+.forest svg { display: block; width: 100%; overflow: visible; }
+.forest .zero { stroke: var(--ink); stroke-width: 1; }
+.forest .reach { stroke: var(--dot); stroke-width: 4; stroke-opacity: 0.45; }
+.forest circle, .forest path { fill: var(--dot); }
+.forest tfoot td { border: 0; padding-top: 0; }
+.forest tfoot text { fill: var(--faint); font-size: 12px; }
+.chip { display: inline-block; border-radius: 1em; padding: 0 0.6em; border: 1px solid currentColor; font-size: 0.85rem; white-space: nowrap; }
+.chip.better { color: var(--good); } .chip.worse { color: var(--bad); } .chip { color: var(--faint); }
+@media (max-width: 640px) {
+  .forest thead, .forest td.level { display: none; }
+  .forest, .forest tbody, .forest tfoot { display: block; }
+  .forest tr { display: grid; grid-template-columns: 1fr 1fr auto; align-items: center; border-bottom: 1px solid var(--line); padding: 0.3rem 0; }
+  .forest td { border: 0; padding-bottom: 0; }
+  .forest td.plot { grid-row: 2; grid-column: 1 / -1; }
+  .forest tfoot td:not(.plot) { display: none; }
+}
+";
+
+/// A figure of two policies.
+struct Row {
+    figure: &'static Figure,
+    levels: [String; 2],
+    difference: String,
+    relative: Option<Estimate>,
+    standing: Standing,
+}
+
+/// Adds the plot of each policy that is compared with the first.
+pub(super) fn plot(page: &mut Html, comparison: &Comparison) {
+    let Some((first, others)) = comparison.policies.split_first() else { return };
+    for other in others.iter().take(POLICIES_MAX) {
+        let rows: Vec<Row> = ROWS.iter().filter_map(|name| row(comparison, (first, other), name)).collect();
+        if !rows.is_empty() {
+            table(page, (first, other), &rows);
+        }
+    }
+}
+
+fn row(comparison: &Comparison, (first, other): (&PolicyResult, &PolicyResult), name: &str) -> Option<Row> {
+    let (position, figure) = find(name)?;
+    let currency = &comparison.about.currency;
+    let means = [first, other].map(|policy| policy.figures[position].mean);
+    let paired = other.figures[position].against_first.as_ref()?;
+    let [before, after]: [String; 2] = mean_cells(figure, currency, &means).try_into().ok()?;
+    Some(Row {
+        figure,
+        levels: [before, after],
+        difference: difference_cells(figure, currency, &[Some(paired)]).concat(),
+        relative: paired.relative,
+        standing: standing(figure, &paired.difference),
+    })
+}
+
+fn table(page: &mut Html, (first, other): (&PolicyResult, &PolicyResult), rows: &[Row]) {
+    let axis = axis(rows);
+    page.raw("<table class=\"forest\">\n<thead><tr><th></th>");
+    for name in [&first.name, &other.name] {
+        page.raw(&format!("<th class=\"figure\">{}</th>", text(name)));
+    }
+    let heading = text(&format!("{} against {}", other.name, first.name));
+    page.raw(&format!("<th>{heading}</th><th class=\"figure\">Difference</th><th>Result</th></tr></thead>\n<tbody>\n"));
+    for row in rows {
+        page.raw(&format!("<tr><td>{}</td>", text(&sentence(row.figure.label))));
+        for level in &row.levels {
+            page.raw(&format!("<td class=\"figure level\">{}</td>", stacked(&with_own_unit(level))));
+        }
+        page.raw(&format!("<td class=\"plot\">{}</td>", drawing(row, &axis)));
+        page.raw(&format!("<td class=\"figure\">{}</td>", stacked(&with_own_unit(&row.difference))));
+        let (class, words) = match row.standing {
+            Standing::Better => ("chip better", "\u{25b2} better"),
+            Standing::Worse => ("chip worse", "\u{25bc} worse"),
+            Standing::Other => ("chip", "changed"),
+            Standing::Unsure => ("chip", "not clear"),
+            Standing::Same => ("chip", "same"),
+        };
+        page.raw(&format!("<td><span class=\"{class}\">{words}</span></td></tr>\n"));
+    }
+    page.raw("</tbody>\n<tfoot><tr><td></td><td class=\"level\"></td><td class=\"level\"></td><td class=\"plot\">");
+    let mut svg = "<svg class=\"fixed\" height=\"16\" aria-hidden=\"true\">".to_owned();
+    for (tick, label) in axis.ticks() {
+        svg +=
+            &format!("<text x=\"{:.2}%\" y=\"12\" text-anchor=\"middle\">{}</text>", place(&axis, tick), text(&label));
+    }
+    page.raw(&format!("{svg}</svg></td><td></td><td></td></tr></tfoot>\n</table>\n"));
+}
+
+/// The axis of all rows: shares around zero, wide enough for all intervals, but for those of several times the first.
+fn axis(rows: &[Row]) -> Axis<'static> {
+    let ends = rows.iter().filter_map(|row| row.relative.as_ref());
+    let ends = ends.map(|share| [share.low, share.high, Some(share.centre())].into_iter().flatten().map(f64::abs));
+    let most = ends.flatten().fold(0.0, f64::max);
+    let end = ENDS.into_iter().find(|end| *end >= most).unwrap_or(1.0);
+    Axis::new(Measure::Share, -end, end)
+}
+
+/// The place of a share, in percent of the width.
+pub(super) fn place(axis: &Axis<'_>, value: f64) -> f64 {
+    MARGIN + axis.share(value).clamp(0.0, 1.0) * (100.0 - 2.0 * MARGIN)
+}
+
+fn drawing(row: &Row, axis: &Axis<'_>) -> String {
+    let label = text(&format!("{}: difference {}", row.figure.label, row.difference));
+    let mut svg = format!("<svg class=\"fixed\" height=\"{HEIGHT}\" role=\"img\" aria-label=\"{label}\">");
+    let (zero, middle) = (place(axis, 0.0), HEIGHT / 2.0);
+    svg += &format!("<line class=\"zero\" x1=\"{zero}%\" y1=\"0\" x2=\"{zero}%\" y2=\"{HEIGHT}\"/>");
+    let Some(share) = &row.relative else { return svg + "</svg>" };
+    if let (Some(low), Some(high)) = (share.low, share.high) {
+        let [from, to] = [low, high].map(|end| place(axis, end));
+        svg += &format!("<line class=\"reach\" x1=\"{from:.2}%\" y1=\"{middle}\" x2=\"{to:.2}%\" y2=\"{middle}\"/>");
+    }
+    let (value, (low, high)) = (share.centre(), axis.ends());
+    let at = place(axis, value);
+    if value > high || value < low {
+        let tip = if value > high { "M0-6L9 0L0 6Z" } else { "M0-6L-9 0L0 6Z" };
+        svg += &format!(
+            "<svg x=\"{at:.2}%\" y=\"{middle}\" width=\"1\" height=\"1\" overflow=\"visible\"><path d=\"{tip}\"/></svg>"
+        );
+    } else {
+        svg += &format!("<circle cx=\"{at:.2}%\" cy=\"{middle}\" r=\"5\"/>");
+    }
+    svg + "</svg>"
+}
