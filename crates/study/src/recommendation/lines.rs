@@ -143,9 +143,13 @@ fn concerns(name: &str, item: BillItem) -> (&'static [Kind], &'static str) {
         COVERED => return (of_spot, "do not renew commitments that cover more than you need"),
         _ => {}
     }
+    let kinds: &[Kind] = match item {
+        BillItem::RootVolume | BillItem::PersistentVolume => &[Kind::Volumes],
+        _ => &[],
+    };
     let by_hand = match item {
         BillItem::UnusedCommitment => {
-            "move load to the family of the commitment, sell Reserved Instances, or do not renew it"
+            "sell Reserved Instances on the marketplace, share the commitment with other accounts, or do not renew it"
         }
         BillItem::RootVolume => {
             "use fewer, larger nodes, or measure disk use and set smaller volumes in `blockDeviceMappings` of the EC2NodeClass"
@@ -156,7 +160,7 @@ fn concerns(name: &str, item: BillItem) -> (&'static [Kind], &'static str) {
         BillItem::PublicIpv4 => "put nodes in private subnets",
         BillItem::ControlPlane => "share one cluster among several teams: each cluster has this price",
         BillItem::ExtendedSupport => "upgrade the control plane to a release under standard support",
-        BillItem::ControlPlaneTier => "return to the `standard` tier, if its limits suffice",
+        BillItem::ControlPlaneTier => "split the cluster, so that each part does with a lower tier",
         BillItem::Capability(_) => "delete the capability or its unused items, or run its controller in the cluster",
         BillItem::HybridNodes => "remove idle hybrid nodes",
         BillItem::CapacityReservation | BillItem::UnusedCapacityReservation | BillItem::Instance => {
@@ -166,9 +170,9 @@ fn concerns(name: &str, item: BillItem) -> (&'static [Kind], &'static str) {
             "share one load balancer among Ingresses (`alb.ingress.kubernetes.io/group.name`)"
         }
         BillItem::NatGateway => "use one gateway for all zones, or VPC endpoints instead of gateways",
-        BillItem::NatTransfer => "pull images through VPC endpoints of S3 and ECR, or use smaller images",
+        BillItem::NatTransfer => "copy public images to ECR and add a gateway endpoint of S3, or use smaller images",
         BillItem::CrossZoneTransfer => {
-            "keep calls in their zone (`trafficDistribution: PreferClose`), or use fewer zones"
+            "put a Service in front of workloads that call each other and keep its calls in their zone, or compress traffic"
         }
         BillItem::CpuCredits => "use a family that is not burstable for steady load",
         BillItem::NodeFee | BillItem::AutoModeFee => "use fewer, larger nodes",
@@ -177,7 +181,7 @@ fn concerns(name: &str, item: BillItem) -> (&'static [Kind], &'static str) {
         }
         _ => "the simulation does not change this line: check what it pays for",
     };
-    (&[], by_hand)
+    (kinds, by_hand)
 }
 
 #[cfg(test)]
