@@ -2,6 +2,7 @@
 
 mod assembly;
 mod files;
+mod lines;
 mod simulated;
 
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::experiment::points::{self, Cell, Point};
 use crate::experiment::recommendation::{
     Allowance, Choice, Effort, Exclusion, FamilyCurve, Kind, Known, Level, Lever, Reaches, Recommendation,
     Requirements, Robustness, Search, Stress, Verdict, commitments_lever, curves, dearest_family, exclude, hours,
-    levers, limits, requirements, setting,
+    largest_lines, levers, limits, requirements, setting,
 };
 use crate::experiment::rightsizing::{Patch, Sizing, measure, observed, patches};
 use crate::report::Summary;
@@ -178,8 +179,9 @@ impl Recommend {
         let commitments = self.commit(&region, &problem, &mut search, &mut best)?;
         let verdict = search.verdict(best)?;
         let robustness = self.robustness(&problem, &verdict)?;
+        let lines = largest_lines(&first);
         let assembly =
-            Assembly { problem: &problem, search: &search, verdict: &verdict, catalog, region: &region, excluded };
+            Assembly { problem: &problem, search: &search, verdict: &verdict, catalog, region: &region, excluded, lines };
         let mut answer = assembly.answer(&self, commitments, robustness, effort.simulations)?;
         answer.warnings.extend(untried.iter());
         answer.warnings.precede(Caveats::of(&self.warnings));

@@ -101,6 +101,7 @@ mod packing_suite;
 mod packing_suite_properties;
 mod pass_times;
 mod planted;
+mod plants;
 mod pods_under_load;
 mod pool_changes;
 mod pricing;

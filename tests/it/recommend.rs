@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use nodecast::experiment::presentation::recommendation;
-use nodecast::experiment::recommendation::{Advice, Recommendation};
+use nodecast::experiment::recommendation::{Advice, LeverResult, Recommendation};
 
 use crate::cli::{Place, assert_fits};
 
@@ -54,6 +54,10 @@ fn what_was_planted_is_found_confirmed_and_written_so_that_it_can_be_compared() 
     let saving = answer.saving().unwrap();
     assert!(saving.low.unwrap() > 0.03, "{saving:?}");
     assert!(answer.changes.iter().any(|own| own.subject == "NodePool spot" && own.to == "WhenEmptyOrUnderutilized"));
+    let nodes = answer.lines.iter().find(|line| line.name == "Spot nodes").unwrap();
+    let lever = &nodes.levers[0];
+    assert_eq!((lever.lever.as_str(), lever.result), ("consolidation", LeverResult::Recommended));
+    assert!(answer.lines.len() == 3 && answer.lines[0].per_month >= answer.lines[1].per_month, "{text}");
     assert!(answer.changes.iter().all(|own| own.saves_per_month.low.unwrap() > 0.0), "each change saves");
     assert!(answer.effort.used <= 150 && answer.limits.iter().all(|own| own.kept));
     let planted = answer.changes.iter().find(|own| own.lever == "consolidation").unwrap();

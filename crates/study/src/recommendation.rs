@@ -10,6 +10,7 @@ mod answer;
 mod commitments;
 mod levers;
 mod limits;
+mod lines;
 mod robustness;
 mod search;
 mod support;
@@ -25,6 +26,7 @@ pub use commitments::{CurvePoint, FamilyCurve, curves, dearest_family, hours, le
 pub(crate) use levers::dearest;
 pub use levers::{Kind, Known, Level, Lever, Requirements, Terms, levers, requirements, setting};
 pub use limits::{Limit, limits, measures, missing_more, strain};
+pub use lines::{LargeLine, LeverResult, LineLever, largest_lines};
 pub use robustness::{Robustness, Stress};
 pub use search::{Choice, Effort, Problem, Sample, Search};
 pub use support::{Advice, Verdict};

@@ -10,7 +10,7 @@ use crate::experiment::figures::find;
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::Point;
 use crate::experiment::recommendation::{
-    Advice, Change, Choice, EffortMade, Exclusion, FamilyCurve, Figures, Kind, Lever, LeverTried, Limit, LimitKept,
+    Advice, Change, Choice, EffortMade, Exclusion, FamilyCurve, Figures, Kind, LargeLine, Lever, LeverTried, Limit, LimitKept,
     Recommendation, Robustness, SCHEMA_VERSION, Sample, Search, Tried, ValueChange, Verdict, fragile_on_spot, measures,
     missing_more, strain,
 };
@@ -34,6 +34,8 @@ pub(super) struct Assembly<'a> {
     pub(super) region: &'a Region,
     /// What was not tried because it is excluded.
     pub(super) excluded: Vec<Exclusion>,
+    /// The largest lines of today's bill, with the levers that concern each.
+    pub(super) lines: Vec<(LargeLine, &'static [Kind])>,
 }
 
 /// What of a request is not as it is without options, as the command line has it: an answer comes again only with the same.
@@ -88,6 +90,7 @@ impl Assembly<'_> {
         if asked.draws && today.iter().chain(&own).any(|point| point.spot) {
             warnings.add(&studies::PRICE_ERRORS_DRAWN, DRAWS_PRICE_ERRORS);
         }
+        let changes = self.changes(asked, &levers)?;
         Ok(Recommendation {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),
@@ -102,10 +105,11 @@ impl Assembly<'_> {
             set: asked.request.edits.iter().map(|edit| format!("{}={}", edit.path(), edit.value())).collect(),
             options: options(&asked.request),
             advice: verdict.advice,
+            lines: self.large_lines(asked, &levers, &changes),
             today: confirmed.then(|| Figures::of(&today)),
             recommended: confirmed.then(|| Figures::of(&own)),
             cost_per_month: verdict.cost.clone(),
-            changes: self.changes(asked, &levers)?,
+            changes,
             limits: self.limits(&today, &own),
             robustness,
             tried: self.tried(&levers, &nothing),

@@ -58,6 +58,8 @@ pub struct NatGateways {
     pub per_hour: Option<HourlyRate>,
     /// What it costs to process a gigabyte; `None` for AWS's price.
     pub per_gb: Option<Money>,
+    /// Whether a gateway endpoint of S3 takes the layers of images of ECR off them.
+    pub s3_endpoint: bool,
 }
 
 /// Traffic that crosses zones.
@@ -67,7 +69,7 @@ pub struct CrossZone {
     pub per_gb: Option<Money>,
     /// Bytes that a request moves between nodes; `None` where they are not known, and then no request is billed.
     pub bytes_per_request: Option<i64>,
-    /// Share of requests that leave their zone, in thousandths; `None` for that of an even spread over the zones.
+    /// Share of requests that leave their zone, in thousandths; `None` for that of an even spread over the zones of the pods.
     pub permille: Option<u32>,
 }
 
@@ -105,6 +107,10 @@ pub struct Traffic {
     pub zones: Vec<Symbol>,
     /// Bytes of images that each node pulled.
     pub pulled: Vec<(NodeId, i64)>,
+    /// The part of these that is images of private repositories of ECR in the region.
+    pub from_ecr: BTreeMap<NodeId, i64>,
+    /// Zones in which pods that serve requests ran; 0 for all of the cluster's.
+    pub spread: usize,
     /// Requests completed.
     pub requests: u64,
     /// Of these, requests to workloads whose Services keep calls in their zone.
@@ -141,7 +147,7 @@ pub(super) fn lines(
         let price = listed.fee(item, gateways.per_hour, fee, NetworkPrices::NAT_HOUR)?;
         Some((i64::from(gateways.count), price))
     };
-    let ordered = NatGateways { count: traffic.ordered_gateways, per_hour: None, per_gb: None };
+    let ordered = NatGateways { count: traffic.ordered_gateways, per_hour: None, per_gb: None, s3_endpoint: false };
     let gateways = prices.nat_gateways.or((ordered.count > 0).then_some(ordered));
     if let Some((count, (per_hour, quality))) = gateways.and_then(|gateways| price(gateways, listed)) {
         // An hour begun is an hour paid.
@@ -161,7 +167,10 @@ pub(super) fn lines(
 /// Images come through a NAT gateway: that of the node's zone, or one of another zone. Fargate runs in private subnets alone, and each of its
 /// pods pulls its own, as nothing keeps them.
 ///
-/// Source: EKS user guide, "Simplify compute management with AWS Fargate" (2026): private subnets only; ECR guide, "Using ECR with EKS".
+/// Layers of images of private ECR repositories come from S3, so that a gateway endpoint, which costs nothing, takes them off the gateways.
+///
+/// Source: EKS user guide, "Simplify compute management with AWS Fargate" (2026): private subnets only; ECR guide, "Using ECR with EKS", and
+/// "Amazon ECR interface VPC endpoints" (2026): layers are in S3; VPC guide, "Gateway endpoints" (2026): no charge.
 fn pulls(
     (ec2, fargate): (&Ec2, &[FargatePod]),
     prices: &NetworkPrices,
@@ -171,7 +180,10 @@ fn pulls(
     let Some(gateways) = prices.nat_gateways.filter(|gateways| gateways.count > 0) else { return Vec::new() };
     let pods: BTreeMap<NodeId, &FargatePod> = fargate.iter().map(|pod| (pod.node, pod)).collect();
     let mut lines = Vec::new();
-    for &(node, bytes) in traffic.pulled.iter().filter(|(_, bytes)| *bytes > 0) {
+    let around =
+        |node: &NodeId| if gateways.s3_endpoint { traffic.from_ecr.get(node).copied().unwrap_or(0) } else { 0 };
+    let pulled = traffic.pulled.iter().map(|(node, bytes)| (*node, bytes - around(node)));
+    for (node, bytes) in pulled.filter(|(_, bytes)| *bytes > 0) {
         let Some(place) = place(ec2, &pods, node, end) else { continue };
         let item = BillItem::NatTransfer;
         let fee = |fees: &NetworkFees| (fees.nat_gb, fees.nat_quality);
@@ -207,14 +219,14 @@ fn cross_zone_price(cross: CrossZone, listed: &mut Listed) -> Option<(Money, Pri
     listed.regional(BillItem::CrossZoneTransfer, cross.per_gb, NetworkPrices::CROSS_ZONE_GB)
 }
 
-/// Requests between nodes leave their zone as often as an even spread has it, unless it is stated; those to Services that keep calls in
+/// Requests between nodes leave their zone as often as an even spread over the zones of their pods has it, unless it is stated; those to Services that keep calls in
 /// their zone do not leave it.
 ///
 /// Deviation: calls to Services that keep calls in their zone stay there even if the zone has too few pods for it.
 fn requests(prices: &NetworkPrices, (traffic, listed): (&Traffic, &mut Listed), end: SimTime) -> Option<BillLine> {
     let cross = prices.cross_zone?;
     let bytes = cross.bytes_per_request?;
-    let zones = traffic.zones.len().max(1) as i128;
+    let zones = if traffic.spread > 0 { traffic.spread } else { traffic.zones.len().max(1) } as i128;
     let far = traffic.requests.saturating_sub(traffic.near);
     let all = i128::from(far) * i128::from(bytes);
     let crossing = match cross.permille {

@@ -284,7 +284,7 @@ fn a_network_load_balancer_costs_its_hours_and_its_capacity_units() {
 #[test]
 fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
     let network = NetworkPrices {
-        nat_gateways: Some(NatGateways { count: 1, per_hour: None, per_gb: None }),
+        nat_gateways: Some(NatGateways { count: 1, per_hour: None, per_gb: None, s3_endpoint: false }),
         cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(1_000), permille: None }),
         ..NetworkPrices::default()
     };
@@ -309,9 +309,32 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
 }
 
 #[test]
+fn endpoint_and_zones_in_use_lower_transfer() {
+    let transfer = |s3_endpoint, spread| {
+        let network = NetworkPrices {
+            nat_gateways: Some(NatGateways { count: 2, per_hour: None, per_gb: None, s3_endpoint }),
+            cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(3_000), permille: None }),
+            ..NetworkPrices::default()
+        };
+        let mut ec2 = account(BillingSettings { network, ..BillingSettings::default() });
+        let pool = Pool { zone: Symbol::new("us-east-1a"), ..pool("m5.large", false) };
+        ec2.add_running(pool, NodeId(0), &NodeVolumes::gp3(0), at(0)).unwrap();
+        let zones: Vec<Symbol> = ["us-east-1a", "us-east-1b", "us-east-1c"].map(Symbol::new).to_vec();
+        let from_ecr = [(NodeId(0), 7_000_000_000)].into();
+        let pulled = vec![(NodeId(0), 9_000_000_000)];
+        let traffic = Traffic { zones, pulled, from_ecr, spread, requests: 2_000_000, ..Traffic::default() };
+        let bill = super::bill(&mut ec2, at(3_600), &Beside { traffic, ..Beside::default() });
+        [BillItem::NatTransfer, BillItem::CrossZoneTransfer].map(|item| of_item(&bill, item))
+    };
+    assert_eq!(transfer(false, 0), ["0.405000000", "0.080000000"], "9 GB at 0.045; two thirds of 6 GB at 0.02");
+    assert_eq!(transfer(true, 2), ["0.090000000", "0.060000000"], "2 GB; half of 6 GB");
+    assert_eq!(transfer(true, 1)[1], "0.000000000", "all pods are in one zone");
+}
+
+#[test]
 fn pods_on_fargate_pull_their_images_through_the_gateway_too() {
     let network = NetworkPrices {
-        nat_gateways: Some(NatGateways { count: 1, per_hour: None, per_gb: None }),
+        nat_gateways: Some(NatGateways { count: 1, per_hour: None, per_gb: None, s3_endpoint: false }),
         cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(0), permille: None }),
         ..NetworkPrices::default()
     };

@@ -233,6 +233,9 @@ section! {
         per_hour: HourlyRate, or "AWS's price in the region";
         /// What a gigabyte through it costs.
         per_gb: PerGb, or "AWS's price in the region";
+        /// Whether S3 has a gateway endpoint, which costs nothing: layers of images of private ECR repositories of the region then do not
+        /// pass the gateways.
+        s3_endpoint: bool = false;
     }
 }
 
@@ -245,7 +248,7 @@ section! {
         /// too low.
         bytes_per_request: RequestBytes = Some(0);
         /// Share of requests that leave their zone.
-        "share" as permille: Permille, or "that of an even spread over the zones";
+        "share" as permille: Permille, or "that of an even spread over the zones in which pods with load run";
     }
 }
 

@@ -1,5 +1,6 @@
 //! All components of one simulation, and the state that they share.
 
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
@@ -231,6 +232,11 @@ impl<'s> Context<'s> {
     /// Bytes of images that each node pulled, in order of node.
     pub fn bytes_pulled(&self) -> Vec<(NodeId, i64)> {
         self.images.bytes_pulled()
+    }
+
+    /// The part of these bytes that is images of private repositories of ECR in the region.
+    pub fn bytes_from_ecr(&self) -> BTreeMap<NodeId, i64> {
+        self.images.bytes_from_ecr()
     }
 
     /// Pods that were bound to nodes which do not attach their volumes, and those nodes.

@@ -38,6 +38,8 @@ pub const BIND: SimDuration = SimDuration::from_millis(20);
 pub(super) struct Images {
     of_node: FxHashMap<NodeId, NodeImages>,
     pulled: BTreeMap<NodeId, i64>,
+    /// The part of these that is images of private repositories of ECR in the region.
+    from_ecr: BTreeMap<NodeId, i64>,
 }
 
 /// The images of a node: from when on each is there, and when the node can pull the next one.
@@ -61,6 +63,9 @@ impl Images {
         own.there.push((image, there));
         own.pulling_until = Some(there);
         *self.pulled.entry(node).or_insert(0) += bytes;
+        if settings.is_in_ecr(image) {
+            *self.from_ecr.entry(node).or_insert(0) += bytes;
+        }
         there
     }
 
@@ -82,6 +87,11 @@ impl Images {
     pub(super) fn bytes_pulled(&self) -> Vec<(NodeId, i64)> {
         self.pulled.iter().map(|(&node, &bytes)| (node, bytes)).collect()
     }
+
+    /// The part of these bytes that is images of private repositories of ECR in the region.
+    pub(super) fn bytes_from_ecr(&self) -> BTreeMap<NodeId, i64> {
+        self.from_ecr.clone()
+    }
 }
 
 /// How images are pulled to a node.
@@ -90,6 +100,7 @@ struct Pulls<'s> {
     images: &'s ImageSettings,
     /// Bytes per second that come in, and that are unpacked.
     rates: (i64, i64),
+    region: &'s str,
 }
 
 impl<'s> Pulls<'s> {
@@ -98,7 +109,14 @@ impl<'s> Pulls<'s> {
         let images = &sim.setup.scenario.images;
         let of_fargate = matches!(sim.world.node(node).origin, NodeOrigin::Fargate(_));
         let fargate = sim.setup.policy.fargate.as_ref().filter(|_| of_fargate);
-        Self { images, rates: fargate.map_or((images.pull_rate, images.unpack_rate), |own| (own.pull_rate, i64::MAX)) }
+        let rates = fargate.map_or((images.pull_rate, images.unpack_rate), |own| (own.pull_rate, i64::MAX));
+        Self { images, rates, region: sim.setup.region.name.as_str() }
+    }
+
+    /// Whether an image is in a private repository of ECR in the region: `ACCOUNT.dkr.ecr.REGION.amazonaws.com/...`.
+    fn is_in_ecr(self, image: Symbol) -> bool {
+        let host = image.as_str().split('/').next().unwrap_or_default();
+        host.split_once(".dkr.ecr.").is_some_and(|(_, rest)| rest.split('.').next() == Some(self.region))
     }
 }
 

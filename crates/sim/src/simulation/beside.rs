@@ -35,12 +35,23 @@ pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)], end
     Traffic {
         zones: context.setup.scenario.zones.clone(),
         pulled: context.bytes_pulled(),
+        from_ecr: context.bytes_from_ecr(),
+        spread: zones_of_load(context, answered),
         requests: whole(answered.iter().map(|own| own.1).sum()),
         near: whole(behind(&near)),
         balancers: balancers.iter().map(used).collect(),
         ordered_gateways: cluster.map_or(0, |cluster| ordered_gateways(context, cluster)),
         pulls_through_ordered: cluster.is_some_and(|cluster| cluster.private_nodes),
     }
+}
+
+/// The number of zones in which pods of workloads with answered requests ran.
+fn zones_of_load(context: &Context<'_>, answered: &[(WorkloadId, f64)]) -> usize {
+    let record = context.world.record();
+    let serves = |id: WorkloadId| answered.iter().any(|own| own.0 == id && own.1 > 0.0);
+    let pods = record.pods.unnamed().filter(|pod| serves(pod.workload));
+    let zones = pods.filter_map(|pod| record.nodes.get(pod.node?.index())?.zone);
+    zones.collect::<std::collections::BTreeSet<_>>().len()
 }
 
 /// NAT gateways that eksctl creates for a ClusterConfig: of a highly available set one for each of its zones, or of those that eksctl

@@ -59,6 +59,7 @@ fn label(lever: &Lever) -> String {
         Kind::GroupTypes => "instance type",
         Kind::GroupSizes => "minimum size",
         Kind::Flags => lever.subject.trim_start_matches('-'),
+        Kind::Volumes => "EBS volume",
         Kind::Commitments => "commitment",
     };
     words.to_owned()

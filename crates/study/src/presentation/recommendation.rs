@@ -3,13 +3,17 @@
 use super::{aligned_within, known, signed_percent};
 use crate::catalog::PriceQuality;
 use crate::domain::words::counted;
-use crate::recommendation::{Advice, Change, Figures, Kind, LimitKept, Recommendation, Robustness, ValueChange};
+use crate::recommendation::{
+    Advice, Change, Figures, Kind, LargeLine, LeverResult, LimitKept, LineLever, Recommendation, Robustness, ValueChange,
+};
 use crate::report::columns::folded;
-use crate::report::format::{self, Known, Measure, money_among};
+use crate::report::format::{self, Known, Measure, money_among, percent};
 use crate::statistics::Estimate;
 
 /// Most lines of one change's diff; the JSON has all.
 const EDITS: usize = 12;
+/// Most levers of a line with the same result in text; the JSON has all.
+const LEVERS_OF_LINE: usize = 3;
 /// Where paragraphs are wrapped that go nowhere narrower.
 const WIDTH: usize = 118;
 
@@ -23,6 +27,7 @@ pub fn text(answer: &Recommendation) -> String {
 pub fn text_within(answer: &Recommendation, width: Option<usize>) -> String {
     let mut lines = Vec::new();
     heading(answer, width, &mut lines);
+    large_lines(answer, width, &mut lines);
     changes(answer, width, &mut lines);
     costs(answer, width, &mut lines);
     robustness(&answer.robustness, width, &mut lines);
@@ -87,6 +92,72 @@ fn heading(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String
     );
     lines.extend(folded(&rests_on, width));
     lines.push(String::new());
+}
+
+fn large_lines(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    if answer.lines.is_empty() {
+        return;
+    }
+    lines.push("largest lines of today's bill:".to_owned());
+    let rows = large_line_rows(answer);
+    let columns: Vec<Vec<String>> =
+        rows.iter().map(|(cells, _)| vec![format!("  {}", cells[0]), cells[1].clone(), cells[2].clone()]).collect();
+    let heads = aligned_within(&columns, 1, width);
+    if heads.len() == rows.len() {
+        for (head, (_, result)) in heads.iter().zip(&rows) {
+            lines.extend(folded(head, width));
+            lines.extend(wrapped(&format!("    {result}"), "      ", width));
+        }
+    } else {
+        for (cells, result) in &rows {
+            lines.extend(folded(&format!("  {}: {result}", cells.join(", ")), width));
+        }
+    }
+    lines.push(String::new());
+}
+
+/// The cells of each of the largest lines (name, cost per month, share), and the results of its levers.
+pub(super) fn large_line_rows(answer: &Recommendation) -> Vec<([String; 3], String)> {
+    let row = |line: &LargeLine| {
+        let cells = [line.name.clone(), format!("{} a month", money(answer, line.per_month)), percent(line.share)];
+        (cells, line_results(answer, line))
+    };
+    answer.lines.iter().map(row).collect()
+}
+
+/// The results of a line's levers in words, and the action by hand if none is recommended.
+fn line_results(answer: &Recommendation, line: &LargeLine) -> String {
+    let saving = |lever: &LineLever| money(answer, lever.saves_per_month.unwrap_or(0.0));
+    let of_result = |result: LeverResult| line.levers.iter().filter(move |lever| lever.result == result);
+    let mut parts: Vec<String> = Vec::new();
+    for (result, words) in [
+        (LeverResult::Recommended, "recommended, saves"),
+        (LeverResult::NotRecommended, "not recommended, saves alone"),
+        (LeverResult::BeyondLimits, "breaks a constraint, saves alone"),
+    ] {
+        let first = of_result(result).take(LEVERS_OF_LINE);
+        parts.extend(first.map(|lever| format!("{}: {words} {}", lever.lever, saving(lever))));
+    }
+    for (result, words) in [
+        (LeverResult::SavesNothing, "no saving"),
+        (LeverResult::NotSimulated, "not simulated alone"),
+    ] {
+        let names: Vec<&str> = of_result(result).map(|lever| lever.lever.as_str()).collect();
+        if !names.is_empty() {
+            parts.push(format!("{words}: {}", names.join(", ")));
+        }
+    }
+    let excluded = of_result(LeverResult::Excluded).count() as u64;
+    if excluded > 0 {
+        parts.push(format!("{} excluded by options", counted(excluded, "lever", "levers")));
+    }
+    if parts.is_empty() {
+        parts.push("no lever".to_owned());
+    }
+    if of_result(LeverResult::Recommended).next().is_none() {
+        parts.push(format!("by hand: {}", line.by_hand));
+    }
+    parts.join("; ")
 }
 
 fn changes(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {

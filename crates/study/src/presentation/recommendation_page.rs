@@ -1,6 +1,6 @@
 //! The page of `recommend`: the answer, what it costs in what, and the curves that it was chosen from.
 
-use super::recommendation::{among_today, beside, comparison, diff, money, sentence};
+use super::recommendation::{among_today, beside, comparison, diff, large_line_rows, money, sentence};
 use super::{known, signed_percent};
 use crate::domain::words::counted;
 use crate::recommendation::{FamilyCurve, Recommendation, Robustness, Tried};
@@ -47,6 +47,7 @@ pub fn render(answer: &Recommendation) -> String {
     page.raw("<div class=\"verdict\">\n");
     page.element("p", &sentence(answer));
     page.raw("</div>\n");
+    large_lines(&mut page, answer);
     changes(&mut page, answer);
     costs(&mut page, answer);
     robustness(&mut page, answer);
@@ -74,6 +75,21 @@ pub fn render(answer: &Recommendation) -> String {
     page.element("p class=\"note\"", &footer);
     page.raw("</footer>\n</body>\n</html>\n");
     page.finish()
+}
+
+fn large_lines(page: &mut Html, answer: &Recommendation) {
+    if answer.lines.is_empty() {
+        return;
+    }
+    page.element("h2", "Largest lines of today's bill");
+    let rows = Rows::new(large_line_rows(answer));
+    page.add_table(
+        rows.text("line", |row| row.0[0].clone())
+            .text("cost", |row| row.0[1].clone())
+            .text("share", |row| row.0[2].clone())
+            .text("levers", |row| row.1.clone()),
+        FILE,
+    );
 }
 
 fn changes(page: &mut Html, answer: &Recommendation) {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::allowed::Exclusion;
 use super::commitments::FamilyCurve;
+use super::lines::LargeLine;
 use super::robustness::Robustness;
 use super::support::Advice;
 use crate::axes::Setting;
@@ -46,6 +47,9 @@ pub struct Recommendation {
     pub options: String,
     /// What comes of it: `change`, `nothing_saves`, `not_sure`, `too_little` or `beyond_limits`.
     pub advice: Advice,
+    /// The largest lines of today's bill, in a run with the first seed, and the levers that concern them.
+    #[serde(default)]
+    pub lines: Vec<LargeLine>,
     /// How it is today, over the seeds of the confirmation; `null` where nothing was left to confirm.
     pub today: Option<Figures>,
     /// How it would be; `null` likewise.

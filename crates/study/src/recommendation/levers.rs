@@ -6,6 +6,7 @@
 mod additions;
 mod groups;
 mod pools;
+mod volumes;
 mod workloads;
 
 use std::collections::BTreeMap;
@@ -59,13 +60,15 @@ pub enum Kind {
     GroupSizes,
     /// Flags of the Cluster Autoscaler.
     Flags,
+    /// Type, performance and size of EBS volumes.
+    Volumes,
     /// Savings Plans.
     Commitments,
 }
 
 impl Kind {
     /// All of them, with their names on the command line.
-    pub const ALL: [(&'static str, Self); 19] = [
+    pub const ALL: [(&'static str, Self); 20] = [
         ("consolidation", Self::Consolidation),
         ("consolidate-after", Self::ConsolidateAfter),
         ("budgets", Self::Budgets),
@@ -84,6 +87,7 @@ impl Kind {
         ("group-types", Self::GroupTypes),
         ("group-sizes", Self::GroupSizes),
         ("flags", Self::Flags),
+        ("volumes", Self::Volumes),
         ("commitments", Self::Commitments),
     ];
 
@@ -183,6 +187,7 @@ pub fn levers(known: &Known<'_>) -> (Vec<Lever>, Vec<Exclusion>) {
     }
     groups::levers(known, &mut all);
     workloads::levers(known, &mut all);
+    volumes::levers(known, &mut all);
     all.retain(|lever| !lever.levels.is_empty());
     let excluded = confine(known, &mut all);
     (all, excluded)

@@ -39,7 +39,12 @@ fn ten_hours(mut ec2: Ec2, zone: &str) -> Bill {
 /// Everything stated.
 fn stated() -> BillingSettings {
     let rate = |text: &str| HourlyRate::parse(text);
-    let gateways = NatGateways { count: 2, per_hour: rate("0.4"), per_gb: Some(Money::from_nanos(400_000_000)) };
+    let gateways = NatGateways {
+        count: 2,
+        per_hour: rate("0.4"),
+        per_gb: Some(Money::from_nanos(400_000_000)),
+        s3_endpoint: false,
+    };
     let balancers = LoadBalancers {
         count: Some(1),
         per_hour: rate("0.2"),
@@ -91,7 +96,12 @@ fn stated_prices_are_billed_in_every_region_and_are_the_users_own() {
 fn what_nobody_states_and_has_no_known_price_is_named() {
     let network = NetworkPrices {
         load_balancers: Some(LoadBalancers { count: Some(1), ..LoadBalancers::default() }),
-        nat_gateways: Some(NatGateways { count: 1, per_hour: HourlyRate::parse("0.4"), per_gb: None }),
+        nat_gateways: Some(NatGateways {
+            count: 1,
+            per_hour: HourlyRate::parse("0.4"),
+            per_gb: None,
+            s3_endpoint: false,
+        }),
         cross_zone: Some(CrossZone { per_gb: None, bytes_per_request: Some(1_000), permille: None }),
     };
     let zone = "cn-north-1a";
@@ -136,7 +146,7 @@ fn beside_a_stated_gp3_other_volumes_and_faster_ones_have_no_price_in_another_cu
 
 #[test]
 fn network_has_regional_fees_with_their_quality() {
-    let nat_gateways = Some(NatGateways { count: 1, per_hour: None, per_gb: None });
+    let nat_gateways = Some(NatGateways { count: 1, per_hour: None, per_gb: None, s3_endpoint: false });
     let network = NetworkPrices { nat_gateways, ..NetworkPrices::default() };
     let zone = "us-west-2a";
     let billing = BillingSettings { network, ..BillingSettings::default() };

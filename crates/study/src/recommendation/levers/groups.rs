@@ -40,7 +40,7 @@ fn of_flags(known: &Known<'_>, flags: &Flags) -> Vec<Lever> {
 }
 
 /// Where a group is stated: the path of its map, and the key of its least size there.
-fn place(known: &Known<'_>, group: &NodeGroup) -> Option<(String, &'static str)> {
+pub(super) fn place(known: &Known<'_>, group: &NodeGroup) -> Option<(String, &'static str)> {
     let bases = [
         (format!("policies[{}].nodeGroups[{}]", known.policy.name, group.name), "min"),
         (format!("nodeGroups[{}]", group.name), "min"),

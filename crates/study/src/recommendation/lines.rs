@@ -1,0 +1,200 @@
+//! The largest lines of today's bill, each with the levers that concern it and their results.
+//!
+//! Must not: decide what is recommended.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::levers::Kind;
+use crate::cloud::{BillItem, BillLine};
+use crate::domain::{Money, well_known};
+use crate::report::summary::HOURS_PER_MONTH;
+use crate::simulation::Outcome;
+
+/// Lines that an answer begins with.
+const LINES_MAX: usize = 3;
+
+/// A line of today's bill.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LargeLine {
+    /// The kind of cost: `On-Demand nodes`, `NAT gateways`.
+    pub name: String,
+    /// Its cost for a month of 730 hours.
+    pub per_month: f64,
+    /// Its share of the bill, 0 to 1.
+    pub share: f64,
+    /// The levers that concern it, the largest saving first; empty if no lever changes this line.
+    pub levers: Vec<LineLever>,
+    /// The action that no lever takes.
+    pub by_hand: String,
+}
+
+/// A lever that concerns a line.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LineLever {
+    /// The kind of lever, as the command line names it.
+    pub lever: String,
+    /// The result.
+    pub result: LeverResult,
+    /// The saving per month: of a recommended change next to all others, else of its best value alone.
+    pub saves_per_month: Option<f64>,
+}
+
+/// The result of a lever.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeverResult {
+    /// It is one of the recommended changes.
+    Recommended,
+    /// Its best value saves alone and is not recommended.
+    NotRecommended,
+    /// Its best value saves alone, but breaks a constraint.
+    BeyondLimits,
+    /// No value saves.
+    SavesNothing,
+    /// It was in the search, but not simulated.
+    NotSimulated,
+    /// An option excludes it.
+    Excluded,
+    /// The scenario has nothing that it can change.
+    NothingToChange,
+}
+
+/// The largest lines of a run's bill, net of what is taken back. The levers are those that concern each line, without results.
+pub fn largest_lines(outcome: &Outcome) -> Vec<(LargeLine, &'static [Kind])> {
+    let mut sums: BTreeMap<&'static str, (Money, BillItem)> = BTreeMap::new();
+    for line in outcome.bill.net() {
+        sums.entry(name(line)).or_insert((Money::ZERO, line.item)).0 += line.amount;
+    }
+    let total = outcome.bill.total().as_f64();
+    let hours = outcome.about.duration.as_secs_f64() / 3_600.0;
+    if total <= 0.0 || hours <= 0.0 {
+        return Vec::new();
+    }
+    let mut lines: Vec<_> = sums.into_iter().filter(|(_, (amount, _))| *amount > Money::ZERO).collect();
+    lines.sort_by(|(one, a), (other, b)| b.0.cmp(&a.0).then(one.cmp(other)));
+    let line = |(name, (amount, item)): (&'static str, (Money, BillItem))| {
+        let (kinds, by_hand) = concerns(name, item);
+        let amount = amount.as_f64();
+        let line = LargeLine {
+            name: name.to_owned(),
+            per_month: amount / hours * HOURS_PER_MONTH,
+            share: amount / total,
+            levers: Vec::new(),
+            by_hand: by_hand.to_owned(),
+        };
+        (line, kinds)
+    };
+    lines.into_iter().take(LINES_MAX).map(line).collect()
+}
+
+const ON_DEMAND: &str = "On-Demand nodes";
+const SPOT: &str = "Spot nodes";
+const COVERED: &str = "nodes under commitments";
+
+/// The kind of cost of a line.
+fn name(line: &BillLine) -> &'static str {
+    let is_spot = line.capacity_type == Some(well_known::SPOT);
+    match line.item {
+        BillItem::Instance | BillItem::FreeFirstHour if is_spot => SPOT,
+        BillItem::Instance | BillItem::FreeFirstHour if line.capacity_type == Some(well_known::RESERVED) => {
+            "nodes in capacity reservations"
+        }
+        BillItem::Instance | BillItem::FreeFirstHour => ON_DEMAND,
+        BillItem::ReservedInstances | BillItem::SavingsPlans => COVERED,
+        BillItem::UnusedCommitment => "unused commitments",
+        BillItem::RootVolume => "EBS volumes of nodes",
+        BillItem::PersistentVolume => "EBS volumes of claims",
+        BillItem::FargateCpu | BillItem::FargateMemory | BillItem::FargateStorage => "Fargate",
+        item => item.name(),
+    }
+}
+
+/// Levers that change nodes; the last two concern On-Demand nodes alone.
+const OF_NODES: [Kind; 19] = [
+    Kind::Consolidation,
+    Kind::ConsolidateAfter,
+    Kind::Budgets,
+    Kind::Families,
+    Kind::Sizes,
+    Kind::Architectures,
+    Kind::Weights,
+    Kind::Limits,
+    Kind::Split,
+    Kind::HpaTargets,
+    Kind::HpaMinimum,
+    Kind::HpaBehavior,
+    Kind::Requests,
+    Kind::Headroom,
+    Kind::GroupTypes,
+    Kind::GroupSizes,
+    Kind::Flags,
+    Kind::Spot,
+    Kind::Commitments,
+];
+
+/// The levers that concern a line, and the action that none of them takes.
+fn concerns(name: &str, item: BillItem) -> (&'static [Kind], &'static str) {
+    let (of_spot, _) = OF_NODES.split_at(OF_NODES.len() - 2);
+    match name {
+        ON_DEMAND => return (&OF_NODES, "lower the requests of the largest workloads, or let them run on Spot"),
+        SPOT => return (of_spot, "lower the requests of the largest workloads"),
+        COVERED => return (of_spot, "do not renew commitments that cover more than you need"),
+        _ => {}
+    }
+    let kinds: &[Kind] = match item {
+        BillItem::RootVolume | BillItem::PersistentVolume => &[Kind::Volumes],
+        _ => &[],
+    };
+    let by_hand = match item {
+        BillItem::UnusedCommitment => {
+            "sell Reserved Instances on the marketplace, share the commitment with other accounts, or do not renew it"
+        }
+        BillItem::RootVolume => {
+            "use fewer, larger nodes, or measure disk use and set smaller volumes in `blockDeviceMappings` of the EC2NodeClass"
+        }
+        BillItem::PersistentVolume => {
+            "measure the use of volumes: delete unused ones, move cold data to st1 or S3, and recreate volumes that are too large"
+        }
+        BillItem::PublicIpv4 => "put nodes in private subnets",
+        BillItem::ControlPlane => "share one cluster among several teams: each cluster has this price",
+        BillItem::ExtendedSupport => "upgrade the control plane to a release under standard support",
+        BillItem::ControlPlaneTier => "split the cluster, so that each part does with a lower tier",
+        BillItem::Capability(_) => "delete the capability or its unused items, or run its controller in the cluster",
+        BillItem::HybridNodes => "remove idle hybrid nodes",
+        BillItem::CapacityReservation | BillItem::UnusedCapacityReservation | BillItem::Instance => {
+            "cancel or shrink the capacity reservation, or let a NodePool use it (`capacityReservationSelectorTerms`)"
+        }
+        BillItem::LoadBalancer | BillItem::LoadBalancerCapacity => {
+            "share one load balancer among Ingresses (`alb.ingress.kubernetes.io/group.name`)"
+        }
+        BillItem::NatGateway => "use one gateway for all zones, or VPC endpoints instead of gateways",
+        BillItem::NatTransfer => "copy public images to ECR and add a gateway endpoint of S3, or use smaller images",
+        BillItem::CrossZoneTransfer => {
+            "put a Service in front of workloads that call each other and keep its calls in their zone, or compress traffic"
+        }
+        BillItem::CpuCredits => "use a family that is not burstable for steady load",
+        BillItem::NodeFee | BillItem::AutoModeFee => "use fewer, larger nodes",
+        BillItem::FargateCpu | BillItem::FargateMemory | BillItem::FargateStorage => {
+            "move pods that run all the time from Fargate to nodes, and lower requests to the next smaller size"
+        }
+        _ => "the simulation does not change this line: check what it pays for",
+    };
+    (kinds, by_hand)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::concerns;
+    use crate::cloud::BillItem;
+    use crate::recommendation::Kind;
+
+    #[test]
+    fn commitments_and_spot_concern_on_demand_nodes_only() {
+        let kinds = |name| concerns(name, BillItem::Instance).0;
+        assert!(kinds("On-Demand nodes").contains(&Kind::Commitments));
+        assert!(!kinds("Spot nodes").iter().any(|kind| matches!(kind, Kind::Commitments | Kind::Spot)));
+        assert!(kinds("Spot nodes").contains(&Kind::Flags));
+    }
+}

@@ -1,0 +1,46 @@
+//! Savings that are known by construction, one for each lever of a line of the bill: `recommend` has to find them.
+
+use std::process::Command;
+
+use nodecast::experiment::presentation::recommendation::text;
+use nodecast::experiment::recommendation::{Advice, LargeLine, LeverResult, Recommendation};
+
+/// The most simulations that a search may take.
+const SIMULATIONS: &str = "400";
+
+/// The answer for a plant.
+fn recommended(name: &str, more: &[&str]) -> Recommendation {
+    let scenario = format!("tests/data/plants/{name}/scenario.yaml");
+    let output = Command::new(env!("CARGO_BIN_EXE_nodecast"))
+        .args(["recommend", &scenario, "--format", "json", "--quiet", "--simulations", SIMULATIONS])
+        .args(more)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Checks that the lever is recommended, and saves 90% of the plant per month; returns the line of the bill with this name.
+fn found(answer: &Recommendation, lever: &str, planted: f64, line: &str) -> LargeLine {
+    let shown = text(answer);
+    assert_eq!(answer.advice, Advice::Change, "{shown}");
+    assert!(answer.effort.used <= 400 && answer.limits.iter().all(|limit| limit.kept), "{shown}");
+    let saves: f64 =
+        answer.changes.iter().filter(|change| change.lever == lever).map(|change| change.saves_per_month.mean).sum();
+    assert!(saves >= 0.9 * planted && saves < 1.2 * planted, "{saves} of {planted}:\n{shown}");
+    let line = answer.lines.iter().find(|own| own.name == line).unwrap_or_else(|| panic!("no such line:\n{shown}"));
+    let of_lever = line.levers.iter().find(|own| own.lever == lever).unwrap();
+    assert_eq!(of_lever.result, LeverResult::Recommended, "{shown}");
+    line.clone()
+}
+
+#[test]
+fn io2_volumes_become_gp3_of_same_rate() {
+    let answer = recommended("volumes", &[]);
+    let line = found(&answer, "volumes", 6.0 * (570.0 - 57.0), "EBS volumes of claims");
+    assert!(answer.lines[0] == line && line.share > 0.5, "{line:?}");
+    let edits = &answer.changes.iter().find(|change| change.lever == "volumes").unwrap().edits;
+    assert!(edits.iter().all(|edit| edit.object == "StorageClass fast"), "{edits:?}");
+    assert!(!edits.iter().any(|edit| edit.path.contains("encrypted")), "{edits:?}");
+}
