@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Stderr, StdoutLock, Write};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::GraphicalTheme;
@@ -337,9 +339,14 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// Told of each simulation that is done: its number and its answer.
 type Each<'w> = dyn Fn(usize, &Point) + Sync + 'w;
 
-/// Watches many simulations: a bar that counts them, and Ctrl-C, which lets those that run come to their end.
+/// Time between two lines of progress where no terminal shows a bar.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// Watches many simulations: a bar or lines that count them, and Ctrl-C, which lets those that run come to their end.
 pub struct Watch<'w> {
     bar: ProgressBar,
+    /// When the last line was written; `None` where a bar is drawn, or no progress is wanted.
+    last_line: Option<Mutex<Instant>>,
     each: Box<Each<'w>>,
     stop: Stop,
 }
@@ -377,7 +384,8 @@ impl Console<'_> {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Watch { bar, each: Box::new(each), stop: Stop::on_interrupt() }
+        let last_line = (wanted && !self.is_watched).then(|| Mutex::new(Instant::now()));
+        Watch { bar, last_line, each: Box::new(each), stop: Stop::on_interrupt() }
     }
 }
 
@@ -385,6 +393,13 @@ impl Watcher for Watch<'_> {
     fn done(&self, index: usize, point: &Point) {
         (self.each)(index, point);
         self.bar.inc(1);
+        let Some(Ok(mut last)) = self.last_line.as_ref().map(Mutex::lock) else { return };
+        if last.elapsed() >= LINE_EVERY {
+            *last = Instant::now();
+            // A reader that has gone away stops no simulation.
+            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            let _ = writeln!(io::stderr(), "{done} of at most {all} simulations, {} s", self.bar.elapsed().as_secs());
+        }
     }
 
     fn stopped(&self) -> bool {

@@ -74,6 +74,11 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         if !common.quiet {
             let count = crate::domain::words::counted(written.objects as u64, "changed object", "changed objects");
             console.tell(&format!("{count} and the scenario with what is recommended: {}", folder.display()));
+            let directory = arguments.request.scenario.parent().filter(|own| !own.as_os_str().is_empty());
+            let directory = directory.unwrap_or_else(|| std::path::Path::new("."));
+            for patch in &written.patches {
+                console.tell(&format!("apply: patch -p1 -d {} < {}", directory.display(), patch.display()));
+            }
             written.confirm.iter().for_each(|command| console.tell(&format!("confirm: {command}")));
         }
     }

@@ -1,12 +1,13 @@
 //! What to change of a scenario: from its file to the answer and the manifests that make it true.
 
 mod assembly;
+mod clock;
 mod files;
 mod lines;
 mod simulated;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rayon::prelude::*;
 
@@ -29,6 +30,7 @@ use crate::scenario::{Caveats, Edit, Limits, Scenario, Warning};
 use crate::simulation::Outcome;
 use assembly::Assembly;
 pub(super) use assembly::value_changes;
+use clock::Clock;
 pub(super) use files::{Change, Origin, objects, seen_by};
 pub use files::{Written, begin};
 use simulated::Simulated;
@@ -106,18 +108,40 @@ pub struct Recommended {
     pub(super) prices: Prices,
     pub(super) scenario: Scenario,
     pub(super) policy: String,
-    /// Everything that is to be set, for all changes together.
-    pub(super) setting: Setting,
+    /// Everything that is to be set, for all changes together; of the answer without Spot, too, if there is one.
+    pub(super) settings: Vec<Setting>,
 }
 
-/// Fewer simulations than this are no search.
-pub const SIMULATIONS_MIN: u32 = 150;
+/// Fewer simulations than this confirm no change.
+pub const SIMULATIONS_MIN: u32 = 40;
+/// A search with fewer simulations keeps none for an answer without Spot.
+const SECOND_FROM: usize = 300;
+/// Simulations that show how long one takes.
+const MEASURED: u64 = 4;
+/// Spot dominates if it alone saves this share of the saving.
+const DOMINATES: f64 = 0.5;
 /// Seeds of each trial under other conditions.
 const STRESS_SEEDS: u64 = 5;
 /// Seeds whose hours commitments are worked out from.
 const COMMITMENT_SEEDS: u64 = 3;
 /// Other conditions, at most.
 const STRESSES_MAX: u64 = 6;
+/// Simulations that are not of the search, at most.
+const BESIDE: usize = (2 + COMMITMENT_SEEDS + STRESSES_MAX * STRESS_SEEDS * 2) as usize;
+
+/// The simulations of the first answer, before it shows whether there is a second one.
+const fn first_part(simulations: usize) -> usize {
+    simulations * 2 / 3
+}
+
+/// The result of a search.
+struct Found<'p> {
+    search: Search<'p, Simulated<'p>>,
+    verdict: Verdict,
+    commitments: Vec<FamilyCurve>,
+    /// Whether Spot dominates what was chosen.
+    is_spot: bool,
+}
 
 impl Recommend {
     /// Reads everything that the question needs.
@@ -141,56 +165,123 @@ impl Recommend {
     pub fn answer(self, threads: Option<u16>, audience: &mut dyn Audience) -> Result<Recommended, Failure> {
         let catalog = self.prices.catalog();
         let region = catalog.region(self.scenario.region.as_str()).map_err(prices::unusable)?;
-        let begun = Instant::now();
         let budget = self.request.budget.map(|budget| Duration::from_secs_f64(budget.as_secs_f64().max(0.0)));
-        let is_late = move || budget.is_some_and(|budget| begun.elapsed() >= budget);
-        let mut effort = Effort {
-            simulations: self.request.simulations as usize,
-            first_seed: self.seed,
-            least_saving: self.request.least_saving,
-            worth: self.request.worth,
-            changes_max: self.request.changes_max as usize,
-            is_late: &is_late,
-        };
-        let beside = 2 + COMMITMENT_SEEDS + STRESSES_MAX * STRESS_SEEDS * 2;
-        let watcher = audience.begin(effort.simulations + beside as usize, &[self.scenario.duration]);
+        let clock = Clock::new(budget);
+        let beside = BESIDE + self.request.simulations as usize;
+        let watcher = audience.begin(beside, &[self.scenario.duration]);
         let first = self.outcome(&self.scenario, self.seed)?;
         let today = points::point(self.cell(self.seed), &first);
         let (mut levers, mut excluded) = self.levers(&region, &first, &today)?;
         let untried = self.prune(&mut levers, &mut excluded, (&region, threads))?;
-        levers.push(Lever {
-            kind: Kind::Commitments,
-            subject: String::new(),
-            today: String::new(),
-            levels: Vec::new(),
-        });
-        let today_requires = self.requirements();
-        let run = |cells: &[Cell<'_>], one: &super::simulations::One<'_>| simulate(cells, one, threads, &*watcher);
-        let problem = Simulated::new(&self, (levers, today_requires, limits(&today)), &run, threads);
-        let mut search = Search::new(&problem, effort);
-        let mut best = search.best()?;
-        if search.is_late() {
-            // The same search with so many simulations as there was time for. Nearly all of them are at hand.
-            effort = effort.ended_after(search.used(), SIMULATIONS_MIN as usize);
-            search = Search::new(&problem, effort);
-            best = search.best()?;
-        }
-        best = search.thinned_out(best)?;
-        let commitments = self.commit(&region, &problem, &mut search, &mut best)?;
-        let verdict = search.verdict(best)?;
-        let robustness = self.robustness(&problem, &verdict)?;
+        let run = |cells: &[Cell<'_>], one: &super::simulations::One<'_>| {
+            clock.measure(cells.len(), || simulate(cells, one, threads, &*watcher))
+        };
+        let problem = Simulated::new(&self, (levers, self.requirements(), limits(&today)), &run, threads);
+        let without = problem.without_spot();
+        let effort = self.effort(&problem, &clock, without.is_some())?;
+        let found = self.found(&problem, &region, effort, without.is_some())?;
+        let robustness = self.robustness(&problem, &found.verdict)?;
         let lines = largest_lines(&first);
-        let assembly =
-            Assembly { problem: &problem, search: &search, verdict: &verdict, catalog, region: &region, excluded, lines };
-        let mut answer = assembly.answer(&self, commitments, robustness, effort.simulations)?;
+        let assembly = |problem, found| Assembly { problem, found, catalog, region: &region, lines: &lines };
+        let mut answer = assembly(&problem, &found).answer(&self, robustness, excluded, effort.simulations)?;
+        let mut settings = vec![problem.setting(&found.verdict.choice)];
+        if let Some(without) = without.filter(|_| found.is_spot) {
+            let left = effort.simulations.saturating_sub(found.search.used()).min(found.search.used());
+            let second = Effort { simulations: left, is_late: &|_| false, ..effort };
+            if left >= second.least() {
+                let found = self.sought(&without, &region, second)?;
+                answer.effort.used += found.search.used() as u64;
+                answer.without_spot = Some(assembly(&without, &found).alternative(&self)?);
+                settings.push(without.setting(&found.verdict.choice));
+            }
+        }
         answer.warnings.extend(untried.iter());
         answer.warnings.precede(Caveats::of(&self.warnings));
-        let setting = problem.setting(&verdict.choice);
-        drop(search);
+        drop(found);
         drop(problem);
         drop(watcher);
         let Self { request, prices, scenario, policy, .. } = self;
-        Ok(Recommended { answer, request, prices, scenario, policy, setting })
+        Ok(Recommended { answer, request, prices, scenario, policy, settings })
+    }
+
+    /// The effort that was asked for, or as much of it as there is time for.
+    fn effort(&self, problem: &Simulated<'_>, clock: &Clock, has_second: bool) -> Result<Effort<'static>, Failure> {
+        use crate::experiment::recommendation::Problem;
+        let changes_max = (self.request.changes_max as usize).min(problem.levers().len()).max(1);
+        let whole = Effort {
+            simulations: self.request.simulations as usize,
+            first_seed: self.seed,
+            least_saving: self.request.least_saving,
+            worth: self.request.worth,
+            changes_max,
+            is_late: &|_| false,
+        };
+        if self.request.budget.is_none() {
+            return Ok(whole);
+        }
+        let today: Choice = vec![0; problem.levers().len()];
+        problem.simulate(&(0..MEASURED).map(|ordinal| (today.clone(), self.seed + ordinal)).collect::<Vec<_>>())?;
+        let least = whole.least();
+        let most = clock.affordable().saturating_sub(BESIDE).min(whole.simulations).max(least);
+        let is_split = has_second && most >= SECOND_FROM;
+        let part = Effort { simulations: if is_split { first_part(most) } else { most }, ..whole };
+        // With so many of a part, how many the whole is.
+        let of_part = |count: usize| if is_split { (count * 3).div_ceil(2) } else { count };
+        let is_late = |after: usize| {
+            let all = of_part(part.ended_after(after, least).simulations);
+            clock.ends_before(all.saturating_sub(clock.done()) + BESIDE)
+        };
+        let mut search = Search::new(problem, Effort { is_late: &is_late, ..part });
+        search.best()?;
+        let ended = part.ended_after(search.used(), least).simulations;
+        Ok(Effort { simulations: if search.is_late() { of_part(ended) } else { most }, ..whole })
+    }
+
+    /// The search of an effort. With enough simulations it begins with a part of them: if Spot dominates what they find, the rest is for an answer
+    /// without Spot.
+    fn found<'p>(
+        &'p self,
+        problem: &'p Simulated<'p>,
+        region: &Region,
+        effort: Effort<'static>,
+        has_second: bool,
+    ) -> Result<Found<'p>, Failure> {
+        if has_second && effort.simulations >= SECOND_FROM {
+            let mut search = Search::new(problem, Effort { simulations: first_part(effort.simulations), ..effort });
+            let best = search.best()?;
+            if problem.is_spot(&search, &best) {
+                let found = self.confirmed(problem, region, (search, best))?;
+                return Ok(Found { is_spot: true, ..found });
+            }
+        }
+        let found = self.sought(problem, region, effort)?;
+        let is_spot = has_second && problem.is_spot(&found.search, &found.verdict.choice);
+        Ok(Found { is_spot, ..found })
+    }
+
+    /// A search of its own.
+    fn sought<'p>(
+        &'p self,
+        problem: &'p Simulated<'p>,
+        region: &Region,
+        effort: Effort<'static>,
+    ) -> Result<Found<'p>, Failure> {
+        let mut search = Search::new(problem, effort);
+        let best = search.best()?;
+        self.confirmed(problem, region, (search, best))
+    }
+
+    /// Commitments for what a search chose, and the verdict on both.
+    fn confirmed<'p>(
+        &'p self,
+        problem: &'p Simulated<'p>,
+        region: &Region,
+        (mut search, best): (Search<'p, Simulated<'p>>, Choice),
+    ) -> Result<Found<'p>, Failure> {
+        let mut best = search.thinned_out(best)?;
+        let commitments = self.commit(region, problem, &mut search, &mut best)?;
+        let verdict = search.verdict(best)?;
+        Ok(Found { search, verdict, commitments, is_spot: false })
     }
 
     fn cell(&self, seed: u64) -> Cell<'_> {

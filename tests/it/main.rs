@@ -102,6 +102,7 @@ mod packing_suite_properties;
 mod pass_times;
 mod planted;
 mod plants;
+mod plants_search;
 mod pods_under_load;
 mod pool_changes;
 mod pricing;

@@ -143,7 +143,7 @@ fn what_cannot_be_asked_is_refused() {
     for (arguments, expected) in [
         (vec!["--levers", "luck"], "there are consolidation"),
         (vec!["--least-saving", "2"], "write for example 1%"),
-        (vec!["--simulations", "10"], "150"),
+        (vec!["--simulations", "10"], "40"),
         (vec!["--policy", "none"], "none"),
     ] {
         let (_, err, code) = nodecast(&[&["recommend", SCENARIO][..], &arguments].concat());

@@ -17,6 +17,7 @@ pub mod edits;
 pub mod error;
 mod file;
 pub mod packing_question;
+pub mod patch;
 pub mod schema;
 pub mod source;
 
@@ -34,4 +35,5 @@ pub use nodecast_settings::{
 };
 pub use nodecast_settings::{Caveat, Caveats, lints};
 pub use packing_question::Circumstances;
+pub use patch::patch;
 pub use source::{Limits, Source};

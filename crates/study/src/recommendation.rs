@@ -11,6 +11,7 @@ mod commitments;
 mod levers;
 mod limits;
 mod lines;
+mod risks;
 mod robustness;
 mod search;
 mod support;
@@ -20,13 +21,15 @@ mod synthetic;
 pub(crate) use allowed::is_guarded;
 pub use allowed::{Allowance, Exclusion, Reach, Reaches, exclude, fragile_on_spot};
 pub use answer::{
-    Change, EffortMade, Figures, LeverTried, LimitKept, Recommendation, SCHEMA_VERSION, Tried, ValueChange,
+    Alternative, Change, Class, EffortMade, Figures, LeverTried, LimitKept, Recommendation, SCHEMA_VERSION, Tried,
+    ValueChange,
 };
 pub use commitments::{CurvePoint, FamilyCurve, curves, dearest_family, hours, lever as commitments_lever};
 pub(crate) use levers::dearest;
 pub use levers::{Kind, Known, Level, Lever, Requirements, Terms, levers, requirements, setting};
 pub use limits::{Limit, limits, measures, missing_more, strain};
 pub use lines::{LargeLine, LeverResult, LineLever, largest_lines};
+pub use risks::{Risk, risk};
 pub use robustness::{Robustness, Stress};
 pub use search::{Choice, Effort, Problem, Sample, Search};
 pub use support::{Advice, Verdict};

@@ -120,6 +120,14 @@ impl Estimate {
         }
     }
 
+    /// The same of values that are so many times as large.
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        let times = |value: Option<f64>| value.map(|value| value * factor);
+        let (low, high) = (times(self.low), times(self.high));
+        Self { mean: self.mean * factor, median: times(self.median), low, high, ..self }
+    }
+
     /// Whether the value is known to be off zero: the interval leaves zero out, or a single value, taken at its word, is another.
     pub fn is_off_zero(&self) -> bool {
         if self.low.is_none() { self.centre().abs() > 0.0 } else { self.excludes_zero() }

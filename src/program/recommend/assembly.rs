@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CHANGES_MAX, Failure, LEAST_SAVING, Recommend, Request, Simulated, WORTH};
+use super::{CHANGES_MAX, Failure, Found, LEAST_SAVING, Recommend, Request, Simulated, WORTH};
 use crate::catalog::{Catalog, Region};
 use crate::experiment::axes::Setting;
 use crate::experiment::comparison::DRAWS_PRICE_ERRORS;
@@ -10,9 +10,9 @@ use crate::experiment::figures::find;
 use crate::experiment::inspection::inputs;
 use crate::experiment::points::Point;
 use crate::experiment::recommendation::{
-    Advice, Change, Choice, EffortMade, Exclusion, FamilyCurve, Figures, Kind, LargeLine, Lever, LeverTried, Limit, LimitKept,
-    Recommendation, Robustness, SCHEMA_VERSION, Sample, Search, Tried, ValueChange, Verdict, fragile_on_spot, measures,
-    missing_more, strain,
+    Advice, Alternative, Change, Choice, Class, EffortMade, Exclusion, Figures, Kind, LargeLine, Lever, LeverTried,
+    Limit, LimitKept, Recommendation, Robustness, SCHEMA_VERSION, Sample, Tried, ValueChange, fragile_on_spot,
+    measures, missing_more, risk, strain,
 };
 use crate::experiment::statistics::{Estimate, Paired};
 use crate::program::edits;
@@ -22,20 +22,19 @@ use crate::scenario::document::{Content, Document, paired};
 use crate::scenario::lints::studies;
 use crate::scenario::{Limits, Scenario};
 
+/// Months of a year.
+const MONTHS: f64 = 12.0;
 /// Settings that are told of those that were tried: the cheapest.
 const TRIED_MAX: usize = 200;
 
 /// What the answer is made of.
 pub(super) struct Assembly<'a> {
     pub(super) problem: &'a Simulated<'a>,
-    pub(super) search: &'a Search<'a, Simulated<'a>>,
-    pub(super) verdict: &'a Verdict,
+    pub(super) found: &'a Found<'a>,
     pub(super) catalog: &'a Catalog,
     pub(super) region: &'a Region,
-    /// What was not tried because it is excluded.
-    pub(super) excluded: Vec<Exclusion>,
     /// The largest lines of today's bill, with the levers that concern each.
-    pub(super) lines: Vec<(LargeLine, &'static [Kind])>,
+    pub(super) lines: &'a [(LargeLine, &'static [Kind])],
 }
 
 /// What of a request is not as it is without options, as the command line has it: an answer comes again only with the same.
@@ -72,11 +71,11 @@ impl Assembly<'_> {
     pub(super) fn answer(
         &self,
         asked: &Recommend,
-        commitments: Vec<FamilyCurve>,
         robustness: Vec<Robustness>,
+        excluded: Vec<Exclusion>,
         simulations: usize,
     ) -> Result<Recommendation, Failure> {
-        let verdict = self.verdict;
+        let verdict = &self.found.verdict;
         let levers = self.problem.levers();
         let nothing: Choice = vec![0; levers.len()];
         let today = self.problem.points(&nothing, &verdict.seeds);
@@ -113,18 +112,45 @@ impl Assembly<'_> {
             limits: self.limits(&today, &own),
             robustness,
             tried: self.tried(&levers, &nothing),
-            commitments,
+            commitments: self.found.commitments.clone(),
             levers: levers.iter().filter(|lever| !lever.levels.is_empty()).map(lever_tried).collect(),
-            excluded: self.excluded.clone(),
-            effort: EffortMade {
-                simulations: simulations as u64,
-                used: self.search.used() as u64,
-                settings: self.search.tried().len() as u64,
-                first_seed: asked.seed,
-                confirmed_with: verdict.seeds.len() as u64,
-                spent: self.search.is_spent(),
-            },
+            excluded,
+            effort: self.effort(asked, simulations),
+            without_spot: None,
+            saves_per_month: verdict.cost.as_ref().map(|cost| cost.difference.negated()),
+            saves_per_year: verdict.cost.as_ref().map(|cost| cost.difference.negated().scaled(MONTHS)),
             warnings,
+        })
+    }
+
+    fn effort(&self, asked: &Recommend, simulations: usize) -> EffortMade {
+        let search = &self.found.search;
+        EffortMade {
+            simulations: simulations as u64,
+            used: search.used() as u64,
+            settings: search.tried().len() as u64,
+            first_seed: asked.seed,
+            confirmed_with: self.found.verdict.seeds.len() as u64,
+            spent: search.is_spent(),
+        }
+    }
+
+    /// The answer of a search without Spot.
+    pub(super) fn alternative(&self, asked: &Recommend) -> Result<Alternative, Failure> {
+        let verdict = &self.found.verdict;
+        let levers = self.problem.levers();
+        let nothing: Choice = vec![0; levers.len()];
+        let today = self.problem.points(&nothing, &verdict.seeds);
+        let own = self.problem.points(&verdict.choice, &verdict.seeds);
+        Ok(Alternative {
+            advice: verdict.advice,
+            recommended: (!verdict.seeds.is_empty()).then(|| Figures::of(&own)),
+            cost_per_month: verdict.cost.clone(),
+            saves_per_month: verdict.cost.as_ref().map(|cost| cost.difference.negated()),
+            saves_per_year: verdict.cost.as_ref().map(|cost| cost.difference.negated().scaled(MONTHS)),
+            changes: self.changes(asked, &levers)?,
+            limits: self.limits(&today, &own),
+            effort: self.effort(asked, self.found.search.used()),
         })
     }
 
@@ -134,10 +160,10 @@ impl Assembly<'_> {
             let policy = scenario.for_policy(Some(&asked.policy)).ok()?;
             Some(fragile_on_spot(scenario, policy, self.region))
         };
-        if self.verdict.advice != Advice::Change {
+        if self.found.verdict.advice != Advice::Change {
             return None;
         }
-        let changed = asked.with(&self.problem.setting(&self.verdict.choice))?;
+        let changed = asked.with(&self.problem.setting(&self.found.verdict.choice))?;
         let (today, own) = (on_spot(&asked.scenario)?, on_spot(&changed)?);
         let new: Vec<&str> = own.difference(&today).map(String::as_str).collect();
         let all = new.join(", ");
@@ -153,8 +179,8 @@ impl Assembly<'_> {
     fn changes(&self, asked: &Recommend, levers: &[Lever]) -> Result<Vec<Change>, Failure> {
         let before = self.documents(asked, &Setting::new())?;
         let mut changes = Vec::new();
-        for (place, share) in &self.verdict.shares {
-            let (lever, level) = (&levers[*place], self.verdict.choice[*place]);
+        for (place, share) in &self.found.verdict.shares {
+            let (lever, level) = (&levers[*place], self.found.verdict.choice[*place]);
             let Some(level_of) = level.checked_sub(1).and_then(|level| lever.levels.get(level)) else { continue };
             let mut alone: Choice = vec![0; levers.len()];
             alone[*place] = level;
@@ -166,6 +192,9 @@ impl Assembly<'_> {
                 from: lever.today.clone(),
                 to: level_of.label.clone(),
                 saves_per_month: *share,
+                saves_per_year: Some(share.scaled(MONTHS)),
+                class: if lever.kind == Kind::Commitments { Class::Commitment } else { Class::Setting },
+                risk: Some(risk(lever.kind)),
                 edits: value_changes(&before, &after),
                 set,
             });
@@ -216,7 +245,7 @@ impl Assembly<'_> {
 
     /// What was tried, today's and the recommended setting first, then the cheapest.
     fn tried(&self, levers: &[Lever], nothing: &Choice) -> Vec<Tried> {
-        let all = self.search.tried();
+        let all = self.found.search.tried();
         let today: Vec<(u64, f64)> =
             all.get(nothing).into_iter().flatten().map(|(seed, own)| (*seed, own.cost)).collect();
         let mean_today = mean(today.iter().map(|own| own.1)).unwrap_or(0.0);
@@ -240,7 +269,7 @@ impl Assembly<'_> {
                 evictions: mean(figure(&points, "evictions")).unwrap_or(0.0),
                 role: match choice {
                     own if own == nothing => "today",
-                    own if *own == self.verdict.choice => "recommended",
+                    own if *own == self.found.verdict.choice => "recommended",
                     _ => "",
                 }
                 .to_owned(),

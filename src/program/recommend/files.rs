@@ -27,6 +27,10 @@ const AFTER: &str = "after.yaml";
 const ADDED_OBJECTS: &str = "added.yaml";
 /// The policy's name in the scenario.
 const POLICY: &str = "recommended";
+/// The same of the answer without Spot.
+const SECOND: [&str; 4] = ["without-spot", "without-spot.yaml", "after-without-spot.yaml", "without-spot.diff"];
+/// The changes as a patch of the files that the scenario lists.
+const PATCH: &str = "recommended.diff";
 
 /// What was written.
 pub struct Written {
@@ -34,6 +38,8 @@ pub struct Written {
     pub objects: usize,
     /// The commands that confirm the answer.
     pub confirm: Vec<String>,
+    /// Patches of the files of the scenario.
+    pub patches: Vec<std::path::PathBuf>,
 }
 
 impl Recommended {
@@ -51,14 +57,17 @@ impl Recommended {
             policy: &self.policy,
             pricing_data: self.request.pricing_data.as_deref(),
         };
-        let change = Change {
-            policy: POLICY.to_owned(),
-            setting: self.setting.clone(),
-            objects: OBJECTS.to_owned(),
-            after: AFTER.to_owned(),
+        let change = |([policy, objects, after, patch], setting): ([&str; 4], &Setting)| Change {
+            policy: policy.to_owned(),
+            setting: setting.clone(),
+            objects: objects.to_owned(),
+            after: after.to_owned(),
+            patch: Some(patch.to_owned()),
         };
+        let names = [[POLICY, OBJECTS, AFTER, PATCH], SECOND];
+        let changes: Vec<Change> = names.into_iter().zip(&self.settings).map(change).collect();
         let answer = self.answer.to_json().map_err(Failure::of_report)?;
-        origin.write((directory, folder), (MARKER, &answer), &[change])
+        origin.write((directory, folder), (MARKER, &answer), &changes)
     }
 }
 
@@ -72,6 +81,8 @@ pub(in crate::program) struct Change {
     pub objects: String,
     /// The file of the scenario as it would be, where more changes than a policy can state.
     pub after: String,
+    /// The file of the patch; `None` for no such file.
+    pub patch: Option<String>,
 }
 
 /// The scenario that changes are of.
@@ -115,7 +126,9 @@ impl Origin<'_> {
             let after = self.documents(&change.setting)?;
             all.push(Changed { change, objects: changed(&before, &after), after });
         }
-        let own_names = changes.iter().flat_map(|own| [own.objects.clone(), own.after.clone()]);
+        let own_names = changes
+            .iter()
+            .flat_map(|own| [own.objects.clone(), own.after.clone()].into_iter().chain(own.patch.clone()));
         let copies =
             self.copies(&before, [marker, SCENARIO].map(str::to_owned).into_iter().chain(own_names).collect())?;
         let (scenario, whole) = self.scenarios(&before, &all, &copies);
@@ -126,6 +139,11 @@ impl Origin<'_> {
         for own in all.iter().filter(|own| !own.objects.is_empty()) {
             let documents: Vec<String> = own.objects.iter().map(Content::to_yaml).collect();
             text(&own.change.objects, documents.join("---\n").as_bytes())?;
+        }
+        let patched = all.iter().map(|own| Some((own.change.patch.as_ref()?, self.patch(&before, &own.after))));
+        let patched: Vec<(&String, String)> = patched.flatten().filter(|(_, patch)| !patch.is_empty()).collect();
+        for (name, patch) in &patched {
+            text(name, patch.as_bytes())?;
         }
         for (name, bytes) in copies.values() {
             text(name, bytes)?;
@@ -150,7 +168,41 @@ impl Origin<'_> {
         }
         let beyond = pairs().filter(|own| own.1.is_some());
         confirm.extend(beyond.map(|own| line(&["nodecast", "diff", &path(SCENARIO), &path(&own.0.after)])));
-        Ok(Written { objects: all.iter().map(|own| own.objects.len()).sum(), confirm })
+        let patches = patched.iter().map(|(name, _)| folder.join(name)).collect();
+        Ok(Written { objects: all.iter().map(|own| own.objects.len()).sum(), confirm, patches })
+    }
+
+    /// The changes as a unified diff of the files next to the scenario and below it; new objects are a file of their own. What cannot be shown
+    /// as one is left out.
+    fn patch(&self, before: &[Document], after: &[Document]) -> String {
+        let directory = self.file.parent().map(Path::to_path_buf).unwrap_or_default();
+        let own_name = self.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let mut files: Vec<Option<&str>> = Vec::new();
+        for document in before {
+            let file = document.file.as_deref();
+            if file != Some(ADDED) && !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        let of_file = |file: &Option<&str>| {
+            let name = file.unwrap_or(&own_name);
+            let is_below = Path::new(name).components().all(|part| matches!(part, std::path::Component::Normal(_)));
+            let text = std::fs::read_to_string(directory.join(name)).ok().filter(|_| is_below)?;
+            let own = |all: &[Document]| -> Vec<Content> {
+                all.iter().filter(|own| own.file.as_deref() == *file).map(|own| own.content.clone()).collect()
+            };
+            let (before, after) = (own(before), own(after));
+            crate::scenario::patch(name, &text, &before.iter().collect::<Vec<_>>(), &after.iter().collect::<Vec<_>>())
+        };
+        let mut all: String = files.iter().filter_map(of_file).collect();
+        let new = paired(before, after).filter(|(one, other)| one.is_none() && other.file.is_some());
+        let new: Vec<String> = new.map(|(_, other)| other.content.to_yaml()).collect();
+        if !new.is_empty() {
+            let text = new.join("---\n");
+            all.push_str(&format!("--- /dev/null\n+++ b/{ADDED_OBJECTS}\n@@ -0,0 +1,{} @@\n", text.lines().count()));
+            text.lines().for_each(|line| all.push_str(&format!("+{line}\n")));
+        }
+        all
     }
 
     /// The documents that the policy sees.
@@ -329,5 +381,7 @@ pub fn begin(folder: &Path) -> Result<OutputDirectory, Failure> {
 
 /// Whether an answer may be written into a folder: it holds nothing, or an earlier answer.
 fn check_replaceable(folder: &Path) -> Result<(), OutputError> {
-    check_written(folder, MARKER, &|_, name| matches!(name, OBJECTS | SCENARIO | AFTER))
+    check_written(folder, MARKER, &|_, name| {
+        [OBJECTS, SCENARIO, AFTER, PATCH].contains(&name) || SECOND[1..].contains(&name)
+    })
 }

@@ -17,9 +17,7 @@ impl Assembly<'_> {
             let mut levers: Vec<LineLever> =
                 kinds.iter().map(|kind| self.line_lever(asked, *kind, levers, changes)).collect();
             let saving = |lever: &LineLever| lever.saves_per_month.unwrap_or(0.0);
-            levers.sort_by(|one, other| {
-                one.result.cmp(&other.result).then(saving(other).total_cmp(&saving(one)))
-            });
+            levers.sort_by(|one, other| one.result.cmp(&other.result).then(saving(other).total_cmp(&saving(one))));
             LargeLine { levers, ..line.clone() }
         };
         self.lines.iter().map(with_levers).collect()
@@ -29,7 +27,7 @@ impl Assembly<'_> {
         let name = kind.as_str();
         let made: Vec<f64> =
             changes.iter().filter(|change| change.lever == name).map(|change| change.saves_per_month.mean).collect();
-        let (result, saves_per_month) = if self.verdict.advice == Advice::Change && !made.is_empty() {
+        let (result, saves_per_month) = if self.found.verdict.advice == Advice::Change && !made.is_empty() {
             (LeverResult::Recommended, Some(made.iter().sum()))
         } else if !asked.request.kinds.contains(&kind) {
             (LeverResult::Excluded, None)
@@ -67,7 +65,7 @@ impl Assembly<'_> {
 
     /// Whether a choice meets the constraints, and its saving per month; `None` if it was not simulated.
     fn saving(&self, choice: &Choice) -> Option<(bool, f64)> {
-        let all = self.search.tried();
+        let all = self.found.search.tried();
         let today: Choice = vec![0; choice.len()];
         let (today, own) = (all.get(&today)?, all.get(choice)?);
         let with_seed = |seed: u64| today.iter().find(|sample| sample.0 == seed).map(|sample| sample.1);

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::Recommend;
+use super::{DOMINATES, Recommend};
 use crate::experiment::axes::Setting;
 use crate::experiment::figures::find;
 use crate::experiment::points::{self, Cell, Point, PointError};
 use crate::experiment::recommendation::{
-    Choice, Kind, Lever, Limit, Problem, Requirements, Robustness, Sample, Stress, measures, setting, strain,
+    Choice, Kind, Lever, Limit, Problem, Requirements, Robustness, Sample, Search, Stress, measures, setting, strain,
 };
 use crate::experiment::statistics::Paired;
 use crate::program::simulations::{One, on_threads};
@@ -20,6 +20,11 @@ use crate::scenario::Scenario;
 
 /// What runs simulations side by side.
 pub(super) type Run<'r> = dyn Fn(&[Cell<'_>], &One<'_>) -> Result<Vec<(usize, Point)>, Failure> + 'r;
+
+/// Whether a level of a lever adds Spot.
+fn adds_spot(lever: &Lever, level: usize) -> bool {
+    lever.kind == Kind::Spot || (lever.kind == Kind::Split && lever.levels[level].label.ends_with(WITH_SPOT))
+}
 
 /// What a setting costs that makes no scenario: more than any that does.
 const UNUSABLE: f64 = 1e15;
@@ -35,7 +40,12 @@ pub(super) struct Simulated<'a> {
     threads: Option<u16>,
     scenarios: RefCell<BTreeMap<Choice, Option<Arc<Scenario>>>>,
     points: RefCell<BTreeMap<(Choice, u64), Point>>,
+    /// The problem that this is a part of, with the place of each lever and of each of its levels there.
+    of: Option<(&'a Simulated<'a>, Vec<(usize, Vec<usize>)>)>,
 }
+
+/// The end of the label of a level that adds a NodePool with Spot.
+const WITH_SPOT: &str = ", Spot and On-Demand";
 
 /// The failure of a simulation.
 pub(super) fn failure(error: PointError) -> Failure {
@@ -48,14 +58,58 @@ pub(super) fn failure(error: PointError) -> Failure {
 impl<'a> Simulated<'a> {
     pub(super) fn new(
         asked: &'a Recommend,
-        (levers, today, limits): (Vec<Lever>, Requirements, Vec<Limit>),
+        (mut levers, today, limits): (Vec<Lever>, Requirements, Vec<Limit>),
         run: &'a Run<'a>,
         threads: Option<u16>,
     ) -> Self {
+        // Its levels are found once the rest is chosen.
+        let (subject, today_of) = (String::new(), String::new());
+        levers.push(Lever { kind: Kind::Commitments, subject, today: today_of, levels: Vec::new() });
         let levels = levers.iter().map(|lever| lever.levels.len() + 1).collect();
         let levers = RefCell::new(levers);
         let (scenarios, points) = (RefCell::default(), RefCell::default());
-        Self { asked, levers, levels, today, limits, run, threads, scenarios, points }
+        Self { asked, levers, levels, today, limits, run, threads, scenarios, points, of: None }
+    }
+
+    /// The same without levers and levels that add Spot; `None` if there are none, or nothing else.
+    pub(super) fn without_spot(&'a self) -> Option<Self> {
+        let mut places = Vec::new();
+        let mut levers = Vec::new();
+        for (place, lever) in self.levers.borrow().iter().enumerate() {
+            let kept = (0..lever.levels.len()).filter(|level| !adds_spot(lever, *level));
+            let kept: Vec<usize> = kept.collect();
+            if !kept.is_empty() {
+                let levels = kept.iter().map(|level| lever.levels[*level].clone()).collect();
+                levers.push(Lever { levels, ..lever.clone() });
+                places.push((place, std::iter::once(0).chain(kept.iter().map(|level| level + 1)).collect()));
+            }
+        }
+        let is_less = places.iter().map(|(_, levels): &(usize, Vec<usize>)| levels.len() - 1).sum::<usize>()
+            < self.levels.iter().map(|levels| levels - 1).sum();
+        if levers.is_empty() || !is_less {
+            return None;
+        }
+        places.push((self.levels.len() - 1, vec![0]));
+        let facts = (levers, self.today.clone(), self.limits.clone());
+        Some(Self { of: Some((self, places)), ..Self::new(self.asked, facts, self.run, self.threads) })
+    }
+
+    /// The choice of the whole problem that a choice without Spot is.
+    fn original(&self, choice: &Choice) -> Option<(&Self, Choice)> {
+        let (whole, places) = self.of.as_ref()?;
+        let mut all = vec![0; whole.levels.len()];
+        for (level, (place, levels)) in choice.iter().zip(places) {
+            all[*place] = *levels.get(*level)?;
+        }
+        Some((whole, all))
+    }
+
+    /// Whether changes that add Spot alone save most of what `best` saves.
+    pub(super) fn is_spot(&self, search: &Search<'_, Self>, best: &Choice) -> bool {
+        let levers = self.levers.borrow();
+        let adds = |place: &usize| best[*place].checked_sub(1).is_some_and(|level| adds_spot(&levers[*place], level));
+        let spot: Vec<usize> = (0..best.len()).filter(adds).collect();
+        search.share_alone(best, &spot) >= DOMINATES
     }
 
     /// The values to set for a choice.
@@ -163,7 +217,20 @@ impl Problem for Simulated<'_> {
         self.levers.borrow().iter().position(|own| own.kind == Kind::Commitments)
     }
 
+    fn group(&self, lever: usize) -> usize {
+        self.levers.borrow().get(lever).map_or(0, |lever| lever.kind as usize)
+    }
+
+    fn is_free(&self, choice: &Choice, seed: u64) -> bool {
+        self.original(choice).is_some_and(|(whole, choice)| whole.points.borrow().contains_key(&(choice, seed)))
+    }
+
     fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Failure> {
+        for (choice, seed) in asked {
+            let known =
+                self.original(choice).and_then(|(whole, own)| whole.points.borrow().get(&(own, *seed)).cloned());
+            self.points.borrow_mut().extend(known.map(|point| ((choice.clone(), *seed), point)));
+        }
         self.read(&asked.iter().map(|(choice, _)| choice).collect())?;
         let scenarios = self.scenarios.borrow();
         let of = |choice: &Choice| scenarios.get(choice).and_then(Option::as_deref);

@@ -65,7 +65,7 @@ impl Session {
                 "policy": policy, "name": shown(&entry.name), "changes": self.controls.words(&entry.values), "set": edits::texts(&setting),
             }));
             let (objects, after) = (format!("{policy}.yaml"), format!("after-{policy}.yaml"));
-            changes.push(Change { policy, setting, objects, after });
+            changes.push(Change { policy, setting, objects, after, patch: None });
         }
         self.write_changes(&changes, &kept).map_err(|failure| told(&failure))
     }

@@ -48,6 +48,7 @@ pub(super) fn node_pools(policies: &[PolicyVariant], actions: &[Placed]) -> BTre
 pub(crate) struct Workloads {
     /// Those that can be scaled and can serve requests.
     serving: Vec<ObjectName>,
+    daemon_sets: Vec<ObjectName>,
     scaled_jobs: Vec<ObjectName>,
     /// Workloads of other kinds.
     others: Vec<ObjectName>,
@@ -63,7 +64,9 @@ impl Workloads {
         let scaled_jobs = jobs.map(|job| ObjectName { namespace: job.namespace, name: job.name }).collect();
         let mut seen = FxHashSet::default();
         let serving = manifests.iter().flat_map(|manifests| scalable(manifests)).filter(|name| seen.insert(*name));
-        Self { serving: serving.collect(), scaled_jobs, others: others(&manifests), triggers: triggers(&manifests) }
+        let daemon_sets = manifests.iter().flat_map(|own| own.daemon_sets.iter().map(|set| set.name)).collect();
+        let (others, triggers) = (others(&manifests), triggers(&manifests));
+        Self { serving: serving.collect(), daemon_sets, scaled_jobs, others, triggers }
     }
 
     /// Checks that there is a ScaledObject or ScaledJob called `name`, with a trigger of this name or place if one is stated.
@@ -131,6 +134,16 @@ impl Workloads {
             |near| format!("did you mean `{near}`?"),
         );
         Err(reader.error(at, format!("no workload named `{name}`")).because(ScenarioError::NOTHING).help(help))
+    }
+
+    /// Checks that there is a workload called `name` whose pods run for as long as their nodes: a DaemonSet, or one that can be scaled.
+    pub(crate) fn find_running(
+        &self,
+        reader: &Reader<'_>,
+        at: Location,
+        name: ObjectName,
+    ) -> Result<(), ScenarioError> {
+        if self.daemon_sets.contains(&name) { Ok(()) } else { self.find(reader, at, name) }
     }
 
     /// Checks that there is a workload called `name` that can be scaled and can serve requests.

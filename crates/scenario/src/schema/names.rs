@@ -76,6 +76,13 @@ kind! {
 }
 
 kind! {
+    /// A Deployment, StatefulSet, or DaemonSet, whose pods use CPU and memory for as long as they run.
+    Running: ObjectName, |reading, node, _, name| {
+        reading.workloads.find_running(&reading.reader, node.at, name).map(|()| name)
+    }
+}
+
+kind! {
     /// A workload of any kind.
     AnyWorkload: ObjectName, |reading, node, _, name| {
         reading.workloads.find_any(&reading.reader, node.at, name).map(|()| name)

@@ -2,7 +2,7 @@
 
 use super::kind::{Amount, Name, Placed, Positive, words};
 use super::load::RequestsKeys;
-use super::names::Serving;
+use super::names::Running;
 use crate::definition::{StartUpUse, UsageSpec};
 use crate::file::usage;
 
@@ -22,8 +22,8 @@ section! {
 ";
     becomes UsageSpec, usage::usage;
     struct UsageEntry: {
-        /// The Deployment or StatefulSet whose pods use it.
-        workload: Placed<Serving>;
+        /// The Deployment, StatefulSet, or DaemonSet whose pods use it.
+        workload: Placed<Running>;
         /// The container that uses it; a sidecar among the init containers (`restartPolicy: Always`) may be named, too.
         container: Name, or "all, in the proportion of what the template has them request";
         /// Whether the curves are of one pod, or of all Ready pods together, which then share.

@@ -4,7 +4,8 @@ use super::{aligned_within, known, signed_percent};
 use crate::catalog::PriceQuality;
 use crate::domain::words::counted;
 use crate::recommendation::{
-    Advice, Change, Figures, Kind, LargeLine, LeverResult, LimitKept, LineLever, Recommendation, Robustness, ValueChange,
+    Advice, Change, Class, Figures, Kind, LargeLine, LeverResult, LimitKept, LineLever, Recommendation, Robustness,
+    ValueChange,
 };
 use crate::report::columns::folded;
 use crate::report::format::{self, Known, Measure, money_among, percent};
@@ -29,6 +30,7 @@ pub fn text_within(answer: &Recommendation, width: Option<usize>) -> String {
     heading(answer, width, &mut lines);
     large_lines(answer, width, &mut lines);
     changes(answer, width, &mut lines);
+    without_spot(answer, width, &mut lines);
     costs(answer, width, &mut lines);
     robustness(&answer.robustness, width, &mut lines);
     commitments(answer, width, &mut lines);
@@ -44,7 +46,7 @@ pub fn sentence(answer: &Recommendation) -> String {
         format!("{count} {share} of the bill")
     };
     match answer.advice {
-        Advice::Change => format!("{}: {} a month", saved(), monthly(answer)),
+        Advice::Change => format!("{}: {} a month{}", saved(), monthly(answer), yearly(answer)),
         Advice::TooLittle => format!("leave it: {}, not surely enough to be worth it (--worth)", saved()),
         Advice::NothingSaves => "leave it: nothing that was tried saves enough to be worth a change".to_owned(),
         Advice::NotSure => {
@@ -65,6 +67,13 @@ pub fn sentence(answer: &Recommendation) -> String {
 fn monthly(answer: &Recommendation) -> String {
     let Some(paired) = &answer.cost_per_month else { return String::new() };
     known(&paired.difference.negated()).text(among_today(answer))
+}
+
+/// What a year costs less.
+fn yearly(answer: &Recommendation) -> String {
+    let Some(saves) = &answer.saves_per_year else { return String::new() };
+    let measure = Measure::Money { currency: &answer.currency, largest: saves.mean.abs() };
+    format!(", {} a year", known(saves).text(measure))
 }
 
 /// Money among what a month costs today.
@@ -138,10 +147,9 @@ fn line_results(answer: &Recommendation, line: &LargeLine) -> String {
         let first = of_result(result).take(LEVERS_OF_LINE);
         parts.extend(first.map(|lever| format!("{}: {words} {}", lever.lever, saving(lever))));
     }
-    for (result, words) in [
-        (LeverResult::SavesNothing, "no saving"),
-        (LeverResult::NotSimulated, "not simulated alone"),
-    ] {
+    for (result, words) in
+        [(LeverResult::SavesNothing, "no saving"), (LeverResult::NotSimulated, "not simulated alone")]
+    {
         let names: Vec<&str> = of_result(result).map(|lever| lever.lever.as_str()).collect();
         if !names.is_empty() {
             parts.push(format!("{words}: {}", names.join(", ")));
@@ -169,8 +177,49 @@ fn changes(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String
     if !answer.is_change() {
         return;
     }
-    for (number, own) in answer.changes.iter().enumerate() {
-        change(answer, (number + 1, own), width, lines);
+    numbered(answer, &answer.changes, width, lines);
+}
+
+/// Settings, then commitments, which are contracts.
+fn numbered(answer: &Recommendation, changes: &[Change], width: Option<usize>, lines: &mut Vec<String>) {
+    let is_setting = |own: &&Change| own.class == Class::Setting;
+    let (settings, commitments): (Vec<&Change>, Vec<&Change>) = changes.iter().partition(is_setting);
+    let is_mixed = !settings.is_empty() && !commitments.is_empty();
+    let mut number = 1;
+    for (heading, group) in [("Settings", settings), ("Commitments", commitments)] {
+        lines.extend((is_mixed).then(|| heading.to_owned()));
+        for own in group {
+            change(answer, (number, own), width, lines);
+            number += 1;
+        }
+    }
+}
+
+/// The answer without Spot, where Spot saves most.
+fn without_spot(answer: &Recommendation, width: Option<usize>, lines: &mut Vec<String>) {
+    let Some(second) = &answer.without_spot else { return };
+    let saves = |own: &Option<Estimate>, largest: f64| {
+        let measure = Measure::Money { currency: &answer.currency, largest };
+        own.as_ref().map_or_else(String::new, |own| known(own).text(measure))
+    };
+    let found = match second.advice {
+        Advice::Change => {
+            let share = second.cost_per_month.as_ref().and_then(|own| own.relative.as_ref());
+            let share = share.map_or_else(String::new, |own| known(&own.negated()).text(Measure::Share));
+            let month = second.saves_per_month.map_or(0.0, |own| own.mean.abs());
+            let (month, year) = (saves(&second.saves_per_month, month), saves(&second.saves_per_year, month * 12.0));
+            format!("Without Spot: {share} of the bill, {month} a month, {year} a year")
+        }
+        Advice::BeyondLimits => "Without Spot: nothing that saves keeps what has to be kept".to_owned(),
+        _ => "Without Spot: nothing that was tried surely saves enough".to_owned(),
+    };
+    let seeds = counted(second.effort.confirmed_with, "seed", "seeds");
+    let further = counted(second.effort.used, "further simulation", "further simulations");
+    lines.extend(folded(&format!("{found} ({further}, confirmed with {seeds} that its search had not seen)"), width));
+    if second.advice == Advice::Change {
+        numbered(answer, &second.changes, width, lines);
+    } else {
+        lines.push(String::new());
     }
 }
 
@@ -185,6 +234,13 @@ fn change(answer: &Recommendation, (number, own): (usize, &Change), width: Optio
             object = &edit.object;
         }
         lines.extend(diff(edit).into_iter().map(|line| format!("     {line}")));
+    }
+    if let Some(risk) = &own.risk {
+        let texts =
+            [("availability", &risk.availability), ("to take back", &risk.reversibility), ("needs", &risk.needs)];
+        let line =
+            |(name, text): &(&str, &std::borrow::Cow<'static, str>)| folded(&format!("   {name}: {text}"), width);
+        lines.extend(texts.iter().flat_map(line));
     }
     if own.edits.len() > EDITS {
         let more = counted((own.edits.len() - EDITS) as u64, "value", "values");

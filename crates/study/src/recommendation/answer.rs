@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::allowed::Exclusion;
 use super::commitments::FamilyCurve;
 use super::lines::LargeLine;
+use super::risks::Risk;
 use super::robustness::Robustness;
 use super::support::Advice;
 use crate::axes::Setting;
@@ -56,6 +57,12 @@ pub struct Recommendation {
     pub recommended: Option<Figures>,
     /// Cost per month of what is recommended against today, seed by seed.
     pub cost_per_month: Option<Paired>,
+    /// Saving per month; `null` where nothing was left to confirm.
+    #[serde(default)]
+    pub saves_per_month: Option<Estimate>,
+    /// Saving per year of 12 such months.
+    #[serde(default)]
+    pub saves_per_year: Option<Estimate>,
     /// What to change, what saves most first.
     pub changes: Vec<Change>,
     /// What has to be kept.
@@ -73,9 +80,33 @@ pub struct Recommendation {
     pub excluded: Vec<Exclusion>,
     /// How much was simulated.
     pub effort: EffortMade,
+    /// The answer without Spot, where Spot saves most; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_spot: Option<Alternative>,
     /// What the model left out and could change the answer.
     #[serde(flatten)]
     pub warnings: Caveats,
+}
+
+/// A second answer to the same question, with fewer levers and fresh seeds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Alternative {
+    /// What comes of it.
+    pub advice: Advice,
+    /// How it would be; `null` where nothing was left to confirm.
+    pub recommended: Option<Figures>,
+    /// Cost per month of what is recommended against today, seed by seed.
+    pub cost_per_month: Option<Paired>,
+    /// Saving per month.
+    pub saves_per_month: Option<Estimate>,
+    /// Saving per year.
+    pub saves_per_year: Option<Estimate>,
+    /// What to change.
+    pub changes: Vec<Change>,
+    /// What has to be kept.
+    pub limits: Vec<LimitKept>,
+    /// How much was simulated for it alone.
+    pub effort: EffortMade,
 }
 
 /// Means over the runs.
@@ -128,10 +159,30 @@ pub struct Change {
     pub to: String,
     /// What a month costs more without this change, all others made.
     pub saves_per_month: Estimate,
+    /// The same for a year.
+    #[serde(default)]
+    pub saves_per_year: Option<Estimate>,
+    /// Whether it is a setting, which can be taken back, or a commitment.
+    #[serde(default)]
+    pub class: Class,
+    /// What may go wrong, how to take it back, and what it needs from people.
+    #[serde(default)]
+    pub risk: Option<Risk>,
     /// What to set, each `PATH=VALUE`.
     pub set: Setting,
     /// What it comes to in the files: the object, the place in it, and the value before and after.
     pub edits: Vec<ValueChange>,
+}
+
+/// Classes of changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Class {
+    /// A setting of objects or flags.
+    #[default]
+    Setting,
+    /// A contract about future cost.
+    Commitment,
 }
 
 /// A value of a manifest or of the scenario that changes.

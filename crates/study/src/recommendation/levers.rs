@@ -4,8 +4,11 @@
 //! terms are kept apart by key, and put together when a setting is made.
 
 mod additions;
+mod blockers;
+mod daemon_sets;
 mod groups;
 mod pools;
+mod schedules;
 mod volumes;
 mod workloads;
 
@@ -30,6 +33,8 @@ pub enum Kind {
     ConsolidateAfter,
     /// How many nodes it may disrupt at once.
     Budgets,
+    /// What blocks every disruption: budgets, PodDisruptionBudgets, annotations.
+    Blockers,
     /// Which instance families a NodePool may have.
     Families,
     /// Which sizes of them.
@@ -52,6 +57,10 @@ pub enum Kind {
     HpaBehavior,
     /// What containers request.
     Requests,
+    /// Requests of DaemonSets.
+    DaemonSets,
+    /// Replicas at quiet hours, and none while no trigger is active.
+    Schedules,
     /// How many placeholder pods keep nodes in reserve.
     Headroom,
     /// The instance types of node groups.
@@ -68,10 +77,11 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, with their names on the command line.
-    pub const ALL: [(&'static str, Self); 20] = [
+    pub const ALL: [(&'static str, Self); 23] = [
         ("consolidation", Self::Consolidation),
         ("consolidate-after", Self::ConsolidateAfter),
         ("budgets", Self::Budgets),
+        ("blockers", Self::Blockers),
         ("families", Self::Families),
         ("sizes", Self::Sizes),
         ("architectures", Self::Architectures),
@@ -83,6 +93,8 @@ impl Kind {
         ("hpa-minimum", Self::HpaMinimum),
         ("hpa-behavior", Self::HpaBehavior),
         ("requests", Self::Requests),
+        ("daemonsets", Self::DaemonSets),
+        ("schedules", Self::Schedules),
         ("headroom", Self::Headroom),
         ("group-types", Self::GroupTypes),
         ("group-sizes", Self::GroupSizes),
@@ -188,6 +200,9 @@ pub fn levers(known: &Known<'_>) -> (Vec<Lever>, Vec<Exclusion>) {
     groups::levers(known, &mut all);
     workloads::levers(known, &mut all);
     volumes::levers(known, &mut all);
+    all.extend(blockers::lever(known));
+    all.extend(daemon_sets::lever(known));
+    schedules::levers(known, &mut all);
     all.retain(|lever| !lever.levels.is_empty());
     let excluded = confine(known, &mut all);
     (all, excluded)

@@ -112,10 +112,11 @@ fn name(line: &BillLine) -> &'static str {
 }
 
 /// Levers that change nodes; the last two concern On-Demand nodes alone.
-const OF_NODES: [Kind; 19] = [
+const OF_NODES: [Kind; 22] = [
     Kind::Consolidation,
     Kind::ConsolidateAfter,
     Kind::Budgets,
+    Kind::Blockers,
     Kind::Families,
     Kind::Sizes,
     Kind::Architectures,
@@ -126,6 +127,8 @@ const OF_NODES: [Kind; 19] = [
     Kind::HpaMinimum,
     Kind::HpaBehavior,
     Kind::Requests,
+    Kind::DaemonSets,
+    Kind::Schedules,
     Kind::Headroom,
     Kind::GroupTypes,
     Kind::GroupSizes,

@@ -43,6 +43,16 @@ pub trait Problem {
         None
     }
 
+    /// The group of levers that a lever belongs to. The best change of each group is tried closely, whatever another group saves.
+    fn group(&self, lever: usize) -> usize {
+        lever
+    }
+
+    /// Whether an earlier search simulated this: it does not count as a simulation of this search.
+    fn is_free(&self, _choice: &Choice, _seed: u64) -> bool {
+        false
+    }
+
     /// Simulates each of the choices with its seed; the results come in the same order.
     ///
     /// # Errors
@@ -63,14 +73,16 @@ pub struct Effort<'e> {
     pub worth: f64,
     /// Most changes in what is recommended.
     pub changes_max: usize,
-    /// Whether time is up, asked before each round of the search with how many simulations there were.
-    pub is_late: &'e dyn Fn() -> bool,
+    /// Whether there is no time for a round of the search, after which there were so many simulations.
+    pub is_late: &'e dyn Fn(usize) -> bool,
 }
 
 /// Seeds beyond which no setting is looked at while settings are chosen.
 const SEEDS_MAX: usize = 8;
 /// Seeds of the looks before the last one, and how many settings of a round get each but the first, which all get.
 const LOOKS: [(usize, usize); 3] = [(1, usize::MAX), (2, 24), (4, 12)];
+/// Share of the search that each look at single changes may take.
+const ALONE: f64 = 0.5;
 /// Seeds of the last of these looks: what has had it counts as known.
 pub(super) const KNOWN_WITH: usize = 4;
 /// How many settings get the last look.
@@ -102,10 +114,17 @@ impl Effort<'_> {
     /// no more of them, between `least` and its own. Time says nothing in it, so that its answer can be had again.
     #[must_use]
     pub fn ended_after(self, used: usize, least: usize) -> Self {
-        let of = |simulations| Self { simulations, is_late: &|| false, ..self };
+        let of = |simulations| Self { simulations, is_late: &|_| false, ..self };
         let fits = |effort: &Self| effort.simulations.saturating_sub(effort.reserve()) <= used;
-        let most = self.simulations.max(least);
+        // No effort keeps more for later than this.
+        let largest = of(usize::MAX / 2).reserve();
+        let most = self.simulations.min(used.saturating_add(largest)).max(least);
         (least..=most).rev().map(of).find(fits).unwrap_or_else(|| of(least))
+    }
+
+    /// The fewest simulations with which something can be confirmed.
+    pub fn least(&self) -> usize {
+        Self { simulations: 0, ..*self }.reserve()
     }
 
     /// Simulations that are kept for looking again.
@@ -155,6 +174,8 @@ pub struct Search<'p, P: Problem> {
     spent: bool,
     /// Whether it was for want of time.
     late: bool,
+    /// Simulations that an earlier search had made.
+    free: usize,
     /// What many seeds found to be worse than another: few seeds do not lead back to it.
     left: BTreeSet<Choice>,
     /// What was chosen, and did not keep the limits when each of its changes was looked at.
@@ -184,14 +205,30 @@ impl<'p, P: Problem> Search<'p, P> {
             limit,
             spent: false,
             late: false,
+            free: 0,
             left: BTreeSet::new(),
             given_up: None,
         }
     }
 
-    /// How many simulations there were.
+    /// How many simulations there were, without those of an earlier search.
     pub fn used(&self) -> usize {
-        self.known.len()
+        self.known.len() - self.free
+    }
+
+    /// How many of these simulations no earlier search has made.
+    pub(super) fn cost(&self, missing: &[(Choice, u64)]) -> usize {
+        missing.iter().filter(|(choice, seed)| !self.problem.is_free(choice, *seed)).count()
+    }
+
+    /// The share of what `choice` saves that its changes of `levers` save alone; 0 if it saves nothing.
+    pub fn share_alone(&self, choice: &Choice, levers: &[usize]) -> f64 {
+        let today = self.today();
+        let saving = |choice: &Choice| self.saves_more(choice, &today).unwrap_or(0.0);
+        let changed = levers.iter().filter(|lever| choice[**lever] != 0);
+        let alone: f64 = changed.map(|lever| saving(&with(&today, *lever, choice[*lever]))).sum();
+        let all = saving(choice);
+        if all > 0.0 { alone / all } else { 0.0 }
     }
 
     /// Whether it ended because there were no more simulations or no more time, and not because nothing near was better.
@@ -245,7 +282,7 @@ impl<'p, P: Problem> Search<'p, P> {
     fn choose(&mut self, best: &mut Choice) -> Looked<(), P::Error> {
         self.look(std::slice::from_ref(best), KNOWN_WITH)?;
         let singles = self.neighbours(best);
-        self.narrow(singles)?;
+        self.narrow_alone(singles)?;
         self.put_together(best)?;
         self.draw(best)?;
         loop {
@@ -254,6 +291,53 @@ impl<'p, P: Problem> Search<'p, P> {
                 return Ok(());
             }
         }
+    }
+
+    /// Looks at single changes with one seed, at fewer and fewer with more. The best of each group of levers stays: a large saving of one
+    /// group does not hide that of another.
+    fn narrow_alone(&mut self, singles: Vec<Choice>) -> Looked<(), P::Error> {
+        let mut open = self.affordable(singles);
+        self.look(&open, 1)?;
+        for (seeds, count) in &LOOKS[1..] {
+            let half = (*count).min(open.len().div_ceil(2));
+            let leading = self.leading(&open, seeds / 2, open.len());
+            let mut groups = BTreeSet::new();
+            let saves = |choice: &Choice| self.standing(choice, seeds / 2).is_some_and(|own| own.saving > 0.0);
+            let is_first = |choice: &Choice| saves(choice) && groups.insert(self.group_of(choice));
+            let (first, others): (Vec<Choice>, Vec<Choice>) = leading.into_iter().partition(is_first);
+            let rest = half.saturating_sub(first.len());
+            open = first.into_iter().chain(others.into_iter().take(rest)).collect();
+            open.truncate((self.part(ALONE) / seeds).max(1));
+            self.look(&open, *seeds)?;
+        }
+        Ok(())
+    }
+
+    /// So many simulations as are a share of the search.
+    fn part(&self, share: f64) -> usize {
+        libm::floor(self.limit as f64 * share) as usize
+    }
+
+    /// The group of the first lever that a choice changes.
+    fn group_of(&self, choice: &Choice) -> Option<usize> {
+        choice.iter().position(|level| *level != 0).map(|lever| self.problem.group(lever))
+    }
+
+    /// As many single changes as the search can try: of each group the first, then of each the second, and so on.
+    fn affordable(&self, singles: Vec<Choice>) -> Vec<Choice> {
+        let most = self.part(ALONE);
+        if singles.len() <= most {
+            return singles;
+        }
+        let mut ranks: BTreeMap<Option<usize>, usize> = BTreeMap::new();
+        let mut ranked: Vec<(usize, Choice)> = Vec::new();
+        for choice in singles {
+            let rank = ranks.entry(self.group_of(&choice)).or_default();
+            ranked.push((*rank, choice));
+            *rank += 1;
+        }
+        ranked.sort_by_key(|(rank, _)| *rank);
+        ranked.into_iter().take(most).map(|(_, choice)| choice).collect()
     }
 
     /// Looks at all of `choices` with one seed, at fewer and fewer with more; those that are left.
@@ -429,10 +513,11 @@ impl<'p, P: Problem> Search<'p, P> {
     fn look(&mut self, choices: &[Choice], seeds: usize) -> Looked<(), P::Error> {
         let seeds: Vec<u64> = self.seeds(seeds).collect();
         let missing = self.missing(choices, &seeds);
-        if self.used() + missing.len() > self.limit {
+        let after = self.used() + self.cost(&missing);
+        if after > self.limit {
             return Err(End::Spent);
         }
-        if !missing.is_empty() && (self.effort.is_late)() {
+        if !missing.is_empty() && (self.effort.is_late)(after) {
             self.late = true;
             return Err(End::Spent);
         }
@@ -451,6 +536,7 @@ impl<'p, P: Problem> Search<'p, P> {
     /// Simulates and remembers.
     pub(super) fn ask(&mut self, asked: Vec<(Choice, u64)>) -> Result<(), P::Error> {
         let samples = self.problem.simulate(&asked)?;
+        self.free += asked.len() - self.cost(&asked);
         self.known.extend(asked.into_iter().zip(samples));
         Ok(())
     }

@@ -159,7 +159,7 @@ impl<P: Problem> Search<'_, P> {
             let base = bound.map_or_else(|| choice.clone(), |lever| with(&choice, lever, 0));
             let without: Vec<Choice> = changed.iter().map(|lever| with(&base, *lever, 0)).collect();
             let all: Vec<Choice> = without.iter().chain([&choice]).cloned().collect();
-            let needed = self.missing(&all, &seeds).len() + kept;
+            let needed = self.cost(&self.missing(&all, &seeds)) + kept;
             if self.used() + needed > self.effort.simulations {
                 // What is left goes as it was seen last, or, never looked at, not at all.
                 last.retain(|(lever, _)| choice[*lever] != 0);

@@ -94,13 +94,13 @@ impl Problem for StandIn {
 }
 
 fn effort(simulations: usize) -> Effort<'static> {
-    Effort { simulations, first_seed: 1, least_saving: 0.01, worth: 0.02, changes_max: 6, is_late: &|| false }
+    Effort { simulations, first_seed: 1, least_saving: 0.01, worth: 0.02, changes_max: 6, is_late: &|_| false }
 }
 
 /// What comes of a search that has to end after `looks` rounds, as whoever has no more time asks for it, and with which effort.
 fn ended_after(problem: &StandIn, simulations: usize, looks: usize) -> (Verdict, usize) {
     let count = std::cell::Cell::new(0);
-    let is_late = || count.replace(count.get() + 1) >= looks;
+    let is_late = |_| count.replace(count.get() + 1) >= looks;
     let late = Effort { is_late: &is_late, ..effort(simulations) };
     let mut search = Search::new(problem, late);
     let Ok(_) = search.best();
