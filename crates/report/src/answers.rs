@@ -68,6 +68,36 @@ pub fn answers(summary: &Summary) -> [Answer; 4] {
     [cost(summary), waited(summary), broke(summary), rests_on(summary)]
 }
 
+/// The run in one sentence, without its name: `$899 per month, p99 pod wait 54.1 s, all 3 objectives met`.
+pub fn headline(summary: &Summary) -> String {
+    let (cost, currency) = (&summary.cost, &summary.about.currency);
+    let bill = match cost.per_month {
+        Some(month) => format!("{} per month", format::money_in_short(currency, month)),
+        None => format::money_in_short(currency, cost.total),
+    };
+    let wait = match &summary.pods.wait_for_node {
+        Some(waits) if waits.max_seconds > 0.0 => format!("p99 pod wait {}", format::span(waits.p99_seconds)),
+        Some(_) => "no pod waits for a node".to_owned(),
+        None => "no pods created".to_owned(),
+    };
+    let judged = summary.objectives.iter().filter_map(|objective| objective.met);
+    let (met, all) = judged.fold((0, 0), |(met, all), is_met| (met + u64::from(is_met), all + 1));
+    let objectives = match (met, all) {
+        (_, 0) => String::new(),
+        (met, all) if met < all => {
+            format!(", {} of {} missed", format::count(all - met), format::counted(all, "objective", "objectives"))
+        }
+        (_, 1) => ", the objective is met".to_owned(),
+        (_, 2) => ", both objectives met".to_owned(),
+        (_, all) => format!(", all {all} objectives met"),
+    };
+    let pending = match summary.pods.pending_at_end {
+        0 => String::new(),
+        pods => format!(", {} pending at the end", format::counted(pods, "pod", "pods")),
+    };
+    format!("{bill}, {wait}{objectives}{pending}")
+}
+
 fn cost(summary: &Summary) -> Answer {
     let cost = &summary.cost;
     let currency = &summary.about.currency;

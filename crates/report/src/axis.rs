@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(labels(Measure::Seconds, 56.6, 65.3), ["1m", "1m 5s"]);
         assert_eq!(labels(Measure::Seconds, 0.0, 900.0), ["0", "5m", "10m", "15m"]);
         assert_eq!(labels(Measure::Seconds, 0.0, 0.05), ["0 ms", "20 ms", "40 ms"]);
-        assert_eq!(labels(Measure::Seconds, 5_400.0, 16_000.0), ["2h", "4h"]);
+        assert_eq!(labels(Measure::Seconds, 5_400.0, 16_000.0), ["2h", "3h", "4h"]);
         assert_eq!(labels(EUROS, 442.69, 505.71), ["\u{a5}460", "\u{a5}480", "\u{a5}500"]);
         assert_eq!(labels(EUROS, 1.71, 1.74), ["\u{a5}1.71", "\u{a5}1.72", "\u{a5}1.73", "\u{a5}1.74"]);
         assert_eq!(labels(Measure::Share, -0.1, 0.4), ["0 %", "20 %", "40 %"]);

@@ -475,7 +475,7 @@ mod tests {
         let answer = answer("ip-10-0-0-1.ec2.internal", Vec::new());
         let (whole, narrow) = (answer.table(None), answer.table(Some(40)));
         assert!(
-            whole.lines().any(|line| line.len() > 100) && narrow.lines().all(|line| line.chars().count() <= 40),
+            whole.lines().any(|line| line.len() > 60) && narrow.lines().all(|line| line.chars().count() <= 40),
             "{narrow}"
         );
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

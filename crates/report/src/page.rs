@@ -35,7 +35,7 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     begin(&mut page, &format!("{}, policy {}", about.scenario, about.policy), "", &scripts);
     sections::heading(&mut page, summary);
     answers::answers(&mut page, summary);
-    sections::timeline(&mut page, outcome, plots);
+    sections::timeline(&mut page, (outcome, summary), plots);
     fold(&mut page, ("cost", "Cost", short::cost(summary)), |page| {
         sections::cost(page, summary);
         sections::bill(page, outcome);

@@ -7,7 +7,7 @@ mod control_plane;
 mod reached_limits;
 mod vertical;
 
-use super::answers::unknown_response;
+use super::answers::{headline, unknown_response};
 use super::columns::printed;
 use super::format::{self, Known, Measure, money, money_among, percent, span};
 use super::run_tables;
@@ -71,7 +71,8 @@ fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> 
 
 fn heading(summary: &Summary, lines: &mut Vec<String>) {
     let about = &summary.about;
-    lines.push(format!("{}, policy {} ({})", about.scenario, about.policy, about.autoscaler));
+    lines.push(format!("{}: {}", about.scenario, headline(summary)));
+    lines.push(format!("policy {} ({})", about.policy, about.autoscaler));
     lines.push(format!(
         "{} from {} in {}, seed {}, prices of {}",
         span(about.duration_seconds),

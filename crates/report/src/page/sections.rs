@@ -13,8 +13,8 @@ pub(super) use vertical::vertical;
 
 use std::collections::BTreeMap;
 
-use super::html::{Html, text};
-use crate::answers::size_in_words;
+use super::html::{Html, sentence, text};
+use crate::answers::{headline, size_in_words};
 use crate::catalog::PriceQuality;
 use crate::cloud::BillLine;
 use crate::domain::{Money, SimDuration, SimTime, Symbol};
@@ -35,6 +35,7 @@ const SUMMARY_FILE: &str = "summary.json";
 pub(super) fn heading(page: &mut Html, summary: &Summary) {
     let about = &summary.about;
     page.element("h1", &about.scenario);
+    page.element("p class=\"headline\"", &sentence(&format!("{}.", headline(summary))));
     page.raw("<p class=\"faint\">");
     // Parts that make sense only whole do not break.
     let parts = [
@@ -47,9 +48,6 @@ pub(super) fn heading(page: &mut Html, summary: &Summary) {
     let parts: Vec<String> = parts.iter().map(|part| format!("<span class=\"whole\">{}</span>", text(part))).collect();
     page.raw(&parts.join(" "));
     page.raw("</p>\n");
-    if let Some(warm_up) = format::warm_up(about.warm_up_seconds) {
-        page.element("p class=\"faint\" id=\"warm-up\"", &warm_up);
-    }
 }
 
 pub(super) fn warnings(page: &mut Html, summary: &Summary) {
@@ -74,12 +72,15 @@ pub(super) fn warnings(page: &mut Html, summary: &Summary) {
 
 /// Everything that moves with the clock: the charts, the replay, the lives of nodes, the decisions. The page's script
 /// fills it.
-pub(super) fn timeline(page: &mut Html, outcome: &Outcome, plots: &Plots) {
+pub(super) fn timeline(page: &mut Html, (outcome, summary): (&Outcome, &Summary), plots: &Plots) {
     page.raw("<div id=\"timeline\">\n<div id=\"player\" role=\"group\" aria-label=\"time\"></div>\n<noscript><p class=\"warnings\">");
     page.raw(&text(
         "Charts, replay and decisions need JavaScript. The SVG files beside this page show the same curves.",
     ));
     page.raw("</p></noscript>\n<div id=\"first-panels\" class=\"panels\"></div>\n");
+    if let Some(warm_up) = format::warm_up(summary.about.warm_up_seconds) {
+        page.element("p class=\"note\" id=\"warm-up\"", &warm_up);
+    }
     page.fold("charts", "More charts", "");
     for sentence in &plots.left_out {
         page.element("p class=\"note\"", sentence);
