@@ -13,7 +13,7 @@ use nodecast::domain::KarpenterVersion;
 const DOCUMENT: &str = include_str!("../../docs/karpenter-releases.md");
 /// Rules that `crates/karpenter/tests/karpenter/releases.rs` shows.
 const PACKING: &[&str] =
-    &["P2", "P3", "P4", "P5", "P6", "P9", "P10", "P11", "P14", "P16", "P18", "P20", "P21", "I2", "I3", "I5"];
+    &["P2", "P3", "P4", "P5", "P6", "P9", "P10", "P11", "P14", "P16", "P18", "P20", "P21", "P25", "I2", "I3", "I5"];
 /// Rules of which cases are beside the code: launches in `crates/karpenter/src/selection/current.rs`, the time that a command may take in
 /// `crates/karpenter/src/machine/queue.rs`; or in `tests/it/node_overlays.rs`,
 /// `tests/it/capacity_buffers.rs` and `tests/it/daemon_admission.rs`.

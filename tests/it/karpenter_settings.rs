@@ -8,7 +8,7 @@ use crate::reserved_capacity::run_file;
 use crate::startup_taints::warnings;
 
 /// A pool of one instance type, On-Demand.
-fn pool(instance_type: &str, class: &str) -> String {
+pub(crate) fn pool(instance_type: &str, class: &str) -> String {
     format!(
         "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{ name: general }}\nspec:\n  template:\n    spec:\n      \
          nodeClassRef: {{ group: karpenter.k8s.aws, kind: EC2NodeClass, name: general }}\n      requirements:\n        \

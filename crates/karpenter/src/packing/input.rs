@@ -139,6 +139,14 @@ impl PackingSetup<'_> {
     pub(super) fn behaviour(&self) -> &'static Behaviour {
         Behaviour::of(self.karpenter)
     }
+
+    /// The DaemonSets whose requests new nodes reserve: releases that refuse pods with claims for devices leave those of DaemonSets out, too.
+    ///
+    /// Source: Karpenter core v1.7 `pkg/controllers/provisioning/scheduling/scheduler.go`, `getDaemonOverhead`.
+    pub(super) fn counted_daemons(&self) -> impl Iterator<Item = &Arc<PodSpec>> {
+        let refuses = self.behaviour().refuses_device_claims;
+        self.daemons.iter().filter(move |daemon| !(refuses && daemon.resource_claims))
+    }
 }
 
 /// A pod that is bound to a node.

@@ -122,6 +122,19 @@ fn a_daemon_is_matched_by_all_that_it_requires_from_v1_2_on() {
 }
 
 #[test]
+fn claims_for_devices_are_refused_from_v1_7_on() {
+    let claim = json!([{"name": "chip", "resourceClaimTemplateName": "chip"}]);
+    for (karpenter, place, cpu) in [("v1.6", "new-0", 2_200), ("v1.7", "-", 1_000)] {
+        let mut world = world(karpenter);
+        world.daemon(json!({"daemon": true, "cpu": "200m", "resourceClaims": claim}));
+        world.pod("encode", json!({"cpu": "1", "resourceClaims": claim})).pod("web", json!({"cpu": "1"}));
+        let answer = world.ask();
+        assert_eq!(answer.place("encode"), place, "{karpenter}");
+        assert_eq!(answer.plan.claims[0].requests.cpu_milli(), cpu, "{karpenter}");
+    }
+}
+
+#[test]
 fn match_label_keys_of_a_spread_count_from_v1_3_on() {
     let pod = |hash: &str| {
         json!({"cpu": "1", "labels": {"app": "web", "hash": hash}, "topologySpreadConstraints": [{"maxSkew": 1,
