@@ -266,6 +266,7 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
         zones: Vec::new(),
         control_plane_tier: None,
         startup_taints: Vec::new(),
+        max_container_restart_period: None,
     });
     let mut overlay = Overlay::over_defaults(&base).with(reading, fields)?;
     overlay.lay_tier(cluster.control_plane_tier);
@@ -291,6 +292,7 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     scenario.zones = zones(reading, cluster.zones, &base);
     startup_taints::check(reading, fields, &cluster.startup_taints, (&policies, &timeline.actions))?;
     scenario.startup_taints = cluster.startup_taints;
+    scenario.max_container_restart_period = cluster.max_container_restart_period;
     scenario.timeline = timeline.actions.into_iter().map(|placed| placed.action).collect();
     scenario.policies = policies;
     scenario.inputs = std::mem::take(&mut reading.files.inputs);

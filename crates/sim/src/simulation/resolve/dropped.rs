@@ -30,7 +30,7 @@ const STATEFUL_SETS: [&str; 2] = ["StatefulSet states", "StatefulSets state"];
 const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler states", "HorizontalPodAutoscalers state"];
 const JOBS: [&str; 2] = ["Job, CronJob or ScaledJob states", "Jobs, CronJobs or ScaledJobs state"];
 
-const FIELDS: [Since; 11] = [
+const FIELDS: [Since; 12] = [
     Since {
         since: KubernetesBehaviour::HpaScaleToZero,
         kinds: AUTOSCALERS,
@@ -86,6 +86,13 @@ const FIELDS: [Since; 11] = [
         field: "`podFailurePolicy`",
         otherwise: "drops: each failed pod counts",
         stating: |own| jobs(own).filter(|own| own.failure_policy).count(),
+    },
+    Since {
+        since: KubernetesBehaviour::JobSuccessPolicy,
+        kinds: JOBS,
+        field: "`successPolicy`",
+        otherwise: "drops: the Job ends with all its completions",
+        stating: |own| jobs(own).filter(|own| !own.success_policy.is_empty()).count(),
     },
     Since {
         since: KubernetesBehaviour::CronJobTimeZone,
@@ -205,6 +212,17 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
                 ),
             );
         }
+    }
+    let restarts = KubernetesBehaviour::CrashLoopBackOffMax;
+    if setup.scenario.max_container_restart_period.is_some() && !release.has(restarts) {
+        warnings.add(
+            &setup::FIELD_OF_LATER_RELEASE,
+            format!(
+                "`cluster.max_container_restart_period` has no effect with kubelets of Kubernetes {release}: they wait up to 300 s. Set \
+                 `versions: {{ kubernetes: \"1.{}\" }}` to use it",
+                restarts.since()
+            ),
+        );
     }
     warn_of_claims(setup, warnings);
     warn_of_managed(setup, warnings);
