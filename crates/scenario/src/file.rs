@@ -192,6 +192,7 @@ fn load_whole(
     let mut warnings = reader.into_warnings();
     warnings.append(&mut files.warnings);
     checks::warn(&scenario, &mut warnings, &|manifests, kind, name| files.place(manifests, kind, name));
+    checks::drop_optional(&scenario, &mut warnings);
     scenario.silence(&mut warnings);
     Ok((scenario, warnings))
 }

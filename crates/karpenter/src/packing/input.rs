@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::default_spread::DefaultSpread;
 use super::node_pods::NodePods;
 use crate::instance_types::InstanceType;
 use crate::release::Behaviour;
@@ -132,6 +133,8 @@ pub struct PackingSetup<'a> {
     pub namespaces: &'a [NamespaceView<'a>],
     /// Storage objects.
     pub volumes: Volumes<'a>,
+    /// Constraints of pods that have none, where the release has such defaults.
+    pub default_spread: Option<&'a DefaultSpread>,
 }
 
 impl PackingSetup<'_> {

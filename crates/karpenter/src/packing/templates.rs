@@ -8,7 +8,6 @@ mod daemons;
 pub(super) use daemons::DaemonGroup;
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use super::bits::{self, Bits};
 use super::errors::{CriteriaMissed, Refusal, TypesRefusal};
