@@ -265,7 +265,7 @@ fn the_node_that_saves_most_for_its_disruption_goes_first_from_v1_14_on() {
 }
 
 #[test]
-fn balanced_prices_offerings_that_the_claim_allows_from_v1_14_1_on() {
+fn balanced_prices_allowed_offerings_from_v1_14_1() {
     // One of two nodes that cost 0.50 each gives way to one at 0.40, or at 0.10 on Spot, which the pool excludes. Its share of the
     // disruption is 3 of 10.
     let priced = |name: &str, cpu: i64, on_demand: &str, spot: &str| {

@@ -123,7 +123,7 @@ fn a_daemon_is_matched_by_all_that_it_requires_from_v1_2_on() {
 }
 
 #[test]
-fn claims_for_devices_are_refused_from_v1_7_on() {
+fn device_claims_are_refused_from_v1_7() {
     let claim = json!([{"name": "chip", "resourceClaimTemplateName": "chip"}]);
     for (karpenter, place, cpu) in [("v1.6", "new-0", 2_200), ("v1.7", "-", 1_000)] {
         let mut world = world(karpenter);
@@ -136,7 +136,7 @@ fn claims_for_devices_are_refused_from_v1_7_on() {
 }
 
 #[test]
-fn default_spread_opens_a_node_in_each_zone_on_main() {
+fn default_spread_opens_node_per_zone_on_main() {
     let constraint = TopologySpread {
         topology_key: well_known::ZONE,
         max_skew: 1,
