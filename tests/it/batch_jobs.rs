@@ -286,6 +286,54 @@ fn container_of_on_failure_job_restarts_in_its_pod() {
 }
 
 #[test]
+fn restart_period_of_the_kubelet_shortens_delays() {
+    let template = template("100m", "").replace("Never", "OnFailure");
+    let failed = |release: &str, period: &str| {
+        let rest = format!(
+            "versions: {{kubernetes: '{release}'}}\ncluster: {{max_container_restart_period: {period}}}\n\
+             workloads: [{{name: report, run_time: 2s, failures: 1}}]"
+        );
+        let outcome = run("40m", &rest, &format!("{}{}", cluster(0), job("  backoffLimit: 5\n", &template)), &[]);
+        (failed_after(&outcome), outcome.warnings.iter().any(|own| own.contains("max_container_restart_period")))
+    };
+    // Five runs of 2 s; waits of 0, 3, 3, 3 and 3 s, or of 0, 10, 20, 30 and 30 s; a second for each start.
+    let (short, _) = failed("1.35", "3s");
+    assert!((27.0..27.6).contains(&short), "{short}");
+    let (middle, _) = failed("1.35", "30s");
+    assert!((105.0..105.6).contains(&middle), "{middle}");
+    let (late, warned) = failed("1.34", "3s");
+    assert!(late > 150.0 && warned, "{late}");
+}
+
+#[test]
+fn failed_pods_are_replaced_with_growing_delays() {
+    let outcome = under("1.36", ("  backoffLimit: 3\n", &template("100m", "")), "run_time: 4s, failures: 1");
+    let own = pods(&outcome, "report");
+    let waits: Vec<i64> = own.windows(2).map(|two| (two[1].created - two[0].removed.unwrap()).as_secs()).collect();
+    assert_eq!(own.len(), 4);
+    assert!(waits.iter().zip([10, 20, 40]).all(|(wait, least)| (least..=least + 1).contains(wait)), "{waits:?}");
+    assert_eq!(count(&outcome, EventKind::JobFailed), 1);
+}
+
+#[test]
+fn success_policy_ends_a_job_from_1_31() {
+    let spec = |rule: &str| {
+        format!(
+            "  completionMode: Indexed\n  parallelism: 2\n  completions: 6\n  successPolicy: {{rules: [{{{rule}}}]}}\n"
+        )
+    };
+    let made = |release: &str, rule: &str| {
+        let outcome = under(release, (&spec(rule), &template("100m", "")), "run_time: 30s");
+        assert_eq!(count(&outcome, EventKind::JobFinished), 1, "{release}: {rule}");
+        pods(&outcome, "report").len()
+    };
+    assert_eq!(made("1.31", "succeededCount: 2"), 2);
+    assert_eq!(made("1.31", "succeededIndexes: \"2-3\""), 4);
+    assert_eq!(made("1.31", "succeededIndexes: \"0,2-5\", succeededCount: 2"), 4);
+    assert_eq!(made("1.30", "succeededCount: 2"), 6, "the release drops the field");
+}
+
+#[test]
 fn restarted_container_can_do_the_work_of_its_pod() {
     let template = template("100m", "").replace("Never", "OnFailure");
     let spec = "  parallelism: 12\n  completions: 12\n  backoffLimit: 100\n";

@@ -67,6 +67,33 @@ fn waits(outcome: &Outcome) -> Vec<f64> {
 }
 
 #[test]
+fn default_zones_have_cluster_subnets() {
+    let zones = |zones: &str| {
+        let place = crate::cli::Place::new();
+        place.put("objects.yaml", &deployment("jobs", "web", 40, "cpu: 250m, memory: 512Mi", ""));
+        place.put(
+            "scenario.yaml",
+            &format!(
+                "name: zones\nregion: us-east-1\nduration: 10m\n{zones}manifests: [objects.yaml]\n\
+                 fargate: {{ {JOBS}, spread: round-robin }}\npolicies: [{{ name: own, autoscaler: static }}]\n"
+            ),
+        );
+        let (scenario, _) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
+        let outcome = run_policy(&scenario, None);
+        outcome
+            .record
+            .nodes
+            .iter()
+            .filter_map(|node| node.zone)
+            .map(|zone| zone.to_string())
+            .collect::<std::collections::BTreeSet<_>>()
+    };
+    let default = zones("");
+    assert!(default.len() == 5 && !default.contains("us-east-1e"), "{default:?}");
+    assert_eq!(zones("cluster: { zones: [us-east-1e] }\n").len(), 1, "a given zone is used");
+}
+
+#[test]
 fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
     let scale = "duration: 1h\ntimeline: [{ at: 30m, scale: { workload: jobs/web, replicas: 1 } }]";
     let outcome = run(JOBS, scale, &deployment("jobs", "web", 3, "cpu: 1, memory: 2560Mi", ""));

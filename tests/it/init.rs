@@ -344,7 +344,7 @@ fn a_dump_without_its_time_and_of_an_unknown_karpenter_says_what_stands_in() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let warned: Vec<&str> = draft.warnings.iter().map(|warning| warning.message()).collect();
-    let known = "Karpenter 1.15.2 is not supported; using v1.14 (supported: v0.4.1, v0.6.3, v0.16.0, v0.18.1, v0.22.1, v0.23 to v0.37, v1.0 to v1.14; override with `--karpenter` or `versions.karpenter`)";
+    let known = "Karpenter 1.15.2 is not supported; using v1.14 (supported: v0.4.1, v0.6.3, v0.16.0, v0.18.1, v0.22.1, v0.23 to v0.37, v1.0 to v1.14, main; override with `--karpenter` or `versions.karpenter`)";
     assert!(warned.contains(&known), "{warned:?}");
     let known = drafted(&dump.replace(&format!("karpenter/controller:{tag}"), "karpenter/controller:1.8.2")).unwrap();
     assert!(known.files[0].text.contains("karpenter: v1.8.2"), "{}", known.files[0].text);

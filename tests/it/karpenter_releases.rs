@@ -12,12 +12,13 @@ use nodecast::domain::KarpenterVersion;
 /// The document with the rules.
 const DOCUMENT: &str = include_str!("../../docs/karpenter-releases.md");
 /// Rules that `crates/karpenter/tests/karpenter/releases.rs` shows.
-const PACKING: &[&str] =
-    &["P2", "P3", "P4", "P5", "P6", "P9", "P10", "P11", "P14", "P16", "P18", "P20", "P21", "I2", "I3", "I5"];
+const PACKING: &[&str] = &[
+    "P2", "P3", "P4", "P5", "P6", "P9", "P10", "P11", "P14", "P16", "P18", "P20", "P21", "P25", "P26", "I2", "I3", "I5",
+];
 /// Rules of which cases are beside the code: launches in `crates/karpenter/src/selection/current.rs`, the time that a command may take in
 /// `crates/karpenter/src/machine/queue.rs`; or in `tests/it/node_overlays.rs`,
-/// `tests/it/capacity_buffers.rs` and `tests/it/daemon_admission.rs`.
-const BESIDE_THE_CODE: [&str; 7] = ["I1", "I9", "I11", "D20", "P22", "P23", "P24"];
+/// `tests/it/capacity_buffers.rs`, `tests/it/karpenter_settings.rs` and `tests/it/daemon_admission.rs`.
+const BESIDE_THE_CODE: [&str; 8] = ["I1", "I9", "I11", "D20", "D25", "P22", "P23", "P24"];
 /// Rules that are reproduced and that no case shows.
 const NOT_SHOWN: [&str; 3] = ["P1", "P13", "D2"];
 

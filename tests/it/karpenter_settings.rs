@@ -8,7 +8,7 @@ use crate::reserved_capacity::run_file;
 use crate::startup_taints::warnings;
 
 /// A pool of one instance type, On-Demand.
-fn pool(instance_type: &str, class: &str) -> String {
+pub(crate) fn pool(instance_type: &str, class: &str) -> String {
     format!(
         "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{ name: general }}\nspec:\n  template:\n    spec:\n      \
          nodeClassRef: {{ group: karpenter.k8s.aws, kind: EC2NodeClass, name: general }}\n      requirements:\n        \
@@ -154,4 +154,65 @@ fn pack_honours_the_reservation_gate() {
     let off = run(&["--feature-gates", "ReservedCapacity=false"]);
     assert!(off.contains("feature gate ReservedCapacity is off"), "{off}");
     assert!(!off.contains("has no key"), "{off}");
+}
+
+/// A Deployment of six pods in three zones, with a default spread over zones.
+fn spread_by_default(karpenter: &str, unsatisfiable: &str) -> Place {
+    let place = Place::new();
+    place.put("objects.yaml", &format!("{}{}", pool("m5.2xlarge", ""), deployment(6, "1", "1Gi")));
+    place.put(
+        "scenario.yaml",
+        &format!(
+            "name: spread\nregion: us-east-1\nduration: 5m\nversions: {{ karpenter: {karpenter} }}\n\
+             cluster: {{ zones: [us-east-1a, us-east-1b, us-east-1c] }}\nmanifests: [objects.yaml]\nkarpenter:\n  scheduler_config:\n    \
+             podTopologySpread:\n      defaultConstraints:\n        \
+             - {{ maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: {unsatisfiable} }}\n\
+             ec2: {{ failures: none, capacity: infinite, spot: {{ interruptions: none }} }}\n"
+        ),
+    );
+    place
+}
+
+#[test]
+fn default_spread_takes_effect_on_main() {
+    let required = "which kube-scheduler on EKS cannot have";
+    for (karpenter, unsatisfiable, zones, says) in [
+        ("v1.14", "DoNotSchedule", 1, "does not have `scheduler_config`"),
+        ("main", "DoNotSchedule", 3, required),
+        ("main", "ScheduleAnyway", 3, "Karpenter main is unreleased"),
+    ] {
+        let place = spread_by_default(karpenter, unsatisfiable);
+        assert_eq!(nodes(&run_file(&place.path("scenario.yaml"))), zones, "{karpenter}");
+        let warnings = warnings(&place);
+        assert!(warnings.contains(says), "{karpenter}: {warnings}");
+        assert_eq!(warnings.contains(required), says == required, "{karpenter}: {warnings}");
+    }
+    let place = spread_by_default("main", "DoNotSchedule");
+    let twice = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    let line = twice.lines().find(|line| line.contains("maxSkew")).unwrap().to_owned();
+    place.put("scenario.yaml", &twice.replace(&line, &format!("{line}\n{line}")));
+    let (_, err, code) = place.nodecast(&["validate", "scenario.yaml"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(
+        err.contains("scenario.yaml:11:") && err.contains("two default constraints on `topology.kubernetes.io/zone`"),
+        "{err}"
+    );
+}
+
+#[test]
+fn consolidate_after_is_optional_on_main() {
+    for (karpenter, warns) in [("v1.14", true), ("main", false)] {
+        let without = pool("m5.large", "").replace(", consolidateAfter: 30s", "");
+        let job = "apiVersion: batch/v1\nkind: Job\nmetadata: { name: short }\nspec:\n  template:\n    spec:\n      \
+            restartPolicy: Never\n      containers: [{ name: c, image: c, resources: { requests: { cpu: 1500m } } }]\n";
+        let place = placed(&format!("{without}{job}"), karpenter, "", "");
+        let text = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
+        place.put("scenario.yaml", &format!("{text}workloads: [{{ name: short, run_time: 2m }}]\n"));
+        let (_, warnings) = nodecast::scenario::load(&place.path("scenario.yaml")).unwrap();
+        let warned = warnings.iter().any(|warning| warning.message().contains("has no `consolidateAfter`"));
+        assert_eq!(warned, warns, "{karpenter}: {warnings:?}");
+        let outcome = run_file(&place.path("scenario.yaml"));
+        let gone = outcome.record.nodes.iter().filter(|node| node.deletion_requested.is_some()).count();
+        assert_eq!(gone, 1, "{karpenter}: the node of the finished Job goes");
+    }
 }

@@ -59,6 +59,26 @@ fn earlier_releases_drop_claims_of_pods() {
 }
 
 #[test]
+fn karpenter_refuses_claims_from_v1_7() {
+    let pool = crate::karpenter_settings::pool("m5.large", "");
+    for (release, refuses, says) in [
+        ("v1.6", false, "this Karpenter release does not read claims"),
+        ("v1.14", true, "Karpenter ignores them, too, as with its default `IGNORE_DRA_REQUESTS=true`"),
+    ] {
+        let text = format!(
+            "name: claims\nregion: us-east-1\nduration: 20m\nversions: {{karpenter: {release}}}\nmanifests: [manifests.yaml]\n\
+             policies: [{{name: karpenter, autoscaler: karpenter}}]\n"
+        );
+        let outcome = run(&text, &format!("{OBJECTS}---\n{pool}"));
+        assert_eq!((bound(&outcome, "encode"), bound(&outcome, "web")), (0, 1), "{release}");
+        assert_eq!(outcome.record.nodes.len() == 1, refuses, "{release}");
+        assert!(warns(&outcome, says), "{release}: {:?}", outcome.warnings);
+        let refused = "pod asks for resource claims, which are ignored";
+        assert_eq!(outcome.record.events.iter().any(|event| event.message == refused), refuses, "{release}");
+    }
+}
+
+#[test]
 fn cluster_autoscaler_grows_for_claims_before_1_35() {
     let group = "{ name: blue, instanceType: m5.large, min: 1, desired: 1, max: 5 }";
     let grown = |release: &str, flags: &str| {

@@ -7,7 +7,7 @@ use nodecast_karpenter::disruption::ConditionStatus;
 use nodecast_karpenter::instance_types::complete_pools;
 use nodecast_karpenter::interruption::{InstanceState, Notice};
 use nodecast_karpenter::machine::{KarpenterSettings, Provider, Settings, Ties};
-use nodecast_karpenter::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
+use nodecast_karpenter::packing::{DefaultSpread, MinValuesPolicy, PackerKind, PreferencePolicy};
 use nodecast_manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
 use nodecast_model::domain::pod::IntOrPercent;
 use nodecast_model::domain::workload::{DaemonSet, ObjectName};
@@ -155,6 +155,7 @@ pub fn read(case: &Value, types: &Value) -> Result<Replay, String> {
             begins: instant(BEGIN),
             buffers: Vec::new(),
             images: None,
+            default_spread: DefaultSpread::default(),
         },
         pools,
         end: instant(number_or(case, "durationSeconds", 0.0)?),

@@ -163,6 +163,7 @@ impl Case {
             daemons: &self.daemons,
             namespaces: &namespaces,
             volumes: Volumes::default(),
+            default_spread: None,
         };
         let situation = Situation { nodes: &nodes, pods: &pods, reserved: self.reserved, ties };
         ask(setup, &situation)

@@ -18,6 +18,7 @@ mod claim;
 mod classes;
 mod cluster;
 mod cost_aware;
+mod default_spread;
 #[cfg(test)]
 mod drift_of_new_nodes;
 mod errors;
@@ -52,6 +53,7 @@ mod volumes;
 mod work;
 
 pub use cluster::{ClusterView, WhatIf};
+pub use default_spread::DefaultSpread;
 pub use errors::{
     CriteriaMissed, HostPortConflict, PoolRefusal, Refusal, ReservedRefusal, TopologyKind, TopologyRefusal,
     TypesRefusal, Unschedulable, VolumeRefusal,
@@ -114,6 +116,7 @@ const NO_SETUP: PackingSetup<'static> = PackingSetup {
     daemons: &[],
     namespaces: &[],
     volumes: Volumes { storage: None },
+    default_spread: None,
 };
 
 impl<'a> Packer<'a> {

@@ -75,6 +75,8 @@ pub struct Behaviour {
 
     /// AWS v1.8.4 (core v1.8.1, #2639): domains count only where a node has them that the pod may go to.
     pub filters_domains_by_node: bool,
+    /// P26 (#3205): pods without spread constraints get those of `--scheduler-config`.
+    pub knows_default_spread: bool,
 
     // Instance types and launches.
     /// Which types are listed at all.
@@ -183,6 +185,8 @@ pub struct Behaviour {
     pub draining_nodes_trigger: bool,
     /// What tolerates the mark stays, and daemons that do not are evicted after other pods: v0.32.
     pub drains_by_taint: bool,
+    /// L8 (#3063): the queue of evictions deletes pods whose time is short; these do not delay pods of later tiers.
+    pub queue_forces_deletion: bool,
     /// L6 (#2709): the least time that a drain takes.
     pub shortest_drain: SimDuration,
     /// #1195, #1294: a drained node waits for its volumes, and its object for the end of the instance.
@@ -251,6 +255,8 @@ pub struct Behaviour {
     /// D23 (#2962, #3006): nodes are taken in the order of what they save, the policy Balanced is known, and nodes within their own
     /// `consolidateAfter` take no pods of others.
     pub weighs_savings: bool,
+    /// D24 (#3217): a replacement's price for `Balanced` is that of the cheapest offering of its type, also of one that the claim excludes.
+    pub prices_every_offering: bool,
     /// Of a replacement the cheapest offering must cost less, and On-Demand is not asked for where Spot is: from v0.18 on.
     pub replaces_by_cheapest: bool,
     /// NodeRepair can be on (#1793).
@@ -273,6 +279,8 @@ pub struct Behaviour {
     pub knows_budgets: bool,
     /// D13, D12 (#991, #916): budgets name reasons, and there is a `terminationGracePeriod`.
     pub v1_api: bool,
+    /// D25 (#3220): `consolidateAfter` may be left out of `disruption`, and is then zero.
+    pub defaults_consolidate_after: bool,
     /// A metric tells of NodePools, and not of Provisioners.
     pub node_pool_metrics: bool,
     /// Metrics have the names of v1.

@@ -6,6 +6,7 @@ use super::bounds::replicas;
 use super::common::{count, instant, metadata, metadata_and_life};
 use super::job_status;
 use super::pod::{OBJECT, controlling, template};
+use super::success_policy;
 use crate::lints;
 use nodecast_model::domain::cron::CronProblem;
 use nodecast_model::domain::pod::OwnerKind;
@@ -28,13 +29,14 @@ static JOB: Shape = Shape {
         "suspend",
         "podFailurePolicy",
         "podReplacementPolicy",
+        "successPolicy",
         "ttlSecondsAfterFinished",
         "completionMode",
         "managedBy",
         "template",
     ],
     without_effect: &["selector", "manualSelector"],
-    unsupported: &[("successPolicy", "the Job ends with all its completions")],
+    unsupported: &[],
     strict: false,
 };
 static CRON_JOB: Shape = Shape {
@@ -187,6 +189,7 @@ pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<J
         ttl: spec.optional("ttlSecondsAfterFinished", |n, what| reader.seconds(n, what))?,
         failure_policy: spec.get("podFailurePolicy").is_some(),
         indexed,
+        success_policy: success_policy::read(reader, spec, by_index)?,
         manager: manager(reader, spec)?,
     })
 }

@@ -40,9 +40,8 @@ static CONTAINER: Shape = Shape {
         "stdinOnce",
         "tty",
         "resizePolicy",
-        "restartPolicyRules",
     ],
-    unsupported: &[],
+    unsupported: &[("restartPolicyRules", "a container restarts by its `restartPolicy`, whatever its exit code")],
     strict: false,
 };
 pub(super) static CONTAINER_RESOURCES: Shape = Shape {

@@ -104,8 +104,13 @@ fn end<'s>(reader: &Reader<'s>, status: Fields<'_, 's>) -> Result<Option<JobConc
 }
 
 fn indexes(reader: &Reader<'_>, node: &Node<'_>, what: &str, completions: Option<u32>) -> Result<u32, InputError> {
+    Ok(count_indexes(&index_spans(reader, node, what)?, completions.unwrap_or(u32::MAX)))
+}
+
+/// The first and the last index of each span of a text such as `1,3-5,7`.
+pub(super) fn index_spans(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<Vec<(u32, u32)>, InputError> {
     let text = reader.text(node, what)?;
-    count_indexes(text, completions.unwrap_or(u32::MAX)).ok_or_else(|| {
+    spans(text).ok_or_else(|| {
         let shown: String = text.chars().take(80).collect();
         reader
             .error(node.at, format!("`{what}` is no list of indexes: `{shown}`"))
@@ -114,25 +119,30 @@ fn indexes(reader: &Reader<'_>, node: &Node<'_>, what: &str, completions: Option
     })
 }
 
-/// How many indexes below `completions` a text such as `1,3-5,7` names; `None` if it is no such text.
-///
 /// Source: `pkg/controller/job/indexed_job_utils.go`, `parseIndexesFromString`, which passes over what it cannot read.
-fn count_indexes(text: &str, completions: u32) -> Option<u32> {
-    let (mut total, mut next) = (0_u32, 0_u32);
-    for span in text.split(',').filter(|_| !text.is_empty()) {
+fn spans(text: &str) -> Option<Vec<(u32, u32)>> {
+    let span = |span: &str| {
         let (first, last) = span.split_once('-').unwrap_or((span, span));
-        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+        first.parse::<u32>().ok().zip(last.parse::<u32>().ok())
+    };
+    text.split(',').filter(|_| !text.is_empty()).map(span).collect()
+}
+
+/// How many indexes below `completions` are in these spans.
+fn count_indexes(spans: &[(u32, u32)], completions: u32) -> u32 {
+    let (mut total, mut next) = (0_u32, 0_u32);
+    for &(first, last) in spans {
         // They are in order, and none counts twice.
         let (from, until) = (first.max(next), last.saturating_add(1).min(completions));
         total += until.saturating_sub(from);
         next = next.max(until);
     }
-    Some(total)
+    total
 }
 
 #[cfg(test)]
 mod tests {
-    use super::count_indexes;
+    use super::{count_indexes, spans};
     use crate::read_manifests;
     use nodecast_model::domain::SimTime;
     use nodecast_model::domain::workload::{JobConclusion, JobStatus};
@@ -199,10 +209,11 @@ mod tests {
 
     #[test]
     fn indexes_are_numbers_and_spans() {
-        assert_eq!(count_indexes("", 9), Some(0));
-        assert_eq!(count_indexes("1,3-5,7", 9), Some(5));
-        assert_eq!(count_indexes("1,3-5,7", 5), Some(3));
-        assert_eq!(count_indexes("0-3,2-4", 9), Some(5));
-        assert_eq!((count_indexes("1,", 9), count_indexes("a-b", 9)), (None, None));
+        let count = |text, completions| spans(text).map(|spans| count_indexes(&spans, completions));
+        assert_eq!(count("", 9), Some(0));
+        assert_eq!(count("1,3-5,7", 9), Some(5));
+        assert_eq!(count("1,3-5,7", 5), Some(3));
+        assert_eq!(count("0-3,2-4", 9), Some(5));
+        assert_eq!((count("1,", 9), count("a-b", 9)), (None, None));
     }
 }

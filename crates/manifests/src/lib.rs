@@ -50,6 +50,7 @@ mod rollout;
 mod scheduler;
 mod security_groups;
 mod storage;
+mod success_policy;
 mod user_data;
 mod vertical;
 mod workloads;

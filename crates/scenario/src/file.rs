@@ -195,6 +195,7 @@ fn load_whole(
     let mut warnings = reader.into_warnings();
     warnings.append(&mut files.warnings);
     checks::warn(&scenario, &mut warnings, &|manifests, kind, name| files.place(manifests, kind, name));
+    checks::drop_optional(&scenario, &mut warnings);
     scenario.silence(&mut warnings);
     Ok((scenario, warnings))
 }
@@ -269,6 +270,7 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
         zones: Vec::new(),
         control_plane_tier: None,
         startup_taints: Vec::new(),
+        max_container_restart_period: None,
     });
     let mut overlay = Overlay::over_defaults(&base).with(reading, fields)?;
     overlay.lay_tier(cluster.control_plane_tier);
@@ -294,6 +296,7 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     scenario.zones = zones(reading, cluster.zones, &base);
     startup_taints::check(reading, fields, &cluster.startup_taints, (&policies, &timeline.actions))?;
     scenario.startup_taints = cluster.startup_taints;
+    scenario.max_container_restart_period = cluster.max_container_restart_period;
     scenario.timeline = timeline.actions.into_iter().map(|placed| placed.action).collect();
     scenario.policies = policies;
     scenario.inputs = std::mem::take(&mut reading.files.inputs);

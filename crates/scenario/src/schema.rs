@@ -413,7 +413,10 @@ impl Program {
     pub fn releases(self) -> Vec<String> {
         let minors = |oldest: u8| (oldest..=KubernetesVersion::NEWEST).map(|minor| format!("1.{minor}")).collect();
         match self {
-            Self::Karpenter => KarpenterVersion::ALL.iter().map(ToString::to_string).collect(),
+            Self::Karpenter => {
+                let all = KarpenterVersion::ALL.into_iter().chain([KarpenterVersion::MAIN]);
+                all.map(|release| release.to_string()).collect()
+            }
             Self::Kubernetes => minors(KubernetesVersion::OLDEST),
             Self::ClusterAutoscaler => minors(ClusterAutoscalerVersion::OLDEST),
             Self::Keda => vec![KEDA.to_owned()],
@@ -432,6 +435,9 @@ pub static SECTIONS: &[&Section] = &[
     &cluster::TAINT,
     &policies::POLICY,
     &policies::KARPENTER,
+    &policies::SCHEDULER_CONFIG,
+    &policies::POD_TOPOLOGY_SPREAD,
+    &policies::DEFAULT_CONSTRAINT,
     &policies::GATES,
     &policies::AUTO_MODE,
     &fargate::FARGATE,

@@ -10,6 +10,7 @@ use nodecast_karpenter::packing::{MinValuesPolicy, PackerKind, PreferencePolicy}
 use nodecast_karpenter::release::Behaviour;
 use nodecast_manifests::Manifests;
 use nodecast_model::domain::controller_time::ControllerTime;
+use nodecast_model::domain::topology::TopologySpread;
 use nodecast_model::domain::{
     ControlPlaneTier, FeatureGates, HourlyRate, KarpenterVersion, Resources, SimDuration, Symbol, TerminationHandler,
     Versions,
@@ -154,6 +155,8 @@ pub struct PolicyVariant {
     pub interruption_queue: bool,
     /// How Karpenter waits for pods, and what it makes of preferences and `minValues`.
     pub karpenter_options: KarpenterOptions,
+    /// Default topology spread of Karpenter (`scheduler-config`).
+    pub default_spread: Vec<TopologySpread>,
     /// Karpenter's feature gates.
     pub feature_gates: FeatureGates,
     /// AWS Node Termination Handler, if it is installed.

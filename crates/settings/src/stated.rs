@@ -73,6 +73,8 @@ pub struct Scenario {
     pub zones: Vec<Symbol>,
     /// What is known of startup taints.
     pub startup_taints: Vec<StartupTaint>,
+    /// Longest delay before a container restarts, where the kubelets have such a setting.
+    pub max_container_restart_period: Option<SimDuration>,
     /// What is done by hand, in order of time.
     pub timeline: Vec<TimedAction>,
     /// The policies, at least one; the first is what `run` simulates.

@@ -252,6 +252,7 @@ fn asking<R>(
         daemons: &question.daemons,
         namespaces: &namespaces,
         volumes: Volumes::of(&question.storage),
+        default_spread: None,
     };
     ask(setup, &Situation { nodes: &nodes, pods: &pods, reserved: ReservedMode::Strict, ties: TIES })
 }

@@ -293,6 +293,7 @@ impl Lab {
             daemons: &[],
             namespaces: &[],
             volumes: Volumes::of(&storage),
+            default_spread: None,
         };
         question(&mut Packer::new(setup), &view)
     }

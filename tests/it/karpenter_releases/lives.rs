@@ -1,11 +1,12 @@
 //! How nodes come, join and end under neighbouring releases.
 
+use nodecast::domain::{SimDuration, SimTime};
 use nodecast::world::record::NodeEnd;
 use serde_json::json;
 
 use crate::disruption_cases::story::{Story, between, maybe, of_types, plain, pod};
 
-pub const ROWS: &[&str] = &["L1", "L3", "L5", "L6", "D12", "D15", "P19"];
+pub const ROWS: &[&str] = &["L1", "L3", "L5", "L6", "L8", "D12", "D15", "P19"];
 
 /// Nodes of one type, with or without `consolidateAfter`.
 fn story(karpenter: &str) -> Story {
@@ -116,5 +117,42 @@ fn one_pass_exceeds_node_limit_in_every_release() {
         assert_eq!(claims_within(karpenter, 4, &[5]), 5, "{karpenter}");
         // Four nodes are not more than four, so releases that check creation alone go on.
         assert_eq!(claims_within(karpenter, 5, &[5, 1, 1]), nodes, "{karpenter}");
+    }
+}
+
+#[test]
+fn pods_deleted_in_time_delay_no_tier_on_main() {
+    let slow = |name: &str, more: serde_json::Value, shutdown: &str| {
+        let mut own = pod("100m", json!({"annotations": {"sim/shutdown-seconds": shutdown}, "labels": {"app": name}}));
+        agreement_timelines::karpenter_timeline::merge(&mut own["spec"], &more);
+        own
+    };
+    for (karpenter, evicted) in [("v1.14", 250.0..=252.0), ("main", 60.0..=61.5)] {
+        let told = story(karpenter)
+            .pool(json!({"template": {"spec": {"terminationGracePeriod": "300s"}}}))
+            .run(0.25, "web", 1, slow("web", json!({"terminationGracePeriodSeconds": 600}), "190"))
+            .run(0.25, "dns", 1, slow("dns", json!({"priorityClassName": "system-cluster-critical"}), "10"))
+            .delete_node_of(60.25, "web-00000")
+            .until(500.0);
+        let web = told.pod("web-00000");
+        assert_eq!(maybe(web.deletion_requested), "60.25", "{karpenter}");
+        assert_eq!(web.grace.map(SimDuration::as_secs), Some(299), "{karpenter}");
+        let at = between(Some(SimTime::ZERO), told.pod("dns-00000").deletion_requested);
+        assert!(evicted.contains(&at), "{karpenter}: {at} s");
+    }
+}
+
+#[test]
+fn protected_pod_waits_in_the_queue_on_main() {
+    // Protection ends 110 s after the start; polls find that within a second, the queue on its next try.
+    let annotations = json!({"karpenter.sh/do-not-disrupt": "110s", "sim/shutdown-seconds": "5"});
+    for (karpenter, late) in [("v1.14", 0.0..=1.1), ("main", 1.2..=10.1)] {
+        let told = story(karpenter)
+            .run(0.25, "web", 1, pod("100m", json!({"annotations": annotations})))
+            .delete_node_of(60.25, "web-00000")
+            .until(400.0);
+        let web = told.pod("web-00000");
+        let after = between(web.started, web.deletion_requested) - 110.0;
+        assert!(late.contains(&after), "{karpenter}: {after} s");
     }
 }

@@ -1,16 +1,18 @@
 //! What disruption removes under neighbouring releases, and in which order.
 
+use nodecast::domain::node_pool::ConsolidationPolicy;
+use nodecast::domain::{HourlyRate, well_known};
 use nodecast::world::record::NodeEnd;
 use nodecast_karpenter::disruption::Method;
 use serde_json::{Value, json};
 
 use super::release;
-use crate::disruption_cases::lab::{Lab, plain as lab_plain};
+use crate::disruption_cases::lab::{Lab, instance_type, plain as lab_plain};
 use crate::disruption_cases::story::{Story, Told, between, of_types, plain, pod, time};
 
 pub const ROWS: &[&str] = &[
     "D1", "D3", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "D11", "D13", "D14", "D16", "D17", "D18", "D19", "D21",
-    "D22", "D23",
+    "D22", "D23", "D24",
 ];
 
 /// Nodes for one pod of 1500m each.
@@ -259,6 +261,31 @@ fn the_node_that_saves_most_for_its_disruption_goes_first_from_v1_14_on() {
         lab.unmanaged("rest", "m-16");
         lab.allow(1);
         assert!(lab.told(Method::SingleNode).starts_with(first), "{karpenter}: {}", lab.told(Method::SingleNode));
+    }
+}
+
+#[test]
+fn balanced_prices_allowed_offerings_from_v1_14_1() {
+    // One of two nodes that cost 0.50 each gives way to one at 0.40, or at 0.10 on Spot, which the pool excludes. Its share of the
+    // disruption is 3 of 10.
+    let priced = |name: &str, cpu: i64, on_demand: &str, spot: &str| {
+        let mut own = instance_type(name, cpu, cpu * 4, "amd64");
+        for offering in &mut own.offerings {
+            let price = if offering.capacity_type == well_known::SPOT { spot } else { on_demand };
+            offering.price = HourlyRate::parse(price).unwrap();
+        }
+        own
+    };
+    for (karpenter, told) in
+        [("v1.14.0", "light by small"), ("v1.14.1", "nothing"), ("v1.14", "nothing"), ("main", "nothing")]
+    {
+        let types = vec![priced("small", 2, "0.4", "0.1"), priced("big", 4, "0.5", "0.2")];
+        let mut lab = Lab { karpenter: release(karpenter), types, ..Lab::on_demand() };
+        lab.pool().disruption.policy = ConsolidationPolicy::Balanced;
+        let pods = |count: usize| (0..count).map(|own| lab_plain(&format!("web-{own}"), "600m")).collect::<Vec<_>>();
+        lab.node("light", "big", pods(2));
+        lab.node("full", "big", pods(6));
+        assert_eq!(lab.told(Method::SingleNode), told, "{karpenter}");
     }
 }
 

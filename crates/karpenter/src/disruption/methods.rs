@@ -13,6 +13,7 @@ use super::view::ClusterView;
 use super::what_if::{PodPlace, Simulation, WhatIf};
 use super::{Command, balanced};
 use crate::controller_time::SearchWork;
+use crate::packing::PlannedClaim;
 use crate::release::EmptyDrifted;
 use nodecast_model::domain::{HourlyRate, Symbol};
 
@@ -145,9 +146,22 @@ fn is_worth_it(view: &ClusterView<'_>, nodes: &[&Candidate], evaluation: &Evalua
     let replacement = match &evaluation.decision {
         Decision::NoOp(_) => return false,
         Decision::Delete => HourlyRate::ZERO,
-        Decision::Replace(claim) => claim.instance_types.iter().find_map(|own| own.price).unwrap_or_default(),
+        Decision::Replace(claim) => replacement_price(view, claim),
     };
     balanced::approved(view, nodes, replacement)
+}
+
+/// The estimated price of a replacement: that of its cheapest allowed offering; in v1.14.0, of any available offering of its first type.
+///
+/// Source: Karpenter core v1.14.0 and v1.14.1 `pkg/controllers/disruption/types.go`, `EstimatedSavings`.
+fn replacement_price(view: &ClusterView<'_>, claim: &PlannedClaim) -> HourlyRate {
+    if !view.behaviour().prices_every_offering {
+        return claim.instance_types.iter().find_map(|kind| kind.price).unwrap_or_default();
+    }
+    let types = view.pools[claim.pool].instance_types;
+    let first = claim.instance_types.first().map(|kind| &types[kind.index as usize]);
+    let offerings = first.into_iter().flat_map(|kind| &kind.offerings);
+    offerings.filter(|offering| offering.available).map(|offering| offering.price).min().unwrap_or_default()
 }
 
 /// The first candidate that can go or be replaced, from v1.4 on the cheapest of each pool in turn; pools that an earlier pass did not

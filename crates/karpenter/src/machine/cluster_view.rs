@@ -53,6 +53,8 @@ pub(super) fn with_packing_setup<R>(step: &Step<'_>, ask: impl FnOnce(PackingSet
         daemons: &daemons,
         namespaces: &namespaces,
         volumes: Volumes::of(step.outside.storage()),
+        default_spread: Some(&step.own.settings.default_spread)
+            .filter(|spread| step.own.behaviour.knows_default_spread && !spread.constraints.is_empty()),
     })
 }
 

@@ -7,9 +7,10 @@
 //! CPU.
 
 use super::claims::is_marked;
+use super::cluster_view::unnamed_pod_view;
 use super::io::{Action, Timer};
-use super::pace;
 use super::step::Step;
+use super::{pace, termination};
 use nodecast_model::control_plane::call_limit::CallLimit;
 use nodecast_model::domain::{PodId, SimDuration, SimTime};
 
@@ -40,21 +41,31 @@ pub(super) fn enqueue(step: &mut Step<'_>, now: SimTime, pod: PodId) {
         if at > now {
             step.wake(at, Timer::EvictionRetry(pod));
         } else {
-            attempt(step, pod);
+            attempt(step, now, pod);
         }
     }
 }
 
 /// Tries to evict a pod of the queue.
-pub(super) fn attempt(step: &mut Step<'_>, pod: PodId) {
+///
+/// Source: for the queue that also deletes pods, Karpenter core 226646810 `pkg/controllers/node/termination/terminator/eviction.go`,
+/// `Queue.Reconcile`.
+pub(super) fn attempt(step: &mut Step<'_>, now: SimTime, pod: PodId) {
     if !step.own.evictions.contains_key(&pod) {
         return;
     }
     let state = step.cluster.pod(pod);
-    if state.is_active() && state.node.is_some_and(|node| is_marked(step, node)) {
-        step.act(Action::Evict(pod));
-    } else {
+    let leaves = state.node.filter(|&node| is_marked(step, node));
+    let deletes = step.own.behaviour.queue_forces_deletion;
+    if let Some(grace) = leaves.filter(|_| deletes).and_then(|node| termination::forced_grace(step, now, node, pod)) {
         step.own.evictions.remove(&pod);
+        step.act(Action::DeletePod(pod, grace));
+    } else if leaves.is_none() || !state.is_active() {
+        step.own.evictions.remove(&pod);
+    } else if deletes && unnamed_pod_view(step, pod).do_not_disrupt(now) {
+        answered(step, now, pod, false);
+    } else {
+        step.act(Action::Evict(pod));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
+use crate::packing::{DefaultSpread, MinValuesPolicy, PackerKind, PreferencePolicy};
 use nodecast_model::domain::controller_time::AutoscalerTime;
 use nodecast_model::domain::{
     CapacityBuffer, FeatureGates, KarpenterVersion, KubernetesVersion, Labels, NodeClass, PodSpec, SimDuration,
@@ -71,6 +71,8 @@ pub struct Settings {
     pub buffers: Vec<Buffer>,
     /// When new images come out that replace those in use, beside those for another release of Kubernetes; `None` for never.
     pub images: Option<ImageReleases>,
+    /// `scheduler-config`, with the Services of the cluster.
+    pub default_spread: DefaultSpread,
 }
 
 /// A CapacityBuffer with what it looks like.
@@ -140,6 +142,7 @@ impl Settings {
             begins: SimTime::ZERO,
             buffers: Vec::new(),
             images: None,
+            default_spread: DefaultSpread::default(),
         }
     }
 

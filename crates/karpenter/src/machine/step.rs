@@ -147,7 +147,7 @@ impl<'a> Step<'a> {
             Timer::CommandPoll(command) => queue::look(self, now, command),
             Timer::DrainBegins(node) => termination::drain_begins(self, now, node),
             Timer::DrainPoll(node) => termination::drain_poll(self, now, node),
-            Timer::EvictionRetry(pod) => eviction::attempt(self, pod),
+            Timer::EvictionRetry(pod) => eviction::attempt(self, now, pod),
             Timer::InstancePoll(node) => termination::instance_poll(self, now, node),
             Timer::GarbageCollection => termination::collect_garbage(self, now),
             Timer::RepairDue(node) => repair::look(self, now, node),

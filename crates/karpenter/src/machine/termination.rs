@@ -125,7 +125,7 @@ pub(super) fn drain_poll(step: &mut Step<'_>, now: SimTime, node: NodeId) {
         await_volumes(step, now, node);
         return;
     }
-    if delete_overdue(step, now, node) {
+    if !step.own.behaviour.queue_forces_deletion && delete_overdue(step, now, node) {
         step.next(Stage::Evict(node));
     } else {
         evict_next(step, now, node);
@@ -135,15 +135,20 @@ pub(super) fn drain_poll(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 /// Evicts the next group of pods, or goes on when nobody is left that has to leave.
 pub(super) fn evict_next(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let Some(since) = step.own.nodes.get(&node).and_then(|claim| claim.draining_since) else { return };
-    let group = next_group(step, now, node);
+    let queue_deletes = step.own.behaviour.queue_forces_deletion;
+    let overdue = if queue_deletes { overdue(step, now, node) } else { Vec::new() };
+    let group = next_group(step, now, node, &overdue);
+    for &pod in &overdue {
+        eviction::enqueue(step, now, pod);
+    }
     for &pod in &group {
         let view = unnamed_pod_view(step, pod);
-        if view.is_active() && !view.do_not_disrupt(now) {
+        if view.is_active() && (queue_deletes || !view.do_not_disrupt(now)) {
             eviction::enqueue(step, now, pod);
         }
     }
     let too_soon = now - since < step.own.behaviour.shortest_drain;
-    if !group.is_empty() || too_soon {
+    if !group.is_empty() || !overdue.is_empty() || too_soon {
         let drift = step.slip(Slip::NodePoll, node.0, now);
         step.wake(now + POLL + drift, Timer::DrainPoll(node));
         return;
@@ -180,31 +185,40 @@ fn await_volumes(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 ///
 /// Source: Karpenter core v1.13 `pkg/controllers/node/termination/terminator/terminator.go`, `DeleteExpiringPods`.
 fn delete_overdue(step: &mut Step<'_>, now: SimTime, node: NodeId) -> bool {
-    let latest = step.own.nodes.get(&node).and_then(|claim| claim.termination_time);
-    let Some(latest) = latest else { return false };
-    let overdue = |pod: &PodId| {
-        let view = unnamed_pod_view(step, *pod);
-        let too_late = view.deletion.is_none_or(|end| end > latest);
-        view.waits_for_eviction(now) && too_late && now > latest - view.spec.grace_period()
-    };
-    let pods: Vec<PodId> = step.cluster.node(node).pods.iter().copied().filter(overdue).collect();
-    let grace = SimDuration::from_secs((latest - now).as_secs().max(1));
+    let pods = overdue(step, now, node);
     for &pod in &pods {
-        step.act(Action::DeletePod(pod, grace));
+        if let Some(grace) = forced_grace(step, now, node, pod) {
+            step.act(Action::DeletePod(pod, grace));
+        }
     }
     !pods.is_empty()
 }
 
+/// The pods of a node that would not be gone in time otherwise.
+fn overdue(step: &Step<'_>, now: SimTime, node: NodeId) -> Vec<PodId> {
+    let pods = step.cluster.node(node).pods.iter().copied();
+    pods.filter(|&pod| forced_grace(step, now, node, pod).is_some()).collect()
+}
+
+/// The grace period with which a pod is deleted, whatever protects it; `None` if it can be gone in time otherwise.
+pub(super) fn forced_grace(step: &Step<'_>, now: SimTime, node: NodeId, pod: PodId) -> Option<SimDuration> {
+    let latest = step.own.nodes.get(&node)?.termination_time?;
+    let view = unnamed_pod_view(step, pod);
+    let too_late = view.deletion.is_none_or(|end| end > latest);
+    let overdue = view.waits_for_eviction(now) && too_late && now > latest - view.spec.grace_period();
+    overdue.then(|| SimDuration::from_secs((latest - now).as_secs().max(1)))
+}
+
 /// The pods that have to leave next. In v1 plain pods go first, then daemons that do not tolerate the taint, then the same
-/// of critical pods, each group only when the former is gone; before v1 daemons stay.
-fn next_group(step: &Step<'_>, now: SimTime, node: NodeId) -> Vec<PodId> {
+/// of critical pods, each group only when the former is gone; before v1 daemons stay. Pods that are deleted now are in no group.
+fn next_group(step: &Step<'_>, now: SimTime, node: NodeId, deleted: &[PodId]) -> Vec<PodId> {
     let by_taint = step.own.behaviour.drains_by_taint;
     let rank = |pod: &PodId| {
         let state = step.cluster.pod(*pod);
         let critical = state.spec.priority_class.is_some_and(|name: Symbol| CRITICAL.contains(&name.as_str()));
         if by_taint { (critical, state.daemon) } else { (false, false) }
     };
-    let leaving: Vec<PodId> = leaving(step, now, node).collect();
+    let leaving: Vec<PodId> = leaving(step, now, node).filter(|pod| !deleted.contains(pod)).collect();
     let Some(first) = leaving.iter().map(rank).min() else { return Vec::new() };
     leaving.into_iter().filter(|pod| rank(pod) == first).collect()
 }

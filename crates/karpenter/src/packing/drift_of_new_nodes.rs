@@ -37,6 +37,7 @@ fn launched(release: KarpenterVersion, class: &NodeClass, requirement: Requireme
         daemons: &[],
         namespaces: &[],
         volumes: Volumes::default(),
+        default_spread: None,
     };
     let spec = Arc::new(PodSpec::default());
     let pods =

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::default_spread::DefaultSpread;
 use super::node_pods::NodePods;
 use crate::instance_types::InstanceType;
 use crate::release::Behaviour;
@@ -132,12 +133,22 @@ pub struct PackingSetup<'a> {
     pub namespaces: &'a [NamespaceView<'a>],
     /// Storage objects.
     pub volumes: Volumes<'a>,
+    /// Constraints of pods that have none, where the release has such defaults.
+    pub default_spread: Option<&'a DefaultSpread>,
 }
 
 impl PackingSetup<'_> {
     /// What the release does.
     pub(super) fn behaviour(&self) -> &'static Behaviour {
         Behaviour::of(self.karpenter)
+    }
+
+    /// The DaemonSets whose requests new nodes reserve: releases that refuse pods with claims for devices leave those of DaemonSets out, too.
+    ///
+    /// Source: Karpenter core v1.7 `pkg/controllers/provisioning/scheduling/scheduler.go`, `getDaemonOverhead`.
+    pub(super) fn counted_daemons(&self) -> impl Iterator<Item = &Arc<PodSpec>> {
+        let refuses = self.behaviour().refuses_device_claims;
+        self.daemons.iter().filter(move |daemon| !(refuses && daemon.resource_claims))
     }
 }
 

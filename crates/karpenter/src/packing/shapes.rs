@@ -186,7 +186,8 @@ fn new_entry(
         ports: spec.host_ports().collect(),
         inverse: rules.inverse(spec, namespace, setup, spanning, table),
     };
-    let first = new_form(Arc::clone(spec), namespace, workshop);
+    let spec = setup.default_spread.map_or_else(|| Arc::clone(spec), |spread| spread.applied(namespace, spec));
+    let first = new_form(spec, namespace, workshop);
     Entry { shape: Arc::new(shape), forms: vec![Arc::new(first)], exhausted: false, sure: None, wants_but_room: None }
 }
 

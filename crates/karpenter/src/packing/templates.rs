@@ -8,7 +8,6 @@ mod daemons;
 pub(super) use daemons::DaemonGroup;
 
 use std::cmp::Ordering;
-use std::sync::Arc;
 
 use super::bits::{self, Bits};
 use super::errors::{CriteriaMissed, Refusal, TypesRefusal};
@@ -212,8 +211,7 @@ fn add_daemons(
     table: &mut RequirementTable,
     resources: &mut ResourceTable,
 ) {
-    let counted = |daemon: &&Arc<PodSpec>| !daemon.resource_claims;
-    let mut daemons: Vec<PodSpec> = setup.daemons.iter().filter(counted).map(|daemon| PodSpec::clone(daemon)).collect();
+    let mut daemons: Vec<PodSpec> = setup.counted_daemons().map(|daemon| PodSpec::clone(daemon)).collect();
     for template in &mut templates.list {
         for daemon in &mut daemons {
             if runs_on(setup, template, daemon, table) {

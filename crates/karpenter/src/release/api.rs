@@ -57,6 +57,11 @@ fn is_without_replicas(behaviour: &Behaviour) -> bool {
 pub fn warnings(release: KarpenterVersion, pools: &[NodePool]) -> Vec<String> {
     let mut warnings = Vec::new();
     let reproduced = release.reproduced();
+    if release.is_main() {
+        warnings.push(
+            "Karpenter main is unreleased: its rules are those of 2026-08-20, after v1.14.1, and can change before v1.15".to_owned(),
+        );
+    }
     if reproduced != release {
         warnings.push(format!("Karpenter {release} is not reproduced: {reproduced} stands in"));
     }

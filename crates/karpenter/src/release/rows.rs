@@ -8,7 +8,7 @@ use crate::disruption::Method;
 use nodecast_model::domain::{KarpenterVersion as Version, SimDuration};
 
 /// Patch levels that differ from their minor release. Other back-ports are not known.
-const PATCHES: [Version; 6] = [
+const PATCHES: [Version; 7] = [
     Version::exact(0, 27, 0),
     Version::exact(0, 32, 10),
     Version::exact(0, 33, 5),
@@ -16,6 +16,7 @@ const PATCHES: [Version; 6] = [
     Version::exact(1, 11, 0),
     Version::exact(0, 34, 0),
     Version::exact(1, 8, 4),
+    Version::exact(1, 14, 0),
 ];
 
 const MINORS: usize = Version::ALL.len();
@@ -36,10 +37,18 @@ static ROWS: [Behaviour; MINORS + PATCHES.len()] = {
 static AUTO_MODE: Behaviour =
     Behaviour { types: ListedTypes::AutoMode, labels: LabelSet::AutoMode, ..behaviour(Version::AUTO_MODE) };
 
+/// The branch `main` after v1.14.1.
+///
+/// Source: Karpenter core 226646810 (2026-08-20).
+static MAIN: Behaviour = behaviour(Version::MAIN);
+
 /// The row of a release.
 pub(super) fn row(release: Version) -> &'static Behaviour {
     if release.is_auto_mode() {
         return &AUTO_MODE;
+    }
+    if release.is_main() {
+        return &MAIN;
     }
     // Asked for each node and each pod of a look: no search.
     let place = match (release.release(), release.patch()) {
@@ -73,6 +82,7 @@ fn place(own: Version) -> usize {
         ((1, 11), Some(0 | 2)) => Some(3),
         ((0, 34), Some(0)) => Some(4),
         ((1, 8), Some(4)) => Some(5),
+        ((1, 14), Some(0)) => Some(6),
         _ => None,
     };
     special.map_or_else(|| own.position(), |special| MINORS + special)
@@ -162,6 +172,7 @@ const fn behaviour(own: Version) -> Behaviour {
         reads_daemon_pods: own.is_since(0, 25),
         filters_domains_by_pool: matches!((own.release(), own.patch()), ((1, 11), Some(0 | 2))),
         filters_domains_by_node: matches!((own.release(), own.patch()), ((1, 8), Some(4))),
+        knows_default_spread: own.is_main(),
 
         types: match own.release() {
             (0, ..=4) => ListedTypes::Few,
@@ -266,6 +277,7 @@ const fn behaviour(own: Version) -> Behaviour {
         leaving_nodes_trigger: own.is_since(0, 34),
         draining_nodes_trigger: own.is_since(0, 34) || old,
         drains_by_taint: own.is_since(0, 32),
+        queue_forces_deletion: own.is_main(),
         shortest_drain: SimDuration::from_secs(if own.is_since(1, 10) { 5 } else { 0 }),
         awaits_instance: own.is_since(1, 0),
         looks_up_instances: own.is_since(1, 0),
@@ -319,6 +331,7 @@ const fn behaviour(own: Version) -> Behaviour {
         scales_command_timeout: own.is_since(1, 7) || old,
         knows_timed_protection: own.is_since(1, 12) || old,
         weighs_savings: own.is_since(1, 14),
+        prices_every_offering: matches!((own.release(), own.patch()), ((1, 14), Some(0))),
         replaces_by_cheapest: own.is_since(0, 18),
         knows_node_repair: own.is_since(1, 1),
         knows_static_pools: own.is_since(1, 8),
@@ -334,6 +347,7 @@ const fn behaviour(own: Version) -> Behaviour {
         knows_min_values: own.is_since(0, 35) || old,
         knows_budgets: own.is_since(0, 34) || old,
         v1_api: own.is_since(1, 0) || old,
+        defaults_consolidate_after: own.is_main(),
         node_pool_metrics: own.is_since(0, 32),
         v1_metrics: own.is_since(1, 0),
         node_metrics: own.is_since(0, 22),

@@ -229,6 +229,7 @@ fn a_zone_without_a_spot_price_is_not_offered_and_without_any_the_type_is_not_us
             daemons: &[],
             namespaces: &[],
             volumes: Volumes::default(),
+            default_spread: None,
         };
         let (namespace, name) = (Symbol::new("default"), "p");
         let pods = [PendingPod { namespace, name, spec, created: SimTime::ZERO, uid_rank: 0 }];

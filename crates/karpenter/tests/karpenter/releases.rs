@@ -2,9 +2,10 @@
 //! shown here.
 
 use nodecast_karpenter::instance_types::{InstanceType, ProviderSettings, instance_types};
-use nodecast_karpenter::packing::takes_on_in;
+use nodecast_karpenter::packing::{DefaultSpread, PreferencePolicy, takes_on_in};
 use nodecast_model::domain::requirements::{Operator, Requirement};
-use nodecast_model::domain::{KarpenterVersion, NodeClass, NodePool, ResourceName, Symbol, well_known};
+use nodecast_model::domain::topology::{NodeInclusionPolicy, TopologySpread, WhenUnsatisfiable};
+use nodecast_model::domain::{KarpenterVersion, Labels, NodeClass, NodePool, ResourceName, Symbol, well_known};
 use nodecast_prices::Catalog;
 use serde_json::json;
 
@@ -118,6 +119,64 @@ fn a_daemon_is_matched_by_all_that_it_requires_from_v1_2_on() {
             {"nodeSelectorTerms": [term("arm64"), term("amd64")]}}});
         world.daemon(json!({"daemon": true, "cpu": "1", "affinity": either})).pod("web", json!({"cpu": "1"}));
         assert_eq!(world.plan().claims[0].requests.cpu_milli(), cpu, "{karpenter}");
+    }
+}
+
+#[test]
+fn device_claims_are_refused_from_v1_7() {
+    let claim = json!([{"name": "chip", "resourceClaimTemplateName": "chip"}]);
+    for (karpenter, place, cpu) in [("v1.6", "new-0", 2_200), ("v1.7", "-", 1_000)] {
+        let mut world = world(karpenter);
+        world.daemon(json!({"daemon": true, "cpu": "200m", "resourceClaims": claim}));
+        world.pod("encode", json!({"cpu": "1", "resourceClaims": claim})).pod("web", json!({"cpu": "1"}));
+        let answer = world.ask();
+        assert_eq!(answer.place("encode"), place, "{karpenter}");
+        assert_eq!(answer.plan.claims[0].requests.cpu_milli(), cpu, "{karpenter}");
+    }
+}
+
+#[test]
+fn default_spread_opens_node_per_zone_on_main() {
+    let constraint = TopologySpread {
+        topology_key: well_known::ZONE,
+        max_skew: 1,
+        when_unsatisfiable: WhenUnsatisfiable::DoNotSchedule,
+        selector: None,
+        min_domains: None,
+        node_affinity_policy: NodeInclusionPolicy::Honor,
+        node_taints_policy: NodeInclusionPolicy::Ignore,
+        match_label_keys: Vec::new(),
+    };
+    let service = (well_known::DEFAULT, Labels::new().with("app", "served"));
+    let of_host = json!([{"maxSkew": 9, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}}}]);
+    let nodes = |karpenter: &str, pod: serde_json::Value, preferred: bool, preferences: PreferencePolicy| {
+        let mut constraint = constraint.clone();
+        if preferred {
+            constraint.when_unsatisfiable = WhenUnsatisfiable::ScheduleAnyway;
+        }
+        let default_spread = Some(DefaultSpread { constraints: vec![constraint], services: vec![service.clone()] });
+        let mut world = World { karpenter: release(karpenter), default_spread, ..World::new() };
+        world.options.preferences = preferences;
+        world.pods("web", 6, pod);
+        world.plan().claims.len()
+    };
+    let owned =
+        |kind: &str, app: &str| json!({"cpu": "1", "owner": kind, "labels": {"app": app, "pod-template-hash": "7"}});
+    let (respect, ignore) = (PreferencePolicy::Respect, PreferencePolicy::Ignore);
+    for (karpenter, zones) in [("v1.14", 1), ("main", 3)] {
+        assert_eq!(nodes(karpenter, owned("ReplicaSet", "web"), false, respect), zones, "{karpenter}");
+        assert_eq!(
+            nodes(karpenter, owned("Job", "served"), false, respect),
+            zones,
+            "{karpenter}: a Service selects them"
+        );
+        assert_eq!(nodes(karpenter, owned("Job", "web"), false, respect), 1, "{karpenter}: nothing selects them");
+        assert_eq!(nodes(karpenter, owned("ReplicaSet", "web"), true, respect), zones, "{karpenter}");
+        assert_eq!(nodes(karpenter, owned("ReplicaSet", "web"), true, ignore), 1, "{karpenter}");
+        let mut own = owned("ReplicaSet", "web");
+        own["topologySpreadConstraints"] = of_host.clone();
+        assert_eq!(nodes(karpenter, own, false, respect), 1, "{karpenter}: one constraint replaces all defaults");
     }
 }
 

@@ -123,6 +123,30 @@ pub enum StatefulUpdate {
     },
 }
 
+/// A rule of `successPolicy`: an Indexed Job succeeds once one of its rules holds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SuccessRule {
+    /// First and last index of each span that counts; `None` for all indexes.
+    pub indexes: Option<Vec<(u32, u32)>>,
+    /// How many of them have to succeed; `None` for all.
+    pub count: Option<u32>,
+}
+
+impl SuccessRule {
+    /// Whether it holds once these indexes have succeeded, each given once.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/controller/job/success_policy.go`, `matchSuccessPolicy`.
+    pub fn holds(&self, succeeded: impl Iterator<Item = u32>) -> bool {
+        let spans = self.indexes.as_deref();
+        let counts =
+            |index: &u32| spans.is_none_or(|all| all.iter().any(|&(first, last)| (first..=last).contains(index)));
+        let succeeded = succeeded.filter(counts).count() as u64;
+        let all =
+            spans.map(|all| all.iter().map(|&(first, last)| (u64::from(last) + 1).saturating_sub(first.into())).sum());
+        self.count.map(u64::from).or(all).is_some_and(|wanted| succeeded >= wanted)
+    }
+}
+
 /// A Job's specification.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobSpec {
@@ -155,6 +179,8 @@ pub struct JobSpec {
     pub failure_policy: bool,
     /// `completionMode: Indexed`.
     pub indexed: bool,
+    /// Rules of which one makes the Job succeed before all completions (`successPolicy`).
+    pub success_policy: Vec<SuccessRule>,
     /// Who manages it (`managedBy`), where that is not the Job controller.
     pub manager: Option<Symbol>,
 }
@@ -174,6 +200,9 @@ impl JobSpec {
                 self.backoff_limit = 6;
             }
             (self.index_backoff_limit, self.max_failed_indexes) = (None, None);
+        }
+        if !version.has(KubernetesBehaviour::JobSuccessPolicy) {
+            self.success_policy.clear();
         }
         if !version.has(KubernetesBehaviour::JobManagedBy) {
             self.manager = None;
@@ -205,8 +234,14 @@ impl JobSpec {
             ttl: None,
             failure_policy: false,
             indexed: false,
+            success_policy: Vec::new(),
             manager: None,
         }
+    }
+
+    /// Whether the controller has to know which index each pod has.
+    pub const fn follows_indexes(&self) -> bool {
+        self.index_backoff_limit.is_some() || !self.success_policy.is_empty()
     }
 }
 

@@ -40,6 +40,7 @@ pub fn fixed_of_job(old: &JobSpec, new: &JobSpec, version: KubernetesVersion) ->
             "podFailurePolicy",
             (old.failure_policy, old.ignores_disruptions) != (new.failure_policy, new.ignores_disruptions),
         ),
+        ("successPolicy", old.success_policy != new.success_policy),
         ("managedBy", old.manager != new.manager),
     ];
     changes.into_iter().find(|(_, changes)| *changes).map(|(field, _)| field)

@@ -26,6 +26,8 @@ pub struct JobView<'a> {
     pub failed: u32,
     /// Indexes that are given up: no pod is made for them any more.
     pub failed_indexes: u32,
+    /// Whether a rule of its `successPolicy` holds.
+    pub success: bool,
     /// Restarts of the containers of its active pods.
     pub restarts: u32,
     /// How long it has run without being suspended.
@@ -39,6 +41,8 @@ pub struct JobView<'a> {
 pub enum JobEnd {
     /// With all its completions.
     Complete,
+    /// With the completions that its `successPolicy` wants.
+    SuccessPolicy,
     /// More pods failed than `backoffLimit` allows.
     BackoffLimitExceeded,
     /// It ran for longer than `activeDeadlineSeconds`.
@@ -54,6 +58,7 @@ impl JobEnd {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "Complete",
+            Self::SuccessPolicy => "SuccessPolicy",
             Self::BackoffLimitExceeded => "BackoffLimitExceeded",
             Self::DeadlineExceeded => "DeadlineExceeded",
             Self::FailedIndexes => "FailedIndexes",
@@ -106,6 +111,9 @@ pub fn job_step(job: &JobView<'_>) -> JobStep {
     }
     if spec.max_failed_indexes.is_some_and(|most| job.failed_indexes > most) {
         return JobStep::End(JobEnd::MaxFailedIndexesExceeded);
+    }
+    if job.success {
+        return JobStep::End(JobEnd::SuccessPolicy);
     }
     let done = job.succeeded.saturating_add(job.failed_indexes);
     let is_done = match spec.completions {
@@ -199,6 +207,7 @@ mod tests {
             ttl: None,
             failure_policy: false,
             indexed: false,
+            success_policy: Vec::new(),
             manager: None,
         }
     }
@@ -212,6 +221,7 @@ mod tests {
             succeeded,
             failed,
             failed_indexes: 0,
+            success: false,
             restarts: 0,
             age,
             backing_off: false,
@@ -279,6 +289,7 @@ mod tests {
             succeeded: 0,
             failed: 0,
             failed_indexes: 0,
+            success: false,
             restarts: 0,
             age: SimDuration::from_secs(100),
             backing_off: false,
@@ -299,6 +310,7 @@ mod tests {
             succeeded: 0,
             failed: 1,
             failed_indexes: 0,
+            success: false,
             restarts: 0,
             age: SimDuration::ZERO,
             backing_off: true,
@@ -317,6 +329,7 @@ mod tests {
                 succeeded: 0,
                 failed: 0,
                 failed_indexes: 0,
+                success: false,
                 restarts: 0,
                 age,
                 backing_off: false,

@@ -18,7 +18,8 @@ use crate::domain::keda::Trigger;
 use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::{Job, ObjectName};
 use crate::domain::{ControlPlaneTier, NodeGroup, NodePool, SimDuration, Symbol};
-use nodecast_karpenter::release::unread_kind;
+use nodecast_karpenter::release::{Behaviour, unread_kind};
+use nodecast_manifests::lints::CONSOLIDATE_AFTER_MISSING;
 use nodecast_single_pass::lints::{NODE_CLASS_MISSING, UNREAD_POOL};
 
 /// `--horizontal-pod-autoscaler-sync-period`.
@@ -26,6 +27,14 @@ const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
 /// Between two passes of Karpenter's disruption loop, and between two of its searches for claims whose instance is gone.
 const DISRUPTION_PERIOD: SimDuration = SimDuration::from_secs(10);
 const GARBAGE_PERIOD: SimDuration = SimDuration::from_secs(120);
+
+/// Drops the warnings of missing `consolidateAfter` where every policy has a Karpenter that does not require it.
+pub(super) fn drop_optional(scenario: &Scenario, warnings: &mut Vec<Warning>) {
+    let optional = |policy: &PolicyVariant| Behaviour::of(policy.versions.karpenter).defaults_consolidate_after;
+    if scenario.policies.iter().all(optional) {
+        warnings.retain(|warning| warning.lint().is_none_or(|lint| lint.id() != CONSOLIDATE_AFTER_MISSING.id()));
+    }
+}
 
 /// What is applied under any policy at any time.
 pub(super) fn manifests<'a>(policies: &'a [PolicyVariant], actions: &'a [Placed]) -> Vec<&'a Arc<Manifests>> {

@@ -24,6 +24,7 @@ use crate::source::{Limits, Source};
 use crate::tree::{self, Location, Variables};
 use nodecast_karpenter::machine::KarpenterSettings;
 use nodecast_karpenter::packing::PackerKind;
+use nodecast_model::domain::topology::TopologySpread;
 use nodecast_model::fargate::Profile;
 
 /// What is stated for all policies, or holds under one.
@@ -35,6 +36,8 @@ pub(super) struct Overlay {
     pub(super) queue: bool,
     /// Karpenter's batching and policies.
     pub(super) options: KarpenterOptions,
+    /// Default topology spread of Karpenter.
+    pub(super) default_spread: Vec<TopologySpread>,
     /// Karpenter's feature gates.
     pub(super) gates: FeatureGates,
     /// What is stated of EKS Auto Mode.
@@ -70,6 +73,7 @@ impl Overlay {
             versions,
             queue: manifests.cluster.as_ref().and_then(|cluster| cluster.karpenter_queue).unwrap_or(true),
             options: KarpenterOptions::default(),
+            default_spread: Vec::new(),
             gates: FeatureGates::default(),
             auto_mode: auto_mode::Stated::default(),
             fargate: FargateSettings::default(),
@@ -104,6 +108,7 @@ impl Overlay {
             self.options.image_release_every = stated.image_release_every.or(self.options.image_release_every);
             lay(&mut self.options.vm_memory_overhead_millionths, stated.vm_memory_overhead_percent);
             lay(&mut self.options.reserved_enis, stated.reserved_enis);
+            lay(&mut self.default_spread, stated.scheduler_config);
             if let Some(gates) = stated.feature_gates {
                 lay(&mut self.gates.spot_to_spot, gates.spot_to_spot_consolidation);
                 lay(&mut self.gates.node_repair, gates.node_repair);

@@ -2,7 +2,7 @@
 
 use super::Form;
 use super::ec2::Credits;
-use super::kind::{Name, Placed, Share, Whole, kind, words};
+use super::kind::{Name, Placed, Positive, Share, Whole, kind, words};
 use super::names::{KedaRelease, Zone};
 use crate::definition::StartupTaint;
 use crate::domain::node_group::{NodeGroup, SpotStrategy};
@@ -48,6 +48,7 @@ section! {
   startup_taints:
     - { key: example.com/agent-not-ready, removed_by: kube-system/handler, after: 2s, stuck: 1% }
     - { key: example.com/scan, on_every_node: NoSchedule }
+  max_container_restart_period: 60s
 ";
     struct Cluster {
         /// Availability zones that nodes may be in.
@@ -62,6 +63,22 @@ section! {
         /// `startupTaints` of NodePools, and those that Cluster Autoscaler's flags and prefixes declare. An entry with such a key
         /// replaces what is assumed for it.
         startup_taints: Vec<StartupTaint> = Vec::new(), or "none";
+        /// Longest delay before a container restarts (`crashLoopBackOff.maxContainerRestartPeriod` of the kubelets), from Kubernetes
+        /// 1.35 on; a shorter one than 10s is also the first delay.
+        max_container_restart_period: RestartPeriod, or "300s";
+    }
+}
+
+kind! {
+    /// A delay that a kubelet accepts.
+    RestartPeriod: Positive => SimDuration, |reading, node, _, period| {
+        if (SimDuration::from_secs(1)..=SimDuration::from_secs(300)).contains(&period) {
+            return Ok(period);
+        }
+        Err(reading
+            .error(node.at, format!("the kubelet does not start with a restart period of {period}"))
+            .because("not from 1s to 300s")
+            .help("write for example `max_container_restart_period: 60s`"))
     }
 }
 

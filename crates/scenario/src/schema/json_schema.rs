@@ -152,7 +152,8 @@ fn pattern(pattern: &str) -> Json {
 /// The releases, so that editors propose them, or one of them with its patch level. A release without quotes is a number.
 fn of_release(program: Program) -> Json {
     let releases = program.releases();
-    let minors: Vec<String> = releases.iter().map(|release| minor(release).replace('.', r"\.")).collect();
+    let numbered = releases.iter().map(|release| minor(release)).filter(|minor| minor.contains('.'));
+    let minors: Vec<String> = numbered.map(|minor| minor.replace('.', r"\.")).collect();
     let numbers: Vec<f64> = releases.iter().filter_map(|release| minor(release).parse().ok()).collect();
     json!({ "anyOf": [
         { "enum": releases },

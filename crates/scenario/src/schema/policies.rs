@@ -7,7 +7,7 @@ use super::Form;
 use super::cluster::{NodeGroups, Tier, VersionsKeys};
 use super::fargate::FargateKeys;
 use super::kind::{
-    File, FolderName, Kind, Number, OneOrMore, Placed, Positive, Read, Scalar, Share, Show, Whole, kind, words,
+    File, FolderName, Kind, Name, Number, OneOrMore, Placed, Positive, Read, Scalar, Share, Show, Whole, kind, words,
 };
 use super::vertical::VerticalKeys;
 use crate::definition::{Autoscaler, KarpenterOptions, PolicyVariant};
@@ -18,6 +18,7 @@ use crate::file::Reading;
 use crate::tree::Node;
 use nodecast_karpenter::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
 use nodecast_model::auto_mode::BuiltIn;
+use nodecast_model::domain::topology::{NodeInclusionPolicy, TopologySpread, WhenUnsatisfiable};
 
 section! {
     /// Each policy is the scenario with its own settings laid over it. All meet the same load, prices, capacity and
@@ -97,6 +98,8 @@ section! {
         pub interruption_queue: bool,
         /// How Karpenter waits for pods, and what it makes of preferences and `minValues`.
         pub karpenter_options: KarpenterOptions,
+        /// Default topology spread of Karpenter (`scheduler-config`).
+        pub default_spread: Vec<TopologySpread>,
         /// Karpenter's feature gates.
         pub feature_gates: FeatureGates,
         /// AWS Node Termination Handler, if it is installed.
@@ -130,6 +133,10 @@ section! {
   image_release_every: 14d
   vm_memory_overhead_percent: 6%
   reserved_enis: 1
+  scheduler_config:
+    podTopologySpread:
+      defaultConstraints:
+        - { maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway }
   feature_gates:
     spot_to_spot_consolidation: true
     node_repair: true
@@ -158,8 +165,73 @@ section! {
         vm_memory_overhead_percent: Millionths, over KarpenterOptions::default().vm_memory_overhead_millionths;
         /// Network interfaces of each node that give pods no addresses, as with custom networking (`RESERVED_ENIS`).
         reserved_enis: Whole<0, 1_000>, over KarpenterOptions::default().reserved_enis;
+        /// The part of kube-scheduler's configuration that it follows (`SCHEDULER_CONFIG`, on `main` after v1.14).
+        scheduler_config: SchedulerConfigKeys, or "none";
         /// Its feature gates.
         feature_gates: Gates, or "those of the release";
+    }
+}
+
+section! {
+    SCHEDULER_CONFIG: "`scheduler_config`", "`karpenter.scheduler_config`";
+    becomes Vec<TopologySpread>, |_, _, own: Self| Ok(own.pod_topology_spread);
+    struct SchedulerConfigKeys {
+        /// Spread of pods that state none.
+        "podTopologySpread" as pod_topology_spread: PodTopologySpreadKeys = Vec::new(), or "no default constraints";
+    }
+}
+
+section! {
+    POD_TOPOLOGY_SPREAD: "`podTopologySpread`", "`karpenter.scheduler_config.podTopologySpread`";
+    becomes Vec<TopologySpread>, |_, _, own: Self| Ok(own.default_constraints);
+    struct PodTopologySpreadKeys {
+        /// Constraints of pods without `topologySpreadConstraints`. They count the pods of the same Services and the same ReplicaSet or
+        /// StatefulSet.
+        "defaultConstraints" as default_constraints: DefaultConstraints = Vec::new(), or "none";
+    }
+}
+
+section! {
+    /// A default constraint has no selector: each pod gets its own.
+    DEFAULT_CONSTRAINT: "a default constraint", "`defaultConstraints[]`";
+    becomes TopologySpread, |_, _, own: Self| Ok(TopologySpread {
+        topology_key: own.topology_key,
+        max_skew: own.max_skew,
+        when_unsatisfiable: own.when_unsatisfiable,
+        selector: None,
+        min_domains: own.min_domains,
+        node_affinity_policy: own.node_affinity_policy,
+        node_taints_policy: own.node_taints_policy,
+        match_label_keys: Vec::new(),
+    });
+    struct DefaultConstraintKeys {
+        /// Largest difference between the pods of two domains.
+        "maxSkew" as max_skew: Whole<1, { i32::MAX as i64 }, i64>;
+        /// Node label whose values are the domains.
+        "topologyKey" as topology_key["label"]: Name;
+        /// Whether it is required or preferred.
+        "whenUnsatisfiable" as when_unsatisfiable: Unsatisfiable;
+        /// Number of domains below which the smallest count is zero.
+        "minDomains" as min_domains: Whole<1, { i32::MAX as i64 }, i64>, or "1";
+        /// Whether nodes that the pod does not select are no domains.
+        "nodeAffinityPolicy" as node_affinity_policy: Inclusion = NodeInclusionPolicy::Honor;
+        /// Whether nodes with taints that the pod does not tolerate are no domains.
+        "nodeTaintsPolicy" as node_taints_policy: Inclusion = NodeInclusionPolicy::Ignore;
+    }
+}
+
+kind! {
+    /// Default constraints, each of another key or action.
+    DefaultConstraints: Vec<DefaultConstraintKeys> => Vec<TopologySpread>, |reading, node, _, constraints| {
+        let same = |one: &TopologySpread, other: &TopologySpread| {
+            (one.topology_key, one.when_unsatisfiable) == (other.topology_key, other.when_unsatisfiable)
+        };
+        let twice = (1..constraints.len()).find(|&place| constraints[..place].iter().any(|own| same(own, &constraints[place])));
+        let Some(place) = twice else { return Ok(constraints) };
+        Err(reading
+            .error(node.items()[place].at, format!("two default constraints on `{}`", constraints[place].topology_key))
+            .because("Karpenter does not start with a repeated key and `whenUnsatisfiable`")
+            .help("keep one of them"))
     }
 }
 
@@ -358,6 +430,17 @@ words! {
     /// What is done about a rebalance recommendation.
     Rebalance: RebalanceReaction,
     "ignore" => RebalanceReaction::Ignore, "cordon" => RebalanceReaction::Cordon, "drain" => RebalanceReaction::Drain
+}
+
+words! {
+    /// Whether a spread is required.
+    Unsatisfiable: WhenUnsatisfiable,
+    "DoNotSchedule" => WhenUnsatisfiable::DoNotSchedule, "ScheduleAnyway" => WhenUnsatisfiable::ScheduleAnyway
+}
+
+words! {
+    /// Which nodes are domains.
+    Inclusion: NodeInclusionPolicy, "Honor" => NodeInclusionPolicy::Honor, "Ignore" => NodeInclusionPolicy::Ignore
 }
 
 words! {

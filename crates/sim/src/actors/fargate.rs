@@ -35,6 +35,9 @@ use crate::world::record::{EventKind, NodeEnd, WorkloadKind};
 use nodecast_model::fargate::{self, Billed, LaunchRate};
 use nodecast_settings::FargateSettings;
 
+/// Ids of zones in which EKS accepts no cluster subnets.
+const WITHOUT_CLUSTER_SUBNETS: [&str; 3] = ["use1-az3", "usw1-az2", "cac1-az3"];
+
 /// How far start times spread, and between which they lie, in seconds.
 const SPREAD: f64 = 0.30;
 const BOUNDS: (f64, f64) = (25.0, 150.0);
@@ -163,7 +166,7 @@ impl Fargate {
 
     /// The zone of a machine.
     fn zone(&self, sim: &Sim<'_>, pod: PodId, launch: u64) -> Symbol {
-        let zones = &sim.setup.scenario.zones;
+        let zones = zones(sim);
         let count = zones.len().max(1) as u64;
         let goes_round = sim.setup.policy.fargate.as_ref().is_some_and(|own| own.round_robin);
         let chosen = if goes_round {
@@ -189,6 +192,18 @@ impl Fargate {
             own.finished = true;
         }
     }
+}
+
+/// Zones of machines: those of the scenario. Where these are all zones of the region, without those that have no cluster subnets.
+///
+/// Source: Amazon EKS user guide, `network-reqs` ("Subnet requirements for clusters").
+fn zones(sim: &Sim<'_>) -> Vec<Symbol> {
+    let (stated, region) = (&sim.setup.scenario.zones, &sim.setup.region);
+    let are_default = stated.len() == region.zones.len();
+    let excluded = |name: Symbol| {
+        region.zones.iter().any(|zone| zone.name == name && WITHOUT_CLUSTER_SUBNETS.contains(&zone.id.as_str()))
+    };
+    stated.iter().copied().filter(|&name| !(are_default && excluded(name))).collect()
 }
 
 /// A pod's machine is there and has registered: the pod is bound to it, and its images are pulled.

@@ -31,6 +31,7 @@ use nodecast_karpenter::machine::{
     Action, Buffer, ImageReleases, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written,
     uses_reservations,
 };
+use nodecast_karpenter::packing::DefaultSpread;
 
 /// Time from the notice of an interruption to Karpenter reading it: median in seconds and spread; and the share of notices that
 /// get lost.
@@ -80,6 +81,7 @@ impl Driver {
 }
 
 fn settings(setup: &Setup<'_>, flags: KarpenterSettings) -> Settings {
+    let services = setup.policy.manifests.services.iter();
     Settings {
         release: setup.policy.versions.karpenter,
         kubernetes: setup.policy.versions.kubernetes,
@@ -94,6 +96,10 @@ fn settings(setup: &Setup<'_>, flags: KarpenterSettings) -> Settings {
         begins: SimTime::ZERO,
         buffers: setup.buffers.clone(),
         images: images(setup),
+        default_spread: DefaultSpread {
+            constraints: setup.policy.default_spread.clone(),
+            services: services.map(|service| (service.name.namespace, service.selector.clone())).collect(),
+        },
     }
 }
 

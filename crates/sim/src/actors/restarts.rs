@@ -52,7 +52,8 @@ pub(super) fn restart(
     let again = ended + until_look(sim, pod, wait);
     let state = if wait > SimDuration::ZERO { "CrashLoopBackOff, " } else { "" };
     let why = format!("{why}; {state}it starts again in {}", again - now);
-    back_offs.insert(pod, BackOff { started: again, wait: (wait * 2).clamp(BACK_OFF, BACK_OFF_MAX), why });
+    let most = longest_wait(sim);
+    back_offs.insert(pod, BackOff { started: again, wait: (wait * 2).clamp(BACK_OFF.min(most), most), why });
     kubelet::cut_off(sim, now, pod);
     sim.tell(News::PodRestarted(pod));
 }
@@ -62,6 +63,14 @@ pub(super) fn containers_end(sim: &mut Sim<'_>, back_offs: &mut BackOffs, now: S
     let Some(own) = back_offs.get_mut(&pod) else { return };
     sim.world.restart_pod(pod, now, &std::mem::take(&mut own.why));
     sim.queue.schedule(own.started + kubelet::CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
+}
+
+/// The longest wait, as far as the kubelet of the release can be set up.
+///
+/// Source: Kubernetes 1.35 `pkg/kubelet/kubelet.go`, `newCrashLoopBackOff`.
+fn longest_wait(sim: &Sim<'_>) -> SimDuration {
+    let can_be_set = sim.setup.policy.versions.kubernetes.has(KubernetesBehaviour::CrashLoopBackOffMax);
+    sim.setup.scenario.max_container_restart_period.filter(|_| can_be_set).unwrap_or(BACK_OFF_MAX)
 }
 
 /// From the end of a pod's containers to when its worker starts them again, given the back-off.

@@ -99,8 +99,7 @@ pub(super) fn divide(
     table: &mut RequirementTable,
     resources: &mut ResourceTable,
 ) {
-    let daemons: Vec<Daemon<'_>> =
-        setup.daemons.iter().filter(|daemon| !daemon.resource_claims).map(Daemon::new).collect();
+    let daemons: Vec<Daemon<'_>> = setup.counted_daemons().map(Daemon::new).collect();
     for template in &mut templates.list {
         let types = setup.pools[template.pool].instance_types;
         let ways: Vec<Vec<&Requirements>> = daemons.iter().map(|daemon| daemon.ways(setup, template, table)).collect();

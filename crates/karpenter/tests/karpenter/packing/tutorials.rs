@@ -61,6 +61,7 @@ fn packed(
         daemons,
         namespaces: &[],
         volumes: Volumes::default(),
+        default_spread: None,
     };
     let ties = TieBreak::Seeded { seed: 1, pass: 1 };
     let plan = pack(setup, &Situation { nodes: &[], pods: &pods, reserved: ReservedMode::Strict, ties });

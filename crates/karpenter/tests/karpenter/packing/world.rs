@@ -7,10 +7,11 @@ use std::sync::Arc;
 use nodecast_karpenter::bin_packing::Effort;
 use nodecast_karpenter::instance_types::{InstanceType, Offering};
 use nodecast_karpenter::packing::{
-    BoundPod, GivenUp, LowerBound, NamespaceView, NodeView, OffersChanged, Outline, Packer, PackingOptions,
-    PackingPlan, PackingSetup, PendingPod, PoolView, QueuedPods, ReservedMode, Situation, TieBreak, TypesChanged,
-    Volumes, WhatIf, lower_bound,
+    BoundPod, DefaultSpread, GivenUp, LowerBound, NamespaceView, NodeView, OffersChanged, Outline, Packer,
+    PackingOptions, PackingPlan, PackingSetup, PendingPod, PoolView, QueuedPods, ReservedMode, Situation, TieBreak,
+    TypesChanged, Volumes, WhatIf, lower_bound,
 };
+use nodecast_karpenter::release::Behaviour;
 use nodecast_manifests::{node_pool_from_json, pod_from_json};
 use nodecast_model::domain::requirements::{Operator, Requirement};
 use nodecast_model::domain::symbol::well_known;
@@ -60,6 +61,7 @@ pub struct World {
     pub classes: Vec<StorageClass>,
     pub nodes: Vec<TestNode>,
     pub pods: Vec<(String, Symbol, Arc<PodSpec>)>,
+    pub default_spread: Option<DefaultSpread>,
 }
 
 impl World {
@@ -90,6 +92,7 @@ impl World {
             classes: Vec::new(),
             nodes: Vec::new(),
             pods: Vec::new(),
+            default_spread: None,
         }
     }
 
@@ -242,6 +245,7 @@ impl World {
             daemons: &self.daemons,
             namespaces: &namespaces,
             volumes: Volumes::of(&storage),
+            default_spread: self.default_spread.as_ref().filter(|_| Behaviour::of(self.karpenter).knows_default_spread),
         })
     }
 
@@ -270,6 +274,7 @@ impl World {
             daemons: &self.daemons,
             namespaces: &namespaces,
             volumes: Volumes::default(),
+            default_spread: None,
         };
         let bound: Vec<Vec<BoundPod<'_>>> = self.nodes.iter().map(bound_pods).collect();
         let nodes: Vec<NodeView<'_>> =
@@ -393,7 +398,8 @@ pub fn pod_spec(mut spec: Value) -> Arc<PodSpec> {
             requests[key] = amount;
         }
     }
-    let owner = take("daemon").map(|_| json!([{"kind": "DaemonSet", "controller": true}]));
+    let kind = take("daemon").map(|_| json!("DaemonSet")).or_else(|| take("owner"));
+    let owner = kind.map(|kind| json!([{"kind": kind, "controller": true}]));
     let ports = take("ports").unwrap_or_else(|| json!([]));
     if spec.get("containers").is_none() {
         spec["containers"] = json!([{"name": "c", "resources": {"requests": requests}, "ports": ports}]);

@@ -11,8 +11,19 @@ pub struct KarpenterVersion {
     major: u8,
     minor: u8,
     patch: Option<u16>,
-    /// Whether AWS runs it, as EKS Auto Mode.
-    managed: bool,
+    /// Whether it is a release, or what else there is.
+    line: Line,
+}
+
+/// The kinds of Karpenter that a version names.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Line {
+    /// A release.
+    Release,
+    /// The one that AWS runs as EKS Auto Mode.
+    AutoMode,
+    /// The branch `main`, with the rules of the newest release and unreleased ones.
+    Main,
 }
 
 /// Minor releases of v0 from the first to the last that are reproduced one by one.
@@ -43,7 +54,12 @@ impl KarpenterVersion {
 
     /// The one that AWS runs as EKS Auto Mode. AWS does not publish which release that is: what Auto Mode is known to do needs v1.9 at
     /// least, and the newest known one stands in.
-    pub const AUTO_MODE: Self = Self { managed: true, ..Self::NEWEST };
+    pub const AUTO_MODE: Self = Self { line: Line::AutoMode, ..Self::NEWEST };
+
+    /// The branch `main` after v1.14.1, as of 2026-08-20.
+    pub const MAIN: Self = Self { line: Line::Main, ..Self::NEWEST };
+    /// The name of [`MAIN`](Self::MAIN) in scenarios and options.
+    pub const MAIN_NAME: &'static str = "main";
 
     /// Every release known, oldest first.
     pub const ALL: [Self; KNOWN] = {
@@ -65,12 +81,12 @@ impl KarpenterVersion {
 
     /// This patch level.
     pub const fn exact(major: u8, minor: u8, patch: u16) -> Self {
-        Self { major, minor, patch: Some(patch), managed: false }
+        Self { major, minor, patch: Some(patch), line: Line::Release }
     }
 
     /// This minor release, its patch level not stated.
     pub const fn minor_release(major: u8, minor: u8) -> Self {
-        Self { major, minor, patch: None, managed: false }
+        Self { major, minor, patch: None, line: Line::Release }
     }
 
     /// Major and minor number.
@@ -85,7 +101,12 @@ impl KarpenterVersion {
 
     /// Whether it is the one that AWS runs as EKS Auto Mode.
     pub const fn is_auto_mode(self) -> bool {
-        self.managed
+        matches!(self.line, Line::AutoMode)
+    }
+
+    /// Whether it is the unreleased branch `main`.
+    pub const fn is_main(self) -> bool {
+        matches!(self.line, Line::Main)
     }
 
     /// Whether it is this minor release or a later one, whatever the patch level.
@@ -134,7 +155,7 @@ impl KarpenterVersion {
     pub fn known() -> String {
         let oldest: Vec<String> = Self::ALL[..TUTORIALS].iter().map(Self::to_string).collect();
         let (oldest, newest) = (oldest.join(", "), Self::NEWEST.minor);
-        format!("{oldest}, v0.{} to v0.{}, v1.0 to v1.{newest}", V0_MINORS.0, V0_MINORS.1)
+        format!("{oldest}, v0.{} to v0.{}, v1.0 to v1.{newest}, main", V0_MINORS.0, V0_MINORS.1)
     }
 }
 
@@ -147,8 +168,10 @@ impl Default for KarpenterVersion {
 
 impl fmt::Display for KarpenterVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.managed {
-            return f.write_str("eks-auto-mode");
+        match self.line {
+            Line::AutoMode => return f.write_str("eks-auto-mode"),
+            Line::Main => return f.write_str(Self::MAIN_NAME),
+            Line::Release => {}
         }
         write!(f, "v{}.{}", self.major, self.minor)?;
         self.patch.map_or(Ok(()), |patch| write!(f, ".{patch}"))
@@ -158,10 +181,13 @@ impl fmt::Display for KarpenterVersion {
 impl FromStr for KarpenterVersion {
     type Err = UnknownVersion;
 
-    /// Accepts a release with or without `v` and with or without its patch level (`v0.16.0`, `0.16`, `v1.5`, `v1.5.2`). Of v0.4 and
+    /// Accepts `main`, and a release with or without `v` and with or without its patch level (`v0.16.0`, `0.16`, `v1.5`, `v1.5.2`). Of v0.4 and
     /// v0.6 one patch level is known; from v0.16 on any release is taken, and one that is not reproduced for
     /// [another](Self::reproduced).
     fn from_str(text: &str) -> Result<Self, UnknownVersion> {
+        if text == Self::MAIN_NAME {
+            return Ok(Self::MAIN);
+        }
         let bare = text.strip_prefix('v').unwrap_or(text);
         let mut numbers = bare.split('.');
         let mut next = || numbers.next().map(|own| own.parse::<u16>().ok());
@@ -172,7 +198,7 @@ impl FromStr for KarpenterVersion {
                     major,
                     minor,
                     patch: patch.flatten(),
-                    managed: false,
+                    line: Line::Release,
                 })
             }
             _ => None,
@@ -245,6 +271,7 @@ mod tests {
             ("v1.0.0", "v1.0.0"),
             ("1.5", "v1.5"),
             ("v1.13.2", "v1.13.2"),
+            ("main", "main"),
         ] {
             assert_eq!(read(text).as_deref(), Some(written), "{text}");
         }
@@ -256,6 +283,7 @@ mod tests {
             assert_eq!(own.reproduced(), own);
         }
         assert_eq!(KarpenterVersion::ALL.len(), 35);
+        assert!(KarpenterVersion::MAIN.is_main() && KarpenterVersion::MAIN.is_since(1, 14));
     }
 
     #[test]

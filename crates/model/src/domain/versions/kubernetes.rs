@@ -63,6 +63,8 @@ behaviours! {
     JobPodReplacementPolicy since 29,
     /// `backoffLimitPerIndex` and `maxFailedIndexes`. Source: `kube_features.go`, `JobBackoffLimitPerIndex` (on since 1.29).
     JobBackoffLimitPerIndex since 29,
+    /// `successPolicy` of Jobs. Source: `kube_features.go` of 1.33, `JobSuccessPolicy` (alpha in 1.30, on since 1.31).
+    JobSuccessPolicy since 31,
     /// `matchLabelKeys` and `mismatchLabelKeys` of pod affinity. Source: `kube_features.go`, `MatchLabelKeysInPodAffinity` (alpha in 1.29, on
     /// since 1.31).
     AffinityMatchLabelKeys since 31,
@@ -111,6 +113,9 @@ behaviours! {
     HpaToleranceByRatio since 33,
     /// The kubelet restarts a container when its back-off ends, before at its next check.
     PromptContainerRestart since 35,
+    /// `crashLoopBackOff.maxContainerRestartPeriod` of the kubelet. Source: 1.35 `kube_features.go`, `KubeletCrashLoopBackOffMax` (alpha in 1.32,
+    /// on since 1.35).
+    CrashLoopBackOffMax since 35,
     /// A new HorizontalPodAutoscaler is synced at once, before after a period.
     HpaPromptFirstSync since 37,
     /// An autoscaler leaves zero replicas by its condition `ScaledToZero`, before by its minimum.

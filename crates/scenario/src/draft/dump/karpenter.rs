@@ -32,6 +32,30 @@ const SETTINGS: [(&str, &str); 9] = [
 /// Variables that a scenario has no key for, each with its flag and the number that holds there.
 const LIMITS: [(&str, &str, f64); 2] =
     [("KUBE_CLIENT_QPS", "kube-client-qps", 200.0), ("KUBE_CLIENT_BURST", "kube-client-burst", 300.0)];
+/// Variables that a scenario has no key for, each with its flag, its default and what holds here.
+const NOT_SIMULATED: [(&str, &str, &str, &str); 6] = [
+    (
+        "IGNORE_DRA_REQUESTS",
+        "ignore-dra-requests",
+        "true",
+        "no node has devices here, so pods with resource claims stay pending",
+    ),
+    (
+        "ENABLE_ZONAL_SHIFT",
+        "enable-zonal-shift",
+        "false",
+        "zones under a zonal shift stay in use here, so waits in one may be too short",
+    ),
+    (
+        "AMI_REFRESH_INTERVAL",
+        "ami-refresh-interval",
+        "1m",
+        "new images are found at once here, so drift begins too early",
+    ),
+    ("SUBNET_REFRESH_INTERVAL", "subnet-refresh-interval", "1m", "changed subnets are found at once here"),
+    ("AWS_FEATURE_GATES", "aws-feature-gates", "NodeClassCEL=false", "expressions in kubelet settings are not read"),
+    ("SCHEDULER_CONFIG", "scheduler-config", "", "copy it to `karpenter.scheduler_config` of the scenario"),
+];
 /// Whether Karpenter reads no prices.
 const ISOLATED: (&str, &str) = ("ISOLATED_VPC", "isolated-vpc");
 /// What every Karpenter is told from the release on that is told all else so too.
@@ -56,7 +80,8 @@ const MOST_ENIS: u32 = 1_000;
 /// All variables that are looked at, each with its flag.
 fn settings() -> impl Iterator<Item = (&'static str, &'static str)> {
     let limits = LIMITS.iter().map(|(name, flag, _)| (*name, *flag));
-    SETTINGS.iter().copied().chain(limits).chain([ISOLATED])
+    let others = NOT_SIMULATED.iter().map(|(name, flag, ..)| (*name, *flag));
+    SETTINGS.iter().copied().chain(limits).chain(others).chain([ISOLATED])
 }
 
 /// What the Deployment says, kept before environments are taken out of a dump.
@@ -97,6 +122,14 @@ impl Stated {
                 notes.warn(format!(
                     "Karpenter's `{name}` is {value}, which a scenario cannot set: its calls are limited as with {holds}, so large launches and drains may take longer or shorter"
                 ));
+            }
+        }
+        for (name, _, default, holds) in NOT_SIMULATED {
+            let Some(value) = self.value(name) else { continue };
+            let duration = |text: &str| text.parse::<SimDuration>().ok();
+            if value != default && (duration(value).is_none() || duration(value) != duration(default)) {
+                let shown: String = value.chars().take(80).collect();
+                notes.warn(format!("Karpenter's `{name}` is `{shown}`, which is not simulated: {holds}"));
             }
         }
         if self.value(ISOLATED.0).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -314,6 +347,19 @@ mod tests {
         ];
         assert_eq!(told(&all), (String::new(), Vec::new()));
         assert_eq!(told(&[]), (String::new(), Vec::new()));
+    }
+
+    #[test]
+    fn settings_without_a_key_are_warned_of() {
+        let (text, warnings) = told(&[
+            ("IGNORE_DRA_REQUESTS", Some("false")),
+            ("ENABLE_ZONAL_SHIFT", Some("false")),
+            ("AMI_REFRESH_INTERVAL", Some("30m0s")),
+            ("SUBNET_REFRESH_INTERVAL", Some("1m0s")),
+        ]);
+        assert_eq!(text, "");
+        let named: Vec<_> = warnings.iter().map(|own| own.split('`').nth(1)).collect();
+        assert_eq!(named, [Some("IGNORE_DRA_REQUESTS"), Some("AMI_REFRESH_INTERVAL")], "{warnings:?}");
     }
 
     #[test]

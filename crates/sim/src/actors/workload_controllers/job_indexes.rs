@@ -1,10 +1,11 @@
-//! Indexes of a Job whose failures count by index (`backoffLimitPerIndex`): which run, wait, are done or given up.
+//! Indexes of a Job whose failures count by index (`backoffLimitPerIndex`), or that succeeds with some of them (`successPolicy`): which run,
+//! wait, are done or given up.
 //!
 //! Must not: make pods.
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/job/indexed_job_utils.go`, `backoff_utils.go`, `getRemainingTimePerIndex`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::domain::workload::JobSpec;
 use crate::domain::{PodId, SimTime};
@@ -15,6 +16,7 @@ use nodecast_replicas::workloads::retry_delay;
 pub(super) struct Indexes {
     entries: BTreeMap<u32, Entry>,
     of_pods: BTreeMap<PodId, u32>,
+    succeeded: BTreeSet<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,11 +40,17 @@ pub(super) struct IndexFailure {
 }
 
 impl Indexes {
-    /// The first indexes, `count` of them, were done or given up before the run began.
-    pub(super) fn skip(&mut self, count: u32) {
-        for index in 0..count.min(MOST) {
+    /// The first indexes were done before the run began, and those after them given up.
+    pub(super) fn skip(&mut self, done: u32, given_up: u32) {
+        for index in 0..done.saturating_add(given_up).min(MOST) {
             self.entries.entry(index).or_default().taken = true;
         }
+        self.succeeded.extend(0..done.min(MOST));
+    }
+
+    /// Indexes whose pods have done their work.
+    pub(super) fn succeeded(&self) -> impl Iterator<Item = u32> + '_ {
+        self.succeeded.iter().copied()
     }
 
     /// The lowest index that a pod may be made for now.
@@ -68,7 +76,7 @@ impl Indexes {
 
     /// The pod has done its work: its index stays taken.
     pub(super) fn succeed(&mut self, pod: PodId) {
-        self.of_pods.remove(&pod);
+        self.succeeded.extend(self.of_pods.remove(&pod));
     }
 
     /// The pod has failed at an instant, and its index allows `limit` failures that are not `ignored`.

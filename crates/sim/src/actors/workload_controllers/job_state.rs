@@ -105,7 +105,7 @@ impl<P: JobPod> JobState<P> {
     pub(in crate::actors) fn go_on(&mut self, world: &mut World, status: &JobStatus) {
         (self.succeeded, self.failed) = (status.succeeded, status.failed);
         self.failed_indexes = status.failed_indexes;
-        self.indexes.skip(status.succeeded.saturating_add(status.failed_indexes));
+        self.indexes.skip(status.succeeded, status.failed_indexes);
         world.go_on_with_job(self.job, status);
     }
 
@@ -115,7 +115,7 @@ impl<P: JobPod> JobState<P> {
     /// Source: `isPodFailed`, `onlyReplaceFailedPods`.
     pub(in crate::actors) fn find_pod(&mut self, spec: &JobSpec, found: FoundJobPod, own: P) {
         if !found.deleting {
-            if spec.index_backoff_limit.is_some()
+            if spec.follows_indexes()
                 && let Some(index) = self.indexes.next(spec, SimTime::ZERO)
             {
                 self.indexes.run(index, found.id);
@@ -142,6 +142,7 @@ impl<P: JobPod> JobState<P> {
             succeeded: self.succeeded,
             failed: self.failed,
             failed_indexes: self.failed_indexes,
+            success: spec.success_policy.iter().any(|rule| rule.holds(self.indexes.succeeded())),
             restarts: if spec.restarts_in_place { restarts.sum() } else { 0 },
             age: started.map_or(SimDuration::ZERO, |started| now.saturating_since(started)),
             backing_off: self.not_before > now,
@@ -174,7 +175,7 @@ impl<P: JobPod> JobState<P> {
             sim.queue.schedule_in(SYNC_BATCH, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         }
         for _ in 0..count.min(PODS_PER_SYNC) {
-            let by_index = spec.index_backoff_limit.is_some();
+            let by_index = spec.follows_indexes();
             let index = by_index.then(|| self.indexes.next(spec, now)).flatten();
             if by_index && index.is_none() {
                 return;
@@ -286,6 +287,7 @@ impl<P: JobPod> JobState<P> {
             self.failed_indexes += ends.iter().map(|end| u32::from(end.given_up)).sum::<u32>();
             return ends.iter().map(|end| end.not_before).max();
         }
+        pods.iter().for_each(|&(pod, _)| self.indexes.stop(pod));
         let last = pods.iter().map(|&(_, at)| at).max()?;
         self.failures_in_row = self.failures_in_row.saturating_add(count);
         self.not_before = last + retry_delay(self.failures_in_row);
@@ -301,7 +303,7 @@ impl<P: JobPod> JobState<P> {
         (end, ttl): (JobEnd, Option<SimDuration>),
     ) -> (Vec<P>, Ending) {
         let kind = match end {
-            JobEnd::Complete => JobOutcomeKind::Complete,
+            JobEnd::Complete | JobEnd::SuccessPolicy => JobOutcomeKind::Complete,
             JobEnd::BackoffLimitExceeded
             | JobEnd::DeadlineExceeded
             | JobEnd::FailedIndexes

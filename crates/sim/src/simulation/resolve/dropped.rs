@@ -13,8 +13,9 @@ use crate::domain::words::counted;
 use crate::domain::workload::{JobSpec, StatefulSet, StatefulUpdate};
 use crate::domain::{KubernetesBehaviour, KubernetesVersion, PodSpec};
 use crate::manifests::Manifests;
-use nodecast_settings::Caveats;
+use nodecast_karpenter::release::Behaviour;
 use nodecast_settings::lints::setup;
+use nodecast_settings::{Caveats, PolicyVariant};
 
 /// A field, the release since which the API server keeps it by itself, what it does before, and how many objects state it.
 struct Since {
@@ -29,7 +30,7 @@ const STATEFUL_SETS: [&str; 2] = ["StatefulSet states", "StatefulSets state"];
 const AUTOSCALERS: [&str; 2] = ["HorizontalPodAutoscaler states", "HorizontalPodAutoscalers state"];
 const JOBS: [&str; 2] = ["Job, CronJob or ScaledJob states", "Jobs, CronJobs or ScaledJobs state"];
 
-const FIELDS: [Since; 11] = [
+const FIELDS: [Since; 12] = [
     Since {
         since: KubernetesBehaviour::HpaScaleToZero,
         kinds: AUTOSCALERS,
@@ -85,6 +86,13 @@ const FIELDS: [Since; 11] = [
         field: "`podFailurePolicy`",
         otherwise: "drops: each failed pod counts",
         stating: |own| jobs(own).filter(|own| own.failure_policy).count(),
+    },
+    Since {
+        since: KubernetesBehaviour::JobSuccessPolicy,
+        kinds: JOBS,
+        field: "`successPolicy`",
+        otherwise: "drops: the Job ends with all its completions",
+        stating: |own| jobs(own).filter(|own| !own.success_policy.is_empty()).count(),
     },
     Since {
         since: KubernetesBehaviour::CronJobTimeZone,
@@ -205,6 +213,17 @@ pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Caveats) {
             );
         }
     }
+    let restarts = KubernetesBehaviour::CrashLoopBackOffMax;
+    if setup.scenario.max_container_restart_period.is_some() && !release.has(restarts) {
+        warnings.add(
+            &setup::FIELD_OF_LATER_RELEASE,
+            format!(
+                "`cluster.max_container_restart_period` has no effect with kubelets of Kubernetes {release}: they wait up to 300 s. Set \
+                 `versions: {{ kubernetes: \"1.{}\" }}` to use it",
+                restarts.since()
+            ),
+        );
+    }
     warn_of_claims(setup, warnings);
     warn_of_managed(setup, warnings);
 }
@@ -217,10 +236,22 @@ fn warn_of_claims(setup: &Setup<'_>, warnings: &mut Caveats) {
     let claiming = pods.iter().filter(|(_, spec)| spec.resource_claims).count() as u64;
     if claiming > 0 {
         warnings.add(&setup::RESOURCE_CLAIMS, format!(
-            "{} `resourceClaims`. No ResourceSlice is read, so no node has devices and these pods stay Pending; where a driver \
+            "{} `resourceClaims`. No ResourceSlice is read, so no node has devices and these pods stay Pending;{} where a driver \
              publishes devices, the real waits are shorter and the real cost is higher",
-            counted(claiming, "pod template states", "pod templates state")
+            counted(claiming, "pod template states", "pod templates state"),
+            karpenter_on_claims(setup.policy)
         ));
+    }
+}
+
+/// What Karpenter does with pods that claim devices, as part of a sentence.
+fn karpenter_on_claims(policy: &PolicyVariant) -> &'static str {
+    match policy.autoscaler.is_karpenter() {
+        false => "",
+        true if Behaviour::of(policy.versions.karpenter).refuses_device_claims => {
+            " Karpenter ignores them, too, as with its default `IGNORE_DRA_REQUESTS=true`, and launches no node for them;"
+        }
+        true => " this Karpenter release does not read claims, and launches nodes that these pods cannot use;",
     }
 }
 

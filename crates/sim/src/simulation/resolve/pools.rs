@@ -14,6 +14,7 @@ use nodecast_karpenter::instance_types::{complete_classes, complete_pools, user_
 use nodecast_karpenter::packing::{MinValuesPolicy, PreferencePolicy};
 use nodecast_karpenter::release::{self, Behaviour};
 use nodecast_model::auto_mode;
+use nodecast_model::domain::topology::WhenUnsatisfiable;
 use nodecast_model::text::error::listed;
 use nodecast_settings::lints::setup;
 use nodecast_settings::{Caveats, PolicyVariant, Scenario};
@@ -74,6 +75,7 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
             format!("Karpenter {version} does not have `reserved_enis`, which came with v0.28: it has no effect"),
         );
     }
+    warn_about_default_spread(policy, warnings);
     complete_pools(version, &mut pools);
     if policy.auto_mode.is_some() {
         pools.iter_mut().for_each(auto_mode::complete_pool);
@@ -100,6 +102,29 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
         }
     }
     pools
+}
+
+/// Warns of default constraints that this release does not have, or that Karpenter alone requires.
+fn warn_about_default_spread(policy: &PolicyVariant, warnings: &mut Caveats) {
+    let version = policy.versions.karpenter;
+    if policy.default_spread.is_empty() {
+        return;
+    }
+    if !Behaviour::of(version).knows_default_spread {
+        warnings.add(
+            &setup::OPTION_OF_LATER_KARPENTER,
+            format!(
+                "Karpenter {version} does not have `scheduler_config`, which is on `main` after v1.14: it has no effect"
+            ),
+        );
+    } else if policy.default_spread.iter().any(|own| own.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule) {
+        warnings.add(
+            &setup::DEFAULT_SPREAD,
+            "`scheduler_config` has a default constraint with `DoNotSchedule`, which kube-scheduler on EKS cannot have: Karpenter launches \
+             nodes for a spread that the pods need not keep, so the cost is too high. Set `ScheduleAnyway`, or give the pods the constraint"
+                .to_owned(),
+        );
+    }
 }
 
 /// Warns of `userData` that changes what nodes offer.
