@@ -27,15 +27,19 @@ fn all() -> Vec<Files> {
     let services =
         |folder, count, constrained, days| scenarios::services(folder, Services { count, constrained, days });
     vec![
+        services("plain-day-of-12", 12, false, 1),
         services("plain-day", 50, false, 1),
-        services("plain-month", 50, false, 30),
         services("plain-day-by-four", 200, false, 1),
+        services("plain-day-of-800", 800, false, 1),
+        services("plain-month", 50, false, 30),
+        services("plain-year-of-12", 12, false, 365),
         services("constrained-day", 50, true, 1),
         services("constrained-day-by-four", 200, true, 1),
         scenarios::one_pod_each("one-pod-each-limited", 2_000, true),
         scenarios::one_pod_each("one-pod-each-unlimited", 2_000, false),
         scenarios::outage("outage"),
         scenarios::long_outage("long-outage"),
+        scenarios::cluster_autoscaler("cluster-autoscaler-10000", 10_000),
         scenarios::cluster_autoscaler("cluster-autoscaler", 30_000),
     ]
 }

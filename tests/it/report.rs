@@ -452,6 +452,31 @@ fn what_somebody_has_put_beside_a_report_or_changed_in_it_keeps_it_from_being_re
 }
 
 #[test]
+fn file_changed_during_run_keeps_earlier_report() {
+    let place = tempfile::tempdir().expect("a directory");
+    let report = place.path().join("report");
+    let begun_then = |change: &dyn Fn()| {
+        let directory = OutputDirectory::begin(&report).expect("begun");
+        directory.file("summary.json", |output| output.write_all(b"{\"program\": \"nodecast\"}")).expect("written");
+        change();
+        directory.commit().map_err(|error| error.to_string())
+    };
+    write(&synthetic::outcome(), &report).expect("written");
+    let bill = report.join("bill.csv");
+    let (before, size) = (fs::read(&bill).expect("read"), fs::metadata(&bill).expect("there").len() as usize);
+    let error = begun_then(&|| fs::write(&bill, "x".repeat(size)).expect("written")).expect_err("refused");
+    assert!(error.ends_with("`bill.csv` in it has been changed since nodecast wrote it"), "{error}");
+    assert_eq!(fs::read(&bill).expect("still there"), b"x".repeat(size));
+    fs::write(&bill, &before).expect("written");
+    let error = begun_then(&|| fs::write(report.join("notes.txt"), "mine").expect("written")).expect_err("refused");
+    assert!(error.ends_with("`notes.txt` in it was not written by nodecast"), "{error}");
+    fs::remove_file(report.join("notes.txt")).expect("removed");
+    // Another time alone is no change.
+    begun_then(&|| fs::write(&bill, &before).expect("written")).expect("the same bytes");
+    assert_eq!(contents(&report).len(), 2);
+}
+
+#[test]
 fn of_two_runs_into_one_directory_one_wins_and_the_other_is_told() {
     let place = tempfile::tempdir().expect("a directory");
     let path = place.path().join("report");

@@ -39,6 +39,7 @@ pub use view::{GroupActions, Observation, ResizeError};
 use std::sync::Arc;
 
 use cluster_state::ClusterState;
+use nodecast_model::domain::controller_time::work_within;
 use nodecast_model::domain::{GroupRanks, NodeId, PodId, ResourceName, SimDuration, SimTime};
 use pods::{Hints, WaitingPod};
 use quotas::{Left, Limited};
@@ -233,10 +234,21 @@ impl ClusterAutoscaler {
         ties: &mut dyn FnMut(usize) -> usize,
     ) -> (SimDuration, bool) {
         let mut copy = self.clone();
+        // Scale-down comes after the estimates, and matters here only where its limit of time may bind.
+        copy.flags.scale_down_enabled &= self.may_cut_scale_down(seen);
+        copy.flags.enforce_node_group_min_size = false;
         std::mem::swap(&mut self.kept, &mut copy.kept);
         let iteration = copy.run_once(seen, actions, ties);
         self.kept = copy.kept;
         (iteration.scale_up.took, iteration.scale_up.cut || iteration.scale_down.cut)
+    }
+
+    /// Whether the limit of time of scale-down may bind, if it looked for a new place of every pod that the nodes can hold.
+    fn may_cut_scale_down(&self, seen: &Observation<'_>) -> bool {
+        let Some(speed) = self.speed else { return false };
+        let places: i64 = seen.nodes.iter().map(|node| node.allocatable.get(ResourceName::PODS).max(0)).sum();
+        let pods = seen.pods.len() as u64 + places as u64;
+        controller_time::moves(pods) > work_within(self.flags.scale_down_simulation_timeout, speed)
     }
 
     /// An iteration with the snapshot of what is observed, in which these pods wait.

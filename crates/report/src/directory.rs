@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use building::Building;
 pub use building::hold_scratch;
 pub use whole_file::write_whole;
-use written::{Hashing, manifest};
+use written::{Hashing, Stamps, manifest, stamps};
 pub use written::{MANIFEST_FILE, check_written};
 
 use crate::domain::words::refusal;
@@ -105,6 +105,8 @@ pub struct OutputDirectory {
     /// Digests of the files written so far.
     files: Mutex<BTreeMap<String, String>>,
     check: fn(&Path) -> Result<(), OutputError>,
+    /// The files at the target when they were checked.
+    checked: Option<Stamps>,
 }
 
 impl OutputDirectory {
@@ -124,14 +126,16 @@ impl OutputDirectory {
     pub fn begin_if(target: &Path, check: fn(&Path) -> Result<(), OutputError>) -> Result<Self, OutputError> {
         // Before anything is made: what cannot be an output directory leaves no trace.
         check_name(target)?;
+        let mut checked = stamps(target);
         check(target)?;
         let target = resolve(target)?;
         let (building, has_restored) = Building::claim(&target)?;
         // A killed run had left what stood here aside, and it is back now.
         if has_restored {
+            checked = stamps(&target);
             check(&target)?;
         }
-        Ok(Self { target, building, files: Mutex::default(), check })
+        Ok(Self { target, building, files: Mutex::default(), check, checked })
     }
 
     /// Whether `begin` would refuse `target`; creates nothing.
@@ -171,8 +175,10 @@ impl OutputDirectory {
     pub fn commit(self) -> Result<PathBuf, OutputError> {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.put(MANIFEST_FILE, |output| output.write_all(manifest(&files).as_bytes()))?;
-        let Self { target, building, check, .. } = self;
-        building.put_in_place(&target, check)?;
+        let Self { target, building, check, checked, .. } = self;
+        // Hashing all files again takes long, and their stamps show any change.
+        let is_unchanged = |aside: &Path| checked.is_some() && stamps(aside) == checked;
+        building.put_in_place(&target, |aside| if is_unchanged(aside) { Ok(()) } else { check(aside) })?;
         Ok(target)
     }
 }

@@ -77,7 +77,7 @@ impl Building {
     pub(super) fn put_in_place(
         mut self,
         target: &Path,
-        check: fn(&Path) -> Result<(), OutputError>,
+        check: impl FnOnce(&Path) -> Result<(), OutputError>,
     ) -> Result<(), OutputError> {
         if !target.exists() {
             fs::rename(&self.path, target).map_err(OutputError::io("create", target))?;

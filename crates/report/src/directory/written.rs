@@ -107,6 +107,37 @@ pub(super) fn may_be_removed(directory: &Path) -> bool {
     manifest_of(directory).is_none_or(|manifest| stranger(directory, &manifest).is_ok_and(|found| found.is_none()))
 }
 
+/// Each file below a directory with its size and times. A renamed directory keeps them; a changed file does not.
+pub(super) type Stamps = Vec<(String, Stamp)>;
+
+/// Inode, size, and time of the last change of content or attributes, in seconds and nanoseconds.
+#[cfg(unix)]
+type Stamp = (u64, u64, i64, i64);
+
+/// The stamp of a file; `None` if the system refuses.
+#[cfg(unix)]
+fn stamp(path: &Path) -> Option<Stamp> {
+    use std::os::unix::fs::MetadataExt;
+    let file = fs::symlink_metadata(path).ok()?;
+    Some((file.ino(), file.len(), file.ctime(), file.ctime_nsec()))
+}
+
+/// Times of files show too little here.
+#[cfg(not(unix))]
+type Stamp = ();
+
+#[cfg(not(unix))]
+fn stamp(_: &Path) -> Option<Stamp> {
+    None
+}
+
+/// The stamps of all files below a directory; `None` if there is none, or the system refuses.
+pub(super) fn stamps(directory: &Path) -> Option<Stamps> {
+    let mut files = Vec::new();
+    list_files(directory, "", &mut files).ok()?;
+    files.into_iter().map(|file| Some((file.clone(), stamp(&directory.join(&file))?))).collect()
+}
+
 /// Names in a directory, in order.
 fn names(directory: &Path) -> Result<Vec<String>, OutputError> {
     let mut names = Vec::new();
