@@ -182,11 +182,12 @@ fn tier_of_a_cluster_config_is_used() {
 #[test]
 fn other_orders_of_a_cluster_config_are_named() {
     let group = "localZones: [eu-central-1-ham-1a]\nmanagedNodeGroups:\n  - name: stalls\n    instanceType: m6i.large\n    \
-                 desiredCapacity: 1\n    nodeRepairConfig: { enabled: true }\n";
+                 desiredCapacity: 1\n    nodeRepairConfig: { enabled: true, nodeRepairConfigOverrides: [{ nodeMonitoringCondition: \
+                 KernelReady, repairAction: NoAction }] }\n";
     let named = warnings(group, "");
-    assert!(named.contains("`localZones`") && named.contains("`nodeRepairConfig`"), "{named}");
+    assert!(named.contains("`localZones`") && named.contains("`nodeRepairConfigOverrides`"), "{named}");
     assert!(!named.contains("unknown key"), "{named}");
-    let off = group.replace("enabled: true", "enabled: false").replace("localZones: [eu-central-1-ham-1a]\n", "");
+    let off = group.replace("KernelReady", "Ready").replace("localZones: [eu-central-1-ham-1a]\n", "");
     assert_eq!(warnings(&off, ""), "");
 }
 

@@ -8,6 +8,7 @@ mod gpu_inference;
 mod headroom;
 mod karpenter_vs_cas;
 mod multi_architecture;
+mod node_upgrade;
 mod pod_trace;
 mod replica_trace;
 mod right_sizing;

@@ -86,6 +86,8 @@ mod node_groups;
 mod node_labels;
 mod node_overlays;
 mod node_pressure;
+mod node_repair;
+mod node_upgrades;
 mod nonsense;
 mod nothing_vanished;
 mod observe;

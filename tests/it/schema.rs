@@ -90,7 +90,8 @@ fn yaml(text: &str) -> Json {
 fn scenario_of(example: &str) -> Json {
     let mut scenario = json!({
         "name": "example", "region": "us-east-1", "duration": "24h", "manifests": ["cluster.yaml"],
-        "nodeGroups": [{ "name": "system", "instanceTypes": ["m5.large"], "min": 1, "desired": 2, "max": 9 }],
+        "nodeGroups": [{ "name": "system", "instanceTypes": ["m5.large"], "min": 1, "desired": 2, "max": 9 },
+            { "name": "spot", "managed": false, "spot": "50%", "instanceTypes": ["m5.large"], "desired": 1 }],
     });
     for (key, value) in yaml(example).as_object().unwrap() {
         scenario[key] = value.clone();

@@ -42,6 +42,7 @@ pub fn outcome() -> Outcome {
             throttled: Vec::new(),
             pressed: Default::default(),
             limits: Vec::new(),
+            upgrades: Vec::new(),
             unmet: Vec::new(),
             commands: Vec::new(),
             obstacles: Obstacles::default(),

@@ -15,6 +15,7 @@ mod launch;
 mod plan;
 mod refusals;
 mod spec;
+mod templates;
 
 #[cfg(test)]
 mod tests;
@@ -96,6 +97,9 @@ struct Group {
     refusals: Refusals,
     activities: Vec<Log>,
     reactions: u64,
+    /// The version of the launch template that new instances have, and the newest one.
+    template: u32,
+    newest_template: u32,
 }
 
 /// An instance that a group holds.
@@ -106,6 +110,8 @@ struct Held {
     serves: bool,
     protected: bool,
     outgoing: Option<EndReason>,
+    /// The version of the launch template that it was launched from.
+    template: u32,
     /// Position of the activity that is going on for it.
     activity: Option<usize>,
 }
@@ -120,6 +126,8 @@ impl AutoScaling {
             refusals: Refusals::default(),
             activities: Vec::new(),
             reactions: 0,
+            template: 0,
+            newest_template: 0,
         };
         Self { groups: groups.into_iter().map(group).collect(), group_of: FxHashMap::default(), times, streams }
     }
@@ -189,12 +197,14 @@ impl AutoScaling {
     /// Takes in an instance that has been in service since before the simulation began.
     pub fn adopt(&mut self, group: usize, instance: InstanceId) {
         self.group_of.insert(instance, group);
-        self.groups[group].members.push(Held {
+        let group = &mut self.groups[group];
+        group.members.push(Held {
             id: instance,
             state: LifecycleState::InService,
             serves: true,
             protected: false,
             outgoing: None,
+            template: group.template,
             activity: None,
         });
     }
@@ -246,7 +256,7 @@ impl AutoScaling {
     fn plan(&self, group: usize, ec2: &mut Ec2, now: SimTime) -> Plan {
         let group = &self.groups[group];
         let staying = group.members.iter().filter(|held| held.state != LifecycleState::Terminating);
-        let members: Vec<Member> = staying.map(|held| member(&group.spec, held, ec2, now)).collect();
+        let members: Vec<Member> = staying.map(|held| member(group, held, ec2, now)).collect();
         plan(&group.spec, group.desired, &members, &|zone, spot| group.refusals.holds(zone, spot, now))
     }
 
@@ -379,7 +389,8 @@ fn cancel(activities: &mut [Log], position: Option<usize>, now: SimTime) {
 }
 
 /// The instance as the plan sees it.
-fn member(spec: &GroupSpec, held: &Held, ec2: &mut Ec2, now: SimTime) -> Member {
+fn member(group: &Group, held: &Held, ec2: &mut Ec2, now: SimTime) -> Member {
+    let spec = &group.spec;
     let instance = ec2.instance(held.id).clone();
     let spot = instance.pool.capacity_type == well_known::SPOT;
     let by_price = matches!(
@@ -402,6 +413,7 @@ fn member(spec: &GroupSpec, held: &Held, ec2: &mut Ec2, now: SimTime) -> Member 
         serves: held.serves,
         protected: held.protected,
         outgoing: held.outgoing.is_some(),
+        outdated: held.template != group.template,
         misfit,
         into_hour: SimDuration::from_micros(ran.as_micros() % 3_600_000_000),
     }

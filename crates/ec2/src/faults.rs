@@ -57,8 +57,8 @@ pub enum FaultKind {
     NodeFailure {
         /// The instances.
         struck: Struck,
-        /// Whether EC2 ends the instance at once; else its status checks fail, and EC2 goes on calling it running.
-        ended: bool,
+        /// What becomes of them.
+        mode: FailureMode,
     },
     /// A zone is lost.
     ZoneOutage {
@@ -176,6 +176,36 @@ impl ServerError {
     }
 }
 
+/// What becomes of a machine that fails.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum FailureMode {
+    /// Its status checks fail, and EC2 goes on calling it running.
+    #[default]
+    Impaired,
+    /// EC2 ends it at once.
+    Terminated,
+    /// Its kubelet stops; the machine is healthy for EC2.
+    KubeletStops,
+}
+
+impl Struck {
+    /// Nodes whose kubelets stop, for the log.
+    fn describe_kubelets(&self) -> String {
+        let nodes = self.node_pool.map_or_else(String::new, |name| format!(" of {name}"));
+        let place = self.pools.describe();
+        match self.victims {
+            Victims::Permille(permille) => {
+                format!("the kubelets of {:.1} % of the nodes{nodes} in {place} stop", f64::from(permille) / 10.0)
+            }
+            Victims::Count(count) => {
+                let kubelets = if count == 1 { "kubelet stops" } else { "kubelets stop" };
+                format!("{count} {kubelets} on nodes{nodes} in {place}")
+            }
+            Victims::Named(node) => format!("the kubelet of {node} stops"),
+        }
+    }
+}
+
 impl FaultKind {
     /// Whether it happens at an instant and has no length.
     pub const fn is_instant(&self) -> bool {
@@ -205,9 +235,10 @@ impl FaultKind {
             Self::SpotInterruption { victims: Victims::Named(node), .. } => {
                 format!("the Spot instance of {node} is interrupted")
             }
-            Self::NodeFailure { struck, ended } => {
+            Self::NodeFailure { struck, mode: FailureMode::KubeletStops } => struck.describe_kubelets(),
+            Self::NodeFailure { struck, mode } => {
                 let nodes = struck.node_pool.map_or_else(String::new, |name| format!(" of {name}"));
-                let verb = if *ended { "ended by failing" } else { "without working" };
+                let verb = if *mode == FailureMode::Terminated { "ended by failing" } else { "without working" };
                 let place = struck.pools.describe();
                 match struck.victims {
                     Victims::Permille(permille) => {

@@ -4,9 +4,10 @@ mod extras;
 mod kubelets;
 mod subnets;
 mod updates;
+mod upkeep;
 
 use subnets::Subnets;
-pub use updates::changed_keys;
+pub use updates::{changed_keys, image_update};
 
 use super::common::{count, labels, symbols};
 use super::network_plugin::{self, NetworkPlugin};
@@ -113,19 +114,19 @@ static GROUP: Shape = Shape {
         "bottlerocket",
         "ami",
         "nodeRepairConfig",
+        "updateConfig",
+        "releaseVersion",
     ],
     without_effect: &[
         "ssh",
         "volumeEncrypted",
         "volumeKmsKeyID",
         "securityGroups",
-        "updateConfig",
         "asgMetricsCollection",
         "disableIMDSv1",
         "disablePodIMDS",
         "enableDetailedMonitoring",
         "ebsOptimized",
-        "releaseVersion",
         "containerRuntime",
         "enclaveEnabled",
         "additionalEncryptedVolume",
@@ -223,7 +224,6 @@ fn node_group<'s>(
     managed: bool,
 ) -> Result<NodeGroup, InputError> {
     let fields = reader.fields(node, &GROUP)?;
-    extras::warn_of_repair(reader, fields);
     let name = reader.symbol(fields.required(reader, "name")?, "name")?;
     let mut instance_types = instance_types(reader, fields)?;
     let spot = fields.optional("spot", |n, what| reader.truth(n, what))?.unwrap_or(false);
@@ -287,6 +287,11 @@ fn node_group<'s>(
         kubelet,
         registers,
         cpu_credits: cpu_credits(reader, fields)?,
+        update_config: upkeep::update_config(reader, fields, managed)?,
+        updated_at_start: None,
+        repair: upkeep::repair(reader, fields, managed)?,
+        warm_pool: None,
+        weights: Vec::new(),
         tags,
         own_tags,
         eksctl_cluster: Some(cluster.name.unwrap_or(Symbol::new("cluster"))),

@@ -58,7 +58,7 @@ mod workloads;
 pub use admission::LimitRange;
 pub use balancers::{BalancerRequest, Ingress, IngressClass};
 pub use config_map::{StatedRanks, schedulers_of};
-pub use eksctl::{FAMILIES as AMI_FAMILIES, changed_keys};
+pub use eksctl::{FAMILIES as AMI_FAMILIES, changed_keys, image_update};
 pub use fargate::{check_profile_label, check_profile_name, check_profile_namespace};
 pub use foreign::{Foreign, KUSTOMIZE, foreign, group_of, is_namesake, knows_group};
 pub use generated::Generated;

@@ -70,7 +70,7 @@ nodecast_model::lints! {
     BOTTLEROCKET_SETTINGS = 61, AboutInput, Unknown, "Settings of Bottlerocket have no effect in this group: other images, or labels that eksctl overwrites.";
     BOTTLEROCKET_PLUGINS = 62, MayChangeAnswer, CostHigh, "Settings of Bottlerocket configure device plugins. Here each GPU is one device.";
     BOOTSTRAP_COMMANDS = 63, MayChangeAnswer, Unknown, "The commands of a node group set kubelet options that are not simulated.";
-    NODE_REPAIR = 64, MayChangeAnswer, WaitsLong, "A node group has `nodeRepairConfig`. Node auto repair is not simulated.";
+    NODE_REPAIR = 64, MayChangeAnswer, WaitsLong, "A node group overrides the repair of conditions that only the node monitoring agent reports. They do not occur here.";
     CONTROL_PLANE_TIER = 65, MayChangeAnswer, CostLowWaitsLong, "A ClusterConfig orders a tier of the control plane with unknown limits and price. The standard tier is used.";
     SUBNET_ZONE = 66, MayChangeAnswer, Unknown, "The zone of a subnet is unknown.";
     MIXED_ARCHITECTURES = 67, MayChangeAnswer, CostLowWaitsShort, "A node group has instance types of several architectures, of which an image boots one.";

@@ -7,6 +7,7 @@ mod html;
 mod policy;
 mod sections;
 mod short;
+mod upgrades;
 
 use super::plots::Plots;
 use super::summary::Summary;
@@ -51,6 +52,7 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     fold(&mut page, ("nodes", "Nodes and churn", short::nodes(summary)), |page| {
         sections::nodes(page, outcome, summary);
         churn::section(page, summary);
+        upgrades::section(page, summary);
     });
     fold(&mut page, ("scaling", "Scaling", short::scaling(summary)), |page| {
         sections::scaling(page, summary);

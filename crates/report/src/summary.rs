@@ -14,6 +14,7 @@ pub(crate) mod made_anew;
 mod objectives;
 mod reached_limits;
 pub mod service;
+mod upgrades;
 mod vertical;
 pub mod waits;
 
@@ -29,6 +30,7 @@ use nodecast_world::Outcome;
 pub use objectives::ObjectiveResult;
 pub use reached_limits::LimitFigures;
 use serde::{Deserialize, Serialize};
+pub use upgrades::{MissingFigures, UpgradeFigures};
 pub use vertical::{ContainerFigures, Sizes, VerticalFigures};
 pub use waits::{PriorityWaits, WaitFigures, WorkloadWaits};
 
@@ -71,6 +73,9 @@ pub struct Summary {
     pub utilisation: Utilisation,
     /// What the coming and going of nodes cost.
     pub churn: ChurnSummary,
+    /// Upgrades of nodes: updates and instance refreshes of node groups, and drift of NodePools; absent where there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node_upgrades: Vec<UpgradeFigures>,
     /// How requests fared, one entry for each workload with load.
     pub requests: Vec<RequestFigures>,
     /// Workloads whose load is CPU in cores: their requests and response times are not known; absent where there is none.
@@ -490,6 +495,7 @@ impl Summary {
             availability,
             cost,
             churn: churn::summary(outcome, pods.evicted),
+            node_upgrades: upgrades::summary(outcome),
             nodes: lives::nodes(outcome),
             limits_reached: reached_limits::figures(outcome),
             utilisation: lives::utilisation(outcome),

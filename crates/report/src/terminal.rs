@@ -5,6 +5,7 @@ mod availability;
 mod churn;
 mod control_plane;
 mod reached_limits;
+mod upgrades;
 mod vertical;
 
 use super::answers::{headline, unknown_response};
@@ -56,6 +57,7 @@ fn lines_of(summary: &Summary, over_time: Vec<String>, width: Option<usize>) -> 
     vertical::lines(summary, width, &mut lines);
     nodes(summary, &mut lines);
     churn::lines(summary, &mut lines);
+    upgrades::lines(summary, &mut lines);
     objectives(summary, &mut lines);
     if !over_time.is_empty() {
         lines.push(String::new());

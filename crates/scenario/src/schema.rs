@@ -241,6 +241,7 @@ pub(crate) mod cluster;
 pub(crate) mod ec2;
 pub(crate) mod fargate;
 pub(crate) mod faults;
+pub(crate) mod groups;
 pub mod json_schema;
 pub(crate) mod kind;
 pub(crate) mod load;
@@ -466,6 +467,10 @@ pub static SECTIONS: &[&Section] = &[
     &timeline::STEP,
     &timeline::SCALE,
     &timeline::SCALE_GROUP,
+    &groups::UPDATE_GROUP,
+    &groups::REFRESH_GROUP,
+    &groups::UPDATE_CONFIG,
+    &groups::REPAIR,
     &timeline::NODES,
     &timeline::DRAIN,
     &timeline::DELETE,

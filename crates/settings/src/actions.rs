@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use nodecast_manifests::Manifests;
+use nodecast_model::domain::node_group::{InstanceRefresh, VersionUpdate};
 use nodecast_model::domain::which::{ObjectKind, Which};
 use nodecast_model::domain::workload::ObjectName;
 use nodecast_model::domain::{ControlPlaneTier, KubernetesVersion, SimDuration, SimTime, Symbol};
@@ -33,6 +34,10 @@ pub enum Action {
         /// Its new desired size.
         desired: u32,
     },
+    /// A managed node group is updated to another release or machine image.
+    UpdateGroup(VersionUpdate),
+    /// Somebody starts an instance refresh of a group.
+    RefreshGroup(InstanceRefresh),
     /// `kubectl cordon`: the nodes take no more pods.
     Cordon(Which),
     /// `kubectl uncordon`.

@@ -260,10 +260,38 @@ pub static FIGURES: &[Figure] = &[
         less_is_better: Some(true),
         of: |s| s.jobs.filter(|jobs| jobs.due > 0).map(|jobs| jobs.undone as f64 / jobs.due as f64),
     },
+    Figure {
+        name: "upgrade_time",
+        label: "upgrade of nodes, longest",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: |s| s.node_upgrades.iter().map(|own| own.duration_seconds).reduce(f64::max),
+    },
+    Figure {
+        name: "upgrade_extra_nodes",
+        label: "additional nodes in an upgrade, peak",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| s.node_upgrades.iter().map(|own| own.extra_nodes as f64).reduce(f64::max),
+    },
+    Figure {
+        name: "upgrade_extra_cost",
+        label: "cost of additional nodes in upgrades",
+        unit: Unit::Money,
+        less_is_better: Some(true),
+        of: |s| s.node_upgrades.iter().map(|own| own.extra_cost).reduce(|sum, own| sum + own),
+    },
+    Figure {
+        name: "upgrade_missing",
+        label: "pods missing in upgrades, summed",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: |s| s.node_upgrades.iter().map(|own| own.missing_seconds).reduce(|sum, own| sum + own),
+    },
 ];
 
 /// The names of all figures in the order in which people read them: who was not served, what it cost, who waited, what moved.
-const FOR_PEOPLE: [&str; 27] = [
+const FOR_PEOPLE: [&str; 31] = [
     "unavailable_pod_minutes",
     "workloads_at_zero",
     "at_zero",
@@ -289,6 +317,10 @@ const FOR_PEOPLE: [&str; 27] = [
     "launches_refused",
     "interruptions",
     "evictions",
+    "upgrade_time",
+    "upgrade_extra_nodes",
+    "upgrade_extra_cost",
+    "upgrade_missing",
     "restarts",
     "cpu_requested",
 ];

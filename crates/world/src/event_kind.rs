@@ -163,6 +163,14 @@ pub enum EventKind {
     DesiredCapacitySet,
     /// A node group could not launch an instance.
     ScalingActivityFailed,
+    /// An update or an instance refresh of a node group began.
+    GroupUpdateStarted,
+    /// It entered its next phase.
+    GroupUpdateAdvanced,
+    /// It ended well.
+    GroupUpdateSucceeded,
+    /// It was given up.
+    GroupUpdateFailed,
     /// Load began.
     LoadStarted,
     /// Load ended.
@@ -273,6 +281,10 @@ impl EventKind {
             Self::AutoscalingHeldBack => "AutoscalingHeldBack",
             Self::DesiredCapacitySet => "DesiredCapacitySet",
             Self::ScalingActivityFailed => "ScalingActivityFailed",
+            Self::GroupUpdateStarted => "GroupUpdateStarted",
+            Self::GroupUpdateAdvanced => "GroupUpdateAdvanced",
+            Self::GroupUpdateSucceeded => "GroupUpdateSucceeded",
+            Self::GroupUpdateFailed => "GroupUpdateFailed",
             Self::LoadStarted => "LoadStarted",
             Self::LoadFinished => "LoadFinished",
             Self::NodeCordoned => "NodeCordoned",

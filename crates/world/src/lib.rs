@@ -22,6 +22,7 @@ pub mod pod_operations;
 pub mod pods;
 pub mod reached_limits;
 pub mod record;
+pub mod upgrades;
 pub mod vertical;
 
 pub use outcome::Outcome;

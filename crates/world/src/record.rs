@@ -13,6 +13,7 @@ pub use super::meters::{BudgetSample, Meter, ReplicaMemory, ServingSpell};
 pub use super::obstacles::Obstacles;
 pub use super::pods::{PodIter, Pods};
 pub use super::reached_limits::{CapacityLimit, ReachedLimit};
+pub use super::upgrades::{UpgradeFacts, UpgradeWay};
 pub use super::vertical::{
     PressedFacts, RecommendationSample, ThrottledFacts, UseOfContainer, VerticalFacts, VerticalMeans,
 };
@@ -70,6 +71,8 @@ pub struct Record {
     pub pressed: PressedFacts,
     /// Limits on nodes that kept pods waiting, in the order in which they were first reached.
     pub limits: Vec<ReachedLimit>,
+    /// Updates and instance refreshes of node groups, in the order in which they began.
+    pub upgrades: Vec<UpgradeFacts>,
     /// Steps of the timeline that found nothing to act on, with their time.
     pub unmet: Vec<(SimTime, String)>,
 }

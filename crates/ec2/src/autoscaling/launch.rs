@@ -100,6 +100,7 @@ impl AutoScaling {
             serves: false,
             protected: false,
             outgoing: None,
+            template: group.template,
             activity: Some(group.activities.len() - 1),
         });
     }

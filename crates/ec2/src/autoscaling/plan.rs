@@ -3,8 +3,7 @@
 //! Source: EC2 Auto Scaling user guide: distribution over Availability Zones, default termination policy, Capacity
 //! Rebalancing.
 //!
-//! Deviation: if AWS chooses among similar instances at random, the oldest one goes here. Every instance has the
-//! group's one launch template, so none has an older one.
+//! Deviation: if AWS chooses among similar instances at random, the oldest one goes here.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +26,8 @@ pub struct Member {
     pub protected: bool,
     /// Whether it is to go as soon as a replacement serves.
     pub outgoing: bool,
+    /// Whether it was launched from an older version of the launch template.
+    pub outdated: bool,
     /// How far the allocation strategy would rather do without it; the greater, the sooner it goes.
     pub misfit: u64,
     /// Time since its last full hour of running.
@@ -130,7 +131,7 @@ fn surplus(spec: &GroupSpec, desired: u32, mut staying: Vec<&Member>, count: u32
 
 /// The instance that the default termination policy ends first: of the zone with the most instances (among those with one
 /// that is not protected), of the kind (On-Demand or Spot) of which there are too many, the one that the allocation
-/// strategy would rather do without, then the one closest to its next full hour.
+/// strategy would rather do without, then one of an older launch template, then the one closest to its next full hour.
 fn victim(spec: &GroupSpec, desired: u32, members: &[&Member], zone: Option<Symbol>) -> Option<InstanceId> {
     let counts = by_zone(spec, members);
     let open = |zone: Symbol| members.iter().any(|member| member.zone == zone && !member.protected);
@@ -146,7 +147,7 @@ fn victim(spec: &GroupSpec, desired: u32, members: &[&Member], zone: Option<Symb
     let has_kind = of_zone().any(|member| member.spot == too_many_spot);
     of_zone()
         .filter(|member| !has_kind || member.spot == too_many_spot)
-        .max_by_key(|member| (member.misfit, member.into_hour, std::cmp::Reverse(member.id)))
+        .max_by_key(|member| (member.misfit, member.outdated, member.into_hour, std::cmp::Reverse(member.id)))
         .map(|member| member.id)
 }
 

@@ -71,16 +71,6 @@ fn has_private_groups_alone(fields: Fields<'_, '_>) -> bool {
     groups.peek().is_some() && groups.all(is_private)
 }
 
-/// Warns of a group whose unhealthy nodes EKS replaces.
-pub(super) fn warn_of_repair(reader: &mut Reader<'_>, group: Fields<'_, '_>) {
-    let Some(node) = group.get("nodeRepairConfig") else { return };
-    if node.get("enabled").and_then(Node::as_text) == Some("true") {
-        let message = "`nodeRepairConfig`: EKS's node auto repair is not simulated; after hardware faults the group's nodes stay not \
-                       Ready for longer than really, so waits are too long";
-        reader.left_out(&lints::NODE_REPAIR, node.at, message, "");
-    }
-}
-
 /// The tier of the control plane. Warns of one whose price is unknown.
 fn control_plane_tier(reader: &mut Reader<'_>, fields: Fields<'_, '_>) -> Option<ControlPlaneTier> {
     let node = fields.get("controlPlaneScalingConfig")?;

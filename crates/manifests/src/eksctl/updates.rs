@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::GROUP;
-use nodecast_model::domain::NodeGroup;
+use nodecast_model::domain::node_group::VersionUpdate;
+use nodecast_model::domain::{NodeGroup, Symbol};
 use nodecast_model::text::tree::{Node, NodeKind};
 
 /// Keys that a node group keeps elsewhere: an update changes what they state, or who owns it.
@@ -53,13 +54,33 @@ pub fn changed_keys<'g>(before: &'g NodeGroup, later: &'g NodeGroup) -> (Vec<&'g
     if before.eksctl_cluster.is_none() || later.eksctl_cluster.is_none() {
         return (Vec::new(), Vec::new());
     }
+    let is_updated = image_update(before, later).is_some();
+    let later_managed = later.managed;
     let (before, later) = (&before.statement, &later.statement);
     let gone = before.keys().filter(|key| !later.contains_key(*key));
     let mut keys: Vec<&str> =
         later.keys().filter(|key| before.get(*key) != later.get(*key)).map(String::as_str).collect();
     keys.extend(gone.map(String::as_str));
+    keys.retain(|key| !(IMAGE_KEYS.contains(key) && is_updated) && !(*key == "updateConfig" && later_managed));
     keys.sort_unstable();
     // Several releases of an operating system are one family here, and to state the default changes nothing.
     let is_release = |key: &str| key == "amiFamily" && before.contains_key(key) && later.contains_key(key);
     keys.into_iter().partition(|key| !GROUP.keys.contains(key) || PARTLY_USED.contains(key) || is_release(key))
+}
+
+/// Keys of a managed group whose change is an update of its nodes.
+const IMAGE_KEYS: [&str; 2] = ["ami", "releaseVersion"];
+
+/// The update of a managed group to the release or the machine image that its later form states; `None` where neither changes.
+pub fn image_update(before: &NodeGroup, later: &NodeGroup) -> Option<VersionUpdate> {
+    let changes =
+        |key: &&&str| later.statement.contains_key(**key) && before.statement.get(**key) != later.statement.get(**key);
+    let key = IMAGE_KEYS.iter().find(changes).filter(|_| before.managed && later.managed)?;
+    let stated = |key: &str| later.statement.get(key).map(|text| text.trim_matches('"').to_owned());
+    let release = stated("releaseVersion").and_then(|text| {
+        let mut parts = text.split(['.', '-']);
+        format!("{}.{}", parts.next()?, parts.next()?).parse().ok()
+    });
+    let image = stated(key).map(|text| Symbol::new(&text));
+    Some(VersionUpdate { group: later.name, release, image, force: false })
 }

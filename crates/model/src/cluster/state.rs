@@ -101,6 +101,8 @@ pub enum NodeEnd {
     Unhealthy,
     /// Its node group replaced it: it was at risk, or its zone had more instances than others.
     Rebalanced,
+    /// An update or an instance refresh of its node group replaced it.
+    Updated,
     /// Its pods fit elsewhere, or on a cheaper node.
     Underutilized,
     /// It no longer was as its NodePool says.
@@ -126,6 +128,7 @@ impl NodeEnd {
             Self::ScaledIn => "scaled in",
             Self::Unhealthy => "unhealthy",
             Self::Rebalanced => "rebalanced",
+            Self::Updated => "updated",
             Self::Underutilized => "underutilized",
             Self::Drifted => "drifted",
             Self::Deleted => "deleted",

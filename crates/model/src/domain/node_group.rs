@@ -1,10 +1,13 @@
 //! Node groups: Auto Scaling groups whose instances are nodes of the cluster, run by EKS or by oneself.
 
+mod upkeep;
+
 use std::collections::BTreeMap;
 
 use super::node_pool::{AmiFamily, KubeletConfig};
 use super::volumes::{DiskClass, NodeVolume, NodeVolumes};
 use super::{Labels, Symbol, Taint};
+pub use upkeep::{InstanceRefresh, NodeRepair, NodeShare, UpdateConfig, UpdateStrategy, VersionUpdate, WarmPool};
 
 /// A node group, from an eksctl `ClusterConfig` or a scenario's own list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,6 +54,16 @@ pub struct NodeGroup {
     pub kubelet: KubeletConfig,
     /// What its nodes' kubelets register beside labels and taints of the group.
     pub registers: Registration,
+    /// `updateConfig`.
+    pub update_config: UpdateConfig,
+    /// The update with which a run begins: the group of a policy states another release or machine image than that of the scenario.
+    pub updated_at_start: Option<VersionUpdate>,
+    /// `nodeRepairConfig`; `None` where it is off.
+    pub repair: Option<NodeRepair>,
+    /// `warmPoolConfig`; `None` where it is off.
+    pub warm_pool: Option<WarmPool>,
+    /// `weightedCapacity` of each instance type: sizes of the group then count units; empty where each instance is one.
+    pub weights: Vec<u32>,
     /// Tags of the Auto Scaling group.
     pub tags: Labels,
     /// Tags of a managed group that its Auto Scaling group does not have: EKS does not hand them on.

@@ -82,7 +82,9 @@ fn reason_of(lives: &Lives<'_>, end: NodeEnd) -> Option<String> {
         NodeEnd::Unhealthy => "unhealthy",
         NodeEnd::Interrupted if lives.outcome.objects.interruption_queue => "spot_interrupted",
         NodeEnd::Interrupted | NodeEnd::Aborted | NodeEnd::InstanceLost => "garbage_collected",
-        NodeEnd::ScaledIn | NodeEnd::Rebalanced | NodeEnd::Deleted | NodeEnd::PodGone => return None,
+        NodeEnd::ScaledIn | NodeEnd::Rebalanced | NodeEnd::Updated | NodeEnd::Deleted | NodeEnd::PodGone => {
+            return None;
+        }
     };
     Some(name.to_owned())
 }

@@ -241,6 +241,12 @@ pub(super) fn timeline(
                 workloads.find(reader, placed.at, workload)?;
             }
             Action::ScaleGroup { group, desired } => limits.check(reader, placed.at, group, desired)?,
+            Action::UpdateGroup(ref update) => {
+                limits.check_replaced(reader, placed.at, update.group, (true, policies))?
+            }
+            Action::RefreshGroup(ref refresh) => {
+                limits.check_replaced(reader, placed.at, refresh.group, (false, policies))?
+            }
             Action::Delete { kind, ref which, .. } => deleted(reader, placed.at, kind, which, &all)?,
             Action::Apply(ref later) => {
                 limits.update(later);
@@ -395,18 +401,8 @@ impl GroupLimits {
 
     /// Checks that the group exists under some policy, and that its limits by then allow the size under every policy that has it.
     fn check(&self, reader: &Reader<'_>, at: Location, name: Symbol, desired: u32) -> Result<(), ScenarioError> {
-        let mut same = self.0.iter().filter_map(|known| known.get(&name)).peekable();
-        if same.peek().is_none() {
-            let names = || self.0.iter().flat_map(|known| known.keys().map(|own| own.as_str()));
-            let help = match nearest(name.as_str(), names()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "name a group of `nodeGroups` or of an eksctl ClusterConfig".to_owned(),
-            };
-            return Err(reader
-                .error(at, format!("no node group named `{name}`"))
-                .because(ScenarioError::NOTHING)
-                .help(help));
-        }
+        self.check_name(reader, at, name)?;
+        let mut same = self.0.iter().filter_map(|known| known.get(&name));
         match same.find(|&&(least, most)| desired < least || most < desired) {
             None => Ok(()),
             Some((least, most)) => Err(reader
@@ -419,6 +415,40 @@ impl GroupLimits {
                 .because("EC2 Auto Scaling refuses this")
                 .help("change `desired`, or the limits of the group")),
         }
+    }
+}
+
+impl GroupLimits {
+    /// Checks that some policy has the group.
+    fn check_name(&self, reader: &Reader<'_>, at: Location, name: Symbol) -> Result<(), ScenarioError> {
+        if self.0.iter().any(|known| known.contains_key(&name)) {
+            return Ok(());
+        }
+        let names = self.0.iter().flat_map(|known| known.keys().map(|own| own.as_str()));
+        let help = match nearest(name.as_str(), names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "name a group of `nodeGroups` or of an eksctl ClusterConfig".to_owned(),
+        };
+        Err(reader.error(at, format!("no node group named `{name}`")).because(ScenarioError::NOTHING).help(help))
+    }
+
+    /// Checks that some policy has the group whose nodes are replaced, and that EKS manages it, or that it does not.
+    fn check_replaced(
+        &self,
+        reader: &Reader<'_>,
+        at: Location,
+        name: Symbol,
+        (by_eks, policies): (bool, &[PolicyVariant]),
+    ) -> Result<(), ScenarioError> {
+        self.check_name(reader, at, name)?;
+        let mut groups = policies.iter().flat_map(|policy| &policy.manifests.node_groups);
+        if groups.all(|group| group.name != name || group.managed == by_eks) {
+            return Ok(());
+        }
+        let (step, other) = if by_eks { ("update_group", "refresh_group") } else { ("refresh_group", "update_group") };
+        let why = if by_eks { "EKS does not manage this group" } else { "EKS manages this group" };
+        let message = format!("`{step}` of the node group `{name}`");
+        Err(reader.error(at, message).because(why).help(format!("write `{other}`")))
     }
 }
 

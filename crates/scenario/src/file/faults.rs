@@ -91,7 +91,7 @@ pub(crate) fn node_failure(
     _: Fields<'_, '_>,
     own: NodeFailure,
 ) -> Result<FaultKind, ScenarioError> {
-    let NodeFailure { victims, node_pool, family, instance_type, zone, capacity_type, ended } = own;
+    let NodeFailure { victims, node_pool, family, instance_type, zone, capacity_type, mode } = own;
     let pools = PoolSelector { family, instance_type, zone, capacity_type };
-    Ok(FaultKind::NodeFailure { struck: Struck { pools, node_pool, victims }, ended })
+    Ok(FaultKind::NodeFailure { struck: Struck { pools, node_pool, victims }, mode })
 }

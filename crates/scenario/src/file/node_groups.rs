@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Reading, ScenarioError, optional};
-use crate::domain::node_group::{InstancesDistribution, NodeGroup, Registration};
+use crate::domain::node_group::{InstancesDistribution, NodeGroup, NodeShare, Registration, UpdateConfig};
 use crate::domain::node_pool::{AmiFamily, KubeletConfig};
 use crate::domain::volumes::DiskClass;
 use crate::domain::{Labels, Symbol};
@@ -12,6 +12,7 @@ use crate::manifests::common::taints;
 use crate::manifests::node_group::{check_architectures, check_volume, managed_labels, managed_tags, sizes, strategy};
 use crate::reader::Fields;
 use crate::schema::cluster::{NodeGroupKeys, NodeGroups};
+use crate::schema::groups::UpdateKeys;
 use crate::tree::Location;
 
 /// Lays the groups under `nodeGroups` over those of the same name in `manifests`.
@@ -48,6 +49,12 @@ pub(crate) fn group<'s>(
             .help("write `managed: false`, or split it into two groups"));
     }
     let managed = own.managed.map_or(!mixes, |(managed, _)| managed);
+    if let (true, Some((false, at))) = (managed, own.zone_rebalance) {
+        return Err(reading
+            .error(at, "a managed node group without zone rebalance")
+            .because("EKS turns `AZRebalance` on again")
+            .help("write `managed: false`, or remove it"));
+    }
     let least = either(reading, ["min", "minSize"], own.min, own.min_size)?;
     let desired = either(reading, ["desired", "desiredCapacity"], own.desired, own.desired_capacity)?;
     let most = either(reading, ["max", "maxSize"], own.max, own.max_size)?;
@@ -72,7 +79,7 @@ pub(crate) fn group<'s>(
         instance_types,
         distribution,
         capacity_rebalance: own.capacity_rebalance.unwrap_or(managed && distribution.is_spot()),
-        zone_rebalance: true,
+        zone_rebalance: own.zone_rebalance.is_none_or(|(rebalances, _)| rebalances),
         min_size,
         desired_size,
         states_desired: desired.is_some(),
@@ -88,6 +95,11 @@ pub(crate) fn group<'s>(
         kubelet: KubeletConfig { max_pods: own.max_pods, ..KubeletConfig::default() },
         registers: Registration::default(),
         cpu_credits: own.cpu_credits,
+        update_config: own.update_config.unwrap_or_default(),
+        updated_at_start: None,
+        repair: own.repair.flatten().filter(|_| managed),
+        warm_pool: None,
+        weights: Vec::new(),
         tags: own.tags,
         own_tags: Labels::new(),
         eksctl_cluster: None,
@@ -97,6 +109,26 @@ pub(crate) fn group<'s>(
         managed_labels(group.name, &group.distribution, &mut group.labels);
     }
     Ok(group)
+}
+
+/// `updateConfig`.
+///
+/// # Errors
+/// If both forms of `maxUnavailable` are given.
+pub(crate) fn update_config<'s>(
+    reading: &mut Reading<'_, 's>,
+    _: Fields<'_, 's>,
+    own: UpdateKeys,
+) -> Result<UpdateConfig, ScenarioError> {
+    let max_unavailable = match (own.max_unavailable, own.max_percentage) {
+        (Some(_), Some((_, at))) => {
+            let error = reading.error(at, "both `maxUnavailable` and `maxUnavailablePercentage`");
+            return Err(error.because("EKS takes one of them").help("remove one"));
+        }
+        (None, Some((percent, _))) => NodeShare::Percent(percent),
+        (count, None) => NodeShare::Count(count.map_or(1, |(count, _)| count)),
+    };
+    Ok(UpdateConfig { max_unavailable, strategy: own.strategy.unwrap_or_default() })
 }
 
 /// GiB of a group's volume that nobody states.

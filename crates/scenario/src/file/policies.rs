@@ -9,7 +9,7 @@ use crate::definition::{Autoscaler, PolicyVariant};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Symbol, Versions};
 use crate::error::Warning;
-use crate::manifests::Manifests;
+use crate::manifests::{Manifests, image_update};
 use crate::reader::{Fields, Reader};
 use crate::schema::kind::Kind;
 use crate::schema::policies::POLICY;
@@ -172,6 +172,14 @@ fn leave_out_unread_pools(reading: &mut Reading<'_, '_>, overlay: &Overlay, mani
     reading.note(warnings);
 }
 
+/// Marks the managed groups of a policy that state another release or machine image than the scenario: their update begins with the run.
+fn mark_updates(base: &Manifests, own: &mut Manifests) {
+    for group in &mut own.node_groups {
+        let before = base.node_groups.iter().find(|before| before.name == group.name);
+        group.updated_at_start = before.and_then(|before| image_update(before, group));
+    }
+}
+
 fn policy<'s>(
     reading: &mut Reading<'_, 's>,
     node: &Node<'s>,
@@ -185,7 +193,8 @@ fn policy<'s>(
     check_packer(&reading.reader, fields, &policy, overlay.versions)?;
     policy.flags = flags(&reading.reader, fields, policy.autoscaler, overlay.versions)?;
     let mut manifests = base.clone();
-    let own = reading.files.manifests(&reading.reader, fields, "manifests")?;
+    let mut own = reading.files.manifests(&reading.reader, fields, "manifests")?;
+    mark_updates(base, &mut own);
     fargate::bring(reading, fields, &mut overlay.fargate, (base, &own))?;
     manifests.apply(own);
     node_groups::lay_over(reading, fields, &mut manifests)?;

@@ -1,5 +1,7 @@
 //! `timeline`: what is done by hand, and when.
 
+mod updates;
+
 use std::sync::Arc;
 
 use super::{Placed, Reading, ScenarioError};
@@ -11,6 +13,7 @@ use crate::manifests::Manifests;
 use crate::reader::{Fields, Reader};
 use crate::schema::Section;
 use crate::schema::cluster::Tier;
+use crate::schema::groups::{RefreshGroup, UpdateGroup};
 use crate::schema::kind::{Kind, Moment};
 use crate::schema::load::LoadEntry;
 use crate::schema::timeline::{Delete, Drain, Nodes, STEP, Scale, ScaleGroup};
@@ -61,6 +64,8 @@ pub(super) fn read<'n, 's>(
                 let ScaleGroup { group: (group, place), desired } = ScaleGroup::read(reading, node, what)?;
                 (Action::ScaleGroup { group, desired }, place)
             }
+            "update_group" => updates::update(UpdateGroup::read(reading, node, what)?),
+            "refresh_group" => updates::refresh(RefreshGroup::read(reading, node, what)?),
             "upgrade_control_plane" => {
                 (Action::UpgradeControlPlane(KubernetesVersion::read(reading, node, what)?), node.at)
             }

@@ -2,6 +2,7 @@
 
 use super::Form;
 use super::ec2::Credits;
+use super::groups::{RepairKeys, UpdateKeys};
 use super::kind::{Name, Placed, Positive, Share, Whole, kind, words};
 use super::names::{KedaRelease, Zone};
 use crate::definition::StartupTaint;
@@ -140,6 +141,14 @@ section! {
     maxSize: 9
     availabilityZones: [us-east-1a]
     labels: { role: system }
+    nodeRepairConfig:
+      enabled: true
+      maxUnhealthyNodeThresholdCount: 2
+      maxUnhealthyNodeThresholdPercentage: 30
+      maxParallelNodesRepairedCount: 1
+      maxParallelNodesRepairedPercentage: 50
+      wait: 30m
+    updateConfig: { maxUnavailable: 2 }
     taints: [{ key: CriticalAddonsOnly, value: \"true\", effect: NoSchedule }]
   - name: spot
     managed: false
@@ -156,6 +165,8 @@ section! {
     amiFamily: Bottlerocket
     volumeSize: 50
     maxPods: 58
+    zoneRebalance: false
+    updateConfig: { maxUnavailablePercentage: 25, updateStrategy: MINIMAL }
     cpuCredits: unlimited
     tags: { team: shop }
 ";
@@ -212,6 +223,12 @@ section! {
         "cpuCredits" as cpu_credits: Credits, or "`ec2.cpu_credits`";
         /// Pods that fit a node.
         "maxPods" as max_pods: Whole<1, 10_000, i64>, or "by instance type";
+        /// Node auto repair of a managed group.
+        "nodeRepairConfig" as repair: RepairKeys, or "off";
+        /// Whether its Auto Scaling group moves instances out of crowded zones (`AZRebalance`). EKS keeps that on for managed groups.
+        "zoneRebalance" as zone_rebalance: Placed<bool>, or "true";
+        /// How `update_group` replaces nodes.
+        "updateConfig" as update_config: UpdateKeys, or "one node at a time, new nodes first";
     }
 }
 

@@ -3,7 +3,7 @@
 use super::kind::{Moment, Name, Number, Permille, Placed, Share, Whole, kind, words};
 use super::names::{Families, InstanceTypes, NodePoolName, Zone};
 use crate::cloud::api::ApiAction;
-use crate::cloud::faults::{Fault, FaultKind, PoolSelector, ServerError, Victims};
+use crate::cloud::faults::{FailureMode as Mode, Fault, FaultKind, PoolSelector, ServerError, Victims};
 use crate::cloud::quotas::QuotaClass;
 use crate::cloud::settings::BucketSize;
 use crate::domain::{SimDuration, Symbol, well_known};
@@ -19,6 +19,7 @@ section! {
   - { at: 1h, node_failure: { count: 1, node_pool: default, family: m5, type: m5.large, zone: us-east-1a, capacity_type: spot, mode: impaired } }
   - { at: 1h, node_failure: { fraction: 10% } }
   - { at: 1h, node_failure: { node: default-00003, mode: terminated } }
+  - { at: 1h, node_failure: { count: 2, node_pool: system, mode: kubelet } }
   - at: 1h
     for: 30m
     insufficient_capacity: { family: m5, type: \"m5.*\", zone: us-east-1a, capacity_type: spot, probability: 80% }
@@ -118,7 +119,8 @@ section! {
         capacity_type: CapacityType, or "both";
         /// `impaired`: EC2 goes on running and billing the instance, whose status checks fail; its node group, or
         /// Karpenter from v1.12 on, ends it (v1.12 as its pods let it, later ones at once). `terminated`: EC2 ends it at once.
-        "mode" as ended: FailureMode = false;
+        /// `kubelet`: its kubelet stops and the machine stays healthy, so that only node repair replaces it.
+        mode: FailureMode = Mode::Impaired;
     }
 }
 
@@ -251,8 +253,8 @@ section! {
 }
 
 words! {
-    /// What EC2 does with an instance whose hardware fails: whether it ends it.
-    FailureMode: bool, "impaired" => false, "terminated" => true
+    /// What becomes of a machine that fails.
+    FailureMode: Mode, "impaired" => Mode::Impaired, "terminated" => Mode::Terminated, "kubelet" => Mode::KubeletStops
 }
 
 words! {

@@ -1,6 +1,7 @@
 //! What people do.
 
 use super::cluster::Tier;
+use super::groups::{RefreshGroup, UpdateGroup};
 use super::kind::{File, Moment, Name, Placed, Whole, kind, words};
 use super::load::LoadEntry;
 use crate::definition::Action;
@@ -16,6 +17,9 @@ section! {
   - { at: 2h, scale: { workload: shop/worker, replicas: 40 } }
   - { at: 3h, scale_group: { group: system, desired: 6 } }
   - { at: 4h, manifests: [more.yaml] }
+  - { at: 4h, update_group: { group: system, release: \"1.36\", ami: ami-2026-11, force: false } }
+  - { at: 4h, refresh_group: { group: spot, min_healthy: 90, warm_up: 5m, checkpoints: [20, 50], checkpoint_delay: 30m } }
+  - { at: 4h, refresh_group: { group: spot, skip_matching: true, release: \"1.36\" } }
   - { at: 5h, upgrade_control_plane: \"1.37\" }
   - { at: 5h, control_plane_tier: 2xl }
   - { at: 5h, cordon: { labels: { topology.kubernetes.io/zone: us-east-1a }, count: 2 } }
@@ -30,7 +34,7 @@ section! {
       requests: { steps: [{ at: 0s, rate: 10 }, { at: 5m, rate: 80 }] }   # at 6h and at 6h05m
       service: { cpu_per_request: 10ms, concurrency: 8 }
 ";
-    one_of ["scale", "scale_group", "upgrade_control_plane", "control_plane_tier", "manifests", "load", "cordon", "uncordon", "drain", "delete"];
+    one_of ["scale", "scale_group", "update_group", "refresh_group", "upgrade_control_plane", "control_plane_tier", "manifests", "load", "cordon", "uncordon", "drain", "delete"];
     struct StepEntry: {} aside {
         /// When, counted from the start of the run.
         at: Moment;
@@ -38,6 +42,10 @@ section! {
         scale: Scale, or "-";
         /// Somebody sets the size of a node group.
         scale_group: ScaleGroup, or "-";
+        /// EKS updates a managed node group to another release or machine image.
+        update_group: UpdateGroup, or "-";
+        /// EC2 Auto Scaling replaces the instances of a group that EKS does not manage.
+        refresh_group: RefreshGroup, or "-";
         /// EKS upgrades the control plane to this release, the next after the one before. Nodes that come later
         /// follow, and those that Karpenter made have drifted.
         upgrade_control_plane: KubernetesVersion, or "-";

@@ -181,6 +181,7 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
             images.forget(node);
             startup_taints.forget(node);
         }
+        News::NodeLost(node) => node_groups::node_lost(sim, node_groups, node),
         News::NodeDeleted(node) => {
             scheduler.node_removed(node);
             pod_gc::node_gone(sim, now, node);
@@ -195,7 +196,6 @@ fn hear(context: &mut Context<'_>, now: SimTime, news: News) {
         }
         News::PodUnschedulable(_)
         | News::NodeUsable(_)
-        | News::NodeLost(_)
         | News::NodeRegained(_)
         | News::InstanceGone(_)
         | News::InterruptionNotice(_)

@@ -204,6 +204,10 @@ pub enum GroupEvent {
     GroupStatusCheck(NodeId),
     /// Somebody other than Karpenter looks whether the node that he drains is empty: EKS, or the termination handler.
     GroupDrainPoll(NodeId),
+    /// An update or an instance refresh of a group proceeds: the group's place in the setup.
+    GroupUpkeep(u32),
+    /// EKS looks at a node of a managed group that has not been Ready for too long.
+    GroupRepair(NodeId),
 }
 
 /// Something that happens to instances, from EC2's side.

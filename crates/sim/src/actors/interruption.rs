@@ -16,7 +16,7 @@ use super::sim::Sim;
 use super::zone_outage::Darkness;
 use super::{kubelet, node_groups, node_life, termination_handler, zone_outage};
 use crate::cloud::Pool;
-use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Struck, Victims};
+use crate::cloud::faults::{FailureMode, FaultKind, NOTICE, PoolSelector, Struck, Victims};
 use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, SimDuration, SimTime, Symbol, Taint, well_known};
@@ -214,15 +214,17 @@ pub(super) fn fault_begins(
                 }
             }
         }
-        FaultKind::NodeFailure { struck, ended } => {
+        FaultKind::NodeFailure { struck, mode } => {
             let nodes = struck_nodes(sim, number, &struck);
             note_if_none(sim, now, (fault.kind, struck.victims), &nodes);
             for node in nodes {
-                if ended {
-                    let why = "its hardware failed, and EC2 ended it";
-                    lose(sim, now, node, (EventKind::InstanceTerminating, NodeEnd::InstanceLost, why));
-                } else {
-                    zone_outage::hardware_fails(sim, darkness, now, node);
+                match mode {
+                    FailureMode::Terminated => {
+                        let why = "its hardware failed, and EC2 ended it";
+                        lose(sim, now, node, (EventKind::InstanceTerminating, NodeEnd::InstanceLost, why));
+                    }
+                    FailureMode::Impaired => zone_outage::hardware_fails(sim, darkness, now, node),
+                    FailureMode::KubeletStops => zone_outage::kubelet_stops(sim, darkness, now, node),
                 }
             }
         }

@@ -1,16 +1,22 @@
 //! Node groups: the Auto Scaling groups of the setup, whose instances are nodes.
 //!
 //! A group acts by itself on whatever has changed. EKS drains the nodes of a managed group before they end: cordon,
-//! evictions within the budgets, at most fifteen minutes; on a Spot interruption notice at once. The nodes of other groups
+//! evictions within the budgets, at most five minutes; on a Spot interruption notice at once. The nodes of other groups
 //! end with their pods.
 //!
 //! Source: EKS user guide, managed node groups and their Spot lifecycle.
 
 mod drain;
+mod refresh;
+mod repair;
+mod update;
 
 use std::collections::BTreeMap;
 
 pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
+pub(super) use refresh::begin as begin_refresh;
+pub(super) use repair::{due as repair_due, node_lost};
+pub(super) use update::begin as begin_update;
 
 use super::event::{GroupEvent, class};
 use super::news::News;
@@ -25,7 +31,7 @@ use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
 use crate::cluster::NodePhase;
 use crate::domain::node_group::Registration;
-use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{KubernetesVersion, Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::world::record::{EventKind, NodeOrigin};
 
 /// Status checks come every minute; of two that fail EC2 makes an impaired instance.
@@ -44,6 +50,17 @@ pub(super) struct NodeGroups {
     revisions: Vec<u32>,
     /// Nodes that are being drained.
     draining: BTreeMap<NodeId, drain::Drain>,
+    /// The release of each group's new nodes.
+    releases: Vec<KubernetesVersion>,
+    /// Updates and refreshes in progress, by group.
+    upkeep: BTreeMap<usize, Upkeep>,
+}
+
+/// How the nodes of a group are being replaced.
+#[derive(Debug)]
+enum Upkeep {
+    Update(update::Update),
+    Refresh(refresh::Refresh),
 }
 
 impl NodeGroups {
@@ -55,6 +72,8 @@ impl NodeGroups {
             stated: setup.policy.manifests.node_groups.clone(),
             revisions: vec![0; count],
             draining: BTreeMap::new(),
+            releases: vec![setup.policy.versions.kubernetes; count],
+            upkeep: BTreeMap::new(),
         }
     }
 
@@ -111,6 +130,14 @@ fn relabel(sim: &mut Sim<'_>, node: NodeId, before: &NodeGroup, new: &NodeGroup)
 }
 
 impl NodeGroups {
+    /// Sets the limits and the size of a group.
+    fn set_sizes(&mut self, sim: &mut Sim<'_>, group: usize, (min, max): (u32, u32), desired: u32) {
+        sim.groups.update(group, (min, max), desired);
+        let own = &mut self.stated[group];
+        (own.min_size, own.max_size, own.desired_size) = (min, max, desired);
+        self.revisions[group] += 1;
+    }
+
     /// A node that is being drained is there no more.
     pub(super) fn forget_drain(&mut self, node: NodeId) {
         self.draining.remove(&node);
@@ -249,7 +276,6 @@ fn add_node(
     group: usize,
     instance: InstanceId,
 ) -> NodeId {
-    let setup = sim.setup;
     let spec = node_groups.stated[group].clone();
     let number = node_groups.next_node[group];
     node_groups.next_node[group] += 1;
@@ -281,7 +307,7 @@ fn add_node(
     );
     sim.world.launch_node(node, &facts, now);
     // A group's launch template keeps its image until somebody updates the group.
-    sim.world.describe_kubelet(node, setup.policy.versions.kubernetes);
+    sim.world.describe_kubelet(node, node_groups.releases[group]);
     node
 }
 
@@ -325,6 +351,19 @@ pub(super) fn acts(
     }
     if let Some(at) = acted.again {
         node_groups.act_at(sim, group, at);
+    }
+}
+
+/// An update or a refresh of a group proceeds.
+pub(super) fn upkeep(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, now: SimTime, group: u32) {
+    let group = group as usize;
+    let Some(mut upkeep) = node_groups.upkeep.remove(&group) else { return };
+    let ended = match &mut upkeep {
+        Upkeep::Update(update) => update::proceed(sim, node_groups, now, group, update),
+        Upkeep::Refresh(refresh) => refresh::proceed(sim, now, group, refresh),
+    };
+    if !ended {
+        node_groups.upkeep.insert(group, upkeep);
     }
 }
 

@@ -13,6 +13,7 @@ use crate::domain::PodAddresses;
 use crate::domain::check::Check;
 use crate::domain::cron::CronWindow;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
+use crate::domain::node_group::{InstanceRefresh, VersionUpdate};
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::quota::ResourceQuota;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage};
@@ -57,6 +58,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "flush-phase",
     "garbage-phase",
     "group-reading",
+    "group-update",
     "handler-poll",
     "hpa-drift",
     "hpa-phase",
@@ -384,6 +386,10 @@ pub enum Action {
     },
     /// A node group is updated: sizes, and of a managed group labels and taints.
     UpdateGroup(Box<NodeGroup>),
+    /// A managed node group is updated to another release or machine image.
+    UpdateVersion(VersionUpdate),
+    /// Somebody starts an instance refresh of a node group.
+    RefreshGroup(InstanceRefresh),
     /// A node class is applied: it changes to this form.
     ReplaceClass(Box<NodeClass>),
     /// A NodePool is applied: it comes to be, or changes to this form.

@@ -52,6 +52,12 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
             }
         }
         Action::UpdateGroup(group) => node_groups::update(&mut context.sim, &mut context.node_groups, now, group),
+        Action::UpdateVersion(update) => {
+            node_groups::begin_update(&mut context.sim, &mut context.node_groups, now, *update)
+        }
+        Action::RefreshGroup(refresh) => {
+            node_groups::begin_refresh(&mut context.sim, &mut context.node_groups, now, refresh)
+        }
         Action::ReplaceClass(class) => node_autoscaler::replace_class(context, now, class),
         Action::ReplacePool(pool) => node_autoscaler::replace_pool(context, now, pool),
         Action::ReplaceOverlays(overlays) => node_autoscaler::replace_overlays(context, now, overlays),

@@ -8,7 +8,8 @@
 //! Source: Kubernetes 1.36 `pkg/controller/nodelifecycle`, `pkg/controller/tainteviction`; admission plugin
 //! DefaultTolerationSeconds.
 //! Deviation: pods in a zone without power receive no requests from the first moment. In a cluster some requests get
-//! lost until the endpoints change. Machines keep their state: they do not boot again when the power is back. Failed
+//! lost until the endpoints change. The same holds for pods of a kubelet that stops; in a cluster they serve until their node
+//! is not Ready. Machines keep their state: they do not boot again when the power is back. Failed
 //! hardware is not recovered, although EC2 may start the instance again on another host.
 
 use std::collections::BTreeMap;
@@ -52,20 +53,33 @@ pub(super) fn begins(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, z
     for node in hit {
         // Failed hardware stays as it is.
         if !darkness.is_dark(node) {
-            goes_dark(sim, darkness, now, node, false);
+            goes_dark(sim, darkness, now, node, Cause::Power);
         }
     }
 }
 
+/// Why a machine answers no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cause {
+    /// Its zone has no power.
+    Power,
+    /// Its hardware fails.
+    Hardware,
+    /// Its kubelet stops; for EC2 it is healthy.
+    Kubelet,
+}
+
 /// The machine answers no more.
-fn goes_dark(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, node: NodeId, for_good: bool) {
+fn goes_dark(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, node: NodeId, cause: Cause) {
     let pods = sim.world.node(node).pods.clone();
     let cut_off: Vec<PodId> = pods.into_iter().filter(|&pod| sim.world.pod(pod).is_ready()).collect();
     for &pod in &cut_off {
         kubelet::cut_off(sim, now, pod);
     }
-    darkness.0.insert(node, DarkNode { cut_off, held: Vec::new(), for_good });
-    node_groups::power_lost(sim, now, node);
+    darkness.0.insert(node, DarkNode { cut_off, held: Vec::new(), for_good: cause != Cause::Power });
+    if cause != Cause::Kubelet {
+        node_groups::power_lost(sim, now, node);
+    }
     let noticed = grace(sim.setup.policy.versions.kubernetes);
     sim.queue.schedule_in(noticed, class::CONTROLLERS, NodeEvent::NodeUnreachable(node));
 }
@@ -77,9 +91,16 @@ const STATUS_CHECK: SimDuration = SimDuration::from_secs(60);
 pub(super) fn hardware_fails(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, node: NodeId) {
     match darkness.0.get_mut(&node) {
         Some(dark) => dark.for_good = true,
-        None => goes_dark(sim, darkness, now, node, true),
+        None => goes_dark(sim, darkness, now, node, Cause::Hardware),
     }
     sim.queue.schedule_in(STATUS_CHECK, class::CLOUD, NodeEvent::StatusCheckFails(node));
+}
+
+/// The kubelet of a healthy machine stops: EC2's status checks find nothing, so only node repair replaces the node.
+pub(super) fn kubelet_stops(sim: &mut Sim<'_>, darkness: &mut Darkness, now: SimTime, node: NodeId) {
+    if !darkness.is_dark(node) {
+        goes_dark(sim, darkness, now, node, Cause::Kubelet);
+    }
 }
 
 /// EC2's status checks of a machine fail from now on, if it is still there: Karpenter asks for that.

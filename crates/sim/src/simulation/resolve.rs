@@ -339,19 +339,27 @@ fn timeline(
 ) -> Vec<Step> {
     let mut steps = Vec::new();
     apply(SimTime::ZERO, &policy.manifests, scenario, &mut steps);
+    let updates = policy.manifests.node_groups.iter().filter_map(|group| group.updated_at_start);
+    steps.extend(updates.map(|update| Step { at: SimTime::ZERO, action: Action::UpdateVersion(update) }));
     if let Some(initial) = initial {
         // Those that others have made are taken up with them.
         let made: BTreeSet<ObjectName> = initial.jobs.iter().map(|job| job.name).collect();
         steps.retain(|step| !matches!(&step.action, Action::RunJob(job) if made.contains(&job.name)));
         steps.push(Step { at: SimTime::ZERO, action: Action::TakeUp });
     }
-    for timed in &scenario.timeline {
+    for (place, timed) in scenario.timeline.iter().enumerate() {
         match &timed.action {
             nodecast_settings::Action::Scale { workload, replicas } => {
                 steps.push(Step { at: timed.at, action: Action::Scale { workload: *workload, replicas: *replicas } });
             }
             nodecast_settings::Action::ScaleGroup { group, desired } => {
                 steps.push(Step { at: timed.at, action: Action::ScaleGroup { group: *group, desired: *desired } });
+            }
+            nodecast_settings::Action::UpdateGroup(update) => {
+                steps.push(Step { at: timed.at, action: Action::UpdateVersion(*update) });
+            }
+            nodecast_settings::Action::RefreshGroup(refresh) => {
+                steps.push(Step { at: timed.at, action: Action::RefreshGroup(refresh.clone()) });
             }
             nodecast_settings::Action::Cordon(nodes) => {
                 steps.push(Step { at: timed.at, action: Action::Cordon(nodes.clone()) });
@@ -377,7 +385,8 @@ fn timeline(
             }
             nodecast_settings::Action::Apply(later) => {
                 // First what pods are launched for, then the pods.
-                steps.extend(pools::updated(timed.at, later, policy, warnings));
+                let earlier = &scenario.timeline[..place];
+                steps.extend(pools::updated(timed.at, later, (earlier, policy), warnings));
                 steps.extend(pools::replaced(timed.at, later, scenario, policy));
                 steps.extend(beliefs::replaced(timed.at, later, scenario, policy));
                 steps.extend(late::applied(timed.at, later, (scenario, policy), warnings));

@@ -29,6 +29,7 @@ fn members(zones: &str) -> Vec<Member> {
         serves: true,
         protected: false,
         outgoing: false,
+        outdated: false,
         misfit: 0,
         into_hour: SimDuration::ZERO,
     };
@@ -123,4 +124,43 @@ fn outgoing_instances_end_one_for_each_replacement_that_serves() {
     assert_eq!(launches(&plan_now), [("b", false, 1)]);
     let tight = GroupSpec { max: 3, ..on_demand };
     assert_eq!(launches(&plan(&tight, 3, &members, &never)), [], "a tenth, at least one, above the largest size");
+}
+
+#[test]
+fn rebalance_takes_two_moves_within_the_margin() {
+    let spec = GroupSpec { max: 6, ..spec(InstancesDistribution::ON_DEMAND) };
+    let (mut zones, mut moves) = ("aaaabb".to_owned(), 0);
+    while let Some(moved) = plan(&spec, 6, &members(&zones), &never).misplaced {
+        let mut all = members(&zones);
+        all[moved.0 as usize].outgoing = true;
+        let next = plan(&spec, 6, &all, &never);
+        assert_eq!((launches(&next), next.replaced.len()), (vec![("c", false, 1)], 0), "7 at most, none ended yet");
+        zones.remove(moved.0 as usize);
+        zones.push('c');
+        moves += 1;
+    }
+    let count = |zone: char| zones.chars().filter(|own| *own == zone).count();
+    assert_eq!((moves, ['a', 'b', 'c'].map(count)), (2, [2, 2, 2]));
+}
+
+#[test]
+fn suspended_rebalance_leaves_instances_but_directs_launches() {
+    let spec = GroupSpec { zone_rebalance: false, ..spec(InstancesDistribution::ON_DEMAND) };
+    assert_eq!(plan(&spec, 6, &members("aaaabb"), &never), Plan::default());
+    assert_eq!(launches(&plan(&spec, 7, &members("aaaabb"), &never)), [("c", false, 1)]);
+}
+
+#[test]
+fn scale_in_takes_instances_of_an_older_template_first() {
+    let mut all = members("aaa");
+    all[1].outdated = true;
+    assert_eq!(plan(&spec(InstancesDistribution::ON_DEMAND), 2, &all, &never).surplus, [InstanceId(1)]);
+}
+
+#[test]
+fn mixed_group_rounds_on_demand_up() {
+    let mixed = InstancesDistribution { on_demand_base: 2, on_demand_percent: 50, ..InstancesDistribution::SPOT };
+    let wanted = launches(&plan(&spec(mixed), 9, &[], &never));
+    let of_kind = |spot: bool| wanted.iter().filter(|own| own.1 == spot).map(|own| own.2).sum::<u32>();
+    assert_eq!((of_kind(false), of_kind(true)), (6, 3));
 }

@@ -90,6 +90,24 @@ pub fn successor(outcome: &Outcome, pod: PodId) -> Option<PodId> {
     by_node.into_values().flatten().find(|own| own.pod == pod)?.successor
 }
 
+/// Pods that had to leave, by node.
+pub(crate) fn by_node(outcome: &Outcome) -> BTreeMap<NodeId, Vec<Move>> {
+    moves(outcome).0
+}
+
+/// The time for which a pod that had to leave was missing.
+pub(crate) fn missing_time(outcome: &Outcome, own: &Move) -> SimDuration {
+    let end = SimTime::ZERO + outcome.about.duration;
+    let pods = &outcome.record.pods;
+    let facts = pods.of(own.pod);
+    let waits =
+        outcome.record.workloads[own.workload.index()].kind == WorkloadKind::StatefulSet && facts.removed.is_none();
+    if own.successor.is_none() && !waits {
+        return SimDuration::ZERO;
+    }
+    missing(outcome, &facts, own.successor.map(|own| pods.of(own)).as_ref(), end)
+}
+
 /// When each node of a command that succeeded was decided on, and the claims made for it.
 fn decided(outcome: &Outcome) -> BTreeMap<NodeId, (SimTime, &[NodeId])> {
     let mut found = BTreeMap::new();

@@ -2,7 +2,7 @@
 //! termination handler, on any node.
 //!
 //! Source: EKS user guide, managed node groups (awsdocs/amazon-eks-user-guide#1128). How often an eviction is tried again and the limit of the
-//! termination handler are assumptions. An update of a managed group to another version, which has fifteen minutes, is not simulated.
+//! termination handler are assumptions. An update of a managed group to another version has [its own drain](super::update).
 
 use crate::actors::event::{GroupEvent, class};
 use crate::actors::news::News;
@@ -115,13 +115,7 @@ pub(in crate::actors) fn poll(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, n
         node_groups.draining.remove(&node);
         return;
     }
-    let leaving: Vec<PodId> =
-        sim.world.node(node).pods.iter().copied().filter(|&pod| !sim.world.pod(pod).daemon).collect();
-    for &pod in &leaving {
-        if sim.world.pod(pod).is_active() {
-            eviction::evict(sim, now, pod, "its node is being drained");
-        }
-    }
+    let leaving = evict_pods(sim, now, node, "its node is being drained");
     if !leaving.is_empty() && now < drain.deadline {
         sim.queue.schedule_in(POLL, class::MACHINES, GroupEvent::GroupDrainPoll(node));
         return;
@@ -134,4 +128,16 @@ pub(in crate::actors) fn poll(sim: &mut Sim<'_>, node_groups: &mut NodeGroups, n
         node_groups.draining.remove(&node);
         node_life::terminate(sim, node);
     }
+}
+
+/// Evicts the pods of a node that have to leave, as far as budgets let them; returns all that are still there.
+pub(super) fn evict_pods(sim: &mut Sim<'_>, now: SimTime, node: NodeId, reason: &str) -> Vec<PodId> {
+    let leaving: Vec<PodId> =
+        sim.world.node(node).pods.iter().copied().filter(|&pod| !sim.world.pod(pod).daemon).collect();
+    for &pod in &leaving {
+        if sim.world.pod(pod).is_active() {
+            eviction::evict(sim, now, pod, reason);
+        }
+    }
+    leaving
 }

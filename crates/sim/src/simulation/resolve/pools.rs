@@ -9,7 +9,7 @@ use crate::domain::{
     KarpenterVersion, NodeClass, NodeGroup, NodePool, PodSpec, Requirement, SimDuration, SimTime, well_known,
 };
 use crate::manifests::Manifests;
-use crate::manifests::changed_keys;
+use crate::manifests::{changed_keys, image_update};
 use nodecast_karpenter::instance_types::{complete_classes, complete_pools, user_data_warning};
 use nodecast_karpenter::packing::{MinValuesPolicy, PreferencePolicy};
 use nodecast_karpenter::release::{self, Behaviour};
@@ -17,7 +17,7 @@ use nodecast_model::auto_mode;
 use nodecast_model::domain::topology::WhenUnsatisfiable;
 use nodecast_model::text::error::listed;
 use nodecast_settings::lints::setup;
-use nodecast_settings::{Caveats, PolicyVariant, Scenario};
+use nodecast_settings::{Caveats, PolicyVariant, Scenario, TimedAction};
 
 /// What the timeline applies.
 fn applied(scenario: &Scenario) -> impl Iterator<Item = &Manifests> {
@@ -239,10 +239,17 @@ fn without_effect(before: &NodeGroup, later: &NodeGroup, is_other: bool) -> Stri
 }
 
 /// The steps by which node groups change at `at`; only what an update of a group can change does.
-pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Caveats) -> Vec<Step> {
+pub(super) fn updated(
+    at: SimTime,
+    later: &Manifests,
+    (earlier, policy): (&[TimedAction], &PolicyVariant),
+    warnings: &mut Caveats,
+) -> Vec<Step> {
     let mut steps = Vec::new();
     for group in &later.node_groups {
         let name = group.name;
+        let known = earlier.iter().rev().filter_map(|timed| timed.action.applied());
+        let known = known.flat_map(|own| &own.node_groups).find(|own| own.name == name);
         let Some(before) = policy.manifests.node_groups.iter().find(|own| own.name == name) else {
             warnings.add(&setup::GROUP_LATE, format!(
                 "timeline at {at}: node group {name} is not made during a run: state it from the start, with `desired: 0`"
@@ -254,6 +261,7 @@ pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
             max_size: group.max_size,
             desired_size: group.desired_size,
             states_desired: group.states_desired,
+            update_config: if before.managed { group.update_config } else { before.update_config },
             labels: if before.managed { group.labels.clone() } else { before.labels.clone() },
             taints: if before.managed { group.taints.clone() } else { before.taints.clone() },
             ..before.clone()
@@ -268,13 +276,16 @@ pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, wa
         };
         let keys = without_effect(before, group, updated != alike);
         if updated != alike || !keys.is_empty() {
-            let also = if before.managed { ", labels and taints" } else { "" };
+            let also =
+                if before.managed { ", labels, taints, `updateConfig`, and the release or image of nodes" } else { "" };
             warnings.add(&setup::GROUP_UPDATE, format!(
                 "timeline at {at}: an update of node group {name} changes its sizes{also}; what else is stated takes another group{keys}. No node is \
-                 replaced: cost and evictions of a real update are missing, so both may be too low"
+                 replaced for it: cost and evictions of a real update are missing, so both may be too low"
             ));
         }
         steps.push(Step { at, action: Action::UpdateGroup(Box::new(updated)) });
+        let image = image_update(known.unwrap_or(before), group);
+        steps.extend(image.map(|update| Step { at, action: Action::UpdateVersion(update) }));
     }
     steps
 }
